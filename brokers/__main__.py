@@ -13,7 +13,7 @@ from brokers.settings.options import add_set_option
 EXIT_USAGE = 2
 
 
-def parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
     """The command line."""
     root = argparse.ArgumentParser(prog="python -m brokers", description=__doc__)
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -40,29 +40,33 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs a command; returns the status to exit with."""
-    given = parser().parse_args(arguments)
+    given = build_parser().parse_args(arguments)
     try:
         # Imported once it is clear which is needed: a broker's start is counted in milliseconds.
         if given.command == "gateway":
             from brokers import gateway  # noqa: PLC0415 (see above)
 
-            return gateway.serve(load_settings(given.config, given.set, gateway.resolve))
+            return gateway.serve_gateway(
+                load_settings(given.config, given.set, gateway.resolve_settings)
+            )
         if given.command == "run":
-            from brokers.run import run  # noqa: PLC0415 (see above)
+            from brokers.run import run_broker  # noqa: PLC0415 (see above)
 
-            return run(["--config", given.config, *(f"--set={each}" for each in given.set)])
+            return run_broker(
+                ["--config", given.config, *(f"--set={override}" for override in given.set)]
+            )
         if given.command == "probe":
             from brokers.probe.report import show_probe  # noqa: PLC0415 (see above)
 
             return show_probe(given.folder, given.other, as_json=given.json)
         settings = load_settings(given.config, given.set)
         if given.command == "serve":
-            from brokers.server import serve  # noqa: PLC0415 (see above)
+            from brokers.server import serve_broker  # noqa: PLC0415 (see above)
 
-            return serve(settings)
-        from brokers.inspection import inspect  # noqa: PLC0415 (see above)
+            return serve_broker(settings)
+        from brokers.inspection import inspect_storage  # noqa: PLC0415 (see above)
 
-        return inspect(
+        return inspect_storage(
             settings,
             verify=given.verify,
             lane=given.lane,

@@ -35,10 +35,17 @@ __all__ = [
 ]
 
 class BrokerError(Exception):
-    """Something about a broker failed."""
+    """Something about a broker failed.
+
+    `action` says what its catcher should do: `retry` the same call later, `refresh` what it knows
+    and decide anew, `correct` what it asked for or the settings, `stop`, or `report` it: something
+    is damaged, or this program is at fault.
+    """
+
+    action: str
 
 class ConfigError(BrokerError):
-    """Settings that make no sense; the text names line and key."""
+    """Settings that are refused; the text names line and key."""
 
 class StorageError(BrokerError):
     """Storage that cannot be used."""
@@ -56,16 +63,16 @@ class MetadataError(BrokerError):
     field: str | None
 
 class NotFoundError(MetadataError):
-    """What is named does not exist."""
+    """There is nothing of this name."""
 
 class ExistsError(MetadataError):
-    """What is to be made exists."""
+    """There is something of this name already."""
 
 class ConflictError(MetadataError):
-    """Somebody else was faster, or has newer knowledge: read again."""
+    """Somebody else changed the record meanwhile, or a newer one is stored: read again."""
 
 class InvalidError(MetadataError):
-    """What is asked for cannot be; `field` says which argument is wrong."""
+    """An argument is wrong; `field` says which."""
 
 class TooLargeError(MetadataError):
     """A record would be too large."""
@@ -80,11 +87,11 @@ class CompactedError(MetadataError):
     """The history of changes does not reach back so far: list, and watch from there."""
 
 class CorruptError(MetadataError):
-    """What is stored cannot be understood: of a newer release, or damaged."""
+    """A stored record cannot be read: it is of a newer release, or damaged."""
 
 @final
 class BrokerProcess:
-    """A broker in this process. Whatever waits does so without the interpreter's lock."""
+    """A broker in this process. Calls that wait release the interpreter's lock."""
 
     def __new__(cls, settings: str) -> BrokerProcess:
         """A broker with these settings (TOML) that does not run yet. Raises `ConfigError`."""
@@ -93,7 +100,7 @@ class BrokerProcess:
         """Starts it; it serves when this returns. Raises `StartError` or `StorageError`."""
 
     def stop(self, timeout_s: float = 30.0) -> None:
-        """Stops cleanly; after `timeout_s` seconds what is left is dropped."""
+        """Stops cleanly; after `timeout_s` seconds what is unfinished is dropped."""
 
     def kill(self) -> None:
         """Drops everything without any clean stop, as a killed process does."""
@@ -115,17 +122,14 @@ class BrokerProcess:
 
     @property
     def incarnation(self) -> int:
-        """Which start of a broker of its cluster it is."""
+        """The incarnation: the number of this start among all of its cluster's brokers."""
 
 @final
 class Metadata:
-    """The metadata store of a cell. `brokers.metadata` is the way to it."""
+    """The metadata store of a cell. `brokers.metadata` wraps it."""
 
     def __new__(cls, location: str) -> Metadata:
-        """Opens the store that an address of etcd names, or the one in this file.
-
-        The file is made where there is none.
-        """
+        """Opens the store at an address of etcd, or in an SQLite file, which is made if missing."""
 
     def call(self, request: str) -> str:
         """A call on the cell's own records, as JSON. Raises `MetadataError`."""
@@ -134,21 +138,21 @@ class Metadata:
         """Waits for changes of the cell's records behind a revision; `[]` after `timeout_s`."""
 
     def interrupt(self) -> None:
-        """Ends the watches that other threads wait in."""
+        """Ends the watches in which other threads wait."""
 
     def cluster(self, cluster: str, broker_configs: Mapping[str, str]) -> ClusterMetadata:
-        """The metadata of a cluster, whose brokers are given these configs at their start."""
+        """The metadata of a cluster whose brokers start with these configs."""
 
 @final
 class ClusterMetadata:
-    """The metadata of a cluster. `brokers.metadata` is the way to it."""
+    """The metadata of a cluster. `brokers.metadata` wraps it."""
 
     def call(self, request: str, timeout_s: float | None = None) -> str | None:
         """A call as JSON; None where it takes longer than `timeout_s`. Raises `MetadataError`."""
 
 @final
 class GatewayProcess:
-    """A gateway in this process. Whatever waits does so without the interpreter's lock."""
+    """A gateway in this process. Calls that wait release the interpreter's lock."""
 
     def __new__(cls, settings: str) -> GatewayProcess:
         """A gateway with these settings (TOML) that does not run yet. Raises `ConfigError`."""
@@ -160,9 +164,9 @@ class GatewayProcess:
         """
 
     def stop(self, timeout_s: float = 30.0) -> None:
-        """Takes no more connections, lets those that are there become quiet, ends the rest.
+        """Takes no more connections, waits until open ones have no request left, ends the rest.
 
-        That takes what `limits.drain_timeout_ms` says, and at most `timeout_s` seconds.
+        That takes at most `limits.drain_timeout_ms`, and at most `timeout_s` seconds.
         """
 
     @property
@@ -178,7 +182,7 @@ class GatewayProcess:
         """`host:port` of `/metrics` and `/healthz`; None where they are off."""
 
 class _LaneReading(TypedDict):
-    """`brokers.usage.LaneReading` says what these are."""
+    """The fields of `brokers.usage.LaneReading`, which describes them; a test compares the two."""
 
     rows: int
     file: bytes
@@ -202,7 +206,7 @@ class _LaneReading(TypedDict):
 
 @final
 class UsageReader:
-    """Reads what clusters used. `brokers.usage` is the way to it; it names what tuples hold."""
+    """Reads what clusters used. `brokers.usage` wraps it, and names the members of its tuples."""
 
     def __new__(cls, dfs: str, bucket: str) -> UsageReader:
         """A reader of the clusters below these folders."""
@@ -223,10 +227,10 @@ class UsageReader:
         """Rows of usage of a lane. `sealed_end` is file and sequence. Raises `StorageError`."""
 
     def drop_indexes(self, cluster: str, incarnation: int, below_file: int) -> int:
-        """Removes indexes that were recorded; gives how many. Raises `StorageError`."""
+        """Removes indexes that were recorded; returns how many. Raises `StorageError`."""
 
     def mark_metered(self, cluster: str, incarnation: int) -> bool:
-        """Says in a lane that all of it is recorded. Raises `StorageError`."""
+        """Marks a lane as recorded; returns whether it has the mark. Raises `StorageError`."""
 
     def manifests(
         self, cluster: str, known: Mapping[tuple[str, int], str]
@@ -245,7 +249,7 @@ class UsageReader:
             ],
         ]
     ]:
-        """What partitions keep whose manifest is not the known one. Raises `StorageError`."""
+        """The fields of `brokers.usage.PartitionSegments` in order. Raises `StorageError`."""
 
 def version() -> str:
     """The broker's version."""
@@ -266,7 +270,7 @@ def resolve_gateway_settings(settings: str, overrides: Sequence[str]) -> str:
     """As `resolve_settings`, for a gateway."""
 
 def start_logs(settings: str) -> None:
-    """Has this process log to standard error as the settings say. The first call decides."""
+    """Starts this process's log on standard error. Only the first call has an effect."""
 
 def is_remote(folder: str) -> bool:
     """Whether this machine's cache may not know what is in a folder's files. Raises `OSError`."""
@@ -274,4 +278,4 @@ def is_remote(folder: str) -> bool:
 def inspect(
     settings: str, *, verify: bool = False, lane: int | None = None, topic: str | None = None
 ) -> str:
-    """What lies on a cluster's storage, as JSON. Raises `StorageError`."""
+    """A report of a cluster's storage, as JSON. Raises `StorageError`."""

@@ -1,4 +1,4 @@
-"""How long to wait before a broker is started again: pure."""
+"""How long to wait before a broker is started again. The module is pure: it reads no clock."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Ends:
-    """How a broker ended lately, in a row: `unserved` without having served, `short` soon after.
+    """The latest ends of a broker: `unserved` in a row without serving, `short` after serving.
 
-    `stood_down` is how often it did so by itself, since it last served for long.
+    `stood_down` counts how often it stood down since it last served for long.
     """
 
     unserved: int = 0
@@ -21,10 +21,10 @@ class Ends:
 class Backoff:
     """The first start after an end is at once, the next after `first_s` seconds, then doubling.
 
-    A broker that never served waits up to `max_s`. One that served does somebody good as soon as it
-    is back, so it waits at most `served_max_s`; and where it served for `quiet_s` it counts as
-    sound, and its end as a first one. One that stands down again and again does nobody any good
-    (its disk fails, or it is full): from `stand_downs_max` on it waits like one that never served.
+    A broker that never served waits up to `max_s`. One that served helps its clients as soon as it
+    is back, so it waits at most `served_max_s`; where it served for `quiet_s`, its end counts as a
+    first one. One that stands down again and again helps nobody (its disk fails or is full): from
+    `stand_downs_max` on it waits like one that never served.
     """
 
     first_s: float = 0.1
@@ -34,14 +34,14 @@ class Backoff:
     stand_downs_max: int = 3
 
     def after(self, ends: Ends, served_s: float | None, *, stood_down: bool = False) -> Ends:
-        """One more end, of a broker that served so long, or None where it did not serve."""
+        """`ends` with one more, of a broker that served for `served_s` seconds; None: never."""
         if served_s is None:
             return replace(ends, unserved=ends.unserved + 1)
         before = Ends() if served_s >= self.quiet_s else ends
         return Ends(short=before.short + 1, stood_down=before.stood_down + stood_down)
 
     def stands_down_repeatedly(self, ends: Ends) -> bool:
-        """Whether starting it again at once is no use."""
+        """Whether the broker stood down so often that another start at once does not help."""
         return ends.stood_down >= self.stand_downs_max
 
     def pause_s(self, ends: Ends) -> float:

@@ -1,4 +1,4 @@
-"""Settings of a broker or a gateway: the extension knows them, the file is read here."""
+"""Reading a settings file of a broker or a gateway. The extension knows the settings."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def load_settings(
     overrides: Sequence[str] = (),
     resolve: Callable[[str, Sequence[str]], str] = _core.resolve_settings,
 ) -> str:
-    """Reads a settings file and gives all settings as TOML, overrides and defaults filled in.
+    """Reads a settings file and returns all settings as TOML, overrides and defaults filled in.
 
-    `overrides` are `section.setting=value`; `resolve` is of the kind of process. Raises
-    `ConfigError`, which names file, line and key.
+    `overrides` are `section.setting=value`; `resolve` is the extension's function for a broker or
+    a gateway. Raises `ConfigError`, which names file, line and key.
     """
     with naming(path):
         return resolve(Path(path).read_text(encoding="utf-8"), list(overrides))

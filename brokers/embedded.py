@@ -13,7 +13,7 @@ from brokers import _core
 from brokers.errors import StoppedError
 from brokers.settings.writing import overrides_of
 
-# What a test wants otherwise than a service: a free port, short waits, few partitions, few logs.
+# Where a test differs from a service: a free port, short waits, few partitions, few logs.
 TEST_SETTINGS: Mapping[str, Mapping[str, object]] = {
     "listener": {"kafka": "127.0.0.1:0"},
     "topics": {"offsets_partitions": 4},
@@ -71,7 +71,7 @@ class Broker:
 
     @property
     def incarnation(self) -> int:
-        """How many starts there have been, this one included, and numbers that were skipped."""
+        """The incarnation: the number of this start. Numbers may have been skipped before it."""
         return self._process.incarnation
 
     def start(self) -> None:
@@ -80,7 +80,7 @@ class Broker:
         _core.start_logs(self.settings)
         self._process.start()
         if not self._bootstrap:
-            # The port that was free is kept over restarts, as a supervised broker keeps its own.
+            # The port is kept over restarts, as a supervised broker keeps its own.
             self._bootstrap = self._process.bootstrap
             self._overrides.append(f"listener.kafka={self._bootstrap}")
             if self.link_address is not None:
@@ -91,7 +91,7 @@ class Broker:
         self._process.stop(timeout_s)
 
     def crash(self) -> None:
-        """Drops everything as `kill -9` does: no clean stop, no goodbye to clients."""
+        """Drops everything as `kill -9` does, without a clean stop."""
         self._process.kill()
 
     def restart(self) -> None:

@@ -1,4 +1,4 @@
-"""What can go wrong with a broker or with metadata, by what the caller can do about it.
+"""The errors of brokers and of metadata, by what the caller can do about them.
 
 `BrokerError` is the parent of all, `MetadataError` of those below `brokers.metadata`; each of these
 has a `kind` (`not_found`, `exists`, `conflict`, `invalid`, `too_large`, `unavailable`, `unknown`,

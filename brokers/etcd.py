@@ -1,11 +1,11 @@
-"""etcd from Python, for what the engine does not do there: a lease, users and roles, copies, and
-what keeps its database small.
+"""A client of etcd for what the engine does not do there: leases, users and roles, copies, and
+keeping its database small.
 
-By etcd's own gateway from JSON to its interface, at the address that clients use anyway. Everything
-that brokers and the control plane keep is read and written through `brokers.metadata` instead.
+It uses etcd's own gateway from JSON to gRPC, at the same address. What brokers and the control
+plane store in etcd is read and written through `brokers.metadata` instead.
 
 Calls raise the errors of `brokers.errors`: `UnavailableError` where nothing was done,
-`UnknownOutcomeError` where that is not known, `InvalidError` where etcd refuses what was asked.
+`UnknownOutcomeError` where that is not known, `InvalidError` where etcd refuses the call.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = ["Entry", "Etcd", "MemberStatus", "range_end"]
 
 TIMEOUT_S = 5.0
 PAGE_KEYS = 500
-# As gRPC numbers its statuses.
+# Statuses of gRPC.
 UNAUTHENTICATED, UNAVAILABLE, FAILED_PRECONDITION = 16, 14, 9
-# What etcd says of a member that did nothing: another one may.
+# Texts by which a member says that it did nothing: another one may.
 NOT_DONE = ("no leader", "not capable", "stopped")
-# What it says of a revision whose history is gone, and of an alarm by which it refuses writes.
+# Texts for a revision whose history is gone, and for the alarm by which etcd refuses writes.
 COMPACTED = "has been compacted"
 NO_SPACE = "alarm:NOSPACE"
 
@@ -50,7 +50,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a range was, all of it at one `revision`."""
+    """The entries of a range, all of them at one `revision`."""
 
     entries: tuple[Entry, ...]
     revision: int
@@ -60,10 +60,10 @@ class Answer:
 class MemberStatus:
     """How large a member's database is.
 
-    `file_bytes`: its file, to which the quota applies and which never shrinks by itself.
-    `in_use_bytes`: what is left of it after a defragmentation. `quota_bytes`: 0 where the member
-    does not tell it, as before etcd 3.6 or where none was set; negative where it has none.
-    `out_of_space`: etcd refuses all writes, of whichever member the quota was reached.
+    `file_bytes`: the size of its file, to which the quota applies; it never shrinks by itself.
+    `in_use_bytes`: the size that a defragmentation would leave. `quota_bytes`: 0 where the member
+    does not report it, as before etcd 3.6 or where none was set; negative where it has no quota.
+    `out_of_space`: etcd refuses all writes, because some member has reached its quota.
     """
 
     file_bytes: int
@@ -73,7 +73,7 @@ class MemberStatus:
 
 
 class Etcd:
-    """A client, for any number of threads. Keys are below the location's root."""
+    """A client of etcd, for any number of threads. Keys are below the location's root."""
 
     def __init__(self, location: EtcdLocation, *, timeout_s: float = TIMEOUT_S) -> None:
         self.location = location
@@ -86,22 +86,22 @@ class Etcd:
         self._first = 0
 
     def get(self, key: str) -> Entry | None:
-        """A key, as every member agrees it is."""
+        """The entry of a key (a linearizable read); None where there is none."""
         answer = self._read("kv/range", {"key": self._coded(key)})
-        found = answer.get("kvs", ())
-        return self._entry(found[0]) if found else None
+        pairs = answer.get("kvs", ())
+        return self._entry(pairs[0]) if pairs else None
 
     def range(self, prefix: str, *, revision: int = 0) -> Answer:
-        """All keys that begin with `prefix`, at one revision: the given one, or the present."""
+        """All keys that begin with `prefix`, at `revision`, or at the newest one where it is 0."""
         entries: list[Entry] = []
         start, end = self._coded(prefix), _base64(range_end(self.location.root + prefix))
         if not self.location.root + prefix:
             start = end = _base64(b"\0")
         while True:
-            wanted = {"key": start, "range_end": end, "limit": PAGE_KEYS, "revision": revision}
-            answer = self._read("kv/range", wanted)
+            request = {"key": start, "range_end": end, "limit": PAGE_KEYS, "revision": revision}
+            answer = self._read("kv/range", request)
             revision = revision or int(answer["header"]["revision"])
-            entries += [self._entry(each) for each in answer.get("kvs", ())]
+            entries += [self._entry(pair) for pair in answer.get("kvs", ())]
             if not answer.get("more"):
                 return Answer(tuple(entries), revision)
             start = _base64((self.location.root + entries[-1].key).encode() + b"\0")
@@ -128,7 +128,7 @@ class Etcd:
         self._write("kv/txn", {"success": puts})
 
     def remove(self, prefix: str) -> int:
-        """Removes all keys that begin with `prefix`; how many."""
+        """Removes all keys that begin with `prefix`; returns how many."""
         start, end = self._coded(prefix), _base64(range_end(self.location.root + prefix))
         if not self.location.root + prefix:
             start = end = _base64(b"\0")
@@ -136,16 +136,16 @@ class Etcd:
         return int(answer.get("deleted", 0))
 
     def grant_lease(self, ttl_s: int) -> int:
-        """A lease: keys that are written with it go when nobody keeps it for so long."""
+        """Grants a lease. Keys written with it are removed once nobody keeps it for `ttl_s`."""
         return int(self._read("lease/grant", {"TTL": ttl_s})["ID"])
 
     def keep_lease(self, lease: int) -> bool:
-        """Has a lease begin anew; False where it is over."""
+        """Renews a lease; False where it is over."""
         answer = self._read("lease/keepalive", {"ID": lease})
         return int(answer.get("result", {}).get("TTL", 0)) > 0
 
     def revoke_lease(self, lease: int) -> None:
-        """Ends a lease, with the keys that have it. One that is over is no error."""
+        """Ends a lease and removes its keys. A lease that is over is no error."""
         try:
             self._read("lease/revoke", {"ID": lease})
         except InvalidError as error:
@@ -155,7 +155,7 @@ class Etcd:
     def compact(self, revision: int) -> bool:
         """Drops the history before a revision; False where it is gone already.
 
-        Of all that the etcd keeps, whatever its root: revisions are counted for all of it together.
+        That is the history of the whole etcd, also of keys outside of the root.
         """
         try:
             self._read("kv/compaction", {"revision": revision})
@@ -166,7 +166,7 @@ class Etcd:
         return True
 
     def status(self) -> MemberStatus:
-        """How large the database of the member is that answers. Needs etcd's role `root`."""
+        """The status of the member that answers. Needs etcd's role `root`."""
         answer = self._read("maintenance/status", {})
         return MemberStatus(
             file_bytes=int(answer.get("dbSize", 0)),
@@ -176,17 +176,17 @@ class Etcd:
         )
 
     def call(self, path: str, body: Mapping[str, object]) -> dict[str, Any]:
-        """Any call of `/v3/` that may be repeated."""
+        """Makes any call of `/v3/` that may be repeated."""
         return self._read(path, body)
 
     def close(self) -> None:
-        """Gives its connections back."""
+        """Closes its connections."""
         self._pool.clear()
 
     def _connections(self) -> urllib3.PoolManager:
         pool = urllib3.PoolManager(retries=False, timeout=self._timeout_s)
         if self.location.tls:
-            # None: the host that is asked.
+            # None: the name of the host that is connected to.
             name = self.location.server_name
             pool.connection_pool_kw |= {
                 "ssl_context": _context(self.location),
@@ -198,13 +198,13 @@ class Etcd:
     def _coded(self, key: str) -> str:
         return _base64((self.location.root + key).encode())
 
-    def _entry(self, found: Mapping[str, str]) -> Entry:
-        key = base64.b64decode(found["key"]).decode().removeprefix(self.location.root)
-        value = base64.b64decode(found.get("value", ""))
-        return Entry(key, value, int(found["mod_revision"]), int(found.get("lease", 0)))
+    def _entry(self, pair: Mapping[str, str]) -> Entry:
+        key = base64.b64decode(pair["key"]).decode().removeprefix(self.location.root)
+        value = base64.b64decode(pair.get("value", ""))
+        return Entry(key, value, int(pair["mod_revision"]), int(pair.get("lease", 0)))
 
     def _read(self, path: str, body: Mapping[str, object]) -> dict[str, Any]:
-        """What may be repeated: of each member, until one answers."""
+        """Makes a call that may be repeated, on each member until one answers."""
         reasons = []
         for _ in self.location.members:
             try:
@@ -216,7 +216,7 @@ class Etcd:
         raise UnavailableError(message)
 
     def _write(self, path: str, body: Mapping[str, object]) -> dict[str, Any]:
-        """Of each member, until one answers or it is not known what became of it."""
+        """Makes a call on each member until one answers or the outcome is not known."""
         reasons = []
         for _ in self.location.members:
             try:
@@ -234,13 +234,13 @@ class Etcd:
     def _ask(self, path: str, body: Mapping[str, object]) -> dict[str, Any]:
         with self._lock:
             if self._process != os.getpid():
-                # A parent's connections: what came over them could be an answer to it.
+                # After a fork the connections are the parent's: an answer on them may be for it.
                 self._pool, self._process = self._connections(), os.getpid()
         token = self._authenticated()
         try:
             return self._send(path, body, token)
         except _Unauthenticated:
-            # It lives for minutes, and ends with its member.
+            # A token expires after minutes, and with its member.
             with self._lock:
                 self._token = None
             return self._send(path, body, self._authenticated())
@@ -282,11 +282,11 @@ class Etcd:
 
 
 class _Unauthenticated(InvalidError):
-    """The token is not known, or no longer."""
+    """The token is unknown to the member, or has expired."""
 
 
 def range_end(prefix: str) -> bytes:
-    """The key behind all that begin with a prefix, as etcd wants it: itself with a byte raised."""
+    """The end of the range of keys with a prefix, as etcd has it: the prefix with a byte raised."""
     data = prefix.encode().rstrip(b"\xff")
     return data[:-1] + bytes([data[-1] + 1]) if data else b"\0"
 
@@ -300,7 +300,7 @@ def _refusal(who: str, content: Mapping[str, Any]) -> Exception:
     if code == UNAUTHENTICATED or "invalid auth token" in text:
         return _Unauthenticated(message)
     if code == UNAVAILABLE:
-        done = not any(each in text for each in NOT_DONE)
+        done = not any(phrase in text for phrase in NOT_DONE)
         return UnknownOutcomeError(message) if done else UnavailableError(message)
     return InvalidError(message)
 

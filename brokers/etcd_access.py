@@ -1,9 +1,8 @@
-"""What brokers of one cluster may do in a cell's etcd: read and write the cluster's own keys.
+"""The rights of a cluster's brokers in a cell's etcd: to read and write the cluster's own keys.
 
-The user and its role have the cluster's id as their name. Brokers read nothing else of the cell but
-the key that is the root itself, which no store ever writes: so they see whether etcd answers.
-Whoever calls this needs etcd's role `root`, and etcd asks users for passwords only once its
-`auth enable` was called.
+The user and its role have the cluster's id as their name. Beside these keys brokers may read only
+the key that is the root itself, which no store ever writes: by that they see whether etcd answers.
+The caller needs etcd's role `root`. etcd asks for passwords only once its `auth enable` was called.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from brokers.etcd import Etcd, range_end
 __all__ = ["PASSWORD_FILE", "allow_cluster", "forbid_cluster"]
 
 PASSWORD_FILE = "etcd-password"  # noqa: S105 (a file's name)
-"""How the file is named that brokers find their password in, beside their settings."""
+"""The name of the file with a broker's password, beside its settings."""
 
-# As etcd says them.
+# Parts of etcd's error texts.
 EXISTS = ("already exists",)
 MISSING = ("not found", "not granted")
 
@@ -43,7 +42,7 @@ def allow_cluster(etcd: Etcd, cluster_id: str, password: str) -> None:
 
 
 def forbid_cluster(etcd: Etcd, cluster_id: str) -> None:
-    """Removes the user and the role; what is not there is no error. Raises `MetadataError`."""
+    """Removes the user and the role, if there are any. Raises `MetadataError`."""
     _ask(etcd, "auth/user/delete", {"name": cluster_id}, MISSING)
     _ask(etcd, "auth/role/delete", {"role": cluster_id}, MISSING)
 

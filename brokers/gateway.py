@@ -1,7 +1,7 @@
 """One gateway as a process: started, and stopped on request.
 
-Everything that waits is in the extension; it needs nobody to watch it, since what it does not know
-or cannot reach it waits for.
+Everything that waits is in the extension. Unlike a broker it needs no watching: a gateway does not
+end by itself, but waits for whatever it cannot reach.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from brokers import _core
 from brokers.errors import BrokerError
 
-__all__ = ["resolve", "serve"]
+__all__ = ["resolve_settings", "serve_gateway"]
 
 EXIT_STOPPED = 0
 EXIT_NOT_STARTED = 1
@@ -26,12 +26,12 @@ STOP_SECONDS = 60.0
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 
 
-def resolve(settings: str, overrides: Sequence[str]) -> str:
+def resolve_settings(settings: str, overrides: Sequence[str]) -> str:
     """Settings (TOML) with overrides and defaults filled in. Raises `ConfigError`."""
     return _core.resolve_gateway_settings(settings, overrides)
 
 
-def serve(settings: str) -> int:
+def serve_gateway(settings: str) -> int:
     """Runs a gateway with these settings (TOML) until SIGTERM or SIGINT.
 
     Prints one line, `ready plain=<listeners> tls=<host:port> metrics=<host:port>`, once it serves;
@@ -57,9 +57,9 @@ def serve(settings: str) -> int:
 
 
 def say_ready(gateway: _core.GatewayProcess) -> None:
-    """Tells whoever supervises, in one line on standard output."""
+    """Writes the ready line for the supervisor to standard output."""
     tls, metrics = gateway.tls_address or "-", gateway.metrics_address or "-"
     line = f"ready plain={gateway.plain_listeners} tls={tls} metrics={metrics}\n"
-    # A supervisor that does not listen is no reason to stop serving.
+    # A supervisor that has closed the pipe is no reason to stop serving.
     with contextlib.suppress(OSError):
         os.write(1, line.encode())

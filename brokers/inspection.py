@@ -1,4 +1,4 @@
-"""What lies on a cluster's storage, for people and as JSON."""
+"""The report of `python -m brokers inspect` on a cluster's storage, for people and as JSON."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ EXIT_DAMAGED = 4
 Row = Sequence[object]
 
 
-def inspect(
+def inspect_storage(
     settings: str, *, verify: bool, lane: int | None, topic: str | None, as_json: bool
 ) -> int:
-    """Writes what lies on storage to standard output; returns the status to exit with.
+    """Writes a report of the storage to standard output; returns the status to exit with.
 
-    4 where something is damaged. Raises `StorageError` where there is no such storage.
+    The status is 4 where something is damaged. Raises `StorageError` where there is no storage.
     """
     check_storage(settings)
     text = _core.inspect(settings, verify=verify, lane=lane, topic=topic)
@@ -33,12 +33,12 @@ def inspect(
     if as_json:
         sys.stdout.write(json.dumps(report, indent=2) + "\n")
     else:
-        sys.stdout.writelines(f"{line}\n" for line in describe(report))
+        sys.stdout.writelines(f"{line}\n" for line in describe_report(report))
     return EXIT_DAMAGED if report["damage"] else EXIT_SOUND
 
 
 def check_storage(settings: str) -> None:
-    """Raises `StorageError` where storage is missing: looking must not create it."""
+    """Raises `StorageError` where storage is missing, because opening it would create it."""
     storage = tomllib.loads(settings)["storage"]
     for name in ("dfs", "bucket", "metadata"):
         path = local_path(storage[name])
@@ -47,7 +47,7 @@ def check_storage(settings: str) -> None:
             raise StorageError(message)
 
 
-def describe(report: dict[str, Any]) -> Iterator[str]:
+def describe_report(report: dict[str, Any]) -> Iterator[str]:
     """The report as lines for people."""
     yield f"cluster {report['cluster']}"
     for lane in report["lanes"]:
@@ -60,7 +60,7 @@ def describe(report: dict[str, Any]) -> Iterator[str]:
         yield ""
         heading = ("object", "segments", "chunks", "record bytes")
         rows = [(o["key"], o["segments"], o["chunks"], o["bytes"]) for o in report["objects"]]
-        yield from table(heading, rows)
+        yield from format_table(heading, rows)
     yield ""
     checked = "every checksum" if report["verified"] else "structure only; --verify reads records"
     yield f"{len(report['damage'])} damaged ({checked})"
@@ -78,11 +78,11 @@ def describe_lane(lane: dict[str, Any]) -> Iterator[str]:
         parts.append(f"ends at block {lane['end']['sequence']} of file {lane['end']['file']}")
     if lane["seal"] is not None:
         parts.append(f"SEAL holds {lane['seal']['blocks']} blocks")
-    if lane["spares"]:
-        parts.append(f"{lane['spares']} spare files")
+    if recycled := lane["spares"]:
+        parts.append(f"{recycled} recycled files")
     yield ", ".join(parts)
     if lane["others"]:
-        yield f"  of no use: {', '.join(lane['others'])}"
+        yield f"  other files: {', '.join(lane['others'])}"
     heading = ("file", "bytes", "used", "blocks", "kinds", "batches", "record bytes", "written")
     rows = [
         (
@@ -90,10 +90,10 @@ def describe_lane(lane: dict[str, Any]) -> Iterator[str]:
             f["bytes"],
             f["used_bytes"],
             f"{f['first_sequence']}-{f['last_sequence']}",
-            kinds(f["blocks"]),
+            describe_kinds(f["blocks"]),
             f["batches"],
             f["record_bytes"],
-            written(f),
+            last_written(f),
         )
         for f in lane["files"]
     ]
@@ -103,18 +103,18 @@ def describe_lane(lane: dict[str, Any]) -> Iterator[str]:
             "-",
             "-",
             f"{f['first_sequence']}-{f['last_sequence']}",
-            kinds(f["blocks"]),
+            describe_kinds(f["blocks"]),
             "-",
             f["record_bytes"],
-            written(f),
+            last_written(f),
         )
         for f in lane["leftovers"]
     ]
     if rows:
-        yield from table(heading, rows)
+        yield from format_table(heading, rows)
 
 
-def written(file: dict[str, Any]) -> str:
+def last_written(file: dict[str, Any]) -> str:
     """When the last of a file's blocks was written, in UTC."""
     if file["written_ms"] is None:
         return "-"
@@ -140,18 +140,18 @@ def describe_partitions(partitions: list[dict[str, Any]]) -> Iterator[str]:
         for p in partitions
     ]
     rests = [(p["bytes"], p["compacted_until"] or "-", p["damaged"]) for p in partitions]
-    yield from table(
+    yield from format_table(
         (*heading, *further),
         [(*row, *rest) for row, rest in zip(rows, rests, strict=True)],
     )
 
 
-def kinds(blocks: dict[str, int]) -> str:
+def describe_kinds(blocks: dict[str, int]) -> str:
     """How many blocks of each kind."""
     return " ".join(f"{kind}:{count}" for kind, count in blocks.items()) or "-"
 
 
-def table(heading: Row, rows: Sequence[Row]) -> Iterator[str]:
+def format_table(heading: Row, rows: Sequence[Row]) -> Iterator[str]:
     """Columns as wide as their widest cell, numbers to the right."""
     cells = [[str(cell) for cell in row] for row in rows]
     widths = [

@@ -6,7 +6,7 @@ Metadata: the path of an SQLite file, also as `sqlite://<path>`, or an address o
 
 Objects: the path of a folder, also as `file://<path>`, or
 `s3://bucket[/prefix][?endpoint=<URL>&region=<name>&key_file=<path>]`. `key_file` is a credentials
-file as AWS has it; without one the standard environment of AWS says who asks.
+file in the format of AWS; without one the standard variables of AWS have the credentials.
 
 Nothing is escaped, so no name may hold `&`, `?` or `,`. The engine reads the same texts
 (`brokers/core/crates/etcd/src/location.rs`).
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 Location = Annotated[str, "location"]
-"""Either kind, as it stands in a settings file: a text that settings are known by as a location."""
+"""The type of a setting that is a location of metadata or objects, as a text."""
 
 LOCAL_SCHEMES = ("sqlite", "file")
 REMOTE_SCHEMES = ("etcd", "etcds", "s3")
@@ -45,9 +45,9 @@ class EtcdLocation:
     """An etcd, and where in it a cell's metadata lies."""
 
     members: tuple[str, ...]
-    """`host:port` of each."""
+    """`host:port` of each member."""
     root: str = ""
-    """Stands before every key; empty, or ends with a slash."""
+    """The prefix of every key; empty, or ends with a slash."""
     tls: bool = False
     user: str | None = None
     password_file: Path | None = None
@@ -63,7 +63,7 @@ class S3Location:
 
     bucket: str
     prefix: str = ""
-    """Stands before every key; empty, or ends with a slash."""
+    """The prefix of every key; empty, or ends with a slash."""
     endpoint: str | None = None
     """URL; None: AWS's own."""
     region: str | None = None
@@ -125,15 +125,15 @@ def object_location(text: str) -> Path | S3Location:
 
 
 def local_path(text: str) -> Path | None:
-    """The path that a location on this machine is; None of another."""
+    """The path of a location on this machine; None for other locations."""
     scheme, rest = _split(text)
     return Path(rest) if scheme in ("", *LOCAL_SCHEMES) else None
 
 
 def absolute(text: str) -> str:
-    """A location whose path does not depend on the working directory; others as they are.
+    """The location with its path made absolute; one that is no path stays as it is.
 
-    Raises `ConfigError` for a scheme that nothing here has.
+    Raises `ConfigError` for an unknown scheme.
     """
     path = local_path(text)
     if path is not None:
@@ -144,7 +144,7 @@ def absolute(text: str) -> str:
 
 
 def for_cluster(text: str, cluster_id: str) -> str:
-    """A location as the brokers of one cluster have it: `{cluster}` is its id."""
+    """The location for the brokers of one cluster: its id replaces `{cluster}`."""
     return text.replace(CLUSTER, cluster_id)
 
 

@@ -110,11 +110,11 @@ class CellStore:
         self._lock = threading.Lock()
         self._opened: _core.Metadata | None = None
         self._process = 0
-        # Of parent processes: their threads are not here, so they are never closed.
+        # Handles of parent processes. Their threads do not exist here, so they are never closed.
         self._inherited: list[_core.Metadata] = []
 
     def put_spec(self, spec: ClusterSpec) -> int:
-        """Writes what is wanted of a cluster; gives the record's revision.
+        """Writes the specification of a cluster; returns the record's revision.
 
         Raises `ConflictError` where a newer generation is stored; one of the same generation is
         replaced. Raises `InvalidError`.
@@ -123,60 +123,60 @@ class CellStore:
         return revision
 
     def spec(self, cluster_id: str) -> ClusterSpec | None:
-        """What is wanted of a cluster."""
-        return stored(self._call("spec", cluster=cluster_id), spec_of)
+        """The specification of a cluster."""
+        return stored_record(self._call("spec", cluster=cluster_id), spec_of)
 
     def specs(self) -> Listing[ClusterSpec]:
-        """What is wanted of all clusters."""
-        return listing(self._call("specs"), spec_of)
+        """The specifications of all clusters."""
+        return listing_of(self._call("specs"), spec_of)
 
     def remove_spec(self, cluster_id: str) -> bool:
-        """Removes spec and wake request; tells whether there were any. The rest stays."""
+        """Removes specification and wake request, and nothing else; False where there were none."""
         return bool(self._call("remove_spec", cluster=cluster_id))
 
     def remove_cluster(self, cluster_id: str) -> bool:
-        """Removes spec, status, wake request and sample; tells whether there were any.
+        """Removes specification, status, wake request and sample; returns whether there were any.
 
         The cluster's own metadata is `cluster(...).remove_all()`.
         """
         return bool(self._call("remove_cluster", cluster=cluster_id))
 
     def put_status(self, cluster_id: str, status: ClusterStatus) -> int:
-        """Writes what is seen of a cluster; gives the record's revision.
+        """Writes the status of a cluster; returns the record's revision.
 
-        A status that says the same as the stored one is no change.
+        A status that equals the stored one changes nothing.
         """
         revision: int = self._call("put_status", cluster=cluster_id, status=record_json(status))
         return revision
 
     def status(self, cluster_id: str) -> ClusterStatus | None:
-        """What is seen of a cluster; None where it was never started."""
-        return stored(self._call("status", cluster=cluster_id), status_of)
+        """The status of a cluster; None where it was never started."""
+        return stored_record(self._call("status", cluster=cluster_id), status_of)
 
     def statuses(self) -> Listing[ClusterStatus]:
-        """What is seen of all clusters."""
-        return listing(self._call("statuses"), status_of)
+        """The status of all clusters."""
+        return listing_of(self._call("statuses"), status_of)
 
     def request_wake(self, cluster_id: str, *, requested_at_ms: int, by: str) -> WakeRequest:
-        """Asks for a cluster to be woken; a request that is there stays. Gives what stands."""
+        """Requests a wake; a request that is stored stays. Returns the one that is stored."""
         request = {"requested_at_ms": requested_at_ms, "by": by}
         answer = self._call("request_wake", cluster=cluster_id, request=request)
         return wake_of(answer["record"], answer["revision"])
 
     def wake(self, cluster_id: str) -> WakeRequest | None:
         """The wake request of a cluster."""
-        return stored(self._call("wake", cluster=cluster_id), wake_of)
+        return stored_record(self._call("wake", cluster=cluster_id), wake_of)
 
     def wakes(self) -> Listing[WakeRequest]:
         """All wake requests."""
-        return listing(self._call("wakes"), wake_of)
+        return listing_of(self._call("wakes"), wake_of)
 
     def remove_wake(self, cluster_id: str, revision: int) -> bool:
-        """Removes the wake request of this revision; a later one stays. Tells whether it did."""
+        """Removes the wake request of this revision; False where a later one is stored or none."""
         return bool(self._call("remove_wake", cluster=cluster_id, revision=revision))
 
     def put_sample(self, cluster_id: str, sample: Sample) -> int:
-        """Writes a sample in the place of the last one; gives its revision.
+        """Replaces the sample of a cluster; returns its revision.
 
         Raises `TooLargeError` above 768 KiB of JSON.
         """
@@ -186,7 +186,7 @@ class CellStore:
 
     def sample(self, cluster_id: str) -> Sample | None:
         """The last sample of a cluster."""
-        return stored(self._call("sample", cluster=cluster_id), sample_of)
+        return stored_record(self._call("sample", cluster=cluster_id), sample_of)
 
     def watch(
         self, prefix: str | Sequence[str], after_revision: int, timeout_s: float
@@ -213,7 +213,7 @@ class CellStore:
         ]
 
     def interrupt(self) -> None:
-        """Ends the calls of `watch` that other threads wait in: they give no changes."""
+        """Ends the calls of `watch` in which other threads wait: they return no changes."""
         self._handle().interrupt()
 
     def cluster(
@@ -249,7 +249,7 @@ class ClusterStore:
         self._opened: tuple[_core.Metadata, _core.ClusterMetadata] | None = None
 
     def create(self, kafka_cluster_id: str | None = None, *, scale: int = 1) -> ClusterRecord:
-        """Makes the cluster's record; one that is there stays as it is.
+        """Makes the cluster's record; one that is stored stays as it is.
 
         `kafka_cluster_id` is 22 characters of URL-safe base64; without it one is made up. Raises
         `ConflictError` where the stored one is another.
@@ -301,7 +301,7 @@ class ClusterStore:
         replication_factor: int | None = None,
         configs: Mapping[str, str] | None = None,
     ) -> Topic:
-        """Checks all that `create_topic` checks; gives what would be made, with an empty id."""
+        """Checks what `create_topic` checks; returns the topic it would make, with an empty id."""
         given = (partitions, replication_factor, configs)
         return self._create_topic(name, *given, validate_only=True)
 
@@ -359,15 +359,15 @@ class ClusterStore:
     ) -> Topic:
         """Brings a deleted topic back with all that it had, under its old name or another one.
 
-        With `validate_only` it gives what would come back, and changes nothing. Raises
+        With `validate_only` it returns the topic as it would be, and changes nothing. Raises
         `NotFoundError` where there is none or its time is over, `ExistsError` where the name is
         taken, `InvalidError` with the field `name`.
         """
-        wanted = {"id": topic_id, "name": name, "validate_only": validate_only}
-        return Topic(**self._call("undelete_topic", **wanted))
+        arguments = {"id": topic_id, "name": name, "validate_only": validate_only}
+        return Topic(**self._call("undelete_topic", **arguments))
 
     def purge_topic(self, topic_id: str) -> Topic:
-        """Gives up a deleted or orphaned topic: its records go. Raises `NotFoundError`."""
+        """Removes a deleted or orphaned topic and its records for good. Raises `NotFoundError`."""
         return Topic(**self._call("purge_topic", id=topic_id))
 
     def orphaned_topics(self) -> list[OrphanedTopic]:
@@ -384,18 +384,18 @@ class ClusterStore:
         """Makes an orphaned topic one of the cluster's again, with its id and records.
 
         `validate_only` as in `undelete_topic`. Raises `NotFoundError`, `ExistsError`, and
-        `InvalidError` with the field `name`, also where storage does not tell the name and none is
+        `InvalidError` with the field `name`, also where storage does not have the name and none is
         given.
         """
-        wanted = {"id": topic_id, "name": name, "validate_only": validate_only}
-        return Topic(**self._call("attach_topic", **wanted))
+        arguments = {"id": topic_id, "name": name, "validate_only": validate_only}
+        return Topic(**self._call("attach_topic", **arguments))
 
     def quotas(self) -> list[Quota]:
         """All quotas, sorted by entity, in one read of the store."""
         return [quota_of(quota) for quota in self._call("quotas")]
 
     def set_quota(self, entity: QuotaEntity, values: Mapping[str, float]) -> None:
-        """Gives an entity these quotas and no others; brokers that run keep to them at once.
+        """Replaces all quotas of an entity; running brokers apply them at once.
 
         Raises `InvalidError` with the field: `entity`, `user`, `client-id`, `ip` or the name of a
         value. Raises `NotFoundError` where there is no such cluster.
@@ -403,7 +403,7 @@ class ClusterStore:
         self._call("set_quota", entity=asdict(entity), values=dict(values))
 
     def remove_quota(self, entity: QuotaEntity) -> bool:
-        """Removes the quotas of an entity; tells whether there were any."""
+        """Removes the quotas of an entity; returns whether there were any."""
         return bool(self._call("remove_quota", entity=asdict(entity)))
 
     def changes(self, after: int = 0, limit: int = 500) -> list[ProtocolChange]:
@@ -412,7 +412,7 @@ class ClusterStore:
         return [ProtocolChange(**change) for change in changes]
 
     def forget_changes(self, up_to: int) -> int:
-        """Drops all changes up to this `sequence`; gives how many there were."""
+        """Drops all changes up to this `sequence`; returns how many there were."""
         forgotten: int = self._call("forget_changes", up_to=up_to)
         return forgotten
 
@@ -429,7 +429,7 @@ class ClusterStore:
         return [lane_of(lane) for lane in self._call("lanes")]
 
     def suspend_produce(self, reason: str) -> None:
-        """Has brokers refuse to take records, of everybody but the service, with this reason.
+        """Has brokers refuse records of everybody but the service itself, with this reason.
 
         It holds within a second, and for every later start, until `resume_produce`. Reading,
         committing and administration go on. Raises `NotFoundError` where there is no such cluster,
@@ -438,7 +438,7 @@ class ClusterStore:
         self._call("suspend_produce", reason=reason)
 
     def resume_produce(self) -> bool:
-        """Has brokers take records again; tells whether they were told not to."""
+        """Has brokers take records again; returns whether they were suspended."""
         return bool(self._call("resume_produce"))
 
     def produce_suspension(self) -> str | None:
@@ -481,7 +481,7 @@ class ClusterStore:
         *,
         iterations: int | None = None,
     ) -> None:
-        """Sets the password of a user for a mechanism; only what verifies it is kept.
+        """Sets the password of a user for a mechanism; only what verifies it is stored.
 
         Costs milliseconds of a core. `iterations` are PBKDF2 rounds, 4096 to 16384; without them
         4096, as brokers expect. Raises `InvalidError` with the field.
@@ -490,11 +490,11 @@ class ClusterStore:
         self._call("set_user", **given, iterations=iterations)
 
     def remove_user(self, user: str) -> bool:
-        """Removes a user for all mechanisms; tells whether there was one."""
+        """Removes a user for all mechanisms; returns whether there was one."""
         return bool(self._call("remove_user", user=user))
 
     def remove_all(self) -> int:
-        """Removes every record of the cluster; gives how many. No broker may run.
+        """Removes every record of the cluster; returns how many. No broker may run.
 
         It may stop half-way and be called again.
         """
@@ -522,13 +522,15 @@ def record_json(record: ClusterSpec | ClusterStatus) -> dict[str, Any]:
     return {name: value for name, value in asdict(record).items() if name != "revision"}
 
 
-def stored(answer: dict[str, Any] | None, read: Callable[[Mapping[str, Any], int], T]) -> T | None:
-    """The record that an answer tells of, if there is one."""
+def stored_record(
+    answer: dict[str, Any] | None, read: Callable[[Mapping[str, Any], int], T]
+) -> T | None:
+    """The record in an answer; None where there is none."""
     return None if answer is None else read(answer["record"], answer["revision"])
 
 
-def listing(answer: dict[str, Any], read: Callable[[Mapping[str, Any], int], T]) -> Listing[T]:
-    """The records that an answer tells of."""
+def listing_of(answer: dict[str, Any], read: Callable[[Mapping[str, Any], int], T]) -> Listing[T]:
+    """The records in an answer."""
     records = answer["records"].items()
-    found = {name: read(entry["record"], entry["revision"]) for name, entry in records}
-    return Listing(found, answer["revision"])
+    parsed = {name: read(entry["record"], entry["revision"]) for name, entry in records}
+    return Listing(parsed, answer["revision"])

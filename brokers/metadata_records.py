@@ -25,13 +25,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
-    """What the control plane wants of a cluster."""
+    """What the control plane asks a cluster to be."""
 
     id: str
     name: str
     organization_id: str
     generation: int
-    """From 1; grows with each change."""
+    """Counts from 1 and grows with each change."""
     state: SpecState
     scale: int
     """How many brokers it has when awake; of more, `BROKERS_PER_CLUSTER_MAX` run."""
@@ -65,7 +65,7 @@ class BrokerStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStatus:
-    """What the keeper sees of a cluster."""
+    """The state of a cluster, as the keeper sees it."""
 
     observed_generation: int
     phase: Phase
@@ -85,7 +85,7 @@ class WakeRequest:
 
     requested_at_ms: int
     by: str
-    """For logs: a word for the kind of process, then ids of what made it ask."""
+    """Who requested it, for logs: a word for the kind of process, then ids of what caused it."""
     revision: int = field(default=0, compare=False)
 
 
@@ -166,9 +166,9 @@ class TopicHistory:
     deleted_at_ms: int | None
     """When it was deleted for good; None where it exists or can be restored."""
     partition_counts: tuple[tuple[int, int], ...]
-    """From when on, in ms, it had how many; ascending."""
+    """(Since when in ms since 1970 UTC, number of partitions), ascending."""
     retention_ms: int | None
-    """What holds, or held at the end; None keeps records of any age."""
+    """The value that applies, or applied at the end; None keeps records of any age."""
     retention_bytes: int | None
     """Of a partition; None keeps any size."""
     compacted: bool
@@ -184,7 +184,7 @@ class DeletedTopic:
     id: str
     """As Kafka writes it: 22 characters of URL-safe base64."""
     name: str
-    """The one that it had."""
+    """The name that it had."""
     partitions: int
     deleted_at_ms: int
     restorable_until_ms: int
@@ -197,7 +197,7 @@ class OrphanedTopic:
     id: str
     """As Kafka writes it: 22 characters of URL-safe base64."""
     name: str | None
-    """The one that it had; None where storage does not tell."""
+    """The name that it had; None where storage does not have it."""
     partitions: int
     """How many of them storage has."""
     found_at_ms: int
@@ -205,7 +205,7 @@ class OrphanedTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaEntity:
-    """To whom quotas apply: a user, a client id, both, or an address.
+    """The entity that quotas apply to: a user, a client id, both, or an address.
 
     None is no part of it; `""` stands for all that have none of their own.
     """
@@ -229,7 +229,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolChange:
-    """A change that somebody asked for over the Kafka protocol, told by the broker that made it."""
+    """A change that a client made over the Kafka protocol, as its broker noted it."""
 
     sequence: int
     """From 1, one more for each. A gap stands for changes that were dropped before they were
@@ -245,16 +245,16 @@ class ProtocolChange:
     `topic.delete_records`, `broker_configs.update`, `acl.create`, `acl.delete`,
     `user.set_password`, `user.remove_password`, `quota.set`, `quota.remove` or `group.delete`."""
     target_type: str
-    """What stands before the dot."""
+    """The part of `action` before the dot."""
     target: str
     detail: Mapping[str, str]
     connection: str = ""
-    """What the gateway called the client's connection; empty where it came through none."""
+    """The gateway's id of the client's connection; empty where it came through none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedEnd:
-    """Where a lane ends for ever."""
+    """The end of a lane, which never changes."""
 
     file: int
     sequence: int
@@ -280,12 +280,12 @@ class TopicConfig:
     name: str
     value: str | None
     default: str | None
-    """What would hold if the topic said nothing."""
+    """The value that would apply if the topic did not set it."""
     source: str
     """Kafka's name: `DYNAMIC_TOPIC_CONFIG`, `DYNAMIC_DEFAULT_BROKER_CONFIG`,
     `STATIC_BROKER_CONFIG` or `DEFAULT_CONFIG`."""
     is_default: bool
-    """Whether the topic says nothing."""
+    """Whether the topic does not set it."""
     type: str
     """Kafka's name: `BOOLEAN`, `STRING`, `INT`, `SHORT`, `LONG`, `DOUBLE` or `LIST`."""
     documentation: str
@@ -293,7 +293,7 @@ class TopicConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Acl:
-    """An entry of the access control list, by Kafka's names. Its identity is all of it."""
+    """An entry of the access control list, by Kafka's names. All its fields identify it."""
 
     resource_type: str
     """`TOPIC`, `GROUP`, `CLUSTER`, `TRANSACTIONAL_ID`, `DELEGATION_TOKEN` or `USER`."""
@@ -320,42 +320,42 @@ class User:
 
 
 def spec_of(record: Mapping[str, Any], revision: int) -> ClusterSpec:
-    """The spec that JSON tells of."""
+    """The specification in a JSON object."""
     deletions = tuple((since, until) for since, until in record.get("deletions", ()))
     values = {**record, "ports": tuple(record["ports"]), "deletions": deletions}
     return ClusterSpec(**values, revision=revision)
 
 
 def lane_of(record: Mapping[str, Any]) -> LaneRecord:
-    """The lane that JSON tells of."""
+    """The lane in a JSON object."""
     end = record["sealed_end"]
     return LaneRecord(**{**record, "sealed_end": None if end is None else SealedEnd(**end)})
 
 
 def history_of(record: Mapping[str, Any]) -> TopicHistory:
-    """The topic's history that JSON tells of."""
+    """The topic's history in a JSON object."""
     counts = tuple((at_ms, count) for at_ms, count in record["partition_counts"])
     deletions = tuple((since, until) for since, until in record["deletions"])
     return TopicHistory(**{**record, "partition_counts": counts, "deletions": deletions})
 
 
 def quota_of(record: Mapping[str, Any]) -> Quota:
-    """The quotas that JSON tells of."""
+    """The quotas in a JSON object."""
     return Quota(entity=QuotaEntity(**record["entity"]), values=record["values"])
 
 
 def status_of(record: Mapping[str, Any], revision: int) -> ClusterStatus:
-    """The status that JSON tells of."""
+    """The status in a JSON object."""
     brokers = tuple(BrokerStatus(**broker) for broker in record["brokers"])
     return ClusterStatus(**{**record, "brokers": brokers}, revision=revision)
 
 
 def wake_of(record: Mapping[str, Any], revision: int) -> WakeRequest:
-    """The wake request that JSON tells of."""
+    """The wake request in a JSON object."""
     return WakeRequest(**record, revision=revision)
 
 
 def sample_of(record: Mapping[str, Any], revision: int) -> Sample:
-    """The sample that JSON tells of."""
+    """The sample in a JSON object."""
     content = {name: value for name, value in record.items() if name != "taken_at_ms"}
     return Sample(taken_at_ms=record["taken_at_ms"], content=content, revision=revision)

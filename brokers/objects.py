@@ -1,4 +1,4 @@
-"""Objects of a cell, wherever they lie, as far as Python removes them."""
+"""Removing objects of a cell from Python, in a folder or in S3."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["remove_below"]
 
 
 def remove_below(location: str, folder: str) -> None:
-    """Removes a folder of a bucket, of either kind. Repeating it changes nothing.
+    """Removes a folder of a bucket, be it a folder or in S3. Repeating it changes nothing.
 
     Raises `OSError` where some of it could not be removed.
     """
@@ -21,7 +21,7 @@ def remove_below(location: str, folder: str) -> None:
         with suppress(FileNotFoundError):
             shutil.rmtree(place / folder)
         return
-    # Its libraries take half a second, which a process without a bucket need not spend.
+    # Its libraries take half a second to import, which a process without S3 need not spend.
     from brokers.s3 import S3Objects  # noqa: PLC0415
 
     S3Objects(place).remove(f"{folder}/")

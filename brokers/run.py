@@ -1,10 +1,10 @@
-"""PID 1 of a pod: has a broker run, and starts it again when it ends.
+"""PID 1 of a pod: runs a broker, and starts it again when it ends.
 
-A broker that ends is another incarnation milliseconds later, where a platform would take seconds to
-start a container. What is started is `python -m brokers serve`; what this process adds is small: it
-passes the request to stop on, waits for every child that it inherits, and gives up only where
-another start is no use, or where a broker stands down again and again: the platform then starts
-this process again, with longer and longer pauses.
+The next incarnation begins milliseconds after an end, where a platform would take seconds to start
+a container. This process runs `python -m brokers serve`, passes the request to stop on, and waits
+for every child that it inherits. It gives up only where another start does not help: where the
+settings are refused, or the broker stands down again and again. Then the platform starts this
+process again, with longer and longer pauses.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from brokers.backoff import Backoff, Ends
 # Exit statuses of `python -m brokers serve`.
 EXIT_USAGE = 2
 EXIT_STOOD_DOWN = 3
-# Most likely another broker took over, in the pod that replaces this one. One that took over in
-# turn at once would go on with that for ever; meanwhile somebody asks this pod to end.
+# The pause after a broker stood down. Most likely the broker of the pod that replaces this one took
+# over. Without the pause the two would fence each other for ever; within it this pod is stopped.
 STOOD_DOWN_PAUSE_S = 3.0
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 READY = b"ready "
@@ -33,7 +33,7 @@ PIECE = 65_536
 
 
 class Runner:
-    """One broker at a time, until it is told to stop."""
+    """Runs one broker at a time, until a signal asks to stop."""
 
     def __init__(self, command: Sequence[str], backoff: Backoff | None = None) -> None:
         self._command = list(command)
@@ -46,12 +46,12 @@ class Runner:
         self._status: int | None = None
 
     def run(self) -> int:
-        """Runs until SIGTERM or SIGINT, or until it gives up; gives the status to exit with."""
+        """Runs until SIGTERM or SIGINT, or until it gives up; returns the status to exit with."""
         use_all_files()
         wakeups, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
         for number in (*STOP_SIGNALS, signal.SIGCHLD):
-            # A handler of Python's, so that the number reaches the pipe.
+            # The handler must be Python's, or the number would not reach the pipe.
             signal.signal(number, lambda _number, _frame: None)
         with selectors.DefaultSelector() as selector:
             selector.register(wakeups, selectors.EVENT_READ)
@@ -99,7 +99,7 @@ class Runner:
         self._child.send_signal(signal.SIGTERM)
 
     def _reap(self, selector: selectors.BaseSelector) -> None:
-        """Waits for every child that has ended; those of other processes come to PID 1 too."""
+        """Waits for every child that has ended: PID 1 inherits those of other processes, too."""
         child = self._child
         while True:
             try:
@@ -119,7 +119,7 @@ class Runner:
                 self._on_output(output.fileno(), selector)
         self._child = None
         if self._stopping or child.returncode == EXIT_USAGE:
-            # What refuses its settings is not helped by another start.
+            # A broker that refuses its settings would refuse them again.
             self._status = max(child.returncode, 0)
             return
         now = time.monotonic()
@@ -149,11 +149,11 @@ def _output_of(child: subprocess.Popen[bytes]) -> IO[bytes]:
 
 
 def use_all_files() -> None:
-    """Raises the number of open files to what is allowed; children have the same."""
+    """Raises the limit on open files to the most that is allowed, which children inherit."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Has `python -m brokers serve` run with these arguments; see `Runner.run`."""
+def run_broker(arguments: Sequence[str]) -> int:
+    """Runs `python -m brokers serve` with these arguments; see `Runner.run`."""
     return Runner([sys.executable, "-m", "brokers", "serve", *arguments]).run()

@@ -1,7 +1,7 @@
 """Objects of an S3-compatible store from Python: usage files, documents, what a purge removes.
 
-The engine reads and writes segments itself, in Rust; this is for everybody else. A folder that
-stands in for a bucket is `metering.events.store.FolderUsageStore`, of the same shape.
+The engine reads and writes segments itself, in Rust. `metering.events.store.FolderUsageStore` has
+the same interface for a folder.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from brokers.locations import S3Location
 __all__ = ["ObjectStoreError", "S3Objects"]
 
 ATTEMPTS = 6
-"""Of each request, with pauses that grow: a throttled client is told to slow down for seconds."""
+"""How often a request is tried, with growing pauses: a store throttles a client for seconds."""
 CONNECT_TIMEOUT_S = 5
 READ_TIMEOUT_S = 30
 CONNECTIONS = 16
-# Above this an object goes up in parts of this size, so that a lost connection costs one part.
+# A larger object is sent in parts of this size, so that a lost connection costs one part.
 PART_BYTES = 16 * 1024 * 1024
-# A request removes so many at most.
+# The most objects that one request removes.
 REMOVED_AT_ONCE = 1000
-# Somebody writes the same object at this moment: who is second learns so by asking again.
+# How often a put is tried while another client writes the same object at that moment.
 CONFLICTS_MAX = 10
 CONFLICT_PAUSE_S = 0.05
-# Without a region in location and environment; stores that are not AWS's own do not mind.
+# The region where neither location nor environment has one; stores other than AWS ignore it.
 REGION = "us-east-1"
 
 
 class ObjectStoreError(OSError):
-    """The store did not do what was asked, or it is not known whether it did."""
+    """The store did not carry a request out, or it is not known whether it did."""
 
 
 class S3Objects:
     """Immutable objects of an S3-compatible bucket by key: a `metering.events.store.UsageStore`.
 
     For any number of threads. Every call raises `OSError` where the store cannot be reached or
-    refuses; requests that are throttled or fail on the way are made again first.
+    refuses; requests that are throttled or lost are repeated before that.
     """
 
     def __init__(self, location: S3Location) -> None:
@@ -58,8 +58,8 @@ class S3Objects:
     def put_new(self, key: str, data: bytes) -> bool:
         """Stores an object unless there is one of this key; False where there is, of any content.
 
-        Once it returns the object is durable, and at no time is there a part of it. What a lost
-        answer leaves open is settled by looking: an object of these very bytes is ours.
+        The object is durable when this returns, and nobody ever sees a part of it. Where an answer
+        was lost, the object is read: one with these very bytes counts as stored.
         """
         send = self._put if len(data) <= PART_BYTES else self._put_in_parts
         for attempt in range(CONFLICTS_MAX):
@@ -87,13 +87,14 @@ class S3Objects:
         place = {"Bucket": self.location.bucket, "Prefix": self.location.prefix + prefix}
         with _as_os_error(prefix):
             for page in pages.paginate(**place):
-                for found in page.get("Contents", ()):
-                    yield found["Key"].removeprefix(self.location.prefix)
+                for item in page.get("Contents", ()):
+                    yield item["Key"].removeprefix(self.location.prefix)
 
     def remove(self, prefix: str) -> int:
-        """Removes all objects whose keys begin with `prefix`, and uploads under way; how many.
+        """Removes all objects whose keys begin with `prefix`, and uploads under way.
 
-        Repeating it changes nothing. It stops at the first error and can be called again.
+        Returns the number of objects. Repeating it changes nothing. It stops at the first error and
+        can be called again.
         """
         removed, keys = 0, self.list(prefix)
         while names := [{"Key": self._key(key)} for key in islice(keys, REMOVED_AT_ONCE)]:
@@ -146,7 +147,7 @@ class S3Objects:
             )
         finally:
             if answer != "stored":
-                # Parts of an upload that nobody ends are paid for. It may be gone already.
+                # The store charges for the parts of an upload that nobody aborts. It may be gone.
                 with suppress(OSError), _as_os_error(key):
                     client.abort_multipart_upload(**upload)
         return answer
@@ -166,13 +167,13 @@ class S3Objects:
         return self.location.prefix + key
 
     def _client(self) -> BaseClient:
-        """A client with the keys that the file holds now."""
+        """A client with the keys that the file has now."""
         file = self.location.key_file
         with self._lock:
             stamp = None
             if file is not None:
-                found = file.stat()
-                stamp = (found.st_mtime_ns, found.st_ino)
+                status = file.stat()
+                stamp = (status.st_mtime_ns, status.st_ino)
             if self._opened is None or self._opened[0] != stamp:
                 self._opened = (stamp, _connect(self.location))
             return self._opened[1]
@@ -187,14 +188,14 @@ def _connect(location: S3Location) -> BaseClient:
         provider = session.get_component("credential_provider").get_provider(
             "shared-credentials-file"
         )
-        found = provider.load()
-        if found is None:
+        credentials = provider.load()
+        if credentials is None:
             message = f"{location.key_file}: no keys of AWS under [default]"
             raise ObjectStoreError(message)
         keys = {
-            "aws_access_key_id": found.access_key,
-            "aws_secret_access_key": found.secret_key,
-            "aws_session_token": found.token,
+            "aws_access_key_id": credentials.access_key,
+            "aws_secret_access_key": credentials.secret_key,
+            "aws_session_token": credentials.token,
         }
     return session.create_client(
         "s3",
@@ -215,10 +216,10 @@ def _connect(location: S3Location) -> BaseClient:
 
 
 def _outcome(key: str, send: Any) -> str:  # noqa: ANN401 (botocore's)
-    """Makes a conditional write: `stored`, `taken`, `conflict`, or `unclear`.
+    """Makes a conditional write; returns `stored`, `taken`, `conflict`, or `unclear`.
 
-    It is unclear where the request was made more than once: the object that is in the way may be
-    what the first one stored, whose answer was lost.
+    It is unclear where the request was sent more than once: the object that exists may be the one
+    that the first request stored, whose answer was lost.
     """
     with _as_os_error(key):
         try:

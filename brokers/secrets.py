@@ -1,7 +1,7 @@
-"""The secret of a cell, and what each of its clusters derives from it.
+"""The secret of a cell, and the secrets that are derived from it for each cluster.
 
-The cell's secret is known to the control plane, the keeper and the gateways, and never leaves them:
-a broker gets only what is derived for its own cluster, a tenant nothing. A derived secret is
+Only the control plane, the keeper and the gateways know the cell's secret: a broker gets only the
+secrets that are derived for its own cluster, a tenant gets none. A derived secret is
 HMAC-SHA256 with the cell's secret as key over an ASCII label, in lowercase hex (64 characters). The
 gateway derives the same in Rust.
 """
@@ -37,7 +37,7 @@ SUPER_USER = "__freshet"
 
 
 def create_cell_secret(path: str | Path) -> bytes:
-    """Makes the cell's secret where there is none, and gives the one that is there.
+    """Returns the cell's secret, and makes it where there is none.
 
     The file appears at once and whole, as 64 hex digits with mode 0600, and an existing one is
     never overwritten: of several that create it at a time one wins, and all get its secret. The
@@ -69,14 +69,14 @@ def read_cell_secret(path: str | Path) -> bytes:
     """
     try:
         with Path(path).open(encoding="ascii") as file:
-            found = os.fstat(file.fileno())
+            status = os.fstat(file.fileno())
             text = file.read().strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a cell's secret"
         message = f"{path}: {reason}"
         raise ConfigError(message) from None
-    if not is_private(found.st_mode, found.st_uid):
-        mode = f"{found.st_mode & 0o777:04o}"
+    if not is_private(status.st_mode, status.st_uid):
+        mode = f"{status.st_mode & 0o777:04o}"
         message = f"{path}: mode {mode} opens the cell's secret to others, want 0600"
         raise ConfigError(message)
     if not re.fullmatch(r"[0-9a-fA-F]{64}", text):
@@ -86,9 +86,9 @@ def read_cell_secret(path: str | Path) -> bytes:
 
 
 def is_private(mode: int, owner: int) -> bool:
-    """Tells whether nobody but a file's owner may read it; of root's files also their group may.
+    """Whether only a file's owner may read it; a file of root may be open to its group, too.
 
-    So Kubernetes mounts a secret into a pod with `fsGroup`. The engine judges alike.
+    That is how Kubernetes mounts a secret into a pod with `fsGroup`. The engine has the same rule.
     """
     others = mode & 0o077
     return others == 0 or (others == 0o040 and owner == 0)

@@ -1,7 +1,7 @@
 """One broker as a process: started, watched, stopped on request.
 
-Everything that waits is in the extension; here a thread waits for the broker's end while the main
-thread waits for signals, so that an idle broker wakes nobody.
+Everything that waits is in the extension. Here one thread waits for the broker's end while the main
+thread waits for signals, so that an idle broker uses no processor time in Python.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from brokers.probe.alone import UnfitError, probe_alone
 
 EXIT_STOPPED = 0
 EXIT_NOT_STARTED = 1
-# The broker stood down by itself. Whoever supervises it starts it again: the start is a takeover.
+# The broker stood down. Its supervisor starts it again, and that start is a takeover.
 EXIT_STOOD_DOWN = 3
 
-# Longer than the engine itself takes before it gives a clean stop up.
+# Longer than the engine's own limit on a clean stop.
 STOP_SECONDS = 25.0
 FOR_EVER = 1e9
 
@@ -33,7 +33,7 @@ ENDED = signal.SIGUSR1
 
 
 class Watched:
-    """A broker that a thread starts and watches. `outcome` is a line for people, once it ended."""
+    """A broker that a thread starts and watches. `outcome` says for people how it ended."""
 
     def __init__(self, settings: str) -> None:
         self.settings = settings
@@ -58,13 +58,13 @@ class Watched:
             os.kill(os.getpid(), ENDED)
 
     def stop(self) -> None:
-        """Stops cleanly. A broker that has not started yet is dropped: nothing was promised."""
+        """Stops cleanly. A broker that has not started yet is dropped: it acknowledged nothing."""
         self.stopping.set()
         if self.started.is_set():
             self.process.stop(STOP_SECONDS)
 
 
-def serve(settings: str) -> int:
+def serve_broker(settings: str) -> int:
     """Runs a broker with these settings (TOML) until SIGTERM, SIGINT or its end.
 
     Prints one line, `ready bootstrap=<host:port> metrics=<host:port> link=<host:port>`, once it
@@ -91,7 +91,7 @@ def serve(settings: str) -> int:
 
 
 def check_folder(settings: str) -> None:
-    """Raises `StorageError` where the folder for lanes breaks a promise that acks stand on."""
+    """Raises `StorageError` where the folder for lanes breaks a promise of a file system."""
     storage = tomllib.loads(settings)["storage"]
     folder = Path(storage["dfs"], storage["cluster"])
     try:
@@ -102,9 +102,9 @@ def check_folder(settings: str) -> None:
 
 
 def say_ready(process: _core.BrokerProcess) -> None:
-    """Tells whoever supervises, in one line on standard output."""
+    """Writes the ready line for the supervisor to standard output."""
     metrics, link = process.metrics_address or "-", process.link_address or "-"
     line = f"ready bootstrap={process.bootstrap} metrics={metrics} link={link}\n"
-    # A supervisor that does not listen is no reason to stop serving.
+    # A supervisor that has closed the pipe is no reason to stop serving.
     with contextlib.suppress(OSError):
         os.write(1, line.encode())

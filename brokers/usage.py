@@ -1,9 +1,11 @@
-"""What clusters used, read off their storage without a broker and without their metadata.
+"""What clusters used, read from their storage without a broker and without their metadata.
 
-`UsageReader` reads lanes (who wrote and was handed how much) and manifests (what is kept). It
-writes nothing, but that `drop_indexes` removes what was recorded elsewhere. All calls may be made
-from any thread and hold no lock of the interpreter. They raise `brokers.errors.StorageError`, which
-names the file, where something is damaged or cannot be read: nothing is passed over in silence.
+`UsageReader` reads lanes (who wrote and was handed how much) and manifests (what is stored). It
+writes nothing but marks, and `drop_indexes` removes indexes that are recorded elsewhere. All calls
+may be made from any thread and hold no lock of the interpreter. They raise
+`brokers.errors.StorageError`, which names the file, where something is damaged or cannot be read:
+nothing is left out without an error. The extension returns the same fields in the same order:
+`tests/brokers/test_usage_types.py` compares its description with the types of this module.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ class LaneFiles:
 
     incarnation: int
     indexes: tuple[int, ...]
-    """Files of which only the index is left, or will be in a moment."""
+    """Files that have an index: they were split, and their records are removed or about to be."""
     wals: tuple[int, ...]
     """Files that hold records; the last may be made ahead of use."""
 
@@ -81,16 +83,16 @@ class LaneReading:
     last_file: int
     """The file that the next call needs first; `after_file` of the next call."""
     covered_until_ms: int
-    """All usage of the lane up to then is in what was read up to now. Of a lane that lives it is
-    the time of reading, so a write that was under way then may still bear an earlier time; or it is
-    before the first block that is there and not sure yet, or not read yet (`more`)."""
+    """All usage of the lane up to this time was read by now. For a live lane it is the time of
+    reading (a write that was under way then may still bear an earlier time), or just before the
+    first block that is not covered or not read yet (`more`)."""
     ended: bool
-    """Nothing will follow: the lane was closed or sealed, or `final` was asked for."""
+    """Nothing will follow: the lane was closed or sealed, or the call had `final`."""
     more: bool
-    """Another call gives more at once."""
+    """Whether another call returns more at once."""
     unsplit_since_ms: int | None
     """When the first block with records was written that no index holds yet: what was written from
-    then on stands in no manifest. None where there is none."""
+    then on is in no manifest. None where there is no such block."""
     gap: tuple[int, int] | None
     """First and last sequence number behind `after_sequence` that no file of the lane holds any
     more, because indexes were dropped before the caller had read them."""
@@ -101,7 +103,7 @@ class StoredSegment:
     """A run of records of a partition in the object store."""
 
     bytes: int
-    """Of its record batches."""
+    """Bytes of its record batches."""
     written_at_ms: int
     """When the last block whose records it holds was written into a lane."""
     max_timestamp_ms: int
@@ -110,7 +112,7 @@ class StoredSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DroppedSegment:
-    """A segment that retention let go, for 96 hours."""
+    """A segment that retention dropped; manifests remember it for 96 hours."""
 
     bytes: int
     written_at_ms: int
@@ -120,9 +122,9 @@ class DroppedSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacedBytes:
-    """Bytes that were kept beside what is kept now, until segments were joined or compacted.
+    """Bytes that were stored beside the present segments until these were joined or compacted.
 
-    In whole minutes; remembered for two hours.
+    From and until whole minutes; manifests remember it for two hours.
     """
 
     bytes: int
@@ -132,21 +134,21 @@ class ReplacedBytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSegments:
-    """What a partition keeps, by its newest manifest."""
+    """What a partition stores, by its newest manifest."""
 
     topic_id: str
     """32 hexadecimal digits."""
     partition: int
     name: str
-    """The manifest's; another name means another content."""
+    """The manifest's name. Another name means another content."""
     log_start: int
     covered_end: int
     """Offset behind the last record that was split."""
     segments: tuple[StoredSegment, ...]
     dropped: tuple[DroppedSegment, ...]
     split_by_day: tuple[tuple[int, int], ...] = ()
-    """First millisecond of a UTC day, and bytes: those of every split whose last block was written
-    on that day, whatever became of them since. For the 96 hours after a day at least."""
+    """(First millisecond of a UTC day, bytes of all splits whose last block was written on that
+    day, whether or not they are stored still), for at least 96 hours after the day."""
     replaced: tuple[ReplacedBytes, ...] = ()
 
 
@@ -157,7 +159,7 @@ class UsageReader:
         self._core = _core.UsageReader(str(dfs), str(bucket))
 
     def lanes(self, cluster_id: str) -> list[LaneFiles]:
-        """The lanes of a cluster, by incarnation; none where it never ran."""
+        """The lanes of a cluster, by incarnation; empty where it never ran."""
         return [
             LaneFiles(incarnation=incarnation, indexes=tuple(indexes), wals=tuple(wals))
             for incarnation, indexes, wals in self._core.lanes(cluster_id)
@@ -175,9 +177,9 @@ class UsageReader:
     ) -> LaneReading:
         """Every covered block behind `after_sequence`, up to some 24 MiB of columns.
 
-        Covered is what a later block, a close or the lane's seal says was durable; never what lies
-        beyond `sealed_end` or SEAL. `after_file` spares looking at earlier files. `final` says that
-        nobody runs the cluster nor ever will: the lane ends where what is covered ends.
+        A block is covered where a later block, a close or the lane's SEAL says that it was durable;
+        nothing beyond `sealed_end` or SEAL is. Files before `after_file` are not read. `final` says
+        that nobody runs the cluster any more, so that the lane ends where its covered blocks end.
         """
         end = None if sealed_end is None else (sealed_end.file, sealed_end.sequence)
         reading = self._core.read_lane(
@@ -191,28 +193,28 @@ class UsageReader:
         return LaneReading(**reading)
 
     def drop_indexes(self, cluster_id: str, incarnation: int, *, below_file: int) -> int:
-        """Removes indexes of files below a number; gives how many.
+        """Removes indexes of files below a number; returns how many.
 
-        The lane's last index stays: it says that files before it were split. So does one beside
-        which its file still lies.
+        The lane's last index stays, because it says that files before it were split. So does one
+        whose file still exists.
         """
         return self._core.drop_indexes(cluster_id, incarnation, below_file)
 
     def mark_metered(self, cluster_id: str, incarnation: int) -> bool:
-        """Says in a lane that ended that all of it is recorded: a broker may remove it then.
+        """Marks a lane that has ended as recorded, after which a broker may remove it.
 
-        Gives whether the lane says so now; it does not while a file with records is left.
+        Returns whether the lane has the mark now: it does not while a file with records is left.
         """
         return self._core.mark_metered(cluster_id, incarnation)
 
     def manifests(
         self, cluster_id: str, known: Mapping[tuple[str, int], str]
     ) -> list[PartitionSegments]:
-        """The newest manifest of each partition that has another name than `known` says.
+        """What each partition stores whose newest manifest is not the one in `known`.
 
-        `known` is by topic id and partition. Sorted by topic id and partition.
+        `known` has names of manifests by topic id and partition. The result is sorted by these.
         """
-        found = self._core.manifests(cluster_id, dict(known))
+        partitions = self._core.manifests(cluster_id, dict(known))
         return [
             PartitionSegments(
                 topic_id=topic_id,
@@ -239,5 +241,5 @@ class UsageReader:
                     for size, since, until in past[2]
                 ),
             )
-            for topic_id, partition, name, log_start, covered_end, segments, past in found
+            for topic_id, partition, name, log_start, covered_end, segments, past in partitions
         ]

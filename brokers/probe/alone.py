@@ -1,4 +1,4 @@
-"""Promises that one process can hold a folder to, in a few milliseconds."""
+"""Promises of a folder that one process can check, in a few milliseconds."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from brokers.probe import operations as do
 from brokers.probe.operations import PAGE, Held
 
 PREFIX = "probe-"
-# What a probe that was killed left is removed once it is that old.
+# Folders that killed probes left are removed once they are this old.
 LEFTOVER_SECONDS = 3600.0
-# Not the folder's fault, and told by the engine where it matters.
+# A full file system is fit all the same; the engine reports it where it matters.
 FULL = {errno.ENOSPC, errno.EDQUOT}
 
 OLD, NEW = b"old".ljust(PAGE, b"."), b"new".ljust(PAGE, b".")
 
 
 class UnfitError(Exception):
-    """A promise that is not kept, and in what way."""
+    """A promise that a folder breaks, with the reason."""
 
     def __init__(self, promise: str, reason: str) -> None:
         super().__init__(f"{promise}: {reason}")
@@ -33,22 +33,22 @@ class UnfitError(Exception):
 
 
 class BrokenPromiseError(Exception):
-    """What was seen instead of what was promised."""
+    """A check saw something else than the promise."""
 
 
 def expect(kept: bool, otherwise: str) -> None:
-    """Raises `BrokenPromiseError` unless it is so."""
+    """Raises `BrokenPromiseError` with the text `otherwise` unless `kept`."""
     if not kept:
         raise BrokenPromiseError(otherwise)
 
 
-def hold(path: Path) -> Held:
+def open_held(path: Path) -> Held:
     """Opens a file as the engine does."""
     return Held(path, is_remote=_core.is_remote)
 
 
 def expect_taken(make: Callable[[Path, bytes], None], path: Path, otherwise: str) -> None:
-    """A name that is taken cannot be made again, and keeps what it has."""
+    """Checks that `make` refuses a name that is taken, and leaves its file as it is."""
     before = do.read_whole(path)
     try:
         make(path, NEW)
@@ -58,16 +58,16 @@ def expect_taken(make: Callable[[Path, bytes], None], path: Path, otherwise: str
     raise BrokenPromiseError(otherwise)
 
 
-def create(path: Path, content: bytes) -> None:
+def create_file(path: Path, content: bytes) -> None:
     """Makes a file that need not outlive the machine: a sync takes longer than all else here."""
-    do.create(path, content, durable=False)
+    do.create_file(path, content, durable=False)
 
 
 def check_create(folder: Path) -> None:
     """Exclusive creation: lane files stand on it."""
     path = folder / "created"
-    create(path, OLD)
-    expect_taken(create, path, "a name that is taken was made again (O_EXCL)")
+    create_file(path, OLD)
+    expect_taken(create_file, path, "a name that is taken was made again (O_EXCL)")
 
 
 def check_folder(folder: Path) -> None:
@@ -85,20 +85,20 @@ def check_folder(folder: Path) -> None:
 def check_link(folder: Path) -> None:
     """SEAL files and leftovers are published by links."""
 
-    def publish(path: Path, content: bytes) -> None:
-        do.publish(path, content, durable=False)
+    def publish_file(path: Path, content: bytes) -> None:
+        do.publish_file(path, content, durable=False)
 
     path = folder / "published"
-    publish(path, OLD)
+    publish_file(path, OLD)
     expect(do.read_whole(path) == OLD, "a published file has other content")
-    expect_taken(publish, path, "a link took a name that is taken")
+    expect_taken(publish_file, path, "a link took a name that is taken")
 
 
 def check_write(folder: Path) -> None:
     """What was written and synced can be read past the cache."""
     path = folder / "written"
-    do.create(path, bytes(2 * PAGE))
-    with hold(path) as held:
+    do.create_file(path, bytes(2 * PAGE))
+    with open_held(path) as held:
         held.write(PAGE, NEW)
         expect(held.read(PAGE) == NEW, "a synced write cannot be read past the cache")
         expect(held.read(0) == bytes(PAGE), "bytes beside a write have changed")
@@ -107,8 +107,8 @@ def check_write(folder: Path) -> None:
 def check_held(folder: Path) -> None:
     """The owner token: an overwrite is seen by whoever holds the file open."""
     path = folder / "token"
-    create(path, OLD)
-    with hold(path) as owner, hold(path) as successor:
+    create_file(path, OLD)
+    with open_held(path) as owner, open_held(path) as successor:
         expect(owner.read() == OLD, "a new file has other content")
         successor.write(0, NEW, durable=False)
         expect(owner.read() == NEW, "an open file does not show what another one wrote to it")
@@ -117,8 +117,8 @@ def check_held(folder: Path) -> None:
 def check_rename(folder: Path) -> None:
     """A file that is renamed has its new name alone, and stays the file that is held open."""
     old, new = folder / "old", folder / "renamed"
-    create(old, OLD)
-    with hold(old) as held:
+    create_file(old, OLD)
+    with open_held(old) as held:
         old.rename(new)
         expect(not old.exists(), "a renamed file keeps its old name")
         expect(do.read_whole(new) == OLD, "a renamed file has other content")
@@ -131,7 +131,7 @@ def check_list(folder: Path) -> None:
     inner.mkdir()
     names = [f"{number}" for number in range(4)]
     for name in names:
-        create(inner / name, b"")
+        create_file(inner / name, b"")
     expect(do.list_names(inner) == names, "a listing lacks names that were made")
     removed = inner / names.pop()
     removed.unlink()
@@ -160,10 +160,10 @@ def try_promise(promise: str, check: Callable[[], None]) -> None:
         raise UnfitError(promise, str(error)) from error
     except OSError as error:
         if error.errno not in FULL:
-            raise UnfitError(promise, describe(error)) from error
+            raise UnfitError(promise, describe_error(error)) from error
 
 
-def describe(error: OSError) -> str:
+def describe_error(error: OSError) -> str:
     """An error of the system without the names of the probe's own files."""
     name = errno.errorcode.get(error.errno or 0, "error")
     return f"{name}: {error.strerror or error}"
@@ -171,14 +171,14 @@ def describe(error: OSError) -> str:
 
 @contextmanager
 def own_folder(folder: Path) -> Iterator[Path]:
-    """A folder for the probe's files, which goes with it. Raises `UnfitError` where none can be."""
+    """A folder for the probe's files, removed at the end. Raises `UnfitError` without one."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         remove_leftovers(folder)
         own = folder / f"{PREFIX}{os.urandom(8).hex()}"
         own.mkdir()
     except OSError as error:
-        raise UnfitError("a folder of its own", describe(error)) from error
+        raise UnfitError("a folder of its own", describe_error(error)) from error
     try:
         yield own
     finally:
@@ -186,18 +186,18 @@ def own_folder(folder: Path) -> Iterator[Path]:
 
 
 def remove_folder(folder: Path) -> None:
-    """Removes a folder with what is in it, as far as that can be done."""
+    """Removes a folder with its content, as far as that is possible."""
     with suppress(OSError):
-        for found in list(os.scandir(folder)):
-            if found.is_dir(follow_symlinks=False):
-                remove_folder(Path(found.path))
+        for entry in list(os.scandir(folder)):
+            if entry.is_dir(follow_symlinks=False):
+                remove_folder(Path(entry.path))
             else:
-                Path(found.path).unlink()
+                Path(entry.path).unlink()
         folder.rmdir()
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Removes what killed probes left long ago."""
+    """Removes folders that killed probes left long ago."""
     due = time.time() - LEFTOVER_SECONDS
     for left in folder.glob(f"{PREFIX}*"):
         with suppress(OSError):
@@ -206,7 +206,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def is_full(folder: Path) -> bool:
-    """Whether nothing can be made there for want of space."""
+    """Whether nothing can be made there because the file system is full."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return os.statvfs(folder).f_bavail == 0

@@ -1,4 +1,4 @@
-"""What the engine does with files of the shared file system, done the same way as it does it."""
+"""The engine's operations on files of the shared file system, made by the same system calls."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def create(path: Path, content: bytes, *, durable: bool = True) -> None:
-    """Makes a file whose name must be free; content and name are durable then, if asked for."""
+def create_file(path: Path, content: bytes, *, durable: bool = True) -> None:
+    """Makes a file whose name must be free; with `durable`, content and name are synced."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
         write_all(descriptor, 0, content)
@@ -33,10 +33,10 @@ def create(path: Path, content: bytes, *, durable: bool = True) -> None:
         sync_folder(path.parent)
 
 
-def publish(path: Path, content: bytes, *, durable: bool = True) -> None:
+def publish_file(path: Path, content: bytes, *, durable: bool = True) -> None:
     """Makes a whole file under a name that must be free: nobody sees a part of it."""
     draft = path.with_name(f"draft-{os.urandom(8).hex()}")
-    create(draft, content, durable=durable)
+    create_file(draft, content, durable=durable)
     try:
         os.link(draft, path)
         if durable:
@@ -67,13 +67,13 @@ class Held:
                 raise
 
     def write(self, position: int, content: bytes, *, durable: bool = True) -> None:
-        """Writes there, and makes it durable, if asked for."""
+        """Writes at a position; with `durable`, the content is synced."""
         write_all(self._written, position, content)
         if durable:
             os.fdatasync(self._written)
 
     def read(self, position: int = 0, length: int = PAGE) -> bytes:
-        """What the server has there."""
+        """The bytes that the server has at a position, read past this machine's cache."""
         with mmap.mmap(-1, length) as buffer:  # aligned to a page, as such reads must be
             count = os.preadv(self._read, [buffer], position)
             return buffer[:count]
@@ -85,7 +85,7 @@ class Held:
             os.close(self._read)
 
     def __enter__(self) -> Held:
-        """Nothing yet."""
+        """The file is open already."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -100,4 +100,4 @@ def read_whole(path: Path) -> bytes:
 
 def list_names(folder: Path) -> list[str]:
     """Names in a folder, sorted."""
-    return sorted(found.name for found in folder.iterdir())
+    return sorted(entry.name for entry in folder.iterdir())

@@ -1,7 +1,7 @@
-"""Two sides of a folder: this process, and another one that does as it is told.
+"""Two sides of a folder: this process, and another one that carries out operations for it.
 
-The other one is `python -m brokers.probe.partner FOLDER`; each line in is one operation, each line
-out is what came of it.
+The other one is `python -m brokers.probe.partner FOLDER`. Each line of its input is one operation,
+each line of its output the result of one, both in JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from brokers import _core
 from brokers.probe import operations as do
 from brokers.probe.operations import PAGE, Held
 
-# A file system that takes longer for one operation is no place for a lane.
+# A file system that takes longer for one operation is not fit for a lane.
 TIMEOUT_S = 30
 
 
@@ -30,7 +30,7 @@ class Doer(Protocol):
     """One side of a folder."""
 
     def do(self, operation: str, *arguments: str) -> Any:  # noqa: ANN401 (JSON)
-        """Has something done there. Raises `OSError` as the file system does."""
+        """Carries an operation out on that side. Raises `OSError` as the file system does."""
 
 
 def page(text: str) -> bytes:
@@ -47,8 +47,8 @@ class Side:
         self._operations: dict[str, Callable[..., object]] = {
             "exists": lambda name: (folder / name).exists(),
             "list": lambda: do.list_names(folder),
-            "create": lambda name, text: do.create(folder / name, page(text)),
-            "publish": lambda name, text: do.publish(folder / name, page(text)),
+            "create": lambda name, text: do.create_file(folder / name, page(text)),
+            "publish": lambda name, text: do.publish_file(folder / name, page(text)),
             "make_folder": self._make_folder,
             "read": lambda name: do.read_whole(folder / name).decode().rstrip("."),
             "rename": self._rename,
@@ -70,7 +70,7 @@ class Side:
         self._held[name] = Held(self._folder / name, is_remote=_core.is_remote)
 
     def do(self, operation: str, *arguments: str) -> Any:  # noqa: ANN401 (JSON)
-        """Does it."""
+        """Carries an operation out and returns its result."""
         return self._operations[operation](*arguments)
 
     def close(self) -> None:
@@ -88,18 +88,18 @@ class Partner:
         self._asked, self._answered = self._process.stdin, self._process.stdout
 
     def do(self, operation: str, *arguments: str) -> Any:  # noqa: ANN401 (JSON)
-        """Has it done and waits for it."""
+        """Has the other process carry an operation out; returns the result."""
         self.begin(operation, *arguments)
         return self.finish()
 
     def begin(self, operation: str, *arguments: str) -> None:
-        """Has it begun."""
+        """Sends an operation to the other process."""
         if self._asked is not None:
             self._asked.write(json.dumps([operation, *arguments]).encode() + b"\n")
             self._asked.flush()
 
     def finish(self) -> Any:  # noqa: ANN401 (JSON)
-        """What came of it."""
+        """Waits for the result of the operation. Raises `SilentError` where none comes in time."""
         line = b""
         if self._answered is not None:
             ready, _, _ = select.select([self._answered], [], [], TIMEOUT_S)
@@ -117,7 +117,7 @@ class Partner:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends it. What hangs in the file system cannot be ended; nobody waits for it."""
+        """Ends the process. One that hangs in the file system cannot be ended, and is left."""
         try:
             self._process.communicate(timeout=TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -125,7 +125,7 @@ class Partner:
 
 
 def main(folder: str) -> None:
-    """Does what the lines say, until they end."""
+    """Carries out the operations of standard input until it ends."""
     side = Side(Path(folder))
     for line in sys.stdin.buffer:
         operation, *arguments = json.loads(line)

@@ -1,4 +1,4 @@
-"""What a probe found, for people and as JSON."""
+"""The report of a probe, for people and as JSON."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Report:
         yield f"{self.folder} is fit" if self.fit else f"{self.folder} is UNFIT: {broken} broken"
 
 
-def ask(report: Report, promise: str, check: Callable[[], None]) -> None:
-    """Notes whether a promise is kept."""
+def note_promise(report: Report, promise: str, check: Callable[[], None]) -> None:
+    """Checks a promise and adds the finding to the report."""
     begun = time.monotonic()
     reason = ""
     try:
@@ -70,15 +70,15 @@ def ask(report: Report, promise: str, check: Callable[[], None]) -> None:
     report.findings.append(Finding(promise, not reason, reason, round(ms, 3)))
 
 
-def probe(folder: Path, other: Path | None) -> Report:
-    """Asks all promises. `other` is a second mount of the same folder.
+def probe_folder(folder: Path, other: Path | None) -> Report:
+    """Checks all promises. `other` is a second mount of the same folder.
 
     Raises `UnfitError` where nothing can be made in the folder.
     """
     report = Report(str(folder), str(other or folder))
     with own_folder(folder) as own:
         for promise, check in ALONE.items():
-            ask(report, promise, partial(check, own))
+            note_promise(report, promise, partial(check, own))
         apart = (other or folder) / own.name
         if other is not None and not apart.is_dir():
             reason = f"{other} does not show what is made in {folder}"
@@ -89,18 +89,18 @@ def probe(folder: Path, other: Path | None) -> Report:
         here = Side(shared)
         with Partner(apart / "shared") as there:
             for promise, between in SHARED.items():
-                ask(report, promise, partial(between, here, there))
+                note_promise(report, promise, partial(between, here, there))
         here.close()
     return report
 
 
 def show_probe(folder: Path, other: Path | None, *, as_json: bool) -> int:
-    """Probes a folder and writes what was found to standard output.
+    """Probes a folder and writes the report to standard output.
 
-    Gives the status to exit with: 4 where the folder is unfit.
+    Returns the status to exit with: 4 where the folder is unfit.
     """
     try:
-        report = probe(folder, other)
+        report = probe_folder(folder, other)
     except UnfitError as error:
         report = Report(str(folder), str(other or folder))
         report.findings.append(Finding(error.promise, kept=False, reason=error.reason, ms=0.0))

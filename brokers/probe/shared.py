@@ -1,4 +1,4 @@
-"""Promises between two processes, or two mounts: what one does, the other one sees at once."""
+"""Promises between two processes, or two mounts: what one writes, the other one sees at once."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Callable, Mapping
 from brokers.probe.alone import expect
 from brokers.probe.partner import Doer, Partner, Side
 
-# A race shows a broken promise only when it is won twice.
+# A race shows a broken promise only where both sides win it, so there are many races.
 RACES = 40
 ROUNDS = 8
 
 
 def both_ways(here: Side, there: Partner) -> list[tuple[str, Doer, Doer]]:
-    """Who does, who looks, and a name for that."""
+    """(A name, the side that writes, the side that looks), in both directions."""
     return [("there", here, there), ("here", there, here)]
 
 
 def check_names(here: Side, there: Partner) -> None:
-    """A new name is found at once, also by who looked for it in vain, and so is its end."""
+    """A new name is found at once, also by a side that had looked for it before; so is its end."""
     for where, doer, looker in both_ways(here, there):
         for number in range(ROUNDS):
             name = f"name-{where}-{number}"
@@ -54,7 +54,7 @@ def check_renames(here: Side, there: Partner) -> None:
         expect(looker.do("read", new) == "renamed", f"a renamed file has other content {where}")
 
 
-def race(operation: str, prefix: str, here: Side, there: Partner) -> None:
+def race_for_names(operation: str, prefix: str, here: Side, there: Partner) -> None:
     """Both make the same name; one of them has to find it taken, and its content is the other's.
 
     In turn both at once, one after the other, and the other one first.
@@ -62,7 +62,7 @@ def race(operation: str, prefix: str, here: Side, there: Partner) -> None:
     for number in range(RACES):
         name = f"{prefix}-{number}"
         for side in (here, there):
-            # Whoever looked for it in vain may remember that.
+            # A side may cache that the name does not exist, which the race has to survive.
             expect(not side.do("exists", name), "a name is found before it was made")
         won = make_both(operation, name, here, there, order=number % 3)
         expect(len(won) == 1, f"of two that made the same name {len(won)} succeeded")
@@ -72,7 +72,7 @@ def race(operation: str, prefix: str, here: Side, there: Partner) -> None:
 
 
 def make_both(operation: str, name: str, here: Side, there: Partner, *, order: int) -> list[str]:
-    """Who of the two made a name."""
+    """The names of the sides that succeeded in making a name."""
     texts = operation != "make_folder"
     asked = [name, "there"] if texts else [name]
 
@@ -101,21 +101,21 @@ def succeeds(make: Callable[[], object]) -> bool:
 
 def check_creation(here: Side, there: Partner) -> None:
     """One of two makes a file."""
-    race("create", "created", here, there)
+    race_for_names("create", "created", here, there)
 
 
 def check_links(here: Side, there: Partner) -> None:
     """One of two publishes a file."""
-    race("publish", "published", here, there)
+    race_for_names("publish", "published", here, there)
 
 
 def check_folders(here: Side, there: Partner) -> None:
     """One of two makes a folder."""
-    race("make_folder", "folder", here, there)
+    race_for_names("make_folder", "folder", here, there)
 
 
 def check_token(here: Side, there: Partner) -> None:
-    """Who holds the owner token's file open sees at once that it was overwritten."""
+    """A side that holds the owner token's file open sees at once that it was overwritten."""
     for where, doer, looker in both_ways(here, there):
         name = f"token-{where}"
         looker.do("create", name, "mine")
@@ -129,7 +129,7 @@ def check_token(here: Side, there: Partner) -> None:
 
 
 def check_tail(here: Side, there: Partner) -> None:
-    """Every block that was synced can be read: the sealer reads a lane's tail so."""
+    """A block that was synced can be read by the other side, as the sealer reads a lane's tail."""
     for where, doer, looker in both_ways(here, there):
         name = f"lane-{where}"
         doer.do("create", name, "block 0")

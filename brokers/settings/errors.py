@@ -1,4 +1,4 @@
-"""What is wrong with settings."""
+"""Errors of settings."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from brokers.errors import ConfigError
 
 
 class SettingsError(ConfigError):
-    """Settings that make no sense. The text names the setting, what it is and what is wanted.
+    """Settings that are refused. The text names the setting, its value and the values it may have.
 
-    `setting` is its name, such as `web.port`, where the error is of one.
+    `setting` is the setting's name, such as `web.port`; empty where the error is of none.
     """
 
     def __init__(self, message: str, setting: str = "") -> None:
@@ -22,7 +22,7 @@ class SettingsError(ConfigError):
 
 @contextmanager
 def naming(path: str | Path) -> Iterator[None]:
-    """Has an error of the settings file at `path` name it. Raises `SettingsError`."""
+    """Puts the name of the settings file at `path` into errors. Raises `SettingsError`."""
     try:
         yield
     except (OSError, UnicodeDecodeError, ConfigError) as error:

@@ -1,7 +1,7 @@
-"""Settings as fields of dataclasses: what each means, and what it may be.
+"""Settings as fields of dataclasses, with their meaning and the values that they may have.
 
 A settings file is a dataclass, and so is each section of it. The type of a field says how its value
-is read (see `values`); its metadata say the rest.
+is read (see `values`); the field's metadata hold its `Rules`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ REQUIRED: Any = MISSING
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """What a value may be, besides of its type.
+    """The values that a setting may have, beside its type.
 
     `minimum` and `maximum` may be reached, `above` may not. `empty`: a text or a list may be empty;
-    without it one may where its default is. `wanted` says in words what else is said by the type
-    and the other rules. A `secret` value is in no error. Where the same section is of one of
-    several types, `variants` are these by the value of its setting `kind`.
+    without it one may only where its default is. `expected` describes the values in errors, in the
+    place of a text from type and rules. A `secret` value is in no error. Where a section may be of
+    several types, `variants` has them by the value of its setting `kind`.
     """
 
     doc: str = ""
@@ -34,13 +34,13 @@ class Rules:
     above: int | None = None
     choices: Sequence[object] = ()
     empty: bool = False
-    wanted: str = ""
+    expected: str = ""
     secret: bool = False
     variants: Mapping[str, type] = dataclasses.field(default_factory=dict)
 
 
 def setting(default: Value, doc: str, **rules: Any) -> Value:  # noqa: ANN401 (those of `Rules`)
-    """A setting: its default or `REQUIRED`, its line in the reference, and further `Rules`."""
+    """A setting: its default or `REQUIRED`, its text in the reference, and further `Rules`."""
     metadata = {"rules": Rules(doc=doc, **rules)}
     given: Any = default
     if isinstance(default, dict):
@@ -49,7 +49,7 @@ def setting(default: Value, doc: str, **rules: Any) -> Value:  # noqa: ANN401 (t
 
 
 def section_of(variants: Mapping[str, type]) -> Any:  # noqa: ANN401 (one of the types)
-    """A section whose setting `kind` says of which type it is; the first one is the default."""
+    """A section whose setting `kind` selects its type; the first type is the default."""
     rules = Rules(variants=variants)
     return dataclasses.field(
         default_factory=next(iter(variants.values())), metadata={"rules": rules}
@@ -57,7 +57,7 @@ def section_of(variants: Mapping[str, type]) -> Any:  # noqa: ANN401 (one of the
 
 
 def inlined() -> Any:  # noqa: ANN401 (the type of the field)
-    """A dataclass whose settings stand beside those of the dataclass that has this field."""
+    """A field whose dataclass adds its settings to the section that has the field."""
     return dataclasses.field(metadata={"inlined": True})
 
 
@@ -92,30 +92,30 @@ class Setting:
 
 
 def settings_of(kind: type[Any]) -> Mapping[str, Setting]:
-    """The settings and sections of a dataclass, by name, those of inlined ones in their place.
+    """The settings and sections of a dataclass by name, with those of inlined dataclasses.
 
-    A field that is neither a setting nor a section is none of these.
+    A field that is neither a setting nor a section is left out.
     """
-    if kind not in _found:
-        _found[kind] = _settings_of(kind)
-    return _found[kind]
+    if kind not in _settings_by_kind:
+        _settings_by_kind[kind] = _settings_of(kind)
+    return _settings_by_kind[kind]
 
 
-_found: dict[type[Any], dict[str, Setting]] = {}
+_settings_by_kind: dict[type[Any], dict[str, Setting]] = {}
 
 
 def _settings_of(kind: type[Any]) -> dict[str, Setting]:
     hints = get_type_hints(kind, include_extras=True)
-    found: dict[str, Setting] = {}
+    by_name: dict[str, Setting] = {}
     for field in dataclasses.fields(kind):
         hint = hints[field.name]
         if field.metadata.get("inlined"):
-            for each in settings_of(hint).values():
-                found[each.name] = dataclasses.replace(each, path=f"{field.name}.{each.path}")
+            for inner in settings_of(hint).values():
+                by_name[inner.name] = dataclasses.replace(inner, path=f"{field.name}.{inner.path}")
         elif "rules" in field.metadata or dataclasses.is_dataclass(hint):
             rules = field.metadata.get("rules", Rules())
-            found[field.name] = Setting(field.name, hint, _default(field), rules, field.name)
-    return found
+            by_name[field.name] = Setting(field.name, hint, _default(field), rules, field.name)
+    return by_name
 
 
 def _default(field: dataclasses.Field[Any]) -> object:

@@ -1,4 +1,4 @@
-"""From TOML, the command line and the environment to a dataclass of settings."""
+"""Reading settings from TOML, the command line and the environment into a dataclass."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, TypeVar, get_type_hints
 
 from brokers.settings.errors import SettingsError, naming
 from brokers.settings.fields import Setting, settings_of
-from brokers.settings.values import Reading, placed, value_of
+from brokers.settings.values import Reading, fill_places, value_of
 
 Settings = TypeVar("Settings")
 AS_WRITTEN = Reading()
 
 
-def load(path: str | Path, parse: Callable[[str], Settings]) -> Settings:
+def load_settings_file(path: str | Path, parse: Callable[[str], Settings]) -> Settings:
     """Reads a settings file by `parse`. Raises `SettingsError`, which names the file."""
     with naming(path):
         return parse(Path(path).read_text(encoding="utf-8"))
@@ -61,25 +61,25 @@ class Environment:
     shorthands: Mapping[str, tuple[str, str]]
 
     def variable(self, section: str, name: str) -> str:
-        """The variable that people are told of: the shorthand where there is one."""
+        """The variable that documents name for a setting: the shorthand where there is one."""
         short = {place: variable for variable, place in self.shorthands.items()}
         return short.get((section, name)) or self._long(section, name)
 
     def over(
         self, table: Mapping[str, Any], kind: type, environ: Mapping[str, str]
     ) -> dict[str, Any]:
-        """The table of a whole file of `kind`, with what the environment says in its place."""
-        found = dict(table)
-        for each in settings_of(kind).values():
-            if not each.is_section:
-                if (variable := self._given("", each.name, environ)) is not None:
-                    found[each.name] = environ[variable]
-            elif isinstance(own := found.get(each.name, {}), Mapping):
-                found[each.name] = {**own, **self._of(each, environ)}
-        return found
+        """The table of a whole file of `kind`, with values of the environment over its own."""
+        complete = dict(table)
+        for entry in settings_of(kind).values():
+            if not entry.is_section:
+                if (variable := self._given("", entry.name, environ)) is not None:
+                    complete[entry.name] = environ[variable]
+            elif isinstance(own := complete.get(entry.name, {}), Mapping):
+                complete[entry.name] = {**own, **self._of(entry, environ)}
+        return complete
 
     def source(self, setting: str, environ: Mapping[str, str]) -> str | None:
-        """The variable that gives a setting; None where none does."""
+        """The variable that sets a setting; None where none does."""
         section, _, name = setting.rpartition(".")
         return self._given(section, name, environ)
 
@@ -111,10 +111,10 @@ def read_settings(
     reading: Reading = AS_WRITTEN,
     **others: object,
 ) -> Settings:
-    """A dataclass of settings from a table of TOML; `name` is that of the section, if it is one.
+    """A dataclass of settings from a table of TOML; `name` is the section's, empty for a file.
 
-    `others` are its fields that are no settings. Raises `SettingsError` for what is unknown,
-    missing, of another type, or against a rule.
+    `others` are its fields that are no settings. Raises `SettingsError` for a setting that is
+    unknown, missing, of another type, or against a rule.
     """
     known = settings_of(kind)
     unknown = sorted(set(table) - set(known))
@@ -123,8 +123,8 @@ def read_settings(
         message = f"unknown setting {full}"
         raise SettingsError(message, full)
     values = {
-        each.path: _value(each, table.get(each.name, MISSING), _full(name, each.name), reading)
-        for each in known.values()
+        entry.path: _value(entry, table.get(entry.name, MISSING), _full(name, entry.name), reading)
+        for entry in known.values()
     }
     return _built(kind, {**values, **others})
 
@@ -145,7 +145,7 @@ def _value(setting: Setting, given: object, name: str, reading: Reading) -> obje
     if setting.default is MISSING:
         message = f"{name} must be set"
         raise SettingsError(message, name)
-    default = placed(setting.default, reading.places)
+    default = fill_places(setting.default, reading.places)
     return Path(str(default)) if isinstance(setting.default, Path) else default
 
 

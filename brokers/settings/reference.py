@@ -13,9 +13,9 @@ from brokers.settings.writing import toml_value
 def section_reference(
     name: str, kind: type, environment: Environment | None = None, *, root: Path | None = None
 ) -> str:
-    """The part of a page on a section: its title, what it is, and its settings.
+    """The part of a page on a section: its title, its purpose, and the table of its settings.
 
-    A default below `root` is shown from there on.
+    A default that is a path below `root` is shown relative to it.
     """
     purpose = (kind.__doc__ or "").splitlines()[0]
     return f"\n## {name}\n\n{purpose}\n\n{settings_table(name, kind, environment, root=root)}"
@@ -27,16 +27,16 @@ def settings_table(
     """A row for each setting: its name, its variable where there is one, default and meaning."""
     titles = ["Setting", *(["Environment"] if environment else []), "Default", "Meaning"]
     rows = [titles, ["---"] * len(titles)]
-    for each in settings_of(kind).values():
-        variable = [f"`{environment.variable(name, each.name)}`"] if environment else []
-        rows.append([f"`{name}.{each.name}`", *variable, _default(each, root), each.rules.doc])
+    for entry in settings_of(kind).values():
+        variable = [f"`{environment.variable(name, entry.name)}`"] if environment else []
+        rows.append([f"`{name}.{entry.name}`", *variable, _default(entry, root), entry.rules.doc])
     lines = [f"| {' | '.join(row)} |" for row in rows]
     lines[1] = lines[1].replace(" ", "")
     return "".join(f"{line}\n" for line in lines)
 
 
 def _default(setting: Setting, root: Path | None) -> str:
-    """As it would stand in the file; empty where it must be set."""
+    """The default as a settings file would have it; empty where the setting must be set."""
     default = setting.default
     if default is MISSING:
         return ""

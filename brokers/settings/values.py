@@ -28,7 +28,7 @@ TRUTH = {"true": True, "false": False}
 class Reading:
     """How values are read.
 
-    `places`: texts by the name that stands for each in braces, as `{home}`. `as_text`: a number, a
+    `places`: texts by the name that stands for them in braces, as `{home}`. `as_text`: a number, a
     truth value and a list (separated by commas) may be given as text too, as the environment has
     them.
     """
@@ -38,32 +38,32 @@ class Reading:
 
 
 class _UnfitError(Exception):
-    """The value is not of the type; the text says more where the type does not say all."""
+    """The value is not of the type. The text, which may be empty, says more than the type does."""
 
 
 def value_of(setting: Setting, given: object, name: str, reading: Reading) -> object:
-    """What is given for a setting, as its type. Raises `SettingsError`."""
+    """The value of a setting, converted to its type. Raises `SettingsError`."""
     try:
-        value = _read(given, setting.kind, reading)
+        value = _read_value(given, setting.kind, reading)
     except _UnfitError as error:
-        raise unfit(setting, given, name, str(error)) from error
+        raise unfit_error(setting, given, name, str(error)) from error
     if not _is_allowed(setting, value):
-        raise unfit(setting, given, name)
+        raise unfit_error(setting, given, name)
     return value
 
 
-def unfit(setting: Setting, given: object, name: str, more: str = "") -> SettingsError:
-    """The one error for a value that is none."""
+def unfit_error(setting: Setting, given: object, name: str, more: str = "") -> SettingsError:
+    """The error for a value that a setting may not have."""
     shown = "(hidden)" if setting.rules.secret else repr(given)
-    said = f"{name} is {shown}, want {wanted(setting)}"
+    said = f"{name} is {shown}, want {describe_values(setting)}"
     return SettingsError(f"{said}: {more}" if more else said, name)
 
 
-def wanted(setting: Setting) -> str:
-    """What a setting may be, in words."""
+def describe_values(setting: Setting) -> str:
+    """The values that a setting may have, in words."""
     rules = setting.rules
-    if rules.wanted:
-        return rules.wanted
+    if rules.expected:
+        return rules.expected
     if rules.choices:
         return f"one of {', '.join(str(choice) for choice in rules.choices)}"
     kind = _words(setting.kind)
@@ -94,8 +94,8 @@ def _is_allowed(setting: Setting, value: Any) -> bool:  # noqa: ANN401 (of the s
     return rules.above is None or value > rules.above
 
 
-def placed(value: object, places: Mapping[str, str]) -> object:
-    """A text, or a path that is a default, with what stands in braces put in."""
+def fill_places(value: object, places: Mapping[str, str]) -> object:
+    """A text, or a path that is a default, with the names in braces replaced by `places`."""
     if isinstance(value, str | Path) and places:
         text = str(value)
         for place, replacement in places.items():
@@ -104,33 +104,33 @@ def placed(value: object, places: Mapping[str, str]) -> object:
     return value
 
 
-def _read(given: object, kind: Any, reading: Reading) -> object:  # noqa: ANN401 (a type)
+def _read_value(given: object, kind: Any, reading: Reading) -> object:  # noqa: ANN401 (a type)
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
     if kind in _PLAIN:
-        return _PLAIN[kind](placed(given, reading.places), reading)
+        return _PLAIN[kind](fill_places(given, reading.places), reading)
     if origin in (typing.Union, types.UnionType):
-        return _read(given, parts[0], reading)
+        return _read_value(given, parts[0], reading)
     if origin is tuple:
         return _items(given, parts, reading)
     if origin is Mapping:
         if not isinstance(given, Mapping):
             raise _UnfitError
-        return {name: _read(each, parts[1], reading) for name, each in given.items()}
+        return {name: _read_value(item, parts[1], reading) for name, item in given.items()}
     message = f"no setting is a {kind}"
     raise TypeError(message)
 
 
 def _items(given: object, parts: tuple[Any, ...], reading: Reading) -> tuple[object, ...]:
-    """Parts are the type of each item and an ellipsis, or the types of all items."""
+    """The items of a list. `parts` is a type and an ellipsis, or the types of all items."""
     if isinstance(given, str) and reading.as_text:
         given = [part.strip() for part in given.split(",") if part.strip()]
     if not isinstance(given, list | tuple):
         raise _UnfitError
     if parts[-1] is Ellipsis:
-        return tuple(_read(each, parts[0], reading) for each in given)
+        return tuple(_read_value(item, parts[0], reading) for item in given)
     if len(given) != len(parts):
         raise _UnfitError
-    return tuple(_read(each, kind, reading) for each, kind in zip(given, parts, strict=True))
+    return tuple(_read_value(item, kind, reading) for item, kind in zip(given, parts, strict=True))
 
 
 def _text(given: object, _reading: Reading) -> str:

@@ -1,4 +1,4 @@
-"""Settings as TOML."""
+"""Writing settings as TOML."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ def settings_toml(settings: object) -> str:
     """A dataclass of settings and sections as `read_settings` reads it."""
     lines: list[str] = []
     sections: dict[str, Mapping[str, object]] = {}
-    for each in settings_of(type(settings)).values():
-        value = each.of(settings)
-        if each.is_section:
-            sections[each.name] = _values(value)
+    for entry in settings_of(type(settings)).values():
+        value = entry.of(settings)
+        if entry.is_section:
+            sections[entry.name] = _values(value)
         elif isinstance(value, Mapping):
-            # Sections whose settings are not known here.
-            sections |= {f"{each.name}.{name}": table for name, table in value.items()}
+            # Sections whose settings another program knows, as those of brokers.
+            sections |= {f"{entry.name}.{name}": table for name, table in value.items()}
         else:
-            lines.append(f"{each.name} = {toml_value(value)}\n")
+            lines.append(f"{entry.name} = {toml_value(value)}\n")
     return "".join(lines) + sections_toml(sections)
 
 
 def _values(section: object) -> dict[str, object]:
-    given = {each.name: each.of(section) for each in settings_of(type(section)).values()}
+    given = {entry.name: entry.of(section) for entry in settings_of(type(section)).values()}
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -65,7 +65,7 @@ def toml_value(value: object) -> str:
         case Mapping():
             return _toml_table(value.items())
         case Sequence():
-            return f"[{', '.join(toml_value(each) for each in value)}]"
+            return f"[{', '.join(toml_value(item) for item in value)}]"
         case _ if dataclasses.is_dataclass(value):
             return _toml_table(_values(value).items())
         case _:
@@ -74,7 +74,7 @@ def toml_value(value: object) -> str:
 
 
 def _toml_table(items: Iterable[tuple[object, object]]) -> str:
-    inner = ", ".join(f"{_toml_key(str(name))} = {toml_value(each)}" for name, each in items)
+    inner = ", ".join(f"{_toml_key(str(name))} = {toml_value(item)}" for name, item in items)
     return f"{{ {inner} }}" if inner else "{}"
 
 

@@ -1,10 +1,11 @@
-//! Keys derived from passwords: what RFC 5802 section 3 calls `SaltedPassword`, `ClientKey`,
-//! `StoredKey` and `ServerKey`, for both of Kafka's hashes, and the stored form of a credential.
+//! Derives keys from passwords: what RFC 5802 section 3 calls `SaltedPassword`, `ClientKey`,
+//! `StoredKey` and `ServerKey`, for both of Kafka's hashes. Has also the stored form of a
+//! credential.
 //!
-//! [`salted_password`] is the only expensive step here, two compressions of the hash a round. 4096
-//! rounds were measured at 0.7 ms with SHA-256 (a processor with instructions for it) and 2.6 ms
-//! with SHA-512; the most that is accepted, 16384 rounds, costs four times that. Everything else
-//! costs microseconds.
+//! [`salted_password`] is the only expensive step, with two compressions of the hash per iteration.
+//! 4096 iterations were measured at 0.7 ms with SHA-256 (on a processor with instructions for it)
+//! and 2.6 ms with SHA-512; 16384, the most that is accepted, take four times that. Everything else
+//! takes microseconds.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,23 +15,24 @@ use sha2::{Digest, Sha256, Sha512};
 use super::types::{ScramCredential, ScramMechanism};
 use freshet_world::env::Randomness;
 
-/// Fewest PBKDF2 rounds that Kafka accepts (RFC 7677 section 4 asks for at least these).
+/// The fewest PBKDF2 iterations that Kafka accepts (RFC 7677 section 4 asks for at least these).
 pub const ITERATIONS_MIN: u32 = 4096;
-/// Most PBKDF2 rounds that Kafka accepts; bounds what one attempt can cost.
+/// The most PBKDF2 iterations that Kafka accepts. They bound the processor time of one attempt.
 pub const ITERATIONS_MAX: u32 = 16384;
-/// Bytes of salt in a credential made here.
+/// The bytes of salt in a credential that is created here.
 pub const SALT_BYTES: usize = 16;
 
-/// Why a credential cannot be made. Kafka's code for all of them is UNACCEPTABLE_CREDENTIAL.
+/// Why a credential cannot be created. Kafka's error code for all of them is
+/// UNACCEPTABLE_CREDENTIAL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialError {
-    /// Fewer rounds than [`ITERATIONS_MIN`].
+    /// Fewer iterations than [`ITERATIONS_MIN`].
     #[error("Too few iterations")]
     TooFewIterations,
-    /// More rounds than [`ITERATIONS_MAX`].
+    /// More iterations than [`ITERATIONS_MAX`].
     #[error("Too many iterations")]
     TooManyIterations,
-    /// An empty password, salted password or salt.
+    /// The password, the salted password or the salt is empty.
     #[error("{0} must not be empty")]
     Empty(&'static str),
     /// A salted password that is not as long as the hash of its mechanism.
@@ -47,7 +49,7 @@ impl ScramMechanism {
         }
     }
 
-    /// Bytes of a hash, a key and a proof.
+    /// The number of bytes of a hash, of a key and of a proof.
     pub fn hash_bytes(self) -> usize {
         match self {
             Self::Sha256 => 32,
@@ -79,8 +81,8 @@ pub(super) fn hmac(mechanism: ScramMechanism, key: &[u8], parts: &[&[u8]]) -> Ve
     }
 }
 
-/// `Hi(password, salt, iterations)`: PBKDF2 with one block. Milliseconds of CPU: keep it off the
-/// threads that serve requests.
+/// `Hi(password, salt, iterations)`: PBKDF2 with one block. It takes milliseconds of processor
+/// time, so it must not run on threads that serve requests.
 pub(super) fn salted_password(
     mechanism: ScramMechanism,
     password: &[u8],
@@ -118,11 +120,12 @@ fn check_iterations(iterations: u32) -> Result<(), CredentialError> {
 }
 
 impl ScramCredential {
-    /// Makes the credential of a password with a fresh salt. Costs one PBKDF2: milliseconds of
-    /// CPU. The password's UTF-8 bytes are used as they are, as Kafka does (no SASLprep).
+    /// Creates the credential of a password, with a new random salt. It takes one PBKDF2, that is,
+    /// milliseconds of processor time. As in Kafka, the password's UTF-8 bytes are used without
+    /// SASLprep.
     ///
     /// # Errors
-    /// Where the iterations are out of bounds or the password is empty.
+    /// [`CredentialError`] where the iterations are out of bounds or the password is empty.
     pub fn from_password(
         password: &str,
         mechanism: ScramMechanism,
@@ -139,11 +142,12 @@ impl ScramCredential {
         Self::from_salted_password(&salted, mechanism, iterations, &salt)
     }
 
-    /// Makes the credential of what AlterUserScramCredentials carries: clients salt there.
+    /// Creates a credential from a salted password, which is what AlterUserScramCredentials
+    /// carries.
     ///
     /// # Errors
-    /// Where the iterations are out of bounds, the salt is empty, or the salted password is not
-    /// as long as the hash.
+    /// [`CredentialError`] where the iterations are out of bounds, the salt is empty, or the salted
+    /// password is not as long as the hash.
     pub fn from_salted_password(
         salted_password: &[u8],
         mechanism: ScramMechanism,
@@ -166,13 +170,14 @@ impl ScramCredential {
     }
 }
 
-/// A credential as bytes, or the decoy that stands in for a user that does not exist.
+/// A credential as bytes, or the decoy of a user that does not exist.
 pub(super) struct Keys {
     pub(super) salt: Vec<u8>,
     pub(super) iterations: u32,
     pub(super) stored_key: Vec<u8>,
     pub(super) server_key: Vec<u8>,
-    /// Whether they can let anyone in. Checked with, not before, the proof.
+    /// Whether it is a real credential. It is checked together with the proof and not before, so
+    /// that both cases take the same time.
     pub(super) genuine: bool,
 }
 
@@ -194,25 +199,28 @@ impl Keys {
     }
 }
 
-/// What unknown users are answered with, so that they cannot be told from known ones.
+/// Answers authentication attempts of unknown users in the same way as those of known ones, so that
+/// nobody can find out which users exist.
 ///
-/// The salt of an unknown user is a function of its name and the secret: asked twice, it is the
-/// same, as that of a known user is. So the secret must be one per cluster and outlive restarts.
-/// What it cannot hide: a user whose credential has other iterations than [`Decoy::new`] was given
-/// (or a salt of another length than [`SALT_BYTES`], as Kafka's own tool makes) is seen to exist.
+/// The salt of an unknown user is a function of its name and a secret, so that it is the same at
+/// every attempt, as that of a known user is. The secret must therefore be one per cluster and
+/// outlive restarts. The decoy cannot hide a user whose credential has other iterations than those
+/// given to [`Decoy::new`], or a salt of another length than [`SALT_BYTES`], as Kafka's own tool
+/// creates it.
 pub struct Decoy {
     secret: [u8; 32],
     iterations: u32,
 }
 
 impl Decoy {
-    /// A decoy with the cluster's secret and the iterations that its credentials usually have.
+    /// Creates a decoy with the cluster's secret and the iterations that its credentials usually
+    /// have.
     pub fn new(secret: [u8; 32], iterations: u32) -> Self {
         Self { secret, iterations: iterations.clamp(ITERATIONS_MIN, ITERATIONS_MAX) }
     }
 
-    /// The keys of `user`: those of its credential, or made-up ones that no password fits. The
-    /// made-up ones are computed for known users too, so that both cost the same.
+    /// The keys of `user`: those of its credential, or made-up ones that no password matches. The
+    /// made-up ones are computed for known users as well, so that both cases take the same time.
     pub(super) fn keys(
         &self,
         user: &str,
@@ -222,7 +230,7 @@ impl Decoy {
         let decoy = self.made_up(user, mechanism);
         let Some(credential) = credential else { return decoy };
         Keys::decode(credential, mechanism).unwrap_or_else(|| {
-            tracing::error!(user, mechanism = mechanism.name(), "stored credential is damaged");
+            tracing::error!(user, mechanism = mechanism.name(), "a stored credential is damaged");
             decoy
         })
     }

@@ -1,4 +1,4 @@
-//! Who a client is (SASL) and what it may do (ACLs).
+//! Authentication by SASL and authorization by ACLs.
 
 pub mod acl;
 pub mod derivation;

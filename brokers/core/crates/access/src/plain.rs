@@ -1,11 +1,12 @@
 //! The server's side of PLAIN (RFC 4616). The password arrives in clear text, so a listener offers
-//! PLAIN only under TLS or on loopback; it is checked against the user's SCRAM credential, so that
+//! PLAIN only under TLS or on loopback. It is checked against the user's SCRAM credential, so that
 //! no password is ever stored.
 //!
-//! Checking costs one PBKDF2 of the credential's iterations: milliseconds of CPU. So it comes in
-//! two steps: [`PlainCheck::prepare`] is cheap and looks the user up, [`PlainCheck::run`] is not
-//! and belongs on a thread that serves no requests. Nothing is cached between connections: a
-//! cache would hold what is as good as a password and would have to follow every change of one.
+//! The check takes one PBKDF2 of the credential's iterations, that is, milliseconds of processor
+//! time. So it has two steps: [`PlainCheck::prepare`] is cheap and looks the user up;
+//! [`PlainCheck::run`] is not, and belongs on a thread that serves no requests. Nothing is cached
+//! between connections: a cache would hold what is as good as a password, and would have to follow
+//! every change of one.
 
 use std::fmt;
 
@@ -14,24 +15,24 @@ use subtle::{Choice, ConstantTimeEq};
 use super::derivation::{Decoy, Keys, salted_password, stored_key};
 use super::types::{ScramCredential, ScramMechanism};
 
-/// Longest name or password taken from a client, in bytes. RFC 4616 asks for at least 255.
+/// The longest name or password that is accepted, in bytes. RFC 4616 asks for at least 255.
 const FIELD_BYTES_MAX: usize = 1024;
 
 /// Why a message or a check failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PlainError {
-    /// Not `[authzid] NUL authcid NUL passwd`.
+    /// The message does not have the form `[authzid] NUL authcid NUL passwd`.
     #[error("invalid PLAIN message: {0}")]
     Malformed(&'static str),
-    /// An authorization id that is not the user's name.
+    /// The message has an authorization id that is not the user's name.
     #[error("the authorization id differs from the user name")]
     AuthorizationId,
-    /// Unknown user or wrong password.
+    /// The user is unknown or the password is wrong.
     #[error("invalid username or password")]
     InvalidCredentials,
 }
 
-/// A password that is yet to be checked.
+/// A password that is to be checked.
 pub struct PlainCheck {
     user: String,
     password: String,
@@ -47,28 +48,28 @@ impl fmt::Debug for PlainCheck {
 }
 
 impl PlainCheck {
-    /// Reads a message and looks its user up. An unknown user gets a check that costs as much as
-    /// that of a user with SCRAM-SHA-256 and the decoy's iterations, and fails.
+    /// Parses a message and looks its user up. An unknown user gets a check that takes as long as
+    /// that of a user with SCRAM-SHA-256 and the decoy's iterations, and that fails.
     ///
     /// # Errors
-    /// Where the message is malformed, or acts for somebody else; found before any look-up.
+    /// [`PlainError::Malformed`] and [`PlainError::AuthorizationId`], both before any look-up.
     pub fn prepare(
         message: &[u8],
         decoy: &Decoy,
         lookup: impl Fn(&str) -> Option<(ScramMechanism, ScramCredential)>,
     ) -> Result<Self, PlainError> {
-        let (user, password) = parse(message)?;
-        let found = lookup(user);
-        let mechanism = found.as_ref().map_or(ScramMechanism::Sha256, |(mechanism, _)| *mechanism);
-        let keys = decoy.keys(user, mechanism, found.as_ref().map(|(_, credential)| credential));
+        let (user, password) = parse_message(message)?;
+        let stored = lookup(user);
+        let mechanism = stored.as_ref().map_or(ScramMechanism::Sha256, |(mechanism, _)| *mechanism);
+        let keys = decoy.keys(user, mechanism, stored.as_ref().map(|(_, credential)| credential));
         Ok(Self { user: user.to_owned(), password: password.to_owned(), mechanism, keys })
     }
 
-    /// Derives the key and compares it, in constant time; returns the user's name. Costs
-    /// milliseconds of CPU.
+    /// Derives the key, compares it in constant time, and returns the user's name. It takes
+    /// milliseconds of processor time.
     ///
     /// # Errors
-    /// [`PlainError::InvalidCredentials`].
+    /// [`PlainError::InvalidCredentials`] where the user is unknown or the password is wrong.
     pub fn run(self) -> Result<String, PlainError> {
         let Keys { salt, iterations, stored_key: expected, genuine, .. } = &self.keys;
         let salted = salted_password(self.mechanism, self.password.as_bytes(), salt, *iterations);
@@ -78,13 +79,13 @@ impl PlainCheck {
     }
 }
 
-/// Whom a message speaks for, if it is one.
+/// The user that a message names; `None` where it is malformed.
 pub(super) fn user_of(message: &[u8]) -> Option<&str> {
-    parse(message).ok().map(|(user, _)| user)
+    parse_message(message).ok().map(|(user, _)| user)
 }
 
 /// Splits a message into user and password.
-fn parse(message: &[u8]) -> Result<(&str, &str), PlainError> {
+fn parse_message(message: &[u8]) -> Result<(&str, &str), PlainError> {
     let text = std::str::from_utf8(message).map_err(|_| PlainError::Malformed("not UTF-8"))?;
     let mut fields = text.split('\0');
     let (Some(authorization), Some(user), Some(password), None) =
@@ -176,7 +177,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_bytes_make_it_panic(message: Vec<u8>) {
-            let _ = parse(&message);
+            let _ = parse_message(&message);
         }
     }
 }

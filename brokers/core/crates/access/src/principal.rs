@@ -1,20 +1,20 @@
-//! Who a client is once it is authenticated.
+//! Principals: who a client is once it has authenticated.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-/// The type of every principal that Freshet makes.
+/// The type of every principal that Freshet creates.
 const USER_TYPE: &str = "User";
 
 /// A principal in Kafka's form `Type:name`. Cloning it copies a pointer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Principal {
     text: Arc<str>,
-    /// Where the colon stands.
+    /// The position of the colon in the text, in bytes.
     colon: usize,
 }
 
-/// Text that is no principal. The message is Kafka's.
+/// The text is no principal. The message is Kafka's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "Could not parse principal from `{0}` (no colon is present separating the principal type from \
@@ -28,16 +28,16 @@ impl Principal {
         Self { text: format!("{USER_TYPE}:{name}").into(), colon: USER_TYPE.len() }
     }
 
-    /// Whoever has not authenticated: `User:ANONYMOUS`.
+    /// The principal of a client that has not authenticated: `User:ANONYMOUS`.
     pub fn anonymous() -> Self {
         static ANONYMOUS: LazyLock<Principal> = LazyLock::new(|| Principal::user("ANONYMOUS"));
         ANONYMOUS.clone()
     }
 
-    /// Reads `Type:name`. The first colon separates, so a name may hold more of them.
+    /// Parses `Type:name`. The first colon separates the two, so a name may contain more colons.
     ///
     /// # Errors
-    /// Where there is no colon.
+    /// [`PrincipalError`] where there is no colon.
     pub fn parse(text: &str) -> Result<Self, PrincipalError> {
         let colon = text.find(':').ok_or_else(|| PrincipalError(text.to_owned()))?;
         Ok(Self { text: text.into(), colon })
@@ -48,12 +48,12 @@ impl Principal {
         &self.text
     }
 
-    /// What stands before the colon: `User`.
+    /// The part before the colon, such as `User`.
     pub fn principal_type(&self) -> &str {
         &self.text[..self.colon]
     }
 
-    /// What stands behind the colon.
+    /// The part after the colon.
     pub fn name(&self) -> &str {
         &self.text[self.colon + 1..]
     }

@@ -1,10 +1,10 @@
-//! The SASL part of a connection: a state machine from SaslHandshake to a [`Principal`], without
-//! I/O. The connection decodes requests, feeds it, and closes after any [`SaslFailure`].
+//! The SASL part of a connection: a state machine without I/O that leads from SaslHandshake to a
+//! [`Principal`]. The connection decodes requests, passes them to it, and closes after any
+//! [`SaslFailure`].
 //!
-//! A handshake of version 0 means that the tokens that follow are frames of their own, without a
-//! Kafka header ([`SaslSession::expects_raw_frames`]); from version 1 on they come in
-//! SaslAuthenticate requests. A mechanism is a variant of [`Mechanism`] and of `Exchange`; a token
-//! or a certificate check (OAUTHBEARER, mTLS) ends in the same [`Step`]s.
+//! After a handshake of version 0 the tokens are frames of their own, without a Kafka header
+//! ([`SaslSession::expects_raw_frames`]); from version 1 on they come in SaslAuthenticate requests.
+//! A mechanism is a variant of [`Mechanism`] and of `Exchange`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -49,7 +49,7 @@ impl fmt::Display for Mechanism {
     }
 }
 
-/// A name that is no mechanism's.
+/// The name is not that of a mechanism.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown SASL mechanism {0}; there are PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512")]
 pub struct UnknownMechanism(pub String);
@@ -65,7 +65,8 @@ impl FromStr for Mechanism {
     }
 }
 
-/// Where credentials come from: the broker's in-memory copy of the metadata, so it must not block.
+/// Looks up credentials. Brokers do so in their image of the metadata; an implementation must not
+/// block.
 pub trait Credentials: Send + Sync {
     /// The credential of a user for one mechanism.
     fn scram(&self, user: &str, mechanism: ScramMechanism) -> Option<ScramCredential>;
@@ -73,61 +74,62 @@ pub trait Credentials: Send + Sync {
 
 /// What every session of a listener shares.
 pub struct SaslSettings {
-    /// What the listener offers, in the order in which clients are told.
+    /// The mechanisms that the listener offers, in the order of SaslHandshake responses.
     pub mechanisms: Vec<Mechanism>,
     /// Credentials of users.
     pub credentials: Arc<dyn Credentials>,
-    /// Stands in for unknown users.
+    /// Answers attempts of unknown users.
     pub decoy: Decoy,
     /// Source of nonces.
     pub randomness: Arc<dyn Randomness>,
 }
 
-/// Why a session failed. The client is told error and message, then the connection is closed.
+/// Why a session failed. The client gets the error and the message, then the connection is closed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SaslFailure {
-    /// Kafka's error.
+    /// Kafka's error code.
     pub error: ResponseError,
-    /// Kafka's message; says nothing that only an authenticated client may know.
+    /// Kafka's message. It contains nothing that only an authenticated client may know.
     pub message: String,
 }
 
-/// What comes of one token.
+/// What the connection is to do after a token.
 #[derive(Debug)]
 pub enum Step {
     /// Send these bytes and wait for the next token.
     Continue(Vec<u8>),
-    /// Run [`Verification::run`] where milliseconds of CPU do no harm, then call
-    /// [`SaslSession::verified`]. Take no further token of this connection meanwhile.
+    /// Run [`Verification::run`] on a thread where milliseconds of processor time do no harm, then
+    /// call [`SaslSession::verified`]. Until then no further token of this connection may be
+    /// passed.
     Verify(Verification),
-    /// The client is authenticated. Send these bytes (an empty token too), then serve it.
+    /// The client has authenticated. Send these bytes, even where they are empty, then serve it.
     Authenticated(Principal, Vec<u8>),
 }
 
-/// Work that is too heavy for the threads that serve requests. It owns what it needs.
+/// The check of a password, which takes too long for the threads that serve requests.
 #[derive(Debug)]
 pub struct Verification(PlainCheck);
 
-/// What a verification found.
+/// The outcome of a [`Verification`].
 #[derive(Debug)]
 pub struct Verified(Result<String, PlainError>);
 
 impl Verification {
-    /// Does the work.
+    /// Checks the password. It takes milliseconds of processor time.
     pub fn run(self) -> Verified {
         Verified(self.0.run())
     }
 }
 
-/// One connection's way to a principal.
+/// The authentication of one connection.
 pub struct SaslSession {
     settings: Arc<SaslSettings>,
     raw_frames: bool,
-    state: State,
+    state: SessionState,
 }
 
-enum State {
+enum SessionState {
     /// Before the handshake.
     Handshake,
     /// Tokens of this mechanism are expected.
@@ -147,34 +149,36 @@ enum Exchange {
 }
 
 impl SaslSession {
-    /// A session that waits for its handshake.
+    /// Creates a session that waits for its handshake.
     pub fn new(settings: Arc<SaslSettings>) -> Self {
-        Self { settings, raw_frames: false, state: State::Handshake }
+        Self { settings, raw_frames: false, state: SessionState::Handshake }
     }
 
-    /// Names of the mechanisms, for SaslHandshake responses (successful or not).
+    /// The names of the mechanisms, for SaslHandshake responses of either outcome.
     pub fn mechanisms(&self) -> Vec<&'static str> {
         self.settings.mechanisms.iter().map(|mechanism| mechanism.name()).collect()
     }
 
-    /// Whether the next frame is a bare token: handshake version 0 was used and the exchange is
-    /// not over. Answers to bare tokens are bare too; a failure just closes the connection.
+    /// Whether the next frame is a token without a header: the handshake had version 0 and the
+    /// exchange is not over. The answers to such tokens have no header either, and after a failure
+    /// the connection is closed without an answer.
     pub fn expects_raw_frames(&self) -> bool {
-        self.raw_frames && matches!(self.state, State::Exchange(..) | State::Verifying(_))
+        self.raw_frames
+            && matches!(self.state, SessionState::Exchange(..) | SessionState::Verifying(_))
     }
 
-    /// Whether the client is authenticated.
+    /// Whether the client has authenticated.
     pub fn is_complete(&self) -> bool {
-        matches!(self.state, State::Complete)
+        matches!(self.state, SessionState::Complete)
     }
 
-    /// Takes a SaslHandshake request.
+    /// Processes a SaslHandshake request.
     ///
     /// # Errors
-    /// UNSUPPORTED_SASL_MECHANISM, or ILLEGAL_SASL_STATE for a second handshake (Kafka's answer
-    /// where re-authentication is off).
+    /// UNSUPPORTED_SASL_MECHANISM where the mechanism is not offered, ILLEGAL_SASL_STATE for a
+    /// second handshake, which is Kafka's answer where re-authentication is off.
     pub fn handshake(&mut self, version: i16, mechanism: &str) -> Result<(), SaslFailure> {
-        if !matches!(self.state, State::Handshake) {
+        if !matches!(self.state, SessionState::Handshake) {
             return Err(self.illegal_state("SaslHandshake"));
         }
         let offered = mechanism
@@ -182,7 +186,7 @@ impl SaslSession {
             .ok()
             .filter(|mechanism| self.settings.mechanisms.contains(mechanism));
         let Some(chosen) = offered else {
-            self.state = State::Failed;
+            self.state = SessionState::Failed;
             return Err(SaslFailure {
                 error: ResponseError::UnsupportedSaslMechanism,
                 message: format!("Unsupported SASL mechanism {mechanism}"),
@@ -196,28 +200,29 @@ impl SaslSession {
                 Exchange::ScramFirst(ScramServer::new(mechanism, randomness))
             }
         };
-        self.state = State::Exchange(chosen, exchange);
+        self.state = SessionState::Exchange(chosen, exchange);
         Ok(())
     }
 
-    /// Whom the next token speaks for, where it is the one that says so. For look-ups that have to
-    /// wait: the state does not change, and what makes no sense is found by
-    /// [`SaslSession::authenticate`].
+    /// The user that this token names, where it is the token of the exchange that names one. It
+    /// lets a caller look the user up before it passes the token on; the state does not change. A
+    /// malformed token names nobody, and [`SaslSession::authenticate`] refuses it.
     pub fn named_user(&self, token: &[u8]) -> Option<String> {
         match &self.state {
-            State::Exchange(_, Exchange::Plain) => plain::user_of(token).map(str::to_owned),
-            State::Exchange(_, Exchange::ScramFirst(_)) => scram::user_of(token),
+            SessionState::Exchange(_, Exchange::Plain) => plain::user_of(token).map(str::to_owned),
+            SessionState::Exchange(_, Exchange::ScramFirst(_)) => scram::user_of(token),
             _ => None,
         }
     }
 
-    /// Takes the token of a SaslAuthenticate request, or of a bare frame.
+    /// Processes a token, from a SaslAuthenticate request or from a frame without a header.
     ///
     /// # Errors
-    /// SASL_AUTHENTICATION_FAILED, or ILLEGAL_SASL_STATE where no token is expected.
+    /// SASL_AUTHENTICATION_FAILED where the client is refused, ILLEGAL_SASL_STATE where no token is
+    /// expected.
     pub fn authenticate(&mut self, token: &[u8]) -> Result<Step, SaslFailure> {
-        match std::mem::replace(&mut self.state, State::Failed) {
-            State::Exchange(mechanism, exchange) => match exchange {
+        match std::mem::replace(&mut self.state, SessionState::Failed) {
+            SessionState::Exchange(mechanism, exchange) => match exchange {
                 Exchange::Plain => self.start_plain(token, mechanism),
                 Exchange::ScramFirst(server) => self.start_scram(token, mechanism, server),
                 Exchange::ScramFinal(server) => self.finish_scram(token, mechanism, server),
@@ -229,13 +234,13 @@ impl SaslSession {
         }
     }
 
-    /// Takes what a [`Step::Verify`] led to.
+    /// Continues with the outcome of a [`Step::Verify`].
     ///
     /// # Errors
-    /// SASL_AUTHENTICATION_FAILED.
+    /// SASL_AUTHENTICATION_FAILED where the password is wrong or the user unknown.
     pub fn verified(&mut self, verified: Verified) -> Result<Step, SaslFailure> {
-        match std::mem::replace(&mut self.state, State::Failed) {
-            State::Verifying(mechanism) => match verified.0 {
+        match std::mem::replace(&mut self.state, SessionState::Failed) {
+            SessionState::Verifying(mechanism) => match verified.0 {
                 Ok(user) => Ok(self.complete(&user, Vec::new())),
                 Err(error) => Err(plain_failure(error, mechanism)),
             },
@@ -254,7 +259,7 @@ impl SaslSession {
                 .find_map(|mechanism| Some((mechanism, credentials.scram(user, mechanism)?)))
         })
         .map_err(|error| plain_failure(error, mechanism))?;
-        self.state = State::Verifying(mechanism);
+        self.state = SessionState::Verifying(mechanism);
         Ok(Step::Verify(Verification(check)))
     }
 
@@ -269,7 +274,7 @@ impl SaslSession {
         let challenge = server
             .first(token, &self.settings.decoy, |user| credentials.scram(user, hash))
             .map_err(|error| scram_failure(error, mechanism))?;
-        self.state = State::Exchange(mechanism, Exchange::ScramFinal(server));
+        self.state = SessionState::Exchange(mechanism, Exchange::ScramFinal(server));
         Ok(Step::Continue(challenge))
     }
 
@@ -285,7 +290,7 @@ impl SaslSession {
     }
 
     fn complete(&mut self, user: &str, token: Vec<u8>) -> Step {
-        self.state = State::Complete;
+        self.state = SessionState::Complete;
         Step::Authenticated(Principal::user(user), token)
     }
 
@@ -293,7 +298,7 @@ impl SaslSession {
         let message = if self.is_complete() {
             format!("{request} request received after successful authentication")
         } else {
-            self.state = State::Failed;
+            self.state = SessionState::Failed;
             format!("Unexpected Kafka request of type {request} during SASL authentication.")
         };
         SaslFailure { error: ResponseError::IllegalSaslState, message }
@@ -304,7 +309,7 @@ fn failed(message: String) -> SaslFailure {
     SaslFailure { error: ResponseError::SaslAuthenticationFailed, message }
 }
 
-/// Kafka's answer wherever a cause might help an attacker.
+/// Kafka's answer wherever naming the cause might help an attacker.
 fn invalid_credentials(mechanism: Mechanism) -> SaslFailure {
     failed(format!(
         "Authentication failed during authentication due to invalid credentials with SASL \

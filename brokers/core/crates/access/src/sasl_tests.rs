@@ -3,9 +3,9 @@
 use super::*;
 use crate::scram::client::{answer, first_message};
 
-struct Fixed;
+struct Constant;
 
-impl Randomness for Fixed {
+impl Randomness for Constant {
     fn fill(&self, buffer: &mut [u8]) {
         buffer.fill(5);
     }
@@ -21,7 +21,7 @@ impl Credentials for Users {
             "bob" => mechanism == ScramMechanism::Sha512,
             _ => false,
         };
-        known.then(|| ScramCredential::from_password("pencil", mechanism, 4096, &Fixed).unwrap())
+        known.then(|| ScramCredential::from_password("pencil", mechanism, 4096, &Constant).unwrap())
     }
 }
 
@@ -30,7 +30,7 @@ fn session(mechanisms: &[Mechanism]) -> SaslSession {
         mechanisms: mechanisms.to_vec(),
         credentials: Arc::new(Users),
         decoy: Decoy::new([7; 32], 4096),
-        randomness: Arc::new(Fixed),
+        randomness: Arc::new(Constant),
     }))
 }
 
@@ -97,7 +97,7 @@ fn scram_authenticates() {
 }
 
 #[test]
-fn scram_failures_do_not_tell_who_exists() {
+fn scram_failures_do_not_reveal_who_exists() {
     let expected = "Authentication failed during authentication due to invalid credentials with \
                     SASL mechanism SCRAM-SHA-256";
     for (user, password) in [("alice", "crayon"), ("mallory", "pencil"), ("bob", "pencil")] {

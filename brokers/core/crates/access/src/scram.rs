@@ -1,9 +1,9 @@
-//! The server's side of SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677) as a state machine
-//! without I/O: one message in, one message out, twice.
+//! The server's side of SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677), as a state machine
+//! without I/O: it takes two messages from the client and returns an answer to each.
 //!
-//! Stricter than Kafka where the RFC is: channel binding data must repeat the header, mandatory
-//! extensions fail. As in Kafka: no channel binding, no SASLprep, an authorization id must be the
-//! user's name. Delegation tokens (extension `tokenauth`) are refused.
+//! It is stricter than Kafka where the RFC is: channel binding data must repeat the header, and
+//! mandatory extensions fail. As in Kafka, there is no channel binding and no SASLprep, and an
+//! authorization id must be the user's name. Delegation tokens (extension `tokenauth`) are refused.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,43 +13,44 @@ use super::derivation::{Decoy, Keys, hash, hmac};
 use super::types::{ScramCredential, ScramMechanism};
 use freshet_world::env::Randomness;
 
-/// Longest message taken from a client; names and nonces are far shorter.
+/// The longest message that is accepted, in bytes; names and nonces are far shorter.
 const MESSAGE_BYTES_MAX: usize = 8 * 1024;
-/// Random bytes in the server's part of the nonce; a multiple of 3, so Base64 needs no padding.
+/// The random bytes in the server's part of the nonce; a multiple of 3, so that Base64 needs no
+/// padding.
 const NONCE_BYTES: usize = 24;
 
 /// Why an exchange failed. None of these depends on whether the user exists, except
 /// [`ScramError::InvalidCredentials`], which is the same for an unknown user and a wrong password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ScramError {
-    /// Not a message of the protocol.
+    /// The message does not follow the protocol.
     #[error("invalid SCRAM message: {0}")]
     Malformed(&'static str),
-    /// A delegation token instead of a password.
+    /// The client uses a delegation token instead of a password.
     #[error("delegation tokens are not supported")]
     TokenAuthentication,
-    /// An authorization id that is not the user's name.
+    /// The message has an authorization id that is not the user's name.
     #[error("the authorization id differs from the user name")]
     AuthorizationId,
-    /// Unknown user or wrong password.
+    /// The user is unknown or the password is wrong.
     #[error("invalid credentials")]
     InvalidCredentials,
-    /// A message after the exchange has ended, well or badly.
+    /// The exchange has ended already, with success or without.
     #[error("the exchange has ended")]
     Ended,
 }
 
-/// One exchange.
+/// One exchange with a client.
 pub struct ScramServer {
     mechanism: ScramMechanism,
     nonce: String,
-    state: State,
+    state: ClientState,
 }
 
-enum State {
-    /// Nothing received yet.
+enum ClientState {
+    /// No message has come yet.
     Start,
-    /// The first message is answered.
+    /// The first message was answered.
     Challenged(Box<Challenge>),
     /// Nothing more is accepted.
     Ended,
@@ -67,11 +68,11 @@ struct Challenge {
 }
 
 impl ScramServer {
-    /// A new exchange, its part of the nonce drawn from `nonce_source`.
+    /// Begins an exchange, with a nonce that is drawn from `nonce_source`.
     pub fn new(mechanism: ScramMechanism, nonce_source: &dyn Randomness) -> Self {
         let mut bytes = [0; NONCE_BYTES];
         nonce_source.fill(&mut bytes);
-        Self { mechanism, nonce: STANDARD.encode(bytes), state: State::Start }
+        Self { mechanism, nonce: STANDARD.encode(bytes), state: ClientState::Start }
     }
 
     /// The mechanism of this exchange.
@@ -79,18 +80,18 @@ impl ScramServer {
         self.mechanism
     }
 
-    /// Takes client-first-message and returns server-first-message. An unknown user gets a
-    /// challenge too (see [`Decoy`]) and fails only at the end.
+    /// Processes client-first-message and returns server-first-message. An unknown user gets a
+    /// challenge as well (see [`Decoy`]) and fails only at the end.
     ///
     /// # Errors
-    /// Where the message is not acceptable; the exchange has ended then.
+    /// Any [`ScramError`] but `InvalidCredentials`; then the exchange has ended.
     pub fn first(
         &mut self,
         client_first: &[u8],
         decoy: &Decoy,
         lookup: impl Fn(&str) -> Option<ScramCredential>,
     ) -> Result<Vec<u8>, ScramError> {
-        let State::Start = std::mem::replace(&mut self.state, State::Ended) else {
+        let ClientState::Start = std::mem::replace(&mut self.state, ClientState::Ended) else {
             return Err(ScramError::Ended);
         };
         let message = ClientFirst::parse(client_first)?;
@@ -98,7 +99,7 @@ impl ScramServer {
         let nonce = format!("{}{}", message.nonce, self.nonce);
         let salt = STANDARD.encode(&keys.salt);
         let server_first = format!("r={nonce},s={salt},i={}", keys.iterations);
-        self.state = State::Challenged(Box::new(Challenge {
+        self.state = ClientState::Challenged(Box::new(Challenge {
             channel_binding: STANDARD.encode(message.gs2_header),
             authentication_prefix: format!("{},{server_first},", message.bare),
             user: message.user,
@@ -108,21 +109,24 @@ impl ScramServer {
         Ok(server_first.into_bytes())
     }
 
-    /// Takes client-final-message and returns the user's name and server-final-message.
+    /// Processes client-final-message and returns the user's name and server-final-message.
     ///
     /// # Errors
-    /// Where the message is not acceptable or the proof is wrong; the exchange has ended then.
+    /// [`ScramError`] where the message is not acceptable or the proof is wrong; then the exchange
+    /// has ended.
     pub fn final_(&mut self, client_final: &[u8]) -> Result<(String, Vec<u8>), ScramError> {
-        let State::Challenged(challenge) = std::mem::replace(&mut self.state, State::Ended) else {
+        let ClientState::Challenged(challenge) =
+            std::mem::replace(&mut self.state, ClientState::Ended)
+        else {
             return Err(ScramError::Ended);
         };
         let message = ClientFinal::parse(client_final)?;
         if message.channel_binding != challenge.channel_binding {
             return Err(ScramError::Malformed("channel binding differs from the first message"));
         }
-        // Kafka asks for the server's part at the end and no more, and clients in use need that:
-        // librdkafka before 2.10 repeats its own part. What makes the exchange fresh is the
-        // server's, and the proof is over what the client did send.
+        // Only the end is compared, as in Kafka, and clients in use need that: librdkafka before
+        // 2.10 repeats its own part. It is the server's part that prevents replays, and the proof
+        // covers what the client did send.
         let ours = message.nonce.strip_suffix(self.nonce.as_str());
         if !ours.is_some_and(|theirs| theirs.starts_with(&challenge.client_nonce)) {
             return Err(ScramError::Malformed("nonce differs from the challenge"));
@@ -134,8 +138,9 @@ impl ScramServer {
         Ok((challenge.user, format!("v={}", STANDARD.encode(signature)).into_bytes()))
     }
 
-    /// Checks the proof and makes the server's signature. Both are computed before either is
-    /// looked at, and compared in constant time.
+    /// Checks the proof and computes the server's signature. Both are computed before either is
+    /// used, and compared in constant time, so that the time does not depend on whether the user
+    /// exists.
     fn verify(
         &self,
         challenge: &Challenge,
@@ -152,7 +157,7 @@ impl ScramServer {
     }
 }
 
-/// Whom client-first-message speaks for, if it is one.
+/// The user that client-first-message names; `None` where it is malformed.
 pub(super) fn user_of(client_first: &[u8]) -> Option<String> {
     ClientFirst::parse(client_first).ok().map(|message| message.user)
 }
@@ -173,7 +178,8 @@ impl<'a> ClientFirst<'a> {
         else {
             return Err(ScramError::Malformed("no GS2 header"));
         };
-        // "y": the client would bind but thinks that the server cannot, which is right.
+        // "y" means that the client supports channel binding and thinks that the server does not,
+        // which is right.
         if !matches!(flag, "n" | "y") {
             return Err(ScramError::Malformed("channel binding is not supported"));
         }
@@ -223,7 +229,7 @@ fn message_text(bytes: &[u8]) -> Result<&str, ScramError> {
     if text.contains('\0') { Err(ScramError::Malformed("NUL in message")) } else { Ok(text) }
 }
 
-/// The value of an attribute that must stand here.
+/// The value of the attribute that the message must have at this place.
 fn attribute<'a>(text: Option<&'a str>, name: &'static str) -> Result<&'a str, ScramError> {
     let text = text.ok_or(ScramError::Malformed("attribute missing"))?;
     if text.starts_with("m=") {
@@ -232,8 +238,8 @@ fn attribute<'a>(text: Option<&'a str>, name: &'static str) -> Result<&'a str, S
     text.strip_prefix(name).ok_or(ScramError::Malformed("unexpected attribute"))
 }
 
-/// Optional extensions are ignored, as RFC 5802 section 5.1 asks, except those that change whose
-/// credential is meant.
+/// Checks the extensions. Optional ones are ignored, as RFC 5802 section 5.1 asks, except those
+/// that change which credential is used.
 fn check_extensions<'a>(extensions: impl Iterator<Item = &'a str>) -> Result<(), ScramError> {
     for extension in extensions {
         let (name, value) =
@@ -251,7 +257,7 @@ fn check_extensions<'a>(extensions: impl Iterator<Item = &'a str>) -> Result<(),
     Ok(())
 }
 
-/// Undoes `=2C` (comma) and `=3D` (equals sign); no other use of `=` is allowed in a name.
+/// Decodes `=2C` (comma) and `=3D` (equals sign) in a name, which may have no other `=`.
 fn decode_name(saslname: &str) -> Result<String, ScramError> {
     if saslname.is_empty() {
         return Err(ScramError::Malformed("empty name"));

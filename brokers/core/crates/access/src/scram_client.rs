@@ -1,5 +1,5 @@
-//! A SCRAM client for tests, written from RFC 5802 on its own.
-#![allow(clippy::unwrap_used, reason = "a test that is told nonsense may end")]
+//! A SCRAM client for tests. It is written from RFC 5802 and shares no code with the server.
+#![allow(clippy::unwrap_used, reason = "a test may panic at a malformed message")]
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,8 +12,7 @@ pub fn first_message(user: &str) -> String {
     format!("n,,n={},r=fyko+d2lbbFgONRv9qkxdawL", user.replace('=', "=3D").replace(',', "=2C"))
 }
 
-/// Answers a challenge with the final message and the
-/// signature that it expects of the server.
+/// Answers a challenge: returns the final message, and the signature that the server must send.
 pub fn answer(
     mechanism: ScramMechanism,
     client_first: &str,

@@ -5,12 +5,12 @@ use crate::derivation::{salted_password, stored_key};
 use crate::scram::client::answer;
 
 /// Gives the same bytes again and again.
-struct Fixed(Vec<u8>);
+struct Repeating(Vec<u8>);
 
-impl Randomness for Fixed {
+impl Randomness for Repeating {
     fn fill(&self, buffer: &mut [u8]) {
-        for (byte, given) in buffer.iter_mut().zip(self.0.iter().cycle()) {
-            *byte = *given;
+        for (byte, repeated) in buffer.iter_mut().zip(self.0.iter().cycle()) {
+            *byte = *repeated;
         }
     }
 }
@@ -22,11 +22,11 @@ fn decoy() -> Decoy {
 }
 
 fn credential(mechanism: ScramMechanism) -> ScramCredential {
-    ScramCredential::from_password("pencil", mechanism, 4096, &Fixed(vec![1, 2, 3])).unwrap()
+    ScramCredential::from_password("pencil", mechanism, 4096, &Repeating(vec![1, 2, 3])).unwrap()
 }
 
 fn server(mechanism: ScramMechanism) -> ScramServer {
-    ScramServer::new(mechanism, &Fixed(vec![9, 8, 7]))
+    ScramServer::new(mechanism, &Repeating(vec![9, 8, 7]))
 }
 
 fn exchange(
@@ -156,7 +156,7 @@ fn even_a_proof_that_fits_the_decoy_fails() {
     let mut server = server(ScramMechanism::Sha256);
     server.first(b"n,,n=ghost,r=abc", &decoy(), |_| None).unwrap();
     let without_proof = format!("c=biws,r=abc{}", server.nonce);
-    let State::Challenged(challenge) = &mut server.state else { panic!("not challenged") };
+    let ClientState::Challenged(challenge) = &mut server.state else { panic!("not challenged") };
     let client_key = [3; 32];
     challenge.keys.stored_key = hash(ScramMechanism::Sha256, &client_key);
     let parts = [challenge.authentication_prefix.as_bytes(), without_proof.as_bytes()];
@@ -275,8 +275,8 @@ fn steps_out_of_order_are_refused() {
 
 #[test]
 fn nonces_are_fresh() {
-    let one = ScramServer::new(ScramMechanism::Sha256, &Fixed(vec![1]));
-    let other = ScramServer::new(ScramMechanism::Sha256, &Fixed(vec![2]));
+    let one = ScramServer::new(ScramMechanism::Sha256, &Repeating(vec![1]));
+    let other = ScramServer::new(ScramMechanism::Sha256, &Repeating(vec![2]));
     assert_ne!(one.nonce, other.nonce);
     assert!(one.nonce.len() == 32 && !one.nonce.contains([',', '=']));
 }

@@ -1,4 +1,4 @@
-//! What the metadata store keeps of users and permissions. Names and meanings are Kafka's.
+//! The credentials and ACL entries in the metadata store. Names and meanings are Kafka's.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,12 +13,12 @@ pub enum ScramMechanism {
     Sha512,
 }
 
-/// What is kept of a password: enough to verify it, not enough to use it (RFC 5802).
+/// The stored form of a password, by which it can be verified but not used (RFC 5802).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScramCredential {
     /// Base64 of the salt.
     pub salt: String,
-    /// PBKDF2 rounds, at least 4096.
+    /// The PBKDF2 iterations, at least 4096.
     pub iterations: u32,
     /// Base64 of `H(ClientKey)`.
     pub stored_key: String,
@@ -26,7 +26,7 @@ pub struct ScramCredential {
     pub server_key: String,
 }
 
-/// Kind of a resource.
+/// The type of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(i8)]
@@ -105,7 +105,7 @@ pub enum Permission {
 /// One entry of the access control list. Its identity is all of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AclBinding {
-    /// Kind of the resource.
+    /// The type of the resource.
     pub resource_type: ResourceType,
     /// Its name, a prefix of it, or `*`.
     pub resource_name: String,

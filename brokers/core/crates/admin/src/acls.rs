@@ -12,7 +12,7 @@ use freshet_access::types::{AclBinding, kafka_name};
 /// An entry as Kafka's tools write it: `TOPIC`, `PREFIXED`, `User:alice`, `*`, `READ`, `ALLOW`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AclText {
-    /// Kind of the resource.
+    /// The type of the resource.
     pub resource_type: String,
     /// Its name, a prefix of it, or `*`.
     pub resource_name: String,
@@ -43,7 +43,8 @@ impl From<&AclBinding> for AclText {
 }
 
 impl AclText {
-    /// The entry that is meant, checked as CreateAcls checks it. `at` is its place among several.
+    /// Parses the entry and checks it as CreateAcls does. `at` is its index in the request, for the
+    /// field of the error.
     fn binding(&self, at: usize) -> Result<AclBinding, AdminError> {
         let field = |name: &str| format!("acls/{at}/{name}");
         let code = |name: &str, text: &str| {
@@ -92,21 +93,21 @@ fn value_of<T: DeserializeOwned>(name: &str) -> Option<T> {
 }
 
 impl ClusterAdmin {
-    /// The access control list.
+    /// Lists the ACL entries.
     ///
     /// # Errors
-    /// As the store.
+    /// Those of the metadata store (see [`AdminError`]).
     pub async fn list_acls(&self) -> Result<Vec<AclText>, AdminError> {
         let mut bindings = self.metadata.list_acls().await?;
         bindings.sort();
         Ok(bindings.iter().map(AclText::from).collect())
     }
 
-    /// Adds entries; those that are there stay.
+    /// Adds entries. Entries that exist already are no error.
     ///
     /// # Errors
-    /// [`AdminError::Invalid`], and then none was added; [`AdminError::NotFound`] where there is no
-    /// such cluster; as the store.
+    /// [`AdminError::Invalid`], and then none was added; [`AdminError::NotFound`] where the cluster
+    /// has no record; those of the metadata store.
     pub async fn add_acls(&self, acls: &[AclText]) -> Result<(), AdminError> {
         let bindings = bindings(acls)?;
         self.require_record().await?;
@@ -114,10 +115,10 @@ impl ClusterAdmin {
         Ok(())
     }
 
-    /// Removes entries; those that are not there are no error.
+    /// Removes entries. Entries that do not exist are no error.
     ///
     /// # Errors
-    /// [`AdminError::Invalid`], and then none was removed; as the store.
+    /// [`AdminError::Invalid`], and then none was removed; those of the metadata store.
     pub async fn remove_acls(&self, acls: &[AclText]) -> Result<(), AdminError> {
         self.metadata.remove_acls(None, &bindings(acls)?).await?;
         Ok(())

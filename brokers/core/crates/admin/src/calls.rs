@@ -1,5 +1,5 @@
-//! The calls as text: JSON in, JSON out. `brokers/metadata.py` is the other side; the two change
-//! together, so nothing here has a version.
+//! The calls as text: a request and an answer in JSON. `brokers/metadata.py` is the caller. Both
+//! are released together, so the format has no version.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -7,13 +7,13 @@ use std::pin::Pin;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{AclText, AdminError, ClusterAdmin, QuotaEntityText, TopicWanted};
+use super::{AclText, AdminError, ClusterAdmin, QuotaEntityText, TopicRequest};
 use freshet_metadata::cell::{CellChange, CellMetadata, CellRecord, Listing};
 use freshet_metadata::cluster::ConfigChanges;
 use freshet_metadata::schema::Stored;
 use freshet_metadata::schema::cell::{CellKind, ClusterSpec, ClusterStatus, Sample, WakeRequest};
 
-/// A call on the cell's own records.
+/// A call on the records of the cell itself.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "call", rename_all = "snake_case")]
 enum CellCall {
@@ -33,7 +33,8 @@ enum CellCall {
     Sample { cluster: String },
 }
 
-/// A call on the metadata of a cluster. Numbers that people give are as wide as they may give them.
+/// A call on the metadata of a cluster. Numbers that people give have 64 bits here, so that a
+/// number that is too large is refused by name and not as malformed JSON.
 #[derive(Deserialize)]
 #[serde(tag = "call", rename_all = "snake_case")]
 enum ClusterCall {
@@ -137,7 +138,7 @@ struct StoredText<'a, R> {
     revision: u64,
 }
 
-fn text(value: &impl Serialize) -> String {
+fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("answers are JSON")
 }
 
@@ -147,7 +148,7 @@ fn read<'a, T: Deserialize<'a>>(request: &'a str) -> Result<T, AdminError> {
 }
 
 fn stored<R: Serialize>(stored: Option<&Stored<R>>) -> String {
-    text(&stored.map(|Stored { record, revision }| StoredText { record, revision: *revision }))
+    to_json(&stored.map(|Stored { record, revision }| StoredText { record, revision: *revision }))
 }
 
 fn listing<R: Serialize>(listing: &Listing<R>) -> String {
@@ -156,32 +157,35 @@ fn listing<R: Serialize>(listing: &Listing<R>) -> String {
         .iter()
         .map(|(id, stored)| (id, StoredText { record: &stored.record, revision: stored.revision }))
         .collect();
-    text(&json!({ "records": records, "revision": listing.revision }))
+    to_json(&json!({ "records": records, "revision": listing.revision }))
 }
 
 fn narrow<T: TryFrom<i64>>(field: &str, value: i64) -> Result<T, AdminError> {
     T::try_from(value).map_err(|_| AdminError::invalid(field, format!("{value} is out of range")))
 }
 
-/// What a call answers. Boxed, so that calls are compiled here and not once more for their caller.
+/// The future of a call's answer. It is boxed so that calls are compiled in this crate only, and
+/// not again in their caller's.
 pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<String, AdminError>> + Send + 'a>>;
 
-/// Makes a call on the cell's own records.
+/// Executes a call on the records of the cell itself.
 ///
 /// # Errors
-/// [`AdminError`].
+/// Any [`AdminError`].
 pub fn call_cell<'a>(cell: &'a CellMetadata, request: &'a str) -> Answer<'a> {
     Box::pin(answer_cell(cell, request))
 }
 
 async fn answer_cell(cell: &CellMetadata, request: &str) -> Result<String, AdminError> {
     Ok(match read(request)? {
-        CellCall::PutSpec { spec } => text(&cell.put_spec(&spec).await?),
+        CellCall::PutSpec { spec } => to_json(&cell.put_spec(&spec).await?),
         CellCall::Spec { cluster } => stored(cell.spec(&cluster).await?.as_ref()),
         CellCall::Specs => listing(&cell.specs().await?),
-        CellCall::RemoveSpec { cluster } => text(&cell.remove_spec(&cluster).await?),
-        CellCall::RemoveCluster { cluster } => text(&cell.remove_cluster(&cluster).await?),
-        CellCall::PutStatus { cluster, status } => text(&cell.put_status(&cluster, &status).await?),
+        CellCall::RemoveSpec { cluster } => to_json(&cell.remove_spec(&cluster).await?),
+        CellCall::RemoveCluster { cluster } => to_json(&cell.remove_cluster(&cluster).await?),
+        CellCall::PutStatus { cluster, status } => {
+            to_json(&cell.put_status(&cluster, &status).await?)
+        }
         CellCall::Status { cluster } => stored(cell.status(&cluster).await?.as_ref()),
         CellCall::Statuses => listing(&cell.statuses().await?),
         CellCall::RequestWake { cluster, request } => {
@@ -190,17 +194,19 @@ async fn answer_cell(cell: &CellMetadata, request: &str) -> Result<String, Admin
         CellCall::Wake { cluster } => stored(cell.wake(&cluster).await?.as_ref()),
         CellCall::Wakes => listing(&cell.wakes().await?),
         CellCall::RemoveWake { cluster, revision } => {
-            text(&cell.remove_wake(&cluster, revision).await?)
+            to_json(&cell.remove_wake(&cluster, revision).await?)
         }
-        CellCall::PutSample { cluster, sample } => text(&cell.put_sample(&cluster, &sample).await?),
+        CellCall::PutSample { cluster, sample } => {
+            to_json(&cell.put_sample(&cluster, &sample).await?)
+        }
         CellCall::Sample { cluster } => stored(cell.sample(&cluster).await?.as_ref()),
     })
 }
 
-/// Makes a call on the metadata of a cluster.
+/// Executes a call on the metadata of a cluster.
 ///
 /// # Errors
-/// [`AdminError`].
+/// Any [`AdminError`].
 pub fn call_cluster<'a>(admin: &'a ClusterAdmin, request: &'a str) -> Answer<'a> {
     Box::pin(answer_cluster(admin, request))
 }
@@ -208,33 +214,37 @@ pub fn call_cluster<'a>(admin: &'a ClusterAdmin, request: &'a str) -> Answer<'a>
 async fn answer_cluster(admin: &ClusterAdmin, request: &str) -> Result<String, AdminError> {
     Ok(match read(request)? {
         ClusterCall::Create { cluster_id, scale } => {
-            text(&admin.create(cluster_id, narrow("scale", scale)?).await?)
+            to_json(&admin.create(cluster_id, narrow("scale", scale)?).await?)
         }
-        ClusterCall::Record => text(&admin.record().await?),
-        ClusterCall::SetScale { scale } => text(&admin.set_scale(narrow("scale", scale)?).await?),
-        ClusterCall::ListAcls => text(&admin.list_acls().await?),
-        ClusterCall::AddAcls { acls } => text(&admin.add_acls(&acls).await?),
-        ClusterCall::RemoveAcls { acls } => text(&admin.remove_acls(&acls).await?),
-        ClusterCall::ListUsers => text(&admin.list_users().await?),
+        ClusterCall::Record => to_json(&admin.record().await?),
+        ClusterCall::SetScale { scale } => {
+            to_json(&admin.set_scale(narrow("scale", scale)?).await?)
+        }
+        ClusterCall::ListAcls => to_json(&admin.list_acls().await?),
+        ClusterCall::AddAcls { acls } => to_json(&admin.add_acls(&acls).await?),
+        ClusterCall::RemoveAcls { acls } => to_json(&admin.remove_acls(&acls).await?),
+        ClusterCall::ListUsers => to_json(&admin.list_users().await?),
         ClusterCall::SetUser { user, password, mechanism, iterations } => {
             let iterations = iterations.map(|count| narrow("iterations", count)).transpose()?;
-            text(&admin.set_user(&user, &password, &mechanism, iterations).await?)
+            to_json(&admin.set_user(&user, &password, &mechanism, iterations).await?)
         }
-        ClusterCall::RemoveUser { user } => text(&admin.remove_user(&user).await?),
-        ClusterCall::RemoveAll => text(&admin.remove_all().await?),
-        ClusterCall::Lanes => text(&admin.lanes().await?),
-        ClusterCall::SuspendProduce { reason } => text(&admin.suspend_produce(&reason).await?),
-        ClusterCall::ResumeProduce => text(&admin.resume_produce().await?),
-        ClusterCall::ProduceSuspension => text(&admin.produce_suspension().await?),
-        ClusterCall::Quotas => text(&admin.quotas().await?),
-        ClusterCall::SetQuota { entity, values } => text(&admin.set_quota(entity, &values).await?),
-        ClusterCall::RemoveQuota { entity } => text(&admin.remove_quota(entity).await?),
+        ClusterCall::RemoveUser { user } => to_json(&admin.remove_user(&user).await?),
+        ClusterCall::RemoveAll => to_json(&admin.remove_all().await?),
+        ClusterCall::Lanes => to_json(&admin.lanes().await?),
+        ClusterCall::SuspendProduce { reason } => to_json(&admin.suspend_produce(&reason).await?),
+        ClusterCall::ResumeProduce => to_json(&admin.resume_produce().await?),
+        ClusterCall::ProduceSuspension => to_json(&admin.produce_suspension().await?),
+        ClusterCall::Quotas => to_json(&admin.quotas().await?),
+        ClusterCall::SetQuota { entity, values } => {
+            to_json(&admin.set_quota(entity, &values).await?)
+        }
+        ClusterCall::RemoveQuota { entity } => to_json(&admin.remove_quota(entity).await?),
         ClusterCall::Changes { after, limit } => {
             let (after, limit) = (narrow("after", after)?, narrow("limit", limit)?);
-            text(&admin.changes(after, limit).await?)
+            to_json(&admin.changes(after, limit).await?)
         }
         ClusterCall::ForgetChanges { up_to } => {
-            text(&admin.forget_changes(narrow("up_to", up_to)?).await?)
+            to_json(&admin.forget_changes(narrow("up_to", up_to)?).await?)
         }
         call => call_topics(admin, call).await?,
     })
@@ -242,10 +252,10 @@ async fn answer_cluster(admin: &ClusterAdmin, request: &str) -> Result<String, A
 
 async fn call_topics(admin: &ClusterAdmin, call: ClusterCall) -> Result<String, AdminError> {
     Ok(match call {
-        ClusterCall::Topics => text(&admin.topics().await?),
+        ClusterCall::Topics => to_json(&admin.topics().await?),
         ClusterCall::Topic { name } => {
             let (topic, partitions) = admin.topic(&name).await?;
-            text(&json!({ "topic": topic, "partitions": partitions }))
+            to_json(&json!({ "topic": topic, "partitions": partitions }))
         }
         ClusterCall::CreateTopic {
             name,
@@ -257,41 +267,41 @@ async fn call_topics(admin: &ClusterAdmin, call: ClusterCall) -> Result<String, 
             let partitions = partitions.map(|count| narrow("partitions", count)).transpose()?;
             let factor = replication_factor.map(|factor| narrow("replication_factor", factor));
             let replication_factor = factor.transpose()?;
-            let wanted = TopicWanted { name, partitions, replication_factor, configs };
+            let requested = TopicRequest { name, partitions, replication_factor, configs };
             if validate_only {
-                text(&admin.validate_topic(wanted).await?)
+                to_json(&admin.validate_topic(requested).await?)
             } else {
-                text(&admin.create_topic(wanted).await?)
+                to_json(&admin.create_topic(requested).await?)
             }
         }
         ClusterCall::AlterTopicConfigs { name, configs, validate_only } => {
-            text(&admin.alter_topic_configs(&name, &configs, validate_only).await?)
+            to_json(&admin.alter_topic_configs(&name, &configs, validate_only).await?)
         }
         ClusterCall::CreatePartitions { name, partitions } => {
             let partitions = narrow("partitions", partitions)?;
-            text(&admin.create_partitions(&name, partitions).await?)
+            to_json(&admin.create_partitions(&name, partitions).await?)
         }
-        ClusterCall::DeleteTopic { name } => text(&admin.delete_topic(&name).await?),
-        ClusterCall::TopicConfigs { name } => text(&admin.topic_configs(name.as_deref()).await?),
-        ClusterCall::DeletedTopics => text(&admin.deleted_topics().await?),
-        ClusterCall::OrphanedTopics => text(&admin.orphaned_topics().await?),
+        ClusterCall::DeleteTopic { name } => to_json(&admin.delete_topic(&name).await?),
+        ClusterCall::TopicConfigs { name } => to_json(&admin.topic_configs(name.as_deref()).await?),
+        ClusterCall::DeletedTopics => to_json(&admin.deleted_topics().await?),
+        ClusterCall::OrphanedTopics => to_json(&admin.orphaned_topics().await?),
         ClusterCall::UndeleteTopic { id, name, validate_only } => {
-            text(&admin.undelete_topic(&id, name.as_deref(), validate_only).await?)
+            to_json(&admin.undelete_topic(&id, name.as_deref(), validate_only).await?)
         }
         ClusterCall::AttachTopic { id, name, validate_only } => {
-            text(&admin.attach_topic(&id, name.as_deref(), validate_only).await?)
+            to_json(&admin.attach_topic(&id, name.as_deref(), validate_only).await?)
         }
-        ClusterCall::PurgeTopic { id } => text(&admin.purge_topic(&id).await?),
-        ClusterCall::TopicsHistory => text(&admin.topics_history().await?),
-        ClusterCall::WaitLed { name } => text(&admin.wait_led(&name).await?),
+        ClusterCall::PurgeTopic { id } => to_json(&admin.purge_topic(&id).await?),
+        ClusterCall::TopicsHistory => to_json(&admin.topics_history().await?),
+        ClusterCall::WaitLed { name } => to_json(&admin.wait_led(&name).await?),
         _ => unreachable!("every other call is answered above"),
     })
 }
 
-/// The kinds of records that prefixes of their keys name; the empty prefix names all.
+/// The kinds of records whose keys begin with these prefixes; the empty prefix stands for all.
 ///
 /// # Errors
-/// [`AdminError::Invalid`].
+/// [`AdminError::Invalid`] where no record's key begins with a prefix.
 pub fn kinds_of(prefixes: &[String]) -> Result<Vec<CellKind>, AdminError> {
     let mut kinds = Vec::new();
     for prefix in prefixes {
@@ -308,7 +318,7 @@ pub fn kinds_of(prefixes: &[String]) -> Result<Vec<CellKind>, AdminError> {
     Ok(kinds)
 }
 
-/// Changes as text.
+/// Changes of a cell's records, as JSON.
 pub fn changes_text(changes: &[CellChange]) -> String {
     let change = |change: &CellChange| {
         let (kind, record) = match &change.record {
@@ -320,5 +330,5 @@ pub fn changes_text(changes: &[CellChange]) -> String {
         let (cluster, revision) = (&change.cluster, change.revision);
         json!({ "kind": kind, "cluster": cluster, "revision": revision, "record": record })
     };
-    text(&changes.iter().map(change).collect::<Vec<Value>>())
+    to_json(&changes.iter().map(change).collect::<Vec<Value>>())
 }

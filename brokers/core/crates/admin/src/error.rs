@@ -1,26 +1,28 @@
-//! Why a call of the control plane failed, by what it can do about it.
+//! Why a call of the control plane failed, sorted by what it can do about it.
 
 use freshet_metadata::MetadataError;
 use freshet_metadata::cell::CellError;
 use freshet_metadata::cluster::ClusterError;
 use freshet_metadata::schema::SchemaError;
 
-/// See the module.
+/// Why a call failed. The metadata store causes `Conflict`, `Unavailable`, `Unknown`, `Compacted`
+/// and `Corrupt`, which any call can return.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AdminError {
-    /// What is named does not exist.
+    /// What the call names does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// What is to be made exists.
+    /// What the call is to create exists already.
     #[error("{0}")]
     Exists(String),
-    /// Somebody else was faster, or has newer knowledge: read again.
+    /// Somebody else has changed the record meanwhile: read again.
     #[error("{0}")]
     Conflict(String),
-    /// What is asked for cannot be.
+    /// An argument is not acceptable.
     #[error("{message}")]
     Invalid {
-        /// Which argument: a JSON pointer without the slash in front. None where it is the whole.
+        /// The argument, as a JSON pointer without its first slash; `None` where no single one is
+        /// wrong.
         field: Option<String>,
         /// What is wrong with it.
         message: String,
@@ -28,22 +30,23 @@ pub enum AdminError {
     /// A record would be too large.
     #[error("{0}")]
     TooLarge(String),
-    /// Nothing happened; the same call may be made again.
+    /// Nothing was changed; the call may be repeated.
     #[error("{0}")]
     Unavailable(String),
-    /// It may have happened or not: read again.
+    /// The change may have happened or not: read again.
     #[error("{0}")]
     Unknown(String),
-    /// The history of changes does not reach back so far: read again, and watch from there.
+    /// The store no longer has changes from so long ago: read again, and watch from there.
     #[error("{0}")]
     Compacted(String),
-    /// What is stored cannot be understood: of a newer release, or damaged.
+    /// A stored record cannot be decoded, because it is damaged or of a newer release, or a change
+    /// would have broken an invariant: report it.
     #[error("{0}")]
     Corrupt(String),
 }
 
 impl AdminError {
-    /// A refusal of an argument.
+    /// The error of an argument.
     pub fn invalid(field: &str, message: impl Into<String>) -> Self {
         Self::Invalid { field: Some(field.to_owned()), message: message.into() }
     }
@@ -87,6 +90,7 @@ impl From<ClusterError> for AdminError {
             ClusterError::InvalidUser => Self::invalid("user", text),
             ClusterError::InvalidQuota(refusal) => Self::invalid(refusal.field, text),
             ClusterError::TooLarge { .. } => Self::TooLarge(text),
+            ClusterError::Invariant(_) => Self::Corrupt(text),
             ClusterError::WrongCluster { .. }
             | ClusterError::Contended(_)
             | ClusterError::Fenced(_)

@@ -1,18 +1,18 @@
-//! Hidden topics: deleted and restorable, or found on storage behind metadata that came
-//! back from a backup.
+//! Hidden topics: deleted topics, which can be restored, and orphaned topics, which storage has and
+//! a metadata store that was restored from a backup does not know.
 
 use serde::Serialize;
 
-use super::topics::{Found, TopicFacts, id_of, id_text, refuse_internal};
+use super::topics::{TopicFacts, TopicRecords, id_of, id_text, refuse_internal};
 use super::{AdminError, ClusterAdmin};
 use freshet_metadata::cluster::ClusterError;
 use freshet_metadata::schema::HiddenTopicRecord;
 use freshet_wire::ids::TopicId;
 
-/// A topic that was deleted and can be restored.
+/// A deleted topic, which can be restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeletedTopicFacts {
-    /// Its identity as Kafka writes it.
+    /// Its id as Kafka writes it.
     pub id: String,
     /// The name that it had.
     pub name: String,
@@ -24,24 +24,24 @@ pub struct DeletedTopicFacts {
     pub restorable_until_ms: i64,
 }
 
-/// A topic that storage has and the metadata did not know.
+/// An orphaned topic: storage has it and the metadata store did not know it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OrphanedTopicFacts {
-    /// Its identity as Kafka writes it.
+    /// Its id as Kafka writes it.
     pub id: String,
-    /// The name that it had; none where storage does not tell.
+    /// The name that it had; `None` where storage has no descriptor of it.
     pub name: Option<String>,
     /// How many partitions of it there are on storage.
     pub partitions: i32,
-    /// When a broker found it, ms since 1970.
+    /// When a broker discovered it, in ms since 1970.
     pub found_at_ms: i64,
 }
 
 impl ClusterAdmin {
-    /// Topics that were deleted and can be restored, the last deleted one first.
+    /// Lists the deleted topics, the last deleted one first.
     ///
     /// # Errors
-    /// As the store.
+    /// Those of the metadata store (see [`AdminError`]).
     pub async fn deleted_topics(&self) -> Result<Vec<DeletedTopicFacts>, AdminError> {
         let now_ms = self.clock.now_ms();
         let hidden = self.metadata.hidden_topics().await?.into_iter();
@@ -67,11 +67,11 @@ impl ClusterAdmin {
         Ok(deleted)
     }
 
-    /// Topics that storage has and the metadata did not know when it came back from a backup, by
-    /// name. They are known from the first start of a broker on.
+    /// Lists the orphaned topics by name. They are known once a broker has started after the
+    /// metadata store was restored.
     ///
     /// # Errors
-    /// As the store.
+    /// Those of the metadata store (see [`AdminError`]).
     pub async fn orphaned_topics(&self) -> Result<Vec<OrphanedTopicFacts>, AdminError> {
         let hidden = self.metadata.hidden_topics().await?.into_iter();
         let orphans = hidden.filter(HiddenTopicRecord::is_orphaned);
@@ -86,12 +86,13 @@ impl ClusterAdmin {
         Ok(facts)
     }
 
-    /// Brings a deleted topic back, under its old name or another one. With `validate_only` it
-    /// gives what would come back, and changes nothing.
+    /// Restores a deleted topic, under its old name or another one. With `validate_only` it returns
+    /// the topic as it would be restored, and changes nothing.
     ///
     /// # Errors
-    /// [`AdminError::NotFound`] where there is none, or its time is over; [`AdminError::Exists`]
-    /// where the name is taken, [`AdminError::Invalid`]; as the store.
+    /// [`AdminError::NotFound`] where there is no such topic, or the time to restore it is over;
+    /// [`AdminError::Exists`] where another topic has the name; [`AdminError::Invalid`] where the
+    /// name is not acceptable; those of the metadata store.
     pub async fn undelete_topic(
         &self,
         id: &str,
@@ -101,12 +102,12 @@ impl ClusterAdmin {
         self.restore(id, name, false, validate_only).await
     }
 
-    /// Makes a topic that was found on storage one of the cluster's again. `validate_only` as in
-    /// [`ClusterAdmin::undelete_topic`].
+    /// Makes an orphaned topic one of the cluster's topics again. `validate_only` has the same
+    /// effect as in [`ClusterAdmin::undelete_topic`].
     ///
     /// # Errors
-    /// As [`ClusterAdmin::undelete_topic`]; [`AdminError::Invalid`] where storage does not tell its
-    /// name and none is given.
+    /// Those of [`ClusterAdmin::undelete_topic`]; [`AdminError::Invalid`] where storage does not
+    /// have its name and none is given.
     pub async fn attach_topic(
         &self,
         id: &str,
@@ -129,30 +130,30 @@ impl ClusterAdmin {
         let id = id_of(id)?;
         let hidden = self.hidden(id, orphaned).await?;
         if name.is_none() && hidden.topic.name.is_empty() {
-            let message = "storage does not tell its name: give one";
+            let message = "its name is not on storage: give one";
             return Err(AdminError::invalid("name", message));
         }
         if validate_only {
             let stored = self.metadata.restored_topic(id, name).await?;
-            return Ok(Found::default().facts(&stored.record));
+            return Ok(TopicRecords::default().facts(&stored.record));
         }
         let stored = self.metadata.restore_topic(None, id, name).await?;
         Ok(self.leaders_of(&stored.record).await?.facts(&stored.record))
     }
 
-    /// Gives up a hidden topic: its records go.
+    /// Gives up a hidden topic for good; its records are deleted later.
     ///
     /// # Errors
-    /// [`AdminError::NotFound`]; as the store.
+    /// [`AdminError::NotFound`] where there is no such topic; those of the metadata store.
     pub async fn purge_topic(&self, id: &str) -> Result<TopicFacts, AdminError> {
         let purged = self.metadata.purge_topic(None, id_of(id)?).await?;
-        Ok(Found::default().facts(&purged.record.topic))
+        Ok(TopicRecords::default().facts(&purged.record.topic))
     }
 
     async fn hidden(&self, id: TopicId, orphaned: bool) -> Result<HiddenTopicRecord, AdminError> {
         let hidden = self.metadata.hidden_topics().await?;
-        let found = hidden.into_iter().find(|hidden| hidden.topic.id == id);
-        let found = found.filter(|hidden| hidden.is_orphaned() == orphaned);
-        found.ok_or_else(|| ClusterError::UnknownHiddenTopic(id).into())
+        let topic = hidden.into_iter().find(|hidden| hidden.topic.id == id);
+        let topic = topic.filter(|hidden| hidden.is_orphaned() == orphaned);
+        topic.ok_or_else(|| ClusterError::UnknownHiddenTopic(id).into())
     }
 }

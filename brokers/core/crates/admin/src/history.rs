@@ -1,5 +1,5 @@
-//! What the meter asks of a cluster: its lanes, and topics from their creation to their end; and
-//! whether brokers take records.
+//! What the metering agent asks about a cluster: its lanes, and its topics from their creation to
+//! their end. Has also the suspension of producing.
 
 use serde::Serialize;
 
@@ -11,49 +11,50 @@ use freshet_metadata::schema::{
 };
 use freshet_wire::ids::TopicId;
 
-/// The most characters of the reason for which brokers take no records.
+/// The most characters of the reason with which producing is suspended.
 const REASON_CHARACTERS_MAX: usize = 1024;
 
-/// A start of a broker, which is a lane.
+/// An incarnation of a broker and its lane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LaneFacts {
     /// Its number.
     pub incarnation: u64,
-    /// What it may do.
+    /// Whether it is live, fenced, sealed or closed.
     pub state: IncarnationState,
     /// Milliseconds since 1970.
     pub started_at_ms: i64,
-    /// Where its lane ends for ever.
+    /// The end of its lane; `None` while it is not sealed or closed.
     pub sealed_end: Option<SealedEnd>,
 }
 
 /// A topic that exists or existed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TopicHistory {
-    /// Its identity, 32 hexadecimal digits.
+    /// Its id, as 32 hexadecimal digits.
     pub id: String,
     /// Its name.
     pub name: String,
-    /// Whether Kafka itself keeps, or kept, state in it.
+    /// Whether it is one of Kafka's internal topics.
     pub internal: bool,
     /// Milliseconds since 1970.
     pub created_at_ms: i64,
-    /// Milliseconds since 1970; none where it exists.
+    /// When it was deleted, in ms since 1970; `None` where it exists.
     pub deleted_at_ms: Option<i64>,
-    /// [from, until) in ms, ascending, in which it was deleted and could be restored, or was not
-    /// known; the last one may have no end yet. Nothing is counted then.
+    /// The spans [from, until) in ms since 1970, ascending, in which it was hidden: deleted and
+    /// restorable, or orphaned. The last one may have no end yet. Its storage is not billed in
+    /// these spans.
     pub deletions: Vec<(i64, Option<i64>)>,
-    /// From when on, in ms, it had how many partitions; ascending.
+    /// Its numbers of partitions as (from when on, in ms since 1970, and how many), ascending.
     pub partition_counts: Vec<(i64, i32)>,
-    /// For how long records are kept; none keeps them at any age.
+    /// For how long records are kept, in ms; `None`: without a limit.
     pub retention_ms: Option<i64>,
-    /// How many bytes of a partition are kept; none keeps any size.
+    /// How many bytes of a partition are kept; `None`: without a limit.
     pub retention_bytes: Option<u64>,
-    /// Whether the newest record of each key is kept.
+    /// Whether it is compacted, that is, keeps the newest record of each key.
     pub compacted: bool,
 }
 
-/// What has become of a topic.
+/// Whether and how a topic has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     /// It exists.
@@ -85,10 +86,10 @@ impl TopicHistory {
 }
 
 impl ClusterAdmin {
-    /// All starts of brokers that are known, in order.
+    /// Lists all known incarnations, in order.
     ///
     /// # Errors
-    /// As the store.
+    /// Those of the metadata store (see [`AdminError`]).
     pub async fn lanes(&self) -> Result<Vec<LaneFacts>, AdminError> {
         let incarnations = self.metadata.incarnations().await?;
         let lanes = incarnations.into_iter().map(|(incarnation, stored)| LaneFacts {
@@ -100,10 +101,10 @@ impl ClusterAdmin {
         Ok(lanes.collect())
     }
 
-    /// All topics that exist or were deleted, by creation, in one read of the store.
+    /// Lists all topics that exist or were deleted, by creation, in one read of the store.
     ///
     /// # Errors
-    /// As the store.
+    /// Those of the metadata store (see [`AdminError`]).
     pub async fn topics_history(&self) -> Result<Vec<TopicHistory>, AdminError> {
         let broker = self.broker_config().await?;
         let page = self.store.range("", None, usize::MAX).await?;
@@ -131,11 +132,12 @@ impl ClusterAdmin {
         Ok(topics)
     }
 
-    /// Has brokers take no records but the service's own, now and after every start.
+    /// Suspends producing: brokers refuse records of all clients but the service's own, now and
+    /// after every start, with this reason.
     ///
     /// # Errors
-    /// [`AdminError::NotFound`] where there is no such cluster, [`AdminError::Invalid`]; as the
-    /// store.
+    /// [`AdminError::NotFound`] where the cluster has no record; [`AdminError::Invalid`] where the
+    /// reason is empty or too long; those of the metadata store.
     pub async fn suspend_produce(&self, reason: &str) -> Result<(), AdminError> {
         let characters = reason.chars().count();
         if reason.trim().is_empty() || characters > REASON_CHARACTERS_MAX {
@@ -148,18 +150,18 @@ impl ClusterAdmin {
         Ok(())
     }
 
-    /// Has brokers take records again; tells whether they were told not to.
+    /// Resumes producing. Returns whether it was suspended.
     ///
     /// # Errors
-    /// As the store.
+    /// Those of the metadata store (see [`AdminError`]).
     pub async fn resume_produce(&self) -> Result<bool, AdminError> {
         Ok(self.metadata.set_produce_suspension(None).await?.is_some())
     }
 
-    /// Why brokers take no records; none where they do.
+    /// The reason with which producing is suspended; `None` where it is not.
     ///
     /// # Errors
-    /// As the store.
+    /// Those of the metadata store (see [`AdminError`]).
     pub async fn produce_suspension(&self) -> Result<Option<String>, AdminError> {
         Ok(self.metadata.produce_suspension().await?)
     }

@@ -1,8 +1,9 @@
-//! What the control plane does with a cluster without a broker: the calls of Kafka's admin protocol
-//! on the metadata store, checked as a broker checks them. A cluster that sleeps is looked at and
-//! changed so, and a broker that runs sees the change in its view.
+//! The control plane's access to a cluster without a broker: the calls of Kafka's admin protocol,
+//! executed on the metadata store and checked as a broker checks them. In this way a cluster that
+//! is asleep can be read and changed; a broker that runs sees the change in its image of the
+//! metadata.
 //!
-//! [`calls`] is the same as text, for the binding.
+//! [`calls`] has the same calls as text, for the Python binding.
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ pub mod calls;
 mod error;
 mod hidden_topics;
 mod history;
+mod kinds;
 mod quotas;
 mod topics;
 mod users;
@@ -31,22 +33,23 @@ pub use error::AdminError;
 pub use hidden_topics::{DeletedTopicFacts, OrphanedTopicFacts};
 pub use history::{LaneFacts, TopicHistory};
 pub use quotas::{QuotaEntityText, QuotaFacts};
-pub use topics::{ConfigFacts, PartitionFacts, TopicFacts, TopicWanted};
+pub use topics::{ConfigFacts, PartitionFacts, TopicFacts, TopicRequest};
 pub use users::UserFacts;
 
-/// Keys that one transaction of a purge removes.
+/// How many keys one transaction of a purge removes. etcd accepts 128 operations in a transaction
+/// by default.
 const PURGE_BATCH: usize = 100;
-/// Removed first by a purge: a broker that still runs can write nothing from then on.
+/// The prefix that a purge removes first: a broker that still runs can change nothing from then on.
 const INCARNATIONS: &str = freshet_metadata::schema::keys::INCARNATIONS;
 
-/// A cluster as a whole. Its secret is not among it.
+/// The facts of a cluster as a whole, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClusterOverview {
     /// Kafka's cluster id: 16 bytes as 22 characters of URL-safe base64.
     pub cluster_id: String,
     /// Milliseconds since 1970.
     pub created_at_ms: i64,
-    /// How many brokers it has when awake.
+    /// How many brokers it has while it is awake.
     pub scale: u32,
 }
 
@@ -67,12 +70,11 @@ pub struct ClusterAdmin {
 }
 
 impl ClusterAdmin {
-    /// The cluster `cluster` in the store of its cell. `fixed` is what its brokers are given at
-    /// their start, by Kafka's names.
+    /// The access to the cluster `cluster` in the metadata store of its cell. `fixed` has the
+    /// static configs of its brokers, by Kafka's names.
     ///
     /// # Errors
-    /// [`AdminError::Invalid`] where the cluster cannot have this name, or a config is not
-    /// acceptable.
+    /// [`AdminError::Invalid`] where the name or a config is not acceptable.
     pub fn new(
         store: Arc<dyn MetadataStore>,
         cluster: &str,
@@ -90,11 +92,11 @@ impl ClusterAdmin {
         Ok(Self { metadata, store, clock, randomness, fixed })
     }
 
-    /// Makes the cluster's record; one that is there stays.
+    /// Creates the cluster's record; one that exists stays as it is.
     ///
     /// # Errors
-    /// [`AdminError::Conflict`] where it is another cluster's, [`AdminError::Invalid`]; as the
-    /// store.
+    /// [`AdminError::Conflict`] where it is another cluster's; [`AdminError::Invalid`] where an
+    /// argument is not acceptable; those of the metadata store.
     pub async fn create(
         &self,
         cluster_id: Option<String>,
@@ -112,10 +114,10 @@ impl ClusterAdmin {
         Ok(self.metadata.open_or_create(&facts).await?.record.into())
     }
 
-    /// The cluster's record.
+    /// The facts in the cluster's record.
     ///
     /// # Errors
-    /// [`AdminError::NotFound`]; as the store.
+    /// [`AdminError::NotFound`] where it has none; those of the metadata store.
     pub async fn record(&self) -> Result<ClusterOverview, AdminError> {
         let key = freshet_metadata::schema::Key::Cluster.to_string();
         let Some(entry) = self.store.get(&key).await? else {
@@ -124,21 +126,23 @@ impl ClusterAdmin {
         Ok(Stored::<ClusterRecord>::from_entry(&entry)?.record.into())
     }
 
-    /// Changes how many brokers the cluster has when awake.
+    /// Changes how many brokers the cluster has while it is awake.
     ///
     /// # Errors
-    /// [`AdminError::NotFound`], [`AdminError::Invalid`]; as the store.
+    /// [`AdminError::NotFound`] where it has no record; [`AdminError::Invalid`] for 0; those of the
+    /// metadata store.
     pub async fn set_scale(&self, scale: u32) -> Result<ClusterOverview, AdminError> {
         check_scale(scale)?;
         self.record().await?;
         Ok(self.metadata.set_scale(scale).await?.record.into())
     }
 
-    /// Removes every record of the cluster; gives how many there were. For a cluster that no broker
-    /// serves. It may stop half-way and be called again.
+    /// Removes every record of the cluster from the metadata store, and returns how many there
+    /// were. It is meant for a cluster that no broker serves. Where it fails half-way it can be
+    /// called again.
     ///
     /// # Errors
-    /// As the store.
+    /// Those of the metadata store (see [`AdminError`]).
     pub async fn remove_all(&self) -> Result<usize, AdminError> {
         let mut removed = 0;
         for prefix in [INCARNATIONS, ""] {
@@ -156,7 +160,7 @@ impl ClusterAdmin {
         Ok(removed)
     }
 
-    /// The configs of brokers that hold now: what is stored over what is given at their start.
+    /// The broker configs in force: stored ones override the static ones.
     async fn broker_config(&self) -> Result<BrokerConfig, AdminError> {
         let stored = self.metadata.broker_configs(ConfigScope::Default).await?;
         if stored.is_empty() {
@@ -165,7 +169,8 @@ impl ClusterAdmin {
         Ok(self.fixed.with_stored(&stored))
     }
 
-    /// Refuses what would be written for a cluster that does not exist.
+    /// Fails where the cluster has no record, so that nothing is written for a cluster that does
+    /// not exist.
     async fn require_record(&self) -> Result<(), AdminError> {
         self.record().await.map(drop)
     }
@@ -178,8 +183,8 @@ fn check_scale(scale: u32) -> Result<(), AdminError> {
     Ok(())
 }
 
-/// What a refusal of configs is about: the first one that is refused by itself, or what does not
-/// fit together.
+/// The error for refused configs: it names the first config that is refused by itself, or none
+/// where only the combination is.
 fn config_refusal(
     error: ConfigError,
     configs: &Overrides,
@@ -196,7 +201,7 @@ fn config_refusal(
     AdminError::Invalid { field: Some(field), message: error.message }
 }
 
-/// A name as a part of a JSON pointer (RFC 6901 section 3).
+/// Escapes a name as a part of a JSON pointer (RFC 6901 section 3).
 fn pointer(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

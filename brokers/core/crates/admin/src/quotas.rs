@@ -1,4 +1,4 @@
-//! Quotas, and what brokers tell of changes over the Kafka protocol.
+//! Quotas, and the changes over the Kafka protocol that brokers recorded.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,16 @@ use serde::{Deserialize, Serialize};
 use super::{AdminError, ClusterAdmin};
 use freshet_metadata::schema::{ChangeRecord, QuotaEntity, QuotaEntityType, QuotaKey, QuotaValues};
 
-/// The most changes that one call gives.
+/// The most changes that one call returns.
 const CHANGES_AT_ONCE: usize = 1_000;
 
-/// To whom quotas apply. An empty name means all that have none of their own.
+/// The entity to which quotas apply. An empty name means all entities of the type that have no
+/// quota of their own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaEntityText {
     /// A user's name, without `User:`.
     pub user: Option<String>,
-    /// What a client calls itself.
+    /// The client id that a client gives itself.
     pub client_id: Option<String>,
     /// A client's address.
     pub ip: Option<String>,
@@ -24,9 +25,9 @@ pub struct QuotaEntityText {
 /// The quotas of an entity.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct QuotaFacts {
-    /// To whom they apply.
+    /// The entity to which they apply.
     pub entity: QuotaEntityText,
-    /// By Kafka's names.
+    /// The quotas, by Kafka's names.
     pub values: BTreeMap<&'static str, f64>,
 }
 
@@ -51,10 +52,10 @@ impl From<&QuotaEntity> for QuotaEntityText {
 }
 
 impl ClusterAdmin {
-    /// All quotas, sorted by entity, in one read of the store.
+    /// Lists all quotas, sorted by entity, in one read of the store.
     ///
     /// # Errors
-    /// As the store.
+    /// Those of the metadata store (see [`AdminError`]).
     pub async fn quotas(&self) -> Result<Vec<QuotaFacts>, AdminError> {
         let records = self.metadata.quotas().await?;
         let facts = records.iter().map(|record| QuotaFacts {
@@ -64,11 +65,11 @@ impl ClusterAdmin {
         Ok(facts.collect())
     }
 
-    /// Gives an entity these quotas, by Kafka's names, and no others.
+    /// Sets the quotas of an entity, by Kafka's names. Quotas that are not named are removed.
     ///
     /// # Errors
     /// [`AdminError::Invalid`] with the field `entity`, `user`, `client-id`, `ip` or the quota's
-    /// name; [`AdminError::NotFound`] where there is no such cluster; as the store.
+    /// name; [`AdminError::NotFound`] where there is no such cluster; those of the metadata store.
     pub async fn set_quota(
         &self,
         entity: QuotaEntityText,
@@ -85,27 +86,28 @@ impl ClusterAdmin {
         Ok(())
     }
 
-    /// Removes the quotas of an entity; tells whether there were any.
+    /// Removes the quotas of an entity. Returns whether there were any.
     ///
     /// # Errors
-    /// [`AdminError::Invalid`]; as the store.
+    /// [`AdminError::Invalid`]; those of the metadata store.
     pub async fn remove_quota(&self, entity: QuotaEntityText) -> Result<bool, AdminError> {
         let none = QuotaValues::new();
         Ok(self.metadata.set_quotas(None, &entity.into(), &none).await? > 0)
     }
 
-    /// Changes over the Kafka protocol behind the one of this number, in order, at most `limit`.
+    /// Lists the changes over the Kafka protocol that follow number `after`, in order and at most
+    /// `limit`.
     ///
     /// # Errors
-    /// As the store.
+    /// Those of the metadata store (see [`AdminError`]).
     pub async fn changes(&self, after: u64, limit: usize) -> Result<Vec<ChangeRecord>, AdminError> {
         Ok(self.metadata.changes(after, limit.min(CHANGES_AT_ONCE)).await?)
     }
 
-    /// Drops all changes up to the one of this number; gives how many there were.
+    /// Deletes the recorded changes up to number `up_to`. Returns how many there were.
     ///
     /// # Errors
-    /// As the store.
+    /// Those of the metadata store (see [`AdminError`]).
     pub async fn forget_changes(&self, up_to: u64) -> Result<usize, AdminError> {
         Ok(self.metadata.forget_changes(up_to).await?)
     }

@@ -19,21 +19,22 @@ use freshet_metadata::schema::{
 use freshet_metadata::store::Entry;
 use freshet_wire::ids::{Incarnation, TopicId};
 
-/// How often a change of configs is worked out anew because somebody else changed the same topic.
+/// How often a change of configs is computed again because somebody else has changed the same
+/// topic.
 const ATTEMPTS_MAX: u64 = 64;
-/// How many of these follow each other at once.
+/// How many of these attempts are made without a pause between them.
 const ATTEMPTS_AT_ONCE: u64 = 4;
 
-/// A topic that is wanted. What is none is as the cluster's brokers have it by default.
+/// A topic that is to be created. An absent field has the default of the cluster's brokers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TopicWanted {
+pub struct TopicRequest {
     /// Its name.
     pub name: String,
     /// How many partitions.
     pub partitions: Option<i32>,
-    /// As it is to be reported.
+    /// The replication factor that is to be reported.
     pub replication_factor: Option<i16>,
-    /// What is set.
+    /// The configs that are set for it.
     pub configs: Configs,
 }
 
@@ -42,19 +43,19 @@ pub struct TopicWanted {
 pub struct TopicFacts {
     /// Its name.
     pub name: String,
-    /// Its identity as Kafka writes it: 22 characters of URL-safe base64.
+    /// Its id as Kafka writes it: 22 characters of URL-safe base64.
     pub id: String,
     /// How many partitions.
     pub partitions: i32,
-    /// How many of them a broker leads that is live.
+    /// How many of them a live broker leads.
     pub partitions_led: i32,
-    /// As it was asked for.
+    /// The replication factor that was requested, which is only reported.
     pub replication_factor: i16,
-    /// Whether Kafka itself keeps state in it.
+    /// Whether it is one of Kafka's internal topics.
     pub internal: bool,
     /// Milliseconds since 1970.
     pub created_at_ms: i64,
-    /// What is set; defaults are not.
+    /// The configs that are set for it, without defaults.
     pub configs: Configs,
 }
 
@@ -74,13 +75,13 @@ pub struct PartitionFacts {
 pub struct ConfigFacts {
     /// Its name.
     pub name: &'static str,
-    /// What holds.
+    /// The value in force.
     pub value: Option<String>,
-    /// What would hold if the topic said nothing.
+    /// The value that would be in force if it were not set for the topic.
     pub default: Option<String>,
     /// Where the value comes from, by Kafka's name.
     pub source: &'static str,
-    /// Whether the topic says nothing.
+    /// Whether it is not set for the topic.
     pub is_default: bool,
     /// Kafka's name of its type.
     #[serde(rename = "type")]
@@ -89,42 +90,43 @@ pub struct ConfigFacts {
     pub documentation: String,
 }
 
-/// What a range of a cluster's records says of its topics.
+/// The records of a cluster that concern its topics.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct TopicRecords {
     topics: BTreeMap<String, TopicRecord>,
     live: BTreeMap<Incarnation, u32>,
     leaders: BTreeMap<TopicId, Vec<(i32, PartitionRecord)>>,
 }
 
-impl Found {
+impl TopicRecords {
     pub(super) fn of(entries: &[Entry]) -> Result<Self, AdminError> {
-        let mut found = Self::default();
+        let mut records = Self::default();
         for entry in entries {
             match Key::parse(&entry.key)? {
                 Some(Key::Topic(name)) => {
-                    found.topics.insert(name, decode(&entry.key, &entry.value)?);
+                    records.topics.insert(name, decode(&entry.key, &entry.value)?);
                 }
                 Some(Key::Partition(partition)) => {
                     let record = decode(&entry.key, &entry.value)?;
-                    let leaders = found.leaders.entry(partition.topic).or_default();
+                    let leaders = records.leaders.entry(partition.topic).or_default();
                     leaders.push((partition.index, record));
                 }
                 Some(Key::Incarnation(incarnation)) => {
                     let record: IncarnationRecord = decode(&entry.key, &entry.value)?;
                     if record.state == IncarnationState::Live {
-                        found.live.insert(incarnation, record.slot);
+                        records.live.insert(incarnation, record.slot);
                     }
                 }
                 _ => {}
             }
         }
-        Ok(found)
+        Ok(records)
     }
 
     fn partitions(&self, topic: &TopicRecord) -> Vec<PartitionFacts> {
         let known = self.leaders.get(&topic.id).into_iter().flatten();
-        // Records beyond the topic's are of an extension that is under way.
+        // Records of partitions beyond the topic's number belong to a CreatePartitions that is
+        // under way.
         let known = known.filter(|(index, _)| *index < topic.partitions);
         let facts = known.map(|(index, record)| PartitionFacts {
             partition: *index,
@@ -150,30 +152,30 @@ impl Found {
 }
 
 impl ClusterAdmin {
-    /// All topics, sorted by name, in one read of the store.
+    /// Lists all topics, sorted by name, in one read of the store.
     ///
     /// # Errors
-    /// As the store.
+    /// Those of the metadata store (see [`AdminError`]).
     pub async fn topics(&self) -> Result<Vec<TopicFacts>, AdminError> {
         let page = self.store.range("", None, usize::MAX).await?;
-        let found = Found::of(&page.entries)?;
-        Ok(found.topics.values().map(|topic| found.facts(topic)).collect())
+        let records = TopicRecords::of(&page.entries)?;
+        Ok(records.topics.values().map(|topic| records.facts(topic)).collect())
     }
 
     /// A topic with its partitions.
     ///
     /// # Errors
-    /// [`AdminError::NotFound`]; as the store.
+    /// [`AdminError::NotFound`] where there is no such topic; those of the metadata store.
     pub async fn topic(&self, name: &str) -> Result<(TopicFacts, Vec<PartitionFacts>), AdminError> {
         let topic = self.known_topic(name).await?.record;
-        let found = self.leaders_of(&topic).await?;
-        Ok((found.facts(&topic), found.partitions(&topic)))
+        let records = self.leaders_of(&topic).await?;
+        Ok((records.facts(&topic), records.partitions(&topic)))
     }
 
-    pub(super) async fn leaders_of(&self, topic: &TopicRecord) -> Result<Found, AdminError> {
+    pub(super) async fn leaders_of(&self, topic: &TopicRecord) -> Result<TopicRecords, AdminError> {
         let incarnations = self.store.range(super::INCARNATIONS, None, usize::MAX).await?;
         let partitions = self.store.range(&partitions_of(topic.id), None, usize::MAX).await?;
-        Found::of(&[incarnations.entries, partitions.entries].concat())
+        TopicRecords::of(&[incarnations.entries, partitions.entries].concat())
     }
 
     async fn known_topic(&self, name: &str) -> Result<Stored<TopicRecord>, AdminError> {
@@ -181,26 +183,27 @@ impl ClusterAdmin {
         known.ok_or_else(|| ClusterError::UnknownTopic(name.to_owned()).into())
     }
 
-    /// Makes a topic that nobody leads: a broker that runs, or the next one, takes it.
+    /// Creates a topic without leaders. A broker that runs, or the next one that starts, becomes
+    /// the leader of its partitions.
     ///
     /// # Errors
     /// [`AdminError::Exists`], [`AdminError::Invalid`], [`AdminError::TooLarge`],
-    /// [`AdminError::NotFound`] where there is no such cluster; as the store.
-    pub async fn create_topic(&self, wanted: TopicWanted) -> Result<TopicFacts, AdminError> {
+    /// [`AdminError::NotFound`] where the cluster has no record; those of the metadata store.
+    pub async fn create_topic(&self, requested: TopicRequest) -> Result<TopicFacts, AdminError> {
         self.require_record().await?;
-        let new = self.new_topic(wanted).await?;
+        let new = self.new_topic(requested).await?;
         let stored = self.metadata.create_topic(None, &new).await?;
-        Ok(Found::default().facts(&stored.record))
+        Ok(TopicRecords::default().facts(&stored.record))
     }
 
-    /// Checks all that [`ClusterAdmin::create_topic`] checks, and writes nothing. Gives what would
-    /// be made; it has no id.
+    /// Checks all that [`ClusterAdmin::create_topic`] checks, and writes nothing. Returns the topic
+    /// as it would be created, without an id.
     ///
     /// # Errors
-    /// As [`ClusterAdmin::create_topic`].
-    pub async fn validate_topic(&self, wanted: TopicWanted) -> Result<TopicFacts, AdminError> {
+    /// Those of [`ClusterAdmin::create_topic`].
+    pub async fn validate_topic(&self, requested: TopicRequest) -> Result<TopicFacts, AdminError> {
         self.require_record().await?;
-        let new = self.new_topic(wanted).await?;
+        let new = self.new_topic(requested).await?;
         self.metadata.check_new_topic(&new).await?;
         Ok(TopicFacts {
             name: new.name,
@@ -214,8 +217,8 @@ impl ClusterAdmin {
         })
     }
 
-    async fn new_topic(&self, wanted: TopicWanted) -> Result<NewTopic, AdminError> {
-        let TopicWanted { name, partitions, replication_factor, configs } = wanted;
+    async fn new_topic(&self, requested: TopicRequest) -> Result<NewTopic, AdminError> {
+        let TopicRequest { name, partitions, replication_factor, configs } = requested;
         refuse_internal(&name)?;
         let broker = self.broker_config().await?;
         let given = configs.iter().map(|(name, value)| (name.clone(), Some(value.clone())));
@@ -232,7 +235,8 @@ impl ClusterAdmin {
         })
     }
 
-    /// Changes configs of a topic; none goes back to the default.
+    /// Changes configs of a topic; `None` as a value removes the config from the topic, so that its
+    /// default holds.
     ///
     /// # Errors
     /// [`AdminError::NotFound`], [`AdminError::Invalid`] (for an internal one too),
@@ -248,7 +252,7 @@ impl ClusterAdmin {
         let mut broker = self.broker_config().await?;
         for attempt in 0..ATTEMPTS_MAX {
             let stored = self.known_topic(name).await?;
-            let configs = altered(&stored.record.configs, changes, &broker)?;
+            let configs = altered_configs(&stored.record.configs, changes, &broker)?;
             if validate_only {
                 let record = TopicRecord { configs, ..stored.record };
                 return Ok(self.leaders_of(&record).await?.facts(&record));
@@ -258,7 +262,8 @@ impl ClusterAdmin {
                 Ok(stored) => {
                     return Ok(self.leaders_of(&stored.record).await?.facts(&stored.record));
                 }
-                // Somebody else was faster: what they set is to be looked at first.
+                // Somebody else has changed the topic meanwhile: the change is computed again from
+                // its new configs.
                 Err(ClusterError::Contended(_)) => {
                     let wait_ms = attempt.saturating_sub(ATTEMPTS_AT_ONCE);
                     tokio::time::sleep(Duration::from_millis(wait_ms)).await;
@@ -270,10 +275,11 @@ impl ClusterAdmin {
         Err(ClusterError::Contended(Key::Topic(name.to_owned()).to_string()).into())
     }
 
-    /// Raises the number of partitions of a topic to `total`; nobody leads the new ones yet.
+    /// Raises the number of partitions of a topic to `total`. The new ones have no leader yet.
     ///
     /// # Errors
-    /// [`AdminError::NotFound`], [`AdminError::Invalid`]; as the store.
+    /// [`AdminError::NotFound`] where there is no such topic; [`AdminError::Invalid`] where `total`
+    /// is too small or too large; those of the metadata store.
     pub async fn create_partitions(
         &self,
         name: &str,
@@ -284,21 +290,22 @@ impl ClusterAdmin {
         Ok(self.leaders_of(&stored.record).await?.facts(&stored.record))
     }
 
-    /// Removes a topic. It can be restored for as long as the brokers' configs say.
+    /// Deletes a topic. It can be restored for as long as the broker configs say.
     ///
     /// # Errors
-    /// [`AdminError::NotFound`], [`AdminError::Invalid`] for an internal one; as the store.
+    /// [`AdminError::NotFound`], [`AdminError::Invalid`] for an internal one; those of the metadata
+    /// store.
     pub async fn delete_topic(&self, name: &str) -> Result<TopicFacts, AdminError> {
         refuse_internal(name)?;
         let keep_ms = self.broker_config().await?.topic_restorable_ms;
         let stored = self.metadata.delete_topic(None, name, None, keep_ms).await?;
-        Ok(Found::default().facts(&stored.record))
+        Ok(TopicRecords::default().facts(&stored.record))
     }
 
-    /// Every config of a topic, sorted by name; without a topic, of one that says nothing.
+    /// Every config of a topic, sorted by name; with `None`, the defaults for a new topic.
     ///
     /// # Errors
-    /// [`AdminError::NotFound`]; as the store.
+    /// [`AdminError::NotFound`] where there is no such topic; those of the metadata store.
     pub async fn topic_configs(&self, name: Option<&str>) -> Result<Vec<ConfigFacts>, AdminError> {
         let broker = self.broker_config().await?;
         let set = match name {
@@ -314,11 +321,12 @@ impl ClusterAdmin {
     /// Waits until a live broker leads every partition of a topic.
     ///
     /// # Errors
-    /// [`AdminError::NotFound`] where the topic does not exist, or was removed meanwhile; as the
-    /// store.
+    /// [`AdminError::NotFound`] where the topic does not exist, or was removed meanwhile; those of
+    /// the metadata store.
     pub async fn wait_led(&self, name: &str) -> Result<(), AdminError> {
         let page = self.store.range(super::INCARNATIONS, None, 1).await?;
-        // From before the first look: nothing is missed.
+        // The watch begins at the revision of the first read, so that no change between the two is
+        // missed.
         let mut watch = self.store.watch("", page.revision).await?;
         let id = self.known_topic(name).await?.record.id;
         loop {
@@ -335,8 +343,8 @@ impl ClusterAdmin {
     }
 }
 
-/// The configs of a topic after changes, if they are acceptable.
-fn altered(
+/// The configs of a topic after changes.
+fn altered_configs(
     before: &Configs,
     changes: &ConfigChanges,
     broker: &BrokerConfig,
@@ -363,7 +371,7 @@ pub(super) fn id_text(id: TopicId) -> String {
     URL_SAFE_NO_PAD.encode(id.as_bytes())
 }
 
-/// The id that Kafka writes so.
+/// Parses a topic's id as Kafka writes it.
 pub(super) fn id_of(text: &str) -> Result<TopicId, AdminError> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok();
     let id = bytes.and_then(|bytes| TopicId::from_slice(&bytes).ok());

@@ -1,4 +1,4 @@
-//! Users with a password.
+//! Users and their passwords.
 
 use serde::Serialize;
 
@@ -6,24 +6,24 @@ use super::{AdminError, ClusterAdmin};
 use freshet_access::derivation::{CredentialError, ITERATIONS_MIN};
 use freshet_access::types::{ScramCredential, ScramMechanism};
 
-/// A user with a password for a mechanism; nothing of the password.
+/// A user that has a password for a mechanism. It contains nothing derived from the password.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UserFacts {
     /// The user.
     pub user: String,
-    /// For which mechanism.
+    /// The mechanism for which it has one.
     pub mechanism: ScramMechanism,
-    /// PBKDF2 rounds.
+    /// The PBKDF2 iterations.
     pub iterations: u32,
 }
 
 const MECHANISMS: [ScramMechanism; 2] = [ScramMechanism::Sha256, ScramMechanism::Sha512];
 
 impl ClusterAdmin {
-    /// All users, sorted by name.
+    /// Lists all users, sorted by name.
     ///
     /// # Errors
-    /// As the store.
+    /// Those of the metadata store (see [`AdminError`]).
     pub async fn list_users(&self) -> Result<Vec<UserFacts>, AdminError> {
         let records = self.metadata.list_scram().await?.into_iter();
         let facts = records.map(|record| UserFacts {
@@ -36,11 +36,11 @@ impl ClusterAdmin {
         Ok(facts)
     }
 
-    /// Sets the password of a user. Costs milliseconds of a core.
+    /// Sets the password of a user. It takes milliseconds of processor time.
     ///
     /// # Errors
-    /// [`AdminError::Invalid`], [`AdminError::NotFound`] where there is no such cluster; as the
-    /// store.
+    /// [`AdminError::Invalid`] where an argument is not acceptable; [`AdminError::NotFound`] where
+    /// the cluster has no record; those of the metadata store.
     pub async fn set_user(
         &self,
         user: &str,
@@ -69,10 +69,10 @@ impl ClusterAdmin {
         Ok(())
     }
 
-    /// Removes a user, for all mechanisms, and tells whether there was one.
+    /// Removes a user, with the passwords for all mechanisms. Returns whether there was one.
     ///
     /// # Errors
-    /// [`AdminError::Invalid`]; as the store.
+    /// [`AdminError::Invalid`]; those of the metadata store.
     pub async fn remove_user(&self, user: &str) -> Result<bool, AdminError> {
         let mut last = 0;
         for mechanism in MECHANISMS {

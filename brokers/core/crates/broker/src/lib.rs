@@ -1,5 +1,6 @@
-//! A broker: one incarnation from its claim to its end ([`engine`]), what a request is answered
-//! from ([`context`]), one file for each API of Kafka ([`handlers`]), and connections ([`server`]).
+//! A broker. [`engine`] is one incarnation from its claim to its end, [`context`] is what requests
+//! are answered from, [`handlers`] has one file for each of Kafka's APIs, and [`server`] serves
+//! connections.
 
 pub mod context;
 pub mod engine;

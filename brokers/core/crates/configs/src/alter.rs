@@ -1,13 +1,13 @@
-//! What AlterConfigs, IncrementalAlterConfigs and CreateTopics ask of a set of configs.
+//! The changes of configs that AlterConfigs, IncrementalAlterConfigs and CreateTopics ask for.
 
 use std::collections::BTreeSet;
 
 use super::{ConfigError, Overrides};
 
-/// Longest value that Kafka keeps.
+/// The longest value that Kafka stores, in bytes.
 const VALUE_BYTES_MAX: usize = i16::MAX as usize;
 
-/// A kind of resource that has configs here.
+/// A type of resource that has configs in Freshet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfigResourceType {
     /// A topic.
@@ -20,8 +20,8 @@ impl ConfigResourceType {
     /// The type with this code in requests.
     ///
     /// # Errors
-    /// INVALID_REQUEST for codes without meaning, and for what has no configs in Freshet: loggers
-    /// of brokers, client metrics, groups.
+    /// INVALID_REQUEST for codes without a meaning, and for resources that have no configs in
+    /// Freshet: loggers of brokers, client metrics, groups.
     pub fn from_code(code: i8) -> Result<Self, ConfigError> {
         let missing = match code {
             2 => return Ok(Self::Topic),
@@ -35,16 +35,16 @@ impl ConfigResourceType {
     }
 }
 
-/// What is done to a config.
+/// The operation of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfigOperation {
     /// Sets the value.
     Set,
-    /// Goes back to the default.
+    /// Removes the value, so that the default holds.
     Delete,
     /// Adds to a list.
     Append,
-    /// Takes from a list.
+    /// Removes from a list.
     Subtract,
 }
 
@@ -74,25 +74,25 @@ impl ConfigOperation {
     }
 }
 
-/// One change.
+/// The change of one config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigChange {
     /// The config.
     pub name: String,
     /// What is done to it.
     pub operation: ConfigOperation,
-    /// The new value, or the members of the list to add or take; none only to delete.
+    /// The new value, or the members of the list to add or remove; `None` only to delete.
     pub value: Option<String>,
 }
 
 impl ConfigChange {
-    /// A change that sets a value: what CreateTopics and the legacy AlterConfigs consist of.
+    /// A change that sets a value. CreateTopics and the legacy AlterConfigs have only such changes.
     pub fn set(name: String, value: Option<String>) -> Self {
         Self { name, operation: ConfigOperation::Set, value }
     }
 }
 
-/// What is wrong with changes whatever they are about.
+/// Checks changes for errors that do not depend on the configs they name.
 pub(super) fn check_changes(changes: &[ConfigChange]) -> Result<(), ConfigError> {
     let mut names = BTreeSet::new();
     if !changes.iter().all(|change| names.insert(&change.name)) {
@@ -117,8 +117,9 @@ pub(super) fn check_changes(changes: &[ConfigChange]) -> Result<(), ConfigError>
     Ok(())
 }
 
-/// Applies changes. `list_default` gives the default of a config that is a list, or refuses.
-pub(super) fn apply(
+/// Applies changes. `list_default` returns the default of a config that is a list, or an error for
+/// any other config.
+pub(super) fn apply_changes(
     current: &Overrides,
     changes: &[ConfigChange],
     list_default: impl Fn(&ConfigChange) -> Result<&'static str, ConfigError>,

@@ -1,27 +1,27 @@
-//! Configs of brokers: what a cluster sets for all of its topics and clients.
+//! Configs of brokers, which hold for all topics and clients of a cluster.
 //!
-//! A value may be set dynamically for the whole cluster (kept in the metadata store), statically
-//! at a broker's start, or nowhere. One broker alone cannot be altered: any broker may serve any
-//! partition a second later.
+//! A value may be set dynamically for the whole cluster, in which case it is in the metadata store,
+//! or statically at a broker's start, or nowhere. A single broker's configs cannot be altered,
+//! because any broker may become the leader of any partition.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::alter::{ConfigChange, ConfigOperation, apply};
+use super::alter::{ConfigChange, ConfigOperation, apply_changes};
 use super::broker_table::{BROKER_CONFIGS, BrokerDefinition};
 use super::definition::{ConfigType, Definition, Value};
-use super::describe::{ConfigEntry, ConfigSource, ConfigSynonym, Layers, source_of, wanted};
+use super::describe::{ConfigEntry, ConfigSource, ConfigSynonym, Layers, is_requested, source_of};
 use super::topic::{TopicConfig, check_compaction_lags};
 use super::topic_table::{TOPIC_CONFIGS, TopicDefaults, TopicDefinition};
 use super::{ConfigError, Overrides};
 
-/// Every broker config by name: those of the table, and the first name of each topic config's
-/// default, which has the type, default, bounds and documentation of the topic config.
+/// Every broker config by name: those of the table, and the configs that give the default of a
+/// topic config. The latter have the type, default, bounds and documentation of the topic config.
 static DEFINITIONS: LazyLock<BTreeMap<&'static str, BrokerDefinition>> = LazyLock::new(|| {
     let own = BROKER_CONFIGS.iter().copied();
     let of_topics = TOPIC_CONFIGS.iter().filter_map(|topic| {
         let name = topic.broker_names.first()?.name;
-        // Where there is a second name, that one has the default.
+        // Where a topic config has two names for brokers, the second one has the default.
         let default = topic.definition.default.filter(|_| topic.broker_names.len() == 1);
         let definition = Definition { name, default, ..topic.definition };
         Some(BrokerDefinition { definition, dynamic: true })
@@ -29,7 +29,7 @@ static DEFINITIONS: LazyLock<BTreeMap<&'static str, BrokerDefinition>> = LazyLoc
     own.chain(of_topics).map(|broker| (broker.definition.name, broker)).collect()
 });
 
-/// The configs of a broker, as values where the engine reads them.
+/// The configs of a broker; those that the engine reads are typed fields.
 #[derive(Debug, Clone)]
 pub struct BrokerConfig {
     /// Whether metadata requests create topics.
@@ -101,17 +101,17 @@ impl Default for BrokerConfig {
 }
 
 impl BrokerConfig {
-    /// Configs from what is set statically, by the names of Kafka's broker configs.
+    /// The configs of a broker with these static ones, by the names of Kafka's broker configs.
     ///
     /// # Errors
-    /// Where a name is unknown or a value not acceptable.
+    /// [`ConfigError`] where a name is unknown or a value is not acceptable.
     pub fn new(fixed: Overrides) -> Result<Self, ConfigError> {
         Self::of_layers(fixed, Overrides::new())
     }
 
-    /// The same broker with what the metadata store has as dynamic configs now; they win over
-    /// static ones. What is not acceptable (it was once) is logged and left out: no broker may
-    /// stop over it.
+    /// The configs of the same broker with these dynamic ones, which the metadata store has and
+    /// which override static ones. A config that is no longer acceptable is logged and left out,
+    /// because no broker may stop for that reason.
     pub fn with_stored(&self, dynamic: &Overrides) -> Self {
         let mut config = self
             .with_dynamic(Overrides::new())
@@ -133,7 +133,7 @@ impl BrokerConfig {
 
     fn of_layers(fixed: Overrides, dynamic: Overrides) -> Result<Self, ConfigError> {
         for (name, text) in fixed.iter().chain(&dynamic) {
-            lookup(name)?.definition.parse(text)?;
+            definition_of(name)?.definition.parse(text)?;
         }
         let defaults = DEFINITIONS.values().map(|broker| broker.definition);
         let defaults = defaults
@@ -151,7 +151,7 @@ impl BrokerConfig {
         Ok(config)
     }
 
-    /// What is set dynamically for the cluster.
+    /// The configs that are set dynamically for the cluster.
     pub fn dynamic(&self) -> &Overrides {
         &self.layers.dynamic
     }
@@ -192,12 +192,12 @@ impl BrokerConfig {
         }
     }
 
-    /// The configs of a BROKER resource as DescribeConfigs reports them, sorted by name: with an
-    /// empty resource name what is set dynamically for the cluster, else everything, provided
-    /// that the name is this broker's `node_id`.
+    /// The configs of a BROKER resource as DescribeConfigs reports them, sorted by name. With an
+    /// empty resource name these are the dynamic configs of the cluster; with this broker's
+    /// `node_id` as the name, all configs.
     ///
     /// # Errors
-    /// INVALID_REQUEST for another broker, or no broker.
+    /// INVALID_REQUEST where the name is another broker's or no number.
     pub fn describe(
         &self,
         resource_name: &str,
@@ -214,9 +214,9 @@ impl BrokerConfig {
         }
         let definitions = DEFINITIONS.values();
         Ok(definitions
-            .filter(|broker| wanted(keys, broker.definition.name))
+            .filter(|broker| is_requested(keys, broker.definition.name))
             .filter(|broker| !of_cluster || layers.dynamic.contains_key(broker.definition.name))
-            .map(|broker| describe(broker, &layers, of_cluster))
+            .map(|broker| describe_config(broker, &layers, of_cluster))
             .collect())
     }
 
@@ -232,8 +232,8 @@ impl BrokerConfig {
         changes: &[ConfigChange],
     ) -> Result<Overrides, ConfigError> {
         check_is_cluster(resource_name)?;
-        let result = apply(self.dynamic(), changes, |change| {
-            let definition = lookup(&change.name)?.definition;
+        let result = apply_changes(self.dynamic(), changes, |change| {
+            let definition = definition_of(&change.name)?.definition;
             if definition.config_type == ConfigType::List {
                 return Ok(definition.default.unwrap_or_default());
             }
@@ -249,11 +249,11 @@ impl BrokerConfig {
         Ok(result)
     }
 
-    /// The dynamic configs of the cluster after a legacy AlterConfigs request, which replaces all
-    /// of them.
+    /// Applies a legacy AlterConfigs request, which replaces all dynamic configs of the cluster,
+    /// and returns the new ones.
     ///
     /// # Errors
-    /// As [`BrokerConfig::alter`].
+    /// Those of [`BrokerConfig::alter`].
     pub fn replace(
         &self,
         resource_name: &str,
@@ -267,7 +267,7 @@ impl BrokerConfig {
     fn check_dynamic<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), ConfigError> {
         let mut refused = Vec::new();
         for name in names {
-            if !lookup(name).map_err(ConfigError::into_request)?.dynamic {
+            if !definition_of(name).map_err(ConfigError::into_request)?.dynamic {
                 refused.push(name);
             }
         }
@@ -285,7 +285,8 @@ impl TopicDefaults for BrokerConfig {
         for name in topic.broker_names {
             if let Some(value) = self.layers.optional_value(name.name) {
                 return match value {
-                    // A negative number of hours or minutes stands for no bound, as -1 does.
+                    // A negative number of hours or minutes means that there is no limit, as -1 ms
+                    // does.
                     Value::Integer(number) if number < 0 && name.unit > 1 => Value::Integer(-1),
                     Value::Integer(number) => Value::Integer(number.saturating_mul(name.unit)),
                     other => other,
@@ -319,7 +320,7 @@ impl Layers {
     }
 }
 
-fn lookup(name: &str) -> Result<&'static BrokerDefinition, ConfigError> {
+fn definition_of(name: &str) -> Result<&'static BrokerDefinition, ConfigError> {
     DEFINITIONS
         .get(name)
         .ok_or_else(|| ConfigError::config(format!("Unknown broker config name: {name}")))
@@ -347,12 +348,13 @@ fn check_is_cluster(resource_name: &str) -> Result<(), ConfigError> {
     ))
 }
 
-/// The names under which a broker config may be set, first what wins (Kafka's
+/// The names under which a broker config may be set, the one that wins first (Kafka's
 /// `brokerConfigSynonyms`).
 fn names_of(name: &'static str) -> Vec<&'static str> {
     let topic = TOPIC_CONFIGS.iter().find(|topic| {
         let mut names = topic.broker_names.iter();
-        // The scheduler's interval is the default of another config, but one of its own as well.
+        // This config gives the default of a topic config and is a broker config of its own as
+        // well.
         name != "log.flush.scheduler.interval.ms" && names.any(|broker| broker.name == name)
     });
     topic.map_or_else(
@@ -361,7 +363,7 @@ fn names_of(name: &'static str) -> Vec<&'static str> {
     )
 }
 
-fn describe(broker: &BrokerDefinition, layers: &Layers, of_cluster: bool) -> ConfigEntry {
+fn describe_config(broker: &BrokerDefinition, layers: &Layers, of_cluster: bool) -> ConfigEntry {
     let definition = broker.definition;
     let mut synonyms = layers.synonyms(definition.name, &names_of(definition.name));
     if of_cluster {

@@ -1,4 +1,5 @@
-//! The broker configs that are not the default of a topic config, or only its second name.
+//! The broker configs that do not give the default of a topic config, and those that are only its
+//! second name.
 
 use super::definition::{ConfigType, Definition, Effect, Rule};
 
@@ -87,7 +88,7 @@ pub(super) static BROKER_CONFIGS: [BrokerDefinition; 43] = [
     fixed("group.min.session.timeout.ms", Int, "6000", Any, Acts,
         "Shortest session timeout that a member of a classic group may ask for."),
     fixed("inter.broker.protocol.version", String, "4.1-IV1", Any, Reported,
-        "Version by which tools tell what a cluster can do."),
+        "Version from which tools conclude what a cluster can do."),
     fixed("log.flush.scheduler.interval.ms", Long, "9223372036854775807", Any, Reported,
         "Milliseconds between looks for records to be forced to disk."),
     fixed("log.retention.check.interval.ms", Long, "300000", AtLeast(1), Acts,

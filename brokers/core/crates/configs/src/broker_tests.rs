@@ -47,14 +47,14 @@ fn the_tables_agree() {
     assert_eq!(DEFINITIONS.len(), BROKER_CONFIGS.len() + topics, "no name stands twice");
     for topic in &TOPIC_CONFIGS {
         for name in topic.broker_names {
-            let broker = lookup(name.name).unwrap();
+            let broker = definition_of(name.name).unwrap();
             let is_first = std::ptr::eq(name, &raw const topic.broker_names[0]);
             assert_eq!(broker.dynamic, is_first, "{}", name.name);
         }
         let with_default = topic
             .broker_names
             .iter()
-            .filter(|name| lookup(name.name).unwrap().definition.default.is_some());
+            .filter(|name| definition_of(name.name).unwrap().definition.default.is_some());
         let expected = usize::from(!topic.broker_names.is_empty());
         assert_eq!(with_default.count(), expected, "{}", topic.definition.name);
     }
@@ -92,22 +92,22 @@ fn a_broker_describes_everything_with_its_source() {
     let entries = config.describe("3", 3, None).unwrap();
     assert_eq!(entries.len(), DEFINITIONS.len());
     assert!(entries.is_sorted_by_key(|entry| entry.name));
-    let found = |name: &str| {
+    let described = |name: &str| {
         let entry = entry(&config, name);
         (entry.value, entry.source, entry.read_only)
     };
     let text = |value: &str| Some(value.to_owned());
-    assert_eq!(found("num.partitions"), (text("6"), ConfigSource::StaticBrokerConfig, true));
+    assert_eq!(described("num.partitions"), (text("6"), ConfigSource::StaticBrokerConfig, true));
     assert_eq!(
-        found("message.max.bytes"),
+        described("message.max.bytes"),
         (text("2000000"), ConfigSource::DynamicDefaultBrokerConfig, false)
     );
-    assert_eq!(found("delete.topic.enable"), (text("true"), ConfigSource::DefaultConfig, true));
-    assert_eq!(found("log.retention.ms"), (None, ConfigSource::DefaultConfig, false));
-    assert_eq!(found("log.retention.hours"), (text("168"), ConfigSource::DefaultConfig, true));
-    assert_eq!(found("node.id"), (text("3"), ConfigSource::StaticBrokerConfig, true));
-    assert_eq!(found("broker.rack").0, None);
-    assert_eq!(found("inter.broker.protocol.version").0, text("4.1-IV1"));
+    assert_eq!(described("delete.topic.enable"), (text("true"), ConfigSource::DefaultConfig, true));
+    assert_eq!(described("log.retention.ms"), (None, ConfigSource::DefaultConfig, false));
+    assert_eq!(described("log.retention.hours"), (text("168"), ConfigSource::DefaultConfig, true));
+    assert_eq!(described("node.id"), (text("3"), ConfigSource::StaticBrokerConfig, true));
+    assert_eq!(described("broker.rack").0, None);
+    assert_eq!(described("inter.broker.protocol.version").0, text("4.1-IV1"));
 }
 
 #[test]

@@ -1,10 +1,11 @@
-//! What a config is: its type, its default, what is acceptable, and whether anything follows.
+//! The definition of a config: its type, its default, the values it accepts, and whether it has an
+//! effect.
 
 use std::fmt;
 
 use super::ConfigError;
 
-/// Type of a config's value. The numbers are those of DescribeConfigs responses.
+/// The type of a config's value. The numbers are those of DescribeConfigs responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i8)]
 pub enum ConfigType {
@@ -42,20 +43,21 @@ impl ConfigType {
 /// Whether a config changes what Freshet does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// It does.
+    /// It changes what Freshet does.
     Acts,
-    /// It is checked, kept and reported, so that tools can read, modify and write it; the storage
-    /// leaves nothing for it to change.
+    /// It is checked, stored and reported, so that tools can read, modify and write it. Freshet's
+    /// storage works in another way, so it has no effect.
     Reported,
 }
 
-/// What is acceptable beyond the type.
+/// Which values of the type are acceptable.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Rule {
     Any,
     AtLeast(i64),
     Between(i64, i64),
-    /// A level of gzip: within the range, or the library's default.
+    /// A compression level: within the range, or the third number, which stands for the library's
+    /// default.
     BetweenOr(i64, i64, i64),
     /// From 0 to 1.
     Ratio,
@@ -94,7 +96,7 @@ impl fmt::Display for Value {
 pub struct Definition {
     pub(super) name: &'static str,
     pub(super) config_type: ConfigType,
-    /// As text; none where Kafka's default is null.
+    /// The default as text; `None` where Kafka's default is null.
     pub(super) default: Option<&'static str>,
     pub(super) rule: Rule,
     pub(super) effect: Effect,
@@ -102,7 +104,7 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Reads a value as Kafka's `ConfigDef` does.
+    /// Parses a value as Kafka's `ConfigDef` does.
     pub(super) fn parse(&self, text: &str) -> Result<Value, ConfigError> {
         let value = self.parse_type(text)?;
         self.check(&value)?;
@@ -114,7 +116,7 @@ impl Definition {
         self.default.map(|text| self.parse(text).expect("defaults are acceptable"))
     }
 
-    /// The documentation, with a word on the effect.
+    /// The documentation, followed by a sentence where the config has no effect.
     pub(super) fn full_documentation(&self) -> String {
         match self.effect {
             Effect::Acts => self.documentation.to_owned(),

@@ -1,4 +1,4 @@
-//! Entries of DescribeConfigs responses, and where their values come from.
+//! The entries of DescribeConfigs responses, and where their values come from.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ pub enum ConfigSource {
     DynamicTopicConfig = 1,
     /// Set for all brokers of the cluster.
     DynamicDefaultBrokerConfig = 3,
-    /// Given to the broker at its start.
+    /// Set statically at the broker's start.
     StaticBrokerConfig = 4,
-    /// Set nowhere.
+    /// Set nowhere, so that it has its default.
     DefaultConfig = 5,
 }
 
@@ -30,44 +30,45 @@ impl ConfigSource {
     }
 }
 
-/// A value that holds where those before it are not set.
+/// One of the places where a config is set. Its value holds where none before it in the list is
+/// set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigSynonym {
     /// The config's name at that place.
     pub name: String,
-    /// Its value there.
+    /// The value at that place.
     pub value: String,
-    /// That place.
+    /// The place.
     pub source: ConfigSource,
 }
 
-/// A config as tools see it.
+/// A config as DescribeConfigs shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigEntry {
     /// Its name.
     pub name: &'static str,
-    /// What holds; none where Kafka says null.
+    /// The value in force; `None` where Kafka has null.
     pub value: Option<String>,
-    /// Where that comes from.
+    /// Where the value comes from.
     pub source: ConfigSource,
     /// Whether it can be altered.
     pub read_only: bool,
     /// Its type.
     pub config_type: ConfigType,
-    /// Everything that is set, first what holds.
+    /// All places where it is set, the one in force first.
     pub synonyms: Vec<ConfigSynonym>,
     /// What it is for.
     pub documentation: String,
 }
 
 impl ConfigEntry {
-    /// Whether the value must not be shown: never so here.
+    /// Whether the value must not be shown. No config of Freshet is sensitive.
     pub fn is_sensitive(&self) -> bool {
         false
     }
 }
 
-/// What is set for a broker, place by place.
+/// The configs that are set for a broker, by the place where they are set.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Layers {
     pub(super) dynamic: Overrides,
@@ -76,11 +77,11 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// What is set under any of these names, first what holds. Entries before the first one of
-    /// the name asked for are dropped, as in Kafka: with only `log.retention.hours` set,
-    /// `log.retention.ms` has no synonyms.
+    /// The values that are set under any of these names, the one in force first. As in Kafka,
+    /// entries before the first one with the requested name are dropped: with only
+    /// `log.retention.hours` set, `log.retention.ms` has no synonyms.
     pub(super) fn synonyms(&self, name: &str, names: &[&str]) -> Vec<ConfigSynonym> {
-        let mut found = Vec::new();
+        let mut layered = Vec::new();
         for source in [
             ConfigSource::DynamicDefaultBrokerConfig,
             ConfigSource::StaticBrokerConfig,
@@ -89,14 +90,14 @@ impl Layers {
             for name in names {
                 if let Some(value) = self.get(source, name) {
                     let (name, value) = ((*name).to_owned(), value.to_owned());
-                    found.push(ConfigSynonym { name, value, source });
+                    layered.push(ConfigSynonym { name, value, source });
                 }
             }
         }
-        found.into_iter().skip_while(|synonym| synonym.name != name).collect()
+        layered.into_iter().skip_while(|synonym| synonym.name != name).collect()
     }
 
-    /// The text that holds for a name.
+    /// The text in force for a name.
     pub(super) fn effective(&self, name: &str) -> Option<&str> {
         self.get(ConfigSource::DynamicDefaultBrokerConfig, name)
             .or_else(|| self.get(ConfigSource::StaticBrokerConfig, name))
@@ -118,7 +119,7 @@ pub(super) fn source_of(synonyms: &[ConfigSynonym]) -> ConfigSource {
     synonyms.first().map_or(ConfigSource::DefaultConfig, |synonym| synonym.source)
 }
 
-/// Whether a DescribeConfigs request that names `keys` (none: everything) wants this config.
-pub(super) fn wanted(keys: Option<&[String]>, name: &str) -> bool {
+/// Whether a DescribeConfigs request that names `keys` (`None`: all configs) asks for this config.
+pub(super) fn is_requested(keys: Option<&[String]>, name: &str) -> bool {
     keys.is_none_or(|keys| keys.iter().any(|key| key == name))
 }

@@ -4,22 +4,22 @@ use std::fmt::Display;
 
 use kafka_protocol::ResponseError;
 
-/// What is wrong, by the error that Kafka answers with.
+/// The kind of an error, by Kafka's error code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfigErrorKind {
     /// INVALID_CONFIG: the name or the value is not acceptable.
     InvalidConfig,
-    /// INVALID_REQUEST: the request cannot be meant.
+    /// INVALID_REQUEST: the request contradicts itself, or asks for what brokers do not do.
     InvalidRequest,
 }
 
-/// A refusal, in Kafka's words.
+/// Why a config is refused, with Kafka's message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ConfigError {
-    /// What is wrong.
+    /// The kind of the error.
     pub kind: ConfigErrorKind,
-    /// For the client.
+    /// The message for the client.
     pub message: String,
 }
 
@@ -37,12 +37,12 @@ impl ConfigError {
         Self::config(format!("Invalid value {value} for configuration {name}: {why}"))
     }
 
-    /// The same refusal as INVALID_REQUEST: what Kafka makes of it for a broker.
+    /// The same error as INVALID_REQUEST, which is the code that Kafka uses for broker configs.
     pub(super) fn into_request(self) -> Self {
         Self { kind: ConfigErrorKind::InvalidRequest, ..self }
     }
 
-    /// Kafka's error.
+    /// Kafka's error code for it.
     pub fn kafka_error(&self) -> ResponseError {
         match self.kind {
             ConfigErrorKind::InvalidConfig => ResponseError::InvalidConfig,

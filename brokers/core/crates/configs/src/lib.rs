@@ -1,8 +1,10 @@
-//! Kafka's topic and broker configs: which there are, what may be set, what holds, and how tools
-//! are told. Names, defaults, ranges, codes and messages are those of Kafka 4.1.
+//! Kafka's topic and broker configs: which ones exist, which values they accept, which value is in
+//! force, and how DescribeConfigs reports it. Names, defaults, ranges, codes and messages are those
+//! of Kafka 4.1.
 //!
-//! Pure: maps of text in, typed configs, entries or refusals out. The metadata store keeps
-//! overrides as maps from name to text ([`Overrides`]), never parsed.
+//! The crate does no I/O: its functions take maps of text and return typed configs, entries or
+//! errors. The metadata store has overrides as maps from name to text ([`Overrides`]), which are
+//! not parsed.
 
 pub mod alter;
 pub mod broker;
@@ -20,5 +22,6 @@ pub use describe::{ConfigEntry, ConfigSource, ConfigSynonym};
 pub use error::{ConfigError, ConfigErrorKind};
 pub use topic::TopicConfig;
 
-/// What is set for one resource: name → text, as the client wrote it.
+/// The configs that are set for one resource, as a map from the name to the text that the client
+/// wrote.
 pub type Overrides = std::collections::BTreeMap<String, String>;

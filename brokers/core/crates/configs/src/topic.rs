@@ -1,13 +1,13 @@
 //! Configs of topics.
 
-use super::alter::{ConfigChange, apply, check_changes};
+use super::alter::{ConfigChange, apply_changes, check_changes};
 use super::definition::{ConfigType, Effect, Value};
-use super::describe::{ConfigEntry, ConfigSource, ConfigSynonym, source_of, wanted};
+use super::describe::{ConfigEntry, ConfigSource, ConfigSynonym, is_requested, source_of};
 use super::topic_table::{TOPIC_CONFIGS, TopicDefaults, TopicDefinition};
 use super::{ConfigError, Overrides};
 use freshet_wire::records::TimestampType;
 
-/// What happens to old records. With neither, everything is kept.
+/// What happens to old records (`cleanup.policy`). With neither, everything is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CleanupPolicy {
     /// Drop them by time and size.
@@ -21,21 +21,21 @@ pub struct CleanupPolicy {
 pub struct TopicConfig {
     /// What happens to old records.
     pub cleanup: CleanupPolicy,
-    /// Age in milliseconds from which records are dropped; none for no bound.
+    /// The age in milliseconds from which records are dropped; `None`: never.
     pub retention_ms: Option<i64>,
-    /// Bytes of a partition from which the oldest records are dropped; none for no bound.
+    /// The bytes of a partition from which the oldest records are dropped; `None`: never.
     pub retention_bytes: Option<u64>,
     /// Largest record batch in bytes.
     pub max_message_bytes: u32,
-    /// Whose clock stamps records.
+    /// Whether the timestamps of records are the producer's or the broker's.
     pub timestamp_type: TimestampType,
     /// How many milliseconds a CreateTime may lie behind the broker's clock.
     pub timestamp_before_max_ms: i64,
     /// How many milliseconds a CreateTime may lie ahead of the broker's clock.
     pub timestamp_after_max_ms: i64,
-    /// Size at which Kafka would start a segment, in bytes.
+    /// The size at which Kafka would start a new segment, in bytes. It is only reported.
     pub segment_bytes: u32,
-    /// Age at which Kafka would start a segment, in milliseconds.
+    /// The age at which Kafka would start a new segment, in milliseconds. It is only reported.
     pub segment_ms: i64,
     /// Milliseconds for which compaction keeps tombstones.
     pub delete_retention_ms: i64,
@@ -43,15 +43,15 @@ pub struct TopicConfig {
     pub min_compaction_lag_ms: i64,
     /// Milliseconds after which a record must be compacted.
     pub max_compaction_lag_ms: i64,
-    /// Share of uncompacted bytes from which a partition is compacted, 0 to 1.
+    /// The share of uncompacted bytes, 0 to 1, from which a partition is compacted.
     pub min_cleanable_dirty_ratio: f64,
-    /// Reported; the storage gives durability.
+    /// It is only reported, because storage provides durability.
     pub min_insync_replicas: i32,
 }
 
 impl TopicConfig {
-    /// Resolves the configs of a topic. What cannot be read (it was acceptable once) counts as not
-    /// set and is logged: a topic must not go offline over it.
+    /// Resolves the configs of a topic. A config that is no longer acceptable is logged and counts
+    /// as not set, because a topic must not go offline for that reason.
     pub fn resolve(overrides: &Overrides, broker: &dyn TopicDefaults) -> Self {
         let value = |name: &str| {
             let topic = definition(name).expect("the table holds every name used here");
@@ -70,7 +70,7 @@ impl TopicConfig {
             Value::Integer(number) => number,
             other => unreachable!("{name} is a number in the table, not {other}"),
         };
-        // A rule of the table, or the type, keeps these within bounds.
+        // These cannot be out of range: a rule of the table or the type prevents it.
         let unsigned = |name: &str| u32::try_from(integer(name).max(0)).unwrap_or(u32::MAX);
         let policies = match value("cleanup.policy") {
             Value::List(policies) => policies,
@@ -104,7 +104,7 @@ impl TopicConfig {
     }
 }
 
-/// Names of all topic configs, sorted, with their effect.
+/// The names of all topic configs, sorted, with their effect.
 pub fn topic_config_names() -> impl Iterator<Item = (&'static str, Effect)> {
     TOPIC_CONFIGS.iter().map(|topic| (topic.definition.name, topic.definition.effect))
 }
@@ -112,13 +112,13 @@ pub fn topic_config_names() -> impl Iterator<Item = (&'static str, Effect)> {
 /// Applies an IncrementalAlterConfigs request to a topic's overrides and returns the new ones.
 ///
 /// # Errors
-/// Where a change, or what results of all of them, is not acceptable; then nothing is changed.
+/// [`ConfigError`] where a change, or the result of all changes, is not acceptable.
 pub fn alter_topic(
     current: &Overrides,
     changes: &[ConfigChange],
     broker: &dyn TopicDefaults,
 ) -> Result<Overrides, ConfigError> {
-    let result = apply(current, changes, |change| {
+    let result = apply_changes(current, changes, |change| {
         definition(&change.name)
             .map(|topic| topic.definition)
             .filter(|definition| definition.config_type == ConfigType::List)
@@ -136,10 +136,10 @@ pub fn alter_topic(
 }
 
 /// The overrides of a topic that is created, or whose configs a legacy AlterConfigs request
-/// replaces: what the request says and nothing else.
+/// replaces: exactly those of the request.
 ///
 /// # Errors
-/// Where they are not acceptable.
+/// [`ConfigError`] where they are not acceptable.
 pub fn replace_topic(
     configs: Vec<(String, Option<String>)>,
     broker: &dyn TopicDefaults,
@@ -153,11 +153,11 @@ pub fn replace_topic(
     Ok(result)
 }
 
-/// Checks a whole set of overrides: names, values, and what must fit together, as Kafka's
+/// Checks a whole set of overrides: names, values, and whether they are consistent, as Kafka's
 /// `LogConfig.validate` does on a broker without tiered storage.
 ///
 /// # Errors
-/// INVALID_CONFIG.
+/// INVALID_CONFIG for the first one that is not acceptable.
 pub fn validate_topic(
     overrides: &Overrides,
     broker: &dyn TopicDefaults,
@@ -180,7 +180,8 @@ pub fn validate_topic(
     check_compaction_lags(&TopicConfig::resolve(overrides, broker))
 }
 
-/// The bounds of compaction must leave a time in which it may happen.
+/// Checks that the lags of compaction leave a time in which it can happen: the smallest lag must
+/// not exceed the largest.
 pub(super) fn check_compaction_lags(config: &TopicConfig) -> Result<(), ConfigError> {
     let (min, max) = (config.min_compaction_lag_ms, config.max_compaction_lag_ms);
     if min <= max {
@@ -193,7 +194,7 @@ pub(super) fn check_compaction_lags(config: &TopicConfig) -> Result<(), ConfigEr
 }
 
 /// The configs of a topic as DescribeConfigs reports them, sorted by name. `keys` are the names
-/// that the request asks for, none for all; unknown ones are left out, as in Kafka.
+/// that the request asks for; `None` asks for all. Unknown names are left out, as in Kafka.
 pub fn describe_topic(
     overrides: &Overrides,
     broker: &dyn TopicDefaults,
@@ -201,12 +202,12 @@ pub fn describe_topic(
 ) -> Vec<ConfigEntry> {
     TOPIC_CONFIGS
         .iter()
-        .filter(|topic| wanted(keys, topic.definition.name))
-        .map(|topic| describe(topic, overrides, broker))
+        .filter(|topic| is_requested(keys, topic.definition.name))
+        .map(|topic| describe_config(topic, overrides, broker))
         .collect()
 }
 
-fn describe(
+fn describe_config(
     topic: &TopicDefinition,
     overrides: &Overrides,
     broker: &dyn TopicDefaults,

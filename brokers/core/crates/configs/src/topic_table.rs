@@ -8,22 +8,23 @@ use super::describe::ConfigSynonym;
 /// A broker config that gives the default of a topic config.
 pub struct BrokerName {
     pub name: &'static str,
-    /// What the broker's value is multiplied with: minutes and hours become milliseconds.
+    /// The factor by which the broker's value is multiplied, so that minutes and hours become
+    /// milliseconds.
     pub unit: i64,
 }
 
-/// A topic config and the broker configs that give its default, first what wins.
+/// A topic config, and the broker configs that give its default, the one that wins first.
 pub struct TopicDefinition {
     pub definition: Definition,
     pub broker_names: &'static [BrokerName],
 }
 
-/// What a topic config is where nobody set it for the topic: a broker's own configs.
+/// The defaults of topic configs, which come from a broker's own configs.
 pub trait TopicDefaults {
-    /// The default that the broker gives to a topic config.
+    /// The broker's default of a topic config.
     fn topic_default(&self, topic: &TopicDefinition) -> Value;
 
-    /// What is set at brokers for a topic config, first what holds.
+    /// The places where brokers' defaults of a topic config are set, the one in force first.
     fn topic_synonyms(&self, topic: &TopicDefinition) -> Vec<ConfigSynonym>;
 }
 

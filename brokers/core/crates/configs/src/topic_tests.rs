@@ -134,15 +134,15 @@ fn what_cannot_be_read_counts_as_not_set() {
 }
 
 #[test]
-fn entries_tell_where_values_come_from() {
+fn entries_say_where_values_come_from() {
     use ConfigSource::{DefaultConfig, DynamicDefaultBrokerConfig, DynamicTopicConfig};
     let broker = broker(
         &[("log.retention.bytes", "10"), ("min.insync.replicas", "2")],
         &[("log.retention.bytes", "20")],
     );
-    let found = entry("retention.bytes", &[("retention.bytes", " 30 ")], &broker);
-    assert_eq!((found.value.as_deref(), found.source), (Some("30"), DynamicTopicConfig));
-    let synonyms: Vec<(&str, &str, ConfigSource)> = found
+    let described = entry("retention.bytes", &[("retention.bytes", " 30 ")], &broker);
+    assert_eq!((described.value.as_deref(), described.source), (Some("30"), DynamicTopicConfig));
+    let synonyms: Vec<(&str, &str, ConfigSource)> = described
         .synonyms
         .iter()
         .map(|synonym| (synonym.name.as_str(), synonym.value.as_str(), synonym.source))

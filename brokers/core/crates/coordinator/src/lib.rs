@@ -2,7 +2,7 @@
 //! partitions. `group` keeps consumer groups and committed offsets in `__consumer_offsets`.
 //!
 //! A coordinator knows nothing of lanes, leaders or sockets: it appends to and reads from a
-//! [`CoordinatorLog`], and whoever leads the partitions tells it to load and unload them.
+//! [`CoordinatorLog`], and the broker that leads the partitions calls it to load and unload them.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -32,9 +32,9 @@ pub type RecordVisitor<'a> = dyn FnMut(Bytes, Option<Bytes>) + Send + 'a;
 /// The partitions of one internal topic, as a coordinator needs them.
 #[async_trait]
 pub trait CoordinatorLog: Send + Sync {
-    /// Appends the records as one batch to partition `index`, in order with every append that was
-    /// awaited before. Returns once they are durable, that is below the fence-checked end. Must not
-    /// hang once the partition is given up: a later load waits for it.
+    /// Appends the records as one batch to partition `index`, after every append that was awaited
+    /// before. Returns once they are durable and readers can see them. It must not wait for ever
+    /// once the partition is given up, because a later load waits for it.
     ///
     /// # Errors
     /// [`ResponseError::NotCoordinator`] or [`ResponseError::NotLeaderOrFollower`] where another
@@ -50,7 +50,8 @@ pub trait CoordinatorLog: Send + Sync {
     /// Streams all live records of the partition from its log start to the current end.
     ///
     /// # Errors
-    /// Where the partition cannot be read to its end; what was visited by then does not count.
+    /// The error where the partition cannot be read to its end; then the records visited so far
+    /// must not be used.
     async fn read(&self, index: i32, visit: &mut RecordVisitor<'_>) -> Result<(), ResponseError>;
 }
 

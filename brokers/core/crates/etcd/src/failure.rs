@@ -1,4 +1,4 @@
-//! What a call's error says of the call: whether it was done, and whether to try again.
+//! What an error of etcd says of the call: whether it was carried out, and whether to try again.
 
 use std::error::Error as _;
 
@@ -10,28 +10,29 @@ use freshet_metadata::store::MetadataError;
 /// Why a call to etcd failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// Refused before anything happened, or not even sent: another member may do it.
+    /// The member refused it before anything happened, or it was not sent: another member may take
+    /// it.
     Refused(String),
-    /// Not what this user may do, by whatever member.
+    /// This user may not do it, whichever member is asked.
     Denied(String),
-    /// Refused because rights changed since the token was given: a new one may do.
+    /// The token is of before a change of rights: it may succeed with a new one.
     OldToken(String),
-    /// Without an answer: it may have happened.
+    /// There was no answer: it may have happened.
     Lost(String),
-    /// Against the rules of etcd.
+    /// The call breaks a rule of etcd.
     Invalid(String),
-    /// Of a revision that is no longer kept.
+    /// It asked for a revision that etcd no longer keeps.
     Compacted,
-    /// Of a revision that is not reached yet.
+    /// It asked for a revision that is not reached yet.
     Future,
-    /// The answer is larger than is taken.
+    /// The answer is larger than this client accepts.
     TooLarge(String),
-    /// What came cannot be understood.
+    /// The answer cannot be decoded.
     Corrupt(String),
 }
 
 impl Failure {
-    /// Of a call that changes nothing.
+    /// The error of a call that changes nothing.
     pub fn of_read(self) -> MetadataError {
         match self {
             Self::Lost(reason) => MetadataError::Unavailable(reason),
@@ -39,7 +40,7 @@ impl Failure {
         }
     }
 
-    /// Of a call that changes something.
+    /// The error of a call that changes something.
     pub fn of_commit(self) -> MetadataError {
         match self {
             Self::Refused(reason) | Self::Denied(reason) | Self::OldToken(reason) => {
@@ -53,8 +54,8 @@ impl Failure {
         }
     }
 
-    /// Of a watch. More changes than are taken at once are a history that is too long: all is to
-    /// be read anew.
+    /// The error of a watch. An answer that is too large counts as a history that is too long: the
+    /// caller reads everything again.
     pub fn of_watch(self) -> MetadataError {
         match self {
             Self::TooLarge(_) => MetadataError::Compacted,
@@ -63,7 +64,7 @@ impl Failure {
     }
 }
 
-/// Reads an error of the client.
+/// The failure that an error of etcd's client means.
 pub fn failure_of(error: &Error) -> Failure {
     match error {
         Error::GRpcStatus(status) => failure_of_status(status),
@@ -83,11 +84,11 @@ fn failure_of_status(status: &Status) -> Failure {
         Code::InvalidArgument if status.message().contains("auth store is old") => {
             Failure::OldToken(reason)
         }
-        // A name or password that is not right (yet, or any more) is no mistake of the call.
+        // A name or password may be wrong only for now, so that is not a mistake of the call.
         Code::InvalidArgument if is_of_identity(status.message()) => Failure::Denied(reason),
         Code::InvalidArgument => Failure::Invalid(reason),
         Code::PermissionDenied | Code::Unauthenticated => Failure::Denied(reason),
-        // Full, busy, or without a leader to decide: etcd says these before it does anything.
+        // Full, busy, or without a leader: etcd returns these before it does anything.
         Code::ResourceExhausted | Code::FailedPrecondition => Failure::Refused(reason),
         Code::Unavailable if status.message() == "etcdserver: no leader" => {
             Failure::Refused(reason)
@@ -97,12 +98,12 @@ fn failure_of_status(status: &Status) -> Failure {
     }
 }
 
-/// Whether it says that somebody is not known.
+/// Whether a message says that the user or the password is wrong.
 fn is_of_identity(message: &str) -> bool {
     ["authentication failed", "user name is empty"].iter().any(|part| message.contains(part))
 }
 
-/// Whether there was no connection to send it by.
+/// Whether there was no connection on which to send it.
 fn never_sent(status: &Status) -> bool {
     let mut source = status.source();
     while let Some(error) = source {

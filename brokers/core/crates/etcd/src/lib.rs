@@ -22,43 +22,44 @@ pub mod location;
 mod members;
 mod watch;
 
-/// The most keys that one request asks for; fewer where the answer would be too large.
+/// The most keys that one request reads; fewer where the answer would be too large.
 const PAGE_KEYS: usize = 1_000;
 /// The largest answer that is taken, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// How often a range is begun anew because its revision was compacted away while it was read.
+/// How often a range is read from its beginning because its revision was compacted meanwhile.
 const RANGE_ATTEMPTS: u32 = 3;
-/// A connection that is silent for so long is asked whether it is there, and given up if it says
-/// nothing for as long again as [`KEEP_ALIVE_TIMEOUT`].
+/// After this time without a byte a ping is sent on a connection, which is closed if it is not
+/// answered within [`KEEP_ALIVE_TIMEOUT`].
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Who asks, and how etcd is reached.
+/// How etcd is reached, and as which user.
 #[derive(Clone)]
 pub struct EtcdOptions {
     /// Its members, as `http://host:port` or `https://host:port`.
     pub endpoints: Vec<String>,
-    /// What stands before every key; several cells may share one etcd by different ones.
+    /// The prefix of every key. Several cells may share one etcd with different roots.
     pub root: String,
-    /// Name and password, where etcd asks for them.
+    /// Name and password, where etcd requires them.
     pub user: Option<(String, String)>,
-    /// What `https` is checked by.
+    /// Certificates for `https`.
     pub tls: Option<TlsOptions>,
     /// How long a call may take.
     pub request_timeout: Duration,
 }
 
 impl EtcdOptions {
-    /// The longest that a call takes, where nothing else is said.
+    /// The default of [`EtcdOptions::request_timeout`].
     pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
     fn connect_options(&self) -> ConnectOptions {
         let options = ConnectOptions::new()
             .with_connect_timeout(self.request_timeout)
             .with_keep_alive(KEEP_ALIVE, KEEP_ALIVE_TIMEOUT)
-            // etcd ends connections that are asked more often than that, or while nothing waits.
+            // etcd closes connections that ping more often, or while no call is under way.
             .with_keep_alive_while_idle(false)
-            // A member that lost the others says so, instead of letting a watch wait for ever.
+            // A member that has lost the others returns an error, instead of a watch that waits for
+            // ever.
             .with_require_leader(true)
             .with_auto_token_refresh(true);
         let options = match &self.user {
@@ -84,7 +85,7 @@ impl EtcdStore {
     ///
     /// # Errors
     /// [`MetadataError::Invalid`] where the options name nothing that can be reached,
-    /// [`MetadataError::Unavailable`] where etcd does not answer or knows the user not.
+    /// [`MetadataError::Unavailable`] where etcd does not answer or does not know the user.
     pub async fn open(options: EtcdOptions) -> Result<Self, MetadataError> {
         let root = options.root.as_str().into();
         let store = Self { members: Arc::new(Members::new(options)?), root };
@@ -92,7 +93,7 @@ impl EtcdStore {
         Ok(store)
     }
 
-    /// Whether etcd answers, be it that this user may not read all below the root.
+    /// Checks that etcd answers. An answer that this user may not read the key is one, too.
     async fn probe(&self) -> Result<(), MetadataError> {
         match self.members.look(&self.root, 0).await {
             Ok(()) => Ok(()),
@@ -113,7 +114,7 @@ impl EtcdStore {
         asking.await
     }
 
-    /// Reads a range at one revision, in as many requests as it takes.
+    /// Reads a range at one revision, in as many requests as that needs.
     async fn pages(
         &self,
         prefix: &str,
@@ -121,7 +122,7 @@ impl EtcdStore {
         limit: usize,
     ) -> Result<Page, Failure> {
         let end = end_of(prefix);
-        // Behind a key is at the key with the least byte added.
+        // The next key behind a key is the same with a zero byte added.
         let mut start = match after {
             Some(after) if after >= prefix => format!("{after}\0"),
             _ => first_of(prefix).to_owned(),
@@ -129,7 +130,7 @@ impl EtcdStore {
         let mut page = Page { entries: Vec::new(), revision: 0, more: false };
         let mut keys = PAGE_KEYS;
         loop {
-            // One more than is wanted tells whether more follow.
+            // One key more than the limit shows whether more follow.
             let missing = limit.saturating_add(1) - page.entries.len();
             let asked = missing.min(keys);
             let options = GetOptions::new()
@@ -170,8 +171,8 @@ impl EtcdStore {
 
     async fn run(&self, transaction: &Transaction) -> Result<u64, MetadataError> {
         if self.members.is_away() {
-            // What waits for a connection may be sent as late as it is given up: then nobody would
-            // know what became of it. So it is not begun before there is one.
+            // A call that waits for a connection may be sent at the moment when it is given up, and
+            // then its outcome is unknown. So a write begins only once there is a connection.
             self.probe().await?;
         }
         let request = self.request(transaction);
@@ -181,7 +182,7 @@ impl EtcdStore {
         });
         let answer = answer.await.map_err(Failure::of_commit)?;
         if !answer.succeeded() {
-            let key = unexpected(transaction, &answer);
+            let key = unexpected_key(transaction, &answer);
             return Err(MetadataError::Conflict { key });
         }
         let changed = transaction.writes.iter().any(|write| matches!(write, Write::Put { .. }))
@@ -189,7 +190,8 @@ impl EtcdStore {
                 .op_responses()
                 .iter()
                 .any(|one| matches!(one, TxnOpResponse::Delete(deleted) if deleted.deleted() > 0));
-        // It is committed, so nothing but its outcome may be said of what cannot be read.
+        // The transaction is committed, so an answer that cannot be read is an unknown outcome and
+        // not a failure.
         let revision = revision_of(answer.header()).map_err(Failure::of_commit)?;
         Ok(if changed { revision } else { 0 })
     }
@@ -203,7 +205,8 @@ impl EtcdStore {
                 match compare.expected {
                     Expected::Absent => Condition::create_revision(key, CompareOp::Equal, 0),
                     Expected::Present => Condition::create_revision(key, CompareOp::Greater, 0),
-                    // 0 is of no key that is there, and of every one that is not.
+                    // No existing key has revision 0, and etcd reports 0 for one that does not
+                    // exist.
                     Expected::Revision(0) => Condition::create_revision(key, CompareOp::Less, 0),
                     Expected::Revision(revision) => {
                         Condition::mod_revision(key, CompareOp::Equal, signed(revision))
@@ -237,8 +240,8 @@ impl MetadataStore for EtcdStore {
         check_key(key)?;
         let answer = self.ask(self.key(key), GetOptions::new()).await;
         let mut answer = answer.map_err(Failure::of_read)?;
-        let found = answer.take_kvs().into_iter().next();
-        found.map(|pair| self.entry(pair)).transpose().map_err(Failure::of_read)
+        let pair = answer.take_kvs().into_iter().next();
+        pair.map(|pair| self.entry(pair)).transpose().map_err(Failure::of_read)
     }
 
     async fn range(
@@ -282,30 +285,30 @@ impl MetadataStore for EtcdStore {
     }
 }
 
-/// The first key that is not as a compare wants it, by what the failed transaction saw.
-fn unexpected(transaction: &Transaction, answer: &TxnResponse) -> String {
+/// The first key that is not as a compare expects it, by what the failed transaction read.
+fn unexpected_key(transaction: &Transaction, answer: &TxnResponse) -> String {
     let seen = answer.op_responses();
     let mut seen = seen.iter().map(|response| match response {
-        TxnOpResponse::Get(found) => found.kvs().first().map(KeyValue::mod_revision),
+        TxnOpResponse::Get(range) => range.kvs().first().map(KeyValue::mod_revision),
         _ => None,
     });
     let wrong = transaction.compares.iter().find(|compare| {
-        let found = seen.next().flatten();
+        let revision = seen.next().flatten();
         match compare.expected {
-            Expected::Absent => found.is_some(),
-            Expected::Present => found.is_none(),
-            Expected::Revision(revision) => found != Some(signed(revision)),
+            Expected::Absent => revision.is_some(),
+            Expected::Present => revision.is_none(),
+            Expected::Revision(expected) => revision != Some(signed(expected)),
         }
     });
     wrong.map(|compare| compare.key.clone()).unwrap_or_default()
 }
 
-/// The least key that starts with `prefix`, as etcd wants it: none is empty.
+/// The first key of a range with `prefix` in etcd's form, where no key is empty.
 fn first_of(prefix: &str) -> &str {
     if prefix.is_empty() { "\0" } else { prefix }
 }
 
-/// The end of the range of keys that start with `prefix`, as etcd wants it: `\0` is no end.
+/// The end of the range of keys that start with `prefix` in etcd's form, where `\0` is no end.
 fn end_of(prefix: &str) -> Vec<u8> {
     let mut end = prefix.as_bytes().to_vec();
     while let Some(last) = end.pop() {
@@ -331,7 +334,7 @@ fn unsigned(revision: i64) -> Result<u64, Failure> {
     u64::try_from(revision).map_err(|_| Failure::Corrupt(format!("revision {revision}")))
 }
 
-/// What etcd counts in i64. More than that is as good as the most.
+/// A number as etcd's i64; a larger one becomes the largest.
 fn signed(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }

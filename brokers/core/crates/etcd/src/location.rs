@@ -1,9 +1,9 @@
 //! How settings name a metadata store: the path of an SQLite file, or an address of etcd.
 //!
 //! `etcd://host:port[,host:port…][/root][?option=value[&option=value…]]`; with `etcds://` by TLS.
-//! Options: `user`, `password_file`; for TLS `ca` (whom to trust), `cert` and `key` (who asks), all
-//! files in PEM, and `server_name` where the certificate names another host. Nothing is escaped, so
-//! no name may hold `&`, `?` or `,`.
+//! Options: `user`, `password_file`; for TLS `ca` (the authority to trust), `cert` and `key` (the
+//! client's own), all files in PEM, and `server_name` where the certificate names another host.
+//! Nothing is escaped, so no name may hold `&`, `?` or `,`.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -19,22 +19,22 @@ use freshet_world::env::files;
 const ETCD: &str = "etcd://";
 const ETCD_TLS: &str = "etcds://";
 const SQLITE: &str = "sqlite://";
-/// What stands between a root and the keys below it.
+/// The character between a root and the keys below it.
 const SEPARATOR: char = '/';
 
-/// What opening a store gives.
+/// The result of opening a store.
 pub type Opened = Result<Arc<dyn MetadataStore>, MetadataError>;
 
-/// Opens the store that `location` names. Boxed, so that etcd's client is compiled here and not
-/// once more for everybody who opens a store.
+/// Opens the store that `location` names. The future is boxed, so that etcd's client is compiled in
+/// this crate and not again in each caller's.
 ///
 /// # Errors
 /// [`MetadataError::Invalid`] where it names none; else as the store.
 pub fn open_store(location: &str) -> Pin<Box<dyn Future<Output = Opened> + Send + '_>> {
-    Box::pin(open(location))
+    Box::pin(open_location(location))
 }
 
-async fn open(location: &str) -> Opened {
+async fn open_location(location: &str) -> Opened {
     let Some(address) = Address::parse(location)? else {
         let path = location.strip_prefix(SQLITE).unwrap_or(location);
         return Ok(Arc::new(SqliteStore::open(Path::new(path)).await?));
@@ -42,7 +42,7 @@ async fn open(location: &str) -> Opened {
     Ok(Arc::new(EtcdStore::open(address.options().await?).await?))
 }
 
-/// An address of etcd, as it is written.
+/// An address of etcd, as it is written in the settings.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Address<'a> {
     tls: bool,
@@ -57,7 +57,7 @@ struct Address<'a> {
 }
 
 impl<'a> Address<'a> {
-    /// Reads an address; none where it is of another store.
+    /// Parses an address; `None` where the location is of another store.
     fn parse(location: &'a str) -> Result<Option<Self>, MetadataError> {
         let (tls, rest) = match (location.strip_prefix(ETCD), location.strip_prefix(ETCD_TLS)) {
             (Some(rest), _) => (false, rest),
@@ -114,7 +114,7 @@ impl<'a> Address<'a> {
             if self.root.is_empty() { String::new() } else { format!("{}{SEPARATOR}", self.root) };
         let user = match (self.user, self.password_file) {
             (Some(user), Some(file)) => {
-                let password = text_of(&contents(file).await?, file)?;
+                let password = text_of(&file_contents(file).await?, file)?;
                 Some((user.to_owned(), password.trim_end().to_owned()))
             }
             _ => None,
@@ -127,10 +127,11 @@ impl<'a> Address<'a> {
     async fn tls_options(&self) -> Result<TlsOptions, MetadataError> {
         let mut options = TlsOptions::new();
         if let Some(ca) = self.ca {
-            options = options.ca_certificate(Certificate::from_pem(contents(ca).await?));
+            options = options.ca_certificate(Certificate::from_pem(file_contents(ca).await?));
         }
         if let (Some(cert), Some(key)) = (self.cert, self.key) {
-            let identity = Identity::from_pem(contents(cert).await?, contents(key).await?);
+            let identity =
+                Identity::from_pem(file_contents(cert).await?, file_contents(key).await?);
             options = options.identity(identity);
         }
         Ok(match self.server_name {
@@ -140,7 +141,7 @@ impl<'a> Address<'a> {
     }
 }
 
-async fn contents(file: &str) -> Result<Vec<u8>, MetadataError> {
+async fn file_contents(file: &str) -> Result<Vec<u8>, MetadataError> {
     let read = files::read(Path::new(file)).await;
     read.map_err(|error| MetadataError::Invalid(error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! The members of an etcd: one of them is asked, and where it fails the next.
+//! The members of an etcd cluster: one of them gets the calls, and where it fails the next one.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,17 +11,17 @@ use super::failure::{Failure, failure_of};
 use super::{ANSWER_BYTES_MAX, EtcdOptions, first_of, no_answer, signed};
 use freshet_metadata::store::MetadataError;
 
-/// See the module.
+/// The members (see the module).
 pub struct Members {
     options: EtcdOptions,
     clients: Vec<OnceCell<Client>>,
-    /// Who is asked.
+    /// The index of the member that gets the calls.
     current: AtomicUsize,
     /// Whether the last call was not answered.
     away: AtomicBool,
 }
 
-/// What a call changes, which says when it may be made again.
+/// What a call changes, which decides whether it may be repeated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Changes {
     Nothing,
@@ -45,12 +45,13 @@ impl Members {
         self.away.load(Ordering::Relaxed)
     }
 
-    /// The longest that a call to one of them takes.
+    /// The timeout of a call to one member.
     pub fn request_timeout(&self) -> Duration {
         self.options.request_timeout
     }
 
-    /// Whether etcd answers, and still knows what changed since a revision where one is given.
+    /// Checks that etcd answers, and that its history reaches back to `revision` where that is not
+    /// 0.
     pub async fn look(&self, prefix: &str, revision: u64) -> Result<(), Failure> {
         let options = GetOptions::new().with_keys_only().with_limit(1);
         let options = options.with_revision(signed(revision));
@@ -59,14 +60,14 @@ impl Members {
             async move { kv.get(key, Some(options)).await }
         });
         match looked.await {
-            // Nothing happened yet behind what is known.
+            // Nothing has changed since that revision.
             Ok(_) | Err(Failure::Future) => Ok(()),
             Err(failure) => Err(failure),
         }
     }
 
-    /// Makes a call. Where a member did not do it, or where that does not matter because it
-    /// changes nothing, each of the others is asked.
+    /// Makes a call. Each of the other members is tried where one has certainly not carried it out,
+    /// or where a repetition does no harm because the call changes nothing.
     pub async fn call<T, F>(
         &self,
         changes: Changes,
@@ -109,7 +110,7 @@ impl Members {
         self.answered(call).await
     }
 
-    /// Waits for an answer no longer than is allowed, and remembers whether there was one.
+    /// Waits for an answer within the timeout, and remembers whether there was one.
     async fn answered<T>(
         &self,
         call: impl Future<Output = Result<T, Error>>,
@@ -125,7 +126,7 @@ impl Members {
         let endpoints = &self.options.endpoints[member..=member];
         let connecting = || async {
             let connecting = Client::connect(endpoints, Some(self.options.connect_options()));
-            // Nothing but the password is sent yet.
+            // Only the password was sent until now.
             self.answered(connecting).await.map_err(|failure| match failure {
                 Failure::Lost(reason) => Failure::Refused(reason),
                 other => other,
@@ -139,18 +140,18 @@ impl Members {
         self.answered(client.refresh_token()).await
     }
 
-    /// The client for watches of who is asked now, and who that is.
+    /// A client for watches on the current member, with the member's index.
     pub async fn watcher(&self) -> Result<(WatchClient, usize), Failure> {
         let member = self.current.load(Ordering::Relaxed);
         let client = self.client(member).await?.watch_client();
         Ok((client.max_decoding_message_size(ANSWER_BYTES_MAX), member))
     }
 
-    /// Has another be asked, unless that has happened.
+    /// Goes on with the next member, unless another call has done that already.
     pub fn leave(&self, member: usize) {
         let next = (member + 1) % self.clients.len();
         let (now, later) = (Ordering::Relaxed, Ordering::Relaxed);
-        // Lost by somebody else who left it: that is as good.
+        // It fails where another call has left the member already, which is the same.
         let _ = self.current.compare_exchange(member, next, now, later);
     }
 }

@@ -1,4 +1,4 @@
-//! Watching etcd: a stream that is opened anew, behind what was seen, whenever it breaks.
+//! Watching etcd: a stream that is opened again, behind the last change, whenever it breaks.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ pub struct EtcdWatch {
     members: Arc<Members>,
     root: Arc<str>,
     prefix: String,
-    /// Changes up to this revision were given out, or are known to be of other keys.
+    /// Changes up to this revision were returned, or are known to be of other keys.
     after: u64,
-    /// With the member that serves it; none where it broke.
+    /// The stream with the member that serves it; `None` where it broke.
     stream: Option<(WatchStream, usize)>,
 }
 
 impl EtcdWatch {
-    /// Asks for the history first: etcd tells that it is lost only after a watch stands, and does
-    /// not renew the token of a watch.
+    /// Opens a watch behind a read of the history: etcd reports that the history is lost only after
+    /// a watch is open, and does not renew the token of a watch.
     pub async fn open(
         members: Arc<Members>,
         root: Arc<str>,
@@ -48,7 +48,8 @@ impl EtcdWatch {
         let options = WatchOptions::new()
             .with_range(end_of(&self.prefix))
             .with_start_revision(signed(self.after.saturating_add(1)))
-            // So that a watch of quiet keys can be resumed behind a compaction of busy ones.
+            // Without it a watch of keys that rarely change could not be resumed after a
+            // compaction.
             .with_progress_notify();
         let (mut client, member) = self.members.watcher().await?;
         let limit = self.members.request_timeout();
@@ -61,7 +62,7 @@ impl EtcdWatch {
         Ok((opened?, member))
     }
 
-    /// The changes that an answer tells of; none for a mere sign of life.
+    /// The changes in an answer; none in a progress notification.
     fn changes_of(&mut self, answer: &WatchResponse) -> Result<Vec<Change>, Failure> {
         if answer.compact_revision() > 0 {
             return Err(Failure::Compacted);
@@ -80,7 +81,8 @@ impl EtcdWatch {
             let key = key_in(&self.root, pair.key())?;
             changes.push(Change { key, value, revision: unsigned(pair.mod_revision())? });
         }
-        // Without events it tells how far the watch is. That it was opened tells nothing.
+        // An answer without events says how far the watch is, except the one that says that the
+        // watch was created.
         let reached = match changes.last() {
             Some(change) => change.revision,
             None if answer.created() => self.after,

@@ -19,7 +19,7 @@ use freshet_link::{LinkedClient, ListenerKind};
 use freshet_wire::text::encode_hex;
 use freshet_world::env::Stream;
 
-/// What a client that is held may have said meanwhile: its first request, or a part of it.
+/// Bytes that a client may send while it is held: its first request, or a part of it.
 const EARLY_BYTES: usize = 4 << 10;
 /// Random bytes in the id of a connection.
 const ID_BYTES: usize = 8;
@@ -46,8 +46,8 @@ pub(super) enum Closed {
 }
 
 impl Closed {
-    /// Whether it is worth a line in the log: something that a sound client does not do, or that
-    /// its people would ask about.
+    /// Whether it is worth a line in the log: something that no proper client does, or that a user
+    /// would ask about.
     fn is_remarkable(&self) -> bool {
         match self {
             Self::Full(_) | Self::NoCluster(_) | Self::NotAuthenticated => true,
@@ -58,10 +58,11 @@ impl Closed {
     }
 }
 
-/// A connection that has a place, and has said nothing yet.
+/// A connection that has a place and has sent nothing yet.
 struct Entry {
     peer: SocketAddr,
-    /// What it is called here, and by all that it causes: the wake, the keeper, the broker.
+    /// The connection's id, which its wake request, the keeper's log, the broker and the audit log
+    /// repeat.
     id: Arc<str>,
     place: Place,
     /// When it must have authenticated.
@@ -93,7 +94,7 @@ impl Gateway {
         });
     }
 
-    /// Serves a connection with TLS: its name says which cluster.
+    /// Serves a connection with TLS: the requested server name says which cluster.
     pub(super) fn spawn_tls(
         self: &Arc<Self>,
         stream: Box<dyn Stream>,
@@ -168,7 +169,7 @@ impl Gateway {
     fn admit(&self, target: &Target, place: &mut Place) -> Result<(), NotAdmitted> {
         let view = self.view.borrow().clone();
         let spec = view.spec(&target.cluster);
-        check_usable(spec).map_err(NotAdmitted::Told)?;
+        check_usable(spec).map_err(NotAdmitted::Refused)?;
         let most = spec.map_or(0, |spec| spec.connections_max);
         let joined = place.join(&target.cluster, usize::try_from(most).unwrap_or(usize::MAX));
         joined.map_err(|full| {
@@ -191,8 +192,8 @@ impl Gateway {
         LinkedClient { principal, listener, address, advertised, connection }
     }
 
-    /// Holds a client until its broker is reached, unless it leaves. Gives the link, and how much
-    /// the client has said meanwhile.
+    /// Holds a client until its broker is reached, unless it leaves. Returns the link, and how many
+    /// bytes the client has sent meanwhile.
     async fn hold(
         &self,
         stream: &mut dyn Stream,

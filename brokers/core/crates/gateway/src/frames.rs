@@ -4,14 +4,14 @@
 /// Bytes of a length.
 const LENGTH_BYTES: usize = 4;
 
-/// Counts the frames of a direction. Nobody who sends a length that makes no sense is served for
-/// long, so what is counted of them does not matter.
+/// Counts the frames of a direction. A length that makes no sense ends the connection at the
+/// broker, so a wrong count of such bytes does not matter.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     length: [u8; LENGTH_BYTES],
-    /// How much of a length is there.
+    /// Bytes of the next length that have passed.
     known: usize,
-    /// What is missing of the frame whose length is known.
+    /// Bytes that are missing of the frame whose length is known.
     missing: usize,
     ended: u64,
 }
@@ -22,7 +22,7 @@ impl Frames {
         self.ended
     }
 
-    /// Whether no frame has begun that has not ended.
+    /// Whether the last frame that began has ended.
     pub(super) fn is_between(&self) -> bool {
         self.known == 0
     }
@@ -35,7 +35,7 @@ impl Frames {
         }
     }
 
-    /// Notes bytes up to the end of the frame that they begin or go on with; gives how many.
+    /// Notes bytes up to the end of the frame that they begin or continue; returns how many.
     pub(super) fn pass_rest(&mut self, bytes: &[u8]) -> usize {
         let mut passed = 0;
         while passed < bytes.len() && self.known < LENGTH_BYTES {

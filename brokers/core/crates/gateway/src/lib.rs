@@ -20,6 +20,7 @@ use freshet_world::env::{Clock, Network, Randomness};
 
 mod connection;
 mod frames;
+mod kinds;
 mod limits;
 mod listeners;
 mod login;
@@ -54,7 +55,7 @@ use wake::Wakes;
 /// Passwords that are checked at a time: each costs milliseconds of a core.
 const VERIFICATIONS_AT_ONCE: usize = 2;
 
-/// What a gateway takes of the outside world.
+/// The interfaces through which a gateway reaches the outside world.
 struct World {
     store: Arc<dyn MetadataStore>,
     clock: Arc<dyn Clock>,
@@ -62,7 +63,7 @@ struct World {
     network: Arc<dyn Network>,
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct Gateway {
     view: watch::Receiver<Arc<CellView>>,
     network: Arc<dyn Network>,
@@ -80,7 +81,7 @@ struct Gateway {
     wakes: Wakes,
     metrics: Arc<GatewayMetrics>,
     verifications: Semaphore,
-    /// By cluster, for as long as passwords of it are checked.
+    /// A semaphore per cluster, for as long as passwords of the cluster are checked.
     verifications_by_cluster: Mutex<BTreeMap<Arc<str>, Arc<Semaphore>>>,
     closings: LogLimit,
     connections: TaskTracker,
@@ -88,7 +89,7 @@ struct Gateway {
 }
 
 impl Gateway {
-    /// A gateway over a cell that can be read, and what has to run beside it.
+    /// A gateway of a cell whose metadata can be read, and the tasks that have to run beside it.
     ///
     /// # Errors
     /// Where the cell's metadata cannot be read.
@@ -136,8 +137,8 @@ impl Gateway {
         Ok((gateway, background))
     }
 
-    /// Ends connections to clusters that may not be used any more, and to brokers in whose place
-    /// others run, as soon as that is known: a pod that is lost with its node never closes.
+    /// Ends connections to clusters that may not be used any more, and to brokers that others have
+    /// replaced, as soon as that is known: a pod that is lost with its node never closes them.
     async fn end_unusable(self: Arc<Self>) {
         let mut changes = self.view.clone();
         let mut known = changes.borrow_and_update().clone();
@@ -148,7 +149,7 @@ impl Gateway {
                     (self.sessions.end_all(&cluster), reason)
                 } else {
                     let Some(links) = view.links(&cluster) else { continue };
-                    (self.sessions.end_elsewhere(&cluster, &links), "their broker is gone")
+                    (self.sessions.end_elsewhere(&cluster, &links), "their broker was replaced")
                 };
                 if ended > 0 {
                     tracing::info!(%cluster, ended, reason, "ended connections of a cluster");
@@ -186,14 +187,17 @@ impl Gateway {
         Arc::clone(of_cluster.or_insert_with(|| Arc::new(Semaphore::new(1))))
     }
 
-    /// Waits until all connections have ended: each when all that it asked was answered, all within
+    /// Waits until all connections have ended: each when all its requests were answered, all within
     /// `limit`.
     async fn drain(&self, limit: Duration) {
         self.drain.cancel();
         self.connections.close();
         if tokio::time::timeout(limit, self.connections.wait()).await.is_err() {
             let left = self.connections.len();
-            tracing::warn!(left, "connections were not done in time");
+            tracing::warn!(
+                left,
+                "connections had requests without an answer when the time to stop was over"
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Who may connect: limits in all, by address, and by cluster.
+//! Limits on connections: in all, by address, and by cluster.
 //!
-//! Only connections that have authenticated count as their cluster's, so that strangers cannot use
-//! up what a tenant may have.
+//! Only connections that have authenticated count as their cluster's, so that clients without a
+//! password cannot use up a tenant's connections.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 /// Addresses that may be remembered for their rate although they have no connection.
 const QUIET_ADDRESSES_MAX: usize = 10_000;
 
-/// Something that is given out at a rate: so much at once, so much a second in the long run.
+/// A token bucket: a capacity that may be taken at once, and a rate a second at which it refills.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bucket {
     tokens: f64,
@@ -32,7 +32,7 @@ impl Bucket {
         self.filled_at = now;
     }
 
-    /// Takes one, if there is one.
+    /// Takes a token, if there is one; returns whether there was.
     pub(super) fn take(&mut self, capacity: u32, per_s: f64) -> bool {
         self.fill(capacity, per_s);
         let enough = self.tokens >= 1.0;
@@ -79,7 +79,7 @@ pub(super) enum Full {
 }
 
 impl Full {
-    /// For a metric's label.
+    /// The value of a metric's label.
     pub(super) fn label(self) -> &'static str {
         match self {
             Self::Connections => "connections",
@@ -115,7 +115,7 @@ impl Gate {
         Arc::new(Self { limits, counts: Mutex::default() })
     }
 
-    /// Lets a connection in that has not authenticated yet.
+    /// Gives a new connection a place, before it has authenticated.
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Place, Full> {
         let address = address.to_canonical();
         let limits = &self.limits;
@@ -158,8 +158,8 @@ impl Gate {
 }
 
 impl Counts {
-    /// An address without connections is remembered until its rate has recovered, else it would
-    /// have none; of very many the others are forgotten.
+    /// Forgets addresses without connections whose rate has recovered, once there are more than
+    /// [`QUIET_ADDRESSES_MAX`]. The others stay: to forget one would give it a new rate.
     fn forget_quiet(&mut self, limits: &GateLimits) {
         if self.addresses.len() <= self.open + QUIET_ADDRESSES_MAX {
             return;
@@ -170,7 +170,7 @@ impl Counts {
     }
 }
 
-/// A connection's place; given back when dropped.
+/// A connection's place, which is given back when this is dropped.
 pub(super) struct Place {
     gate: Arc<Gate>,
     address: IpAddr,
@@ -252,7 +252,7 @@ mod tests {
         let gate = Gate::new(limits());
         let mut places: Vec<Place> = (0..3).map(|_| gate.admit(address(1)).unwrap()).collect();
         assert_eq!(gate.admit(address(1)).err(), Some(Full::Address));
-        // All four at once were asked for; a place that is given back does not change that.
+        // The rate counts new connections: a place that is given back does not give back its token.
         places.clear();
         assert_eq!(gate.admit(address(1)).err(), Some(Full::Rate));
         assert!(gate.admit(address(2)).is_ok());
@@ -270,11 +270,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn strangers_take_no_place_of_a_cluster() {
+    async fn unauthenticated_connections_take_no_place_of_a_cluster() {
         let gate = Gate::new(limits());
         let cluster: Arc<str> = "cl_1".into();
         let mut inside = gate.admit(address(1)).unwrap();
-        let strangers: Vec<Place> = (2..5).map(|last| gate.admit(address(last)).unwrap()).collect();
+        let unauthenticated: Vec<Place> =
+            (2..5).map(|last| gate.admit(address(last)).unwrap()).collect();
         assert_eq!(gate.admit(address(9)).err(), Some(Full::Unauthenticated));
         inside.join(&cluster, 1).unwrap();
         assert_eq!((gate.unauthenticated(), gate.by_cluster()[&cluster]), (3, 1));
@@ -283,7 +284,7 @@ mod tests {
         assert_eq!(second.join(&cluster, 1).err(), Some(Full::Cluster));
         drop(inside);
         second.join(&cluster, 1).unwrap();
-        drop((second, strangers));
+        drop((second, unauthenticated));
         assert_eq!(gate.unauthenticated(), 0);
         assert!(gate.by_cluster().is_empty());
     }

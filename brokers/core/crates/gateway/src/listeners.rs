@@ -14,7 +14,7 @@ use super::Gateway;
 use super::settings::host_and_port;
 use freshet_world::env::{Listener, Stream};
 
-/// How long to rest after a connection could not be accepted, as when descriptors have run out.
+/// The pause after a connection could not be accepted, for instance because descriptors ran out.
 const REST: Duration = Duration::from_millis(100);
 /// How often a port that is in use is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -49,7 +49,7 @@ pub(super) async fn serve_tls(
 pub(super) struct PlainListeners {
     gateway: Arc<Gateway>,
     open: BTreeMap<u16, AbortOnDropHandle<()>>,
-    /// Ports that are in use by others.
+    /// Ports that other processes use.
     busy: BTreeSet<u16>,
 }
 
@@ -66,7 +66,7 @@ impl PlainListeners {
         self.open.len()
     }
 
-    /// Keeps to the clusters' ports until it is dropped.
+    /// Follows changes of the clusters' ports until it is dropped.
     pub(super) async fn follow(mut self) {
         let mut changes = self.gateway.view.clone();
         loop {
@@ -80,10 +80,10 @@ impl PlainListeners {
     }
 
     async fn follow_view(&mut self) {
-        let wanted = self.gateway.view.borrow().ports();
-        self.open.retain(|port, _| wanted.contains(port));
-        self.busy.retain(|port| wanted.contains(port));
-        for port in wanted {
+        let ports = self.gateway.view.borrow().ports();
+        self.open.retain(|port, _| ports.contains(port));
+        self.busy.retain(|port| ports.contains(port));
+        for port in ports {
             if !self.open.contains_key(&port) {
                 self.listen(port).await;
             }
@@ -97,7 +97,7 @@ impl PlainListeners {
         match self.gateway.network.listen(&address).await {
             Ok(listener) => {
                 if self.busy.remove(&port) {
-                    tracing::info!(address, "listens on a port that was in use");
+                    tracing::info!(address, "listening on a port that another process had used");
                 }
                 let gateway = Arc::clone(&self.gateway);
                 let serving = async move {
@@ -108,7 +108,10 @@ impl PlainListeners {
             }
             Err(error) => {
                 if self.busy.insert(port) {
-                    tracing::error!(address, %error, "cannot listen for a cluster; tried again");
+                    tracing::error!(
+                        address, %error,
+                        "cannot listen on a cluster's port: trying again every second"
+                    );
                 }
             }
         }

@@ -1,5 +1,5 @@
-//! What a client says before it is forwarded: ApiVersions, SaslHandshake, SaslAuthenticate, and
-//! nothing else. Answers are the broker's own.
+//! The requests that a client may send before it is forwarded: ApiVersions, SaslHandshake and
+//! SaslAuthenticate. The answers are built by the same code as a broker's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,8 @@ use freshet_wire::protocol::frame::{FrameError, announced_length, read_body};
 use freshet_wire::protocol::header::{HeaderError, RequestHeader};
 use freshet_world::env::Stream;
 
-/// As the broker's own: so that guessing takes time.
+/// The pause before a failed authentication is answered, as a broker makes it, so that guessing
+/// takes time.
 const FAILED_AUTHENTICATION_DELAY: Duration = Duration::from_millis(100);
 
 /// Why a client was not let in.
@@ -44,7 +45,7 @@ pub(super) enum LoginError {
 }
 
 impl LoginError {
-    /// Whether it is worth a line in the log: something that a sound client does not do.
+    /// Whether it is worth a line in the log: something that no proper client does.
     pub(super) fn is_suspicious(&self) -> bool {
         match self {
             Self::ClientLeft | Self::Socket(_) | Self::Frame(FrameError::Io(_)) => false,
@@ -56,13 +57,13 @@ impl LoginError {
 
 /// Why a client that has proven who it is may not go on.
 pub(super) enum NotAdmitted {
-    /// It is told.
-    Told(&'static str),
+    /// It gets this text as an error.
+    Refused(&'static str),
     /// Its connection is closed, so that it tries again.
     Closed(String),
 }
 
-/// One client's way in.
+/// The authentication of one client.
 pub(super) struct Login<'a> {
     gateway: &'a Gateway,
     cluster: &'a Arc<str>,
@@ -71,7 +72,7 @@ pub(super) struct Login<'a> {
     bytes_left: usize,
 }
 
-/// What one token led to.
+/// The outcome of one token.
 enum Exchanged {
     Continue(Bytes),
     Authenticated(Principal, Bytes),
@@ -90,11 +91,12 @@ impl<'a> Login<'a> {
         Self { gateway, cluster, named, session, bytes_left: gateway.unauthenticated_bytes_max }
     }
 
-    /// Takes requests until the client has authenticated and `admit` lets it in. The caller bounds
-    /// the time.
+    /// Answers requests until the client has authenticated and `admit` lets it in. The caller
+    /// bounds the time.
     ///
     /// # Errors
-    /// The client was told what Kafka tells it; the connection is to be closed.
+    /// [`LoginError`], after the client got the answer that Kafka gives in that case. The caller
+    /// closes the connection.
     pub(super) async fn run(
         mut self,
         stream: &mut dyn Stream,
@@ -113,7 +115,7 @@ impl<'a> Login<'a> {
         }
     }
 
-    /// One frame within what is left of the client's bytes. Nothing behind it is read.
+    /// Reads one frame, within the bytes that the client may still send. Nothing behind it is read.
     async fn next_frame(&mut self, stream: &mut dyn Stream) -> Result<Bytes, LoginError> {
         let mut prefix = [0; 4];
         match stream.read(&mut prefix).await? {
@@ -141,7 +143,7 @@ impl<'a> Login<'a> {
                 ..
             }) => {
                 let call = Call { api: ApiKey::ApiVersions, version: 0, correlation_id };
-                send(stream, call.answer(&api_versions::unsupported())?).await?;
+                send_pieces(stream, call.answer(&api_versions::unsupported())?).await?;
                 return Ok(None);
             }
             Err(error) => return Err(Refusal::from(error).into()),
@@ -151,12 +153,12 @@ impl<'a> Login<'a> {
         match api {
             ApiKey::ApiVersions => {
                 let response = api_versions::handle(version, &call.request(&body)?);
-                send(stream, call.answer(&response)?).await?;
+                send_pieces(stream, call.answer(&response)?).await?;
             }
             ApiKey::SaslHandshake => {
                 let request: SaslHandshakeRequest = call.request(&body)?;
                 let handled = sasl_handshake::handle(&mut self.session, version, &request);
-                send(stream, call.answer(&handled.0)?).await?;
+                send_pieces(stream, call.answer(&handled.0)?).await?;
                 if let Some(failure) = handled.1 {
                     return Err(LoginError::Failed(failure.message));
                 }
@@ -179,31 +181,32 @@ impl<'a> Login<'a> {
     ) -> Result<Option<Principal>, LoginError> {
         let failure = match self.exchange(token).await? {
             Ok(Exchanged::Continue(token)) => {
-                send(stream, call.answer(&sasl_authenticate::accepted(token))?).await?;
+                send_pieces(stream, call.answer(&sasl_authenticate::accepted(token))?).await?;
                 return Ok(None);
             }
             Ok(Exchanged::Authenticated(principal, token)) => match admit(&principal) {
                 Ok(()) => {
-                    send(stream, call.answer(&sasl_authenticate::accepted(token))?).await?;
+                    send_pieces(stream, call.answer(&sasl_authenticate::accepted(token))?).await?;
                     return Ok(Some(principal));
                 }
                 Err(NotAdmitted::Closed(reason)) => return Err(LoginError::NotAdmitted(reason)),
-                Err(NotAdmitted::Told(reason)) => {
+                Err(NotAdmitted::Refused(reason)) => {
                     let error = ResponseError::SaslAuthenticationFailed;
                     let message = format!("Authentication failed: {reason}");
                     let failure = SaslFailure { error, message };
-                    send(stream, call.answer(&sasl_authenticate::refused(&failure))?).await?;
+                    send_pieces(stream, call.answer(&sasl_authenticate::refused(&failure))?)
+                        .await?;
                     return Err(LoginError::NotAdmitted(reason.to_owned()));
                 }
             },
             Err(failure) => failure,
         };
-        send(stream, call.answer(&sasl_authenticate::refused(&failure))?).await?;
+        send_pieces(stream, call.answer(&sasl_authenticate::refused(&failure))?).await?;
         Err(LoginError::Failed(failure.message))
     }
 
-    /// A token without a header, as it follows version 0 of the handshake; a failure just closes
-    /// the connection.
+    /// Handles a token without a header, as clients send it after version 0 of the handshake. A
+    /// failure closes the connection without an answer, as in Kafka.
     async fn take_bare_token(
         &mut self,
         stream: &mut dyn Stream,
@@ -217,26 +220,26 @@ impl<'a> Login<'a> {
         };
         match principal.as_ref().map(admit) {
             None | Some(Ok(())) => {}
-            Some(Err(NotAdmitted::Told(reason))) => {
+            Some(Err(NotAdmitted::Refused(reason))) => {
                 return Err(LoginError::NotAdmitted(reason.to_owned()));
             }
             Some(Err(NotAdmitted::Closed(reason))) => return Err(LoginError::NotAdmitted(reason)),
         }
         let mut length = BytesMut::with_capacity(4);
         length.put_u32(u32::try_from(token.len()).expect("tokens are short"));
-        send(stream, vec![length.freeze(), token]).await?;
+        send_pieces(stream, vec![length.freeze(), token]).await?;
         Ok(principal)
     }
 
-    /// Takes a token. The outer error ends the connection without an answer: nothing is known of
-    /// the client, so it must not be told that it is unknown.
+    /// Handles a token. The outer error ends the connection without an answer: the user's
+    /// credentials could not be read, so an answer that the user is unknown might be wrong.
     async fn exchange(
         &mut self,
         token: &[u8],
     ) -> Result<Result<Exchanged, SaslFailure>, LoginError> {
         if let Some(user) = self.session.named_user(token) {
-            let found = self.gateway.users.look_up(self.cluster, &user).await;
-            self.named.set(user, found.map_err(LoginError::NoCredentials)?);
+            let mechanisms = self.gateway.users.look_up(self.cluster, &user).await;
+            self.named.set(user, mechanisms.map_err(LoginError::NoCredentials)?);
         }
         let mut step = self.session.authenticate(token);
         loop {
@@ -260,7 +263,8 @@ impl<'a> Login<'a> {
 
     fn authenticated(&self, principal: Principal, token: Bytes) -> Result<Exchanged, SaslFailure> {
         let credentials: Option<UserCredentials> = self.named.take(principal.name());
-        // Neither happens: what was looked up is what was proven, and nobody is the super user.
+        // Neither can happen, and a bug here must not let anybody in: the credentials are of the
+        // user that was proven, and that is never the super user.
         let Some(credentials) = credentials.filter(|_| principal.name() != SUPER_USER) else {
             return Err(SaslFailure {
                 error: ResponseError::SaslAuthenticationFailed,
@@ -273,9 +277,9 @@ impl<'a> Login<'a> {
 }
 
 impl Gateway {
-    /// Checks a password without holding up whoever is served by the same thread: one of a cluster
-    /// at a time, so that guessing at one cluster's door does not delay the others, and so many in
-    /// all.
+    /// Checks a password off the threads that serve connections: one of a cluster at a time, so
+    /// that guessing a password of one cluster does not delay the others, and
+    /// [`VERIFICATIONS_AT_ONCE`] in all.
     async fn verify(&self, cluster: &Arc<str>, verification: Verification) -> Verified {
         let of_cluster = self.verifications_of(cluster);
         let closed = "the semaphore is never closed";
@@ -287,7 +291,7 @@ impl Gateway {
     }
 }
 
-async fn send(stream: &mut dyn Stream, pieces: Vec<Bytes>) -> Result<(), LoginError> {
+async fn send_pieces(stream: &mut dyn Stream, pieces: Vec<Bytes>) -> Result<(), LoginError> {
     let mut bytes = Vec::new();
     for piece in &pieces {
         bytes.extend_from_slice(piece);

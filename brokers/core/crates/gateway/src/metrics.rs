@@ -1,4 +1,4 @@
-//! What a gateway tells Prometheus.
+//! The metrics of a gateway.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub(super) struct GatewayMetrics {
     pub plain_listeners: Gauge,
 }
 
-/// What is counted of a connection's bytes.
+/// The counters of a connection's bytes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Traffic {
     /// From the client.
@@ -77,36 +77,36 @@ impl Default for GatewayMetrics {
 impl GatewayMetrics {
     fn register(&self) {
         let mut registry = self.registry.lock();
-        let mut name = |name: &str, help: &str, metric: Registered<'_>| {
+        let mut name = |name: &str, help: &str, metric: AnyMetric<'_>| {
             let name = format!("freshet_gateway_{name}");
             match metric {
-                Registered::Gauge(gauge) => registry.register(name, help, gauge.clone()),
-                Registered::Gauges(gauges) => registry.register(name, help, gauges.clone()),
-                Registered::Counters(counters) => registry.register(name, help, counters.clone()),
-                Registered::Reasons(reasons) => registry.register(name, help, reasons.clone()),
-                Registered::Histogram(times) => registry.register(name, help, times.clone()),
+                AnyMetric::Gauge(gauge) => registry.register(name, help, gauge.clone()),
+                AnyMetric::Gauges(gauges) => registry.register(name, help, gauges.clone()),
+                AnyMetric::Counters(counters) => registry.register(name, help, counters.clone()),
+                AnyMetric::Reasons(reasons) => registry.register(name, help, reasons.clone()),
+                AnyMetric::Histogram(times) => registry.register(name, help, times.clone()),
             }
         };
-        name("connections", "Connections by cluster", Registered::Gauges(&self.connections));
+        name("connections", "Connections by cluster", AnyMetric::Gauges(&self.connections));
         let help = "Connections that have not authenticated";
-        name("unauthenticated_connections", help, Registered::Gauge(&self.unauthenticated));
-        name("wakes", "Wake requests by cluster", Registered::Counters(&self.wakes));
+        name("unauthenticated_connections", help, AnyMetric::Gauge(&self.unauthenticated));
+        name("wakes", "Wake requests by cluster", AnyMetric::Counters(&self.wakes));
         let help = "How long clients of sleeping clusters were held";
-        name("wake_seconds", help, Registered::Histogram(&self.wake_seconds));
+        name("wake_seconds", help, AnyMetric::Histogram(&self.wake_seconds));
         let help = "Clients whose credentials were wrong";
-        name("authentication_failures", help, Registered::Counters(&self.authentication_failures));
-        name("bytes_in", "Bytes from clients", Registered::Counters(&self.bytes_in));
-        name("bytes_out", "Bytes to clients", Registered::Counters(&self.bytes_out));
-        name("refusals", "Connections that were not taken", Registered::Reasons(&self.refusals));
+        name("authentication_failures", help, AnyMetric::Counters(&self.authentication_failures));
+        name("bytes_in", "Bytes from clients", AnyMetric::Counters(&self.bytes_in));
+        name("bytes_out", "Bytes to clients", AnyMetric::Counters(&self.bytes_out));
+        name("refusals", "Connections that were not taken", AnyMetric::Reasons(&self.refusals));
         let help = "Whether the cell's metadata can be read";
-        name("metadata_readable", help, Registered::Gauge(&self.metadata_readable));
+        name("metadata_readable", help, AnyMetric::Gauge(&self.metadata_readable));
         let help = "Ports that are listened on without TLS";
-        name("plain_listeners", help, Registered::Gauge(&self.plain_listeners));
+        name("plain_listeners", help, AnyMetric::Gauge(&self.plain_listeners));
     }
 
     /// Notes a wake request.
     pub(super) fn wake_requested(&self, cluster: &str) {
-        self.wakes.get_or_create(&label(cluster)).inc();
+        self.wakes.get_or_create(&cluster_label(cluster)).inc();
     }
 
     /// Notes how long a client was held until its broker was reached.
@@ -116,7 +116,7 @@ impl GatewayMetrics {
 
     /// Notes a client whose credentials were wrong.
     pub(super) fn authentication_failed(&self, cluster: &str) {
-        self.authentication_failures.get_or_create(&label(cluster)).inc();
+        self.authentication_failures.get_or_create(&cluster_label(cluster)).inc();
     }
 
     /// Notes a connection that was not taken.
@@ -126,7 +126,7 @@ impl GatewayMetrics {
 
     /// The counters of a cluster's bytes.
     pub(super) fn traffic(&self, cluster: &str) -> Traffic {
-        let label = label(cluster);
+        let label = cluster_label(cluster);
         Traffic {
             bytes_in: self.bytes_in.get_or_create_owned(&label),
             bytes_out: self.bytes_out.get_or_create_owned(&label),
@@ -135,7 +135,7 @@ impl GatewayMetrics {
 
     /// Stops reporting a cluster that is gone.
     pub(super) fn forget(&self, cluster: &str) {
-        let label = label(cluster);
+        let label = cluster_label(cluster);
         self.connections.remove(&label);
         for family in [&self.wakes, &self.authentication_failures, &self.bytes_in, &self.bytes_out]
         {
@@ -149,7 +149,7 @@ impl GatewayMetrics {
         // Clusters without connections are not shown.
         self.connections.clear();
         for (cluster, open) in gate.by_cluster() {
-            self.connections.get_or_create(&label(&cluster)).set(count(open));
+            self.connections.get_or_create(&cluster_label(&cluster)).set(count(open));
         }
         let mut text = String::with_capacity(8 << 10);
         encode(&mut text, &self.registry.lock()).expect("text takes text");
@@ -157,8 +157,8 @@ impl GatewayMetrics {
     }
 }
 
-/// A metric of one of the kinds that there are.
-enum Registered<'a> {
+/// A metric of any kind.
+enum AnyMetric<'a> {
     Gauge(&'a Gauge),
     Gauges(&'a ByCluster<Gauge>),
     Counters(&'a ByCluster<Counter>),
@@ -166,12 +166,12 @@ enum Registered<'a> {
     Histogram(&'a Histogram),
 }
 
-fn label(cluster: &str) -> ClusterLabel {
+fn cluster_label(cluster: &str) -> ClusterLabel {
     ClusterLabel { cluster: cluster.to_owned() }
 }
 
-/// What a gateway shows of itself. It is well for as long as it runs: what it knows it serves, the
-/// metadata store being there or not.
+/// The metrics and the health of a gateway. It is healthy for as long as it runs: it serves what it
+/// knows also where the metadata store cannot be read.
 pub(super) struct GatewayFigures {
     pub metrics: Arc<GatewayMetrics>,
     pub gate: Arc<Gate>,

@@ -1,4 +1,4 @@
-//! A gateway as a process has it: a runtime, the real world, its listeners.
+//! A gateway in a process: its runtime, its listeners, and the real network and files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use freshet_world::env::real::{SystemClock, SystemRandomness, Tcp};
 use freshet_world::env::usage::bound_allocator;
 use freshet_world::env::{Listener, Network};
 
-/// How long work of a gateway that is dropped may go on.
+/// How long tasks of a gateway that is dropped may still run.
 const KILL_TIME: Duration = Duration::from_secs(2);
 /// Threads for files and passwords, beyond those that serve.
 const BLOCKING_THREADS_MAX: usize = 16;
@@ -32,34 +32,34 @@ const BLOCKING_THREAD_TIME: Duration = Duration::from_secs(10);
 /// Why a gateway did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    /// The machine: threads, sockets.
+    /// The machine refused a thread or a socket.
     #[error("{what}: {error}")]
     System {
         /// What was tried.
         what: String,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// The metadata store.
+    /// The metadata store cannot be opened or read.
     #[error("metadata store {path}: {error}")]
     Metadata {
-        /// Its file.
+        /// Its file or address.
         path: String,
-        /// What it said.
+        /// The store's error.
         error: CellError,
     },
-    /// The cell's secret.
+    /// The file of the cell's secret cannot be read.
     #[error(transparent)]
     Secret(#[from] FileError),
     /// The file of the cell's secret holds something else.
     #[error("{0}: not a cell's secret, which is 64 hex digits")]
     NoSecret(String),
-    /// Certificate and key.
+    /// There is no certificate with a key that can be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
 
-fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> GatewayError {
+fn system_error(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> GatewayError {
     let what = what.into();
     |error| GatewayError::System { what, error }
 }
@@ -87,7 +87,7 @@ impl GatewayProcess {
             .thread_name("freshet-gateway")
             .enable_all()
             .build()
-            .map_err(system("threads"))?;
+            .map_err(system_error("threads"))?;
         match runtime.block_on(Running::start(settings)) {
             Ok(running) => Ok(Self { runtime, running, drain_time: settings.drain_time() }),
             Err(error) => {
@@ -112,8 +112,8 @@ impl GatewayProcess {
         self.running.metrics_address.as_deref()
     }
 
-    /// Stops: takes no more connections, ends each when it is quiet and all after the time that
-    /// the settings give them, but within `limit`.
+    /// Stops: takes no more connections, ends each when its requests were answered, and all after
+    /// the settings' drain time, but within `limit`.
     pub fn stop(self, limit: Duration) {
         let Self { runtime, running, drain_time } = self;
         let Running { gateway, serving, .. } = running;
@@ -128,7 +128,8 @@ impl GatewayProcess {
 
 struct Running {
     gateway: Arc<Gateway>,
-    /// Accepts connections. Dropped first.
+    /// The tasks that accept connections. They are dropped first, so that no connection arrives
+    /// while the others end.
     serving: Vec<AbortOnDropHandle<()>>,
     _background: Vec<AbortOnDropHandle<()>>,
     plain_listeners: usize,
@@ -152,27 +153,27 @@ impl Running {
             },
         };
         let (gateway, background) = open(settings, names).await?;
-        let mut background = vec![spawn(background)];
+        let mut background = vec![spawn_work(background)];
         let mut serving = Vec::new();
         let tls_address = for_tls.as_ref().map(|_| with_port(&listener.tls, tls_port));
         if let Some(listener) = for_tls {
             let certificate = load_certificate(settings).await?;
             let acceptor = certificate.acceptor();
-            serving.push(spawn(serve_tls(Arc::clone(&gateway), listener, acceptor)));
+            serving.push(spawn_work(serve_tls(Arc::clone(&gateway), listener, acceptor)));
             let every = Duration::from_millis(settings.tls.reload_interval_ms);
-            background.push(spawn(certificate.follow(every)));
+            background.push(spawn_work(certificate.follow(every)));
         }
         let mut plain_listeners = 0;
         if !listener.plain.is_empty() {
             let listeners = PlainListeners::open(Arc::clone(&gateway)).await;
             plain_listeners = listeners.count();
-            serving.push(spawn(listeners.follow()));
+            serving.push(spawn_work(listeners.follow()));
         }
         let metrics_address = for_metrics.as_ref().map(|at| at.local_address().to_string());
         if let Some(listener) = for_metrics {
             let (metrics, gate) = (Arc::clone(&gateway.metrics), Arc::clone(&gateway.gate));
             let figures = Arc::new(GatewayFigures { metrics, gate });
-            background.push(spawn(freshet_telemetry::http::serve(listener, figures)));
+            background.push(spawn_work(freshet_telemetry::http::serve(listener, figures)));
         }
         Ok(Self {
             gateway,
@@ -185,7 +186,7 @@ impl Running {
     }
 }
 
-fn spawn(work: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
+fn spawn_work(work: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(work))
 }
 
@@ -204,7 +205,7 @@ async fn open(
     let world = World {
         store,
         clock: Arc::new(SystemClock),
-        randomness: Arc::new(SystemRandomness::open().map_err(system("randomness"))?),
+        randomness: Arc::new(SystemRandomness::open().map_err(system_error("randomness"))?),
         network: Arc::new(Tcp),
     };
     Gateway::new(settings, names, secret, world).await.map_err(unreadable)
@@ -225,10 +226,10 @@ async fn listen_if_set(address: &str) -> Result<Option<Box<dyn Listener>>, Gatew
         return Ok(None);
     }
     let listening = Tcp.listen(address).await;
-    listening.map(Some).map_err(system(format!("cannot listen on {address}")))
+    listening.map(Some).map_err(system_error(format!("cannot listen on {address}")))
 }
 
-/// An address with the port that was given for port 0.
+/// An address with the port that the system chose in the place of port 0.
 fn with_port(address: &str, port: u16) -> String {
     let (host, _) = split_address(address).expect("addresses were checked with the settings");
     super::settings::host_and_port(host, port)

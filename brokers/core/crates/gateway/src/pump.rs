@@ -1,4 +1,4 @@
-//! Bytes from a client to its broker and back.
+//! Forwarding bytes from a client to its broker and back.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,15 +13,16 @@ use super::frames::Frames;
 use super::metrics::Traffic;
 use freshet_world::env::Stream;
 
-/// What a direction has while it is quiet: thousands of idle connections cost little.
+/// The buffer of a direction while it is quiet, in bytes, so that thousands of idle connections
+/// need little memory.
 const SMALL_BYTES: usize = 8 << 10;
-/// What it grows to while it is busy: fewer and larger calls.
+/// The buffer of a busy direction, in bytes, for fewer and larger system calls.
 const LARGE_BYTES: usize = 256 << 10;
-/// A buffer is given back after so many small pieces in a row.
+/// After so many small pieces in a row the large buffer is given back.
 const SMALL_PIECES: u32 = 64;
 /// How long a client may take to close when the gateway stops.
 const CLOSING_TIME: Duration = Duration::from_secs(1);
-/// How long the broker may still answer a client that has said all it has to say.
+/// How long the broker may still answer a client that has ended its direction.
 const LAST_ANSWERS_TIME: Duration = Duration::from_secs(30);
 
 /// Why forwarding ended.
@@ -49,8 +50,8 @@ pub(super) struct Signals {
     pub drain: CancellationToken,
 }
 
-/// Forwards until one side ends, or is told to. A client whose broker died sees a reset, so that it
-/// connects again at once.
+/// Forwards until one side ends or a signal comes. A client whose broker died gets a reset, so that
+/// it connects again at once.
 pub(super) async fn pump(
     mut client: Box<dyn Stream>,
     broker: Box<dyn Stream>,
@@ -61,20 +62,20 @@ pub(super) async fn pump(
     let ended = forward_both(&mut client, broker, early, traffic, signals).await;
     match ended {
         Ended::BrokerFailed(_) | Ended::NotAllowed => client.reset_when_dropped(),
-        Ended::Stopping => close(&mut client).await,
+        Ended::Stopping => close_client(&mut client).await,
         _ => {}
     }
     ended
 }
 
-/// Closes in order: what a client has said meanwhile is taken and dropped, for else its machine
-/// would see a reset, and might drop the last answers.
-async fn close(client: &mut Box<dyn Stream>) {
+/// Closes in order: what the client still sends is read and dropped. Without that its machine would
+/// get a reset, and might drop the last answers.
+async fn close_client(client: &mut Box<dyn Stream>) {
     let closing = async {
         client.shutdown().await?;
         tokio::io::copy(client, &mut tokio::io::sink()).await
     };
-    // A client that does not close on its part gets no more time.
+    // A client that does not close its own direction gets no more time.
     let _ = timeout(CLOSING_TIME, closing).await;
 }
 
@@ -101,13 +102,13 @@ async fn forward_both(
             requests.asked.store(frames.ended(), Ordering::Relaxed);
         };
         let (from, to) = (&mut from_client, &mut to_broker);
-        let last = forward(from, to, frames, Some(&signals.drain), seen).await?;
+        let last = forward_direction(from, to, frames, Some(&signals.drain), seen).await?;
         if matches!(last, Last::NoMore) {
             requests.all_answered().await;
         }
         Ok(last)
     };
-    let down = forward(
+    let down = forward_direction(
         &mut from_broker,
         &mut to_client,
         Frames::default(),
@@ -146,7 +147,7 @@ async fn forward_both(
     }
 }
 
-/// How far requests and answers are.
+/// The requests that were forwarded and the answers that came back.
 #[derive(Default)]
 struct Requests {
     asked: AtomicU64,
@@ -155,8 +156,8 @@ struct Requests {
 }
 
 impl Requests {
-    /// Waits until every request that was passed on has its answer. One that wants none (Produce
-    /// with `acks=0`) is waited for as if it did: whoever stops bounds the time.
+    /// Waits until every forwarded request has its answer. A request without an answer (Produce
+    /// with `acks=0`) is waited for as if it had one; the caller, who stops, bounds the time.
     async fn all_answered(&self) {
         let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
         while load(&self.answered) < load(&self.asked) {
@@ -165,24 +166,24 @@ impl Requests {
     }
 }
 
-/// How a direction ended.
+/// How a direction ended without an error.
 enum Last {
-    /// With all that was said.
+    /// All bytes were forwarded and their sender has ended.
     End,
-    /// Between two frames, because no more are to be passed on.
+    /// It ended between two frames, because no more are to be forwarded.
     NoMore,
 }
 
-/// Which end of a direction failed.
+/// The end of a direction that failed.
 #[derive(Debug)]
 enum Broken {
     Read(io::Error),
     Write(io::Error),
 }
 
-/// Forwards one direction until it ends, and passes the end on; or, once `no_more` says so, to the
-/// end of the frame that is under way.
-async fn forward(
+/// Forwards one direction until its sender ends, and passes that end on; or, once `no_more` is
+/// cancelled, to the end of the frame that is under way.
+async fn forward_direction(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
     mut frames: Frames,
@@ -195,7 +196,7 @@ async fn forward(
     loop {
         let read = tokio::select! {
             biased;
-            () = until(no_more), if frames.is_between() => return Ok(Last::NoMore),
+            () = until_cancelled(no_more), if frames.is_between() => return Ok(Last::NoMore),
             read = from.read(&mut buffer) => read.map_err(Broken::Read)?,
         };
         if read == 0 {
@@ -221,8 +222,8 @@ async fn forward(
     }
 }
 
-/// Waits for a token; where there is none, for ever.
-async fn until(token: Option<&CancellationToken>) {
+/// Waits until a token is cancelled; without a token this never returns.
+async fn until_cancelled(token: Option<&CancellationToken>) {
     match token {
         Some(token) => token.cancelled().await,
         None => std::future::pending().await,
@@ -236,7 +237,7 @@ mod tests {
 
     use super::*;
 
-    struct Fixture {
+    struct PumpFixture {
         client: DuplexStream,
         broker: DuplexStream,
         traffic: Traffic,
@@ -245,7 +246,7 @@ mod tests {
         pumping: JoinHandle<Ended>,
     }
 
-    fn start(early: &[u8]) -> Fixture {
+    fn start(early: &[u8]) -> PumpFixture {
         let (client, near) = duplex(1 << 16);
         let (far, broker) = duplex(1 << 16);
         let traffic = Traffic::default();
@@ -255,7 +256,7 @@ mod tests {
         let pumping = tokio::spawn(async move {
             pump(Box::new(near), Box::new(far), early, &counted, &signals).await
         });
-        Fixture { client, broker, traffic, end, drain, pumping }
+        PumpFixture { client, broker, traffic, end, drain, pumping }
     }
 
     #[tokio::test]
@@ -370,7 +371,7 @@ mod tests {
         let mut received = Vec::new();
         fixture.client.read_to_end(&mut received).await.unwrap();
         assert_eq!(received, frame("answer"));
-        // The client keeps its end open: that is bounded.
+        // The client keeps its end open, which must not keep the gateway from stopping.
         assert!(matches!(fixture.pumping.await.unwrap(), Ended::Stopping));
     }
 }

@@ -1,5 +1,5 @@
-//! From a client that has authenticated to a link with its broker, whatever the cluster is doing:
-//! asleep, about to run, restarted this moment.
+//! Linking a client that has authenticated to its broker, whatever the cluster is doing: it may be
+//! asleep, starting, or restarted at this moment.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use freshet_world::env::Stream;
 
 /// How long connecting and the handshake may take.
 const LINK_TIME: Duration = Duration::from_secs(3);
-/// How long to wait until a broker that refused is tried again; doubles.
+/// The first wait until a broker that refused is tried again. Each one is twice as long.
 const RETRY_FIRST: Duration = Duration::from_millis(10);
 /// The longest of these waits.
 const RETRY_MAX: Duration = Duration::from_millis(160);
-/// Where a broker that should run cannot be reached for this long, the keeper is asked too.
+/// Where a broker that should run cannot be reached for this long, a wake is requested, too.
 const UNREACHED_TIME: Duration = Duration::from_secs(2);
 
 /// Why a client's broker was not reached.
@@ -39,7 +39,7 @@ pub(super) struct Reached {
 }
 
 impl Gateway {
-    /// A link to the client's broker; wakes the cluster where it sleeps, and waits.
+    /// Links the client to its broker, after waking the cluster where it is asleep.
     ///
     /// # Errors
     /// [`Unreached`].
@@ -56,7 +56,7 @@ impl Gateway {
             self.wakes.reached(&target.cluster).await;
             self.metrics.held(began.elapsed());
             let (cluster, connection) = (&target.cluster, &client.connection);
-            tracing::debug!(%cluster, %connection, "reached after a wait");
+            tracing::debug!(%cluster, %connection, "linked to the broker after a wait");
         }
         Ok(reached)
     }
@@ -79,14 +79,18 @@ impl Gateway {
                 let linked = tokio::select! {
                     biased;
                     linked = self.link(&target.cluster, address, client) => linked,
-                    // Who is gone without a word is not waited for where another took its place.
-                    () = moved(&mut changes, target, address) => continue,
+                    // A broker whose node is lost neither answers nor refuses: the attempt ends as
+                    // soon as the status says that another broker took its place.
+                    () = until_moved(&mut changes, target, address) => continue,
                 };
                 match linked {
                     Ok(stream) => return Ok(Reached { stream, link: address.clone() }),
                     Err(error) => {
                         let (cluster, connection) = (&target.cluster, &client.connection);
-                        tracing::debug!(%cluster, %connection, address, %error, "not reached");
+                        tracing::debug!(
+                            %cluster, %connection, address, %error,
+                            "the broker cannot be reached yet"
+                        );
                     }
                 }
             }
@@ -95,7 +99,7 @@ impl Gateway {
             tokio::select! {
                 biased;
                 changed = changes.changed() => if changed.is_err() {
-                    // Whoever keeps the view up is gone: the gateway ends.
+                    // The task that keeps the view current has ended, because the gateway ends.
                     return Err(Unreached::TooLate);
                 } else {
                     pause = RETRY_FIRST;
@@ -107,7 +111,7 @@ impl Gateway {
         }
     }
 
-    /// Asks for the cluster to be woken until this is dropped, or the cluster is gone.
+    /// Requests wakes of the cluster until this is dropped or the cluster is deleted.
     async fn keep_asking(&self, cluster: &str, connection: &str) {
         loop {
             let spec = self.view.borrow().spec(cluster).cloned();
@@ -133,11 +137,11 @@ impl Gateway {
     }
 }
 
-/// Waits until the broker takes links elsewhere, or until nobody says where.
-async fn moved(changes: &mut watch::Receiver<Arc<CellView>>, target: &Target, link: &str) {
+/// Waits until the status says that the broker takes links at another address, or at none.
+async fn until_moved(changes: &mut watch::Receiver<Arc<CellView>>, target: &Target, link: &str) {
     while changes.borrow().link_of(target).as_deref() == Some(link) {
         if changes.changed().await.is_err() {
-            // The gateway ends: so does the attempt, by itself.
+            // The view is closed because the gateway ends, which drops this attempt, too.
             std::future::pending::<()>().await;
         }
     }

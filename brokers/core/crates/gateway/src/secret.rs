@@ -1,4 +1,4 @@
-//! What is derived from the cell's secret: HMAC-SHA256 over a label, as `brokers/secrets.py` does.
+//! Secrets that are derived from the cell's: HMAC-SHA256 over a label, as in `brokers/secrets.py`.
 
 use std::fmt;
 
@@ -16,14 +16,14 @@ const SECRET_BYTES: usize = 32;
 pub struct CellSecret([u8; SECRET_BYTES]);
 
 impl fmt::Debug for CellSecret {
-    /// Leaves the secret out, so that no log can hold it.
+    /// Leaves the secret out, so that it gets into no log.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("CellSecret")
     }
 }
 
 impl CellSecret {
-    /// From the text of its file: 64 hexadecimal digits.
+    /// The secret of a text of 64 hexadecimal digits; `None` where it is something else.
     pub fn from_text(text: &str) -> Option<Self> {
         decode_hex(text.trim())?.try_into().ok().map(Self)
     }
@@ -35,12 +35,12 @@ impl CellSecret {
         mac.finalize().into_bytes().into()
     }
 
-    /// What gateways and brokers of a cluster prove to each other.
+    /// The secret that gateways and brokers of a cluster prove to each other that they know.
     pub(super) fn link(&self, cluster: &str) -> LinkSecret {
         LinkSecret::new(&self.derive(&format!("link:{cluster}"))).expect("it is long enough")
     }
 
-    /// What salts of users that do not exist are made from.
+    /// The secret from which the salts of users that do not exist are derived.
     pub(super) fn decoy(&self, cluster: &str) -> [u8; SECRET_BYTES] {
         self.derive(&format!("decoy:{cluster}"))
     }

@@ -1,5 +1,5 @@
-//! Connections that are forwarded, so that they can be ended: when their user was removed, when
-//! their cluster may not be used any more.
+//! The connections that are being forwarded, so that they can be ended: when their user was
+//! removed, when their cluster may not be used any more, or when their broker was replaced.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// See the module.
+/// The connections that are being forwarded (see the module).
 #[derive(Default)]
 pub(super) struct Sessions(Mutex<Live>);
 
@@ -25,7 +25,7 @@ struct Session {
 }
 
 impl Sessions {
-    /// Notes a connection. It is to end when its token says so.
+    /// Adds a connection, which is to end when its token is cancelled.
     pub(super) fn register(self: &Arc<Self>, cluster: &Arc<str>, user: &str) -> Registered {
         let end = CancellationToken::new();
         let session = Session { user: user.into(), link: None, end: end.clone() };
@@ -41,17 +41,18 @@ impl Sessions {
         self.0.lock().clusters.keys().cloned().collect()
     }
 
-    /// Ends all connections of a cluster; gives how many.
+    /// Ends all connections of a cluster; returns how many.
     pub(super) fn end_all(&self, cluster: &str) -> usize {
         self.end(cluster, |_| true)
     }
 
-    /// Ends the connections of users that are not among these; gives how many.
+    /// Ends the connections of a cluster whose user is not among `users`; returns how many.
     pub(super) fn end_others(&self, cluster: &str, users: &BTreeSet<String>) -> usize {
         self.end(cluster, |session| !users.contains(&*session.user))
     }
 
-    /// Ends the connections with brokers that take links elsewhere than here; gives how many.
+    /// Ends the connections of a cluster that are linked to an address not among `links`; returns
+    /// how many.
     pub(super) fn end_elsewhere(&self, cluster: &str, links: &BTreeSet<&str>) -> usize {
         self.end(cluster, |session| {
             session.link.as_deref().is_some_and(|link| !links.contains(link))
@@ -66,12 +67,12 @@ impl Sessions {
     }
 }
 
-/// A connection that is noted; forgotten when dropped.
+/// A connection among the sessions; it is removed from them when this is dropped.
 pub(super) struct Registered {
     sessions: Arc<Sessions>,
     cluster: Arc<str>,
     number: u64,
-    /// Says when the connection is to end.
+    /// Cancelled when the connection is to end.
     pub end: CancellationToken,
 }
 

@@ -25,7 +25,7 @@ pub struct GatewaySettings {
     pub listener: ListenerSection,
     /// How it proves itself to clients.
     pub tls: TlsSection,
-    /// What clients may take.
+    /// Limits on clients.
     pub limits: LimitSection,
     /// Clusters that sleep.
     pub wake: WakeSection,
@@ -43,7 +43,7 @@ pub struct CellSection {
     pub metadata: String,
     /// File of the cell's secret.
     pub secret: String,
-    /// How often it is looked whether users of live connections still exist.
+    /// How often the gateway checks that the users of its connections still exist.
     pub users_interval_ms: u64,
 }
 
@@ -61,9 +61,9 @@ pub struct ListenerSection {
     pub plain: String,
     /// `host:port` of the listener with TLS; empty: none.
     pub tls: String,
-    /// What names of clusters end with.
+    /// The domain of the clusters' names.
     pub domain: String,
-    /// The port that TLS clients are told; 0: where it listens.
+    /// The port that answers to TLS clients name; 0: the port that is listened on.
     pub tls_advertised_port: u16,
     /// Mechanisms offered.
     pub sasl: Vec<String>,
@@ -88,13 +88,13 @@ impl Default for ListenerSection {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TlsSection {
-    /// Folder of the authority that is made where there is no certificate.
+    /// Folder of the certificate authority that the gateway makes where no certificate is set.
     pub folder: String,
     /// File of a certificate with its chain, in PEM.
     pub certificate: String,
     /// File of its private key, in PEM.
     pub key: String,
-    /// How often the files are looked at.
+    /// How often the files are checked for changes.
     pub reload_interval_ms: u64,
 }
 

@@ -57,7 +57,7 @@ async fn every_mechanism_lets_the_right_password_in_and_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unknown_users_are_told_the_same_as_known_ones() {
+async fn unknown_users_get_the_same_answer_as_known_ones() {
     let cell = Cell::new().await;
     for mechanism in ["PLAIN", "SCRAM-SHA-256"] {
         let known = cell.client().authenticate(mechanism, "alice", "wrong").await.unwrap_err();
@@ -81,7 +81,7 @@ async fn who_does_not_authenticate_wakes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn versions_are_told_before_authentication_as_the_broker_tells_them() {
+async fn versions_are_answered_before_authentication_as_the_broker_answers_them() {
     let cell = Cell::new().await;
     let mut client = cell.client();
     let request = ApiVersionsRequest::default()
@@ -99,7 +99,7 @@ async fn versions_are_told_before_authentication_as_the_broker_tells_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn strangers_have_little_time_and_few_bytes() {
+async fn unauthenticated_clients_have_little_time_and_few_bytes() {
     let cell = Cell::new().await;
     let began = Instant::now();
     let mut silent = cell.client();
@@ -122,7 +122,7 @@ async fn strangers_have_little_time_and_few_bytes() {
         && chatty.stream.write_all(&frame).await.is_ok()
     {
         answers += 1;
-        assert!(answers < 10, "a stranger may go on for ever");
+        assert!(answers < 10, "an unauthenticated client is never closed");
         if chatty.stream.read(&mut [0; 4096]).await.unwrap_or(0) == 0 {
             break;
         }
@@ -260,10 +260,10 @@ async fn a_removed_user_is_disconnected_soon_and_others_stay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_of_a_suspended_cluster_are_ended_and_told() {
+async fn clients_of_a_suspended_cluster_are_closed_and_get_the_reason() {
     let cell = Cell::new().await;
     let (mut client, _broker) = cell.forwarded().await;
-    for (state, generation, told) in [
+    for (state, generation, reason) in [
         (SpecState::Suspended, 2, "Authentication failed: the cluster is suspended"),
         (SpecState::Deleted, 3, "Authentication failed: the cluster was deleted"),
     ] {
@@ -272,8 +272,8 @@ async fn clients_of_a_suspended_cluster_are_ended_and_told() {
         client.is_closed().await;
         client = cell.client();
         let (code, message) = client.log_in("alice", "secret").await.unwrap_err();
-        assert_eq!((code, message.as_str()), (E::SaslAuthenticationFailed.code(), told));
-        // Who does not know the password learns nothing.
+        assert_eq!((code, message.as_str()), (E::SaslAuthenticationFailed.code(), reason));
+        // A client without the password does not learn the cluster's state.
         let (_, message) = cell.client().log_in("alice", "wrong").await.unwrap_err();
         assert!(!message.contains("cluster"), "{message}");
     }
@@ -307,7 +307,8 @@ async fn what_is_known_is_served_while_the_metadata_store_is_down() {
     assert_eq!(broker.read_u8().await.unwrap(), b'x', "the connection goes on");
     cell.client().log_in("alice", "secret").await.unwrap();
     cell.client().log_in("alice", "wrong").await.unwrap_err();
-    // Who was not seen before is not told that it does not exist: it comes back later.
+    // A user that was not looked up before gets no answer that it does not exist, but is closed: it
+    // tries again.
     let mut bob = cell.client();
     bob.hand_in("bob", "secret").await;
     bob.is_closed().await;
@@ -321,7 +322,7 @@ async fn a_stop_ends_quiet_connections_and_those_that_are_held() {
     let (mut client, _broker) = cell.forwarded().await;
     let mut held = cell.client_of(9093);
     held.log_in("alice", "secret").await.unwrap();
-    let _stranger = cell.client();
+    let _unauthenticated = cell.client();
     timeout(Duration::from_secs(10), cell.gateway.drain(HOUR)).await.unwrap();
     client.is_closed().await;
     held.is_closed().await;

@@ -1,8 +1,8 @@
 //! Users of the cell's clusters, as the metadata store has them.
 //!
-//! Each authentication asks the store, so that a user that was made a moment ago may connect and a
-//! password that was changed holds. What once let a client in is remembered, and used only while
-//! the store cannot be read.
+//! Each authentication reads the store, so that a new user may connect at once and a changed
+//! password counts at once. The credentials that let a client in are remembered, and used only
+//! while the store cannot be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use freshet_metadata::schema::keys::SCRAM_USERS;
 use freshet_metadata::schema::{Key, ScramRecord, Stored};
 use freshet_metadata::{ClusterError, MetadataStore, ScopedStore};
 
-/// The control plane and the keeper, as Kafka clients of a broker's internal listener. For a
+/// The user as which the control plane and the keeper use a broker's internal listener. For a
 /// gateway there is no such user, whatever a cluster's records say.
 pub(super) const SUPER_USER: &str = "__freshet";
 
 const MECHANISMS: [ScramMechanism; 2] = [ScramMechanism::Sha256, ScramMechanism::Sha512];
 
-/// What verifies a user's password, by mechanism. Empty: there is no such user.
+/// A user's credentials by mechanism. Empty where there is no such user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct UserCredentials(BTreeMap<ScramMechanism, ScramCredential>);
 
@@ -32,10 +32,10 @@ impl UserCredentials {
     }
 }
 
-/// See the module.
+/// The users (see the module).
 pub(super) struct Users {
     store: Arc<dyn MetadataStore>,
-    /// By cluster and name.
+    /// Remembered credentials by cluster and name.
     known: Mutex<BTreeMap<Arc<str>, BTreeMap<String, UserCredentials>>>,
 }
 
@@ -44,10 +44,10 @@ impl Users {
         Self { store, known: Mutex::default() }
     }
 
-    /// The credentials of a user. Where the store cannot be read, those that let it in before.
+    /// The credentials of a user; where the store cannot be read, the remembered ones.
     ///
     /// # Errors
-    /// Where the store cannot be read and the user was not seen before.
+    /// Where the store cannot be read and no credentials of the user are remembered.
     pub(super) async fn look_up(
         &self,
         cluster: &str,
@@ -76,13 +76,13 @@ impl Users {
         Ok(credentials)
     }
 
-    /// Remembers what let a client in.
+    /// Remembers the credentials that let a client in.
     pub(super) fn remember(&self, cluster: &Arc<str>, user: &str, credentials: UserCredentials) {
         let mut known = self.known.lock();
         known.entry(Arc::clone(cluster)).or_default().insert(user.to_owned(), credentials);
     }
 
-    /// The names of all users of a cluster; forgets others.
+    /// The names of all users of a cluster. Credentials of other users are forgotten.
     ///
     /// # Errors
     /// Where the store cannot be read.
@@ -91,7 +91,7 @@ impl Users {
         let page = store.range(SCRAM_USERS, None, usize::MAX).await?;
         let mut names = BTreeSet::new();
         for entry in page.entries {
-            // By key: a record of a newer release is a user too.
+            // By the key alone, so that a record of a newer release counts as a user, too.
             if let Some(Key::Scram(_, user)) = Key::parse(&entry.key)? {
                 names.insert(user);
             }

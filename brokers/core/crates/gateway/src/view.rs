@@ -1,5 +1,5 @@
-//! What the cell's clusters are, in memory: kept up by a watch, and kept on to while the metadata
-//! store cannot be read.
+//! The cell's clusters in memory: kept current by a watch, and served on while the metadata store
+//! cannot be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use freshet_metadata::schema::cell::{CellKind, ClusterSpec, ClusterStatus, Phase
 use super::metrics::GatewayMetrics;
 use super::settings::host_and_port;
 
-/// How long to rest after the store could not be read.
+/// The pause after the store could not be read.
 const REST: Duration = Duration::from_secs(1);
-/// The most brokers that addresses are made for; a spec that wants more is a mistake.
+/// The most brokers of a cluster that get addresses; a spec with more is a mistake.
 const SLOTS_MAX: u32 = 128;
 
-/// Which broker of a cluster a client asked for.
+/// The broker of a cluster that a client connects to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Slot {
-    /// Any: it bootstraps.
+    /// Any broker: the client bootstraps.
     Any,
-    /// The one of this slot.
+    /// The broker of this slot.
     Number(u32),
 }
 
-/// Where a client wants to go.
+/// The cluster and the broker that a client connects to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     pub cluster: Arc<str>,
@@ -42,10 +42,10 @@ pub(super) struct Target {
 pub(super) struct CellView {
     specs: BTreeMap<Arc<str>, Arc<ClusterSpec>>,
     statuses: BTreeMap<Arc<str>, Arc<ClusterStatus>>,
-    /// By label; none where several clusters claim it, since passwords of one must not reach
-    /// another.
+    /// Clusters by host label. `None` where several clusters claim it, since the passwords of one
+    /// must not reach another.
     hosts: Arc<BTreeMap<String, Option<Arc<str>>>>,
-    /// By port; none as above.
+    /// Clusters by port; `None` where several claim it.
     ports: Arc<BTreeMap<u16, Option<Target>>>,
 }
 
@@ -60,19 +60,19 @@ impl CellView {
         self.specs.keys()
     }
 
-    /// Ports that plain listeners are wanted on.
+    /// The ports on which there are to be plain listeners.
     pub(super) fn ports(&self) -> BTreeSet<u16> {
         self.ports.iter().filter(|(_, target)| target.is_some()).map(|(port, _)| *port).collect()
     }
 
-    /// Whose port it is.
+    /// The cluster and broker of a port.
     pub(super) fn of_port(&self, port: u16) -> Option<Target> {
         self.ports.get(&port).cloned().flatten()
     }
 
-    /// Whose name it is: `<host>.<domain>`, or `b<slot>-<host>.<domain>`. A label that reads as
-    /// that of a slot is never another cluster's own, or that one would get passwords that are
-    /// meant for a broker of the first.
+    /// The cluster and broker of a name: `<host>.<domain>`, or `b<slot>-<host>.<domain>`. A label
+    /// of the second form is never a cluster's own, or that cluster would get passwords that are
+    /// meant for a broker of another.
     pub(super) fn of_name(&self, name: &str, domain: &str) -> Option<Target> {
         let name = name.to_ascii_lowercase();
         let label = name.strip_suffix(domain)?.strip_suffix('.')?;
@@ -84,7 +84,7 @@ impl CellView {
         Some(Target { cluster, slot })
     }
 
-    /// Where the broker that is asked for takes links, if it runs.
+    /// Where the target's broker takes links, if it runs.
     pub(super) fn link_of(&self, target: &Target) -> Option<String> {
         let status = self.statuses.get(&target.cluster)?;
         if status.phase != Phase::Running {
@@ -138,7 +138,10 @@ impl CellView {
         let mut ports = BTreeMap::new();
         for (cluster, spec) in &self.specs {
             if split_slot(&spec.host).is_some() {
-                tracing::error!(%cluster, host = spec.host, "a name that reads as a broker's");
+                tracing::error!(
+                    %cluster, host = spec.host,
+                    "the cluster's host has the form of a broker's name: it gets no name"
+                );
             } else {
                 claim(&mut hosts, spec.host.clone(), Arc::clone(cluster), cluster);
             }
@@ -157,7 +160,7 @@ where
     K: Ord + Clone + std::fmt::Debug,
 {
     if claims.insert(what.clone(), Some(target)).is_some() {
-        tracing::error!(?what, cluster, "several clusters claim it: none gets it");
+        tracing::error!(?what, cluster, "several clusters claim a host or a port: none gets it");
         claims.insert(what, None);
     }
 }
@@ -174,7 +177,7 @@ fn split_slot(label: &str) -> Option<(u32, &str)> {
 pub(super) struct Names {
     /// Host of plain listeners.
     pub plain_host: String,
-    /// What names end with.
+    /// The domain of the clusters' names.
     pub domain: String,
     /// Port of the TLS listener as clients see it.
     pub tls_port: u16,
@@ -198,7 +201,7 @@ impl Names {
     }
 }
 
-/// Whether a cluster may be used at all; the text is for its clients.
+/// Checks that a cluster may be used; the error is the text for its clients.
 pub(super) fn check_usable(spec: Option<&Arc<ClusterSpec>>) -> Result<(), &'static str> {
     match spec.map(|spec| spec.state) {
         Some(SpecState::Active) => Ok(()),
@@ -207,10 +210,10 @@ pub(super) fn check_usable(spec: Option<&Arc<ClusterSpec>>) -> Result<(), &'stat
     }
 }
 
-/// What is watched.
+/// The records that are watched.
 const KINDS: [CellKind; 2] = [CellKind::Spec, CellKind::Status];
 
-/// The view, and who keeps it up.
+/// The task that keeps the view current.
 pub(super) struct Follower {
     cell: CellMetadata,
     metrics: Arc<GatewayMetrics>,
@@ -218,15 +221,15 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Reads the cell. Gives a view of it, and the watch that keeps it up.
+    /// Reads the cell. Returns a view of it, and the watch that keeps it current.
     ///
     /// # Errors
-    /// As the store.
+    /// [`CellError`] where the cell's metadata cannot be read.
     pub(super) async fn start(
         cell: CellMetadata,
         metrics: Arc<GatewayMetrics>,
     ) -> Result<(Self, CellWatch), CellError> {
-        let (view, watch) = load(&cell).await?;
+        let (view, watch) = load_cell(&cell).await?;
         metrics.metadata_readable.set(1);
         Ok((Self { cell, metrics, view: watch::Sender::new(Arc::new(view)) }, watch))
     }
@@ -235,13 +238,13 @@ impl Follower {
         self.view.subscribe()
     }
 
-    /// Keeps the view up until it is dropped.
+    /// Keeps the view current until this is dropped.
     pub(super) async fn follow(self, mut watch: CellWatch) {
         loop {
             match watch.next().await {
                 Ok(changes) => {
                     for change in &changes {
-                        self.tell(change);
+                        self.log_start(change);
                     }
                     self.view.send_modify(|view| Arc::make_mut(view).apply(changes));
                     self.readable();
@@ -258,8 +261,8 @@ impl Follower {
         }
     }
 
-    /// Has the log say when a cluster begins to run, and for whom.
-    fn tell(&self, change: &CellChange) {
+    /// Logs that a cluster begins to run, and what it was started for.
+    fn log_start(&self, change: &CellChange) {
         let CellRecord::Status(Some(status)) = &change.record else { return };
         let ran = self.view.borrow().runs(&change.cluster);
         if status.phase == Phase::Running && !ran {
@@ -270,7 +273,7 @@ impl Follower {
 
     async fn reload(&self) -> CellWatch {
         loop {
-            match load(&self.cell).await {
+            match load_cell(&self.cell).await {
                 Ok((view, watch)) => {
                     self.view.send_replace(Arc::new(view));
                     self.readable();
@@ -290,17 +293,22 @@ impl Follower {
         }
     }
 
-    /// Said once, until it can be read again.
+    /// Logs once that the store cannot be read, until it can be read again.
     fn unreadable(&self, error: &dyn std::fmt::Display) {
         if self.metrics.metadata_readable.set(0) == 1 {
-            tracing::warn!(%error, "the cell's metadata cannot be read: what is known is served");
+            tracing::warn!(
+                %error,
+                "the cell's metadata cannot be read: the clusters and users that are known are \
+                 served on"
+            );
         }
     }
 }
 
-async fn load(cell: &CellMetadata) -> Result<(CellView, CellWatch), CellError> {
+async fn load_cell(cell: &CellMetadata) -> Result<(CellView, CellWatch), CellError> {
     let (specs, statuses) = (cell.specs().await?, cell.statuses().await?);
-    // What changed between the two lists is seen again, and says the same.
+    // From the earlier of the two revisions: a change between the lists arrives once more, and sets
+    // what is already set.
     let watch = cell.watch(&KINDS, specs.revision.min(statuses.revision)).await?;
     let mut view = CellView::default();
     for (cluster, spec) in specs.records {

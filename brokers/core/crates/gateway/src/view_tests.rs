@@ -1,4 +1,4 @@
-//! Whose names and ports are whose, and a view that outlives its store.
+//! Names and ports of clusters, and a view whose store goes away.
 
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ fn only_a_broker_that_serves_is_linked_to() {
 }
 
 #[test]
-fn clients_are_told_the_names_of_their_own_way() {
+fn clients_get_the_names_of_the_listener_that_they_use() {
     let names =
         Names { plain_host: "::1".into(), domain: "kafka.localhost".into(), tls_port: 9443 };
     let spec = ClusterSpec { scale: 2, ..cluster("cl_1", "orders", &[9092, 9093, 9094]) };

@@ -1,4 +1,4 @@
-//! Asking the keeper to wake a cluster: once for all clients that wait, and not too often.
+//! Requesting that the keeper wakes a cluster: once for all clients that wait, and not too often.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use freshet_metadata::cell::CellMetadata;
 use freshet_metadata::schema::cell::{ClusterSpec, WakeRequest};
 use freshet_world::env::Clock;
 
-/// A request is made again where the cluster does not run after this long; one that is still there
+/// A request is repeated where the cluster does not run after this time. One that is still stored
 /// stays as it is.
 const AGAIN: Duration = Duration::from_secs(5);
-/// How long to rest where a request could not be written, or has to wait for its turn.
+/// The pause where a request could not be written or exceeds the rate.
 const REST: Duration = Duration::from_millis(100);
 
-/// See the module.
+/// The wake requests of all clusters (see the module).
 pub(super) struct Wakes {
     cell: CellMetadata,
     clock: Arc<dyn Clock>,
@@ -27,10 +27,10 @@ pub(super) struct Wakes {
     clusters: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Wake>>>>,
 }
 
-/// What is known of the wakes of a cluster.
+/// The wake requests of one cluster.
 struct Wake {
     rate: Bucket,
-    /// When the request was written last, since the cluster was reached.
+    /// When the request was last written since the cluster was last reached.
     asked_at: Option<Instant>,
 }
 
@@ -43,15 +43,15 @@ impl Wakes {
         Self { cell, clock, metrics, clusters: Mutex::default() }
     }
 
-    /// Returns once the keeper was asked to wake the cluster, by this connection or another. Only
-    /// for clients that have authenticated. Waits for as long as the cluster may not be woken
-    /// again; the caller bounds the time.
+    /// Returns once a wake of the cluster is requested, by this connection or another. It is called
+    /// for authenticated clients only. It waits for as long as the cluster's rate of wakes is used
+    /// up; the caller bounds the time.
     pub(super) async fn ask(&self, spec: &ClusterSpec, connection: &str) {
         let of_cluster = self.of_cluster(spec);
         let mut wake = of_cluster.lock().await;
         match wake.asked_at {
             Some(at) if at.elapsed() < AGAIN => return,
-            // Asking again for the same awakening is no other one.
+            // To repeat the request of the same wake costs no token of the rate.
             Some(_) => {}
             None => {
                 let capacity = spec.wakes_per_minute_max;
@@ -71,7 +71,10 @@ impl Wakes {
                 }
                 Err(error) => {
                     let cluster = &spec.id;
-                    tracing::warn!(cluster, connection, %error, "cannot ask for a wake");
+                    tracing::warn!(
+                        cluster, connection, %error,
+                        "cannot request a wake: trying again"
+                    );
                     sleep(REST * 10).await;
                 }
             }
@@ -81,14 +84,20 @@ impl Wakes {
     fn note(&self, cluster: &str, connection: &str, stands: &WakeRequest, written: bool) {
         if written {
             self.metrics.wake_requested(cluster);
-            tracing::info!(cluster, connection, "asked for the cluster to be woken");
+            tracing::info!(cluster, connection, "requested a wake of the cluster");
         } else {
-            // So that one finds from here to the request that the keeper logs.
-            tracing::info!(cluster, connection, by = stands.by, "is being woken already");
+            // The connection whose request is stored is named, because that one is in the keeper's
+            // log.
+            tracing::info!(
+                cluster,
+                connection,
+                by = stands.by,
+                "a wake of the cluster is requested already"
+            );
         }
     }
 
-    /// Notes that a cluster was reached: the next wake is another one.
+    /// Notes that a cluster was reached, so that the next request counts as another wake.
     pub(super) async fn reached(&self, cluster: &str) {
         let of_cluster = self.clusters.lock().get(cluster).cloned();
         if let Some(of_cluster) = of_cluster {
@@ -120,13 +129,13 @@ mod tests {
     use crate::testing::{StoppedClock, Switched};
     use freshet_metadata::samples::spec;
 
-    struct Fixture {
+    struct WakeFixture {
         cell: CellMetadata,
         store: Arc<Switched>,
         wakes: Wakes,
     }
 
-    impl Fixture {
+    impl WakeFixture {
         fn new() -> Self {
             let store = Switched::new();
             let cell = CellMetadata::new(store.clone());
@@ -134,7 +143,7 @@ mod tests {
             Self { cell, store, wakes }
         }
 
-        /// The request that stands, which the keeper then takes away.
+        /// Whether a request is stored; removes it, as the keeper does.
         async fn taken(&self) -> bool {
             match self.cell.wake("cl_1").await.unwrap() {
                 Some(wake) => self.cell.remove_wake("cl_1", wake.revision).await.unwrap(),
@@ -145,7 +154,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn many_clients_make_one_request() {
-        let fixture = Fixture::new();
+        let fixture = WakeFixture::new();
         let spec = spec("cl_1", 1);
         join_all((0..100).map(|_| fixture.wakes.ask(&spec, "con_1"))).await;
         let stored = fixture.cell.wake("cl_1").await.unwrap().unwrap();
@@ -160,7 +169,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_cluster_is_woken_so_often_a_minute() {
-        let fixture = Fixture::new();
+        let fixture = WakeFixture::new();
         let spec = spec("cl_1", 1);
         assert_eq!(spec.wakes_per_minute_max, 6);
         for _ in 0..6 {
@@ -178,12 +187,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_store_that_is_down_is_asked_again() {
-        let fixture = Fixture::new();
+        let fixture = WakeFixture::new();
         let spec = spec("cl_1", 1);
         fixture.store.turn_off();
         assert!(timeout(Duration::from_secs(3), fixture.wakes.ask(&spec, "con_1")).await.is_err());
         fixture.store.turn_on();
-        // It took a turn that led to nothing; the next one is there.
+        // That request took a token and woke nothing; the next token is there.
         fixture.wakes.ask(&spec, "con_1").await;
         assert!(fixture.taken().await);
     }

@@ -11,13 +11,13 @@ use freshet_wire::protocol::header::{HeaderError, frame_response};
 /// Why a request ends its connection.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// Its header.
+    /// Its header cannot be decoded.
     #[error(transparent)]
     Header(#[from] HeaderError),
     /// Lengths in its body are not those of the bytes that came.
     #[error("{api:?}: {error}")]
     Body {
-        /// What was asked.
+        /// The request's API.
         api: ApiKey,
         /// What is wrong.
         error: WireError,
@@ -25,12 +25,12 @@ pub enum Refusal {
     /// Its body does not decode, or its answer does not encode.
     #[error("{api:?}: {reason}")]
     Message {
-        /// What was asked.
+        /// The request's API.
         api: ApiKey,
         /// What is wrong.
         reason: String,
     },
-    /// It is not for a client that nobody knows yet.
+    /// A client may not send it before it has authenticated.
     #[error("{0:?} before authentication")]
     NotAuthenticated(ApiKey),
 }
@@ -38,16 +38,16 @@ pub enum Refusal {
 /// What an answer needs to know of its request.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
-    /// What was asked.
+    /// The request's API.
     pub api: ApiKey,
-    /// In which version.
+    /// The version of the request.
     pub version: i16,
-    /// What the client calls the request.
+    /// The client's number of the request, which the answer repeats.
     pub correlation_id: i32,
 }
 
 impl Call {
-    /// The frame of these pieces of a body.
+    /// The frame whose body is these pieces.
     pub fn frame(self, pieces: Vec<Bytes>) -> Vec<Bytes> {
         frame_response(self.api, self.version, self.correlation_id, pieces)
     }
@@ -63,7 +63,7 @@ impl Call {
         Ok(self.frame(vec![body.freeze()]))
     }
 
-    /// Decodes a body that was checked, or is checked here.
+    /// Decodes the body of the request.
     pub fn request<R: Decodable>(self, body: &Bytes) -> Result<R, Refusal> {
         let api = self.api;
         guard::check(api, self.version, body).map_err(|error| Refusal::Body { api, error })?;

@@ -1,4 +1,5 @@
-//! What brokers and gateways tell a client before they know who it is, and the form of any answer.
+//! The answers of brokers and gateways to a client that has not authenticated yet, and the form of
+//! any answer.
 
 pub mod api_versions;
 pub mod call;

@@ -1,14 +1,14 @@
-//! Logging what clients can cause without letting them fill the log.
+//! Logging events that clients cause, without letting them fill the log.
 
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// One line a second; the others are counted.
+/// One event is logged per period; the others are counted.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Lets one event of a kind through each second.
+/// Admits one event of a kind each second.
 #[derive(Debug, Default)]
 pub struct LogLimit(Mutex<State>);
 
@@ -19,7 +19,8 @@ struct State {
 }
 
 impl LogLimit {
-    /// Whether to log now, and how many events were passed over since the last time.
+    /// `None` where the event is not to be logged; else how many events were suppressed since the
+    /// last one that was.
     pub fn admit(&self) -> Option<u64> {
         let now = Instant::now();
         let mut state = self.0.lock();

@@ -6,7 +6,8 @@ use kafka_protocol::protocol::StrBytes;
 
 use freshet_access::sasl::{SaslFailure, SaslSession};
 
-/// Handles the request; the failure, if there is one, ends the connection after the answer.
+/// Handles the request. A failure is returned beside the answer, after which the caller closes the
+/// connection.
 pub fn handle(
     session: &mut SaslSession,
     api_version: i16,

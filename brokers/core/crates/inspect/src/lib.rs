@@ -1,5 +1,6 @@
-//! Reading storage without a broker: [`inspect`] looks into it for people, [`usage_reader`] reads
-//! what clusters used for the meter.
+//! Reading storage without a broker: [`inspect`] makes a report for people, [`usage_reader`] reads
+//! for the meter what clusters used.
 
 pub mod inspect;
+mod kinds;
 pub mod usage_reader;

@@ -1,4 +1,5 @@
-//! Jobs of one broker, on the partitions that it leads and the lanes that it inherited.
+//! Jobs of one broker, on the partitions that it leads and on the lanes of earlier incarnations
+//! that it took over.
 
 use std::sync::Arc;
 
@@ -7,38 +8,39 @@ use tokio::sync::mpsc;
 use super::inherit::Inherited;
 use super::split::Splitter;
 use super::{
-    JobContext, JobError, JobMessage, JobSettings, RETRY_AFTER_FIRST, TopicFacts, deletion, inbox,
-    pause, report, retention, rounds, ticks,
+    JobContext, JobError, JobMessage, JobSettings, RETRY_AFTER_FIRST, TopicFacts, back_off,
+    deletion, inbox, report_outcome, retention, rounds, ticks,
 };
 use freshet_storage::lane::writer::RolledFile;
 
-/// Splitting, deleting records, retention, and rewriting.
+/// The jobs of one broker: splitting, deletion of records, retention, and rewriting.
 pub struct BrokerJobs {
     /// What jobs work with.
     pub context: Arc<JobContext>,
-    /// What they ask about topics.
+    /// Answers what jobs ask about topics.
     pub topics: Arc<dyn TopicFacts>,
-    /// What earlier incarnations left unsplit; settled first.
+    /// What earlier incarnations left unsplit. It is split before anything else.
     pub inherited: Inherited,
     /// How often they run.
     pub settings: JobSettings,
-    /// What they are asked to do.
+    /// The requests to these jobs.
     pub messages: mpsc::UnboundedReceiver<JobMessage>,
 }
 
 impl BrokerJobs {
-    /// Settles the inheritance however often it takes: new segments follow the inherited ones.
+    /// Splits what earlier incarnations left, and tries until that succeeds. It comes first because
+    /// a partition's segments must follow each other in order of offsets.
     pub(super) async fn settle(&self) -> Splitter {
         let mut splitter = Splitter::new(Arc::clone(&self.context), self.settings.split);
         let mut wait = RETRY_AFTER_FIRST;
         while let Err(error) = self.inherited.settle(&mut splitter).await {
-            report("inherit", Err(error));
-            pause(&mut wait).await;
+            report_outcome("inherit", Err(error));
+            back_off(&mut wait).await;
         }
         splitter
     }
 
-    /// All jobs beside each other, until nobody can ask any more.
+    /// Runs all jobs concurrently until the sender of `messages` is dropped.
     pub(super) async fn run(self, mut splitter: Splitter) {
         let Self { context, topics, settings, messages, .. } = self;
         tokio::select! {
@@ -50,7 +52,7 @@ impl BrokerJobs {
     }
 }
 
-/// What cannot wait for other jobs: splitting, and what somebody waits for.
+/// Does what cannot wait for other jobs: splits lane files, and answers requests.
 async fn take_messages(splitter: &mut Splitter, messages: mpsc::UnboundedReceiver<JobMessage>) {
     let context = Arc::clone(splitter.context());
     let mut inbox = inbox::Inbox::new(messages);
@@ -60,9 +62,9 @@ async fn take_messages(splitter: &mut Splitter, messages: mpsc::UnboundedReceive
                 let files = inbox.files_from(file, splitter.settings()).await;
                 split_files(splitter, &files).await;
             }
-            // Whoever asked may have given up waiting, here and below.
-            JobMessage::DeleteRecords(wanted, done) => {
-                drop(done.send(deletion::delete_records(&context, &wanted).await));
+            // The send fails where the caller has stopped waiting, here and below.
+            JobMessage::DeleteRecords(deletions, done) => {
+                drop(done.send(deletion::delete_records(&context, &deletions).await));
             }
             JobMessage::Drain(done) => {
                 context.end_turns().await;
@@ -72,34 +74,34 @@ async fn take_messages(splitter: &mut Splitter, messages: mpsc::UnboundedReceive
     }
 }
 
-/// Retention, for ever.
+/// Enforces retention in rounds, and never returns.
 async fn enforce_retention(context: &JobContext, topics: &dyn TopicFacts, settings: JobSettings) {
     let mut due = ticks(settings.retention_interval);
     loop {
         due.tick().await;
-        report("retention", retention::enforce(context, topics).await);
+        report_outcome("retention", retention::enforce_retention(context, topics).await);
     }
 }
 
-/// Joining and compaction, for ever.
+/// Joins and compacts segments in rounds, and never returns.
 async fn rewrite_segments(context: &JobContext, topics: &dyn TopicFacts, settings: JobSettings) {
     let mut rounds = rounds::Rounds::new(context, settings);
     let mut due = ticks(settings.rewrite_interval);
     loop {
         due.tick().await;
-        report("rewrite", rounds.go_round(topics).await);
+        report_outcome("rewrite", rounds.go_round(topics).await);
     }
 }
 
-/// Splits files however often it takes: they go in the order in which they were written, since a
-/// lane with a file missing between others counts as damaged.
+/// Splits files, and tries until that succeeds: files are removed in the order in which they were
+/// written, because a lane with a file missing between others counts as damaged.
 async fn split_files(splitter: &mut Splitter, files: &[RolledFile]) {
     let mut wait = RETRY_AFTER_FIRST;
     while let Err(error) = splitter.split_files(files).await {
         if matches!(error, JobError::Stopping) {
             return;
         }
-        report("split", Err(error));
-        pause(&mut wait).await;
+        report_outcome("split", Err(error));
+        back_off(&mut wait).await;
     }
 }

@@ -1,27 +1,32 @@
-//! Deleting records by request (DeleteRecords): a partition's log start moves forward. It is in the
-//! manifest, so it outlives restarts; segments that end before it go at once, and what is not split
-//! yet goes when it is.
+//! Deletes records on request (DeleteRecords) by moving a partition's log start forward. The log
+//! start is in the manifest, so it outlives restarts. Segments that end before it are dropped at
+//! once; records that are not split yet are dropped when they are.
 
 use super::publish::{Change, Edit};
 use super::{JobContext, JobError};
 use freshet_wire::ids::PartitionId;
 
-/// A partition, and the first offset that stays.
+/// A request to delete the records of a partition that precede an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeleteBefore {
-    /// Which partition.
+    /// The partition.
     pub partition: PartitionId,
-    /// At most the partition's end. One before the log start changes nothing.
+    /// The first offset that stays; at most the partition's end. One before the log start changes
+    /// nothing.
     pub offset: i64,
 }
 
-/// Moves log starts forward. Partitions that are not led any more are left out.
+/// Moves log starts forward, and returns once that is durable. Partitions that this incarnation no
+/// longer leads are left out.
 ///
 /// # Errors
-/// [`JobError`]; where a manifest was not installed its partition keeps all that it had.
-pub async fn delete_records(context: &JobContext, wanted: &[DeleteBefore]) -> Result<(), JobError> {
+/// Any [`JobError`]; then partitions whose manifest was not installed keep all their records.
+pub async fn delete_records(
+    context: &JobContext,
+    deletions: &[DeleteBefore],
+) -> Result<(), JobError> {
     let now_ms = context.clock.now_ms();
-    let edits = wanted.iter().filter_map(|DeleteBefore { partition, offset }| {
+    let edits = deletions.iter().filter_map(|DeleteBefore { partition, offset }| {
         let partition = context.partitions.get(*partition)?;
         let offset = (*offset).min(partition.bounds().end);
         let change: Change = Box::new(move |current| {

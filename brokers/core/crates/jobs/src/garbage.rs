@@ -1,13 +1,13 @@
-//! What dead incarnations leave behind beside records: folders of lanes that nobody needs any more,
-//! their records in the metadata store, and the marks of topics that were deleted long ago.
+//! Removes what ended incarnations leave behind: folders of lanes that nobody needs any more, the
+//! incarnations' records in the metadata store, and the marks of topics that were deleted long ago.
 //!
-//! A lane goes once its broker has ended, no partition's extent names it, its records are in
-//! segments (no file with blocks is left), and the meter has said in the lane itself that it has
-//! recorded all of it, or has had as long for that as it was given: where nobody meters, nobody
-//! would say it ever. Two rounds in a row must find it so. Its folder goes under another name in
-//! one step before it is emptied: its broker may still live, and make a file in what is half gone.
-//! The newest lane of all is one's own and stays, so numbers of incarnations are never given twice,
-//! whatever backup the metadata store comes back from.
+//! A lane is removed once all of this holds: its incarnation has ended; no partition's extent names
+//! it; its records are in segments, that is, no file with blocks is left; and the metering agent
+//! has marked the lane as recorded, or a configured time has passed (where no agent runs, no mark
+//! would ever come). Two rounds in a row must find it so. The folder is renamed in one step before
+//! it is emptied, because its broker may still be running and could create a file in a folder that
+//! is being emptied. The newest lane is always the own one and stays, so that the number of an
+//! incarnation is never given twice, whatever backup the metadata store is restored from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -23,40 +23,41 @@ use freshet_storage::rules::Rule;
 use freshet_wire::ids::{Incarnation, TopicId};
 use freshet_world::env::{DiskError, is_draft};
 
-/// The mark of a deleted topic is kept for this long: the meter, which counts what the topic used
-/// up to its end, may come late, and a month is closed some days after its end.
+/// The mark of a deleted topic is kept for 40 days: usage up to the deletion may be counted late,
+/// and the bill of a month is closed some days after its end.
 pub const DELETED_TOPIC_KEPT_MS: i64 = 40 * 24 * 3_600_000;
 
-/// What the metadata store says of the dead, and how it forgets them.
+/// What the metadata store knows of ended incarnations and deleted topics, and how it forgets them.
 #[async_trait]
 pub trait Remains: Send + Sync {
-    /// Incarnations that have ended and that no partition's extent names, each with a time at which
-    /// it had ended for certain: when its successor started, ms.
+    /// The incarnations that have ended and that no partition's extent names. Each comes with a
+    /// time in ms since 1970 at which it had certainly ended: the start of the next incarnation.
     fn ended(&self) -> BTreeMap<Incarnation, i64>;
 
-    /// Topics that were deleted before `before_ms`.
+    /// The topics that were deleted before `before_ms` (ms since 1970).
     fn deleted_before(&self, before_ms: i64) -> BTreeSet<TopicId>;
 
-    /// Forgets an incarnation that has ended.
+    /// Removes an ended incarnation from the metadata store. The error is a message for the log.
     async fn forget_incarnation(&self, term: Term, incarnation: Incarnation) -> Result<(), String>;
 
-    /// Forgets that topics were deleted.
+    /// Removes the marks of deleted topics. The error is a message for the log.
     async fn forget_deleted(&self, term: Term, topics: BTreeSet<TopicId>) -> Result<(), String>;
 }
 
-/// Remembers what the last round found.
+/// Collects garbage in rounds, and remembers what the last round found.
 pub struct Garbage {
     term: Term,
-    /// For how long a lane waits for the meter; none: until it comes.
+    /// How long an ended lane waits for the mark of the metering agent; `None`: for ever.
     unmetered_kept: Option<Duration>,
-    /// Files of lanes that nobody needs, unless somebody is about to publish them.
+    /// Recycled files and drafts that the last round found. They are removed in the next one, since
+    /// a broker that is not known to have ended could be about to publish them.
     rests: BTreeSet<(Incarnation, String)>,
     empty_lanes: BTreeSet<Incarnation>,
     gone_topics: BTreeSet<TopicId>,
 }
 
 impl Garbage {
-    /// Before the first round of a term.
+    /// Creates it for a term, before its first round.
     pub fn new(term: Term, unmetered_kept: Option<Duration>) -> Self {
         Self {
             term,
@@ -67,17 +68,17 @@ impl Garbage {
         }
     }
 
-    /// One round.
+    /// Performs one round.
     ///
     /// # Errors
-    /// [`JobError`]; nothing more is removed then.
+    /// Any [`JobError`]; then nothing more is removed.
     pub async fn collect(
         &mut self,
         context: &JobContext,
         remains: &dyn Remains,
     ) -> Result<(), JobError> {
         if context.partitions.any_offline() {
-            // Its records may be anywhere.
+            // The records of an offline partition may be in any lane.
             return Ok(());
         }
         let empty = self.empty_lanes(context, remains).await?;
@@ -99,8 +100,8 @@ impl Garbage {
         Ok(())
     }
 
-    /// Removes what nobody needs in the lanes of the dead, and says which hold nothing any more
-    /// that anybody does.
+    /// Removes the files that nobody needs from ended lanes, and returns the lanes that hold
+    /// nothing any more that anybody needs.
     async fn empty_lanes(
         &mut self,
         context: &JobContext,
@@ -119,7 +120,8 @@ impl Garbage {
             let goes = |name: &str| known.contains(&(incarnation, name.to_owned()));
             let folder = context.lane_paths(incarnation).folder();
             let names = remove_files(context, &folder, goes).await?;
-            // Without a name in it, it was taken away by one who did not come to forget it.
+            // An empty list means that the folder was renamed in a round that was interrupted
+            // before the incarnation was forgotten.
             let metered = names.is_empty()
                 || names.iter().any(|name| name == METERED)
                 || given_up_before_ms.is_some_and(|before_ms| ended_at_ms < before_ms);
@@ -134,20 +136,21 @@ impl Garbage {
 }
 
 fn has_ending(name: &str, ending: &str) -> bool {
-    name.rsplit_once('.').is_some_and(|(_, found)| found == ending)
+    name.rsplit_once('.').is_some_and(|(_, suffix)| suffix == ending)
 }
 
-/// Files that a lane was to use again, and what was never published.
+/// Whether the file is a recycled file, or a draft that was never published.
 fn is_rest(name: &str) -> bool {
     has_ending(name, "spare") || is_draft(name)
 }
 
-/// Whether a lane may go with this file in it: not with one of blocks, nor with a stranger's.
+/// Whether a lane with this file in it may be removed: not where the file holds blocks, nor where
+/// it is an unknown file.
 fn may_go(name: &str) -> bool {
     is_rest(name) || has_ending(name, "idx") || ["SEAL", "OWNER", METERED].contains(&name)
 }
 
-/// Gives a lane's folder the name of one that is removed.
+/// Renames a lane's folder, which marks it as being removed. Does nothing where it is gone.
 async fn take_away(context: &JobContext, incarnation: Incarnation) -> Result<(), JobError> {
     check_token(context).await?;
     let paths = context.lane_paths(incarnation);
@@ -158,7 +161,7 @@ async fn take_away(context: &JobContext, incarnation: Incarnation) -> Result<(),
     Ok(context.disk.make_durable(&paths.removed()).await.map_err(LaneError::from)?)
 }
 
-/// Removes the folders that were taken away, also by one who did not come to this.
+/// Removes the folders that were renamed for removal, also those of rounds that were interrupted.
 async fn clear_removed(context: &JobContext) -> Result<(), JobError> {
     let lanes = LanePaths::lanes(&context.cluster);
     let names = context.disk.list(&lanes).await.map_err(LaneError::from)?;
@@ -170,7 +173,7 @@ async fn clear_removed(context: &JobContext) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Removes some files of a folder; gives the names of all that were there.
+/// Removes the files of a folder that `goes` selects, and returns the names of all that were there.
 async fn remove_files(
     context: &JobContext,
     folder: &Path,
@@ -184,9 +187,9 @@ async fn remove_files(
     Ok(names)
 }
 
-/// Topics deleted long ago of which the object store has nothing any more. What a start could read
-/// of a lane does not name them either: the lane of this incarnation began after they were gone, or
-/// they are still too young to be forgotten.
+/// The topics deleted long ago of which the object store has nothing any more. No lane that a start
+/// would read names them either: those lanes began after the topics were gone, or the topics were
+/// not deleted long enough ago.
 async fn gone_topics(
     context: &JobContext,
     remains: &dyn Remains,

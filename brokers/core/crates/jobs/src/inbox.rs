@@ -1,4 +1,4 @@
-//! What the job task is told, in the order in which it was told.
+//! The inbox of the job task: its requests, in the order in which they were sent.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use super::JobMessage;
 use super::split::{FILES_AT_ONCE, SplitSettings};
 use freshet_storage::lane::writer::RolledFile;
 
-/// See the module.
+/// Receives the requests, and groups lane files that are split together.
 pub(super) struct Inbox {
     messages: UnboundedReceiver<JobMessage>,
-    /// Received, and not yet taken.
+    /// A message that was received and not taken yet.
     next: Option<JobMessage>,
 }
 
@@ -21,7 +21,7 @@ impl Inbox {
         Self { messages, next: None }
     }
 
-    /// The next message; `None` where there will be none any more.
+    /// Waits for the next message. Returns `None` once the sender is dropped.
     pub(super) async fn take(&mut self) -> Option<JobMessage> {
         match self.next.take() {
             None => self.messages.recv().await,
@@ -29,8 +29,9 @@ impl Inbox {
         }
     }
 
-    /// The files that are split together with this one, itself first: those behind it that wait,
-    /// and, where they fill fast, those that are about to. Anything else that comes ends the wait.
+    /// Returns the files that are split together, `first` and those that follow it in the inbox.
+    /// Where files fill fast, it also waits for those that will be there soon. A message of another
+    /// kind ends the wait.
     pub(super) async fn files_from(
         &mut self,
         first: RolledFile,
@@ -41,7 +42,8 @@ impl Inbox {
         let mut open = fits(&first);
         let mut files = vec![first];
         while open && files.len() < FILES_AT_ONCE {
-            // What is there already is taken before the time is looked at.
+            // `timeout` polls the inbox first, so a file that is there already is taken even where
+            // the time is zero.
             match timeout(wait, self.take()).await {
                 Ok(Some(JobMessage::Rolled(file))) if fits(&file) => {
                     wait = wait_after(&file, sizes);
@@ -58,7 +60,8 @@ impl Inbox {
     }
 }
 
-/// How long the file after this one is waited for: one that fills fast, too.
+/// How long to wait for the file after this one: twice the time that this one took to fill, where
+/// it filled fast; else not at all.
 fn wait_after(file: &RolledFile, sizes: SplitSettings) -> Duration {
     let fast = file.filled_fast() && sizes.fill_an_object(&file.batches);
     if fast { 2 * file.filled_in } else { Duration::ZERO }

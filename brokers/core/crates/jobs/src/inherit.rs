@@ -1,5 +1,7 @@
-//! What a successor inherits: batches that lie unsplit in dead lanes. They are split, then the
-//! partitions' extents forget those lanes, then only the lanes' indexes stay.
+//! Settles what earlier incarnations left: unsplit batches in the lanes of ended incarnations.
+//! First they are split, then the partitions' extents are trimmed so that they no longer name those
+//! lanes, and last the lanes' files are removed except for their indexes. In another order an
+//! interrupted run could lose records that only a lane holds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,35 +16,36 @@ use freshet_storage::lane::reader::replay;
 use freshet_storage::lane::{LaneEnd, LaneError, LaneFile, PlacedBatch, file_numbers};
 use freshet_wire::ids::{Incarnation, PartitionId};
 
-/// Shortens partitions' extents to the present incarnation.
+/// Trims partitions' extent lists to the present incarnation.
 #[async_trait]
 pub trait ExtentTrimmer: Send + Sync {
-    /// From now on only the present lane may hold unsplit data of these partitions.
+    /// Removes the extents of earlier lanes from these partitions. The caller has split all that
+    /// those lanes hold of them. The error is a message for the log.
     async fn trim(&self, partitions: &[PartitionId]) -> Result<(), String>;
 }
 
-/// A lane whose broker is gone for good.
+/// A lane of an incarnation that has ended and is sealed.
 #[derive(Debug, Clone, Copy)]
 pub struct DeadLane {
-    /// Whose.
+    /// The incarnation that wrote it.
     pub incarnation: Incarnation,
-    /// Where it ends.
+    /// Its end.
     pub end: LaneEnd,
 }
 
-/// See the module.
+/// What earlier incarnations left to be settled.
 pub struct Inherited {
     /// Every earlier lane that still has files.
     pub lanes: Vec<DeadLane>,
-    /// How extents are shortened.
+    /// Trims the partitions' extents.
     pub trimmer: Arc<dyn ExtentTrimmer>,
 }
 
 impl Inherited {
-    /// Settles the inheritance.
+    /// Splits all that earlier lanes hold, trims the extents, and retires the lanes' files.
     ///
     /// # Errors
-    /// [`JobError`]; what was settled by then stays so, and the rest can be tried again.
+    /// Any [`JobError`]; what was done by then stays done, and the caller may try again.
     pub async fn settle(&self, splitter: &mut Splitter) -> Result<(), JobError> {
         let context = Arc::clone(splitter.context());
         let sizes = splitter.settings();
@@ -60,7 +63,7 @@ impl Inherited {
             context.partitions.all().iter().map(|partition| partition.id()).collect();
         self.trimmer.trim(&settled).await.map_err(JobError::Metadata)?;
         if context.partitions.any_offline() {
-            // Their records may lie in any of these lanes.
+            // The records of an offline partition may be in any of these lanes.
             return Ok(());
         }
         for lane in &self.lanes {
@@ -70,7 +73,8 @@ impl Inherited {
     }
 }
 
-/// Unsplit batches in lanes of others, in an order in which each partition's offsets ascend.
+/// The unsplit batches in earlier lanes by lane file, in an order in which each partition's offsets
+/// ascend.
 fn inherited_files(context: &JobContext) -> BTreeMap<(Incarnation, LaneFile), Vec<PlacedBatch>> {
     let mut files: BTreeMap<_, Vec<PlacedBatch>> = BTreeMap::new();
     for partition in context.partitions.all() {
@@ -110,15 +114,15 @@ async fn retire_lane(splitter: &Splitter, lane: DeadLane) -> Result<(), JobError
     replay(disk, &paths, lane.incarnation, lane.end, rules, &mut |block| keep(&block.head)).await?;
     let names = disk.list(&paths.folder()).await.map_err(LaneError::from)?;
     let numbers = file_numbers(&names, "wal");
-    // Files made ahead of use go first: one that stood alone would look as if its checkpoint were
-    // lost.
+    // Files that were created ahead of use are removed first: such a file alone would look like one
+    // that lost its checkpoint.
     for number in numbers.iter().filter(|number| !leftovers.contains_key(number)) {
         splitter.remove(lane.incarnation, *number).await?;
     }
     for leftover in leftovers.values().filter(|leftover| numbers.contains(&leftover.file)) {
         splitter.retire(leftover).await?;
     }
-    // Its copies were read for the last time.
+    // The copies of blocks in SEAL are not read any more.
     context.sources.lanes.forget(lane.incarnation, LaneFile::Seal);
     Ok(())
 }

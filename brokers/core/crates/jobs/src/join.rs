@@ -1,6 +1,6 @@
-//! Joining: the splitter makes a segment per lane file and partition, so small partitions would
-//! have many tiny ones. Runs of adjacent small segments become one, tier by tier, so that each byte
-//! is written again a few times at most.
+//! Joining: the splitter makes one segment per lane file and partition, so small partitions would
+//! have many tiny segments. Runs of adjacent small segments are joined into one, tier by tier, so
+//! that each byte is written again only a few times.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use freshet_partition::Partition;
 use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::cold::segment::Segment;
 
-/// So many segments of a tier become one of the next.
+/// This many adjacent segments of a tier are joined into one of the next tier.
 const JOINED_MIN: usize = 8;
-/// Segments of the lowest tier are below this, in bytes; each next bound is as many times larger as
-/// segments are joined.
+/// Segments of the lowest tier are smaller than this, in bytes. The bound of each next tier is
+/// [`JOINED_MIN`] times larger.
 const TIER_BYTES_MIN: u64 = 64 << 10;
-/// Segments above it are not joined any more.
+/// Segments of this size or more, in bytes, are not joined any more.
 const TIER_BYTES_MAX: u64 = OBJECT_BYTES / 4;
 
-/// Joins what is due of a partition.
+/// Joins a run of segments of a partition, where one is due.
 ///
 /// # Errors
-/// [`JobError`]; the partition keeps what it had.
-pub(super) async fn join(
+/// Any [`JobError`]; then the partition keeps its segments.
+pub(super) async fn join_segments(
     source: &Source<'_>,
     rewriter: &mut Rewriter<'_>,
     partition: &Arc<Partition>,
@@ -38,8 +38,9 @@ pub(super) async fn join(
     rewriter.replace(partition, &manifest, run, &batches, false).await
 }
 
-/// The adjacent segments that are to become one. Those that compaction has seen are not joined with
-/// those that it has not.
+/// The indexes of adjacent segments that are to be joined; `None` where none are. Segments that
+/// compaction has seen are not joined with those that it has not, because a joined segment is
+/// either clean or dirty.
 pub fn due_run(manifest: &Manifest) -> Option<Range<usize>> {
     let segments = &manifest.segments;
     let clean =
@@ -56,7 +57,8 @@ pub fn due_run(manifest: &Manifest) -> Option<Range<usize>> {
     None
 }
 
-/// The first run within `range` of enough segments below `tier_bytes`, not larger than an object.
+/// The first run within `range` of at least [`JOINED_MIN`] segments smaller than `tier_bytes` that
+/// together fit into an object.
 fn run_below(segments: &[Segment], range: Range<usize>, tier_bytes: u64) -> Option<Range<usize>> {
     let mut run = range.start..range.start;
     let mut bytes = 0;

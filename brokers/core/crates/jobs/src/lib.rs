@@ -1,9 +1,9 @@
-//! Background work: jobs of a broker on what it leads ([`BrokerJobs`]: splitting ended lane files,
-//! retention, rewriting) and jobs of the whole cluster ([`ClusterJobs`]: sweeping, garbage), which
-//! only whoever has a [`freshet_metadata::cluster::Term`] can start.
+//! Background work: jobs of a broker on the partitions that it leads ([`BrokerJobs`]: splitting,
+//! retention, rewriting), and jobs of the whole cluster ([`ClusterJobs`]: sweeping, garbage), which
+//! only a broker with a [`freshet_metadata::cluster::Term`] can start.
 //!
-//! Jobs work beside each other; manifests they change one at a time (`publish`). Each deletes last,
-//! and only after it has looked again that it may.
+//! Jobs run concurrently, but change manifests one at a time (`publish`). A job deletes last, and
+//! only after it has checked its right to do so once more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +33,7 @@ pub mod garbage;
 mod inbox;
 pub mod inherit;
 pub mod join;
+mod kinds;
 pub mod objects;
 pub mod publish;
 pub mod retention;
@@ -44,39 +45,41 @@ pub mod sweep;
 pub use broker::BrokerJobs;
 pub use cluster::ClusterJobs;
 
-/// A failed put is tried again after this long, doubling up to [`RETRY_AFTER_MAX`].
+/// How long a job waits before it tries again after the first failure. The time doubles with each
+/// failure, up to [`RETRY_AFTER_MAX`].
 const RETRY_AFTER_FIRST: Duration = Duration::from_millis(100);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
 
-/// Why a job gave up. It deletes nothing then, not even what it made.
+/// Why a job gave up. It then deletes nothing, not even the objects that it wrote itself: a
+/// manifest may name them, and the sweeper finds out.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum JobError {
-    /// The lane ended, or cannot be read.
+    /// The own lane has ended, or a lane cannot be read or written.
     #[error(transparent)]
     Lane(#[from] LaneError),
-    /// Objects cannot be written or read.
+    /// Objects cannot be read or written, or are damaged.
     #[error(transparent)]
     Cold(#[from] ColdError),
-    /// The metadata store said no, or nothing.
+    /// The metadata store refused a change or did not answer.
     #[error("metadata: {0}")]
     Metadata(String),
-    /// Records to be split do not check, or are not where they should be.
+    /// Records that are to be split are damaged or missing.
     #[error(transparent)]
     Records(#[from] BadRecords),
-    /// The instance stops; the next one goes on.
+    /// The engine stops; the next incarnation goes on.
     #[error("the lane is about to end")]
     Stopping,
 }
 
-/// Records of a partition that were acked and cannot be split.
+/// Records of a partition that were acknowledged and cannot be split.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("partition {partition}, offset {offset}: {what}")]
 pub struct BadRecords {
-    /// Which partition.
+    /// The partition.
     pub partition: PartitionId,
-    /// First offset that is missing.
+    /// The first offset that is missing.
     pub offset: i64,
-    /// What is wrong.
+    /// What is wrong with them, for the log.
     pub what: String,
 }
 
@@ -86,29 +89,29 @@ impl From<StoreError> for JobError {
     }
 }
 
-/// What jobs work with.
+/// What all jobs work with.
 pub struct JobContext {
-    /// Wall clock, for retention only.
+    /// The wall clock, by which records expire.
     pub clock: Arc<dyn Clock>,
     /// The shared file system.
     pub disk: Arc<dyn Disk>,
     /// The object store.
     pub store: Arc<dyn ObjectStore>,
-    /// Prefix of the cluster in both.
+    /// The cluster's prefix in the file system and in the object store.
     pub cluster: String,
-    /// Who works.
+    /// The incarnation of the broker whose jobs these are.
     pub incarnation: Incarnation,
-    /// One's own lane.
+    /// The lane of this incarnation.
     pub lane: Arc<Lane>,
-    /// The right to act.
+    /// The owner token of this incarnation, which is checked before anything is deleted.
     pub token: Arc<OwnerToken>,
     /// What partitions share.
     pub sources: Arc<Sources>,
-    /// What is led.
+    /// The partitions that this incarnation leads.
     pub partitions: Arc<Partitions>,
-    /// Objects that no manifest names yet.
+    /// The objects that are being written and that no manifest names yet.
     pub making: Arc<objects::Making>,
-    /// Whose turn it is to change manifests.
+    /// Lets one job at a time change manifests.
     pub turns: publish::Turns,
 }
 
@@ -117,58 +120,61 @@ impl JobContext {
         LanePaths::new(&self.cluster, incarnation)
     }
 
-    /// Keeps a partition from service from now on, alone and loudly: its log has a hole. What it
-    /// was acked stays where it is, for whoever mends it.
+    /// Takes a partition offline because its log has a hole, and logs it as an error. Other
+    /// partitions are not affected. Its records stay where they are, for whoever repairs the log.
     fn take_offline(&self, bad: &BadRecords) {
-        tracing::error!(%bad, "offline: what was acked cannot be read");
+        tracing::error!(%bad, "a partition is offline: acknowledged records cannot be read");
         let end = self.partitions.get(bad.partition).map(|partition| partition.bounds().end);
         self.partitions.take_offline(MissingOffsets {
             partition: bad.partition,
-            due: bad.offset,
-            found: end.unwrap_or(bad.offset),
+            from_offset: bad.offset,
+            to_offset: end.unwrap_or(bad.offset),
         });
     }
 }
 
-/// What jobs ask about topics.
+/// Answers what jobs ask about topics.
 pub trait TopicFacts: Send + Sync {
-    /// What to keep of a partition; `None` where its topic is not cleaned by deletion.
+    /// The retention of a partition's topic; `None` where `cleanup.policy` does not include
+    /// `delete`.
     fn retention(&self, partition: PartitionId) -> Option<retention::Retention>;
 
-    /// How a topic is compacted; `None` where it is not.
+    /// How a topic is compacted; `None` where `cleanup.policy` does not include `compact`.
     fn compaction(&self, topic: TopicId) -> Option<compact::CompactionRules>;
 
-    /// Whether somebody deleted the topic for good. A topic that is merely unknown (the metadata
-    /// store came back from a backup) keeps its records.
+    /// Whether the topic was deleted for good. A topic that is merely unknown, because the metadata
+    /// store was restored from a backup, keeps its records.
     fn was_deleted(&self, topic: TopicId) -> bool;
 }
 
-/// What the job task is told.
+/// A request to the job task.
 pub enum JobMessage {
-    /// A lane file ended.
+    /// A lane file has ended: split it.
     Rolled(RolledFile),
-    /// Move log starts forward, each partition named once, and answer when that is durable.
+    /// Move log starts forward, and answer once that is durable. Each partition may be named once.
     DeleteRecords(Vec<deletion::DeleteBefore>, oneshot::Sender<Result<(), JobError>>),
-    /// Answer once everything before this was done.
+    /// Answer once everything that was requested before this is done, and change no manifest
+    /// afterwards.
     Drain(oneshot::Sender<()>),
 }
 
-/// How long after each other periodic jobs run.
+/// The settings of jobs: how often they run, and how much they may use.
 #[derive(Debug, Clone, Copy)]
 pub struct JobSettings {
-    /// Between two rounds of retention.
+    /// The time between two rounds of retention.
     pub retention_interval: Duration,
-    /// Between two rounds of sweeping; an object goes after two.
+    /// The time between two rounds of sweeping. An object is deleted after two rounds.
     pub sweep_interval: Duration,
-    /// Between two rounds of joining and compaction (Kafka's `log.cleaner.backoff.ms`).
+    /// The time between two rounds of joining and compaction (Kafka's `log.cleaner.backoff.ms`).
     pub rewrite_interval: Duration,
-    /// Bytes that these may read in a second.
+    /// How many bytes joining and compaction together may read per second.
     pub rewrite_bytes_per_s: u64,
-    /// Memory for the keys of a partition that is compacted.
+    /// The memory, in bytes, for the keys of a partition that is being compacted.
     pub compaction_keys_bytes: usize,
-    /// Sizes of splitting.
+    /// The sizes that splitting uses.
     pub split: split::SplitSettings,
-    /// For how long the rests of a dead lane wait for the meter; `None`: until it comes.
+    /// How long an ended lane waits for the metering agent's mark before it is removed; `None`: for
+    /// ever.
     pub unmetered_lanes_kept: Option<Duration>,
 }
 
@@ -186,8 +192,9 @@ impl Default for JobSettings {
     }
 }
 
-/// Runs all jobs until the instance ends: the broker's own, and the cluster's beside them once what
-/// was inherited is settled. Boxed, so that it is compiled here and not once more for its caller.
+/// Runs all jobs until the engine ends: first what earlier incarnations left is settled, then the
+/// broker's jobs and those of the cluster run concurrently. The future is boxed so that it is
+/// compiled in this crate only, and not again in its caller's.
 pub fn run(own: BrokerJobs, of_cluster: ClusterJobs) -> BoxFuture<'static, ()> {
     run_all(own, of_cluster).boxed()
 }
@@ -209,8 +216,8 @@ async fn run_all(own: BrokerJobs, of_cluster: ClusterJobs) {
     }
 }
 
-/// Waits, and longer the next time.
-async fn pause(wait: &mut Duration) {
+/// Waits, and doubles the time to wait for the next call, up to [`RETRY_AFTER_MAX`].
+async fn back_off(wait: &mut Duration) {
     tokio::time::sleep(*wait).await;
     *wait = (*wait * 2).min(RETRY_AFTER_MAX);
 }
@@ -221,14 +228,16 @@ fn ticks(period: Duration) -> tokio::time::Interval {
     ticks
 }
 
-fn report(job: &str, outcome: Result<(), JobError>) {
+fn report_outcome(job: &str, outcome: Result<(), JobError>) {
     match outcome {
         Ok(()) => {}
-        // The lane was closed by a clean stop, or ended by something that was told of.
+        // Not worth an error: the lane was closed by a clean stop, or what ended it was logged.
         Err(error @ (JobError::Stopping | JobError::Lane(LaneError::Closed(_)))) => {
             tracing::debug!(job, %error, "ended with the lane");
         }
-        Err(error) => tracing::error!(job, %error, "job failed; what it was to delete stays"),
+        Err(error) => {
+            tracing::error!(job, %error, "a job failed; what it was to delete stays for now");
+        }
     }
 }
 

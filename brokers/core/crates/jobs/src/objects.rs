@@ -1,5 +1,5 @@
-//! Objects that are being made: their numbers, and that the sweeper keeps them until a manifest
-//! names them.
+//! Objects that are being written: gives them their numbers, and keeps the sweeper from deleting
+//! them before a manifest names them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use freshet_storage::rules::Rule;
 use freshet_wire::ids::PartitionId;
 use freshet_world::env::store::StoreError;
 
-/// The objects that jobs of this incarnation make.
+/// The objects that jobs of this incarnation are writing.
 #[derive(Default)]
 pub struct Making(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     next: u64,
-    /// Numbered, and maybe put; no manifest that counts names them yet.
+    /// Objects that have a number and may have been put, and that no manifest names yet.
     unnamed: BTreeSet<ObjectRef>,
 }
 
-/// An object under a number that nobody else has. Dropped once a manifest names it, or none ever
-/// will.
+/// An object under a number that no other object has. The sweeper keeps the object until this is
+/// dropped, so it is dropped once a manifest names the object or none ever will.
 pub(super) struct NewObject {
     making: Arc<Making>,
     object: ObjectRef,
@@ -55,7 +55,7 @@ impl Drop for NewObject {
 }
 
 impl JobContext {
-    /// Objects that may come to be named though no manifest names them yet.
+    /// The objects that no manifest names yet but one may name soon.
     pub(super) fn unnamed_objects(&self) -> BTreeSet<ObjectRef> {
         if self.sources.rules.hold(Rule::KeepNewObjects) {
             self.making.0.lock().unnamed.clone()
@@ -70,16 +70,17 @@ impl JobContext {
         NewObject { making, object }
     }
 
-    /// Where segments are gathered. Their object gets its number when it is put, since not all
-    /// that might be gathered is.
+    /// A writer in which segments are gathered. Their object gets its number only when it is put: a
+    /// writer that is given up needs none.
     pub(super) fn segment_writer(&self) -> SegmentWriter {
         SegmentWriter::new(ObjectRef { incarnation: self.incarnation, number: 0 })
     }
 
-    /// Puts what was gathered as an object, and says which segments it has.
+    /// Puts the gathered segments as one object, and returns the object and its segments. It tries
+    /// until the object store answers.
     ///
     /// # Errors
-    /// The store's.
+    /// [`JobError::Cold`] with a [`StoreError`] that trying again cannot help.
     pub(super) async fn put_segments(
         &self,
         gathered: SegmentWriter,
@@ -89,7 +90,7 @@ impl JobContext {
         loop {
             let key = object.object.key(&self.cluster);
             match self.put_when_possible(|| self.store.put_new(&key, pieces.clone())).await {
-                // An earlier try whose answer was lost took the number.
+                // An earlier attempt, whose answer was lost, has taken the number.
                 Err(StoreError::Exists(_)) => object.renumber(self),
                 outcome => {
                     outcome?;

@@ -1,52 +1,57 @@
-//! Changing manifests: publish, then install, one turn at a time.
+//! Changes manifests, for one job at a time: first a new manifest is published, that is, put into
+//! the object store; then it is installed, that is, a record in the lane makes it count. In the
+//! other order a manifest could count that does not exist.
 //!
-//! Jobs run beside each other and may work for long. What each of them wants of a manifest is said
-//! as an edit of the one that counts when its turn comes, never of one that it read before: another
-//! job may have replaced it meanwhile.
+//! Jobs run concurrently and may work for long. A job states its change as a function of the
+//! manifest that counts when its turn comes, never of one that it read before, because another job
+//! may have replaced that one meanwhile.
 
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::{JobContext, JobError, RETRY_AFTER_FIRST, pause};
+use super::{BadRecords, JobContext, JobError, RETRY_AFTER_FIRST, back_off};
 use freshet_partition::Partition;
+use freshet_storage::cold::invariants::check_change;
 use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::lane::index::InstallEntry;
 use freshet_storage::lane::queue::InstallEffect;
 use freshet_storage::names::ManifestRef;
 use freshet_storage::rules::Rule;
 use freshet_world::env::store::{StoreError, StoreResult};
+use freshet_world::invariants::expect_held;
 
-/// Of manifests that are put, so many go one after another, where not too few go side by side then.
+/// A round of puts runs one put at the same time for each 64 that it has, and at least
+/// [`PUTS_AT_ONCE_MIN`].
 const PUTS_IN_A_ROW: usize = 64;
 const PUTS_AT_ONCE_MIN: usize = 4;
 
-/// The manifest that is to follow the one that counts; none where there is nothing to change.
+/// Returns the manifest that is to follow the one that counts; `None` where nothing is to change.
 pub(super) type Change =
     Box<dyn FnOnce(&Manifest) -> Result<Option<Manifest>, JobError> + Send + Sync>;
 
-/// What a job wants of one partition's manifest.
+/// A job's change of one partition's manifest.
 pub(super) struct Edit {
     pub(super) partition: Arc<Partition>,
     pub(super) change: Change,
 }
 
-/// Whose turn it is to change manifests.
+/// Lets one job at a time change manifests.
 #[derive(Default)]
 pub struct Turns(tokio::sync::Mutex<Turn>);
 
 #[derive(Default)]
 struct Turn {
-    /// The lane gets its end: nothing is installed any more.
+    /// Whether the lane is being closed, so that nothing may be installed any more.
     over: bool,
 }
 
 impl JobContext {
-    /// Changes manifests: all are durable, and count, when this returns. A partition whose edit
-    /// fails is taken offline, and the others go on.
+    /// Changes manifests. When it returns, the new ones are durable and count. A partition whose
+    /// edit fails is taken offline, and the others are changed.
     ///
     /// # Errors
-    /// [`JobError`]; every partition keeps the manifest that it had.
+    /// Any [`JobError`]; then every partition keeps the manifest that it had.
     pub(super) async fn edit(&self, edits: Vec<Edit>) -> Result<(), JobError> {
         let turn = self.turns.0.lock().await;
         if turn.over {
@@ -54,7 +59,8 @@ impl JobContext {
         }
         let mut changed = Vec::with_capacity(edits.len());
         for Edit { partition, change } in edits {
-            match change(&partition.manifest()) {
+            let current = partition.manifest();
+            match change(&current).and_then(|next| check_next(&current, next)) {
                 Ok(Some(manifest)) => changed.push((partition, manifest)),
                 Ok(None) => {}
                 Err(JobError::Records(bad)) => self.take_offline(&bad),
@@ -70,13 +76,14 @@ impl JobContext {
         if published.is_empty() { Ok(()) } else { self.install(published).await }
     }
 
-    /// Waits for the turn under way and gives no other: the lane is about to end.
+    /// Waits until the present turn is over and lets no other begin, because the lane is being
+    /// closed.
     pub(super) async fn end_turns(&self) {
         self.turns.0.lock().await.over = true;
     }
 
-    /// Repeats a put until the store answers: an object store that is down delays jobs, not
-    /// clients.
+    /// Repeats a put until the object store answers. An object store that is down so delays jobs
+    /// and no client.
     pub(super) async fn put_when_possible<F>(&self, mut put: impl FnMut() -> F) -> StoreResult<()>
     where
         F: Future<Output = StoreResult<()>>,
@@ -86,7 +93,7 @@ impl JobContext {
             match put().await {
                 Err(StoreError::Unavailable(what)) => {
                     tracing::warn!(what, wait_ms = wait.as_millis(), "object store: trying again");
-                    pause(&mut wait).await;
+                    back_off(&mut wait).await;
                 }
                 outcome => return outcome,
             }
@@ -104,7 +111,8 @@ impl JobContext {
             let key = Manifest::key(&self.cluster, manifest.partition, manifest.name);
             let bytes = manifest.encode();
             match self.put_when_possible(|| self.store.put_new(&key, vec![bytes.clone()])).await {
-                // An earlier try under this name may have been another manifest: leave it be.
+                // An earlier attempt under this name may have put another manifest, so the name is
+                // left to it.
                 Err(StoreError::Exists(_)) => manifest.name.number += 1,
                 outcome => {
                     outcome?;
@@ -140,7 +148,24 @@ impl JobContext {
     }
 }
 
-/// A round of thousands is to end; one of few leaves the processor to clients.
+/// Returns the next manifest where every invariant holds.
+///
+/// # Errors
+/// [`JobError::Records`] where one does not hold. The partition then keeps the manifest that counts
+/// and goes offline, since nobody knows what the change would have lost.
+fn check_next(current: &Manifest, next: Option<Manifest>) -> Result<Option<Manifest>, JobError> {
+    let Some(next) = next else { return Ok(None) };
+    let (partition, offset) = (next.partition, current.covered_end);
+    expect_held(check_change(current, &next)).map_err(|broken| BadRecords {
+        partition,
+        offset,
+        what: broken.to_string(),
+    })?;
+    Ok(Some(next))
+}
+
+/// How many of `puts` puts run at the same time: a round of thousands must end in a reasonable
+/// time, and a small one leaves the processor to clients.
 fn puts_at_once(puts: usize, best: usize) -> usize {
     (puts / PUTS_IN_A_ROW).clamp(PUTS_AT_ONCE_MIN.min(best), best)
 }

@@ -1,10 +1,10 @@
-//! Retention: the oldest segments go by age or by size, with Kafka's meaning of both.
+//! Retention: drops the oldest segments by age or by size, with Kafka's meaning of both.
 
 use super::publish::{Change, Edit};
 use super::{JobContext, JobError, TopicFacts};
 use freshet_storage::cold::manifest::Manifest;
 
-/// What a topic's configuration keeps.
+/// How much of a partition its topic's configs keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
     /// `retention.ms`; `None` keeps records of any age.
@@ -16,22 +16,25 @@ pub struct Retention {
 /// Applies retention to every partition.
 ///
 /// # Errors
-/// [`JobError`]; a partition whose manifest was not installed keeps all that it had.
-pub async fn enforce(context: &JobContext, topics: &dyn TopicFacts) -> Result<(), JobError> {
+/// Any [`JobError`]; then partitions whose manifest was not installed keep all their segments.
+pub async fn enforce_retention(
+    context: &JobContext,
+    topics: &dyn TopicFacts,
+) -> Result<(), JobError> {
     let now_ms = context.clock.now_ms();
     let edits = context.partitions.all().into_iter().filter_map(|partition| {
         let retention = topics.retention(partition.id())?;
         let expired = move |current: &Manifest| expired_segments(current, retention, now_ms);
         let change: Change = Box::new(move |current| {
             let expired = expired(current);
-            Ok((expired > 0).then(|| shorten(current, expired, now_ms)))
+            Ok((expired > 0).then(|| drop_segments(current, expired, now_ms)))
         });
         (expired(&partition.manifest()) > 0).then_some(Edit { partition, change })
     });
     context.edit(edits.collect()).await
 }
 
-/// How many of the oldest segments retention lets go.
+/// How many of the oldest segments retention drops. `now_ms` is the time in ms since 1970.
 pub fn expired_segments(manifest: &Manifest, retention: Retention, now_ms: i64) -> usize {
     let mut bytes = manifest.bytes();
     let expired = manifest.segments.iter().take_while(|segment| {
@@ -47,7 +50,7 @@ pub fn expired_segments(manifest: &Manifest, retention: Retention, now_ms: i64) 
     expired.count()
 }
 
-fn shorten(current: &Manifest, expired: usize, now_ms: i64) -> Manifest {
+fn drop_segments(current: &Manifest, expired: usize, now_ms: i64) -> Manifest {
     let mut manifest = current.clone();
     let end = current.segments[expired - 1].end_offset;
     manifest.start_at(end, now_ms);

@@ -1,8 +1,9 @@
-//! Rewriting: runs of adjacent segments of a partition become one segment each, in objects that
-//! small partitions share. Joining and compaction both come down to this.
+//! Rewriting: a run of adjacent segments of a partition is replaced by one segment, in an object
+//! that partitions share. Joining and compaction both use this.
 //!
-//! Reading and building take long and hold nothing up. What was built counts only if the run that
-//! it is to replace is still there when the turn comes; else it is left to the sweeper.
+//! Reading and building take long and block no other job. A new segment is used only where the run
+//! that it replaces is still there when the job's turn comes to change the manifest; else the
+//! sweeper removes it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,20 +20,22 @@ use freshet_telemetry::RewriteMetrics;
 use freshet_wire::ids::PartitionId;
 use freshet_wire::records::{Batches, StoredBatch, Tail};
 
-/// An object is put once it holds this much. A run is at most as large, unless it is one segment.
+/// An object is put once it holds this many bytes. A run has at most as many, unless it is a single
+/// segment.
 pub(super) const OBJECT_BYTES: u64 = 32 << 20;
 
-/// A run of segments, and what takes its place.
+/// A run of segments that is replaced.
 struct Replacement {
     run: Vec<SegmentPlace>,
-    /// Which of the object's segments; none where nothing is left of the run.
+    /// The index in the object of the segment that replaces it; `None` where no record of the run
+    /// is left.
     by: Option<usize>,
 }
 
-/// What becomes of one partition.
+/// The changes of one partition that wait for the object to be put.
 struct Plan {
     partition: Arc<Partition>,
-    /// The manifest from which the work began.
+    /// The manifest from which the job read.
     seen: Arc<Manifest>,
     replacements: Vec<Replacement>,
     first_dirty_offset: Option<i64>,
@@ -51,11 +54,11 @@ impl<'a> Rewriter<'a> {
         Self { context, writer: context.segment_writer(), segments: 0, plans: BTreeMap::new() }
     }
 
-    /// Has `batches` take the place of a run of segments of a partition; their segment starts where
-    /// the run does.
+    /// Replaces a run of segments of a partition by a segment of `batches`, which starts where the
+    /// run does. The change counts once the object is full, or [`Rewriter::finish`] is called.
     ///
     /// # Errors
-    /// [`JobError`], where the object was full and could not be put or installed.
+    /// Any [`JobError`] where the object was full and could not be put or installed.
     pub(super) async fn replace(
         &mut self,
         partition: &Arc<Partition>,
@@ -80,7 +83,7 @@ impl<'a> Rewriter<'a> {
         if self.writer.bytes() >= OBJECT_BYTES { self.finish().await } else { Ok(()) }
     }
 
-    /// Notes that compaction has seen everything of a partition below an offset.
+    /// Records that compaction has seen everything of a partition below an offset.
     pub(super) fn is_clean(
         &mut self,
         partition: &Arc<Partition>,
@@ -99,10 +102,10 @@ impl<'a> Rewriter<'a> {
         })
     }
 
-    /// Puts what was gathered, and has it count.
+    /// Puts the object, and changes the manifests so that its segments count.
     ///
     /// # Errors
-    /// [`JobError`]; every partition keeps the segments that it had.
+    /// Any [`JobError`]; then every partition keeps the segments that it had.
     pub(super) async fn finish(&mut self) -> Result<(), JobError> {
         let next = Self::new(self.context);
         let Self { writer, segments, plans, .. } = std::mem::replace(self, next);
@@ -125,14 +128,15 @@ impl<'a> Rewriter<'a> {
             Edit { partition, change }
         });
         let outcome = self.context.edit(edits.collect()).await;
-        // Until here the sweeper kept it.
+        // Dropped only now, when manifests name the object: until then the sweeper must keep it.
         drop(object);
         outcome
     }
 }
 
 impl Plan {
-    /// The manifest with what is still there replaced; none where nothing changes.
+    /// The manifest in which those runs are replaced that are still there; `None` where nothing
+    /// changes.
     fn apply(&self, current: &Manifest, built: &[Segment], now_ms: i64) -> Option<Manifest> {
         let mut manifest = current.clone();
         let mut changed = false;
@@ -150,7 +154,7 @@ impl Plan {
     }
 }
 
-/// Reads for a job, no faster than all of them may together.
+/// Reads segments for a job, no faster than the pace that all rewriting jobs share.
 pub(super) struct Source<'a> {
     context: &'a JobContext,
     pace: &'a Pace,
@@ -166,15 +170,16 @@ impl<'a> Source<'a> {
         Self { context, pace, metrics }
     }
 
-    /// What is counted of the job.
+    /// The metrics of the job.
     pub(super) fn metrics(&self) -> &RewriteMetrics {
         self.metrics
     }
 
-    /// Visits the batches of a segment in order, until `visit` has enough.
+    /// Calls `visit` with the batches of a segment, chunk by chunk and in order, until it returns
+    /// [`Visit::Enough`].
     ///
     /// # Errors
-    /// The store's; [`ColdError::Damaged`] where something does not check.
+    /// [`ColdError`]; its `Damaged` where a checksum is wrong.
     pub(super) async fn visit(
         &self,
         partition: PartitionId,
@@ -186,7 +191,7 @@ impl<'a> Source<'a> {
             let bytes = cold.read(segment.object, chunk).await?;
             self.metrics.read_bytes.inc_by(bytes.len() as u64);
             self.pace.take(bytes.len() as u64).await;
-            // Others go on before the batches are looked through.
+            // Other tasks get their turn before the batches of this chunk are decoded.
             tokio::task::yield_now().await;
             for batch in Batches::new(bytes, Tail::Report) {
                 let batch = batch.map_err(|error| ColdError::Damaged {
@@ -201,10 +206,10 @@ impl<'a> Source<'a> {
         Ok(Visit::More)
     }
 
-    /// All batches of a run of segments.
+    /// Reads all batches of a run of segments.
     ///
     /// # Errors
-    /// As [`Source::visit`].
+    /// Those of [`Source::visit`].
     pub(super) async fn read(
         &self,
         partition: PartitionId,
@@ -222,7 +227,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Whether a visitor wants more.
+/// Whether a visitor wants more batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Visit {
     More,

@@ -1,10 +1,11 @@
-//! Rounds of rewriting: every partition is looked at, and compacted or joined where that is due.
+//! Rounds of rewriting: each round looks at every partition, and compacts it or joins its segments
+//! where that is due.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::compact::{CompactionRules, cleanable, compact};
-use super::join::join;
+use super::compact::{CompactionRules, cleanable, compact_partition};
+use super::join::join_segments;
 use super::rewrite::{Rewriter, Source};
 use super::{JobContext, JobError, JobSettings, TopicFacts};
 use freshet_partition::Partition;
@@ -16,12 +17,12 @@ use freshet_telemetry::JobMetrics;
 use freshet_wire::ids::PartitionId;
 use freshet_world::env::store::StoreError;
 
-/// See the module.
+/// Performs rounds of rewriting, and remembers the partitions that it cannot read.
 pub(super) struct Rounds<'a> {
     context: &'a JobContext,
     settings: JobSettings,
-    /// Partitions with damaged segments, each with the manifest that names them: they are left
-    /// alone until they have another.
+    /// The partitions with damaged segments, each with the manifest that names them. They are
+    /// skipped until they have another manifest.
     damaged: BTreeMap<PartitionId, ManifestRef>,
 }
 
@@ -30,11 +31,10 @@ impl<'a> Rounds<'a> {
         Self { context, settings, damaged: BTreeMap::new() }
     }
 
-    /// One round.
+    /// Performs one round. A partition with damaged segments is logged and skipped.
     ///
     /// # Errors
-    /// [`JobError`] where there is no sense in going on; a partition that cannot be read stays as
-    /// it is, and the others go on.
+    /// Any [`JobError`] that concerns more than one partition; then the round ends.
     pub(super) async fn go_round(&mut self, topics: &dyn TopicFacts) -> Result<(), JobError> {
         let context = self.context;
         let metrics = &context.sources.metrics.jobs;
@@ -68,18 +68,18 @@ impl<'a> Rounds<'a> {
                     metrics.dropped_records.inc_by(dropped);
                     Ok(())
                 }
-                Ok(None) => join(&joining, &mut rewriter, &partition).await,
+                Ok(None) => join_segments(&joining, &mut rewriter, &partition).await,
                 Err(error) => Err(error),
             };
-            self.judge(&partition, name, outcome)?;
+            self.judge_outcome(&partition, name, outcome)?;
         }
         metrics.uncleanable_partitions.set(self.damaged.len().try_into().unwrap_or(i64::MAX));
-        backlog.tell(metrics);
+        backlog.report(metrics);
         rewriter.finish().await
     }
 
-    /// Partitions that have another manifest than the one that names what is damaged, or that are
-    /// gone, are no longer left alone.
+    /// Forgets the damaged partitions that are gone, or that have another manifest than the one
+    /// with the damaged segments: they are tried again.
     fn forget_mended(&mut self, partitions: &[Arc<Partition>]) {
         let now: BTreeMap<_, _> = partitions
             .iter()
@@ -98,11 +98,12 @@ impl<'a> Rounds<'a> {
     ) -> Result<Option<u64>, JobError> {
         let now_ms = self.context.clock.now_ms();
         let keys_bytes = self.settings.compaction_keys_bytes;
-        compact(source, rewriter, partition, rules, keys_bytes, now_ms).await
+        compact_partition(source, rewriter, partition, rules, keys_bytes, now_ms).await
     }
 
-    /// What a partition's trouble means for the others.
-    fn judge(
+    /// Decides whether the outcome for one partition ends the round. Damage and a manifest that was
+    /// replaced concern only the partition itself.
+    fn judge_outcome(
         &mut self,
         partition: &Partition,
         name: ManifestRef,
@@ -115,7 +116,7 @@ impl<'a> Rounds<'a> {
                 self.damaged.insert(partition.id(), name);
                 Ok(())
             }
-            // The manifest moved on meanwhile: the next round sees the new one.
+            // The manifest was replaced meanwhile: the next round reads the new one.
             Err(JobError::Cold(ColdError::Store(StoreError::NotFound(key)))) => {
                 tracing::debug!(partition = %partition.id(), key, "went while it was read");
                 Ok(())
@@ -125,7 +126,7 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// What a round finds that compaction has not seen yet, before it compacts.
+/// Sums what compaction has not seen yet at the start of a round, for the metrics.
 #[derive(Default)]
 struct Backlog {
     bytes: u64,
@@ -141,7 +142,7 @@ impl Backlog {
         self.dirty_ratio_max = self.dirty_ratio_max.max(cleanable.dirty_ratio());
     }
 
-    fn tell(&self, metrics: &JobMetrics) {
+    fn report(&self, metrics: &JobMetrics) {
         metrics.backlog_bytes.set(self.bytes.cast_signed());
         metrics.backlog_partitions.set(self.partitions);
         metrics.dirty_percent_max.set(self.dirty_ratio_max * 100.0);

@@ -1,5 +1,5 @@
-//! The splitter: turns lane files, all partitions mixed, into objects sorted by partition, and
-//! manifests that name their segments.
+//! The splitter: copies batches from lane files, in which all partitions are mixed, into objects
+//! that are sorted by partition, and publishes manifests that name the new segments.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use freshet_wire::ids::{Epoch, Incarnation, PartitionId};
 use freshet_wire::records::{BatchHeader, StoredBatch};
 use freshet_world::env::DiskError;
 
-/// Sizes of splitting.
+/// The sizes that splitting uses.
 #[derive(Debug, Clone, Copy)]
 pub struct SplitSettings {
-    /// An object is put once it holds so many bytes.
+    /// An object is put once it holds this many bytes.
     pub object_bytes: u64,
-    /// Files whose batches have so many bytes in the mean are split several at once, and what
-    /// memory does not hold of them is read batch by batch. Files of smaller ones are split one by
-    /// one, and read whole.
+    /// Files whose batches have on average this many bytes or more are split several at once;
+    /// batches of them that are not in memory are read one by one. Files with smaller batches are
+    /// split one by one, and read as a whole.
     pub large_batch_bytes: u64,
 }
 
@@ -39,12 +39,12 @@ impl Default for SplitSettings {
 }
 
 impl SplitSettings {
-    /// Whether these are large batches, so that more files of such are split with them.
+    /// Whether these are large batches, so that their file is split together with others like it.
     pub fn are_large(&self, batches: &[PlacedBatch]) -> bool {
         bytes_of(batches) >= self.large_batch_bytes * batches.len() as u64
     }
 
-    /// Whether a file's batches fill an object.
+    /// Whether a file's batches are enough to fill an object.
     pub fn fill_an_object(&self, batches: &[PlacedBatch]) -> bool {
         bytes_of(batches) >= self.object_bytes
     }
@@ -54,56 +54,60 @@ fn bytes_of(batches: &[PlacedBatch]) -> u64 {
     batches.iter().map(|batch| u64::from(batch.spot.length)).sum()
 }
 
-/// So many files of large batches are split at once: a partition's share of them is large enough
-/// to stay a segment of its own, and one manifest names it instead of eight.
+/// How many files of large batches are split at once. A partition's share of eight files is large
+/// enough to stay a segment of its own, and needs one manifest instead of eight.
 pub const FILES_AT_ONCE: usize = 8;
 
-/// See the module.
+/// Splits lane files, and removes them afterwards in order.
 pub struct Splitter {
     context: Arc<JobContext>,
     settings: SplitSettings,
-    /// Files of one's own lane that are split and still there, in the order in which they were
-    /// written: they go in that order, and none while it may hold what an offline partition needs.
+    /// The files of the own lane that are split and still there, in the order in which they were
+    /// written. They are removed in that order, and not while they may hold records of an offline
+    /// partition.
     split: VecDeque<Leftover>,
-    /// Whole lane files, for as long as one split needs them.
+    /// Whole lane files in memory, for as long as one split needs them.
     files: BTreeMap<(Incarnation, LaneFile), Bytes>,
 }
 
-/// Batches that are split in one go: a fraction of a millisecond.
+/// How many batches are split before other tasks get their turn: that takes a fraction of a
+/// millisecond.
 const BATCHES_AT_ONCE: usize = 256;
 const PAUSE_MAX: Duration = Duration::from_millis(5);
 
-/// Clients whose batches are small need most of a processor: a file of those is split little by
-/// little, in half of the time in which the next one fills.
-fn pause(filled_in: Duration, batches: usize) -> Duration {
+/// The pause after each [`BATCHES_AT_ONCE`] batches. Clients that send small batches need most of a
+/// processor, so a file of small batches is split slowly: in half of the time in which the next one
+/// fills, so that the splitter never falls behind.
+fn split_pause(filled_in: Duration, batches: usize) -> Duration {
     let pauses = u32::try_from(batches / BATCHES_AT_ONCE).unwrap_or(u32::MAX);
     (filled_in / 2).checked_div(pauses).unwrap_or_default().min(PAUSE_MAX)
 }
 
 impl Splitter {
-    /// A splitter that has nothing to do yet.
+    /// Creates a splitter.
     pub fn new(context: Arc<JobContext>, settings: SplitSettings) -> Self {
         Self { context, settings, split: VecDeque::new(), files: BTreeMap::new() }
     }
 
-    /// What it works with.
+    /// What its job works with.
     pub fn context(&self) -> &Arc<JobContext> {
         &self.context
     }
 
-    /// Its sizes.
+    /// The sizes that it uses.
     pub fn settings(&self) -> SplitSettings {
         self.settings
     }
 
-    /// Splits files of one's own lane, in order, and leaves only their indexes behind.
+    /// Splits files of the own lane, which must be given in order, and removes them except for
+    /// their indexes.
     ///
     /// # Errors
-    /// [`JobError`]; the files stay then.
+    /// Any [`JobError`]; then the files stay.
     pub async fn split_files(&mut self, files: &[RolledFile]) -> Result<(), JobError> {
         let batches: Vec<_> = files.iter().flat_map(|file| &file.batches).copied().collect();
-        let pause = pause(files.iter().map(|file| file.filled_in).sum(), batches.len());
-        self.split_with_pauses(batches, pause).await?;
+        let split_pause = split_pause(files.iter().map(|file| file.filled_in).sum(), batches.len());
+        self.split_with_pauses(batches, split_pause).await?;
         for RolledFile { leftover, .. } in files {
             if self.split.back().is_none_or(|last| last.file < leftover.file) {
                 self.split.push_back(leftover.clone());
@@ -116,11 +120,11 @@ impl Splitter {
         Ok(())
     }
 
-    /// Splits batches from anywhere: afterwards manifests cover them, but for those of partitions
-    /// that are, or were taken, offline.
+    /// Splits batches from any lane. Afterwards manifests cover them, except for those of
+    /// partitions that are offline or were taken offline by this.
     ///
     /// # Errors
-    /// [`JobError`]; nothing was deleted.
+    /// Any [`JobError`]; then nothing was deleted.
     pub async fn split(&mut self, batches: Vec<PlacedBatch>) -> Result<(), JobError> {
         self.split_with_pauses(batches, Duration::ZERO).await
     }
@@ -128,10 +132,10 @@ impl Splitter {
     async fn split_with_pauses(
         &mut self,
         mut batches: Vec<PlacedBatch>,
-        pause: Duration,
+        split_pause: Duration,
     ) -> Result<(), JobError> {
         batches.sort_by_key(|batch| (batch.partition, batch.base_offset));
-        let outcome = self.split_sorted(&batches, pause).await;
+        let outcome = self.split_sorted(&batches, split_pause).await;
         self.files.clear();
         outcome
     }
@@ -139,20 +143,21 @@ impl Splitter {
     async fn split_sorted(
         &mut self,
         batches: &[PlacedBatch],
-        pause: Duration,
+        split_pause: Duration,
     ) -> Result<(), JobError> {
         let whole = !self.settings.are_large(batches);
         let context = Arc::clone(&self.context);
         let mut made = Made::new(&context, self.settings.object_bytes);
         for (number, placed) in batches.iter().enumerate() {
-            if number % BATCHES_AT_ONCE == BATCHES_AT_ONCE - 1 && !pause.is_zero() {
-                tokio::time::sleep(pause).await;
+            if number % BATCHES_AT_ONCE == BATCHES_AT_ONCE - 1 && !split_pause.is_zero() {
+                tokio::time::sleep(split_pause).await;
             }
             let Some(partition) = context.partitions.get(placed.partition) else { continue };
             if placed.base_offset < partition.manifest().covered_end {
                 continue;
             }
-            // What is still in memory was received and checked; the lane has the same bytes.
+            // A batch that is still in memory was checked when it was received, and the lane has
+            // the same bytes.
             let read = match partition.hot_batch(placed.base_offset) {
                 Some(batch) => Ok(batch),
                 None => self.read(placed, whole).await,
@@ -165,7 +170,8 @@ impl Splitter {
         made.install().await
     }
 
-    /// Reads a batch and checks it: damage is found here, while the lane still has its neighbours.
+    /// Reads a batch from its lane and checks it. Damage is found here, while the lane still has
+    /// the batches around it.
     async fn read(&mut self, placed: &PlacedBatch, whole: bool) -> Result<StoredBatch, JobError> {
         let bytes = if whole {
             self.read_of_whole(placed).await?
@@ -194,7 +200,7 @@ impl Splitter {
         Ok(file.slice(start..end))
     }
 
-    /// Removes the files that are split, but for those that stay for an offline partition.
+    /// Removes the files that are split, except where an offline partition may need them.
     async fn retire_split(&mut self) -> Result<(), JobError> {
         while let Some(leftover) = self.split.front() {
             if self.context.partitions.any_taken_offline() {
@@ -211,11 +217,11 @@ impl Splitter {
         Ok(())
     }
 
-    /// Leaves the index of a file behind and removes the file. The manifests that cover it are
-    /// installed, and a later file's checkpoint names them.
+    /// Writes the index of a file, then removes the file. Before this is called, the manifests that
+    /// cover its batches must be installed and the checkpoint of a later file must name them.
     ///
     /// # Errors
-    /// [`JobError`]; the file stays then.
+    /// Any [`JobError`]; then the file stays.
     pub async fn retire(&self, leftover: &Leftover) -> Result<(), JobError> {
         let context = &self.context;
         let paths = context.lane_paths(leftover.incarnation);
@@ -233,7 +239,7 @@ impl Splitter {
     /// Removes a file that holds nothing that anybody needs.
     ///
     /// # Errors
-    /// [`JobError`]; the file stays then.
+    /// Any [`JobError`]; then the file stays.
     pub async fn remove(&self, incarnation: Incarnation, number: u64) -> Result<(), JobError> {
         let context = &self.context;
         if context.sources.rules.hold(Rule::CheckBeforeDelete) {
@@ -248,26 +254,27 @@ impl Splitter {
         }
         let paths = context.lane_paths(incarnation);
         context.disk.remove(&paths.file(file)).await.map_err(LaneError::from)?;
-        // Its own broker may just have given it another name. Files go in order: one that came back
-        // when a later one has gone would look like damage.
+        // The removal is made durable even where the file was gone already, since its own broker
+        // may just have renamed it. Files are removed in order: one that reappeared after a crash
+        // while a later one is gone would look like damage.
         Ok(context.disk.make_durable(&paths.folder()).await.map_err(LaneError::from)?)
     }
 }
 
-/// What one partition gets of a split.
+/// The new segments of one partition.
 struct Addition {
     partition: Arc<Partition>,
     batches: Vec<(BatchHeader, Epoch)>,
     segments: Vec<Segment>,
 }
 
-/// What a split has made so far.
+/// The objects and segments of a split that is under way.
 struct Made<'a> {
     context: &'a JobContext,
     object_bytes: u64,
     writer: SegmentWriter,
     additions: BTreeMap<PartitionId, Addition>,
-    /// Put, and kept by the sweeper until they are named.
+    /// Objects that were put. The sweeper keeps them while they are in this list.
     objects: Vec<NewObject>,
 }
 
@@ -283,7 +290,7 @@ impl<'a> Made<'a> {
         placed: &PlacedBatch,
         batch: &StoredBatch,
     ) -> Result<(), JobError> {
-        // A partition goes on in the next object only where it alone fills one.
+        // A partition is continued in the next object only where it alone fills one.
         let continues = self.additions.contains_key(&placed.partition);
         if self.writer.bytes() >= self.object_bytes * if continues { 2 } else { 1 } {
             self.put().await?;
@@ -316,7 +323,7 @@ impl<'a> Made<'a> {
         self.put().await?;
         let now_ms = self.context.clock.now_ms();
         let served = |addition: &Addition| {
-            // Not one that a later batch took offline, or whose topic is gone meanwhile.
+            // The partition is left out where a later batch took it offline, or its topic is gone.
             self.context.partitions.get(addition.partition.id()).is_some()
         };
         let additions = self.additions.into_values().filter(served);
@@ -327,14 +334,17 @@ impl<'a> Made<'a> {
             Edit { partition, change }
         });
         let outcome = self.context.edit(edits.collect()).await;
-        // Until here the sweeper kept them.
+        // Dropped only now, when manifests name the objects: until then the sweeper must keep them.
         drop(self.objects);
         outcome
     }
 }
 
 impl Addition {
-    /// The manifest after the one that counts, with what is new.
+    /// The manifest that follows `current`, with the new segments.
+    ///
+    /// # Errors
+    /// [`JobError::Records`] where the segments do not follow those of `current`.
     fn extend(&self, current: &Manifest, now_ms: i64) -> Result<Manifest, JobError> {
         let mut manifest = current.clone();
         for segment in &self.segments {
@@ -354,7 +364,7 @@ impl Addition {
             manifest.epochs.begin(*epoch, header.base_offset);
         }
         manifest.producers.expire(now_ms);
-        // Records may have been deleted before they were split.
+        // Records that were deleted before they were split are dropped here.
         manifest.start_at(manifest.log_start, now_ms);
         Ok(manifest)
     }
@@ -372,8 +382,12 @@ mod tests {
     #[test]
     fn a_file_of_many_batches_is_split_in_half_the_time_that_it_took_to_fill_at_most() {
         let second = Duration::from_secs(1);
-        assert_eq!(pause(second, 256 * 1000), second / 2000);
-        assert_eq!(pause(60 * second, 256 * 100), PAUSE_MAX, "what trickles in waits for nothing");
-        assert_eq!(pause(second, 255), Duration::ZERO, "a few large batches are one go");
+        assert_eq!(split_pause(second, 256 * 1000), second / 2000);
+        assert_eq!(
+            split_pause(60 * second, 256 * 100),
+            PAUSE_MAX,
+            "what trickles in waits for nothing"
+        );
+        assert_eq!(split_pause(second, 255), Duration::ZERO, "a few large batches are one go");
     }
 }

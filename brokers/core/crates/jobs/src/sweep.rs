@@ -1,9 +1,9 @@
-//! The sweeper: removes objects and manifests that nothing names any more.
+//! The sweeper: deletes objects and manifests that nothing names any more.
 //!
-//! Mark and sweep in two rounds: what was unnamed in two rounds in a row goes, if this incarnation
-//! still owns its lane. It touches only what incarnations up to its term's, and epochs up to the
-//! partition's, can have made: what a successor writes is not its to judge. What a put left half
-//! made goes in the same way.
+//! What two rounds in a row find unnamed is deleted, if this incarnation still owns its lane. The
+//! sweeper touches only what incarnations up to its term's, and epochs up to the partition's, can
+//! have written: it cannot know whether a later incarnation's object will be named. The rests of
+//! interrupted puts are deleted in the same way.
 
 use std::collections::BTreeSet;
 
@@ -14,37 +14,38 @@ use freshet_storage::names::ObjectRef;
 use freshet_storage::rules::Rule;
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
 
-/// Remembers what the last round found unnamed.
+/// Sweeps in rounds, and remembers what the last round found unnamed.
 pub struct Sweeper {
     term: Term,
     unnamed: BTreeSet<String>,
 }
 
 impl Sweeper {
-    /// Before the first round of a term.
+    /// Creates it for a term, before its first round.
     pub fn new(term: Term) -> Self {
         Self { term, unnamed: BTreeSet::new() }
     }
 
-    /// One round.
+    /// Performs one round.
     ///
     /// # Errors
-    /// [`JobError`]; nothing more is deleted then.
+    /// Any [`JobError`]; then nothing more is deleted.
     pub async fn sweep(
         &mut self,
         context: &JobContext,
         topics: &dyn TopicFacts,
     ) -> Result<(), JobError> {
         if context.partitions.any_offline() {
-            tracing::warn!("not sweeping: a partition is offline, and anything may be its");
+            tracing::warn!("not sweeping: a partition is offline and may need any object");
             return Ok(());
         }
-        // Before anything is looked at: what is done by then, manifests name.
+        // Taken before any manifest is read: an object that is named between the two is then kept
+        // by this list or by its manifest.
         let kept = context.unnamed_objects();
-        let mut found = survey(context, topics).await?;
-        found.named.extend(kept);
-        let mut unnamed = unnamed_objects(context, self.term, &found).await?;
-        unnamed.extend(found.superseded);
+        let mut survey = survey_manifests(context, topics).await?;
+        survey.named.extend(kept);
+        let mut unnamed = unnamed_objects(context, self.term, &survey).await?;
+        unnamed.extend(survey.superseded);
         let twice: Vec<String> = self.unnamed.intersection(&unnamed).cloned().collect();
         self.unnamed = unnamed;
         for key in twice {
@@ -59,22 +60,25 @@ impl Sweeper {
     }
 }
 
-/// What the manifests say.
+/// What the manifests name, and which of them do not count any more.
 #[derive(Default)]
 struct Survey {
-    /// Objects that a manifest names.
+    /// The objects that a manifest names.
     named: BTreeSet<ObjectRef>,
-    /// Keys of manifests that do not count any more, and of what puts left half made.
+    /// The keys of manifests that do not count any more, and of rests of interrupted puts.
     superseded: Vec<String>,
-    /// A manifest of a partition that is not led here cannot be read: it may name any object that
-    /// an earlier incarnation made, and none of this one's.
+    /// Whether a manifest of a partition that is not led here could not be read. It may name any
+    /// object that an earlier incarnation wrote, and none of this one's.
     unreadable: bool,
 }
 
-async fn survey(context: &JobContext, topics: &dyn TopicFacts) -> Result<Survey, JobError> {
-    let mut found = Survey::default();
+async fn survey_manifests(
+    context: &JobContext,
+    topics: &dyn TopicFacts,
+) -> Result<Survey, JobError> {
+    let mut survey = Survey::default();
     for partition in context.partitions.all() {
-        name_objects(&mut found.named, &partition.manifest());
+        name_objects(&mut survey.named, &partition.manifest());
     }
     let root = Manifest::root(&context.cluster);
     for topic in context.store.list(&root).await? {
@@ -82,17 +86,17 @@ async fn survey(context: &JobContext, topics: &dyn TopicFacts) -> Result<Survey,
         for index in context.store.list(&format!("{root}/{topic}")).await? {
             let Ok(index) = index.parse::<i32>() else { continue };
             let id = PartitionId::new(topic_id, index);
-            survey_partition(context, topics, id, &mut found).await?;
+            survey_partition(context, topics, id, &mut survey).await?;
         }
     }
-    Ok(found)
+    Ok(survey)
 }
 
 async fn survey_partition(
     context: &JobContext,
     topics: &dyn TopicFacts,
     id: PartitionId,
-    found: &mut Survey,
+    survey: &mut Survey,
 ) -> Result<(), JobError> {
     let folder = Manifest::folder(&context.cluster, id);
     let current = context.partitions.get(id).map(|partition| partition.manifest().name);
@@ -100,24 +104,24 @@ async fn survey_partition(
         let Some(name) = Manifest::parse_file_name(&file_name) else { continue };
         let key = format!("{folder}/{file_name}");
         match current {
-            Some(current) if name < current => found.superseded.push(key),
+            Some(current) if name < current => survey.superseded.push(key),
             Some(_) => {}
-            None if topics.was_deleted(id.topic) => found.superseded.push(key),
+            None if topics.was_deleted(id.topic) => survey.superseded.push(key),
             None => match Manifest::decode(&context.store.get(&key).await?) {
-                Ok(manifest) => name_objects(&mut found.named, &manifest),
+                Ok(manifest) => name_objects(&mut survey.named, &manifest),
                 Err(error) => {
                     let advice = "sparing all that it may name: restore or remove it";
                     tracing::error!(key, %error, "{advice}");
-                    found.unreadable = true;
+                    survey.unreadable = true;
                 }
             },
         }
     }
-    found.superseded.extend(half_made(context, &folder).await?);
+    survey.superseded.extend(half_made(context, &folder).await?);
     Ok(())
 }
 
-/// Keys of what puts left half made in a folder.
+/// The keys of the rests of interrupted puts in a folder.
 async fn half_made(context: &JobContext, folder: &str) -> Result<Vec<String>, JobError> {
     let names = context.store.list_half_made(folder).await?;
     Ok(names.iter().map(|name| format!("{folder}/{name}")).collect())
@@ -130,7 +134,7 @@ fn name_objects(named: &mut BTreeSet<ObjectRef>, manifest: &Manifest) {
 async fn unnamed_objects(
     context: &JobContext,
     term: Term,
-    found: &Survey,
+    survey: &Survey,
 ) -> Result<BTreeSet<String>, JobError> {
     let mut unnamed = BTreeSet::new();
     for folder in context.store.list(&ObjectRef::root(&context.cluster)).await? {
@@ -141,13 +145,13 @@ async fn unnamed_objects(
         }
         let folder = ObjectRef::folder(&context.cluster, incarnation);
         unnamed.extend(half_made(context, &folder).await?);
-        if found.unreadable && incarnation != term.incarnation() {
+        if survey.unreadable && incarnation != term.incarnation() {
             continue;
         }
         for name in context.store.list(&folder).await? {
             let Ok(number) = name.parse() else { continue };
             let object = ObjectRef { incarnation, number };
-            if !found.named.contains(&object) {
+            if !survey.named.contains(&object) {
                 unnamed.insert(object.key(&context.cluster));
             }
         }

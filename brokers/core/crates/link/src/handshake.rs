@@ -1,4 +1,5 @@
-//! Both ends of the handshake. Neither reads a byte past it.
+//! Both ends of the handshake. Neither end reads a byte beyond it, so the first Kafka frame is left
+//! to the session.
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -8,9 +9,10 @@ use super::{
 };
 use freshet_world::env::Randomness;
 
-/// What a gateway's code begins with. The two differ, so that neither end's code serves the other.
+/// The label over which a gateway's code is computed. The labels of the two ends differ, so that
+/// the code of one cannot be sent back as the code of the other.
 const OF_GATEWAY: &[u8] = b"gateway";
-/// What a broker's code begins with.
+/// The label over which a broker's code is computed.
 const OF_BROKER: &[u8] = b"broker";
 
 fn nonce(randomness: &dyn Randomness) -> [u8; NONCE_BYTES] {
@@ -37,9 +39,9 @@ fn check_hello(hello: &[u8; HELLO_BYTES]) -> Result<(), LinkError> {
     }
 }
 
-/// The broker's end: learns who the client is from a gateway that knows the secret, and gives what
-/// `admit` makes of it. After an error, `admit`'s too, the connection is to be closed without a
-/// word. The caller bounds the time.
+/// The broker's end: learns who the client is from a gateway that knows the secret, and returns
+/// what `admit` returns for that client. After any error, also one of `admit`, the caller closes
+/// the connection without sending anything. The caller bounds the time.
 ///
 /// # Errors
 /// [`LinkError`].
@@ -69,8 +71,8 @@ pub async fn accept<T>(
     Ok(admitted)
 }
 
-/// The gateway's end: tells a broker that knows the secret who the client is. Says nothing to
-/// whoever does not begin as a broker does. The caller bounds the time.
+/// The gateway's end: sends who the client is to a broker that knows the secret. It sends nothing
+/// before it has read a broker's hello. The caller bounds the time.
 ///
 /// # Errors
 /// [`LinkError`].
@@ -127,7 +129,7 @@ mod tests {
         }
     }
 
-    /// What the gateway's end sends to a given hello.
+    /// The bytes that the gateway's end sends in answer to a hello.
     async fn answer_to(hello: &[u8]) -> Vec<u8> {
         let (mut near, mut far) = tokio::io::duplex(1 << 20);
         far.write_all(hello).await.unwrap();
@@ -149,7 +151,8 @@ mod tests {
         sent
     }
 
-    /// The broker's end with a seed of its own, against bytes; what it sent after its hello.
+    /// Runs the broker's end, with a seed of its own, against `message`; returns its result and
+    /// what it sent after its hello.
     async fn broker_given(message: &[u8]) -> (Result<LinkedClient, LinkError>, Vec<u8>) {
         let (mut near, mut far) = tokio::io::duplex(1 << 20);
         far.write_all(message).await.unwrap();

@@ -1,4 +1,4 @@
-//! The link from a gateway to a broker: a handshake that proves both ends to each other and tells
+//! The link from a gateway to a broker: a handshake that proves both ends to each other and says to
 //! the broker who the client is. The crate's `README.md` has the bytes and the invariants.
 
 use std::fmt;
@@ -16,9 +16,9 @@ mod preamble;
 pub use handshake::{accept, open};
 pub use preamble::{LinkedClient, ListenerKind};
 
-/// What a broker's hello begins with.
+/// The first bytes of a broker's hello.
 pub const MAGIC: [u8; 4] = *b"FRLK";
-/// The version that is spoken here.
+/// The version of the protocol that this release speaks.
 pub const VERSION: u16 = 1;
 /// Bytes of a nonce.
 pub const NONCE_BYTES: usize = 32;
@@ -37,7 +37,7 @@ pub enum LinkError {
     /// The connection failed, or ended inside the handshake.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// What listens there is no broker's link.
+    /// The other end is no broker's listener for links.
     #[error("not a broker's link")]
     NotALink,
     /// The broker speaks another version.
@@ -49,7 +49,7 @@ pub enum LinkError {
     /// The other end does not know the secret.
     #[error("the other end does not know the link's secret")]
     Unproven,
-    /// Who knows the secret said something that makes no sense.
+    /// The other end knows the secret, and its preamble is malformed.
     #[error("preamble: {0}")]
     Preamble(String),
     /// The handshake took too long.
@@ -57,24 +57,24 @@ pub enum LinkError {
     TooSlow,
 }
 
-/// What gateways and brokers of one cluster share.
+/// The secret that gateways and brokers of one cluster share.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LinkSecret(Vec<u8>);
 
 impl fmt::Debug for LinkSecret {
-    /// Leaves the secret out, so that no log can hold it.
+    /// Leaves the secret out, so that it gets into no log.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("LinkSecret")
     }
 }
 
 impl LinkSecret {
-    /// A secret of these bytes; none where they are fewer than [`SECRET_BYTES_MIN`].
+    /// A secret of these bytes; `None` where they are fewer than [`SECRET_BYTES_MIN`].
     pub fn new(bytes: &[u8]) -> Option<Self> {
         (bytes.len() >= SECRET_BYTES_MIN).then(|| Self(bytes.to_vec()))
     }
 
-    /// A secret in hexadecimal digits; none where it is not, or too short.
+    /// A secret in hexadecimal digits; `None` where the text is malformed or too short.
     pub fn from_hex(text: &str) -> Option<Self> {
         Self::new(&decode_hex(text)?)
     }
@@ -88,7 +88,7 @@ impl LinkSecret {
         mac.finalize().into_bytes().into()
     }
 
-    /// Checks a code without telling by time how much of it is right.
+    /// Checks a code in constant time, so that the time does not show how much of it is right.
     fn check(&self, parts: &[&[u8]], code: [u8; CODE_BYTES]) -> Result<(), LinkError> {
         let right = self.code(parts).ct_eq(&code);
         if bool::from(right) { Ok(()) } else { Err(LinkError::Unproven) }

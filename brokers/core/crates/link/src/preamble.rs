@@ -1,4 +1,4 @@
-//! What a gateway says of a client.
+//! The preamble: what a gateway says of a client.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -48,20 +48,20 @@ impl fmt::Display for ListenerKind {
 /// A client that a gateway has authenticated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkedClient {
-    /// Who it is.
+    /// Its principal.
     pub principal: Principal,
-    /// How it came.
+    /// The listener that it connected to.
     pub listener: ListenerKind,
-    /// Where it came from.
+    /// The client's own address.
     pub address: SocketAddr,
-    /// `host:port` by slot: where it finds each broker of the cluster.
+    /// `host:port` by slot: the address at which the client reaches each broker of the cluster.
     pub advertised: Vec<String>,
-    /// What the gateway calls its connection, for logs and the audit; empty from a gateway that
-    /// names none. At most 64 of `[A-Za-z0-9_-]`.
+    /// The gateway's id of the connection, for logs and the audit; empty from an older gateway. At
+    /// most 64 characters of `[A-Za-z0-9_-]`.
     pub connection: Arc<str>,
 }
 
-/// The JSON object. Unknown fields are overlooked, so that a gateway may be newer than a broker.
+/// The JSON object. Unknown fields are ignored, so that a gateway may be newer than a broker.
 #[derive(Serialize, Deserialize)]
 struct Fields {
     v: u32,
@@ -79,7 +79,7 @@ impl LinkedClient {
     ///
     /// # Errors
     /// [`LinkError::Length`] where there are too many.
-    pub(super) fn encode(&self, nonce: [u8; NONCE_BYTES]) -> Result<Vec<u8>, LinkError> {
+    pub fn encode(&self, nonce: [u8; NONCE_BYTES]) -> Result<Vec<u8>, LinkError> {
         let fields = Fields {
             v: VERSION,
             principal: self.principal.as_str().to_owned(),
@@ -100,7 +100,7 @@ impl LinkedClient {
     ///
     /// # Errors
     /// [`LinkError::Preamble`].
-    pub(super) fn decode(bytes: &[u8]) -> Result<(Self, [u8; NONCE_BYTES]), LinkError> {
+    pub fn decode(bytes: &[u8]) -> Result<(Self, [u8; NONCE_BYTES]), LinkError> {
         let refused = |reason: String| LinkError::Preamble(reason);
         let fields: Fields =
             serde_json::from_slice(bytes).map_err(|error| refused(error.to_string()))?;
@@ -132,7 +132,7 @@ impl LinkedClient {
     }
 }
 
-/// Whether an id of a connection can stand in any log.
+/// Whether an id of a connection can be written into any log.
 fn is_harmless(id: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     id.len() <= CONNECTION_CHARS_MAX && id.chars().all(allowed)

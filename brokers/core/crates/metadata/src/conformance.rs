@@ -1,4 +1,4 @@
-//! The cases that every metadata store passes, by name: for the tests of each.
+//! The test cases that every metadata store passes, by name. Each store's tests run them.
 
 #![allow(
     missing_docs,
@@ -17,17 +17,18 @@ use crate::store::{
     TRANSACTION_OPERATIONS_MAX, Transaction,
 };
 
-/// The same store twice, as two processes of a machine would have it.
+/// Two handles of the same store, as two processes would have them.
 pub struct Handles {
-    /// One way to it.
+    /// One handle.
     pub first: Arc<dyn MetadataStore>,
-    /// The other.
+    /// The other handle.
     pub second: Arc<dyn MetadataStore>,
-    /// What is kept as long as they are: the file's folder, where there is one.
+    /// Kept alive as long as they are: the folder of the store's file, where there is one.
     pub kept: Option<Box<dyn Any + Send>>,
 }
 
-/// A module of tests for each of these functions, which give [`Handles`] of an empty store.
+/// Defines a module of tests for each of these functions, which return [`Handles`] of an empty
+/// store.
 #[macro_export]
 macro_rules! metadata_conformance {
     ($($store:ident),* $(,)?) => {
@@ -243,7 +244,7 @@ pub async fn range_keeps_to_its_prefix(handles: Handles) {
     }
     assert_eq!(keys(&*handles.second, "a/").await, ["a/", "a/1", "a/\u{10FFFF}"]);
     assert_eq!(keys(&*handles.second, "a/\u{10FFFF}").await, ["a/\u{10FFFF}"]);
-    // Not a pattern.
+    // The percent sign is a character of the key here, not a pattern of SQL.
     assert_eq!(keys(&*handles.second, "a%").await, ["a%1"]);
     assert_eq!(keys(&*handles.second, "a_").await, ["a_1"]);
     assert_eq!(keys(&*handles.second, "x").await, Vec::<String>::new());

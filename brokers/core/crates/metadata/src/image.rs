@@ -1,4 +1,4 @@
-//! From entries of the store to what readers see of them.
+//! Snapshots of a cluster's metadata, built from the entries of the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,12 +34,12 @@ pub struct Topic {
     pub record: TopicRecord,
     /// Revision of the record.
     pub revision: u64,
-    /// By index; as many as the record says.
+    /// Its partitions by index; as many as the record says.
     pub partitions: Vec<Arc<Stored<PartitionRecord>>>,
 }
 
 impl Topic {
-    /// A partition; none where the index is not one of the topic's.
+    /// A partition; `None` where the topic has none of this index.
     #[must_use]
     pub fn partition(&self, index: i32) -> Option<&Stored<PartitionRecord>> {
         self.partitions.get(usize::try_from(index).ok()?).map(|partition| &**partition)
@@ -108,44 +108,44 @@ impl Topics {
 pub struct HiddenTopic {
     /// The topic as it was.
     pub topic: Topic,
-    /// Since when, ms.
+    /// When it was hidden, ms since 1970 UTC.
     pub hidden_at_ms: i64,
-    /// Until when it can be restored, ms; none where it was found on storage.
+    /// Until when it can be restored, ms since 1970 UTC; `None` where it was found on storage.
     pub restorable_until_ms: Option<i64>,
 }
 
 /// Passwords by mechanism and user.
 pub type ScramUsers = BTreeMap<(ScramMechanism, String), ScramCredential>;
 
-/// Quotas by whom they apply to.
+/// Quotas by the entity that they apply to.
 pub type Quotas = BTreeMap<QuotaEntity, QuotaValues>;
 
 /// The metadata of a cluster as of one revision.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Snapshot {
-    /// Which one.
+    /// The revision.
     pub revision: u64,
     /// The cluster's record; none before the cluster was created.
     pub cluster: Option<Arc<Stored<ClusterRecord>>>,
-    /// Who is controller.
+    /// The term of the controller.
     pub controller: Option<Arc<Stored<ControllerTerm>>>,
     /// All incarnations that are known.
     pub incarnations: Arc<BTreeMap<Incarnation, Stored<IncarnationRecord>>>,
     /// All topics that exist.
     pub topics: Arc<Topics>,
-    /// Hidden topics: led and kept, and not seen.
+    /// Hidden topics, whose partitions are led and kept, and which clients do not see.
     pub hidden: Arc<BTreeMap<TopicId, Arc<HiddenTopic>>>,
-    /// Topics that somebody deleted for good: their records may go.
+    /// Topics that were deleted for good, so that storage may delete their records.
     pub deleted_topics: Arc<BTreeMap<TopicId, DeletedTopicRecord>>,
-    /// What was set for brokers.
+    /// Configurations that were set for brokers.
     pub broker_configs: Arc<BTreeMap<ConfigScope, Configs>>,
-    /// All ACLs, in an order that does not change by itself. Another list, another `Arc`.
+    /// All ACLs, in a stable order. The `Arc` is another one exactly where the list changed.
     pub acls: Arc<Vec<AclBinding>>,
     /// All users with a password.
     pub scram: Arc<ScramUsers>,
-    /// Why brokers take no records but the service's own; none where they take all.
+    /// Why brokers take no records but the service's own; `None` where they take all.
     pub produce_suspension: Option<Arc<str>>,
-    /// All quotas. Another set, another `Arc`.
+    /// All quotas. The `Arc` is another one exactly where a quota changed.
     pub quotas: Arc<Quotas>,
 }
 
@@ -164,7 +164,7 @@ impl Snapshot {
     }
 }
 
-/// What differs between two snapshots.
+/// The difference between two snapshots.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "one for each kind of record that has one value")]
 pub struct ViewChange {
@@ -210,7 +210,7 @@ impl ViewChange {
         self.quotas |= other.quotas;
     }
 
-    /// What differs between any two snapshots.
+    /// The difference between any two snapshots.
     pub(super) fn between(old: &Snapshot, new: &Snapshot) -> Self {
         let mut change = Self {
             cluster: old.cluster != new.cluster,
@@ -264,62 +264,62 @@ impl Builder {
         self.snapshot.revision
     }
 
-    /// Takes in the value of a key, or its removal.
+    /// Applies the new value of a key, or its removal.
     pub fn apply(
         &mut self,
         key: &str,
         value: Option<&[u8]>,
         revision: u64,
     ) -> Result<(), SchemaError> {
-        // Kinds that this release does not know concern it as little as unknown fields.
+        // A kind that this release does not know is ignored, as an unknown field is.
         let Some(parsed) = Key::parse(key)? else { return Ok(()) };
         match parsed {
             Key::Cluster => {
-                self.snapshot.cluster = stored(key, value, revision)?.map(Arc::new);
+                self.snapshot.cluster = decode_stored(key, value, revision)?.map(Arc::new);
                 self.change.cluster = true;
             }
             Key::Term => {
-                self.snapshot.controller = stored(key, value, revision)?.map(Arc::new);
+                self.snapshot.controller = decode_stored(key, value, revision)?.map(Arc::new);
                 self.change.controller = true;
             }
             Key::Incarnation(incarnation) => {
-                let record = stored(key, value, revision)?;
-                set(Arc::make_mut(&mut self.snapshot.incarnations), incarnation, record);
+                let record = decode_stored(key, value, revision)?;
+                set_entry(Arc::make_mut(&mut self.snapshot.incarnations), incarnation, record);
                 self.change.incarnations = true;
             }
-            Key::Topic(name) => self.apply_topic(name, stored(key, value, revision)?),
+            Key::Topic(name) => self.apply_topic(name, decode_stored(key, value, revision)?),
             Key::Partition(partition) => {
-                let record = stored(key, value, revision)?.map(Arc::new);
+                let record = decode_stored(key, value, revision)?.map(Arc::new);
                 self.apply_partition(partition, record);
             }
             Key::DeletedTopic(id) => {
-                let record = stored::<DeletedTopicRecord>(key, value, revision)?;
+                let record = decode_stored::<DeletedTopicRecord>(key, value, revision)?;
                 let deleted = Arc::make_mut(&mut self.snapshot.deleted_topics);
-                set(deleted, id, record.map(|stored| stored.record));
+                set_entry(deleted, id, record.map(|stored| stored.record));
             }
             Key::HiddenTopic(id) => {
-                set(&mut self.hidden, id, stored(key, value, revision)?);
+                set_entry(&mut self.hidden, id, decode_stored(key, value, revision)?);
                 self.change.topics.insert(id);
             }
             Key::BrokerConfig(scope) => {
-                let record = stored::<BrokerConfigRecord>(key, value, revision)?;
+                let record = decode_stored::<BrokerConfigRecord>(key, value, revision)?;
                 let configs = record.map(|stored| stored.record.configs);
-                set(Arc::make_mut(&mut self.snapshot.broker_configs), scope, configs);
+                set_entry(Arc::make_mut(&mut self.snapshot.broker_configs), scope, configs);
                 self.change.broker_configs = true;
             }
             Key::Acl(hash) => {
-                let record = stored::<AclRecord>(key, value, revision)?;
-                set(&mut self.acls, hash, record.map(|stored| stored.record.binding));
+                let record = decode_stored::<AclRecord>(key, value, revision)?;
+                set_entry(&mut self.acls, hash, record.map(|stored| stored.record.binding));
                 self.change.acls = true;
             }
             Key::Scram(mechanism, user) => {
-                let record = stored::<ScramRecord>(key, value, revision)?;
+                let record = decode_stored::<ScramRecord>(key, value, revision)?;
                 let credential = record.map(|stored| stored.record.credential);
-                set(Arc::make_mut(&mut self.snapshot.scram), (mechanism, user), credential);
+                set_entry(Arc::make_mut(&mut self.snapshot.scram), (mechanism, user), credential);
                 self.change.scram = true;
             }
-            Key::ProduceSuspension => self.apply_suspension(stored(key, value, revision)?),
-            Key::Quota(entity) => self.apply_quota(entity, stored(key, value, revision)?),
+            Key::ProduceSuspension => self.apply_suspension(decode_stored(key, value, revision)?),
+            Key::Quota(entity) => self.apply_quota(entity, decode_stored(key, value, revision)?),
             // Read by whoever writes them, never from a view.
             Key::IncarnationCounter
             | Key::ProducerIds
@@ -339,7 +339,7 @@ impl Builder {
 
     fn apply_quota(&mut self, entity: QuotaEntity, record: Option<Stored<QuotaRecord>>) {
         let values = record.map(|stored| stored.record.values);
-        set(Arc::make_mut(&mut self.snapshot.quotas), entity, values);
+        set_entry(Arc::make_mut(&mut self.snapshot.quotas), entity, values);
         self.change.quotas = true;
     }
 
@@ -363,13 +363,13 @@ impl Builder {
         self.change.topics.insert(partition.topic);
         self.change.partitions.insert(partition);
         let partitions = self.partitions.entry(partition.topic).or_default();
-        set(partitions, partition.index, record);
+        set_entry(partitions, partition.index, record);
         if partitions.is_empty() {
             self.partitions.remove(&partition.topic);
         }
     }
 
-    /// The snapshot of all that was taken in up to `revision`, and what changed since the last.
+    /// The snapshot of all changes up to `revision`, and what changed since the last snapshot.
     pub fn finish(&mut self, revision: u64) -> Result<(Snapshot, ViewChange), ViewError> {
         let change = std::mem::take(&mut self.change);
         self.snapshot.revision = revision;
@@ -378,7 +378,7 @@ impl Builder {
         }
         if !change.topics.is_empty() {
             let mut topics = Topics::clone(&self.snapshot.topics);
-            // First all that go: a name may come back with another id.
+            // Removed topics first: a name may have come back with another id.
             for id in &change.topics {
                 if !self.names.contains_key(id) {
                     topics.remove(*id);
@@ -401,7 +401,7 @@ impl Builder {
         self.with_partitions(record, *revision).map(Some)
     }
 
-    /// Brings a hidden topic up to date.
+    /// Updates a hidden topic in the snapshot.
     fn hide(&mut self, id: TopicId) -> Result<(), ViewError> {
         let hidden = match self.hidden.get(&id) {
             Some(Stored { record, revision }) => Some(Arc::new(HiddenTopic {
@@ -412,7 +412,7 @@ impl Builder {
             None => None,
         };
         if hidden.is_some() || self.snapshot.hidden.contains_key(&id) {
-            set(Arc::make_mut(&mut self.snapshot.hidden), id, hidden);
+            set_entry(Arc::make_mut(&mut self.snapshot.hidden), id, hidden);
         }
         Ok(())
     }
@@ -429,7 +429,7 @@ impl Builder {
     }
 }
 
-fn stored<R: Record>(
+fn decode_stored<R: Record>(
     key: &str,
     value: Option<&[u8]>,
     revision: u64,
@@ -438,7 +438,7 @@ fn stored<R: Record>(
     Ok(Some(Stored { record: decode(key, value)?, revision }))
 }
 
-fn set<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
+fn set_entry<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
     match value {
         Some(value) => map.insert(key, value),
         None => map.remove(&key),

@@ -3,8 +3,8 @@
 //!
 //! [`store`] is the interface that every store has, [`sqlite`] the embedded one; that of several
 //! machines is the crate `freshet-etcd`. [`schema`] says what is kept under which key, [`cluster`]
-//! is the only way to write it, [`view`] an image of it in memory; [`cell`] is what a cell keeps of
-//! all its clusters beside.
+//! is the only way to write it, [`view`] an image of it in memory; [`cell`] has a cell's own
+//! records of all its clusters.
 
 pub mod cell;
 pub mod cluster;
@@ -19,6 +19,7 @@ pub mod store;
 pub mod view;
 
 mod image;
+mod kinds;
 
 pub use cell::{CellError, CellMetadata};
 pub use cluster::{ClusterError, ClusterMetadata, Fence};

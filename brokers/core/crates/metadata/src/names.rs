@@ -58,7 +58,7 @@ pub fn check_topic_name(name: &str) -> Result<(), InvalidName> {
     Ok(())
 }
 
-/// What two names that collide have in common: names of metrics do not tell `.` from `_`.
+/// The key that two colliding names share: in the names of metrics `.` and `_` are the same.
 #[must_use]
 pub fn collision_key(name: &str) -> String {
     name.replace('.', "_")

@@ -1,5 +1,5 @@
-//! What the engine needs of a metadata store. The shape is etcd's key-value interface, reduced, so
-//! that etcd stands behind it unchanged; `tests/metadata_conformance.rs` is its definition in code.
+//! What the engine needs of a metadata store. It is a subset of etcd's key-value interface, so that
+//! etcd implements it directly; [`crate::conformance`] is its definition in code.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ pub struct Page {
     pub more: bool,
 }
 
-/// What a compare wants of a key.
+/// What a compare expects of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
     /// No such key.
@@ -145,7 +145,8 @@ impl Transaction {
         self
     }
 
-    /// Checks the limits that every store holds, so that none is found only with another store.
+    /// Checks the limits of all stores, so that a transaction that one takes is taken by the
+    /// others.
     ///
     /// # Errors
     /// [`MetadataError::Invalid`] where one is exceeded or a key is written twice.
@@ -242,7 +243,7 @@ pub trait MetadataStore: Send + Sync {
         limit: usize,
     ) -> Result<Page, MetadataError>;
 
-    /// Runs a transaction; durable when this returns. Gives its revision, or 0 where it changed
+    /// Runs a transaction; durable when this returns. Returns its revision, or 0 where it changed
     /// nothing (no writes, or deletes of absent keys only).
     ///
     /// # Errors

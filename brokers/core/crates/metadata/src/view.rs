@@ -13,11 +13,12 @@ pub use super::image::{
 };
 use super::store::{MetadataError, MetadataStore, Page, Watch};
 
-/// Between attempts to reach a store that is away: this long first, then doubled up to the most.
+/// The first pause between attempts to reach a store that is away; each one is twice as long, up to
+/// the maximum.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(1);
 
-/// The image does not follow the store any more, and what waits for news would wait for ever.
+/// The image does not follow the store any more, so a wait for a change would never end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the view of the metadata has stopped")]
 pub struct ViewStopped;
@@ -33,7 +34,7 @@ pub struct MetadataView {
     snapshot: RwLock<Arc<Snapshot>>,
     progress: watch::Sender<Progress>,
     subscribers: Mutex<Vec<Weak<Mutex<ViewChange>>>>,
-    /// Whether the snapshot has any quota: asked for each request, so without a lock.
+    /// Whether the snapshot has any quota. It is read for each request, so it needs no lock.
     has_quotas: AtomicBool,
 }
 
@@ -47,7 +48,7 @@ impl MetadataView {
     pub async fn open(
         store: Arc<dyn MetadataStore>,
     ) -> Result<(Arc<MetadataView>, Follower), ViewError> {
-        let (builder, snapshot) = load(&*store).await?;
+        let (builder, snapshot) = load_snapshot(&*store).await?;
         let progress = Progress { revision: snapshot.revision, stopped: false };
         let has_quotas = AtomicBool::new(!snapshot.quotas.is_empty());
         let view = Arc::new(MetadataView {
@@ -59,7 +60,7 @@ impl MetadataView {
         Ok((view.clone(), Follower { store, view, builder }))
     }
 
-    /// What is known now. One reference is copied; nothing waits.
+    /// The newest snapshot. This copies one reference and never waits.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.read().clone()
@@ -78,7 +79,7 @@ impl MetadataView {
     }
 
     /// Waits until the image shows a revision that a write of this cluster's metadata gave.
-    /// 0, which a write gives that changed nothing, has always been reached.
+    /// 0, which a write returns that changed nothing, has always been reached.
     ///
     /// # Errors
     /// [`ViewStopped`].
@@ -95,8 +96,7 @@ impl MetadataView {
         move || progress.borrow().revision
     }
 
-    /// Collects what changes from now on. To miss nothing, subscribe first and take the snapshot
-    /// then.
+    /// Collects changes from now on. To miss none, subscribe first and take the snapshot then.
     #[must_use]
     pub fn subscribe(&self) -> ViewChanges {
         let progress = self.progress.subscribe();
@@ -108,7 +108,8 @@ impl MetadataView {
     fn publish(&self, snapshot: Snapshot, change: &ViewChange) {
         let revision = snapshot.revision;
         let has_quotas = !snapshot.quotas.is_empty();
-        // In this order: whoever is told of a change finds it in the image.
+        // The snapshot is replaced before the change is announced, so that whoever hears of a
+        // change finds it in the snapshot.
         *self.snapshot.write() = Arc::new(snapshot);
         self.has_quotas.store(has_quotas, Ordering::Release);
         self.subscribers.lock().retain(|pending| {
@@ -118,14 +119,14 @@ impl MetadataView {
     }
 }
 
-/// What changed in a view, collected until it is asked for.
+/// The changes of a view since the last call of [`ViewChanges::next`].
 pub struct ViewChanges {
     pending: Arc<Mutex<ViewChange>>,
     progress: watch::Receiver<Progress>,
 }
 
 impl ViewChanges {
-    /// Waits for a change; gives all that changed since the last call. The view shows at least
+    /// Waits for a change; returns all that changed since the last call. The view shows at least
     /// that. Cancel safe.
     ///
     /// # Errors
@@ -175,12 +176,12 @@ impl Follower {
             };
             match error {
                 ViewError::Store(MetadataError::Unavailable(_) | MetadataError::Compacted) => {
-                    tracing::warn!(%error, "metadata store is away");
+                    tracing::warn!(%error, "the metadata store cannot be reached: trying again");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(RETRY_MAX);
                 }
                 error => {
-                    tracing::error!(%error, "view of the metadata stops");
+                    tracing::error!(%error, "the view of the metadata has failed and stops");
                     return error;
                 }
             }
@@ -203,9 +204,9 @@ impl Follower {
         Ok(())
     }
 
-    /// Reads everything anew, where the history of changes does not reach back.
+    /// Reads all metadata again, because the history of changes does not reach back far enough.
     async fn reload(&mut self) -> Result<(), ViewError> {
-        let (builder, snapshot) = load(&*self.store).await?;
+        let (builder, snapshot) = load_snapshot(&*self.store).await?;
         let change = ViewChange::between(&self.view.snapshot(), &snapshot);
         self.builder = builder;
         self.view.publish(snapshot, &change);
@@ -219,7 +220,7 @@ impl Drop for Follower {
     }
 }
 
-async fn load(store: &dyn MetadataStore) -> Result<(Builder, Snapshot), ViewError> {
+async fn load_snapshot(store: &dyn MetadataStore) -> Result<(Builder, Snapshot), ViewError> {
     let Page { entries, revision, .. } = store.range("", None, usize::MAX).await?;
     let mut builder = Builder::default();
     for entry in entries {

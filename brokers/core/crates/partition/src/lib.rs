@@ -1,5 +1,5 @@
-//! A partition that this incarnation leads: offsets, idempotence, what is durable, and where its
-//! records can be read. See the crate's `README.md`.
+//! A partition that this incarnation leads. It gives batches their offsets, recognises retries of
+//! producers, knows which batches are durable, and reads records. See the crate's `README.md`.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,46 +37,48 @@ pub mod timestamps;
 
 use read_faults::ReadFaults;
 
-/// What all partitions of an engine share.
+/// What all partitions of an engine share to read records and to count.
 pub struct Sources {
-    /// Newest batches in memory.
+    /// The newest batches, in memory.
     pub cache: HotCache,
-    /// Batches in lanes.
+    /// Reads batches from lanes.
     pub lanes: LaneReader,
-    /// Batches in segments.
+    /// Reads batches from segments in the object store.
     pub cold: ColdReader,
-    /// Blocks of both in memory.
+    /// The memory for blocks that were read from lanes and segments.
     pub blocks: Arc<BlockCache>,
-    /// Who reads these from front to back.
+    /// The readers that read storage from front to back, ahead of whom blocks are read.
     pub followers: Followers,
-    /// What could not be read.
+    /// The places that could not be read.
     pub read_faults: ReadFaults,
-    /// Batches that are not in a segment yet.
+    /// Counts the batches that are not in a segment yet.
     pub backlog: Backlog,
-    /// Whether the instance may act.
+    /// Whether the incarnation may still act.
     pub liveness: Liveness,
-    /// Which rules hold.
+    /// Which rules of safety hold: all of them, except in a simulation.
     pub rules: Rules,
-    /// What is counted.
+    /// The metrics of the engine.
     pub metrics: Arc<Metrics>,
 }
 
-/// Counts batches that are durable and not in a segment yet, over all partitions. Their index is in
-/// memory, so their number is bounded: beyond it producers wait for the splitter.
+/// Counts the batches of all partitions that are durable and not in a segment yet. The index of
+/// these batches is in memory, so their number is limited: where there are more, producers wait for
+/// the splitter.
 #[derive(Default)]
 pub struct Backlog {
     batches: AtomicUsize,
     shrunk: Notify,
 }
 
-/// Bytes of index that unsplit batches may have.
+/// The most bytes that the index of unsplit batches may have.
 const BACKLOG_BYTES_MAX: usize = 8 << 20;
 
-// Else producers would wait for a file that only they can fill.
+// With less room than for three files, producers could wait for the split of a file that has not
+// ended yet and that only they can fill.
 const _: () = assert!(3 * FILE_BATCHES_MAX * size_of::<Unsplit>() <= BACKLOG_BYTES_MAX);
 
 impl Backlog {
-    /// How many there are.
+    /// How many unsplit batches there are.
     pub fn batches(&self) -> usize {
         self.batches.load(Ordering::Relaxed)
     }
@@ -86,7 +88,7 @@ impl Backlog {
         self.batches() * size_of::<Unsplit>() >= BACKLOG_BYTES_MAX
     }
 
-    /// Waits until there is room for more.
+    /// Waits until there is room for more batches.
     pub async fn room(&self) {
         loop {
             let shrunk = self.shrunk.notified();
@@ -110,15 +112,15 @@ impl Backlog {
 /// A durable batch that is not in a segment yet.
 #[derive(Debug, Clone, Copy)]
 pub struct Unsplit {
-    /// Offset of its first record.
+    /// The offset of its first record.
     pub base_offset: i64,
-    /// Offset after its last.
+    /// The offset after its last record.
     pub end_offset: i64,
-    /// Largest timestamp, ms.
+    /// The largest timestamp of its records, in ms since 1970.
     pub max_timestamp: i64,
-    /// Leader epoch under which it was written.
+    /// The leader epoch under which it was written.
     pub epoch: Epoch,
-    /// Where it lies.
+    /// Its place in a lane.
     pub spot: LaneSpot,
 }
 
@@ -129,9 +131,10 @@ struct HotBatch {
 }
 
 struct State {
-    /// Offset that the next batch gets.
+    /// The offset that the next batch gets. It is ahead of `end` by the batches that are staged.
     next_offset: i64,
-    /// The fence-checked end: what readers may see.
+    /// The end offset up to which batches are durable and were written while the incarnation was
+    /// not fenced. Readers see nothing beyond it.
     end: i64,
     manifest: Arc<Manifest>,
     unsplit: VecDeque<Unsplit>,
@@ -140,58 +143,60 @@ struct State {
     epochs: EpochTable,
 }
 
-/// Under which name a partition is known. A topic that was deleted may come back under another.
+/// The name of a partition's topic. A deleted topic can be restored under another name, so it may
+/// change.
 struct Label {
     topic: Arc<str>,
-    /// None while nobody sees the topic.
+    /// The metrics of the topic; `None` while clients do not see it.
     metrics: Option<TopicMetrics>,
 }
 
-/// See the module.
+/// A partition that this incarnation leads.
 pub struct Partition {
     id: PartitionId,
     epoch: Epoch,
     sources: Arc<Sources>,
     label: RwLock<Label>,
     state: Mutex<State>,
-    /// The fence-checked end again, for those who wait for it.
+    /// A copy of `State::end`, for those who wait until it reaches an offset.
     progress: watch::Sender<i64>,
-    /// Fetches that wait for anything new.
+    /// The fetches that wait for new batches.
     readers: Mutex<Vec<Weak<Notify>>>,
 }
 
-/// Where a batch was put.
+/// The offsets that a staged batch got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Staged {
-    /// Offset of its first record.
+    /// The offset of its first record.
     pub base_offset: i64,
-    /// It may be acked once the partition's end reaches this.
+    /// The batch may be acknowledged once the partition's end reaches this offset.
     pub end_offset: i64,
 }
 
 /// The offsets that bound a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// First offset that may be read.
+    /// The first offset that may be read.
     pub log_start: i64,
-    /// First offset of the oldest open transaction.
+    /// The first offset of the oldest open transaction; the end where there is none.
     pub last_stable_offset: i64,
-    /// Offset after the last record that may be read (Kafka's high watermark).
+    /// The offset after the last record that may be read (Kafka's high watermark).
     pub end: i64,
 }
 
 impl Partition {
-    /// Its identity.
+    /// The id of its topic, and its index.
     pub fn id(&self) -> PartitionId {
         self.id
     }
 
-    /// Its topic's name.
+    /// The present name of its topic.
     pub fn topic(&self) -> Arc<str> {
         Arc::clone(&self.label.read().topic)
     }
 
-    /// Gives it its topic's name, and has it counted under that as long as clients see the topic.
+    /// Sets the name of its topic, and whether clients see the topic: only then it is counted in
+    /// the metrics.
     pub fn relabel(&self, topic: &Arc<str>, seen: bool) {
         let known = self.label.read();
         if known.topic == *topic && known.metrics.is_some() == seen {
@@ -202,16 +207,17 @@ impl Partition {
         *self.label.write() = Label { topic: Arc::clone(topic), metrics };
     }
 
-    /// The epoch under which this incarnation leads it.
+    /// The leader epoch under which this incarnation leads it.
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// Gives a batch its offsets and stages it in the lane, in one step, so that order in the lane
-    /// is order of offsets. `pinned_bytes` is the memory that the batch keeps alive.
+    /// Gives a batch its offsets and puts it into the lane's queue, under one lock, so that the
+    /// order in the lane is the order of offsets. `pinned_bytes` is how much memory the batch keeps
+    /// alive.
     ///
     /// # Errors
-    /// What [`Producers::judge`] says, or `NOT_LEADER_OR_FOLLOWER` once the instance is down.
+    /// Those of [`Producers::judge`], and `NOT_LEADER_OR_FOLLOWER` once the engine has stood down.
     pub fn stage(
         self: &Arc<Self>,
         lane: &Lane,
@@ -222,11 +228,12 @@ impl Partition {
         self.stage_for(lane, batch, principal, pinned_bytes, None)
     }
 
-    /// As [`Partition::stage`], for a request that waits for all of its batches at once. The share
-    /// of a duplicate goes at once: who acks it waits for its original by [`Partition::durable`].
+    /// Does what [`Partition::stage`] does, for a request that waits for all of its batches
+    /// together. A duplicate is not waited for here: its caller waits for the original with
+    /// [`Partition::durable`].
     ///
     /// # Errors
-    /// As [`Partition::stage`].
+    /// Those of [`Partition::stage`].
     pub fn stage_for(
         self: &Arc<Self>,
         lane: &Lane,
@@ -262,16 +269,17 @@ impl Partition {
         Ok(Staged { base_offset, end_offset: header.next_offset() })
     }
 
-    /// A duplicate is acked only once its original is durable.
+    /// The end offset for which the acknowledgement of a duplicate must wait: that of its original,
+    /// which may not be durable yet.
     fn duplicate_end(&self, original_end: i64) -> i64 {
         if self.sources.rules.hold(Rule::DuplicateWaits) { original_end } else { 0 }
     }
 
-    /// Waits until everything below `end_offset` is durable and fence-checked.
+    /// Waits until everything below `end_offset` is durable and may be acknowledged.
     ///
     /// # Errors
-    /// `NOT_LEADER_OR_FOLLOWER` where the instance ended first: whether the records are in the log
-    /// is for the successor to say.
+    /// `NOT_LEADER_OR_FOLLOWER` where the engine ended first. Whether the records are in the log
+    /// then is known only after the next takeover.
     pub async fn durable(&self, end_offset: i64) -> Result<(), ResponseError> {
         if self.is_durable(end_offset) {
             return Ok(());
@@ -286,26 +294,27 @@ impl Partition {
         }
     }
 
-    /// Whether everything below `end_offset` is durable and fence-checked.
+    /// Whether everything below `end_offset` is durable and may be acknowledged.
     pub fn is_durable(&self, end_offset: i64) -> bool {
         *self.progress.borrow() >= end_offset
     }
 
-    /// The batch that starts at `base_offset`, where it is still in memory.
+    /// The batch that starts at `base_offset`; `None` where it is not in memory any more.
     pub fn hot_batch(&self, base_offset: i64) -> Option<StoredBatch> {
         let state = self.state.lock();
         let place = state.hot.binary_search_by_key(&base_offset, |hot| hot.base_offset).ok()?;
         Some(state.hot[place].batch.clone())
     }
 
-    /// Has `reader` notified once, when more can be read, unless it is dropped before.
+    /// Notifies `reader` once, when more records can be read. Does nothing where it was dropped by
+    /// then.
     pub fn notify_on_append(&self, reader: &Arc<Notify>) {
         let mut readers = self.readers.lock();
         readers.retain(|other| other.strong_count() > 0);
         readers.push(Arc::downgrade(reader));
     }
 
-    /// The offsets that bound it now.
+    /// The offsets that bound it at this moment.
     pub fn bounds(&self) -> Bounds {
         let state = self.state.lock();
         Bounds {
@@ -315,7 +324,8 @@ impl Partition {
         }
     }
 
-    /// The largest epoch not above `requested` with its end offset, for OffsetForLeaderEpoch.
+    /// The largest leader epoch that is not above `requested`, with its end offset, for
+    /// OffsetForLeaderEpoch; `None` where there is none.
     pub fn end_of_epoch(&self, requested: Epoch) -> Option<(Epoch, i64)> {
         let state = self.state.lock();
         if requested == self.epoch {
@@ -328,10 +338,11 @@ impl Partition {
         Some((epoch, end.min(state.end)))
     }
 
-    /// Checks the leader epoch that a client believes in.
+    /// Checks the leader epoch that a request names; -1 names none.
     ///
     /// # Errors
-    /// `FENCED_LEADER_EPOCH` or `UNKNOWN_LEADER_EPOCH`.
+    /// `FENCED_LEADER_EPOCH` where it is below the partition's, `UNKNOWN_LEADER_EPOCH` where it is
+    /// above.
     pub fn check_epoch(&self, believed: Epoch) -> Result<(), ResponseError> {
         match believed {
             -1 => Ok(()),
@@ -341,7 +352,8 @@ impl Partition {
         }
     }
 
-    /// The epoch under which the record at `offset` was written, or the current one.
+    /// The leader epoch under which the record at `offset` was written; the current one where there
+    /// is no such record.
     pub fn epoch_of(&self, offset: i64) -> Epoch {
         self.state.lock().epochs.epoch_of(offset).unwrap_or(self.epoch)
     }
@@ -351,34 +363,35 @@ impl Partition {
         Arc::clone(&self.state.lock().manifest)
     }
 
-    /// Name of the manifest that counts, if there is one.
+    /// The name of the manifest that counts; `None` where the partition has none yet.
     pub fn manifest_name(&self) -> Option<ManifestRef> {
         let name = self.state.lock().manifest.name;
         (name.epoch >= 0).then_some(name)
     }
 
-    /// What is durable and not in a segment.
+    /// The batches that are durable and not in a segment yet.
     pub fn unsplit(&self) -> Vec<Unsplit> {
         self.state.lock().unsplit.iter().copied().collect()
     }
 
-    /// Batches that are durable and not in a segment.
+    /// How many batches are durable and not in a segment yet.
     pub fn unsplit_count(&self) -> usize {
         self.state.lock().unsplit.len()
     }
 
-    /// Bytes of records that are durable and not in a segment.
+    /// How many bytes of batches are durable and not in a segment yet.
     pub fn unsplit_bytes(&self) -> u64 {
         let state = self.state.lock();
         state.unsplit.iter().map(|batch| u64::from(batch.spot.length)).sum()
     }
 
-    /// Bytes of records, in segments and in lanes.
+    /// How many bytes of batches it has, in segments and in lanes.
     pub fn bytes(&self) -> u64 {
         self.unsplit_bytes() + self.manifest().bytes()
     }
 
-    /// Lets a manifest count. Called by the lane's writer the moment its install record is durable.
+    /// Makes a manifest count. The lane's writer calls it as soon as the block that installs the
+    /// manifest is durable.
     pub fn apply(&self, manifest: Arc<Manifest>) {
         let mut state = self.state.lock();
         debug_assert!(manifest.name > state.manifest.name, "manifests only advance");
@@ -400,7 +413,7 @@ impl Partition {
     }
 }
 
-/// A partition's share in the lane.
+/// What the lane's writer calls for each batch of the partition.
 impl BatchOwner for Partition {
     fn durable(self: Arc<Self>, durable: DurableBatch) {
         let header = durable.batch.header();

@@ -1,5 +1,5 @@
-//! Opening a partition: its manifest, and what lanes hold beyond it. A restart, a takeover and the
-//! first use of a new topic all come through here.
+//! Opens a partition from its manifest and from the batches that lanes hold beyond it. This is the
+//! only way in, for a restart, a takeover and a new topic.
 
 use std::sync::Arc;
 
@@ -12,51 +12,52 @@ use freshet_storage::lane::LaneSpot;
 use freshet_storage::state::producers::WrittenBatch;
 use freshet_wire::ids::{Epoch, PartitionId};
 
-/// A batch that a lane of the partition's extents holds.
+/// A batch of the partition in a lane that its extents name.
 #[derive(Debug, Clone, Copy)]
 pub struct TailBatch {
-    /// Who wrote it, and its offsets.
+    /// Its producer's numbers and its offsets.
     pub written: WrittenBatch,
-    /// Leader epoch under which it was written.
+    /// The leader epoch under which it was written.
     pub epoch: Epoch,
-    /// Where it lies.
+    /// Its place in the lane.
     pub spot: LaneSpot,
 }
 
 /// Everything that a partition is opened from.
 pub struct Opening {
-    /// Its identity.
+    /// The id of its topic, and its index.
     pub id: PartitionId,
     /// Its topic's name.
     pub topic: Arc<str>,
-    /// The epoch under which it is led from now on.
+    /// The leader epoch under which it is led from now on.
     pub epoch: Epoch,
     /// The manifest that counts.
     pub manifest: Arc<Manifest>,
-    /// Batches of its extents, in the order of the extents and of the lanes.
+    /// The batches that its extents cover, in the order of the extents and, within each, of its
+    /// lane.
     pub tail: Vec<TailBatch>,
 }
 
-/// Offsets that were acked are missing: the partition must not be served.
+/// Offsets that were acknowledged are missing, so the partition must not be served.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(
-    "partition {partition}: offsets {due} to {found} are missing; restore the lane or manifest \
-     that held them"
+    "partition {partition}: offsets {from_offset} to {to_offset} are missing; restore the lane or \
+     manifest that held them"
 )]
 pub struct MissingOffsets {
-    /// Which partition.
+    /// The partition.
     pub partition: PartitionId,
-    /// First offset that is missing.
-    pub due: i64,
-    /// First offset that is there again.
-    pub found: i64,
+    /// The first offset that is missing.
+    pub from_offset: i64,
+    /// The first offset after the hole that is there again; -1 where it is not known.
+    pub to_offset: i64,
 }
 
 impl Partition {
-    /// Opens a partition.
+    /// Opens a partition. Batches of the tail that the manifest covers are skipped.
     ///
     /// # Errors
-    /// [`MissingOffsets`] where the log has a hole.
+    /// [`MissingOffsets`] where the batches of the tail do not follow the manifest and each other.
     pub fn open(opening: Opening, sources: Arc<Sources>) -> Result<Arc<Self>, MissingOffsets> {
         let manifest = opening.manifest;
         let mut state = State {
@@ -75,8 +76,8 @@ impl Partition {
                 continue;
             }
             if base_offset != state.end {
-                let (due, found) = (state.end, base_offset);
-                return Err(MissingOffsets { partition: opening.id, due, found });
+                let (from_offset, to_offset) = (state.end, base_offset);
+                return Err(MissingOffsets { partition: opening.id, from_offset, to_offset });
             }
             state.end = end_offset;
             state.next_offset = end_offset;
@@ -90,7 +91,8 @@ impl Partition {
                 spot: batch.spot,
             });
         }
-        // Records may have been deleted before they were split.
+        // The log start may be beyond the manifest's last segment: records can be deleted before
+        // they are split.
         state.epochs.trim(state.manifest.log_start);
         sources.backlog.grow(state.unsplit.len());
         let metrics = Some(sources.metrics.topic(&opening.topic));

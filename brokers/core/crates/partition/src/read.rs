@@ -1,4 +1,4 @@
-//! Reading records: from memory, from lanes, or from segments.
+//! Reads records from memory, from lanes, or from segments.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,16 +19,18 @@ use freshet_telemetry::ReadSource;
 use freshet_wire::ids::PartitionId;
 use freshet_wire::records::StoredBatch;
 
-/// How often a read is planned anew because what it was to read has moved meanwhile.
+/// How often a read is planned again because its batches were moved meanwhile: from memory to a
+/// lane, from a lane to a segment, or to another segment. That this happens four times in one read
+/// means that something is wrong.
 const PLANS_MAX: usize = 4;
-/// Batches in lanes that are read ahead of a reader at a time.
+/// The most batches in lanes that are read ahead of a reader at a time.
 const SPOTS_AHEAD_MAX: usize = 2048;
 
-/// Record batches as they lie in the log, and the partition's bounds at that moment.
+/// The batches that a read returned, and the partition's bounds at that moment.
 #[derive(Debug, Clone)]
 pub struct Fetched {
     stretches: Vec<Stretch>,
-    /// Bytes of all batches.
+    /// The bytes of all batches.
     pub bytes: usize,
     /// The partition's bounds.
     pub bounds: Bounds,
@@ -40,7 +42,7 @@ impl Fetched {
         self.stretches.iter().flat_map(Stretch::batches)
     }
 
-    /// Their bytes, to be written one after another.
+    /// Their bytes in pieces, which are to be written one after another.
     pub fn into_pieces(self) -> Vec<Bytes> {
         let mut pieces = Vec::with_capacity(self.stretches.len() * 2);
         self.stretches.into_iter().for_each(|stretch| stretch.put_pieces(&mut pieces));
@@ -54,13 +56,13 @@ pub enum ReadError {
     /// The offset is before the log start or past the end.
     #[error("offset out of range")]
     OutOfRange(Bounds),
-    /// Storage did not answer properly; the client tries again.
+    /// Storage failed or is damaged. The client tries again.
     #[error("{0}")]
     Storage(String),
 }
 
 impl ReadError {
-    /// Kafka's code for it.
+    /// Kafka's error code for it.
     pub fn code(&self) -> ResponseError {
         match self {
             Self::OutOfRange(_) => ResponseError::OffsetOutOfRange,
@@ -69,34 +71,35 @@ impl ReadError {
     }
 }
 
-/// What a read is to bring.
+/// The arguments of [`Partition::read`].
 #[derive(Debug, Clone, Copy)]
-struct Wanted {
+struct ReadRange {
     offset: i64,
     bytes_max: usize,
     whole_first: bool,
 }
 
-impl Wanted {
+impl ReadRange {
     fn gathering(self) -> Gathering {
         Gathering::new(self.offset, self.bytes_max, self.whole_first)
     }
 }
 
+/// Where the batches of a read are.
 enum Plan {
-    /// Nothing there yet.
+    /// Nowhere: the offset is the end of the log.
     Empty,
     Hot(Gathering),
     Lane(Vec<Unsplit>),
     Cold(Segment),
 }
 
-/// What moved while it was read: the plan is made again.
+/// The outcome of a read that was planned. After `Moved` the read is planned again.
 enum Attempt {
     Done(Gathering),
     Moved(String),
     Failed(String),
-    /// Bytes that do not check, and where they lie.
+    /// The bytes are damaged; the text names their place.
     Damaged(String),
 }
 
@@ -112,30 +115,31 @@ impl From<LoadError> for Attempt {
 }
 
 impl Partition {
-    /// Reads whole batches from the one that holds `offset` on: up to `bytes_max`, and at least one
-    /// where `whole_first` asks for it even if it is larger.
+    /// Reads whole batches, beginning with the one that contains `offset`: up to `bytes_max` bytes,
+    /// and with `whole_first` at least one batch even where it is larger.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// [`ReadError::OutOfRange`] where the offset is not in the log, [`ReadError::Storage`] where
+    /// storage fails or is damaged.
     pub async fn read(
         &self,
         offset: i64,
         bytes_max: usize,
         whole_first: bool,
     ) -> Result<Fetched, ReadError> {
-        let wanted = Wanted { offset, bytes_max, whole_first };
+        let range = ReadRange { offset, bytes_max, whole_first };
         let mut moved = String::new();
         for _ in 0..PLANS_MAX {
-            let (plan, bounds) = self.plan(wanted)?;
+            let (plan, bounds) = self.plan(range)?;
             let (source, attempt) = match plan {
-                Plan::Empty => (None, Attempt::Done(wanted.gathering())),
+                Plan::Empty => (None, Attempt::Done(range.gathering())),
                 Plan::Hot(gathered) => (Some(ReadSource::Hot), Attempt::Done(gathered)),
                 Plan::Lane(batches) => {
-                    let attempt = self.read_following(wanted, self.read_lane(&batches, wanted));
+                    let attempt = self.read_following(range, self.read_lane(&batches, range));
                     (Some(ReadSource::Lane), attempt.await)
                 }
                 Plan::Cold(segment) => {
-                    let attempt = self.read_following(wanted, self.read_segment(&segment, wanted));
+                    let attempt = self.read_following(range, self.read_segment(&segment, range));
                     (Some(ReadSource::Cold), attempt.await)
                 }
             };
@@ -155,7 +159,8 @@ impl Partition {
         Err(self.storage_error(format!("{moved}, and nothing took its place"), false))
     }
 
-    /// Whether a read at this offset needs nothing but memory that every batch enters.
+    /// Whether a read at this offset can be answered at once: its batches are in the hot cache, or
+    /// there are none.
     pub fn reads_hot(&self, offset: i64) -> bool {
         let state = self.state.lock();
         offset < state.manifest.log_start || offset >= state.end || is_hot(&state, offset)
@@ -164,51 +169,52 @@ impl Partition {
     fn storage_error(&self, what: String, is_damage: bool) -> ReadError {
         let (partition, topic) = (self.id(), self.topic());
         self.sources.read_faults.note(&what, is_damage, |passed_over| {
-            tracing::error!(%partition, %topic, what, passed_over, "read failed");
+            tracing::error!(%partition, %topic, what, passed_over, "cannot read records");
         });
         ReadError::Storage(what)
     }
 
-    fn plan(&self, wanted: Wanted) -> Result<(Plan, Bounds), ReadError> {
+    fn plan(&self, range: ReadRange) -> Result<(Plan, Bounds), ReadError> {
         let state = self.state.lock();
         let bounds = Bounds {
             log_start: state.manifest.log_start,
             last_stable_offset: state.end,
             end: state.end,
         };
-        if wanted.offset < bounds.log_start || wanted.offset > state.next_offset {
+        if range.offset < bounds.log_start || range.offset > state.next_offset {
             return Err(ReadError::OutOfRange(bounds));
         }
-        Ok((plan_within(&state, wanted), bounds))
+        Ok((plan_within(&state, range), bounds))
     }
 
-    /// Reads from storage, and ahead of who reads one part after another.
+    /// Reads from storage, and has the blocks after it read ahead where the reader reads the log
+    /// from front to back.
     async fn read_following(
         &self,
-        wanted: Wanted,
+        range: ReadRange,
         read: impl Future<Output = Attempt> + Send,
     ) -> Attempt {
         let followers = &self.sources.followers;
-        let mut follower = followers.come(self.id(), wanted.offset);
-        self.go_ahead(&mut follower, wanted);
+        let mut follower = followers.come(self.id(), range.offset);
+        self.go_ahead(&mut follower, range);
         let attempt = read.await;
         if let Attempt::Done(gathered) = &attempt {
-            followers.go(self.id(), wanted.offset, gathered.next_offset(), follower);
+            followers.go(self.id(), range.offset, gathered.next_offset(), follower);
         }
         attempt
     }
 
-    fn go_ahead(&self, follower: &mut Follower, wanted: Wanted) {
+    fn go_ahead(&self, follower: &mut Follower, range: ReadRange) {
         let window_max = self.sources.followers.window_max();
-        let Some(bytes) = follower.advance(wanted.bytes_max as u64, window_max) else { return };
+        let Some(bytes) = follower.advance(range.bytes_max as u64, window_max) else { return };
         let ahead = {
             let state = self.state.lock();
-            let first = state.unsplit.partition_point(|batch| batch.end_offset <= wanted.offset);
+            let first = state.unsplit.partition_point(|batch| batch.end_offset <= range.offset);
             let spots = state.unsplit.range(first..).map(|batch| batch.spot);
             Ahead {
                 sources: Arc::clone(&self.sources),
                 partition: self.id(),
-                offset: wanted.offset,
+                offset: range.offset,
                 manifest: Arc::clone(&state.manifest),
                 unsplit: spots.take(SPOTS_AHEAD_MAX).collect(),
                 bytes,
@@ -217,41 +223,42 @@ impl Partition {
         follower.run(AbortOnDropHandle::new(tokio::spawn(ahead.run())));
     }
 
-    async fn read_lane(&self, batches: &[Unsplit], wanted: Wanted) -> Attempt {
-        let mut gathering = wanted.gathering();
+    async fn read_lane(&self, batches: &[Unsplit], range: ReadRange) -> Attempt {
+        let mut gathering = range.gathering();
         for of_file in batches.chunk_by(|one, other| same_file(&one.spot, &other.spot)) {
-            // What stands in a file before a batch that is durable is durable too.
+            // All that precedes a durable batch in a file is durable too, so up to here the file
+            // can be read ahead and cached.
             let sure_end = of_file.last().expect("no chunk is empty").spot.range().end;
             for batch in of_file {
                 let spot = batch.spot;
-                let found = match self.sources.lanes.read(spot, sure_end, sure_end).await {
-                    Ok(found) => found,
+                let read_bytes = match self.sources.lanes.read(spot, sure_end, sure_end).await {
+                    Ok(read_bytes) => read_bytes,
                     Err(error) => return error.into(),
                 };
-                if let Err(error) = found.check_once(|bytes| check_batch(bytes, batch)) {
+                if let Err(error) = read_bytes.check_once(|bytes| check_batch(bytes, batch)) {
                     self.sources.lanes.reread(&spot);
                     return LoadError::from(error).into();
                 }
-                assert!(gathering.add_run(&found.bytes), "it was checked to be a batch");
+                assert!(gathering.add_run(&read_bytes.bytes), "it was checked to be a batch");
             }
         }
         Attempt::Done(gathering)
     }
 
-    async fn read_segment(&self, segment: &Segment, wanted: Wanted) -> Attempt {
+    async fn read_segment(&self, segment: &Segment, range: ReadRange) -> Attempt {
         let chunks = match self.sources.cold.chunks(self.id(), segment).await {
             Ok(chunks) => chunks,
             Err(error) => return LoadError::from(error).into(),
         };
-        let first = chunks.partition_point(|chunk| chunk.end_offset <= wanted.offset);
-        let mut gathering = wanted.gathering();
+        let first = chunks.partition_point(|chunk| chunk.end_offset <= range.offset);
+        let mut gathering = range.gathering();
         let end = chunks.last().map_or(0, |last| last.position.saturating_add(last.length));
         for chunk in &chunks[first..] {
             let some_fits = gathering.is_empty() && !chunk.is_one_batch();
             if !some_fits && !gathering.takes_whole(chunk.length) {
                 break;
             }
-            let reach = chunk.position.saturating_add(wanted.bytes_max as u64).min(end);
+            let reach = chunk.position.saturating_add(range.bytes_max as u64).min(end);
             let read = match self.sources.cold.fetch(segment, chunk, reach).await {
                 Ok(read) => read,
                 Err(error) => return error.into(),
@@ -291,26 +298,26 @@ fn is_hot(state: &State, offset: i64) -> bool {
     state.hot.front().is_some_and(|first| first.base_offset <= offset)
 }
 
-fn plan_within(state: &State, wanted: Wanted) -> Plan {
-    let offset = wanted.offset;
+fn plan_within(state: &State, range: ReadRange) -> Plan {
+    let offset = range.offset;
     if offset >= state.end {
         return Plan::Empty;
     }
     if is_hot(state, offset) {
-        return Plan::Hot(hot_from(state, wanted));
+        return Plan::Hot(hot_from(state, range));
     }
     let unsplit = &state.unsplit;
     if unsplit.front().is_some_and(|first| first.base_offset <= offset) {
-        return Plan::Lane(lane_from(unsplit, wanted));
+        return Plan::Lane(lane_from(unsplit, range));
     }
     let segments = &state.manifest.segments;
     let at = segments.partition_point(|segment| segment.end_offset <= offset);
     segments.get(at).map_or(Plan::Empty, |segment| Plan::Cold(*segment))
 }
 
-fn hot_from(state: &State, wanted: Wanted) -> Gathering {
-    let first = state.hot.partition_point(|hot| hot.end_offset <= wanted.offset);
-    let mut gathering = wanted.gathering();
+fn hot_from(state: &State, range: ReadRange) -> Gathering {
+    let first = state.hot.partition_point(|hot| hot.end_offset <= range.offset);
+    let mut gathering = range.gathering();
     for hot in state.hot.range(first..) {
         if !gathering.add_batch(&hot.batch, hot.end_offset) {
             break;
@@ -319,13 +326,13 @@ fn hot_from(state: &State, wanted: Wanted) -> Gathering {
     gathering
 }
 
-fn lane_from(unsplit: &VecDeque<Unsplit>, wanted: Wanted) -> Vec<Unsplit> {
-    let first = unsplit.partition_point(|batch| batch.end_offset <= wanted.offset);
+fn lane_from(unsplit: &VecDeque<Unsplit>, range: ReadRange) -> Vec<Unsplit> {
+    let first = unsplit.partition_point(|batch| batch.end_offset <= range.offset);
     let mut batches = Vec::new();
     let mut bytes = 0;
     for batch in unsplit.range(first..) {
         bytes += batch.spot.length as usize;
-        if bytes > wanted.bytes_max && !(batches.is_empty() && wanted.whole_first) {
+        if bytes > range.bytes_max && !(batches.is_empty() && range.whole_first) {
             break;
         }
         batches.push(*batch);
@@ -333,7 +340,7 @@ fn lane_from(unsplit: &VecDeque<Unsplit>, wanted: Wanted) -> Vec<Unsplit> {
     batches
 }
 
-/// What is read before a reader asks for it.
+/// A read ahead of a reader.
 struct Ahead {
     sources: Arc<Sources>,
     partition: PartitionId,
@@ -344,7 +351,8 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// Reads. Who asks for what could not be read finds out why.
+    /// Reads into the block cache. A failure is only logged for debugging: the reader that needs
+    /// the bytes gets the error.
     async fn run(mut self) {
         if let Err(error) = self.try_run().await {
             tracing::debug!(partition = %self.partition, %error, "not read ahead");
@@ -361,31 +369,33 @@ impl Ahead {
             }
             let chunks = self.sources.cold.chunks(self.partition, segment).await?;
             let first = chunks.partition_point(|chunk| chunk.end_offset <= self.offset);
-            let taken = chunks[first..].iter().take_while(|chunk| self.take(chunk.length)).count();
+            let taken =
+                chunks[first..].iter().take_while(|chunk| self.take_bytes(chunk.length)).count();
             self.sources.cold.read_ahead(segment, &chunks[first..first + taken]).await?;
         }
         let unsplit = std::mem::take(&mut self.unsplit);
-        let taken = unsplit.iter().take_while(|spot| self.take(u64::from(spot.length))).count();
+        let taken =
+            unsplit.iter().take_while(|spot| self.take_bytes(u64::from(spot.length))).count();
         for of_file in unsplit[..taken].chunk_by(same_file) {
             self.sources.lanes.read_ahead(of_file).await?;
         }
         Ok(())
     }
 
-    /// Takes a part of what is to be read; false where all is taken.
-    fn take(&mut self, bytes: u64) -> bool {
+    /// Takes these bytes from what may still be read ahead. Returns false where nothing was left.
+    fn take_bytes(&mut self, bytes: u64) -> bool {
         let some = self.bytes > 0;
         self.bytes = self.bytes.saturating_sub(bytes);
         some
     }
 }
 
-/// For coordinators and jobs: everything from an offset to the end, batch by batch.
 impl Partition {
-    /// Visits every batch from `offset` to the current end, in order.
+    /// Calls `visit` with every batch from `offset` to the present end, in order. The coordinator
+    /// and jobs use it.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// Those of [`Partition::read`].
     pub async fn visit(
         &self,
         mut offset: i64,

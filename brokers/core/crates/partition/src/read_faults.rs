@@ -1,4 +1,5 @@
-//! What could not be read, by name: logged without filling the log, counted, and shown.
+//! Read faults: places in lanes and objects that could not be read. Each is logged once in a while
+//! and counted in the metrics.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,9 +9,9 @@ use tokio::time::Instant;
 
 use freshet_telemetry::BlockMetrics;
 
-/// A place is logged once in this time: whoever reads it tries again and again.
+/// A place is logged at most once in this time, because clients read it again and again.
 const PERIOD: Duration = Duration::from_secs(30);
-/// Places that are remembered.
+/// The most places that are remembered.
 const PLACES_MAX: usize = 256;
 
 struct ReadFault {
@@ -19,20 +20,20 @@ struct ReadFault {
     is_damage: bool,
 }
 
-/// See the module.
+/// Remembers the places that could not be read.
 pub struct ReadFaults {
     places: Mutex<BTreeMap<String, ReadFault>>,
     metrics: BlockMetrics,
 }
 
 impl ReadFaults {
-    /// None yet.
+    /// Creates it without any place.
     pub fn new(metrics: BlockMetrics) -> Self {
         Self { places: Mutex::default(), metrics }
     }
 
-    /// Notes that something could not be read; `log` is told how often that was passed over, when
-    /// it is time to log it.
+    /// Notes that a place, named by `what`, could not be read. Where it is time to log that, it
+    /// calls `log` with the number of times that it was not logged before.
     pub fn note(&self, what: &str, is_damage: bool, log: impl FnOnce(u64)) {
         let passed_over = {
             let mut places = self.places.lock();
@@ -59,7 +60,7 @@ impl ReadFaults {
         log(passed_over);
     }
 
-    /// What was found damaged, as far as it is remembered.
+    /// The remembered places that are damaged.
     pub fn damaged(&self) -> Vec<String> {
         let places = self.places.lock();
         let damaged = places.iter().filter(|(_, fault)| fault.is_damage);

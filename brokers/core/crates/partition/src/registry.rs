@@ -12,11 +12,11 @@ use freshet_storage::lane::writer::CheckpointSource;
 use freshet_storage::names::ManifestRef;
 use freshet_wire::ids::{PartitionId, TopicId};
 
-/// A partition's place: served, or kept from service because its log has a hole.
+/// Whether a partition is open, or offline because its log has a hole.
 enum Place {
     Open(Arc<Partition>),
     Offline(MissingOffsets),
-    /// It was open before, under this manifest if it has one.
+    /// It is offline and was open before, with this manifest if it has one.
     TakenOffline(MissingOffsets, Option<ManifestRef>),
 }
 
@@ -33,40 +33,40 @@ impl Place {
     }
 }
 
-/// By identity, in a fixed order.
+/// The partitions that this incarnation leads, by topic id and index.
 #[derive(Default)]
 pub struct Partitions(RwLock<BTreeMap<PartitionId, Place>>);
 
 impl Partitions {
-    /// The partition, if this incarnation leads it and it can be served.
+    /// The partition, if it is open.
     pub fn get(&self, id: PartitionId) -> Option<Arc<Partition>> {
         self.0.read().get(&id).and_then(Place::open).cloned()
     }
 
-    /// Every partition that is served.
+    /// Every open partition.
     pub fn all(&self) -> Vec<Arc<Partition>> {
         let places = self.0.read();
         places.values().filter_map(Place::open).cloned().collect()
     }
 
-    /// Every partition of a topic that is served.
+    /// Every open partition of a topic.
     pub fn of_topic(&self, topic: TopicId) -> Vec<Arc<Partition>> {
         let places = self.0.read();
         let of_topic = PartitionId::new(topic, 0)..=PartitionId::new(topic, i32::MAX);
         places.range(of_topic).filter_map(|(_, place)| place.open()).cloned().collect()
     }
 
-    /// Adds a partition.
+    /// Adds an open partition.
     pub fn insert(&self, partition: Arc<Partition>) {
         self.0.write().insert(partition.id(), Place::Open(partition));
     }
 
-    /// Notes that a partition is not served, and why.
+    /// Adds a partition that is offline from the start.
     pub fn insert_offline(&self, missing: MissingOffsets) {
         self.0.write().insert(missing.partition, Place::Offline(missing));
     }
 
-    /// Serves a partition no more, and notes why.
+    /// Takes a partition offline that was open.
     pub fn take_offline(&self, missing: MissingOffsets) {
         let mut places = self.0.write();
         let place = places.get_mut(&missing.partition);
@@ -77,41 +77,41 @@ impl Partitions {
         }
     }
 
-    /// Whether any partition was taken offline after it had been served here. Nothing of the own
-    /// lane is removed then: its records may lie there.
+    /// Whether any partition was taken offline after it had been open. Then nothing of the own lane
+    /// may be removed, because that partition's records may be there.
     pub fn any_taken_offline(&self) -> bool {
         let places = self.0.read();
         places.values().any(|place| matches!(place, Place::TakenOffline(..)))
     }
 
-    /// Why a partition is not served.
+    /// Why a partition is offline; `None` where it is not.
     pub fn offline_reason(&self, id: PartitionId) -> Option<MissingOffsets> {
         self.0.read().get(&id).and_then(Place::missing).cloned()
     }
 
-    /// Every partition that is not served, with the reason.
+    /// The reasons of all partitions that are offline.
     pub fn offline(&self) -> Vec<MissingOffsets> {
         let places = self.0.read();
         places.values().filter_map(Place::missing).cloned().collect()
     }
 
-    /// How many partitions are not served.
+    /// How many partitions are offline.
     pub fn count_offline(&self) -> usize {
         let places = self.0.read();
         places.values().filter_map(Place::missing).count()
     }
 
-    /// Whether any partition is not served. Nothing that may be its is deleted then.
+    /// Whether any partition is offline. Then no object or lane is deleted that it may need.
     pub fn any_offline(&self) -> bool {
         self.0.read().values().any(|place| place.missing().is_some())
     }
 
-    /// Whether the partition is open, or known to be offline.
+    /// Whether the partition is open or offline.
     pub fn contains(&self, id: PartitionId) -> bool {
         self.0.read().contains_key(&id)
     }
 
-    /// How many partitions of a topic are open or known to be offline.
+    /// How many partitions of a topic are open or offline.
     pub fn count_of(&self, topic: TopicId) -> i32 {
         let places = self.0.read();
         let of_topic = PartitionId::new(topic, 0)..=PartitionId::new(topic, i32::MAX);

@@ -1,15 +1,15 @@
-//! What a read gathers: whole batches up to a limit, however they lie in memory.
+//! Gathers the whole batches of a read, up to a limit of bytes, without copying them.
 
 use bytes::Bytes;
 
 use freshet_wire::records::{BatchHeader, Batches, StoredBatch, Tail};
 
-/// Whole batches.
+/// One or more whole batches.
 #[derive(Debug, Clone)]
 pub(super) enum Stretch {
-    /// One, as it was written.
+    /// One batch, as it was written.
     Batch(StoredBatch),
-    /// One or more, as they lie in storage.
+    /// Batches that follow each other in storage.
     Run(Bytes),
 }
 
@@ -31,7 +31,7 @@ impl Stretch {
     }
 }
 
-/// Gathers whole batches from an offset on.
+/// Gathers whole batches, beginning with the one that contains an offset.
 #[derive(Debug)]
 pub(super) struct Gathering {
     stretches: Vec<Stretch>,
@@ -43,29 +43,29 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
-    /// From the batch that holds `offset` on: up to `bytes_max`, and at least one where
-    /// `whole_first` asks for it even if it is larger.
+    /// Gathers from the batch that contains `offset`: up to `bytes_max` bytes, and with
+    /// `whole_first` at least one batch even where it is larger.
     pub(super) fn new(offset: i64, bytes_max: usize, whole_first: bool) -> Self {
         let (stretches, bytes, full) = (Vec::new(), 0, false);
         Self { stretches, bytes, next_offset: offset, bytes_max, whole_first, full }
     }
 
-    /// Whether nothing more is taken.
+    /// Whether it takes nothing more.
     pub(super) fn is_full(&self) -> bool {
         self.full
     }
 
-    /// Whether batches of so many bytes would all be taken.
+    /// Whether it has room for batches of this many bytes.
     pub(super) fn takes_whole(&self, bytes: u64) -> bool {
         self.takes(self.bytes, usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
-    /// Whether nothing was taken yet.
+    /// Whether it has no batch yet.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Where the next read goes on.
+    /// The offset at which the next read goes on.
     pub(super) fn next_offset(&self) -> i64 {
         self.next_offset
     }
@@ -74,7 +74,7 @@ impl Gathering {
         (self.stretches, self.bytes)
     }
 
-    /// Takes a batch; false where there is no room for it.
+    /// Adds a batch. Returns false where there is no room for it.
     pub(super) fn add_batch(&mut self, batch: &StoredBatch, end_offset: i64) -> bool {
         if !self.takes(self.bytes, batch.size_bytes()) {
             self.full = true;
@@ -86,8 +86,9 @@ impl Gathering {
         true
     }
 
-    /// Takes what there is room for of batches that lie one after another, from the one on that
-    /// holds the offset. False: they are not batches.
+    /// Adds batches that follow each other in `run`, beginning with the one that contains the
+    /// offset and as many as there is room for. Returns false where `run` does not consist of
+    /// batches.
     pub(super) fn add_run(&mut self, run: &Bytes) -> bool {
         let (mut start, mut end) = (0, 0);
         while end < run.len() && !self.full {
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_batch_is_told() {
+    fn bytes_that_are_no_batch_are_refused() {
         let (run, size) = run();
         let mut gathering = Gathering::new(0, usize::MAX, true);
         assert!(!gathering.add_run(&run.slice(..=size)));

@@ -1,20 +1,20 @@
-//! Finding offsets by time (ListOffsets).
+//! Finds offsets by timestamp, for ListOffsets.
 
 use super::read::ReadError;
 use super::{Partition, State};
 use freshet_storage::cold::segment::Segment;
 use freshet_wire::records::find_by_timestamp;
 
-/// A record's place in the log and in time.
+/// The offset and the timestamp of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimedOffset {
-    /// Offset of the record.
+    /// The offset of the record.
     pub offset: i64,
-    /// Its timestamp, ms.
+    /// Its timestamp in ms since 1970.
     pub timestamp: i64,
 }
 
-/// A segment, or a batch that is not in one yet.
+/// A segment, or a batch that is not in a segment yet.
 struct Run {
     base_offset: i64,
     end_offset: i64,
@@ -23,18 +23,18 @@ struct Run {
 }
 
 impl Partition {
-    /// The first record whose timestamp is at least `timestamp`; `None` where there is none. The
-    /// indexes tell what need not be read.
+    /// Finds the first record whose timestamp is at least `timestamp`; `None` where there is none.
+    /// Only runs and chunks are read whose largest timestamp, which the indexes have, reaches it.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// Those of [`Partition::read`].
     pub async fn offset_for_time(&self, timestamp: i64) -> Result<Option<TimedOffset>, ReadError> {
         let mut from = i64::MIN;
         while let Some(run) = self.run_reaching(timestamp, from) {
             for (base_offset, end_offset) in self.parts_reaching(&run, timestamp).await? {
-                let found = self.find_within(base_offset.max(from), end_offset, timestamp).await?;
-                if found.is_some() {
-                    return Ok(found);
+                let record = self.find_within(base_offset.max(from), end_offset, timestamp).await?;
+                if record.is_some() {
+                    return Ok(record);
                 }
             }
             from = run.end_offset;
@@ -42,10 +42,11 @@ impl Partition {
         Ok(None)
     }
 
-    /// The record with the largest timestamp; of several the first.
+    /// Finds the record with the largest timestamp, and of several the first; `None` where the log
+    /// is empty.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// Those of [`Partition::read`].
     pub async fn max_timestamp(&self) -> Result<Option<TimedOffset>, ReadError> {
         let largest = {
             let state = self.state.lock();
@@ -57,13 +58,14 @@ impl Partition {
         }
     }
 
-    /// The first run from an offset on that reaches `timestamp`.
+    /// The first run from the offset `from` on whose largest timestamp is at least `timestamp`.
     fn run_reaching(&self, timestamp: i64, from: i64) -> Option<Run> {
         let state = self.state.lock();
         runs(&state).find(|run| run.end_offset > from && run.max_timestamp >= timestamp)
     }
 
-    /// Where the parts of a run that reach `timestamp` begin and end.
+    /// The parts of a run whose largest timestamps are at least `timestamp`, as (base offset, end
+    /// offset).
     async fn parts_reaching(
         &self,
         run: &Run,
@@ -77,7 +79,8 @@ impl Partition {
                 let reaching = chunks.iter().filter(|chunk| chunk.max_timestamp >= timestamp);
                 Ok(reaching.map(|chunk| (chunk.base_offset, chunk.end_offset)).collect())
             }
-            // It has moved, or storage has a fault that the read will tell of.
+            // The segment was replaced, or storage failed. The whole run is read then, which
+            // returns the error if there still is one.
             Err(_) => Ok(vec![(run.base_offset, run.end_offset)]),
         }
     }
@@ -109,8 +112,8 @@ impl Partition {
     }
 }
 
-/// The segments and unsplit batches that may be read. A run that begins before the log start may
-/// have its largest timestamp there.
+/// The segments and unsplit batches that may be read. The largest timestamp of a run that begins
+/// before the log start may be that of a record which was deleted.
 fn runs(state: &State) -> impl Iterator<Item = Run> {
     let log_start = state.manifest.log_start;
     let segments = state.manifest.segments.iter().map(|segment| Run {

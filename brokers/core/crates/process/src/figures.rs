@@ -1,4 +1,4 @@
-//! What a broker shows of itself when it is asked.
+//! The gauges and the health of a broker, which are computed when `/metrics` or `/healthz` is read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use freshet_broker::server::Server;
 use freshet_telemetry::{BrokerState, Gauges, Sample, StateLabel};
 use freshet_world::env::usage::process_usage;
 
-/// Fills the gauges from what runs.
+/// Returns a function that fills the gauges from a running broker and its server.
 pub(super) fn sampler(broker: Arc<Broker>, server: Arc<Server>) -> Sample {
     Arc::new(move |gauges: &Gauges| {
         gauges.connections.set(count(server.connections()));
@@ -53,7 +53,7 @@ fn sample_engine(engine: &Engine, gauges: &Gauges) {
     gauges.incarnation.set(engine.incarnation.0.cast_signed());
 }
 
-/// While groups are being loaded the last figures stand.
+/// Fills the gauges of groups. While groups are being loaded the gauges keep their last values.
 fn sample_groups(engine: &Engine, gauges: &Gauges) {
     let Ok(groups) = engine.groups.list_groups(&[], &[]) else { return };
     gauges.groups.set(count(groups.len()));

@@ -1,6 +1,6 @@
-//! A broker as a process has it: a runtime, the real world, an engine, its listeners.
+//! A broker in a process: a runtime, the real disk and object store, an engine, and its listeners.
 //!
-//! A broker that stood down is not brought back here: whoever supervises it starts another, whose
+//! A broker that has stood down is not restarted here. Its supervisor starts another one, whose
 //! start is the takeover.
 
 use std::path::Path;
@@ -30,43 +30,44 @@ use freshet_world::env::usage::bound_allocator;
 use freshet_world::env::{Environment, Listener};
 
 mod figures;
+mod kinds;
 pub mod settings;
 
 pub use freshet_settings::log::start_logs;
 
-/// How long work of a broker that is killed may go on: what a thread is writing this moment.
+/// How long a killed broker waits for its threads: a write that is under way cannot be interrupted.
 const KILL_TIME: Duration = Duration::from_secs(2);
-/// Stack of a thread: as Rust's own threads have.
+/// The stack of a thread in bytes: the same as Rust's own threads have.
 const STACK_BYTES: usize = 2 << 20;
-/// Threads for files, beyond those that serve.
+/// The most threads for blocking work on files, in addition to those that serve clients.
 const BLOCKING_THREADS_MAX: usize = 32;
-/// An idle thread for files ends after this long.
+/// An idle thread for blocking work ends after this time.
 const BLOCKING_THREAD_TIME: Duration = Duration::from_secs(10);
-/// After so many turns of tasks a busy thread looks which sockets are ready. A turn may send or
-/// check hundreds of kilobytes: after the runtime's own 61 a small request would have waited for
-/// tens of milliseconds before anybody read it.
+/// After this many turns of tasks a busy thread looks which sockets are ready. A turn may send or
+/// check hundreds of kilobytes, so with the runtime's default of 61 turns a small request would
+/// wait for tens of milliseconds before it is read.
 const TURNS_BETWEEN_LOOKS: u32 = 5;
 
-/// Why a broker did not start, or could not be looked into.
+/// Why a broker did not start, or its storage could not be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// The machine: threads, folders.
+    /// The operating system refused a thread, a folder or an address.
     #[error("{what}: {error}")]
     System {
-        /// What was tried.
+        /// What was attempted.
         what: String,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// The metadata store.
+    /// The metadata store cannot be opened.
     #[error("metadata store {path}: {error}")]
     Metadata {
-        /// Its file.
+        /// Its file or address.
         path: String,
-        /// What it said.
+        /// The store's error.
         error: MetadataError,
     },
-    /// The engine.
+    /// The engine did not start.
     #[error(transparent)]
     Start(#[from] StartError),
     /// A user of the settings could not be created.
@@ -82,25 +83,25 @@ pub enum ProcessError {
     Users(#[from] ClusterError),
 }
 
-fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ProcessError {
+fn system_error(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ProcessError {
     let what = what.into();
     |error| ProcessError::System { what, error }
 }
 
-/// The outside world that settings name.
+/// The disk and the object store that the settings name.
 ///
 /// # Errors
 /// [`ProcessError::System`] where a folder cannot be used.
 pub fn real_environment(settings: &Settings) -> Result<Environment, ProcessError> {
     let storage = &settings.storage;
     open_world(Path::new(&storage.dfs), &storage.bucket)
-        .map_err(system(format!("storage {} and {}", storage.dfs, storage.bucket)))
+        .map_err(system_error(format!("storage {} and {}", storage.dfs, storage.bucket)))
 }
 
-/// The metadata store that settings name.
+/// Opens the metadata store that the settings name.
 ///
 /// # Errors
-/// [`ProcessError::Metadata`].
+/// [`ProcessError::Metadata`] where it cannot be opened.
 pub async fn open_metadata(settings: &Settings) -> Result<Arc<dyn MetadataStore>, ProcessError> {
     let path = &settings.storage.metadata;
     let opened = open_store(path).await;
@@ -119,10 +120,10 @@ pub struct BrokerProcess {
 }
 
 impl BrokerProcess {
-    /// Starts a broker; it serves when this returns.
+    /// Starts a broker. It serves clients when this returns.
     ///
     /// # Errors
-    /// [`ProcessError`].
+    /// Any [`ProcessError`].
     pub fn start(settings: &Settings) -> Result<Self, ProcessError> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = settings.threads.on(cores);
@@ -136,7 +137,7 @@ impl BrokerProcess {
             .thread_name("freshet")
             .enable_all()
             .build()
-            .map_err(system("threads"))?;
+            .map_err(system_error("threads"))?;
         let started = runtime.block_on(Started::start(settings));
         match started {
             Ok(started) => Ok(Self {
@@ -160,17 +161,17 @@ impl BrokerProcess {
         &self.bootstrap
     }
 
-    /// `host:port` of `/metrics`, if it is served.
+    /// `host:port` of `/metrics`; `None` where it is not served.
     pub fn metrics_address(&self) -> Option<&str> {
         self.metrics_address.as_deref()
     }
 
-    /// `host:port` for gateways, if there is such a listener.
+    /// `host:port` for gateways; `None` where there is no such listener.
     pub fn link_address(&self) -> Option<&str> {
         self.link_address.as_deref()
     }
 
-    /// Which start of a broker of its cluster it is.
+    /// The number of its incarnation.
     pub fn incarnation(&self) -> u64 {
         self.engine.incarnation.0
     }
@@ -180,14 +181,14 @@ impl BrokerProcess {
         self.engine.liveness.clone()
     }
 
-    /// Stops: everything is split and the lane is closed, then answers that are due are sent.
-    /// After `limit` the rest is dropped, and the next start takes over.
+    /// Stops cleanly: all batches are split and the lane is closed, then the remaining answers are
+    /// sent. After `limit` the rest is dropped, and the next start takes over.
     pub fn stop(self, limit: Duration) {
         let Self { runtime, engine, serving, .. } = self;
         runtime.block_on(async {
             let stopping = async {
                 engine.stop().await;
-                // A panic of a connection is logged where it happens.
+                // An error is a panic of a connection, which was logged where it happened.
                 let _ = serving.await;
             };
             if tokio::time::timeout(limit, stopping).await.is_err() {
@@ -198,22 +199,23 @@ impl BrokerProcess {
         runtime.shutdown_timeout(KILL_TIME);
     }
 
-    /// Drops everything without any clean stop, as a killed process does.
+    /// Drops everything without a clean stop, as the death of the process would.
     pub fn kill(self) {
         let liveness = self.liveness();
         let Self { runtime, .. } = self;
         runtime.shutdown_timeout(KILL_TIME);
-        // Only for who waits for the end: nothing runs any more.
+        // Nothing runs any more; this wakes those who wait for the end.
         liveness.stand_down("killed");
     }
 }
 
-/// Waits on this thread until a broker stood down and says why; none where the time is over first.
+/// Blocks this thread until a broker has stood down, and returns why; `None` after `limit`.
 ///
 /// # Errors
 /// [`ProcessError::System`] where the thread cannot wait.
 pub fn wait_ended(liveness: &Liveness, limit: Duration) -> Result<Option<String>, ProcessError> {
-    let waiting = Builder::new_current_thread().enable_time().build().map_err(system("a timer"))?;
+    let waiting =
+        Builder::new_current_thread().enable_time().build().map_err(system_error("a timer"))?;
     waiting.block_on(async {
         let ended = tokio::time::timeout(limit, liveness.ended()).await;
         Ok(ended.ok().map(|reason| reason.to_string()))
@@ -237,7 +239,7 @@ impl Started {
         let environment = real_environment(settings)?;
         // Listen before taking over, so that an address in use costs the present broker nothing;
         // clients that connect meanwhile wait in the kernel.
-        let listener = listen(&environment, &settings.listener.kafka).await?;
+        let listener = listen_on(&environment, &settings.listener.kafka).await?;
         let for_metrics = listen_if_set(&environment, &settings.listener.metrics).await?;
         let for_links = listen_if_set(&environment, &settings.listener.link).await?;
         let facts = listener_facts(settings, listener.as_ref());
@@ -267,11 +269,11 @@ impl Started {
         });
         let clients = KafkaService::new(broker, facts).serve(server, listener);
         let serving = tokio::spawn(async move {
-            // Two tasks, so that neither kind of client waits for the other's.
+            // Two tasks, so that the one kind of clients does not wait for the other.
             let links = links.map(|links| AbortOnDropHandle::new(tokio::spawn(links)));
             clients.await;
             if let Some(links) = links {
-                // A panic of a connection is logged where it happens.
+                // An error is a panic of a connection, which was logged where it happened.
                 let _ = links.await;
             }
         });
@@ -286,18 +288,18 @@ async fn listen_if_set(
     if address.is_empty() {
         return Ok(None);
     }
-    listen(environment, address).await.map(Some)
+    listen_on(environment, address).await.map(Some)
 }
 
-async fn listen(
+async fn listen_on(
     environment: &Environment,
     address: &str,
 ) -> Result<Box<dyn Listener>, ProcessError> {
     let listening = environment.network.listen(address).await;
-    listening.map_err(system(format!("cannot listen on {address}")))
+    listening.map_err(system_error(format!("cannot listen on {address}")))
 }
 
-/// What clients are told of the listener.
+/// The facts of the listener that responses give to clients.
 fn listener_facts(settings: &Settings, listener: &dyn Listener) -> ListenerFacts {
     let bound = listener.local_address();
     let (host, port) = split_address(&settings.listener.advertised)
@@ -335,7 +337,8 @@ async fn create_users(engine: &Engine, settings: &Settings) -> Result<(), Proces
         .map_err(|error| ProcessError::User { name: user.name.clone(), error })?;
         let fence = engine.fence();
         let revision = engine.metadata.set_scram(fence, &user.name, mechanism, credential).await?;
-        // A view that stopped ends the engine, which says so by itself.
+        // This fails where the image of the metadata has ended, which also ends the engine and is
+        // logged there.
         let _ = engine.view.wait_for(revision).await;
         tracing::info!(user = user.name, mechanism = mechanism.name(), "created a user");
     }

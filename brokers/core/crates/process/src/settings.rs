@@ -81,7 +81,7 @@ impl Default for StorageSettings {
 pub struct BrokerSettings {
     /// Kafka's `node.id`: the broker's slot in its cluster.
     pub node_id: u32,
-    /// What it is started for, for its log; empty where nobody says.
+    /// The reason for which it is started, which it logs; may be empty.
     pub started_for: String,
 }
 
@@ -91,7 +91,7 @@ pub struct BrokerSettings {
 pub struct ListenerSettings {
     /// `host:port` for Kafka clients; port 0 takes a free one.
     pub kafka: String,
-    /// `host:port` that clients are told; empty: where it listens.
+    /// `host:port` that responses give to clients; empty: the address on which it listens.
     pub advertised: String,
     /// Mechanisms offered; none: no authentication.
     pub sasl: Vec<String>,
@@ -103,7 +103,7 @@ pub struct ListenerSettings {
     pub link_secret: Secret,
 }
 
-/// Text that no log may hold.
+/// Text that must not appear in a log.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(pub String);

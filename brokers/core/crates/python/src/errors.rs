@@ -1,4 +1,4 @@
-//! Which exception of Python each error of the engine becomes.
+//! Maps the errors of the other crates to Python exceptions. This is the only place that does so.
 
 use pyo3::prelude::*;
 
@@ -12,19 +12,32 @@ use freshet_inspect::inspect::InspectError;
 use freshet_inspect::usage_reader::UsageError;
 use freshet_process::ProcessError;
 use freshet_process::settings::SettingsError;
+use freshet_world::kinds::{ErrorKind, Kinded};
 
-/// An error of another crate that has an exception: for those `From` cannot be had here.
+/// An error that becomes a Python exception. It is a trait because `From` cannot be implemented
+/// here for types of other crates.
 pub(super) trait Raise {
+    /// What whoever catches the exception should do.
+    fn action(&self) -> ErrorKind;
+
     /// The exception.
     fn raise(self) -> PyErr;
 }
 
-/// For `map_err`.
+/// For `map_err`. The exception has an attribute `action`: what its catcher should do.
 pub(super) fn raised(error: impl Raise) -> PyErr {
-    error.raise()
+    let action = error.action().name();
+    let exception = error.raise();
+    // Where the attribute cannot be set, the exception is raised without it.
+    let named = Python::attach(|python| exception.value(python).setattr("action", action));
+    named.err().unwrap_or(exception)
 }
 
 impl Raise for AdminError {
+    fn action(&self) -> ErrorKind {
+        self.kind()
+    }
+
     fn raise(self) -> PyErr {
         match self {
             AdminError::NotFound(text) => NotFoundError::new_err(text),
@@ -32,7 +45,7 @@ impl Raise for AdminError {
             AdminError::Conflict(text) => ConflictError::new_err(text),
             AdminError::Invalid { field, message } => {
                 let error = InvalidError::new_err(message);
-                // What cannot be said of the error is left out of it.
+                // Where the attribute cannot be set, the exception is raised without it.
                 let named = Python::attach(|python| error.value(python).setattr("field", field));
                 named.err().unwrap_or(error)
             }
@@ -46,12 +59,20 @@ impl Raise for AdminError {
 }
 
 impl Raise for SettingsError {
+    fn action(&self) -> ErrorKind {
+        ErrorKind::Correct
+    }
+
     fn raise(self) -> PyErr {
         ConfigError::new_err(self.to_string())
     }
 }
 
 impl Raise for ProcessError {
+    fn action(&self) -> ErrorKind {
+        self.kind()
+    }
+
     fn raise(self) -> PyErr {
         let text = self.to_string();
         match self {
@@ -65,18 +86,30 @@ impl Raise for ProcessError {
 }
 
 impl Raise for InspectError {
+    fn action(&self) -> ErrorKind {
+        self.kind()
+    }
+
     fn raise(self) -> PyErr {
         StorageError::new_err(self.to_string())
     }
 }
 
 impl Raise for UsageError {
+    fn action(&self) -> ErrorKind {
+        self.kind()
+    }
+
     fn raise(self) -> PyErr {
         StorageError::new_err(self.to_string())
     }
 }
 
 impl Raise for GatewayError {
+    fn action(&self) -> ErrorKind {
+        self.kind()
+    }
+
     fn raise(self) -> PyErr {
         let text = self.to_string();
         match self {

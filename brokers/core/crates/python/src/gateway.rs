@@ -37,14 +37,14 @@ impl GatewayProcess {
 
 #[pymethods]
 impl GatewayProcess {
-    /// A gateway with these settings that does not run yet.
+    /// Creates a gateway with these settings, which does not run yet.
     #[new]
     fn new(settings: &str) -> PyResult<Self> {
         let settings = GatewaySettings::from_toml(settings, &[]).map_err(raised)?;
         Ok(Self { settings, running: Mutex::new(None) })
     }
 
-    /// Starts it, with its logs; it serves when this returns.
+    /// Starts it, and logging. It serves clients when this returns.
     fn start(&self, python: Python<'_>) -> PyResult<()> {
         python.detach(|| {
             let mut running = self.running.lock();
@@ -58,13 +58,13 @@ impl GatewayProcess {
         })
     }
 
-    /// Ports that were listened on without TLS when it started.
+    /// How many ports it listens on without TLS.
     #[getter]
     fn plain_listeners(&self, python: Python<'_>) -> PyResult<usize> {
         python.detach(|| self.with_running(Process::plain_listeners))
     }
 
-    /// `host:port` of the listener with TLS; none where it is off.
+    /// `host:port` of the listener with TLS; None where there is none.
     #[getter]
     fn tls_address(&self, python: Python<'_>) -> PyResult<Option<String>> {
         python.detach(|| self.with_running(|process| process.tls_address().map(str::to_owned)))
@@ -76,8 +76,8 @@ impl GatewayProcess {
         python.detach(|| self.with_running(|process| process.metrics_address().map(str::to_owned)))
     }
 
-    /// Takes no more connections and lets those that are there become quiet; after `timeout_s` the
-    /// rest is dropped. Nothing where it does not run.
+    /// Accepts no more connections, waits until the present ones are idle, and drops the rest after
+    /// `timeout_s`. Does nothing where it does not run.
     #[pyo3(signature = (timeout_s = 30.0))]
     fn stop(&self, python: Python<'_>, timeout_s: f64) {
         python.detach(|| {

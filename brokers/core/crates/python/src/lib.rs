@@ -1,6 +1,6 @@
-//! The one binding to Python: module `brokers._core`. Everything behind it knows no Python.
+//! The only binding to Python: the module `brokers._core`. No other crate knows Python.
 //!
-//! Whatever waits does so without the interpreter's lock.
+//! Every function that waits releases the interpreter's lock.
 
 // `#[pymodule]` makes items that cannot carry documentation of their own.
 #![allow(missing_docs)]
@@ -21,6 +21,7 @@ use freshet_process::settings::{ProcessSettings, Settings};
 use freshet_process::{BrokerProcess as Process, open_metadata, real_environment, wait_ended};
 use freshet_wire::ids::Incarnation;
 use freshet_world::env::real::is_remote as is_remote_folder;
+use freshet_world::kinds::ErrorKind;
 
 mod errors;
 mod gateway;
@@ -49,7 +50,8 @@ create_exception!(brokers._core, UnknownOutcomeError, MetadataError, "It may hav
 create_exception!(brokers._core, CompactedError, MetadataError, "The history is shorter.");
 create_exception!(brokers._core, CorruptError, MetadataError, "What is stored makes no sense.");
 
-/// What each error says of itself: its kind, and the field that is wrong.
+/// Sets the class attributes of the exceptions, which hold where an exception has none of its own:
+/// the kind of the error, the field that is wrong, and what its catcher should do.
 fn describe_errors(module: &Bound<'_, PyModule>) -> PyResult<()> {
     for (name, kind) in [
         ("MetadataError", "metadata"),
@@ -65,10 +67,13 @@ fn describe_errors(module: &Bound<'_, PyModule>) -> PyResult<()> {
     ] {
         module.getattr(name)?.setattr("kind", kind)?;
     }
+    module.getattr("BrokerError")?.setattr("action", ErrorKind::Report.name())?;
+    module.getattr("ConfigError")?.setattr("action", ErrorKind::Correct.name())?;
+    module.getattr("StoppedError")?.setattr("action", ErrorKind::Stop.name())?;
     module.getattr("MetadataError")?.setattr("field", module.py().None())
 }
 
-/// The longest wait: seconds beyond it are a wait without end.
+/// The longest wait. A longer one counts as a wait without end.
 const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
 fn seconds(value: f64) -> Duration {
@@ -94,7 +99,8 @@ fn resolve_settings(settings: &str, overrides: Vec<String>) -> PyResult<String> 
     Settings::from_toml(settings, &overrides).map(|it| it.to_toml()).map_err(raised)
 }
 
-/// Has this process log to standard error as the settings say. The first call decides.
+/// Starts logging to standard error, as the settings say. Only the first call in a process has an
+/// effect.
 #[pyfunction]
 fn start_logs(settings: &str) -> PyResult<()> {
     let settings = Settings::from_toml(settings, &[]).map_err(raised)?;
@@ -102,7 +108,7 @@ fn start_logs(settings: &str) -> PyResult<()> {
         .map_err(|error| ConfigError::new_err(format!("log.level: {error}")))
 }
 
-/// What lies on a cluster's storage, as JSON.
+/// Describes what is on a cluster's storage, as JSON.
 #[pyfunction]
 #[pyo3(signature = (settings, *, verify = false, lane = None, topic = None))]
 fn inspect(
@@ -126,7 +132,8 @@ fn inspect(
     })
 }
 
-/// Whether files of a folder may change without this machine's cache knowing.
+/// Whether the folder is on a network file system, whose files may change without this machine's
+/// page cache noticing.
 #[pyfunction]
 fn is_remote(folder: &str) -> PyResult<bool> {
     Ok(is_remote_folder(Path::new(folder))?)
@@ -148,14 +155,15 @@ impl BrokerProcess {
 
 #[pymethods]
 impl BrokerProcess {
-    /// A broker with these settings that does not run yet.
+    /// Creates a broker with these settings, which does not run yet.
     #[new]
     fn new(settings: &str) -> PyResult<Self> {
         let settings = Settings::from_toml(settings, &[]).map_err(raised)?;
         Ok(Self { settings, running: Mutex::new(None) })
     }
 
-    /// Starts it; it serves when this returns. Started again after an end it is its own successor.
+    /// Starts it. It serves clients when this returns. When it is started again after it ended, it
+    /// takes over from its earlier incarnation.
     fn start(&self, python: Python<'_>) -> PyResult<()> {
         python.detach(|| {
             let mut running = self.running.lock();
@@ -179,28 +187,28 @@ impl BrokerProcess {
         python.detach(|| self.with_running(|process| process.metrics_address().map(str::to_owned)))
     }
 
-    /// `host:port` for gateways; none where there is no such listener.
+    /// `host:port` for gateways; None where there is no such listener.
     #[getter]
     fn link_address(&self, python: Python<'_>) -> PyResult<Option<String>> {
         python.detach(|| self.with_running(|process| process.link_address().map(str::to_owned)))
     }
 
-    /// Which start of a broker of its cluster it is.
+    /// The number of its incarnation.
     #[getter]
     fn incarnation(&self, python: Python<'_>) -> PyResult<u64> {
         python.detach(|| self.with_running(Process::incarnation))
     }
 
-    /// Waits until the broker stood down and says why; None where `timeout_s` passes first.
+    /// Waits until the broker has stood down, and returns why; None after `timeout_s`.
     fn ended(&self, python: Python<'_>, timeout_s: f64) -> PyResult<Option<String>> {
         python.detach(|| {
-            // The wait holds no lock: another thread stops the broker meanwhile.
+            // The wait holds no lock, so that another thread can stop the broker.
             let liveness = self.with_running(Process::liveness)?;
             wait_ended(&liveness, seconds(timeout_s)).map_err(raised)
         })
     }
 
-    /// Stops cleanly; after `timeout_s` what is left is dropped. Nothing where it does not run.
+    /// Stops cleanly, and drops the rest after `timeout_s`. Does nothing where it does not run.
     #[pyo3(signature = (timeout_s = 30.0))]
     fn stop(&self, python: Python<'_>, timeout_s: f64) {
         python.detach(|| {
@@ -211,7 +219,7 @@ impl BrokerProcess {
         });
     }
 
-    /// Drops everything without any clean stop, as a killed process does.
+    /// Drops everything without a clean stop, as the death of the process would.
     fn kill(&self, python: Python<'_>) {
         python.detach(|| {
             let process = self.running.lock().take();

@@ -1,6 +1,6 @@
-//! The metadata of a cell and its clusters for Python: calls as text.
+//! The metadata of a cell and its clusters for Python, with calls as JSON text.
 //!
-//! A call holds no lock of the interpreter; while one waits, Python's signal handlers run.
+//! A call releases the interpreter's lock, and while it waits, Python's signal handlers run.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -25,11 +25,12 @@ use freshet_metadata::cell::{CellError, CellMetadata, CellWatch};
 use freshet_metadata::store::MetadataError;
 use freshet_world::env::real::{SystemClock, SystemRandomness};
 
-/// How often a call that waits lets Python's signal handlers run.
+/// How often a call that waits lets Python's signal handlers run, so that Ctrl-C ends it.
 const SIGNAL_CHECK: Duration = Duration::from_millis(100);
-/// Threads for SQL; the store has one connection for reads and one for writes.
+/// The most threads for SQL. The store has one connection for reads and one for writes, so few are
+/// enough.
 const BLOCKING_THREADS_MAX: usize = 4;
-/// Watches that are kept between two calls.
+/// The most watches that are kept between calls.
 const WATCHES_MAX: usize = 8;
 
 /// The key prefixes of a watch, and the revision that its next call goes on from.
@@ -39,7 +40,7 @@ struct Shared {
     runtime: Option<Runtime>,
     store: Arc<dyn MetadataStore>,
     cell: CellMetadata,
-    /// Left by the last call of whoever goes on from there.
+    /// The watches that calls left open, by where their next call goes on.
     watches: Mutex<BTreeMap<WatchPlace, CellWatch>>,
     interrupted: watch::Sender<u64>,
 }
@@ -49,7 +50,7 @@ impl Shared {
         self.runtime.as_ref().expect("it is taken when this is dropped")
     }
 
-    /// Runs a call to its end, or to the end of its time: none.
+    /// Runs a call to its end; returns `None` after its timeout.
     fn run<T: Send>(
         &self,
         python: Python<'_>,
@@ -81,7 +82,7 @@ impl Shared {
             Some(watch) => watch,
             None => self.cell.watch(&kinds, after).await?,
         };
-        // Put back also where this call is dropped at the end of its time.
+        // `Kept` puts the watch back even where this call is dropped at its timeout.
         let mut kept = Kept { shared: self, place, watch: Some(watch) };
         let mut interrupted = self.interrupted.subscribe();
         let changes = tokio::select! {
@@ -100,14 +101,14 @@ fn let_signals_run() -> PyResult<()> {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Without waiting: the interpreter holds its lock here.
+        // In the background, because the interpreter's lock is held here and must not wait.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// A watch in use.
+/// A watch that a call uses. Dropping it keeps the watch for the next call.
 struct Kept<'a> {
     shared: &'a Shared,
     place: WatchPlace,
@@ -151,8 +152,8 @@ pub struct Metadata {
 
 #[pymethods]
 impl Metadata {
-    /// Opens the store that an address of etcd names, or the one in this file, which is made where
-    /// there is none.
+    /// Opens the store at an address of etcd, or the one in a file, which is created where it does
+    /// not exist.
     #[new]
     fn new(python: Python<'_>, location: &str) -> PyResult<Self> {
         python.detach(|| {
@@ -171,13 +172,13 @@ impl Metadata {
         })
     }
 
-    /// A call on the cell's own records, as JSON.
+    /// Executes a call on the records of the cell itself. The request and the answer are JSON.
     fn call(&self, python: Python<'_>, request: &str) -> PyResult<String> {
         let answer = self.shared.run(python, None, call_cell(&self.shared.cell, request))?;
         Ok(answer.expect("a call without a limit has an answer"))
     }
 
-    /// Waits for changes of the cell's records behind a revision; none after `timeout_s`.
+    /// Waits for changes of the cell's records after a revision; returns None after `timeout_s`.
     fn watch(
         &self,
         python: Python<'_>,
@@ -190,12 +191,12 @@ impl Metadata {
         Ok(changes.unwrap_or_else(|| "[]".to_owned()))
     }
 
-    /// Ends the watches that other threads wait in.
+    /// Ends the waiting of other threads in `watch`.
     fn interrupt(&self) {
         self.shared.interrupted.send_modify(|count| *count += 1);
     }
 
-    /// The metadata of a cluster; `broker_configs` is what its brokers are given at their start.
+    /// The metadata of a cluster. `broker_configs` are the static configs of its brokers.
     fn cluster(
         &self,
         cluster: &str,
@@ -220,7 +221,7 @@ pub struct ClusterMetadata {
 
 #[pymethods]
 impl ClusterMetadata {
-    /// A call as JSON; none where it takes longer than `timeout_s`.
+    /// Executes a call. The request and the answer are JSON. Returns None after `timeout_s`.
     #[pyo3(signature = (request, timeout_s = None))]
     fn call(
         &self,

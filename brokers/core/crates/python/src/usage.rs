@@ -1,6 +1,7 @@
-//! What clusters used, for Python: columns as bytes, so that nothing is done row by row.
+//! The usage of clusters, for Python. Rows come as columns of bytes, so that Python does nothing
+//! row by row.
 //!
-//! A call holds no lock of the interpreter.
+//! A call releases the interpreter's lock.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -19,23 +20,26 @@ use freshet_s3::open_world;
 use freshet_storage::lane::LaneEnd;
 use freshet_wire::ids::Incarnation;
 
-/// Threads for files.
+/// The most threads for reading files.
 const BLOCKING_THREADS_MAX: usize = 4;
 
-/// Incarnation, numbers of indexes, numbers of files with records.
+/// A lane: its incarnation, the numbers of its indexes, the numbers of its files with records.
 type LaneFacts = (u64, Vec<u64>, Vec<u64>);
-/// Bytes, written at, largest timestamp.
+/// A segment: its bytes, when it was written, its largest timestamp (both ms since 1970).
 type SegmentFacts = (u64, i64, i64);
-/// Bytes, written at, largest timestamp, let go at.
+/// A segment that retention dropped: its bytes, when it was written, its largest timestamp, when it
+/// was dropped (ms since 1970).
 type DroppedFacts = (u64, i64, i64, i64);
-/// Bytes, since, until.
+/// Bytes that rewriting removed: how many, and the span in which they were stored (ms since 1970).
 type ReplacedFacts = (u64, i64, i64);
-/// What was let go by retention, what was split by days, what was let go by rewriting.
+/// What a partition held before: segments that retention dropped, bytes split by day, and bytes
+/// that rewriting removed.
 type PastFacts = (Vec<DroppedFacts>, Vec<(i64, u64)>, Vec<ReplacedFacts>);
-/// Topic id, partition, name, log start, covered end, segments, what was before.
+/// A partition: topic id, index, name of its manifest, log start, covered end, segments, and what
+/// it held before.
 type PartitionFacts = (String, i32, String, i64, i64, Vec<SegmentFacts>, PastFacts);
 
-/// Reads what clusters used. `brokers.usage` is the way to it.
+/// Reads the usage of clusters. Python code uses it through `brokers.usage`.
 #[pyclass(module = "brokers._core", frozen)]
 pub(super) struct UsageReader {
     runtime: Option<Runtime>,
@@ -55,7 +59,7 @@ impl UsageReader {
 
 impl Drop for UsageReader {
     fn drop(&mut self) {
-        // Without waiting: the interpreter holds its lock here.
+        // In the background, because the interpreter's lock is held here and must not wait.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -64,8 +68,8 @@ impl Drop for UsageReader {
 
 #[pymethods]
 impl UsageReader {
-    /// A reader of the clusters on this shared file system and in this bucket, a folder or a
-    /// place in S3.
+    /// Creates a reader of the clusters on this shared file system and in this object store, which
+    /// is a folder or an address of S3.
     #[new]
     fn new(dfs: &str, bucket: &str) -> PyResult<Self> {
         let opened = |error: std::io::Error| StorageError::new_err(format!("{dfs}: {error}"));
@@ -80,14 +84,15 @@ impl UsageReader {
         Ok(Self { runtime: Some(runtime), reader: Reader::new(&environment) })
     }
 
-    /// Incarnation, numbers of indexes, numbers of files with records.
+    /// The lanes of a cluster, each as (incarnation, numbers of indexes, numbers of files with
+    /// records).
     fn lanes(&self, python: Python<'_>, cluster: &str) -> PyResult<Vec<LaneFacts>> {
         let lanes = self.run(python, self.reader.lanes(cluster))?;
         let facts = lanes.into_iter().map(|lane| (lane.incarnation.0, lane.indexes, lane.wals));
         Ok(facts.collect())
     }
 
-    /// Rows of usage of a lane. `sealed_end` is file and sequence.
+    /// The rows of usage of a lane. `sealed_end` is the lane's end as (file, sequence).
     #[pyo3(signature = (
         cluster, incarnation, *, after_sequence = 0, after_file = 0, r#final = false,
         sealed_end = None
@@ -113,7 +118,7 @@ impl UsageReader {
         to_python(python, &self.run(python, reading)?)
     }
 
-    /// Removes indexes that were recorded; gives how many.
+    /// Removes indexes whose rows were recorded, and returns how many.
     fn drop_indexes(
         &self,
         python: Python<'_>,
@@ -124,12 +129,12 @@ impl UsageReader {
         self.run(python, self.reader.drop_indexes(cluster, Incarnation(incarnation), below_file))
     }
 
-    /// Says in a lane that all of it is recorded; gives whether it does now.
+    /// Marks a lane as recorded completely, and returns whether it is marked now.
     fn mark_metered(&self, python: Python<'_>, cluster: &str, incarnation: u64) -> PyResult<bool> {
         self.run(python, self.reader.mark_metered(cluster, Incarnation(incarnation)))
     }
 
-    /// What partitions keep whose manifest is not the known one.
+    /// The partitions whose manifest is another one than the known one, with what they hold.
     #[expect(clippy::needless_pass_by_value, reason = "Python hands mappings over")]
     fn manifests(
         &self,
@@ -137,26 +142,27 @@ impl UsageReader {
         cluster: &str,
         known: BTreeMap<(String, i32), String>,
     ) -> PyResult<Vec<PartitionFacts>> {
-        let found = self.run(python, self.reader.manifests(cluster, &known))?;
-        Ok(found.into_iter().map(partition_facts).collect())
+        let partitions = self.run(python, self.reader.manifests(cluster, &known))?;
+        Ok(partitions.into_iter().map(partition_facts).collect())
     }
 }
 
-fn partition_facts(found: PartitionSegments) -> PartitionFacts {
-    let segments = found.segments.iter();
+fn partition_facts(partition: PartitionSegments) -> PartitionFacts {
+    let segments = partition.segments.iter();
     let segments = segments.map(|kept| (kept.bytes, kept.written_at_ms, kept.max_timestamp));
-    let dropped = found
+    let dropped = partition
         .dropped
         .iter()
         .map(|gone| (gone.bytes, gone.written_at_ms, gone.max_timestamp, gone.dropped_at_ms));
-    let replaced = found.replaced.iter().map(|gone| (gone.bytes, gone.since_ms, gone.until_ms));
-    let past = (dropped.collect(), found.split_by_day.into_iter().collect(), replaced.collect());
+    let replaced = partition.replaced.iter().map(|gone| (gone.bytes, gone.since_ms, gone.until_ms));
+    let past =
+        (dropped.collect(), partition.split_by_day.into_iter().collect(), replaced.collect());
     (
-        found.partition.topic.simple().to_string(),
-        found.partition.index,
-        found.name,
-        found.log_start,
-        found.covered_end,
+        partition.partition.topic.simple().to_string(),
+        partition.partition.index,
+        partition.name,
+        partition.log_start,
+        partition.covered_end,
         segments.collect(),
         past,
     )

@@ -1,17 +1,17 @@
-//! One quota being used up.
+//! A token bucket: how much of one quota is used.
 
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// For how long a client that took nothing may save up.
+/// The bucket holds what its rate allows in this many seconds.
 const BURST_S: f64 = 10.0;
-/// Nobody is told to pause for longer at a time; the debt stays.
+/// A client is asked to pause for at most this long at a time. The rest of its debt stays.
 const PAUSE_MAX: Duration = Duration::from_secs(3600);
 
-/// Units that may be taken: so many a second, and at most those of ten seconds at once. More may
-/// be taken than there is; the debt is paid by a pause.
+/// A bucket of units that refills at a rate and holds the units of ten seconds. More may be taken
+/// than it holds; a pause then pays the debt.
 #[derive(Debug)]
 pub struct Bucket(Mutex<State>);
 
@@ -19,7 +19,7 @@ pub struct Bucket(Mutex<State>);
 struct State {
     /// Units a second.
     rate: f64,
-    /// Units that may be taken now; below 0 in debt.
+    /// Units in the bucket now; below 0 in debt.
     left: f64,
     at: Instant,
 }
@@ -53,7 +53,7 @@ impl Bucket {
         }
     }
 
-    /// Takes so many units; gives how long whoever took them has to pause.
+    /// Takes units; returns how long the client has to pause.
     pub fn take(&self, units: f64, now: Instant) -> Duration {
         let mut state = self.0.lock();
         state.refill(now);
@@ -61,10 +61,10 @@ impl Bucket {
         state.pause()
     }
 
-    /// As [`Bucket::take`], unless it is in debt already: then nothing is taken.
+    /// As [`Bucket::take`], unless the bucket is in debt already: then nothing is taken.
     ///
     /// # Errors
-    /// How long to pause.
+    /// The pause until the debt is paid.
     pub fn try_take(&self, units: f64, now: Instant) -> Result<(), Duration> {
         let mut state = self.0.lock();
         state.refill(now);
@@ -86,7 +86,7 @@ impl Bucket {
         self.0.lock().rate * BURST_S
     }
 
-    /// Whether it is full: a new one would be the same.
+    /// Whether it is full, and so equal to a new one.
     pub fn is_full(&self, now: Instant) -> bool {
         let mut state = self.0.lock();
         state.refill(now);
@@ -101,7 +101,7 @@ mod tests {
     const MIB: f64 = 1_048_576.0;
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_pauses_as_told_keeps_to_the_rate() {
+    async fn a_client_that_pauses_as_asked_keeps_to_the_rate() {
         let bucket = Bucket::new(MIB, Instant::now());
         let mut paused = Duration::ZERO;
         let mut taken = 0.0;
@@ -111,7 +111,7 @@ mod tests {
             paused += pause;
             tokio::time::advance(pause).await;
         }
-        // Ten seconds are saved up at first; everything else is paid for.
+        // The bucket holds ten seconds at first; pauses pay for everything else.
         assert!((paused.as_secs_f64() - 50.0).abs() < 0.01, "{paused:?}");
     }
 

@@ -18,9 +18,10 @@ pub mod limits;
 use bucket::Bucket;
 use limits::{BucketKey, of_address, of_client};
 
-/// From so many buckets on, those that nobody uses are looked for when another is added.
+/// With so many buckets, those that are full and unused are removed before another is added.
 const BUCKETS_KEPT: usize = 4096;
-/// Whoever connects too often waits at the most this long before the connection is closed.
+/// A client that connects too often is kept waiting at most this long before its connection is
+/// closed.
 const REFUSED_AFTER_MAX: Duration = Duration::from_secs(1);
 
 /// The buckets of one client.
@@ -40,7 +41,7 @@ impl ClientLimits {
     }
 }
 
-/// Until when nothing is read from a connection.
+/// The time until which nothing is read from a connection.
 #[derive(Debug)]
 pub struct Mute {
     since: Instant,
@@ -55,13 +56,13 @@ impl Default for Mute {
 }
 
 impl Mute {
-    /// Mutes for so long from now on.
+    /// Mutes the connection for `pause` from now on.
     pub fn pause(&self, pause: Duration) {
         let until = self.since.elapsed().saturating_add(pause).as_micros();
         self.until_us.fetch_max(u64::try_from(until).unwrap_or(u64::MAX), Ordering::AcqRel);
     }
 
-    /// Until when, if that is still to come.
+    /// Until when it is muted; `None` where that is over.
     pub fn until(&self) -> Option<Instant> {
         let until_us = self.until_us.load(Ordering::Acquire);
         if until_us == 0 {
@@ -72,28 +73,28 @@ impl Mute {
     }
 }
 
-/// Why a connection is not to be served.
+/// Why a connection is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionRefusal {
-    /// The user has all that it may have.
+    /// The user has as many connections as its quota allows.
     #[error("user {user} has {max} connections, which is its quota")]
     TooMany {
-        /// Who.
+        /// The user.
         user: String,
-        /// How many it may have.
+        /// The quota.
         max: u64,
     },
     /// The address connects too often.
     #[error("{address} connects more often than its quota says")]
     TooOften {
-        /// From where.
+        /// The address.
         address: IpAddr,
         /// How long the client is to be kept waiting.
         pause: Duration,
     },
 }
 
-/// See the module.
+/// The buckets and connections of a broker.
 pub struct QuotaManager {
     view: Arc<MetadataView>,
     buckets: Mutex<BTreeMap<BucketKey, Arc<Bucket>>>,
@@ -101,13 +102,13 @@ pub struct QuotaManager {
 }
 
 impl QuotaManager {
-    /// Quotas as far as the view knows them.
+    /// A manager of the quotas in `view`.
     pub fn new(view: Arc<MetadataView>) -> Self {
         Self { view, buckets: Mutex::default(), connections: Mutex::default() }
     }
 
-    fn bucket(&self, found: Option<(f64, BucketKey)>) -> Option<Arc<Bucket>> {
-        let (rate, key) = found?;
+    fn bucket(&self, limit: Option<(f64, BucketKey)>) -> Option<Arc<Bucket>> {
+        let (rate, key) = limit?;
         let now = Instant::now();
         let mut buckets = self.buckets.lock();
         if let Some(bucket) = buckets.get(&key) {
@@ -115,7 +116,7 @@ impl QuotaManager {
             return Some(Arc::clone(bucket));
         }
         if buckets.len() >= BUCKETS_KEPT {
-            // Clients name themselves: there is no end of names.
+            // Clients choose their client ids, so there may be any number of buckets.
             buckets.retain(|_, bucket| Arc::strong_count(bucket) > 1 || !bucket.is_full(now));
         }
         let bucket = Arc::new(Bucket::new(rate, now));
@@ -133,7 +134,7 @@ impl QuotaManager {
         }
     }
 
-    /// Counts a connection of a user from an address; it is given back when the guard is dropped.
+    /// Counts a connection of a user from an address, until the guard is dropped.
     ///
     /// # Errors
     /// [`ConnectionRefusal`]; it is not counted then.
@@ -170,7 +171,7 @@ fn connections_max(quotas: &Quotas, user: &str) -> Option<u64> {
         let entity = QuotaEntity([(QuotaEntityType::User, name)].into());
         quotas.get(&entity)?.get(&QuotaKey::MaxConnections).copied()
     })?;
-    // Checked to be whole and above 0 when it was set.
+    // It was checked to be whole and above 0 when it was set.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
     Some(value.round() as u64)
 }
@@ -193,15 +194,15 @@ impl Drop for ConnectionGuard {
     }
 }
 
-/// What a connection keeps of the quotas that apply to it.
+/// A connection's cache of the quotas that apply to it.
 #[derive(Default)]
 pub struct SessionQuotas {
-    /// Found under these quotas, for this client id.
+    /// The limits, with the quotas and the client id for which they were looked up.
     known: Option<(Arc<Quotas>, String, Option<Arc<ClientLimits>>)>,
 }
 
 impl SessionQuotas {
-    /// The limits of a client that is not exempt; none where there are none.
+    /// The limits of a client that is not exempt; `None` where no quota applies.
     pub fn limits(
         &mut self,
         manager: &QuotaManager,

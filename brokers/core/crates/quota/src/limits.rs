@@ -1,23 +1,23 @@
-//! Which quota applies to a client: Kafka's order of precedence (`DefaultQuotaCallback`), asked for
-//! each kind of quota by itself.
+//! Which quota applies to a client: Kafka's order of precedence (`DefaultQuotaCallback`), followed
+//! for each kind of quota by itself.
 
 use freshet_metadata::schema::{QuotaEntity, QuotaEntityType, QuotaKey};
 use freshet_metadata::view::Quotas;
 
-/// Who shares a bucket.
+/// The key of a bucket: what is bounded, and for whom.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BucketKey {
     /// What is bounded.
     pub key: QuotaKey,
-    /// Only this user; none where users share it.
+    /// The user; `None` where users share the bucket.
     pub user: Option<String>,
-    /// Only this client id; none where client ids share it.
+    /// The client id; `None` where client ids share the bucket.
     pub client_id: Option<String>,
-    /// Only this address.
+    /// The address, of a quota for addresses.
     pub ip: Option<String>,
 }
 
-/// What stands for a user or client id in a quota.
+/// How a quota names a user or client id.
 #[derive(Clone, Copy)]
 enum Part {
     Named,
@@ -27,7 +27,7 @@ enum Part {
 
 use Part::{Absent, Default, Named};
 
-/// First what is most particular.
+/// The order of precedence, the most specific quota first.
 const PRECEDENCE: [(Part, Part); 8] = [
     (Named, Named),
     (Named, Default),
@@ -39,7 +39,7 @@ const PRECEDENCE: [(Part, Part); 8] = [
     (Absent, Default),
 ];
 
-/// The quota that applies to a user's client, and who shares it.
+/// The quota that applies to a user's client, and the key of its bucket.
 pub fn of_client(
     quotas: &Quotas,
     key: QuotaKey,
@@ -59,7 +59,7 @@ pub fn of_client(
                 Some(name.to_owned())
             }
         };
-        // Where a default applies each has a bucket of its own.
+        // Where a default applies, each user or client id has a bucket of its own.
         let user = add(QuotaEntityType::User, of_user, user);
         let client_id = add(QuotaEntityType::ClientId, of_client, client_id);
         let value = *quotas.get(&entity)?.get(&key)?;
@@ -67,7 +67,7 @@ pub fn of_client(
     })
 }
 
-/// The quota that applies to an address, and its bucket.
+/// The quota that applies to an address, and the key of its bucket.
 pub fn of_address(quotas: &Quotas, key: QuotaKey, address: &str) -> Option<(f64, BucketKey)> {
     let value = [Some(address.to_owned()), None].into_iter().find_map(|name| {
         let entity = QuotaEntity([(QuotaEntityType::Ip, name)].into());
@@ -94,7 +94,8 @@ mod tests {
         QuotaEntity(parts.collect())
     }
 
-    /// All eight, the least particular first, with the users and clients that share each.
+    /// All eight kinds of entities, the least specific first, with the user and client of the
+    /// bucket.
     fn ladder() -> Vec<(QuotaEntity, Option<&'static str>, Option<&'static str>)> {
         vec![
             (entity(Absent, Default), None, Some("c")),
@@ -115,11 +116,11 @@ mod tests {
         for (step, (entity, user, client)) in ladder().into_iter().enumerate() {
             let value = 1.0 + step as f64;
             quotas.insert(entity, [(KEY, value)].into());
-            let (found, bucket) = of_client(&quotas, KEY, "u", "c").unwrap();
-            assert!((found - value).abs() < f64::EPSILON, "step {step}: {found}");
+            let (rate, bucket) = of_client(&quotas, KEY, "u", "c").unwrap();
+            assert!((rate - value).abs() < f64::EPSILON, "step {step}: {rate}");
             assert_eq!((bucket.user.as_deref(), bucket.client_id.as_deref()), (user, client));
         }
-        // Others fall back to what applies to them.
+        // Other users and clients get the less specific quotas.
         let of = |user, client| of_client(&quotas, KEY, user, client).unwrap().0.to_string();
         assert_eq!([of("u", "x"), of("x", "c"), of("x", "x")], ["7", "5", "4"]);
     }
@@ -130,8 +131,8 @@ mod tests {
         quotas.insert(entity(Named, Absent), [(KEY, 1.0)].into());
         let of_default: QuotaValues = [(QuotaKey::ConsumerByteRate, 2.0)].into();
         quotas.insert(entity(Default, Absent), of_default);
-        let found = of_client(&quotas, QuotaKey::ConsumerByteRate, "u", "c").unwrap();
-        assert!((found.0 - 2.0).abs() < f64::EPSILON);
+        let limit = of_client(&quotas, QuotaKey::ConsumerByteRate, "u", "c").unwrap();
+        assert!((limit.0 - 2.0).abs() < f64::EPSILON);
     }
 
     #[test]

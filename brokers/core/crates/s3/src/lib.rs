@@ -24,26 +24,26 @@ const S3: &str = "s3://";
 /// Why a bucket cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BucketError {
-    /// What names it makes no sense.
+    /// The location is malformed.
     #[error("{location}: {reason}")]
     Invalid {
-        /// As it is written.
+        /// The location, as the settings have it.
         location: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// The folder.
+    /// The folder cannot be used.
     #[error("{path}: {error}")]
     Folder {
         /// Its path.
         path: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// Opens the bucket that `location` names. A folder is made where there is none; S3 is not asked
-/// before something is read or written.
+/// Opens the bucket that `location` names. A folder is made where there is none. No request is sent
+/// to S3 before something is read or written.
 ///
 /// # Errors
 /// [`BucketError`].
@@ -52,7 +52,7 @@ pub fn open_bucket(
     randomness: Arc<dyn Randomness>,
 ) -> Result<Arc<dyn ObjectStore>, BucketError> {
     let invalid = |reason: String| BucketError::Invalid { location: location.to_owned(), reason };
-    if let Some(options) = parse(location).map_err(invalid)? {
+    if let Some(options) = parse_location(location).map_err(invalid)? {
         let s3 = Arc::new(S3Store::new(&options, randomness).map_err(invalid)?);
         return Ok(Arc::new(HedgedStore::new(s3)));
     }
@@ -66,14 +66,14 @@ pub fn open_bucket(
 /// location as [`open_bucket`] takes it.
 ///
 /// # Errors
-/// Where a folder cannot be created or its kind of file system cannot be told, or where the
+/// Where a folder cannot be created, its kind of file system cannot be determined, or the
 /// location makes no sense.
 pub fn open_world(dfs: &Path, bucket: &str) -> io::Result<Environment> {
     Environment::real(dfs, |randomness| open_bucket(bucket, randomness))
 }
 
-/// Reads a place in S3; none where it is a folder.
-fn parse(location: &str) -> Result<Option<S3Options>, String> {
+/// Parses a location in S3; `None` where it is a folder.
+fn parse_location(location: &str) -> Result<Option<S3Options>, String> {
     let Some(rest) = location.strip_prefix(S3) else { return Ok(None) };
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
@@ -114,7 +114,7 @@ mod tests {
     fn a_place_in_s3_has_a_bucket_a_prefix_and_options() {
         let plain = S3Options { bucket: "b".to_owned(), ..S3Options::default() };
         for location in ["s3://b", "s3://b/", "s3://b?"] {
-            assert_eq!(parse(location).unwrap(), Some(plain.clone()), "{location}");
+            assert_eq!(parse_location(location).unwrap(), Some(plain.clone()), "{location}");
         }
         let all = "s3://b/cell/one/?endpoint=http://h:1&region=eu-1&key_file=/etc/key";
         let expected = S3Options {
@@ -124,9 +124,9 @@ mod tests {
             region: Some("eu-1".to_owned()),
             key_file: Some("/etc/key".to_owned()),
         };
-        assert_eq!(parse(all).unwrap(), Some(expected));
+        assert_eq!(parse_location(all).unwrap(), Some(expected));
         for path in ["bucket", "/a/b", "file:///a/b", "./s3:"] {
-            assert_eq!(parse(path).unwrap(), None, "{path}");
+            assert_eq!(parse_location(path).unwrap(), None, "{path}");
         }
     }
 
@@ -140,7 +140,7 @@ mod tests {
             ("s3://b?region=a&region=b", "one value"),
             ("s3://b?endpoint=h:1", "http://"),
         ] {
-            let error = parse(location).unwrap_err();
+            let error = parse_location(location).unwrap_err();
             assert!(error.contains(reason), "{location}: {error}");
         }
     }

@@ -35,7 +35,8 @@ pub enum LogFormat {
 }
 
 impl LogSettings {
-    /// A misspelt level would be taken for the name of a module, and silence everything.
+    /// What is wrong with the settings. A misspelt level must be refused: it would be taken for the
+    /// name of a module, and nothing would be logged.
     pub fn problem(&self) -> Option<Problem> {
         let levels = ["off", "error", "warn", "info", "debug", "trace"];
         let known = |part: &str| part.contains('=') || levels.contains(&part);
@@ -50,14 +51,15 @@ impl LogSettings {
     }
 }
 
-/// Has this process log as the settings say. The first call decides: a process has one log.
+/// Starts the log of this process. Only the first call has an effect: a process has one log.
 ///
 /// # Errors
-/// What is wrong with the level.
+/// A text that says what is wrong with the level.
 pub fn start_logs(settings: &LogSettings) -> Result<(), String> {
     let filter = EnvFilter::builder().parse(&settings.level).map_err(|error| error.to_string())?;
     let log = fmt().with_env_filter(filter).with_writer(stderr);
-    // Where there is a log already it stays: brokers embedded in one process share it.
+    // An error means that the process has a log already, which stays: brokers in one process share
+    // it.
     let _ = match settings.format {
         LogFormat::Text => log.with_ansi(stderr().is_terminal()).try_init(),
         LogFormat::Json => log.json().flatten_event(true).try_init(),

@@ -11,7 +11,7 @@ use toml::{Spanned, Table, Value};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}{message}", line_prefix(*line), key_prefix(key.as_deref()))]
 pub struct SettingsError {
-    /// The line of the file, from 1; none where the key is absent, or was set otherwise.
+    /// The line of the file, from 1; `None` where the key is absent or an override set it.
     pub line: Option<usize>,
     /// The setting, such as `limits.connections_max`.
     pub key: Option<String>,
@@ -27,26 +27,28 @@ fn key_prefix(key: Option<&str>) -> String {
     key.map_or_else(String::new, |key| format!("{key}: "))
 }
 
-/// The settings of a kind of process.
+/// The settings of a broker or of a gateway.
 pub trait ProcessSettings: Serialize + DeserializeOwned {
     /// The first setting whose value makes no sense.
     fn problem(&self) -> Option<Problem>;
 
     /// Reads settings from TOML. `overrides` are `key=value`, as in `limits.connections_max=5`; a
-    /// value that is not TOML is taken as text. They win over the file.
+    /// value that is not TOML is taken as text. An override replaces the value of the file.
     ///
     /// # Errors
-    /// [`SettingsError`]; also where a setting is unknown or its value makes no sense.
+    /// [`SettingsError`] where the text is not TOML, a setting is unknown, or its value makes no
+    /// sense.
     fn from_toml(text: &str, overrides: &[String]) -> Result<Self, SettingsError> {
-        let of_file: Self = toml::from_str(text).map_err(|error| locate(text, &error.into()))?;
+        let of_file: Self =
+            toml::from_str(text).map_err(|error| locate_error(text, &error.into()))?;
         if overrides.is_empty() {
-            return checked(of_file).map_err(|problem| problem.in_text(text));
+            return check_settings(of_file).map_err(|problem| problem.in_text(text));
         }
         let mut table = Table::try_from(&of_file).expect("settings are a table");
         for assignment in overrides {
             override_one(&mut table, assignment)?;
         }
-        // Every other key was understood a moment ago, so that the error is of an override.
+        // The file alone was read without an error before, so this error is of an override.
         let settings: Self = table.try_into().map_err(|error: toml::de::Error| {
             let key = overrides.iter().find_map(|assignment| {
                 let (key, _) = assignment.split_once('=')?;
@@ -55,7 +57,7 @@ pub trait ProcessSettings: Serialize + DeserializeOwned {
             });
             SettingsError { line: None, key, message: error.message().to_owned() }
         })?;
-        checked(settings).map_err(|problem| problem.in_text(text))
+        check_settings(settings).map_err(|problem| problem.in_text(text))
     }
 
     /// Every setting with its value, as TOML.
@@ -64,7 +66,7 @@ pub trait ProcessSettings: Serialize + DeserializeOwned {
     }
 }
 
-fn checked<S: ProcessSettings>(settings: S) -> Result<S, Problem> {
+fn check_settings<S: ProcessSettings>(settings: S) -> Result<S, Problem> {
     match settings.problem() {
         Some(problem) => Err(problem),
         None => Ok(settings),
@@ -102,7 +104,7 @@ impl From<toml::de::Error> for Located {
     }
 }
 
-fn locate(text: &str, error: &Located) -> SettingsError {
+fn locate_error(text: &str, error: &Located) -> SettingsError {
     let key = error.span.as_ref().and_then(|span| {
         let table = DeTable::parse(text).ok()?;
         key_at(table.get_ref(), span)
@@ -123,7 +125,7 @@ fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
     let covers = |outer: Range<usize>| outer.start <= span.start && span.end <= outer.end;
     for (key, value) in table {
         let name = key.get_ref();
-        let deeper = nested(value).into_iter().find_map(|inner| key_at(inner, span));
+        let deeper = nested_tables(value).into_iter().find_map(|inner| key_at(inner, span));
         if let Some(deeper) = deeper {
             return Some(format!("{name}.{deeper}"));
         }
@@ -135,10 +137,10 @@ fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
     None
 }
 
-fn nested<'a, 'i>(value: &'a Spanned<DeValue<'i>>) -> Vec<&'a DeTable<'i>> {
+fn nested_tables<'a, 'i>(value: &'a Spanned<DeValue<'i>>) -> Vec<&'a DeTable<'i>> {
     match value.get_ref() {
         DeValue::Table(table) => vec![table],
-        DeValue::Array(array) => array.iter().flat_map(nested).collect(),
+        DeValue::Array(array) => array.iter().flat_map(nested_tables).collect(),
         _ => Vec::new(),
     }
 }
@@ -180,7 +182,7 @@ fn override_one(table: &mut Table, assignment: &str) -> Result<(), SettingsError
     Ok(())
 }
 
-/// What a setting that must be positive is told.
+/// The problem of a setting that is not positive.
 pub fn above_zero(key: &'static str) -> Problem {
     Problem { key, message: "must be above 0".to_owned() }
 }

@@ -16,7 +16,7 @@ pub struct ThreadSettings {
 }
 
 impl ThreadSettings {
-    /// A number that nobody means.
+    /// What is wrong with the settings: more than [`THREADS_MAX`] threads.
     pub fn problem(&self) -> Option<Problem> {
         (self.runtime > THREADS_MAX).then(|| Problem {
             key: "threads.runtime",
@@ -24,7 +24,7 @@ impl ThreadSettings {
         })
     }
 
-    /// How many threads serve, on a machine with so many cores.
+    /// How many threads serve on a machine with so many cores.
     pub fn on(&self, cores: usize) -> usize {
         match self.runtime {
             0 => cores.clamp(1, 4),

@@ -1,4 +1,4 @@
-//! What is stored: lanes, what is split out of them, and memory in front of both.
+//! Storage: lanes, the objects that are split out of them, and memory in front of both.
 //!
 //! [`lane`] is what was just written, [`cold`] what was split, [`cache`] blocks of both in memory,
 //! [`state`] what a partition remembers up to an offset. [`names`] and [`failures`] are what they
@@ -7,6 +7,7 @@
 pub mod cache;
 pub mod cold;
 pub mod failures;
+mod kinds;
 pub mod lane;
 pub mod liveness;
 pub mod names;

@@ -1,5 +1,5 @@
-//! Whether an engine instance may still act. Once down, always down: the only way back is a new
-//! incarnation.
+//! Whether an incarnation may still act. Once it has stood down it never may again: only a new
+//! incarnation can.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ impl Default for Liveness {
 }
 
 impl Liveness {
-    /// Ends the instance; the first reason stands.
+    /// Stands down. The first reason is kept, and logged as an error.
     pub fn stand_down(&self, reason: &str) {
         if self.end(reason) {
-            tracing::error!(reason, "stands down");
+            tracing::error!(reason, "the broker stands down and acknowledges nothing more");
         }
     }
 
-    /// Ends the instance as it was asked to; nothing where it has ended.
+    /// Ends the incarnation for a clean stop; does nothing where it has ended.
     pub fn stop(&self) {
         self.end("stopped");
     }
@@ -38,17 +38,17 @@ impl Liveness {
         })
     }
 
-    /// Why the instance ended, if it did.
+    /// Why the incarnation ended, if it did.
     pub fn reason(&self) -> Option<Arc<str>> {
         self.0.borrow().clone()
     }
 
-    /// Whether the instance ended.
+    /// Whether the incarnation ended.
     pub fn is_down(&self) -> bool {
         self.0.borrow().is_some()
     }
 
-    /// Waits until the instance ends and says why.
+    /// Waits until the incarnation ends; returns the reason.
     pub async fn ended(&self) -> Arc<str> {
         let mut receiver = self.0.subscribe();
         let ended = receiver.wait_for(Option::is_some).await;

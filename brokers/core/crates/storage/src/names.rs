@@ -5,23 +5,23 @@ use freshet_wire::ids::{Epoch, Incarnation};
 /// A file of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LaneFile {
-    /// The `n`th file that its broker wrote.
+    /// The file with this number that its broker wrote.
     Wal(u64),
-    /// What the sealer copied.
+    /// `SEAL`, with the blocks that the sealer copied.
     Seal,
 }
 
 impl LaneFile {
-    /// Its number among those that its broker wrote; 0 for what the sealer copied.
+    /// Its number among the files that its broker wrote; 0 for SEAL.
     pub fn number(self) -> u64 {
         if let Self::Wal(number) = self { number } else { 0 }
     }
 }
 
-/// Names an object: who wrote it, and its number.
+/// The name of an object: the incarnation that wrote it, and a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectRef {
-    /// Who wrote it.
+    /// The incarnation that wrote it.
     pub incarnation: Incarnation,
     /// Its number within the incarnation.
     pub number: u64,
@@ -49,10 +49,10 @@ impl ObjectRef {
     }
 }
 
-/// Names a manifest of a partition; later ones compare greater.
+/// The name of a manifest of a partition; later ones compare greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ManifestRef {
-    /// Leader epoch of who wrote it.
+    /// Leader epoch in which it was written.
     pub epoch: Epoch,
     /// Number within the epoch, from 0.
     pub number: u64,

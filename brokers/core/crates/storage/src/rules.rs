@@ -1,7 +1,7 @@
-//! The rules of safety as a value. A release always has all of them; only the simulator can remove
+//! The rules of safety as a value. A release always has all of them; only a simulator can remove
 //! one, to show that a test notices.
 
-/// A rule that keeps acked records. The numbers are those of `docs/explanation/safety.md`.
+/// A rule that keeps acknowledged records. The numbers are those of `docs/explanation/safety.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
     /// 1: an ack waits for the sync of its block.
@@ -16,10 +16,10 @@ pub enum Rule {
     StopAtSealedEnd,
     /// 3: a hole before something that was durable is damage, not an end.
     GapIsDamage,
-    /// 3: a block counts only with the number that is due: behind it lie blocks of the file's
-    /// former life.
+    /// 3: a block counts only with the number that is due, because blocks of the file's former life
+    /// lie behind it.
     CountWhatIsDue,
-    /// 4: after a failed write or sync the engine instance ends.
+    /// 4: after a failed write or sync the incarnation stands down.
     UnknownMeansStop,
     /// 6: the token is read once more between publishing and deleting.
     CheckBeforeDelete,
@@ -27,7 +27,7 @@ pub enum Rule {
     InstallBeforeUse,
     /// 6: a job changes the manifest that counts, not the one from which its work began.
     EditWhatCounts,
-    /// 6: the sweeper recycled objects that are being made.
+    /// 6: the sweeper keeps objects that are being made.
     KeepNewObjects,
     /// 6: readers forget a lane file before it is used again.
     ForgetBeforeReuse,

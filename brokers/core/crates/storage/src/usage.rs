@@ -1,9 +1,9 @@
 //! Egress counters: what each principal was handed of each topic, since this incarnation started.
 //!
 //! They are written into the lane as usage blocks, each second in which they changed, in the same
-//! group commit as everything else. A clean stop hands nothing out after its last count. A broker
-//! that is killed loses at most the last second, in the customer's favour. Ingress needs no
-//! counter: it stands in the index of every data block.
+//! group commit as everything else. A clean stop hands nothing to clients after its last count. A
+//! broker that is killed loses at most the last second, in the customer's favour. Ingress needs no
+//! counter: the index of each data block says who wrote how much.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,33 +30,36 @@ struct Counter {
     written: u64,
 }
 
-/// A clean stop waits this long for clients to take what is being handed to them.
+/// A clean stop waits this long for clients to take the answers that are being sent to them.
 const HANDING_MAX: Duration = Duration::from_secs(1);
 
-/// See the module.
+/// The egress counters of one incarnation (see the module).
 #[derive(Default)]
 pub struct EgressMeter {
     counters: Mutex<BTreeMap<(TopicId, Arc<str>), Counter>>,
     handing: TaskTracker,
 }
 
-/// Leave to hand records to a socket, held until they were counted or the connection ended.
+/// Permission to hand records to a socket, held until they were counted or the connection ended.
 pub struct Handing(#[expect(dead_code, reason = "held, not read")] TaskTrackerToken);
 
 impl EgressMeter {
-    /// Leave to hand records out; none once a clean stop is about to take the last count.
+    /// Permission to hand records to a client; `None` once a clean stop is about to take the last
+    /// count.
     pub fn begin(&self) -> Option<Handing> {
-        // The token first: whoever closes from here on waits for it.
+        // The token comes before the check, so that a close that begins in between waits for it.
         let token = self.handing.token();
         (!self.handing.is_closed()).then_some(Handing(token))
     }
 
-    /// Waits for what is being handed out; nothing is from here on. A client that does not take
-    /// its answer in time gets it uncounted.
+    /// Refuses new permissions and waits until those that were given are dropped. A client that
+    /// does not take its answer in time gets it uncounted.
     pub async fn close(&self) {
         self.handing.close();
         if timeout(HANDING_MAX, self.handing.wait()).await.is_err() {
-            tracing::warn!("a client that takes no answer leaves records uncounted");
+            tracing::warn!(
+                "a client did not take its answer before the stop: its records are not metered"
+            );
         }
     }
 
@@ -66,7 +69,7 @@ impl EgressMeter {
         counters.entry((topic, Arc::clone(principal))).or_default().total += bytes;
     }
 
-    /// Bytes of a topic that were handed out since this incarnation started.
+    /// Bytes of a topic that were handed to clients since this incarnation started.
     pub fn total_bytes(&self, topic: TopicId) -> u64 {
         let counters = self.counters.lock();
         let of_topic = counters.iter().filter(|((counted, _), _)| *counted == topic);
@@ -92,7 +95,8 @@ impl EgressMeter {
             .collect()
     }
 
-    /// Writes what changed since `window_start_ms`; says where the next window starts.
+    /// Stages the counters that changed since `window_start_ms`; returns where the next window
+    /// starts.
     pub fn flush(&self, lane: &Lane, clock: &dyn Clock, window_start_ms: i64) -> i64 {
         let entries = self.take_changed();
         let window_end_ms = clock.now_ms();
@@ -100,7 +104,10 @@ impl EgressMeter {
             return window_end_ms;
         }
         if let Err(error) = lane.stage_usage(Usage { window_start_ms, window_end_ms, entries }) {
-            tracing::debug!(%error, "egress of the last second is not written");
+            tracing::debug!(
+                %error,
+                "egress of the last second is not metered: the lane takes nothing more"
+            );
         }
         window_end_ms
     }

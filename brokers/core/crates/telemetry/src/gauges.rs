@@ -1,4 +1,4 @@
-//! What is looked up when somebody asks.
+//! Gauges, whose values are looked up when the metrics are read.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -8,7 +8,7 @@ use prometheus_client::registry::Registry;
 use super::labels::StateLabel;
 use freshet_world::env::usage::ProcessUsage;
 
-/// What is looked up when somebody asks. Field by field the metric of the same name.
+/// Values that are looked up when the metrics are read. Each field names its metric.
 #[derive(Debug, Clone, Default)]
 pub struct Gauges {
     /// `kafka_server_socketserver_connections`
@@ -51,7 +51,7 @@ pub struct Gauges {
     pub broker_state: Gauge,
     /// `kafka_controller_kafkacontroller_activecontrollercount`
     pub active_controllers: Gauge,
-    /// What the process takes of its machine.
+    /// The process's use of its machine.
     pub process: ProcessGauges,
 }
 
@@ -64,7 +64,7 @@ pub enum BrokerState {
     ShuttingDown = 7,
 }
 
-/// Prometheus' own names for what a process takes.
+/// The process's use of its machine, under Prometheus' standard names.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessGauges {
     cpu_s: Counter<f64, std::sync::atomic::AtomicU64>,
@@ -76,7 +76,7 @@ pub struct ProcessGauges {
 }
 
 impl ProcessGauges {
-    /// Takes what the kernel says.
+    /// Sets them to what the kernel reports.
     pub fn set(&self, usage: &ProcessUsage) {
         self.cpu_s.inc_by((usage.cpu_s - self.cpu_s.get()).max(0.0));
         self.resident_bytes.set(usage.resident_bytes);

@@ -20,25 +20,25 @@ use freshet_world::env::{Listener, Stream};
 
 /// Connections at a time; more wait.
 const CONNECTIONS_MAX: usize = 32;
-/// A connection may take this long in all: a scrape takes milliseconds.
+/// The longest that a connection may last; a scrape takes milliseconds.
 const CONNECTION_TIME: Duration = Duration::from_secs(60);
 /// How long the head of a request may take.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How long the listener rests after it could not accept.
+/// The pause after a connection could not be accepted.
 const REST: Duration = Duration::from_millis(100);
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// What a process shows of itself.
+/// A process's metrics and health.
 pub trait Exposed: Send + Sync + 'static {
     /// All metrics in the text format of OpenMetrics 1.0.
     fn metrics(&self) -> String;
 
-    /// Whether the process is well; the text says what is wrong.
+    /// Checks that the process is healthy.
     ///
     /// # Errors
-    /// Where it is not.
+    /// A text that says what is wrong.
     fn health(&self) -> Result<(), String>;
 }
 
@@ -71,7 +71,7 @@ pub async fn serve(mut listener: Box<dyn Listener>, exposed: Arc<dyn Exposed>) {
 
 async fn serve_connection(stream: Box<dyn Stream>, exposed: Arc<dyn Exposed>) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let response = answer(request.method(), request.uri().path(), exposed.as_ref());
+        let response = answer_request(request.method(), request.uri().path(), exposed.as_ref());
         async move { Ok::<_, Infallible>(response) }
     });
     let connection = http1::Builder::new()
@@ -83,23 +83,26 @@ async fn serve_connection(stream: Box<dyn Stream>, exposed: Arc<dyn Exposed>) {
     }
 }
 
-fn answer(method: &Method, path: &str, exposed: &dyn Exposed) -> Response<Full<Bytes>> {
+fn answer_request(method: &Method, path: &str, exposed: &dyn Exposed) -> Response<Full<Bytes>> {
     if method != Method::GET && method != Method::HEAD {
-        let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, TEXT, "GET or HEAD\n".into());
+        let mut refused =
+            text_response(StatusCode::METHOD_NOT_ALLOWED, TEXT, "GET or HEAD\n".into());
         refused.headers_mut().insert(ALLOW, hyper::header::HeaderValue::from_static("GET, HEAD"));
         return refused;
     }
     match path {
-        "/metrics" => text(StatusCode::OK, OPEN_METRICS, exposed.metrics()),
+        "/metrics" => text_response(StatusCode::OK, OPEN_METRICS, exposed.metrics()),
         "/healthz" => match exposed.health() {
-            Ok(()) => text(StatusCode::OK, TEXT, "ok\n".into()),
-            Err(reason) => text(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{reason}\n")),
+            Ok(()) => text_response(StatusCode::OK, TEXT, "ok\n".into()),
+            Err(reason) => {
+                text_response(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{reason}\n"))
+            }
         },
-        _ => text(StatusCode::NOT_FOUND, TEXT, "/metrics or /healthz\n".into()),
+        _ => text_response(StatusCode::NOT_FOUND, TEXT, "/metrics or /healthz\n".into()),
     }
 }
 
-fn text(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
+fn text_response(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(kind));
@@ -117,7 +120,7 @@ mod tests {
         let sample: Sample =
             Arc::new(move |_| if well { Ok(()) } else { Err("stood down".to_owned()) });
         let figures = BrokerFigures { metrics: Arc::new(Metrics::new()), sample };
-        let response = answer(&method, path, &figures);
+        let response = answer_request(&method, path, &figures);
         let status = response.status();
         let body = response.into_body().collect().await.unwrap().to_bytes();
         (status, String::from_utf8(body.into()).unwrap())

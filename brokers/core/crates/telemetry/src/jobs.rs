@@ -1,4 +1,4 @@
-//! What is counted of joining and compaction.
+//! Metrics of joining and compaction.
 
 use std::sync::atomic::AtomicU64;
 
@@ -9,7 +9,7 @@ use prometheus_client::registry::Registry;
 
 use super::labels::JobLabel;
 
-/// What is counted of one job that writes segments anew.
+/// Metrics of one kind of job that rewrites segments.
 #[derive(Debug, Clone)]
 pub struct RewriteMetrics {
     /// Partitions of which something was rewritten.
@@ -20,22 +20,23 @@ pub struct RewriteMetrics {
     pub written_bytes: Counter,
 }
 
-/// What is counted of joining and compaction.
+/// Metrics of joining and compaction.
 #[derive(Debug, Clone)]
 pub struct JobMetrics {
-    /// Of small segments.
+    /// Joining of small segments.
     pub join: RewriteMetrics,
-    /// Of compacted topics.
+    /// Compaction.
     pub compact: RewriteMetrics,
     /// Records that compaction took out.
     pub dropped_records: Counter,
     /// Bytes that compaction may see and has not seen yet, by the last round.
     pub backlog_bytes: Gauge,
-    /// Partitions whose share of these is large enough that they are due, by the last round.
+    /// Partitions whose share of such bytes is large enough for them to be compacted, by the last
+    /// round.
     pub backlog_partitions: Gauge,
-    /// Of the partition with the largest share of these, by the last round.
+    /// The largest share of such bytes of any partition in percent, by the last round.
     pub dirty_percent_max: Gauge<f64, AtomicU64>,
-    /// Partitions that are left alone because a segment of theirs is damaged.
+    /// Partitions that are not compacted because a segment of theirs is damaged.
     pub uncleanable_partitions: Gauge,
 }
 

@@ -1,4 +1,4 @@
-//! What tells figures of one metric apart.
+//! Labels of metrics, and the buckets of histograms.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
@@ -54,7 +54,7 @@ pub(super) fn latency() -> Histogram {
     Histogram::new(exponential_buckets(0.000_05, 2.0, 20))
 }
 
-/// From 100 µs, in steps of four, to 26 s: what a part of a time takes.
+/// From 100 µs, in steps of four, to 26 s: for the parts of a request's time.
 pub(super) fn coarse_latency() -> Histogram {
     Histogram::new(exponential_buckets(0.000_1, 4.0, 10))
 }

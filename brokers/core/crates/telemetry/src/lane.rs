@@ -1,4 +1,4 @@
-//! What is counted of the lane.
+//! Metrics of the lane.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use prometheus_client::registry::Registry;
 
 use super::labels::{Histograms, KindLabel, StageLabel, latency};
 
-/// A step between a batch that was checked and its ack.
+/// A step between a batch that was checked and its acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitStage {
-    /// Waiting for the write before; of the batch in a write that waited longest.
+    /// Waiting for the write before. It is the longest wait of a write's batches.
     Queue,
     /// Handing the bytes to the file system.
     Write,
@@ -20,7 +20,7 @@ pub enum CommitStage {
     Sync,
     /// Reading the owner token again.
     Token,
-    /// From there until the answer was handed to the socket.
+    /// From the acknowledgement until the answer was handed to the socket.
     Respond,
 }
 
@@ -38,7 +38,7 @@ impl CommitStage {
     }
 }
 
-/// What is counted of the lane.
+/// Metrics of the lane.
 #[derive(Debug, Clone)]
 pub struct LaneMetrics {
     blocks: Family<KindLabel, Counter>,

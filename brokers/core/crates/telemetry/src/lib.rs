@@ -1,11 +1,11 @@
-//! What a broker tells Prometheus.
+//! The metrics of a broker, for Prometheus.
 //!
 //! Names are those that Kafka's exporters use where Kafka has the figure
 //! (`kafka_server_brokertopicmetrics_bytesin_total`), and begin with `freshet_` where it has not.
 //! Everything here counts and nothing decides: no part of the engine reads a metric.
 //!
 //! Counters are handles that the hot path keeps ([`Metrics::topic`], [`LaneMetrics`]); gauges are
-//! looked up when somebody asks ([`Gauges`], filled by the process from the engine).
+//! looked up when the metrics are read ([`Gauges`], filled by the process from the engine).
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub use lane::{CommitStage, LaneMetrics};
 pub use reads::BlockMetrics;
 pub use requests::{ApiMetrics, RequestMetrics, RequestTimer};
 
-/// What is counted of a topic. Kept by whoever counts, so that the hot path looks nothing up.
+/// The counters of a topic. Whoever counts keeps them, so that the hot path looks nothing up.
 #[derive(Debug, Clone)]
 pub struct TopicMetrics {
     /// Bytes of record batches produced.
@@ -84,11 +84,11 @@ pub struct Metrics {
     pub requests: RequestMetrics,
     /// The lane's.
     pub lane: LaneMetrics,
-    /// Of reading lanes and objects.
+    /// Metrics of reading lanes and objects.
     pub blocks: BlockMetrics,
-    /// Of joining and compaction.
+    /// Metrics of joining and compaction.
     pub jobs: JobMetrics,
-    /// What is looked up when somebody asks.
+    /// Values that are looked up when the metrics are read.
     pub gauges: Gauges,
 }
 
@@ -100,7 +100,7 @@ struct TopicFamilies {
 }
 
 impl TopicFamilies {
-    /// Each with its name and what it is.
+    /// Each counter of topics with its name and its help text.
     fn described(&self) -> [(&Family<TopicLabel, Counter>, &'static str, &'static str); 3] {
         [
             (&self.bytes_in, "bytesin", "Bytes of record batches produced"),
@@ -137,7 +137,7 @@ impl Metrics {
             counter
         };
         let throttled = Family::default();
-        let help = "Milliseconds for which clients were told to pause";
+        let help = "Milliseconds for which clients were asked to pause";
         registry.register("freshet_throttle_milliseconds", help, throttled.clone());
         Self {
             throttled,
@@ -177,7 +177,7 @@ impl Metrics {
         }
     }
 
-    /// Has what an object store counts be told too.
+    /// Adds the metrics of an object store.
     pub fn add_store(&self, store: &StoreMetrics) {
         let described = [
             ("freshet_object_store_hedges", "Reads asked for twice", &store.hedges),
@@ -209,7 +209,7 @@ impl Metrics {
         }
     }
 
-    /// Notes that a client was told to pause, by a quota of this kind.
+    /// Notes that a client was asked to pause, by a quota of this kind.
     pub fn throttled(&self, kind: &'static str, pause_ms: u64) {
         self.throttled.get_or_create(&KindLabel { kind }).inc_by(pause_ms);
     }
@@ -246,7 +246,7 @@ impl Metrics {
         read_bytes.inc_by(bytes);
     }
 
-    /// All of it in the text format of OpenMetrics 1.0.
+    /// All metrics in the text format of OpenMetrics 1.0.
     pub fn render(&self) -> String {
         let mut text = String::with_capacity(16 << 10);
         encode(&mut text, &self.registry.lock()).expect("text takes text");
@@ -266,20 +266,20 @@ fn register_reads(registry: &mut Registry) -> [(Counter, Counter); 3] {
     })
 }
 
-/// Fills the gauges and says whether the broker is well; the text says what is wrong.
+/// Fills the gauges and checks that the broker is healthy; the error's text says what is wrong.
 pub type Sample = Arc<dyn Fn(&Gauges) -> Result<(), String> + Send + Sync>;
 
-/// What a broker shows of itself.
+/// The metrics and the health of a broker.
 pub struct BrokerFigures {
-    /// What it counts.
+    /// Its metrics.
     pub metrics: Arc<Metrics>,
-    /// What it is asked for.
+    /// Called when the metrics or the health are read.
     pub sample: Sample,
 }
 
 impl http::Exposed for BrokerFigures {
     fn metrics(&self) -> String {
-        // A broker that is not well still says what it counted.
+        // A broker that is not healthy still reports its metrics.
         let _ = (self.sample)(&self.metrics.gauges);
         self.metrics.render()
     }

@@ -1,4 +1,4 @@
-//! What is counted of reading from storage.
+//! Metrics of reading from storage.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -6,8 +6,7 @@ use prometheus_client::registry::Registry;
 
 use super::labels::SourceLabel;
 
-/// What is counted of blocks that are read from lanes and objects. Clones count into the same
-/// figures.
+/// Metrics of runs that are read from lanes and objects. Clones count into the same figures.
 #[derive(Debug, Clone)]
 pub struct BlockMetrics {
     served: Family<SourceLabel, Counter>,
@@ -16,7 +15,7 @@ pub struct BlockMetrics {
     loads: Counter,
     loaded: Counter,
     ahead: Counter,
-    /// Places whose bytes did not check.
+    /// Places whose checksum was wrong.
     pub damaged: Counter,
 }
 
@@ -49,7 +48,7 @@ impl BlockMetrics {
         self.loaded.inc_by(bytes);
     }
 
-    /// Notes bytes that are read before anybody asks for them.
+    /// Notes bytes that are read ahead.
     pub fn read_ahead(&self, bytes: u64) {
         self.ahead.inc_by(bytes);
     }

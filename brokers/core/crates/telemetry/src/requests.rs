@@ -1,4 +1,4 @@
-//! What is counted of requests: Kafka's `RequestMetrics`.
+//! Metrics of requests, after Kafka's `RequestMetrics`.
 //!
 //! The parts of a request's time, in order, are those of Kafka: it waits until it may begin
 //! (queue), keeps a thread busy (local), waits for others, as for a disk or for records (remote),
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::labels::{ErrorLabel, Histograms, RequestLabel, coarse_latency, latency};
 
-/// Above Kafka's numbers of APIs.
+/// Numbers of APIs in Kafka are below this.
 const APIS_MAX: usize = 128;
 
 /// A part of a request's time.
@@ -34,7 +34,7 @@ impl Part {
     const ALL: [Self; 5] =
         [Self::Queue, Self::Local, Self::Remote, Self::ResponseQueue, Self::Send];
 
-    /// Its name, without what all have in common, and what it is.
+    /// The part of its metric's name that is its own, and its help text.
     fn described(self) -> (&'static str, &'static str) {
         match self {
             Self::Queue => ("requestqueuetime", "From a whole request until it may begin"),
@@ -46,7 +46,7 @@ impl Part {
     }
 }
 
-/// What is counted of an API.
+/// Metrics of one API.
 #[derive(Debug)]
 pub struct ApiMetrics {
     requests: Counter,
@@ -66,13 +66,13 @@ impl ApiMetrics {
 pub struct RequestTimer {
     api: Arc<ApiMetrics>,
     arrived: Instant,
-    /// When its answer was there, and when that one's turn came.
+    /// The end of the last part: when its answer was ready, then when the answer's turn came.
     reached: Instant,
 }
 
 impl RequestTimer {
-    /// The answer is there. The request had waited for `queued` before it began, and kept a thread
-    /// busy for `local`.
+    /// Notes that the answer is ready. The request had waited for `queued` before it began, and
+    /// kept a thread busy for `local`.
     pub fn answered(&mut self, queued: Duration, local: Duration) {
         let now = Instant::now();
         let remote = now.duration_since(self.arrived).saturating_sub(queued + local);
@@ -82,14 +82,14 @@ impl RequestTimer {
         self.reached = now;
     }
 
-    /// No earlier answer is left to be sent.
+    /// Notes that no earlier answer is left to be sent.
     pub fn turn_came(&mut self) {
         let now = Instant::now();
         self.api.took(Part::ResponseQueue, now.duration_since(self.reached));
         self.reached = now;
     }
 
-    /// All of the answer was handed to the socket.
+    /// Notes that all of the answer was handed to the socket.
     pub fn sent(self) {
         let now = Instant::now();
         self.api.took(Part::Send, now.duration_since(self.reached));
@@ -97,14 +97,14 @@ impl RequestTimer {
     }
 }
 
-/// What is counted of all APIs.
+/// Metrics of all APIs.
 pub struct RequestMetrics {
     requests: Family<RequestLabel, Counter>,
     request_bytes: Family<RequestLabel, Counter>,
     totals: Histograms<RequestLabel>,
     parts: [Histograms<RequestLabel>; 5],
     errors: Family<ErrorLabel, Counter>,
-    /// By Kafka's number of the API; made when one is first asked for.
+    /// Metrics by Kafka's number of the API; made when a request of the API first arrives.
     apis: [OnceLock<Arc<ApiMetrics>>; APIS_MAX],
 }
 
@@ -143,7 +143,7 @@ impl RequestMetrics {
         })
     }
 
-    /// A whole request of so many bytes has arrived.
+    /// Notes that a whole request of so many bytes has arrived.
     pub fn arrived(&self, api: ApiKey, bytes: usize) -> RequestTimer {
         let api = self.api(api);
         api.requests.inc();
@@ -152,7 +152,7 @@ impl RequestMetrics {
         RequestTimer { api: Arc::clone(api), arrived: now, reached: now }
     }
 
-    /// Counts the errors among the codes of an answer; gives how many there are.
+    /// Counts the errors among the codes of an answer; returns how many there are.
     pub fn failed(&self, api: ApiKey, codes: impl Iterator<Item = i16>) -> u64 {
         let mut failed = 0;
         for code in codes.filter(|code| *code != 0) {

@@ -1,4 +1,4 @@
-//! Bounds on bytes that are held at a time.
+//! Budgets: bounds on the bytes that are held in memory at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The unit of a budget: a semaphore counts in 32 bits.
 const UNIT_BYTES: usize = 1024;
 
-/// Bytes that may be held at a time, handed out in the order of asking.
+/// A budget of bytes that may be held at a time. Shares are handed out in the order of asking.
 #[derive(Debug, Clone)]
 pub struct Budget {
     units: Arc<Semaphore>,
@@ -21,13 +21,13 @@ pub struct Budget {
 pub struct Demand(Arc<AtomicUsize>);
 
 impl Demand {
-    /// See the type.
+    /// Whether anybody waits.
     pub fn is_some(&self) -> bool {
         self.0.load(Ordering::Relaxed) > 0
     }
 }
 
-/// Counts as demand for as long as it lives.
+/// One who waits for a share: it counts as demand for as long as it lives.
 struct Asking<'a>(&'a Demand);
 
 impl<'a> Asking<'a> {
@@ -43,10 +43,10 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// A request's shares: of what its connection may hold, and of what all connections may.
+/// A request's two shares: of its connection's budget, and of the budget of all connections.
 pub type RequestMemory = (Share, Share);
 
-/// A part of a budget; given back when dropped.
+/// A part of a budget, which is given back when this is dropped.
 #[derive(Debug)]
 pub struct Share {
     units: OwnedSemaphorePermit,
@@ -61,18 +61,18 @@ impl Budget {
         Self { units, total, demand: Demand::default() }
     }
 
-    /// Waits for a share of so many bytes. Who asks for more than the whole budget gets all of it.
+    /// Waits for a share of so many bytes. A request for more than the whole budget gets all of it.
     pub async fn acquire(&self, bytes: usize) -> Share {
-        let wanted = units(bytes).min(self.total);
+        let granted = units(bytes).min(self.total);
         let _asking = Asking::new(&self.demand);
-        let permit = Arc::clone(&self.units).acquire_many_owned(wanted).await;
+        let permit = Arc::clone(&self.units).acquire_many_owned(granted).await;
         self.share(permit.expect("the semaphore is never closed"))
     }
 
     /// A share of so many bytes, if it is free right now.
     pub fn try_acquire(&self, bytes: usize) -> Option<Share> {
-        let wanted = units(bytes).min(self.total);
-        let permit = Arc::clone(&self.units).try_acquire_many_owned(wanted).ok()?;
+        let granted = units(bytes).min(self.total);
+        let permit = Arc::clone(&self.units).try_acquire_many_owned(granted).ok()?;
         Some(self.share(permit))
     }
 
@@ -92,7 +92,7 @@ impl Budget {
 }
 
 impl Share {
-    /// Gives back what is beyond so many bytes.
+    /// Gives back the part of the share beyond `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
         let surplus = self.units.num_permits().saturating_sub(units(bytes) as usize);
         drop(self.units.split(surplus));
@@ -103,7 +103,7 @@ impl Share {
         self.units.merge(other.units);
     }
 
-    /// Of the budget that it is a part of.
+    /// The demand for shares of this share's budget, which its holder may look at.
     pub fn demand(&self) -> Demand {
         self.demand.clone()
     }

@@ -16,7 +16,7 @@ pub enum WireError {
         position: usize,
         /// How many bytes it needs.
         needed: usize,
-        /// How many there are.
+        /// How many bytes remain.
         remaining: usize,
     },
     /// A length or count that no valid message has: negative, or more than the bytes that remain.
@@ -24,7 +24,7 @@ pub enum WireError {
     Length {
         /// Where the length stands.
         position: usize,
-        /// What it says.
+        /// The length.
         length: i64,
     },
     /// A varint that is longer than its type.
@@ -174,7 +174,7 @@ impl Reader {
         String::from_utf8(raw.into()).map_err(|_| WireError::Utf8 { position })
     }
 
-    /// What has not been read, without copying it.
+    /// The rest of the bytes, without copying them.
     pub fn rest(self) -> Bytes {
         self.bytes
     }

@@ -1,4 +1,4 @@
-//! What the rest speaks of: identifiers, record batches, and Kafka's frames and codecs.
+//! What all other crates use: identifiers, record batches, and Kafka's frames and codecs.
 //!
 //! Nothing here does any I/O, and no bytes from outside can make it panic.
 

@@ -1,9 +1,9 @@
-//! Small forms of text that stand in settings and in messages: hexadecimal digits, and `host:port`.
+//! Small text formats of settings and messages: hexadecimal digits, and `host:port`.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Bytes from hexadecimal digits of either case.
+/// The bytes of hexadecimal digits of either case; `None` where the text is something else.
 pub fn decode_hex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
@@ -22,7 +22,8 @@ pub fn encode_hex(bytes: &[u8]) -> String {
     text
 }
 
-/// Host and port of `host:port`; an IPv6 address stands in brackets.
+/// Host and port of `host:port`, with an IPv6 address in brackets; `None` where the text has
+/// another form.
 pub fn split_address(address: &str) -> Option<(&str, u16)> {
     let (host, port) = address.rsplit_once(':')?;
     let port = port.parse().ok()?;

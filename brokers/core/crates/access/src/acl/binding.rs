@@ -1,13 +1,14 @@
-//! Rules of single entries: what an entry's operation grants, what a resource type supports.
+//! Rules about single ACL entries: what an entry's operation grants, and which operations a
+//! resource type supports.
 
 use crate::types::{Operation, Permission, ResourceType};
 
 /// The only name that a resource of type Cluster has.
 pub const CLUSTER_NAME: &str = "kafka-cluster";
 
-/// The operations that make sense for a type of resource: the bits that Metadata, DescribeCluster
-/// and DescribeGroups report as authorized (`AclEntry.supportedOperations` of Kafka). An entry
-/// with another operation may be made, as in Kafka; nothing ever asks for it.
+/// The operations that exist for a type of resource (`AclEntry.supportedOperations` of Kafka).
+/// Metadata, DescribeCluster and DescribeGroups report these as authorized operations. As in Kafka,
+/// an entry with another operation can be created, but no request ever needs it.
 pub fn supported_operations(resource_type: ResourceType) -> &'static [Operation] {
     use Operation::{
         Alter, AlterConfigs, ClusterAction, Create, CreateTokens, Delete, Describe,
@@ -33,8 +34,8 @@ pub fn supported_operations(resource_type: ResourceType) -> &'static [Operation]
     }
 }
 
-/// Whether an entry with operation `granted` speaks about `requested`. Operations imply others
-/// where they are allowed, never where they are denied: who may not read may still describe.
+/// Whether an entry with operation `granted` applies to `requested`. An allowed operation implies
+/// others, a denied one does not: a principal that is denied Read may still be allowed Describe.
 pub(super) fn covers(permission: Permission, granted: Operation, requested: Operation) -> bool {
     use Operation::{All, Alter, AlterConfigs, Delete, Describe, DescribeConfigs, Read, Write};
     if granted == All || granted == requested {

@@ -1,4 +1,5 @@
-//! Entries and filters from and to the codes of CreateAcls, DescribeAcls and DeleteAcls requests.
+//! Converts entries and filters from and to the codes of CreateAcls, DescribeAcls and DeleteAcls
+//! requests.
 
 use kafka_protocol::ResponseError;
 
@@ -7,15 +8,15 @@ use super::{AclFilter, PatternFilter};
 use crate::principal::{Principal, PrincipalError};
 use crate::types::{AclBinding, Operation, PatternType, Permission, ResourceType};
 
-/// Stands for everything in a filter; no entry has it.
+/// The code that stands for everything in a filter; no entry may have it.
 const ANY: i8 = 1;
-/// The pattern filter that finds what speaks about a resource.
+/// The code of the pattern filter that selects every entry which applies to a resource.
 const MATCH: i8 = 2;
 
-/// Why an entry or a filter is refused. Kafka's code for all of them is INVALID_REQUEST.
+/// Why an entry or a filter is refused. Kafka's error code for all of them is INVALID_REQUEST.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AclError {
-    /// A code without meaning, or one that only filters may have.
+    /// An entry has a code without a meaning, or one that only filters may have.
     #[error("Invalid {field} {value}")]
     Code {
         /// Kafka's name of the field.
@@ -23,22 +24,22 @@ pub enum AclError {
         /// Kafka's name of the value.
         value: &'static str,
     },
-    /// A filter with a code without meaning.
+    /// A filter has a code without a meaning.
     #[error("Unknown {0}.")]
     UnknownFilter(&'static str),
-    /// An entry for no resource.
+    /// An entry names no resource.
     #[error("Invalid empty resource name")]
     EmptyResourceName,
-    /// A cluster of another name.
+    /// An entry of type Cluster has another name than the only valid one.
     #[error("The only valid name for the CLUSTER resource is {CLUSTER_NAME}")]
     ClusterName,
-    /// A principal without a type.
+    /// The principal does not have the form `Type:name`.
     #[error(transparent)]
     Principal(#[from] PrincipalError),
 }
 
 impl AclError {
-    /// Kafka's error.
+    /// Kafka's error code for it.
     pub fn kafka_error(&self) -> ResponseError {
         ResponseError::InvalidRequest
     }
@@ -52,7 +53,7 @@ macro_rules! codes {
                 self as i8
             }
 
-            /// The value with this code; none for UNKNOWN, ANY and codes without meaning.
+            /// The value with this code; `None` for UNKNOWN, ANY and codes without a meaning.
             pub fn from_code(code: i8) -> Option<Self> {
                 [$(Self::$variant),*].into_iter().find(|value| value.code() == code)
             }
@@ -71,18 +72,18 @@ fn name_of(code: i8) -> &'static str {
     if code == ANY { "ANY" } else { "UNKNOWN" }
 }
 
-fn of_entry<T>(found: Option<T>, field: &'static str, code: i8) -> Result<T, AclError> {
-    found.ok_or_else(|| AclError::Code { field, value: name_of(code) })
+fn of_entry<T>(entry: Option<T>, field: &'static str, code: i8) -> Result<T, AclError> {
+    entry.ok_or_else(|| AclError::Code { field, value: name_of(code) })
 }
 
-fn of_filter<T>(found: Option<T>, part: &'static str, code: i8) -> Result<Option<T>, AclError> {
-    match found {
+fn of_filter<T>(parsed: Option<T>, part: &'static str, code: i8) -> Result<Option<T>, AclError> {
+    match parsed {
         None if code != ANY => Err(AclError::UnknownFilter(part)),
-        found => Ok(found),
+        parsed => Ok(parsed),
     }
 }
 
-/// An entry as CreateAcls has it.
+/// An entry in the form of CreateAcls requests.
 #[derive(Debug, Clone)]
 pub struct BindingCodes {
     /// Code of the resource's type.
@@ -104,8 +105,8 @@ pub struct BindingCodes {
 impl TryFrom<BindingCodes> for AclBinding {
     type Error = AclError;
 
-    /// Checks what Kafka checks, in its order. Like Kafka, it takes any host text and any
-    /// operation on any type of resource.
+    /// Checks what Kafka checks, in Kafka's order. As Kafka does, it accepts any text as host, and
+    /// any operation on any type of resource.
     fn try_from(codes: BindingCodes) -> Result<Self, AclError> {
         let resource_type = ResourceType::from_code(codes.resource_type);
         if resource_type == Some(ResourceType::Cluster) && codes.resource_name != CLUSTER_NAME {
@@ -137,7 +138,7 @@ impl TryFrom<BindingCodes> for AclBinding {
     }
 }
 
-/// A filter as DescribeAcls and DeleteAcls have it.
+/// A filter in the form of DescribeAcls and DeleteAcls requests.
 #[derive(Debug, Clone)]
 pub struct FilterCodes {
     /// Code of the resource's type.

@@ -1,4 +1,4 @@
-//! Which entries DescribeAcls and DeleteAcls mean: Kafka's `AclBindingFilter`.
+//! The filters of DescribeAcls and DeleteAcls: Kafka's `AclBindingFilter`.
 
 use super::WILDCARD;
 use crate::types::{AclBinding, Operation, PatternType, Permission, ResourceType};
@@ -9,14 +9,15 @@ pub enum PatternFilter {
     /// Entries of either pattern type with exactly the filter's name.
     #[default]
     Any,
-    /// Entries that speak about the resource of the filter's name: literal, wildcard, prefixes.
+    /// Entries that apply to the resource with the filter's name: literal ones, the wildcard, and
+    /// prefixes of the name.
     Match,
     /// Entries of this pattern type with exactly the filter's name.
     Exactly(PatternType),
 }
 
-/// A filter. What is absent matches everything; texts are compared as they are, so the host `*`
-/// matches only entries that say `*`.
+/// A filter of entries. An absent field matches everything. Texts are compared literally, so the
+/// host `*` matches only entries with the host `*`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AclFilter {
     /// Type of the resource.
@@ -29,17 +30,17 @@ pub struct AclFilter {
     pub principal: Option<String>,
     /// An address, or `*`.
     pub host: Option<String>,
-    /// The entry's own operation; nothing is implied here.
+    /// The entry's own operation. Operations that it implies are not considered.
     pub operation: Option<Operation>,
     /// Allow or deny.
     pub permission: Option<Permission>,
 }
 
 impl AclFilter {
-    /// Whether an entry is meant.
+    /// Whether an entry matches the filter.
     pub fn matches(&self, binding: &AclBinding) -> bool {
-        fn is<T: PartialEq>(wanted: Option<&T>, found: &T) -> bool {
-            wanted.is_none_or(|wanted| wanted == found)
+        fn is<T: PartialEq>(required: Option<&T>, value: &T) -> bool {
+            required.is_none_or(|required| required == value)
         }
         is(self.resource_type.as_ref(), &binding.resource_type)
             && self.matches_pattern(binding)
@@ -50,8 +51,8 @@ impl AclFilter {
     }
 
     fn matches_pattern(&self, binding: &AclBinding) -> bool {
-        if let PatternFilter::Exactly(wanted) = self.pattern
-            && wanted != binding.pattern_type
+        if let PatternFilter::Exactly(required) = self.pattern
+            && required != binding.pattern_type
         {
             return false;
         }
@@ -85,32 +86,37 @@ mod tests {
     }
 
     /// Names of the entries that a filter of this kind finds among five.
-    fn found(pattern: PatternFilter, name: Option<&str>) -> Vec<String> {
+    fn matching_names(pattern: PatternFilter, name: Option<&str>) -> Vec<String> {
         use PatternType::{Literal, Prefixed};
         let entries =
             [(Literal, "foo"), (Literal, "*"), (Literal, "f"), (Prefixed, "foo"), (Prefixed, "f")];
         let filter =
             AclFilter { pattern, resource_name: name.map(Into::into), ..AclFilter::default() };
         let entries = entries.into_iter().map(|(kind, name)| entry(kind, name));
-        let found = entries.filter(|entry| filter.matches(entry));
-        found.map(|entry| format!("{:?}:{}", entry.pattern_type, entry.resource_name)).collect()
+        let matching_names = entries.filter(|entry| filter.matches(entry));
+        matching_names
+            .map(|entry| format!("{:?}:{}", entry.pattern_type, entry.resource_name))
+            .collect()
     }
 
     #[test]
     fn names_are_compared_as_the_pattern_type_says() {
         use PatternFilter::{Any, Exactly, Match};
-        assert_eq!(found(Any, None).len(), 5);
-        assert_eq!(found(Match, None).len(), 5);
-        assert_eq!(found(Any, Some("foo")), ["Literal:foo", "Prefixed:foo"]);
+        assert_eq!(matching_names(Any, None).len(), 5);
+        assert_eq!(matching_names(Match, None).len(), 5);
+        assert_eq!(matching_names(Any, Some("foo")), ["Literal:foo", "Prefixed:foo"]);
         assert_eq!(
-            found(Match, Some("foo")),
+            matching_names(Match, Some("foo")),
             ["Literal:foo", "Literal:*", "Prefixed:foo", "Prefixed:f"]
         );
-        assert_eq!(found(Match, Some("fob")), ["Literal:*", "Prefixed:f"]);
-        assert_eq!(found(Exactly(PatternType::Literal), Some("foo")), ["Literal:foo"]);
-        assert_eq!(found(Exactly(PatternType::Prefixed), Some("foo")), ["Prefixed:foo"]);
-        assert_eq!(found(Exactly(PatternType::Prefixed), None), ["Prefixed:foo", "Prefixed:f"]);
-        assert_eq!(found(Any, Some("*")), ["Literal:*"]);
+        assert_eq!(matching_names(Match, Some("fob")), ["Literal:*", "Prefixed:f"]);
+        assert_eq!(matching_names(Exactly(PatternType::Literal), Some("foo")), ["Literal:foo"]);
+        assert_eq!(matching_names(Exactly(PatternType::Prefixed), Some("foo")), ["Prefixed:foo"]);
+        assert_eq!(
+            matching_names(Exactly(PatternType::Prefixed), None),
+            ["Prefixed:foo", "Prefixed:f"]
+        );
+        assert_eq!(matching_names(Any, Some("*")), ["Literal:*"]);
     }
 
     #[test]

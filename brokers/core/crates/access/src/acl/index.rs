@@ -1,4 +1,4 @@
-//! The entries, indexed for the question that every request asks.
+//! The ACL entries, indexed for the question that every request asks: may this principal do this?
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -8,30 +8,31 @@ use super::{AclFilter, WILDCARD, WILDCARD_PRINCIPAL};
 use crate::principal::{Principal, PrincipalError};
 use crate::types::{AclBinding, Operation, PatternType, Permission, ResourceType};
 
-/// How the authorizer of a cluster is set up.
+/// The settings of a cluster's authorizer.
 #[derive(Debug, Clone, Default)]
 pub struct AuthorizerSettings {
-    /// May do everything, whatever the entries say (`super.users`).
+    /// The principals that may do everything, whatever the entries say (`super.users`).
     pub super_users: BTreeSet<Principal>,
-    /// Whether a resource of which no entry speaks is open to all
+    /// Whether everybody may use a resource to which no entry applies
     /// (`allow.everyone.if.no.acl.found`).
     pub allow_everyone_if_no_acl_found: bool,
 }
 
-/// Reads Kafka's `super.users`: principals separated by semicolons.
+/// Parses Kafka's `super.users`: principals that are separated by semicolons.
 ///
 /// # Errors
-/// Where one of them has no colon.
+/// [`PrincipalError`] where one of them has no colon.
 pub fn parse_super_users(text: &str) -> Result<BTreeSet<Principal>, PrincipalError> {
     let users = text.split(';').map(str::trim).filter(|user| !user.is_empty());
     users.map(Principal::parse).collect()
 }
 
-/// An immutable set of entries; a change makes a new one. Building costs microseconds an entry.
+/// An immutable set of entries. After a change of the entries a new one is built, which takes
+/// microseconds per entry.
 ///
-/// A question costs one look-up for the resource's own entries, one for the wildcard's and one for
-/// each distinct *length* of a prefix; then one for the principal. Hash maps are only asked,
-/// never iterated.
+/// A question takes one look-up for the resource's own entries, one for those of the wildcard and
+/// one for each distinct *length* of a prefix; then one for the principal. Hash maps are never
+/// iterated, so their order has no effect.
 pub struct AclIndex {
     settings: AuthorizerSettings,
     bindings: BTreeSet<AclBinding>,
@@ -40,13 +41,13 @@ pub struct AclIndex {
 
 #[derive(Default)]
 struct TypeIndex {
-    /// Entries of literal names; the wildcard is one of them.
+    /// Entries with literal names, of which the wildcard is one.
     literal: HashMap<Box<str>, PatternRules>,
-    /// Entries of prefixes, by the bytes of the prefix.
+    /// Entries with prefixes, by the bytes of the prefix.
     prefixed: HashMap<Box<[u8]>, PatternRules>,
     /// The distinct lengths of prefixes, in bytes.
     prefix_lengths: BTreeSet<usize>,
-    /// Every entry of a principal, for questions about any resource of the type.
+    /// The entries of each principal, for questions about any resource of the type.
     by_principal: HashMap<Box<str>, Vec<PatternRule>>,
 }
 
@@ -56,7 +57,7 @@ struct PatternRules {
     by_principal: HashMap<Box<str>, Vec<Rule>>,
 }
 
-/// A rule with the resource pattern it is of.
+/// A rule, with the resource pattern of its entry.
 struct PatternRule {
     pattern: PatternType,
     name: Box<str>,
@@ -74,7 +75,8 @@ struct Rule {
 enum HostRule {
     Any,
     Address(IpAddr),
-    /// A name: Kafka compares addresses as text, so no client ever matches it.
+    /// The entry has a host name. Kafka compares it with an address as text, so no client ever
+    /// matches it.
     Never,
 }
 
@@ -98,16 +100,16 @@ impl Rule {
     }
 }
 
-/// What the entries met so far amount to.
+/// What the entries that were looked at so far say together.
 #[derive(Default)]
 struct Findings {
-    /// Some entry, of whomever, speaks about the resource.
+    /// Whether any entry, of whichever principal, applies to the resource.
     resource_is_listed: bool,
     allowed: bool,
     denied: bool,
 }
 
-/// Who asks from where.
+/// The principal that asks, and its address.
 #[derive(Clone, Copy)]
 struct Asker<'a> {
     principal: &'a Principal,
@@ -115,7 +117,7 @@ struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// The names under which entries may speak about the asker, each once.
+    /// The principal names by which entries may apply to the asker, each once.
     fn names(&self) -> impl Iterator<Item = &str> {
         let own = self.principal.as_str();
         let wildcard = (own != WILDCARD_PRINCIPAL).then_some(WILDCARD_PRINCIPAL);
@@ -153,7 +155,7 @@ impl TypeIndex {
         of_principal.push(PatternRule { pattern: binding.pattern_type, name: name.into(), rule });
     }
 
-    /// The entries that speak about a resource.
+    /// The entries that apply to a resource.
     fn matching(&self, name: &str) -> impl Iterator<Item = &PatternRules> {
         let wildcard = (name != WILDCARD).then_some(WILDCARD);
         let literal = std::iter::once(name).chain(wildcard);
@@ -174,8 +176,9 @@ impl TypeIndex {
         findings
     }
 
-    /// Whether some allowance of the asker is dominated by no denial. Implied operations do not
-    /// count here (Kafka's `Authorizer.authorizeByResourceType`).
+    /// Whether an entry allows the asker the operation on some resource and no denial covers the
+    /// whole of it. Implied operations do not count here (Kafka's
+    /// `Authorizer.authorizeByResourceType`).
     fn allows_some(&self, asker: Asker<'_>, operation: Operation) -> bool {
         let mut denied = (BTreeSet::new(), BTreeSet::new());
         let mut allowed = Vec::new();
@@ -210,7 +213,7 @@ impl TypeIndex {
 }
 
 impl AclIndex {
-    /// Indexes entries. Repeated ones count once.
+    /// Indexes entries. An entry that comes twice counts once.
     pub fn new(
         settings: AuthorizerSettings,
         bindings: impl IntoIterator<Item = AclBinding>,
@@ -223,7 +226,7 @@ impl AclIndex {
         Self { settings, bindings, types }
     }
 
-    /// Whether a principal at an address may do something to a resource.
+    /// Whether a principal at an address may do an operation on a resource.
     pub fn authorize(
         &self,
         principal: &Principal,
@@ -248,8 +251,8 @@ impl AclIndex {
         }
     }
 
-    /// Whether a principal at an address may do something to at least one resource of a type
-    /// (KIP-679: who may write to any topic may write idempotently).
+    /// Whether a principal at an address may do an operation on at least one resource of a type
+    /// (KIP-679: a principal that may write to any topic may write idempotently).
     pub fn authorize_by_resource_type(
         &self,
         principal: &Principal,
@@ -257,7 +260,8 @@ impl AclIndex {
         operation: Operation,
         resource_type: ResourceType,
     ) -> bool {
-        // Kafka asks for a resource of this very name first: super users and open clusters pass.
+        // Kafka asks about a resource with this very name first, by which super users and open
+        // clusters pass.
         if self.authorize(principal, host, operation, resource_type, "hardcode") {
             return true;
         }
@@ -265,8 +269,8 @@ impl AclIndex {
         self.types.get(&resource_type).is_some_and(|index| index.allows_some(asker, operation))
     }
 
-    /// The operations that a principal may do to a resource, as the bit field that Metadata,
-    /// DescribeCluster and DescribeGroups report: bit n for the operation with code n.
+    /// The operations that a principal may do on a resource, as the bit field that Metadata,
+    /// DescribeCluster and DescribeGroups report: bit n stands for the operation with code n.
     pub fn authorized_operations(
         &self,
         principal: &Principal,

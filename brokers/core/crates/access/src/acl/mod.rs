@@ -1,7 +1,8 @@
-//! What a client may do: access control lists with the semantics of Kafka's StandardAuthorizer.
+//! Authorization: access control lists with the semantics of Kafka's StandardAuthorizer.
 //!
-//! A denial wins over every allowance; no matching entry means no, unless nothing at all is said
-//! of the resource and the cluster is set to allow that; super users may do everything.
+//! A denial wins over every allowance. Without a matching entry the answer is no, unless no entry
+//! applies to the resource at all and the cluster is configured to allow that. Super users may do
+//! everything.
 
 mod binding;
 mod codes;

@@ -1,5 +1,5 @@
-//! The rules of Kafka's authorizer in their plainest form: every entry is looked at, nothing is
-//! indexed. Tests hold the index against it.
+//! The rules of Kafka's authorizer in their simplest form: it looks at every entry and has no
+//! index. Tests compare the index with it.
 
 use super::AuthorizerSettings;
 use crate::principal::Principal;
@@ -18,19 +18,19 @@ fn speaks_about_asker(acl: &AclBinding, question: &Question<'_>) -> bool {
     principal && host
 }
 
-fn speaks_about_operation(acl: &AclBinding, wanted: Operation) -> bool {
+fn speaks_about_operation(acl: &AclBinding, requested: Operation) -> bool {
     if acl.operation == Operation::All {
         return true;
     }
-    let mut granting = vec![wanted];
+    let mut granting = vec![requested];
     if acl.permission == Permission::Allow {
-        if wanted == Operation::Describe {
+        if requested == Operation::Describe {
             granting.push(Operation::Read);
             granting.push(Operation::Write);
             granting.push(Operation::Delete);
             granting.push(Operation::Alter);
         }
-        if wanted == Operation::DescribeConfigs {
+        if requested == Operation::DescribeConfigs {
             granting.push(Operation::AlterConfigs);
         }
     }

@@ -1,4 +1,4 @@
-//! Asking the ACLs.
+//! Asks the ACLs what a client may do.
 
 use super::RequestContext;
 use freshet_access::acl::{CLUSTER_NAME, supported_operations};
@@ -6,7 +6,7 @@ use freshet_access::principal::Principal;
 use freshet_access::types::{Operation, ResourceType};
 
 impl RequestContext {
-    /// Whether the client may do this to a resource.
+    /// Whether the ACLs allow the client this operation on a resource.
     pub(crate) fn may(&self, operation: Operation, kind: ResourceType, name: &str) -> bool {
         let client = &self.client;
         self.broker().acls().is_none_or(|acls| {
@@ -14,18 +14,18 @@ impl RequestContext {
         })
     }
 
-    /// Whether a principal may do everything.
+    /// Whether a principal is a super user, whom no ACL restricts.
     pub(crate) fn is_super_user(&self, principal: &Principal) -> bool {
         let authorizer = self.broker().settings.authorizer.as_ref();
         authorizer.is_some_and(|settings| settings.super_users.contains(principal))
     }
 
-    /// Whether the client may do this to a topic.
+    /// Whether the client may do this to the topic of that name.
     pub(crate) fn may_topic(&self, operation: Operation, name: &str) -> bool {
         self.may(operation, ResourceType::Topic, name)
     }
 
-    /// Whether the client may do this to a group.
+    /// Whether the client may do this to the consumer group of that name.
     pub(crate) fn may_group(&self, operation: Operation, name: &str) -> bool {
         self.may(operation, ResourceType::Group, name)
     }
@@ -44,7 +44,8 @@ impl RequestContext {
         })
     }
 
-    /// What the client may do to a resource, as the bit field of the protocol.
+    /// What the client may do to a resource, as the protocol's bit field: bit n stands for the
+    /// operation with code n.
     pub(crate) fn authorized_operations(&self, kind: ResourceType, name: &str) -> i32 {
         let client = &self.client;
         match self.broker().acls() {

@@ -18,25 +18,28 @@ use freshet_quota::QuotaManager;
 use freshet_wire::budget::Budget;
 use freshet_wire::ids::TopicId;
 
-/// Passwords that are checked at a time: each costs milliseconds of a core.
+/// How many passwords are checked at the same time: each takes milliseconds of a core, and clients
+/// that guess passwords must not take all cores.
 const VERIFICATIONS_AT_ONCE: usize = 2;
-/// Topic configurations that may be kept of topics that are gone.
+/// How many resolved configs of topics that are gone may be kept before they are removed together.
 const STALE_CONFIGS_MAX: usize = 64;
 
-/// What is set of a broker as clients see it.
+/// The settings of a broker that concern its clients.
 #[derive(Debug, Clone)]
 pub struct BrokerSettings {
     /// Static configs, by Kafka's names.
     pub configs: BrokerConfig,
-    /// How ACLs are judged; with none, everybody may do everything.
+    /// How ACLs are evaluated; without it, everybody may do everything.
     pub authorizer: Option<AuthorizerSettings>,
-    /// PBKDF2 rounds that the cluster's credentials usually have.
+    /// The PBKDF2 iterations that the cluster's credentials usually have. Unknown users are
+    /// answered with this number, so that they look like known ones.
     pub scram_iterations: u32,
-    /// Memory for records on their way to clients that read the newest ones, in bytes.
+    /// The most memory, in bytes, for records being sent to clients that read the newest ones.
     pub fetch_memory_bytes: usize,
-    /// Memory for records on their way to clients that catch up, in bytes.
+    /// The most memory, in bytes, for records being sent to clients that read older ones.
     pub catch_up_memory_bytes: usize,
-    /// Passwords are checked by the task that asks: for simulations, which have one thread.
+    /// Whether passwords are checked within the task that asks, and not on a thread for blocking
+    /// work. A simulation, which has one thread, needs this.
     pub inline_crypto: bool,
 }
 
@@ -53,29 +56,31 @@ impl Default for BrokerSettings {
     }
 }
 
-/// See the module.
+/// What all requests to a broker share.
 pub struct Broker {
-    /// The engine.
+    /// The engine, which must be running.
     pub engine: Arc<Engine>,
-    /// What was set.
+    /// The settings with which it was started.
     pub settings: BrokerSettings,
-    /// Producer ids that are not handed out yet.
+    /// Producer ids that were reserved and are not handed out yet.
     pub(crate) producer_ids: ProducerIds,
-    /// Memory for records on their way to clients that read the newest ones.
+    /// The memory for records being sent to clients that read the newest ones.
     pub(crate) fetch_memory: Budget,
-    /// Memory for records on their way to clients that catch up: whoever does not takes none of it.
+    /// The memory for records being sent to clients that read older ones. It is separate, so that
+    /// such clients cannot take the memory of those that read the newest records.
     pub(crate) catch_up_memory: Budget,
-    /// Held while a password is checked.
+    /// A permit of it is held while a password is checked.
     pub(crate) verifications: Semaphore,
-    /// Held while the topic of the group coordinator is made.
+    /// Held while `__consumer_offsets` is created, so that requests do not create it at once.
     pub(crate) making_offsets_topic: tokio::sync::Mutex<()>,
-    /// What clients may take.
+    /// The quotas of clients.
     pub(crate) quotas: Arc<QuotaManager>,
     acls: Derived<Vec<AclBinding>, AclIndex>,
     configs: BrokerConfigs,
     topic_configs: Mutex<BTreeMap<TopicId, ResolvedTopic>>,
 }
 
+/// The resolved configs of a topic, with what they were resolved from.
 struct ResolvedTopic {
     topic: Arc<Topic>,
     broker: Arc<BrokerConfig>,
@@ -83,7 +88,7 @@ struct ResolvedTopic {
 }
 
 impl Broker {
-    /// A broker over a running engine.
+    /// Creates it over a running engine.
     pub fn new(engine: Arc<Engine>, settings: BrokerSettings) -> Arc<Self> {
         Arc::new(Self {
             producer_ids: ProducerIds::default(),
@@ -100,29 +105,30 @@ impl Broker {
         })
     }
 
-    /// Bytes of the newest records that are on their way to clients now.
+    /// How many bytes of the newest records are being sent to clients now.
     pub fn fetch_bytes(&self) -> usize {
         self.fetch_memory.used_bytes()
     }
 
-    /// Bytes of older records that are on their way to clients now.
+    /// How many bytes of older records are being sent to clients now.
     pub fn catch_up_bytes(&self) -> usize {
         self.catch_up_memory.used_bytes()
     }
 
-    /// Who may do what, as far as the view knows; none where everybody may do everything.
+    /// The ACLs as of the image of the metadata; `None` where everybody may do everything.
     pub fn acls(&self) -> Option<Arc<AclIndex>> {
         let settings = self.settings.authorizer.as_ref()?;
         let acls = Arc::clone(&self.engine.view.snapshot().acls);
         Some(self.acls.get(&acls, || AclIndex::new(settings.clone(), acls.iter().cloned())))
     }
 
-    /// The configs of brokers that hold now.
+    /// The broker configs in force.
     pub fn config(&self) -> Arc<BrokerConfig> {
         self.configs.current()
     }
 
-    /// The configs of a topic that hold now.
+    /// The topic's configs in force. They are resolved again only where the topic or the broker
+    /// configs have changed.
     pub fn topic_config(&self, topic: &Arc<Topic>) -> Arc<TopicConfig> {
         let broker = self.config();
         let id = topic.record.id;
@@ -143,8 +149,8 @@ impl Broker {
         config
     }
 
-    /// What unknown users are answered with. Its secret is the same for all brokers of the cluster
-    /// and at every start.
+    /// The source of what unknown users are answered with. Its secret is the cluster's, so that all
+    /// brokers answer the same at every start.
     pub(crate) fn decoy(&self) -> Decoy {
         Decoy::new(self.engine.decoy_secret, self.settings.scram_iterations)
     }

@@ -1,4 +1,4 @@
-//! Producer ids, handed out of blocks that the metadata store gives.
+//! Hands out producer ids from blocks that are reserved in the metadata store.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use freshet_metadata::ClusterError;
 use freshet_metadata::cluster::PRODUCER_ID_BLOCK;
 
-/// What is left of the current block.
+/// The producer ids of the current block that are not handed out yet.
 #[derive(Debug)]
 pub(crate) struct ProducerIds(Mutex<Range<i64>>);
 
@@ -19,11 +19,11 @@ impl Default for ProducerIds {
 }
 
 impl ProducerIds {
-    /// A producer id that nobody else has.
+    /// Returns a producer id that nobody else has.
     ///
     /// # Errors
-    /// Those of [`freshet_metadata::ClusterMetadata::allocate_producer_ids`], where a new block is
-    /// needed.
+    /// Those of [`freshet_metadata::ClusterMetadata::allocate_producer_ids`] where a new block must
+    /// be reserved, and [`ClusterError::Exhausted`] where the block is empty.
     pub(crate) async fn take(&self, engine: &Engine) -> Result<i64, ClusterError> {
         let mut block = self.0.lock().await;
         if block.is_empty() {

@@ -1,4 +1,5 @@
-//! Who asks, and through which listener.
+//! The circumstances of a request: which client sent it, through which listener, under which
+//! quotas.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,34 +23,35 @@ use freshet_wire::protocol::leader::NodeEndpoint;
 pub struct ListenerFacts {
     /// Its name.
     pub name: String,
-    /// The host that clients are told to connect to.
+    /// The host that metadata responses give clients to connect to.
     pub advertised_host: String,
-    /// The port that clients are told to connect to.
+    /// The port that metadata responses give clients to connect to.
     pub advertised_port: u16,
-    /// How clients authenticate; where this is empty they need not, and are `User:ANONYMOUS`.
+    /// The mechanisms by which clients may authenticate. Where there is none, clients need not
+    /// authenticate and are `User:ANONYMOUS`.
     pub sasl_mechanisms: Vec<Mechanism>,
 }
 
-/// What is known of a client from its connection.
+/// What is known of a client from its connection and its authentication.
 pub struct ClientFacts {
-    /// The broker that it talks to.
+    /// The broker that it is connected to.
     pub broker: Arc<Broker>,
-    /// The listener that it came through.
+    /// The listener that it is connected to.
     pub listener: Arc<ListenerFacts>,
-    /// Who it is.
+    /// The principal that it authenticated as.
     pub principal: Principal,
-    /// Who pays: the principal as text.
+    /// The principal as text, by which the bill names who produced or consumed.
     pub payer: Arc<str>,
-    /// Its address.
+    /// Its IP address; behind a gateway, the client's own.
     pub host: IpAddr,
-    /// What the gateway calls its connection; empty without one.
+    /// The gateway's id of its connection; empty where it came without a gateway.
     pub connection: Arc<str>,
-    /// Whether it is the service itself, which no quota holds.
+    /// Whether it is a super user, that is, the service itself. No quota restricts it.
     pub exempt: bool,
 }
 
 impl ClientFacts {
-    /// A client that is known to be `principal`.
+    /// A client that has authenticated as `principal`.
     pub fn new(
         broker: Arc<Broker>,
         listener: Arc<ListenerFacts>,
@@ -63,43 +65,43 @@ impl ClientFacts {
         Self { broker, listener, principal, payer, host, connection, exempt }
     }
 
-    /// The same client, on a connection that its gateway calls `connection`.
+    /// The same client, on the connection with this id of its gateway.
     #[must_use]
     pub fn through(self, connection: Arc<str>) -> Self {
         Self { connection, ..self }
     }
 }
 
-/// A request's circumstances.
+/// What a handler knows of a request beside its body.
 pub struct RequestContext {
-    /// Who asks.
+    /// The client that sent it.
     pub client: Arc<ClientFacts>,
-    /// What the client calls itself.
+    /// The client id in the request's header, which the client chooses.
     pub client_id: StrBytes,
-    /// Version of the API.
+    /// The version of the API in which it was sent and is answered.
     pub api_version: i16,
-    /// The quotas that hold this client; none where there are none.
+    /// The quotas of this client; `None` where it has none.
     pub throttling: Option<Throttling>,
 }
 
-/// What a client may take, and how it is made to pause.
+/// The quotas of a client, and the means to make it pause.
 #[derive(Clone)]
 pub struct Throttling {
-    /// What it may take.
+    /// How much it may produce, fetch and have computed.
     pub limits: Arc<ClientLimits>,
-    /// Its connection's.
+    /// Stops the reading of its connection for a while.
     pub mute: Arc<Mute>,
 }
 
-/// A kind of what is throttled.
+/// What a quota counts. The throttling metric has this as a label.
 #[derive(Debug, Clone, Copy)]
-enum Throttled {
+enum QuotaKind {
     Produce,
     Fetch,
     Request,
 }
 
-impl Throttled {
+impl QuotaKind {
     fn name(self) -> &'static str {
         match self {
             Self::Produce => "produce",
@@ -110,31 +112,33 @@ impl Throttled {
 }
 
 impl RequestContext {
-    /// The circumstances of a request that no quota holds.
+    /// A request of a client without quotas.
     pub fn new(client: Arc<ClientFacts>, client_id: StrBytes, api_version: i16) -> Self {
         Self { client, client_id, api_version, throttling: None }
     }
 
-    /// Counts bytes that were produced; gives what the client is told to pause, in milliseconds.
+    /// Counts bytes that were produced. Returns for how many milliseconds the response asks the
+    /// client to pause; its connection is not read for that long.
     pub fn charge_produce(&self, bytes: usize) -> i32 {
         let bucket = |limits: &ClientLimits| limits.produce.clone();
-        self.charge(Throttled::Produce, bucket, bytes as f64)
+        self.charge(QuotaKind::Produce, bucket, bytes as f64)
     }
 
-    /// Counts bytes that are handed out, as [`RequestContext::charge_produce`]. With 0 it tells
-    /// whether a pause is due already.
+    /// Counts bytes that are fetched, as [`RequestContext::charge_produce`] does. With 0 bytes it
+    /// returns the pause that is due for earlier ones.
     pub fn charge_fetch(&self, bytes: usize) -> i32 {
         let bucket = |limits: &ClientLimits| limits.fetch.clone();
-        self.charge(Throttled::Fetch, bucket, bytes as f64)
+        self.charge(QuotaKind::Fetch, bucket, bytes as f64)
     }
 
-    /// Counts time of a thread, as [`RequestContext::charge_produce`].
+    /// Counts the time for which a thread worked, as [`RequestContext::charge_produce`] does.
     pub fn charge_request(&self, spent: Duration) -> i32 {
         let bucket = |limits: &ClientLimits| limits.request.clone();
-        self.charge(Throttled::Request, bucket, spent.as_secs_f64())
+        self.charge(QuotaKind::Request, bucket, spent.as_secs_f64())
     }
 
-    /// The most bytes that one fetch may hand out.
+    /// The most bytes of records that one fetch response may have: what the quota allows at once,
+    /// and at least one byte, so that a client with a tiny quota still gets its first batch.
     pub fn fetch_bytes_max(&self) -> usize {
         let bucket =
             self.throttling.as_ref().and_then(|throttling| throttling.limits.fetch.clone());
@@ -142,17 +146,19 @@ impl RequestContext {
         bucket.map_or(usize::MAX, |bucket| (bucket.capacity() as usize).max(1))
     }
 
-    /// Mutes the connection for as long as the client is told to pause.
+    /// Takes `units` from the client's bucket of this kind. Where that is overdrawn, it mutes the
+    /// connection and returns the pause in milliseconds.
     fn charge(
         &self,
-        kind: Throttled,
+        kind: QuotaKind,
         bucket: impl Fn(&ClientLimits) -> Option<Arc<Bucket>>,
         units: f64,
     ) -> i32 {
         let Some(throttling) = &self.throttling else { return 0 };
         let Some(bucket) = bucket(&throttling.limits) else { return 0 };
         let pause = bucket.take(units, Instant::now());
-        // Rounded up: a client that comes back in time finds the connection read again.
+        // Rounded up, so that the connection is read again when a client that paused for the
+        // milliseconds of its response sends its next request.
         let pause_ms = pause.as_nanos().div_ceil(1_000_000);
         if pause_ms > 0 {
             throttling.mute.pause(pause);
@@ -167,8 +173,8 @@ impl RequestContext {
         &self.client.broker
     }
 
-    /// The cluster's metadata, whose changes are noted as this client's. What the service itself
-    /// changes so is noted where it was asked for.
+    /// The cluster's metadata, through which changes are recorded in the name of this client.
+    /// Changes by a super user are not: the control plane records what it was asked for itself.
     pub(crate) fn metadata(&self) -> ClusterMetadata {
         let metadata = &self.broker().engine.metadata;
         if self.is_super_user(&self.client.principal) {
@@ -182,7 +188,7 @@ impl RequestContext {
         })
     }
 
-    /// Who asks, as the group coordinator remembers it.
+    /// The client as the group coordinator remembers it.
     pub(crate) fn client_info(&self) -> ClientInfo {
         ClientInfo {
             client_id: self.client_id.to_string(),
@@ -190,7 +196,7 @@ impl RequestContext {
         }
     }
 
-    /// Where clients of this listener find this broker.
+    /// The node id and the address of this broker, as clients of this listener are to use them.
     pub fn endpoint(&self) -> NodeEndpoint {
         let listener = &self.client.listener;
         NodeEndpoint {

@@ -1,4 +1,4 @@
-//! The configs of brokers that hold now: what the metadata store has over what is static.
+//! The broker configs in force: those in the metadata store override the static ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use freshet_configs::{BrokerConfig, Overrides};
 use freshet_metadata::schema::ConfigScope;
 use freshet_metadata::view::MetadataView;
 
-/// See the module.
+/// Resolves the broker configs in force, and keeps the result until the stored ones change.
 pub struct BrokerConfigs {
     view: Arc<MetadataView>,
     fixed: BrokerConfig,
@@ -17,12 +17,12 @@ pub struct BrokerConfigs {
 }
 
 impl BrokerConfigs {
-    /// The configs of a broker that was given `fixed` at its start.
+    /// The configs of a broker whose static ones are `fixed`.
     pub fn new(view: Arc<MetadataView>, fixed: BrokerConfig) -> Self {
         Self { view, fixed, resolved: Derived::default() }
     }
 
-    /// What holds as far as the view knows. Resolved once for each change.
+    /// The configs in force, as of the image of the metadata. They are resolved once per change.
     pub fn current(&self) -> Arc<BrokerConfig> {
         let stored = Arc::clone(&self.view.snapshot().broker_configs);
         self.resolved.get(&stored, || match stored.get(&ConfigScope::Default) {
@@ -32,7 +32,7 @@ impl BrokerConfigs {
     }
 }
 
-/// Something computed from a part of the view, kept for as long as that part is the same.
+/// A value that is computed from a part of the image, and kept while that part is the same one.
 pub struct Derived<S, T>(Mutex<Option<(Arc<S>, Arc<T>)>>);
 
 impl<S, T> Default for Derived<S, T> {
@@ -42,7 +42,8 @@ impl<S, T> Default for Derived<S, T> {
 }
 
 impl<S, T> Derived<S, T> {
-    /// What `derive` makes of `source`, or made of it before.
+    /// The value for `source`: the kept one where it was computed from the same `Arc`, else what
+    /// `derive` returns.
     pub fn get(&self, source: &Arc<S>, derive: impl FnOnce() -> T) -> Arc<T> {
         let mut known = self.0.lock();
         match &*known {

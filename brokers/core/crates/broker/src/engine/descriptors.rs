@@ -1,11 +1,11 @@
-//! What storage tells of a topic beside its records: name, configs, number of partitions. Metadata
-//! that comes back from a backup may lack the topic, and then this is all that is known of it.
+//! Descriptors of topics: copies in the object store of what the metadata store says of a topic
+//! (name, configs, number of partitions). A metadata store that was restored from a backup may lack
+//! the topic; then its descriptor is all that is known of it.
 //!
-//! `<cluster>/topics/<topic id>.<incarnation>-<number>.<CRC-32C>` holds the topic's record as it is
-//! in the metadata store; the checksum is of the content, so that a start sees what is new without
-//! reading.
-//! The newest name counts. Nothing waits for these, and nothing but a restored topic depends on
-//! them.
+//! The object `<cluster>/topics/<topic id>.<incarnation>-<number>.<CRC-32C>` holds the topic's
+//! record in the form of the metadata store. The checksum is that of the content, so that a start
+//! can see without reading it whether the content has changed. The newest name of a topic counts.
+//! Nothing waits for descriptors to be written, and only a restored topic depends on them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ fn folder(cluster: &str) -> String {
     format!("{cluster}/topics")
 }
 
-async fn list(store: &dyn ObjectStore, cluster: &str) -> StoreResult<BTreeSet<Name>> {
+async fn list_descriptors(store: &dyn ObjectStore, cluster: &str) -> StoreResult<BTreeSet<Name>> {
     match store.list(&folder(cluster)).await {
         Ok(names) => Ok(names.iter().filter_map(|name| Name::parse(name)).collect()),
         Err(StoreError::NotFound(_)) => Ok(BTreeSet::new()),
@@ -58,21 +58,22 @@ async fn list(store: &dyn ObjectStore, cluster: &str) -> StoreResult<BTreeSet<Na
     }
 }
 
-/// What storage tells of some topics; those of which it tells nothing are left out.
+/// Reads the descriptors of these topics. Topics without one, or with one that cannot be decoded,
+/// are left out.
 ///
 /// # Errors
-/// As the store.
-pub async fn read(
+/// Any [`StoreError`] of the object store but `NotFound`.
+pub async fn read_descriptors(
     store: &dyn ObjectStore,
     cluster: &str,
     topics: &BTreeSet<TopicId>,
 ) -> StoreResult<BTreeMap<TopicId, TopicRecord>> {
-    let mut found = BTreeMap::new();
+    let mut records = BTreeMap::new();
     if topics.is_empty() {
-        return Ok(found);
+        return Ok(records);
     }
     // Ascending: the newest of a topic comes last.
-    for name in list(store, cluster).await? {
+    for name in list_descriptors(store, cluster).await? {
         if !topics.contains(&name.topic) {
             continue;
         }
@@ -83,33 +84,33 @@ pub async fn read(
         };
         match decode::<TopicRecord>(&key, &bytes) {
             Ok(record) if record.id == name.topic => {
-                found.insert(name.topic, record);
+                records.insert(name.topic, record);
             }
-            Ok(_) => tracing::warn!(key, "a descriptor of another topic is overlooked"),
-            Err(error) => tracing::warn!(key, %error, "a descriptor is overlooked"),
+            Ok(_) => tracing::warn!(key, "a descriptor names another topic: it is ignored"),
+            Err(error) => tracing::warn!(key, %error, "a descriptor is damaged: it is ignored"),
         }
     }
-    Ok(found)
+    Ok(records)
 }
 
-/// Keeps the descriptors in step with the metadata.
+/// Keeps the descriptors in step with the metadata store.
 pub struct Descriptors {
-    /// Where they are.
+    /// The object store that holds them.
     pub store: Arc<dyn ObjectStore>,
-    /// The cluster's prefix.
+    /// The cluster's prefix in the object store.
     pub cluster: String,
-    /// Who writes.
+    /// The incarnation that writes, which is part of their names.
     pub incarnation: Incarnation,
-    /// The right to delete.
+    /// The owner token, which is checked before anything is deleted.
     pub token: Arc<OwnerToken>,
-    /// Which rules hold.
+    /// Which rules of safety hold.
     pub rules: Rules,
     /// The image of the metadata.
     pub view: Arc<MetadataView>,
 }
 
 impl Descriptors {
-    /// Follows the metadata until the view stops.
+    /// Follows the image of the metadata until it ends.
     pub async fn run(self) {
         let mut changes = self.view.subscribe();
         let mut known = None;
@@ -132,7 +133,8 @@ impl Descriptors {
             tokio::select! {
                 biased;
                 change = changes.next() => match change {
-                    // After a failure everything is looked at again.
+                    // After a failure all topics are compared again: it is not known which of them
+                    // were done.
                     Ok(change) => due = failed.is_none().then_some(change.topics),
                     Err(_) => return,
                 },
@@ -141,7 +143,9 @@ impl Descriptors {
         }
     }
 
-    /// Writes what is new of these topics, of all where none are named, and removes what is old.
+    /// Writes the descriptors of the topics in `due` (`None`: of all topics) that have changed, and
+    /// removes the older ones and those of deleted topics. `known` caches the names in the object
+    /// store, `number` the last one that this incarnation used.
     async fn update(
         &self,
         known: &mut Option<BTreeSet<Name>>,
@@ -150,7 +154,7 @@ impl Descriptors {
     ) -> StoreResult<()> {
         let known = match known {
             Some(known) => known,
-            None => known.insert(list(self.store.as_ref(), &self.cluster).await?),
+            None => known.insert(list_descriptors(self.store.as_ref(), &self.cluster).await?),
         };
         let snapshot = self.view.snapshot();
         let due = due.unwrap_or_else(|| {
@@ -180,13 +184,15 @@ impl Descriptors {
     async fn write(&self, name: Name, content: Bytes) -> StoreResult<()> {
         let key = format!("{}/{}", folder(&self.cluster), name.file_name());
         match self.store.put_new(&key, vec![content]).await {
-            // An earlier try whose answer was lost: the name says that it is the same.
+            // An earlier attempt succeeded and its answer was lost: the name holds the checksum, so
+            // the content is the same.
             Err(StoreError::Exists(_)) => Ok(()),
             written => written,
         }
     }
 
-    /// Removes descriptors, if this incarnation still owns its lane.
+    /// Removes descriptors. The owner token is checked before each, because an incarnation that was
+    /// fenced must delete nothing.
     async fn remove(
         &self,
         known: &mut BTreeSet<Name>,

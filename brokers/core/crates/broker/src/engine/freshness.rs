@@ -1,4 +1,5 @@
-//! Reads that promise freshness: they wait for one token check that began after they arrived.
+//! Freshness: some reads promise to be no older than their request. They wait for a check of the
+//! owner token that begins after they arrived; one check serves all that wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,21 +13,25 @@ use freshet_storage::lane::token::OwnerToken;
 use freshet_storage::liveness::Liveness;
 use freshet_storage::rules::{Rule, Rules};
 
-/// How often an idle broker looks whether it was superseded.
+/// How often a broker checks its owner token when no read asks for it: the longest time for which
+/// an idle broker that was fenced serves old reads.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// Batches the token checks of reads.
+/// Checks the owner token, once for all reads that wait at that moment.
 pub struct Freshness {
+    /// The reads that wait for the next check.
     waiting: Mutex<Vec<oneshot::Sender<()>>>,
+    /// Notified when a read begins to wait.
     work: Notify,
     rules: Rules,
     liveness: Liveness,
-    /// Nobody fences a closed lane, so its token says nothing any more.
+    /// Whether the lane is being closed. Nobody fences a closed lane, so an unchanged token proves
+    /// nothing from then on.
     closed: AtomicBool,
 }
 
 impl Freshness {
-    /// Checks nothing until [`Freshness::run`] runs.
+    /// Creates it; nothing is checked until [`Freshness::run`] runs.
     pub fn new(rules: Rules, liveness: Liveness) -> Self {
         Self {
             waiting: Mutex::default(),
@@ -40,7 +45,8 @@ impl Freshness {
     /// Waits for a token check that begins after this call.
     ///
     /// # Errors
-    /// `NOT_LEADER_OR_FOLLOWER` where the instance ended, or the lane is being closed.
+    /// `NOT_LEADER_OR_FOLLOWER` where the engine ended; where the lane is being closed, it is
+    /// returned once the engine ends.
     pub async fn fresh(&self) -> Result<(), ResponseError> {
         if !self.rules.hold(Rule::FreshReads) {
             return Ok(());
@@ -52,22 +58,22 @@ impl Freshness {
         tokio::select! {
             biased;
             checked = checked => checked.map_err(|_| stale),
-            // Nobody checks any more.
+            // The engine ended, so no check will come.
             _ = self.liveness.ended() => Err(stale),
         }
     }
 
-    /// From now on nothing is fresh: the lane is about to be closed, and a successor needs no
-    /// fence.
+    /// Lets no read pass from now on. It is called before the lane is closed, since a later
+    /// incarnation may lead the partitions without fencing a closed lane.
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
     }
 
-    /// Checks for whoever waits, until the token is lost. An idle broker looks once in a while too,
-    /// so that one that was superseded while nobody wrote does not go on serving old reads.
+    /// Checks the token whenever a read waits and at least every `CHECK_EVERY`, until the engine
+    /// ends. Stands the engine down where the token is lost.
     pub async fn run(self: Arc<Self>, token: Arc<OwnerToken>) {
         while !self.liveness.is_down() {
-            // Either way the token is checked now.
+            // The token is checked now, whether a read waits or the time is up.
             let _ = tokio::time::timeout(CHECK_EVERY, self.work.notified()).await;
             let waiting = std::mem::take(&mut *self.waiting.lock());
             if let Err(error) = token.check().await {
@@ -78,7 +84,7 @@ impl Freshness {
                 continue;
             }
             for done in waiting {
-                // A client that hung up does not wait any more.
+                // The send fails where the client's connection closed meanwhile.
                 let _ = done.send(());
             }
         }

@@ -1,4 +1,4 @@
-//! The group coordinator's log: partitions of `__consumer_offsets`.
+//! Connects the group coordinator with its log, the partitions of `__consumer_offsets`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,9 +19,10 @@ use freshet_world::env::{Clock, Environment};
 
 /// The topic that holds groups and their offsets.
 pub use freshet_metadata::names::OFFSETS_TOPIC;
-/// Who writes internal records; nobody pays for them.
+/// The principal in whose name internal records are written. The bill does not count it.
 const PRINCIPAL: &str = "User:__freshet";
-/// Records of one batch, unpacked.
+/// The most bytes that the records of one batch may have once they are decompressed. The
+/// coordinator writes its batches uncompressed, so only damage could exceed this.
 const UNPACKED_BYTES_MAX: usize = 64 << 20;
 
 struct OffsetsLog {
@@ -86,8 +87,8 @@ impl CoordinatorLog for OffsetsLog {
     }
 }
 
-/// A coordinator over the cluster's offsets partitions; none is loaded yet.
-pub fn start(
+/// Creates the coordinator over the partitions of `__consumer_offsets`, none of which is loaded.
+pub fn create_coordinator(
     environment: &Environment,
     settings: &EngineSettings,
     view: &Arc<MetadataView>,
@@ -111,9 +112,10 @@ pub fn start(
     ))
 }
 
-/// Loads a coordinator partition once it is open, and forgets what was committed in it for topics
-/// that were deleted since: by the control plane while no broker ran.
-pub fn loader(
+/// Returns a function that loads a partition of `__consumer_offsets` which has been opened; it does
+/// nothing for other partitions. After loading, it forgets the offsets that were committed for
+/// topics which were deleted while no broker ran, by the control plane.
+pub fn coordinator_loader(
     groups: &Arc<GroupCoordinator>,
     view: &Arc<MetadataView>,
 ) -> impl Fn(Arc<Partition>) + Send + use<> {
@@ -129,37 +131,41 @@ pub fn loader(
                 tracing::error!(index, ?error, "the coordinator partition was not loaded");
                 return;
             }
-            forget(&groups, Some(index), stale(&view.snapshot()).into_values()).await;
+            let stale = stale_offsets(&view.snapshot()).into_values();
+            forget_offsets(&groups, Some(index), stale).await;
         });
     }
 }
 
-/// Forgets what was committed for topics that are deleted from this call on, by whomever. Ends with
-/// the view.
+/// Forgets the offsets that were committed for topics which are deleted after this call, by brokers
+/// or by the control plane. The future ends with the image of the metadata.
 pub fn forget_deleted(
     groups: Arc<GroupCoordinator>,
     view: Arc<MetadataView>,
 ) -> impl Future<Output = ()> + Send {
     let mut changes = view.subscribe();
-    let mut seen: BTreeSet<StaleKey> = stale(&view.snapshot()).into_keys().collect();
+    let mut seen: BTreeSet<StaleKey> = stale_offsets(&view.snapshot()).into_keys().collect();
     async move {
         while changes.next().await.is_ok() {
-            let mut new = stale(&view.snapshot());
+            let mut new = stale_offsets(&view.snapshot());
             new.retain(|key, _| seen.insert(*key));
-            forget(&groups, None, new.into_values()).await;
+            forget_offsets(&groups, None, new.into_values()).await;
         }
     }
 }
 
-/// A topic that is gone, or whose name another one has taken while it is hidden.
+/// A topic whose committed offsets are stale: `true` where it is gone for good, `false` where it is
+/// hidden and another topic has its name. They are separate keys, because one topic can be first
+/// the one and then the other.
 type StaleKey = (TopicId, bool);
 
-/// What was committed for which name until when is of no use any more.
+/// The name of each stale topic, and the time in ms until which commits for that name were meant
+/// for it.
 type Stale = BTreeMap<StaleKey, (String, i64)>;
 
-/// What was committed for a topic that can be restored stays, unless its name is another topic's by
-/// now.
-fn stale(snapshot: &Snapshot) -> Stale {
+/// The topics whose committed offsets are stale. Those of a hidden topic that can be restored are
+/// not, unless another topic has its name.
+fn stale_offsets(snapshot: &Snapshot) -> Stale {
     let gone = snapshot.deleted_topics.iter();
     let gone = gone.map(|(id, mark)| ((*id, true), (mark.name.clone(), mark.deleted_at_ms)));
     let hidden = snapshot.hidden.iter().filter_map(|(id, hidden)| {
@@ -170,7 +176,10 @@ fn stale(snapshot: &Snapshot) -> Stale {
     gone.chain(hidden).collect()
 }
 
-async fn forget(
+/// Forgets offsets that were committed for these names until these times, in one partition of the
+/// coordinator or (`None`) in all that are loaded. A failure is logged only: such offsets are
+/// forgotten when the partition is loaded the next time.
+async fn forget_offsets(
     groups: &GroupCoordinator,
     index: Option<i32>,
     stale: impl Iterator<Item = (String, i64)>,
@@ -184,6 +193,6 @@ async fn forget(
         return;
     }
     if let Err(error) = groups.forget_deleted(index, deleted).await {
-        tracing::warn!(?error, "committed offsets of deleted topics stay for now");
+        tracing::warn!(?error, "cannot forget committed offsets of deleted topics yet");
     }
 }

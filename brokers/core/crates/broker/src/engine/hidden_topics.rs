@@ -1,4 +1,5 @@
-//! Topics that storage has and the metadata does not know become hidden.
+//! Orphaned topics: topics that storage has and the metadata store does not know. A start hides
+//! them, so that somebody can decide whether they come back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,31 +12,33 @@ use freshet_storage::cold::ColdError;
 use freshet_wire::ids::{PartitionId, TopicId};
 use freshet_world::env::store::ObjectStore;
 
-/// What a broker has at its start to find out what the metadata lacks.
+/// Finds at a start which topics and partitions the metadata store lacks, and adds them to it.
 pub struct Adoption<'a> {
     /// The cluster's metadata.
     pub metadata: &'a ClusterMetadata,
-    /// Who starts.
+    /// The incarnation that starts.
     pub claim: &'a Claim,
-    /// The right to change what the cluster knows.
+    /// The right to run the cluster's jobs, of which this is one.
     pub term: Term,
     /// What earlier lanes hold.
     pub earlier: &'a EarlierLanes,
-    /// Where descriptors of topics are.
+    /// The object store that holds the descriptors of topics.
     pub store: &'a dyn ObjectStore,
-    /// The cluster's prefix there.
+    /// The cluster's prefix in the object store.
     pub cluster: &'a str,
-    /// Wall clock, for display.
+    /// The time of the start in ms since 1970, which is recorded for display.
     pub now_ms: i64,
 }
 
 impl Adoption<'_> {
-    /// Has the metadata know what storage has and it does not: it came back from a backup. Topics
-    /// that it knows get the partitions that were added since; others are hidden, for somebody to
-    /// decide, but for those of the brokers themselves. Tells whether anything was written.
+    /// Adds to the metadata store what only storage has, which means that the metadata store was
+    /// restored from a backup. Topics that it knows get the partitions that were added since the
+    /// backup. Topics that it does not know become hidden, for somebody to decide; internal topics
+    /// are restored at once. Returns whether anything was written.
     ///
     /// # Errors
-    /// What the metadata store and the object store say.
+    /// [`StartError::Metadata`] where the metadata store fails, [`StartError::Cold`] where the
+    /// object store does.
     pub async fn adopt(&self, snapshot: &Snapshot) -> Result<bool, StartError> {
         let guard = Some(self.term.fence());
         let mut written = false;
@@ -45,7 +48,11 @@ impl Adoption<'_> {
             if let Some(topic) = snapshot.topics.by_id(id) {
                 if count > topic.record.partitions {
                     let name = &topic.record.name;
-                    tracing::warn!(topic = name, count, "storage has more partitions: added");
+                    tracing::warn!(
+                        topic = name,
+                        count,
+                        "storage has partitions that the metadata store lacks: they are added"
+                    );
                     self.metadata.create_partitions(guard, name, count, None).await?;
                     written = true;
                 }
@@ -56,21 +63,23 @@ impl Adoption<'_> {
             }
         }
         let ids = unknown.keys().copied().collect();
-        let told = descriptors::read(self.store, self.cluster, &ids).await;
-        let told = told.map_err(ColdError::from)?;
+        let stored = descriptors::read_descriptors(self.store, self.cluster, &ids).await;
+        let stored = stored.map_err(ColdError::from)?;
         for (id, count) in unknown {
-            let topic = self.topic(id, count, told.get(&id));
-            tracing::warn!(%id, name = topic.name, "storage has a topic that metadata lacks");
+            let topic = self.topic(id, count, stored.get(&id));
+            tracing::warn!(%id, name = topic.name,
+                "storage has a topic that the metadata store lacks: it is hidden");
             written |= self.hide(topic).await?;
         }
         Ok(written)
     }
 
-    /// A topic as far as storage tells of it.
-    fn topic(&self, id: TopicId, count: i32, told: Option<&TopicRecord>) -> TopicRecord {
-        if let Some(told) = told {
-            let enough = told.partitions >= count;
-            return if enough { told.clone() } else { told.extended(count, self.now_ms) };
+    /// The record of a topic as far as storage shows it: its descriptor where it has one, extended
+    /// to `count` partitions, else a record without a name.
+    fn topic(&self, id: TopicId, count: i32, stored: Option<&TopicRecord>) -> TopicRecord {
+        if let Some(stored) = stored {
+            let enough = stored.partitions >= count;
+            return if enough { stored.clone() } else { stored.extended(count, self.now_ms) };
         }
         TopicRecord {
             id,
@@ -85,17 +94,19 @@ impl Adoption<'_> {
         }
     }
 
+    /// Records a topic as hidden, and restores it where it is internal. Returns whether anything
+    /// was written.
     async fn hide(&self, topic: TopicRecord) -> Result<bool, StartError> {
         let guard = Some(self.term.fence());
         let record = |index| self.partition(PartitionId::new(topic.id, index));
         let partitions = (0..topic.partitions).map(record).collect();
         let (id, internal) = (topic.id, topic.internal);
-        let found = FoundTopic { topic, partitions };
-        let revision = self.metadata.hide_found(guard, &found).await?;
+        let topic_on_storage = FoundTopic { topic, partitions };
+        let revision = self.metadata.hide_found(guard, &topic_on_storage).await?;
         if internal {
             match self.metadata.restore_topic(guard, id, None).await {
-                // There is one already, or it came back under another name once: it stays for
-                // somebody to decide.
+                // The cluster has an internal topic of that name already, or this one was restored
+                // under another name before. It stays hidden, for somebody to decide.
                 Ok(_) | Err(ClusterError::TopicExists(_) | ClusterError::InternalTopic(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -103,8 +114,8 @@ impl Adoption<'_> {
         Ok(revision > 0)
     }
 
-    /// The record of a partition as whoever led it last left it, as far as storage tells. The
-    /// takeover that follows raises the epoch over what no block names.
+    /// The record of a partition as its last leader left it, as far as storage shows it. The
+    /// takeover that follows raises the epoch above those that no block names.
     fn partition(&self, partition: PartitionId) -> PartitionRecord {
         let batches = self.earlier.batches.get(&partition).into_iter().flatten();
         let lanes: BTreeSet<_> =
@@ -122,7 +133,7 @@ impl Adoption<'_> {
     }
 }
 
-/// The partitions of which lanes hold records, or name manifests.
+/// The partitions of which earlier lanes hold batches or name manifests, by topic.
 fn on_storage(earlier: &EarlierLanes) -> BTreeMap<TopicId, BTreeSet<i32>> {
     let mut topics: BTreeMap<TopicId, BTreeSet<i32>> = BTreeMap::new();
     for partition in earlier.manifests.keys().chain(earlier.batches.keys()) {

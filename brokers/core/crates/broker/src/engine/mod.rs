@@ -34,6 +34,8 @@ pub mod descriptors;
 pub mod freshness;
 pub mod groups;
 pub mod hidden_topics;
+mod invariants;
+mod kinds;
 pub mod opening;
 mod start;
 pub mod takeover;
@@ -42,19 +44,20 @@ pub mod topics;
 
 use freshness::Freshness;
 
-/// What could not be done now is tried again after this long.
+/// How long the engine's tasks wait before they try again what failed.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
-/// A clean stop that takes longer is given up: the next start takes over instead.
+/// A clean stop that takes longer is given up, and the next start takes over instead. By default a
+/// broker gets 30 s to end; the rest of that is for its connections.
 const STOP_MAX: Duration = Duration::from_secs(20);
 
-/// Everything that can be set of an engine.
+/// The settings of an engine.
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
     /// The cluster's prefix in storage and in the metadata store.
     pub cluster: String,
     /// The broker's place in the cluster: its node id.
     pub slot: u32,
-    /// For display.
+    /// The machine's name, which is recorded for display only.
     pub host: String,
     /// Sizes and times of the lane.
     pub lane: LaneSettings,
@@ -64,20 +67,21 @@ pub struct EngineSettings {
     pub reads: ReadSettings,
     /// How often jobs run.
     pub jobs: JobSettings,
-    /// The group coordinator's.
+    /// The settings of the group coordinator.
     pub groups: GroupSettings,
-    /// `offsets.topic.num.partitions`.
+    /// The number of partitions of `__consumer_offsets` where the topic does not exist yet
+    /// (`offsets.topic.num.partitions`).
     pub offsets_partitions: i32,
     /// Static configs, by Kafka's names.
     pub configs: BrokerConfig,
-    /// What is counted, for whoever wants to know.
+    /// The metrics that the engine counts in.
     pub metrics: Arc<Metrics>,
-    /// Which rules of safety hold: all, but in a simulation.
+    /// Which rules of safety hold: all of them, except in a simulation.
     pub rules: Rules,
 }
 
 impl EngineSettings {
-    /// Defaults for a cluster.
+    /// The default settings for the cluster with this prefix.
     pub fn new(cluster: &str) -> Self {
         Self {
             cluster: cluster.to_owned(),
@@ -99,118 +103,121 @@ impl EngineSettings {
 /// Why an engine did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A later incarnation is alive: this one steps aside.
+    /// A later incarnation is alive and leads the cluster's partitions.
     #[error("incarnation {by} has taken over")]
     Superseded {
-        /// Which one.
+        /// The later incarnation.
         by: Incarnation,
     },
-    /// The shared file system, or an earlier lane.
+    /// The shared file system failed, or an earlier lane is damaged.
     #[error(transparent)]
     Lane(#[from] LaneError),
-    /// Metadata.
+    /// A change of the cluster's metadata failed.
     #[error("metadata: {0}")]
     Metadata(#[from] ClusterError),
-    /// The metadata store.
+    /// The metadata store could not be opened or read.
     #[error("metadata store: {0}")]
     Store(#[from] MetadataError),
-    /// The image of the metadata.
+    /// The image of the metadata could not be opened.
     #[error("metadata: {0}")]
     View(#[from] ViewError),
-    /// A partition whose log has a hole.
+    /// A partition's log has a hole. It takes that partition offline and does not stop the start.
     #[error(transparent)]
     Missing(#[from] MissingOffsets),
-    /// The object store.
+    /// The object store failed, or an object is damaged.
     #[error(transparent)]
     Cold(#[from] ColdError),
 }
 
-/// One incarnation of a broker.
+/// One incarnation of a broker, while it leads the cluster's partitions.
 pub struct Engine {
-    /// Kafka's cluster id.
+    /// The cluster id that Kafka clients see.
     pub cluster_id: String,
-    /// From which answers to unknown users are derived.
+    /// The secret of the cluster from which the salts of unknown users are derived.
     pub decoy_secret: [u8; 32],
     /// The broker's node id.
     pub node_id: i32,
-    /// Which incarnation it is.
+    /// The incarnation.
     pub incarnation: Incarnation,
-    /// The outside world.
+    /// The disk, the object store, the clock and the source of randomness.
     pub environment: Environment,
-    /// What was set.
+    /// The settings with which it was started.
     pub settings: Arc<EngineSettings>,
-    /// The cluster's metadata, for changes.
+    /// The cluster's metadata, through which changes go.
     pub metadata: Arc<ClusterMetadata>,
-    /// Its image, for reads.
+    /// The image of it, from which everything is read.
     pub view: Arc<MetadataView>,
-    /// What is led.
+    /// The partitions that it leads.
     pub partitions: Arc<Partitions>,
-    /// What partitions share.
+    /// What all partitions share: caches, readers, metrics.
     pub sources: Arc<Sources>,
-    /// The way into the log.
+    /// The lane: every batch is written through it.
     pub lane: Arc<Lane>,
-    /// Whether the instance may act.
+    /// Whether the incarnation may still act.
     pub liveness: Liveness,
-    /// Consumer groups.
+    /// The coordinator of consumer groups.
     pub groups: Arc<GroupCoordinator>,
-    /// What was handed to whom.
+    /// Counts the bytes that were handed to each client, for the bill.
     pub egress: Arc<EgressMeter>,
     fence: Fence,
     term: Term,
     freshness: Arc<Freshness>,
     opened: watch::Receiver<u64>,
     jobs: mpsc::UnboundedSender<JobMessage>,
-    /// End with the engine.
+    /// Held so that the tasks end when the engine is dropped.
     _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
 impl Engine {
-    /// What every change of metadata by this incarnation compares.
+    /// The condition of this incarnation's metadata transactions: each fails once a later
+    /// incarnation has fenced this one. `None` only in a simulation without that rule.
     pub fn fence(&self) -> Option<Fence> {
         let guarded = self.settings.rules.hold(freshet_storage::rules::Rule::IncarnationIsLive);
         guarded.then_some(self.fence)
     }
 
-    /// In which jobs of the cluster are done here.
+    /// The term in which this broker runs the jobs of the cluster.
     pub fn term(&self) -> Term {
         self.term
     }
 
-    /// Waits for a token check that begins after this call: what is read afterwards is no older
-    /// than the call.
+    /// Waits for a check of the owner token that begins after this call. What is read afterwards is
+    /// then no older than the call.
     ///
     /// # Errors
-    /// `NOT_LEADER_OR_FOLLOWER` where the token is lost.
+    /// `NOT_LEADER_OR_FOLLOWER` where another incarnation has fenced this one, or the engine ends.
     pub async fn fresh(&self) -> Result<(), ResponseError> {
         self.freshness.fresh().await
     }
 
-    /// Waits until every partition of a topic is open here, or the instance ends.
+    /// Waits until `partitions` partitions of the topic are open here, or the engine ends.
     pub async fn wait_open(&self, topic: TopicId, partitions: i32) {
         let mut opened = self.opened.clone();
         let open = |_: &u64| self.partitions.count_of(topic) >= partitions;
         tokio::select! {
             biased;
-            // The keeper ends with the engine only.
+            // An error would mean that the topic keeper ended, which it does with the engine only.
             _ = opened.wait_for(open) => {}
             _ = self.liveness.ended() => {}
         }
     }
 
-    /// Deletes the records of partitions before an offset each; each partition is named once.
+    /// Deletes the records of each partition that precede the offset given for it. A partition may
+    /// be named once only. Returns once the new log starts are durable.
     ///
     /// # Errors
-    /// `NOT_LEADER_OR_FOLLOWER` where the instance ended, `KAFKA_STORAGE_ERROR` where storage did
-    /// not take it; then it may have happened or not.
-    pub async fn delete_records(&self, wanted: Vec<DeleteBefore>) -> Result<(), ResponseError> {
+    /// `NOT_LEADER_OR_FOLLOWER` where the engine ended; `KAFKA_STORAGE_ERROR` where storage failed,
+    /// in which case the records may have been deleted or not.
+    pub async fn delete_records(&self, deletions: Vec<DeleteBefore>) -> Result<(), ResponseError> {
         let ended = ResponseError::NotLeaderOrFollower;
         let (done, deleted) = oneshot::channel();
-        self.jobs.send(JobMessage::DeleteRecords(wanted, done)).map_err(|_| ended)?;
+        self.jobs.send(JobMessage::DeleteRecords(deletions, done)).map_err(|_| ended)?;
         match deleted.await {
-            // Where nothing was to change, a broker that was superseded could say so too.
+            // Checked, because nothing may have been written: where the log starts were there
+            // already, an incarnation that was fenced gets here as well.
             Ok(Ok(())) => self.fresh().await,
             Ok(Err(error)) => {
-                tracing::warn!(%error, "records are not deleted");
+                tracing::warn!(%error, "records were not deleted");
                 let down = self.liveness.is_down();
                 Err(if down { ended } else { ResponseError::KafkaStorageError })
             }
@@ -218,19 +225,29 @@ impl Engine {
         }
     }
 
-    /// Stops cleanly: everything is split, and the lane gets its end, so that the next start needs
-    /// no fence. Where that takes too long the next start takes over instead.
+    /// Stops cleanly: all batches are split into objects and the lane is closed, so that the next
+    /// start has nothing to fence and little to read. Where this takes longer than `STOP_MAX` it
+    /// is given up, and the next start takes over instead.
     pub async fn stop(&self) {
         self.groups.close();
         let clean = tokio::time::timeout(STOP_MAX, self.stop_cleanly()).await;
         match clean {
             Ok(Ok(())) => tracing::info!("stopped cleanly"),
-            Ok(Err(error)) => tracing::warn!(%error, "not stopped cleanly"),
-            Err(_) => tracing::warn!("not stopped cleanly: storage is too slow"),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "not stopped cleanly: the next start takes over");
+            }
+            Err(_) => {
+                tracing::warn!(
+                    "not stopped cleanly: storage took too long; the next start takes over"
+                );
+            }
         }
         self.liveness.stop();
     }
 
+    /// The order matters: usage is written before the last file ends, so that it is split with it;
+    /// the splitter is drained before the lane closes, because it writes to the lane; and nothing
+    /// is fresh any more before the close is durable, because nobody fences a closed lane.
     async fn stop_cleanly(&self) -> Result<(), StartError> {
         let now_ms = self.environment.clock.now_ms();
         self.egress.flush(&self.lane, self.environment.clock.as_ref(), now_ms);
@@ -240,7 +257,8 @@ impl Engine {
         self.jobs.send(JobMessage::Drain(done)).map_err(|_| closed())?;
         drained.await.map_err(|_| closed())?;
         self.freshness.close();
-        // What was handed out meanwhile; more is not.
+        // Usage once more: clients fetched while the splitter was drained. From here on the meter
+        // is closed, and fetches fail.
         self.egress.close().await;
         self.egress.flush(&self.lane, self.environment.clock.as_ref(), now_ms);
         let end = self.lane.close().await?;

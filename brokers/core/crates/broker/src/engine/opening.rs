@@ -1,5 +1,5 @@
-//! Opening what was inherited: the new incarnation becomes leader of every partition, then loads
-//! it.
+//! Opens the partitions at a start: the new incarnation becomes leader of every partition, then
+//! loads each from its manifest and from the batches in earlier lanes.
 
 use std::sync::Arc;
 
@@ -19,20 +19,21 @@ use freshet_storage::names::ManifestRef;
 use freshet_wire::ids::PartitionId;
 use freshet_world::env::store::{ObjectStore, StoreError};
 
-/// Manifests that are read side by side.
+/// How many manifests are read at the same time. Each takes a round trip to the object store and
+/// little memory; a start has as many of them as the cluster has partitions.
 const READS_AT_ONCE: usize = 256;
 
-/// Who inherits.
+/// Opens partitions, with what it needs for that.
 pub struct PartitionOpener<'a> {
     /// The cluster's metadata.
     pub metadata: &'a ClusterMetadata,
-    /// Its image.
+    /// The image of it, which was opened after the claim.
     pub view: &'a MetadataView,
-    /// Where manifests are.
+    /// The object store that holds the manifests.
     pub store: &'a Arc<dyn ObjectStore>,
-    /// The cluster's prefix.
+    /// The cluster's prefix in the object store.
     pub cluster: &'a str,
-    /// What partitions share.
+    /// What all partitions of the engine share: caches, readers, metrics.
     pub sources: &'a Arc<Sources>,
 }
 
@@ -45,11 +46,12 @@ struct Taken {
 }
 
 impl PartitionOpener<'_> {
-    /// Takes every partition over and opens it.
+    /// Takes over every partition and opens it. A partition whose log has a hole is registered as
+    /// offline, and the others are served.
     ///
     /// # Errors
-    /// [`StartError`] where a partition could not be taken. One whose log has a hole is kept from
-    /// service, and the others are served.
+    /// [`StartError::Metadata`] where the metadata store fails, [`StartError::Cold`] where a
+    /// manifest cannot be read.
     pub async fn open_all(
         &self,
         claim: &Claim,
@@ -77,6 +79,9 @@ impl PartitionOpener<'_> {
         Ok(())
     }
 
+    /// Makes the new incarnation leader of every partition in the metadata store, and returns the
+    /// partitions of which it became leader. This precedes the reading of manifests, so that no
+    /// other incarnation can change a partition between the two.
     async fn take_over(
         &self,
         claim: &Claim,
@@ -85,12 +90,20 @@ impl PartitionOpener<'_> {
         let snapshot = self.view.snapshot();
         let mut updates = Vec::new();
         let mut taken = Vec::new();
-        // Those that nobody sees too: they may come back, and their records with them.
+        // Deleted and orphaned topics too: they can be brought back, and their records with them.
         for topic in snapshot.led_topics() {
             let name: Arc<str> = topic.record.name.as_str().into();
             for (index, stored) in (0..).zip(&topic.partitions) {
                 let id = PartitionId::new(topic.record.id, index);
-                let Some(update) = earlier.succession(claim, id, stored) else { continue };
+                let update = match earlier.succession(claim, id, stored) {
+                    Ok(Some(update)) => update,
+                    Ok(None) => continue,
+                    Err(broken) => {
+                        // Nobody leads it until the fault is found; the others are served.
+                        tracing::error!(topic = &*name, partition = %id, %broken, "not taken over");
+                        continue;
+                    }
+                };
                 taken.push(Taken {
                     id,
                     topic: Arc::clone(&name),
@@ -101,19 +114,21 @@ impl PartitionOpener<'_> {
             }
         }
         let result = self.metadata.take_over(claim.fence, updates).await?;
-        // A lost comparison is a topic that was changed or deleted this moment: the topic keeper
-        // looks at it again once the view shows it.
+        // A record that differs from the image is one of a topic that was changed or deleted just
+        // now: the topic keeper handles it once the image shows the change.
         taken.retain(|taken| !result.lost.contains(&taken.id));
         Ok(taken)
     }
 
+    /// Reads the manifest that counts; an empty one where the partition has none. A manifest that
+    /// counts but does not exist is a hole in the log.
     async fn manifest(&self, taken: &Taken) -> Result<Arc<Manifest>, StartError> {
         let Some(name) = taken.manifest else { return Ok(Arc::new(Manifest::empty(taken.id))) };
         let key = Manifest::key(self.cluster, taken.id, name);
         match self.store.get(&key).await {
             Ok(bytes) => Ok(Arc::new(Manifest::decode(&bytes)?)),
             Err(StoreError::NotFound(_)) => {
-                Err(MissingOffsets { partition: taken.id, due: 0, found: -1 }.into())
+                Err(MissingOffsets { partition: taken.id, from_offset: 0, to_offset: -1 }.into())
             }
             Err(error) => Err(ColdError::from(error).into()),
         }

@@ -1,4 +1,5 @@
-//! Starting an engine: take over, open, then set everything going.
+//! Starts an engine: takes over from earlier incarnations, opens the partitions, then starts the
+//! tasks that run until the engine ends ([`EngineTasks`]).
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use super::takeover::{Claim, Claimant};
 use super::topic_jobs::TopicJobs;
 use super::topics::{TopicKeeper, ViewedTopics};
 use super::{Engine, EngineSettings, StartError, groups, hidden_topics};
+use freshet_coordinator::group::GroupCoordinator;
 use freshet_jobs::inherit::{DeadLane, Inherited};
 use freshet_jobs::publish::Turns;
 use freshet_jobs::{BrokerJobs, ClusterJobs, JobContext, JobMessage};
@@ -40,11 +42,13 @@ use freshet_world::env::Environment;
 use freshet_world::env::store::ObjectStore;
 
 impl Engine {
-    /// Starts a new incarnation: takes over whatever was before, then serves. Boxed,
-    /// so that it is compiled here and not once more for everybody who waits for it.
+    /// Starts a new incarnation: takes over what earlier incarnations led, then serves it. The
+    /// future is boxed so that it is compiled in this crate only, and not again in each crate that
+    /// awaits it.
     ///
     /// # Errors
-    /// [`StartError`]; the caller starts anew, as yet another incarnation.
+    /// Any [`StartError`]. An incarnation that failed to start is not used again: the caller calls
+    /// `start` again, which claims another one.
     pub fn start(
         environment: Environment,
         store: Arc<dyn MetadataStore>,
@@ -61,40 +65,39 @@ impl Engine {
         let settings = Arc::new(settings);
         let taken = TakenOver::by(&environment, store, &settings).await?;
         let (jobs, messages) = mpsc::unbounded_channel();
-        let (lane, writer) = taken.start_lane(&environment, &settings, jobs.clone()).await?;
+        // This comes before everything that deletes: when it returns, the lane's first checkpoint
+        // is durable and names the manifests that count. Until then only earlier lanes name them.
+        let (lane, lane_writer) = taken.start_lane(&environment, &settings, jobs.clone()).await?;
         let (changes, opened) = watch::channel(0);
         let keeper = Arc::new(taken.topic_keeper(changes));
         let term = taken.term();
-        let groups = groups::start(&environment, &settings, &taken.view, &taken.partitions, &lane);
-        groups.expire_in(term);
-        let load_groups = groups::loader(&groups, &taken.view);
-        // Before anything is loaded: what is deleted later, it sees.
-        let forget = groups::forget_deleted(Arc::clone(&groups), Arc::clone(&taken.view));
+        let groups = taken.create_groups(&environment, &settings, &lane);
+        let load_groups = groups::coordinator_loader(&groups, &taken.view);
+        // This subscribes to the view before any group is loaded. A topic that is deleted while
+        // groups are loaded is then seen here; one that was deleted before is seen by the loader.
+        let forget_offsets = groups::forget_deleted(Arc::clone(&groups), Arc::clone(&taken.view));
         taken.partitions.all().into_iter().for_each(&load_groups);
         let egress = Arc::new(EgressMeter::default());
         let freshness = Arc::new(Freshness::new(settings.rules, taken.liveness.clone()));
         let context = Arc::new(taken.job_context(&environment, &settings, &lane));
-        let (own_jobs, cluster_jobs) = taken.jobs(&settings, context, &keeper, term, messages);
-        let run_jobs = freshet_jobs::run(own_jobs, cluster_jobs);
-        // They compute for long at a time: clients are answered meanwhile.
-        let run_jobs = watched(taken.liveness.clone(), run_jobs).boxed();
-        let jobs_task = environment.disk.set_aside(run_jobs).map_err(LaneError::from)?;
+        let jobs_task = taken.start_jobs(&environment, &settings, context, &keeper, messages)?;
         let descriptors = taken.descriptors(&settings);
         let liveness = taken.liveness.clone();
         let topic_jobs = taken.topic_jobs(term, &environment, &settings);
-        let spawn = |task| spawn(liveness.clone(), task);
-        let tasks = vec![
-            writer,
-            spawn(follow(taken.follower, liveness.clone()).boxed()),
-            spawn(keeper.run(load_groups).boxed()),
-            jobs_task,
-            spawn(egress.clone().run(Arc::clone(&lane), Arc::clone(&environment.clock)).boxed()),
-            spawn(freshness.clone().run(Arc::clone(&taken.claim.token)).boxed()),
-            spawn(forget.boxed()),
-            spawn(topic_jobs.clone().sweep().boxed()),
-            spawn(descriptors.run().boxed()),
-            spawn(topic_jobs.purge_when_due().boxed()),
-        ];
+        let clock = Arc::clone(&environment.clock);
+        let tasks = EngineTasks {
+            lane_writer,
+            follow_metadata: follow_metadata(taken.follower, liveness.clone()).boxed(),
+            keep_topics: keeper.run(load_groups).boxed(),
+            jobs: jobs_task,
+            write_egress: egress.clone().run(Arc::clone(&lane), clock).boxed(),
+            check_token: freshness.clone().run(Arc::clone(&taken.claim.token)).boxed(),
+            forget_offsets: forget_offsets.boxed(),
+            sweep_topics: topic_jobs.clone().sweep().boxed(),
+            write_descriptors: descriptors.run().boxed(),
+            purge_topics: topic_jobs.purge_when_due().boxed(),
+        };
+        let tasks = tasks.spawn_all(&liveness);
         let record = taken.cluster;
         tracing::info!(incarnation = taken.claim.incarnation.0, "leading");
         Ok(Arc::new(Self {
@@ -122,7 +125,59 @@ impl Engine {
     }
 }
 
-/// What a new incarnation has once it leads every partition, before anything runs.
+/// The tasks of an engine. Each but `sweep_topics` runs until the engine is dropped, which aborts
+/// them in the order of the fields. None waits for another one to start, so their order decides
+/// nothing; what must happen in order happens in [`Engine::start`] before they are spawned.
+struct EngineTasks {
+    /// Writes and syncs the blocks of the lane. It runs already: the first checkpoint had to be
+    /// durable. It is the first to end, so that nothing is acknowledged while the others end.
+    lane_writer: AbortOnDropHandle<()>,
+    /// Keeps the image of the metadata store current. All tasks below learn from it which topics
+    /// there are; an engine without it would serve deleted topics, so its end stands the engine
+    /// down.
+    follow_metadata: BoxFuture<'static, ()>,
+    /// Opens the partitions of topics that were created and closes those of deleted ones.
+    keep_topics: BoxFuture<'static, ()>,
+    /// Splits lane files into objects, and does retention, compaction and sweeping. It runs
+    /// already, on a thread of its own.
+    jobs: AbortOnDropHandle<()>,
+    /// Writes to the lane how many bytes clients fetched; the bill counts them from there.
+    write_egress: BoxFuture<'static, ()>,
+    /// Checks the owner token for reads that must not be stale. It also checks it once in a while
+    /// when nobody reads, so that an idle broker that was fenced stands down.
+    check_token: BoxFuture<'static, ()>,
+    /// Forgets the offsets that groups committed for topics which are deleted from now on.
+    forget_offsets: BoxFuture<'static, ()>,
+    /// Removes, once, what an interrupted creation or deletion of a topic left in the metadata
+    /// store. Nothing that is served depends on it, so the start does not wait for it.
+    sweep_topics: BoxFuture<'static, ()>,
+    /// Copies the records of topics to the object store, from which a restored metadata store
+    /// learns their names and configs.
+    write_descriptors: BoxFuture<'static, ()>,
+    /// Gives up deleted topics once they can no longer be restored.
+    purge_topics: BoxFuture<'static, ()>,
+}
+
+impl EngineTasks {
+    /// Spawns the tasks that do not run yet. A panic in any of them stands the engine down.
+    fn spawn_all(self, liveness: &Liveness) -> Vec<AbortOnDropHandle<()>> {
+        let spawn = |task| AbortOnDropHandle::new(tokio::spawn(watched(liveness.clone(), task)));
+        vec![
+            self.lane_writer,
+            spawn(self.follow_metadata),
+            spawn(self.keep_topics),
+            self.jobs,
+            spawn(self.write_egress),
+            spawn(self.check_token),
+            spawn(self.forget_offsets),
+            spawn(self.sweep_topics),
+            spawn(self.write_descriptors),
+            spawn(self.purge_topics),
+        ]
+    }
+}
+
+/// What a new incarnation has once it leads every partition, before any task runs.
 struct TakenOver {
     cluster: ClusterRecord,
     metadata: Arc<ClusterMetadata>,
@@ -137,6 +192,9 @@ struct TakenOver {
 }
 
 impl TakenOver {
+    /// Claims an incarnation, ends the earlier ones, and opens every partition under it. The order
+    /// of the steps is that of the folder's `README.md`; every step may be interrupted, and the
+    /// next start does all of them again.
     async fn by(
         environment: &Environment,
         store: Arc<dyn MetadataStore>,
@@ -158,8 +216,11 @@ impl TakenOver {
             host: &settings.host,
             rules: settings.rules,
         };
+        // First the claim: it fences and seals the earlier lanes, so that what is read of them
+        // below cannot grow any more.
         let claim = claimant.claim().await?;
         let earlier = claimant.survey(&claim).await?;
+        // Only now the image: an earlier incarnation can change nothing of it since the claim.
         let (mut view, _) = MetadataView::open(Arc::clone(&scoped)).await?;
         let liveness = Liveness::default();
         let objects = Arc::clone(&environment.bucket);
@@ -173,6 +234,7 @@ impl TakenOver {
             now_ms: environment.clock.now_ms(),
         };
         if adoption.adopt(&view.snapshot()).await? {
+            // Opened again, so that the partitions that were just added are taken over too.
             (view, _) = MetadataView::open(Arc::clone(&scoped)).await?;
         }
         let sources = Arc::new(sources(environment, settings, &objects, &liveness));
@@ -187,8 +249,8 @@ impl TakenOver {
         };
         opener.open_all(&claim, earlier, &partitions).await?;
         claimant.register_unknown_lanes(&claim).await?;
-        // With what was just written: a client that were told of the leaders before would hold on
-        // to their epochs.
+        // Opened again, so that it shows the leaders that were just written: a client that received
+        // the earlier leaders' epochs would insist on them.
         let (view, follower) = MetadataView::open(scoped).await?;
         Ok(Self {
             cluster,
@@ -220,7 +282,8 @@ impl TakenOver {
             settings: settings.lane,
             checkpoints: Arc::clone(&self.partitions) as Arc<_>,
             rolled: Box::new(move |file| {
-                // Nobody splits any more where the receiver is gone: the instance has ended.
+                // The receiver is gone once the engine has ended; then the next start splits the
+                // file.
                 let _ = jobs.send(JobMessage::Rolled(file));
             }),
             liveness: self.liveness.clone(),
@@ -230,12 +293,43 @@ impl TakenOver {
         Ok(freshet_storage::lane::writer::start(parts).await?)
     }
 
-    /// Jobs of the cluster are this broker's, as long as it is the only one.
+    /// The term in which this broker runs the jobs of the cluster: always, because it is the
+    /// cluster's only broker.
     fn term(&self) -> Term {
         Term::of_only_broker(self.claim.fence)
     }
 
-    /// Jobs on what this broker leads, and those of the cluster under `term`.
+    /// Creates the group coordinator. It expires offsets, because this broker has the term.
+    fn create_groups(
+        &self,
+        environment: &Environment,
+        settings: &EngineSettings,
+        lane: &Arc<Lane>,
+    ) -> Arc<GroupCoordinator> {
+        let (view, partitions) = (&self.view, &self.partitions);
+        let groups = groups::create_coordinator(environment, settings, view, partitions, lane);
+        groups.expire_in(self.term());
+        groups
+    }
+
+    /// Starts the jobs, on a thread of their own: they compute for long at a time, and clients must
+    /// be answered meanwhile.
+    fn start_jobs(
+        &self,
+        environment: &Environment,
+        settings: &EngineSettings,
+        context: Arc<JobContext>,
+        keeper: &Arc<TopicKeeper>,
+        messages: mpsc::UnboundedReceiver<JobMessage>,
+    ) -> Result<AbortOnDropHandle<()>, StartError> {
+        let (own_jobs, cluster_jobs) = self.jobs(settings, context, keeper, self.term(), messages);
+        let run_jobs = freshet_jobs::run(own_jobs, cluster_jobs);
+        let run_jobs = watched(self.liveness.clone(), run_jobs).boxed();
+        Ok(environment.disk.set_aside(run_jobs).map_err(LaneError::from)?)
+    }
+
+    /// The jobs on the partitions that this broker leads, and those of the cluster under `term`.
+    /// `messages` brings what the first are asked to do.
     fn jobs(
         &self,
         settings: &EngineSettings,
@@ -327,7 +421,7 @@ fn sources(
     let counted = settings.metrics.blocks.clone();
     let blocks = Arc::new(BlockCache::new(settings.reads, counted.clone()));
     let cluster = &settings.cluster;
-    // What is read ahead leaves room for what is being served.
+    // Read-ahead may fill half of the block cache; the other half is for blocks being served.
     let windows_total = settings.reads.block_bytes as u64 / 2;
     Sources {
         cache: HotCache::new(settings.hot_bytes),
@@ -343,19 +437,17 @@ fn sources(
     }
 }
 
-/// Keeps the view current; an instance whose view ended knows nothing any more.
-async fn follow(follower: Follower, liveness: Liveness) {
+/// Keeps the image of the metadata store current, and stands the engine down when that ends: from
+/// then on it would not see which topics are created or deleted.
+async fn follow_metadata(follower: Follower, liveness: Liveness) {
     let error = follower.run().await;
     liveness.stand_down(&format!("the view of the metadata ended: {error}"));
 }
 
-/// A task whose panic ends the instance: the rest would only seem to live.
+/// Runs a task, and stands the engine down where the task panics: the other tasks would go on
+/// without it, and the engine would look healthy while, for example, nothing was split any more.
 async fn watched(liveness: Liveness, task: BoxFuture<'static, ()>) {
     if AssertUnwindSafe(task).catch_unwind().await.is_err() {
         liveness.stand_down("a task of the engine panicked");
     }
-}
-
-fn spawn(liveness: Liveness, task: BoxFuture<'static, ()>) -> AbortOnDropHandle<()> {
-    AbortOnDropHandle::new(tokio::spawn(watched(liveness, task)))
 }

@@ -1,5 +1,6 @@
-//! Becoming the successor: claim an incarnation, fence and seal whoever was before, and find out
-//! what they left. A restart is a takeover from oneself; there is no other way to start.
+//! Takeover: a new incarnation claims its number, fences and seals every earlier incarnation's
+//! lane, and reads what those lanes hold. A restart is a takeover from the same broker's earlier
+//! incarnation; there is no other way to start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt};
 
 use super::StartError;
+use super::invariants::check_claim;
 use freshet_jobs::inherit::DeadLane;
 use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence, PartitionUpdate};
 use freshet_metadata::schema::{Extent, IncarnationState, PartitionRecord, SealedEnd, Stored};
@@ -26,23 +28,25 @@ use freshet_storage::state::producers::WrittenBatch;
 use freshet_wire::ids::{Epoch, Incarnation, PartitionId};
 use freshet_wire::records::{BatchHeader, HEADER_BYTES as BATCH_HEADER_BYTES};
 use freshet_world::env::{Disk, DiskError, Environment, File};
+use freshet_world::invariants::{BrokenInvariant, expect_held};
 
-/// Folders of lanes that are listed side by side.
+/// How many lane folders are listed at the same time: each listing is a round trip to the shared
+/// file system, and a cluster that was restarted often has many lanes.
 const LISTS_AT_ONCE: usize = 32;
 
-/// Where a lane ends, as the metadata says it.
+/// Converts the end of a lane from its form in the metadata store.
 fn lane_end(end: SealedEnd) -> LaneEnd {
     LaneEnd { file: end.file, sequence: end.sequence }
 }
 
-/// Where a lane ends, for the metadata.
+/// Converts the end of a lane to its form in the metadata store.
 pub(super) fn sealed_end(end: LaneEnd) -> SealedEnd {
     SealedEnd { file: end.file, sequence: end.sequence }
 }
 
-/// What a takeover works with.
+/// An incarnation that is about to take over, and what it needs for that.
 pub struct Claimant<'a> {
-    /// The outside world.
+    /// The disk, the object store, the clock and the source of randomness.
     pub environment: &'a Environment,
     /// The cluster's metadata.
     pub metadata: &'a ClusterMetadata,
@@ -50,31 +54,35 @@ pub struct Claimant<'a> {
     pub cluster: &'a str,
     /// The broker's place in the cluster.
     pub slot: u32,
-    /// For display.
+    /// The machine's name, which is recorded for display only.
     pub host: &'a str,
-    /// Which rules hold.
+    /// Which rules of safety hold: all of them, except in a simulation.
     pub rules: Rules,
 }
 
-/// The right to act, and who was before.
+/// An incarnation that was claimed, and the lanes of all earlier ones, which are sealed by then.
 pub struct Claim {
     /// The new incarnation.
     pub incarnation: Incarnation,
-    /// What every metadata transaction of it compares.
+    /// The condition of its metadata transactions: each fails once a later incarnation fenced it.
     pub fence: Fence,
-    /// The right to ack.
+    /// The owner token of its own lane: while it is unchanged, the incarnation may acknowledge.
     pub token: Arc<OwnerToken>,
-    /// Every earlier lane with its end.
+    /// The end of every earlier lane.
     pub lanes: BTreeMap<Incarnation, LaneEnd>,
-    /// Those of them that the metadata store did not know: it came back from a backup.
+    /// The earlier lanes that the metadata store did not know. There are some only where it was
+    /// restored from a backup.
     pub unknown_lanes: BTreeSet<Incarnation>,
 }
 
 impl Claim {
-    /// By how much the epoch of a partition may be above all that storage and metadata name, where
-    /// they know `leader` as the last that led it. An incarnation that the metadata does not know
-    /// may have led under an epoch that no block of it names, and its lane may be gone for good:
-    /// each one raised it by one at the most.
+    /// How far the true leader epoch of a partition may be above the highest epoch that storage and
+    /// the metadata store name, where they name `leader` as its last leader; `None` on overflow.
+    ///
+    /// It is 0 unless the metadata store was restored from a backup. Then incarnations that it does
+    /// not know may have led the partition without writing a batch of it, or their lanes may have
+    /// been removed, so that no block names their epochs. Each incarnation raises the epoch by one
+    /// at most, so the number of incarnations after `leader` is a safe bound.
     fn epochs_unnamed(&self, leader: Option<Incarnation>) -> Option<i32> {
         if self.unknown_lanes.is_empty() {
             return Some(0);
@@ -84,25 +92,27 @@ impl Claim {
     }
 }
 
-/// What earlier lanes hold.
+/// What the lanes of earlier incarnations hold.
 #[derive(Default)]
 pub struct EarlierLanes {
-    /// The newest manifest of each partition that counts.
+    /// The newest manifest of each partition that a lane made count.
     pub manifests: BTreeMap<PartitionId, ManifestRef>,
-    /// Batches by partition, in the order of lanes.
+    /// The batches of each partition, lane after lane and in the order of writing in each.
     pub batches: BTreeMap<PartitionId, Vec<TailBatch>>,
-    /// The lanes that were read.
+    /// The lanes that still have files.
     pub lanes: Vec<DeadLane>,
-    /// Batches of the lane that is read, whose index is of version 1.
+    /// Batches of the lane being read whose headers must still be read: an index of version 1 does
+    /// not say their offsets.
     unread: Vec<(PartitionId, Epoch, LaneSpot)>,
 }
 
 impl Claimant<'_> {
-    /// Claims an incarnation and ends every earlier one.
+    /// Claims an incarnation, then fences and seals the lane of every earlier one.
     ///
     /// # Errors
-    /// [`StartError::Superseded`] where a later incarnation lives, damage in an earlier lane, or
-    /// what the disk and the metadata store say.
+    /// [`StartError::Superseded`] where a later incarnation is alive; [`StartError::Lane`] where
+    /// the disk fails or an earlier lane is damaged; [`StartError::Metadata`] where the metadata
+    /// store fails.
     pub async fn claim(&self) -> Result<Claim, StartError> {
         let disk = self.environment.disk.as_ref();
         let root = LanePaths::lanes(self.cluster);
@@ -112,8 +122,12 @@ impl Claimant<'_> {
             names.iter().filter_map(|name| name.parse().ok().map(Incarnation)).collect();
         let scan = self.rules.hold(Rule::ScanStorageAtStart);
         if let (true, Some(highest)) = (scan, on_storage.last()) {
+            // A metadata store that was restored from a backup would give numbers again that lanes
+            // on storage already have.
             self.metadata.advance_incarnation_past(*highest).await?;
         }
+        // The record before the owner token, and both before the predecessors are ended: whoever
+        // starts next then finds this incarnation in the metadata store and ends its lane as well.
         let incarnation = self.claim_number().await?;
         let fence = self.metadata.register_incarnation(incarnation, self.slot, self.host).await?;
         let paths = LanePaths::new(self.cluster, incarnation);
@@ -121,10 +135,14 @@ impl Claimant<'_> {
         let token = OwnerToken::claim(disk, &paths, incarnation, randomness).await?;
         let unknown = if scan { on_storage } else { BTreeSet::new() };
         let (lanes, unknown_lanes) = self.end_predecessors(fence, unknown).await?;
-        Ok(Claim { incarnation, fence, token: Arc::new(token), lanes, unknown_lanes })
+        let claim = Claim { incarnation, fence, token: Arc::new(token), lanes, unknown_lanes };
+        expect_held(check_claim(&claim)).map_err(LaneError::from)?;
+        Ok(claim)
     }
 
-    /// A number is ours once the metadata store gave it and its folder was not there.
+    /// Claims a number: the metadata store hands it out, and the exclusive creation of its folder
+    /// makes sure that no incarnation on this storage ever had it, even where the metadata store
+    /// was restored from a backup.
     async fn claim_number(&self) -> Result<Incarnation, StartError> {
         loop {
             let incarnation = self.metadata.next_incarnation().await?;
@@ -139,6 +157,10 @@ impl Claimant<'_> {
         }
     }
 
+    /// Ends the lane of every earlier incarnation, of those that the metadata store knows and of
+    /// those that only storage has. Returns the end of each lane, and the incarnations that the
+    /// metadata store did not know. An incarnation that was sealed or closed keeps the end that is
+    /// recorded: a lane's end is set once.
     async fn end_predecessors(
         &self,
         guard: Fence,
@@ -167,21 +189,22 @@ impl Claimant<'_> {
                 lanes.insert(*incarnation, end);
             }
         }
-        let strangers: BTreeSet<Incarnation> = on_storage
+        let unknown: BTreeSet<Incarnation> = on_storage
             .into_iter()
             .filter(|incarnation| *incarnation < me && !known.contains_key(incarnation))
             .collect();
-        for stranger in &strangers {
-            lanes.insert(*stranger, self.end_on_storage(guard, *stranger).await?);
+        for incarnation in &unknown {
+            lanes.insert(*incarnation, self.end_on_storage(guard, *incarnation).await?);
         }
-        Ok((lanes, strangers))
+        Ok((lanes, unknown))
     }
 
-    /// Makes lanes that the metadata store did not know known to it. Only once the partitions'
-    /// extents name them: until then each start has to find them anew.
+    /// Records in the metadata store the lanes that it did not know, with their ends. This is done
+    /// after the partitions' extents name these lanes: a start that is interrupted before must find
+    /// them unknown again, because that is how it learns that extents are missing.
     ///
     /// # Errors
-    /// What the metadata store says.
+    /// [`StartError::Metadata`] where the metadata store fails.
     pub async fn register_unknown_lanes(&self, claim: &Claim) -> Result<(), StartError> {
         for incarnation in &claim.unknown_lanes {
             match self
@@ -197,12 +220,15 @@ impl Claimant<'_> {
         Ok(())
     }
 
-    /// Fences a predecessor on storage, then gives its lane the end that everybody keeps to.
+    /// Fences a predecessor and seals its lane on storage, then records the lane's end. Returns the
+    /// end that is recorded, which is another takeover's where that one was first.
     async fn end(&self, guard: Fence, predecessor: Incarnation) -> Result<LaneEnd, StartError> {
         let end = self.end_on_storage(guard, predecessor).await?;
         self.record_end(guard, predecessor, end).await
     }
 
+    /// Fences a predecessor and seals its lane on storage only. The fence comes first: a
+    /// predecessor that was not fenced could acknowledge a block after the end was chosen.
     async fn end_on_storage(
         &self,
         guard: Fence,
@@ -217,6 +243,9 @@ impl Claimant<'_> {
         Ok(seal(disk, &paths, predecessor, self.rules).await?.end)
     }
 
+    /// Records that a predecessor is fenced, then the end of its lane, and returns the end that is
+    /// recorded. Fenced first: its metadata transactions must fail before anybody relies on the
+    /// end.
     async fn record_end(
         &self,
         guard: Fence,
@@ -225,16 +254,18 @@ impl Claimant<'_> {
     ) -> Result<LaneEnd, StartError> {
         let guarded = self.rules.hold(Rule::IncarnationIsLive).then_some(guard);
         self.metadata.mark_fenced(guarded, predecessor).await?;
-        let stands = self.metadata.seal_incarnation(guarded, predecessor, sealed_end(end)).await?;
-        Ok(lane_end(stands))
+        let recorded =
+            self.metadata.seal_incarnation(guarded, predecessor, sealed_end(end)).await?;
+        Ok(lane_end(recorded))
     }
 
-    /// Reads every earlier lane that still has files. The last one that holds anything must: only a
-    /// successor with a lane of its own removes a lane's last file, so where it is missing, nobody
-    /// knows any more which manifests count.
+    /// Reads every earlier lane that still has files. The newest lane with blocks must have its
+    /// last file: only a later incarnation whose own checkpoint is durable removes that file, so
+    /// where it is missing and no such incarnation exists, nobody knows which manifests count.
     ///
     /// # Errors
-    /// Damage, also at another look, or what the disk says.
+    /// [`StartError::Lane`] where a lane is damaged and still is when it is read again, where that
+    /// last file is missing, or where the disk fails.
     pub async fn survey(&self, claim: &Claim) -> Result<EarlierLanes, StartError> {
         Ok(look_again(|| self.survey_once(claim)).await?)
     }
@@ -262,7 +293,7 @@ impl Claimant<'_> {
             if files.is_empty() {
                 continue;
             }
-            let mut visit = |block: ReplayedBlock| earlier.take(incarnation, &block);
+            let mut visit = |block: ReplayedBlock| earlier.add_block(incarnation, &block);
             replay(disk, &paths, incarnation, end, self.rules, &mut visit).await?;
             earlier.read_headers(disk, &paths).await?;
             earlier.lanes.push(DeadLane { incarnation, end });
@@ -272,7 +303,8 @@ impl Claimant<'_> {
 }
 
 impl EarlierLanes {
-    fn take(
+    /// Adds a block of a lane: its batches, or the manifests that it makes count.
+    fn add_block(
         &mut self,
         incarnation: Incarnation,
         replayed: &ReplayedBlock,
@@ -281,27 +313,27 @@ impl EarlierLanes {
         let unreadable = |error| LaneError::unreadable(incarnation, file, position, &error);
         let index = replayed.head.index();
         match replayed.kind() {
-            BlockKind::Data => self.take_data(incarnation, replayed),
+            BlockKind::Data => self.add_data(incarnation, replayed),
             BlockKind::Install => {
-                self.take_installs(decode_installs(index).map_err(unreadable)?);
+                self.add_installs(decode_installs(index).map_err(unreadable)?);
                 Ok(())
             }
             BlockKind::Checkpoint => {
-                self.take_installs(decode_checkpoint(index).map_err(unreadable)?.1);
+                self.add_installs(decode_checkpoint(index).map_err(unreadable)?.1);
                 Ok(())
             }
             BlockKind::Usage | BlockKind::Close => Ok(()),
         }
     }
 
-    fn take_installs(&mut self, installs: Vec<freshet_storage::lane::index::InstallEntry>) {
+    fn add_installs(&mut self, installs: Vec<freshet_storage::lane::index::InstallEntry>) {
         for install in installs {
             let newest = self.manifests.entry(install.partition).or_insert(install.manifest);
             *newest = (*newest).max(install.manifest);
         }
     }
 
-    fn take_data(
+    fn add_data(
         &mut self,
         incarnation: Incarnation,
         replayed: &ReplayedBlock,
@@ -320,7 +352,7 @@ impl EarlierLanes {
             match &entry.facts {
                 Some(facts) => {
                     let written = WrittenBatch::of_entry(&entry, facts);
-                    self.take_batch(
+                    self.add_batch(
                         entry.partition,
                         TailBatch { written, epoch: entry.epoch, spot },
                     );
@@ -331,11 +363,12 @@ impl EarlierLanes {
         Ok(())
     }
 
-    fn take_batch(&mut self, partition: PartitionId, batch: TailBatch) {
+    fn add_batch(&mut self, partition: PartitionId, batch: TailBatch) {
         self.batches.entry(partition).or_default().push(batch);
     }
 
-    /// Takes the batches whose index says too little of them, by their headers.
+    /// Adds the batches in `unread`, whose offsets it reads from their headers in the lane. The
+    /// last file that was opened stays open for the next batch: batches come file by file.
     async fn read_headers(&mut self, disk: &dyn Disk, paths: &LanePaths) -> Result<(), LaneError> {
         let mut open: Option<(LaneFile, Arc<dyn File>)> = None;
         for (partition, epoch, spot) in std::mem::take(&mut self.unread) {
@@ -350,19 +383,20 @@ impl EarlierLanes {
                 LaneError::damaged(spot.incarnation, number, spot.position, what)
             })?;
             let written = WrittenBatch::from(&header);
-            self.take_batch(partition, TailBatch { written, epoch, spot });
+            self.add_batch(partition, TailBatch { written, epoch, spot });
         }
         Ok(())
     }
 
-    /// The epochs under which unknown lanes hold something of a partition.
+    /// One extent for each epoch under which a lane that the metadata store did not know holds
+    /// batches of a partition.
     fn unknown_extents(&self, claim: &Claim, partition: PartitionId) -> Vec<Extent> {
         let batches = self.batches.get(&partition).into_iter().flatten();
-        let found: BTreeSet<(Epoch, Incarnation)> = batches
+        let spans: BTreeSet<(Epoch, Incarnation)> = batches
             .filter(|batch| claim.unknown_lanes.contains(&batch.spot.incarnation))
             .map(|batch| (batch.epoch, batch.spot.incarnation))
             .collect();
-        let extents = found.into_iter().map(|(epoch, incarnation)| Extent {
+        let extents = spans.into_iter().map(|(epoch, incarnation)| Extent {
             epoch,
             incarnation,
             end: claim.lanes.get(&incarnation).map(|end| sealed_end(*end)),
@@ -370,13 +404,28 @@ impl EarlierLanes {
         extents.collect()
     }
 
-    /// The record by which the new incarnation takes a partition over.
+    /// The change of the metadata store by which the new incarnation becomes leader of a partition:
+    /// extents of unknown lanes are added, the epoch is raised above every epoch that may have been
+    /// used, and the new incarnation's own extent is opened. `None` where the epoch would overflow.
+    ///
+    /// # Errors
+    /// The invariant that the change would break.
     pub fn succession(
         &self,
         claim: &Claim,
         partition: PartitionId,
         stored: &Stored<PartitionRecord>,
-    ) -> Option<PartitionUpdate> {
+    ) -> Result<Option<PartitionUpdate>, BrokenInvariant> {
+        let record = self.succeeded(claim, partition, stored);
+        record.map(|record| PartitionUpdate::takeover(partition, stored, record)).transpose()
+    }
+
+    fn succeeded(
+        &self,
+        claim: &Claim,
+        partition: PartitionId,
+        stored: &Stored<PartitionRecord>,
+    ) -> Option<PartitionRecord> {
         let mut record = stored.record.clone();
         for extent in self.unknown_extents(claim, partition) {
             let known = record.extents.iter().any(|other| other.epoch == extent.epoch);
@@ -390,11 +439,12 @@ impl EarlierLanes {
         record.epoch = record.epoch.max(of_extents.unwrap_or(0)).max(of_manifest.unwrap_or(0));
         record.epoch = record.epoch.checked_add(claim.epochs_unnamed(record.leader)?)?;
         let ends = |incarnation| claim.lanes.get(&incarnation).map(|end| sealed_end(*end));
-        let record = record.led_by(claim.incarnation, ends)?;
-        Some(PartitionUpdate { partition, revision: stored.revision, record })
+        record.led_by(claim.incarnation, ends)
     }
 
-    /// The batches of a partition that its extents cover, in the order of the extents.
+    /// Removes and returns the batches of a partition that its extents cover, in the order of the
+    /// extents. Others were written by a leader that was fenced meanwhile, or are in objects; they
+    /// do not belong to the log.
     pub fn tail(&mut self, partition: PartitionId, record: &PartitionRecord) -> Vec<TailBatch> {
         let mut batches = self.batches.remove(&partition).unwrap_or_default();
         let extent = |batch: &TailBatch| (batch.epoch, batch.spot.incarnation);

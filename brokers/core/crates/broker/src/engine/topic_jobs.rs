@@ -1,4 +1,4 @@
-//! Jobs of the cluster on what its metadata says of topics.
+//! Jobs of the cluster that change the metadata of topics and nothing else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,21 +8,22 @@ use freshet_metadata::view::MetadataView;
 use freshet_storage::rules::{Rule, Rules};
 use freshet_world::env::Clock;
 
-/// How often it is looked whether a topic's time is over.
+/// How often the deleted topics are compared with the clock. They can be restored for days, so a
+/// minute more makes no difference.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
-/// Removing rests of topics, and deleted topics for good.
+/// Removes what interrupted changes left of topics, and gives up deleted topics in the end.
 #[derive(Clone)]
 pub struct TopicJobs {
-    /// The right to do them.
+    /// The right to run the cluster's jobs.
     pub term: Term,
     /// Which rules of safety hold.
     pub rules: Rules,
     /// The cluster's metadata.
     pub metadata: Arc<ClusterMetadata>,
-    /// Its image.
+    /// The image of it.
     pub view: Arc<MetadataView>,
-    /// Wall clock: a topic can be restored until a time of day.
+    /// The wall clock, with which the times are compared until which topics can be restored.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -31,17 +32,20 @@ impl TopicJobs {
         self.rules.hold(Rule::IncarnationIsLive).then(|| self.term.fence())
     }
 
-    /// Removes what is left of topics that were half made or half removed. Nothing waits for it.
+    /// Removes once what an interrupted creation or deletion of a topic left in the metadata store.
+    /// Nothing waits for it.
     pub async fn sweep(self) {
         match self.metadata.sweep_topics(self.guard()).await {
             Ok(0) => {}
-            Ok(swept) => tracing::info!(swept, "removed rests of topics"),
-            Err(error) => tracing::warn!(%error, "rests of topics are left to the next start"),
+            Ok(swept) => tracing::info!(swept, "removed the rests of half-made or deleted topics"),
+            Err(error) => {
+                tracing::warn!(%error, "cannot remove the rests of topics; the next start tries");
+            }
         }
     }
 
-    /// Gives up topics whose time to be restored is over, for as long as it runs. A topic of a
-    /// cluster that sleeps is given up when it wakes.
+    /// Gives up deleted topics that can no longer be restored, for as long as it runs. Those of a
+    /// cluster that is asleep are given up after it has woken.
     pub async fn purge_when_due(self) {
         let guard = self.guard();
         loop {
@@ -55,9 +59,11 @@ impl TopicJobs {
                     Ok(purged) => {
                         tracing::info!(topic = purged.record.topic.name, "gave up a topic");
                     }
-                    // Restored, or given up by somebody else, this moment.
+                    // The topic was restored or given up by somebody else just now.
                     Err(ClusterError::UnknownHiddenTopic(_)) => {}
-                    Err(error) => tracing::warn!(%id, %error, "a topic is given up later"),
+                    Err(error) => {
+                        tracing::warn!(%id, %error, "cannot give up a deleted topic yet");
+                    }
                 }
             }
         }

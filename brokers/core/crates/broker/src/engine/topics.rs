@@ -1,5 +1,5 @@
-//! Keeping the open partitions in step with the metadata store: new topics are opened, deleted ones
-//! closed.
+//! Keeps the open partitions in step with the metadata store: those of new topics are opened, those
+//! of deleted topics closed. Answers also what jobs ask about topics and earlier lanes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,8 +17,7 @@ use freshet_jobs::compact::CompactionRules;
 use freshet_jobs::garbage::Remains;
 use freshet_jobs::inherit::ExtentTrimmer;
 use freshet_jobs::retention::Retention;
-use freshet_metadata::cluster::{ClusterMetadata, Fence, PartitionUpdate, Term};
-use freshet_metadata::schema::Stored;
+use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence, PartitionUpdate, Term};
 use freshet_metadata::view::{MetadataView, Snapshot, Topic, Topics};
 use freshet_partition::load::Opening;
 use freshet_partition::registry::Partitions;
@@ -26,27 +25,29 @@ use freshet_partition::{Partition, Sources};
 use freshet_storage::cold::manifest::Manifest;
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
 
-/// How long a view may be behind what its own broker wrote.
+/// How long [`ExtentTrimmer::trim`] waits for the image to show what its own broker wrote. It is
+/// usually there within milliseconds; after this time the trim fails and is tried again.
 const VIEW_TIME: Duration = Duration::from_secs(5);
 
 /// Opens and closes partitions.
 pub struct TopicKeeper {
     /// The cluster's metadata.
     pub metadata: Arc<ClusterMetadata>,
-    /// Its image.
+    /// The image of it.
     pub view: Arc<MetadataView>,
-    /// The incarnation's guard.
+    /// The condition of this incarnation's metadata transactions.
     pub fence: Fence,
-    /// What is open.
+    /// The open partitions.
     pub partitions: Arc<Partitions>,
-    /// What partitions share.
+    /// What all partitions share.
     pub sources: Arc<Sources>,
-    /// Counts changes of what is open.
+    /// Counts how often the open partitions were brought in step, for those who wait for a topic.
     pub changes: watch::Sender<u64>,
 }
 
 impl TopicKeeper {
-    /// Follows the metadata until the view stops. `opened` is told of every partition that opens.
+    /// Follows the image of the metadata until it ends. Calls `opened` with every partition that it
+    /// opens.
     pub async fn run(self: Arc<Self>, opened: impl Fn(Arc<Partition>) + Send) {
         let mut changes = self.view.subscribe();
         let mut failed = self.reconcile(None, &opened).await;
@@ -72,8 +73,8 @@ impl TopicKeeper {
         }
     }
 
-    /// Brings the open partitions of these topics (of all, where none are named) in step; says
-    /// whether something could not be done yet.
+    /// Brings the open partitions of these topics (`None`: of all topics) in step. Returns whether
+    /// some could not be opened yet, so that the caller tries again.
     async fn reconcile(
         &self,
         topics: Option<Vec<TopicId>>,
@@ -95,7 +96,7 @@ impl TopicKeeper {
             self.relabel(topic, seen);
             if let Err(error) = self.open_new(topic, opened).await {
                 let topic = topic.record.name.as_str();
-                tracing::warn!(topic, %error, "cannot open all partitions yet");
+                tracing::warn!(topic, %error, "cannot open all partitions of a topic yet");
                 failed = true;
             }
         }
@@ -103,7 +104,8 @@ impl TopicKeeper {
         failed
     }
 
-    /// Has what is open follow the topic's name, and be counted only while clients see it.
+    /// Gives the open partitions the topic's current name, and has them counted in the metrics only
+    /// while clients see the topic.
     fn relabel(&self, topic: &Topic, seen: bool) {
         let name: Arc<str> = topic.record.name.as_str().into();
         for partition in self.partitions.of_topic(topic.record.id) {
@@ -111,7 +113,7 @@ impl TopicKeeper {
         }
     }
 
-    /// Stops reporting a topic that is gone, unless there is another one of its name.
+    /// Stops reporting the metrics of a topic that is gone, unless another topic has its name.
     fn forget_metrics(&self, id: TopicId, known: &Topics) {
         let first = self.partitions.get(PartitionId::new(id, 0));
         let name = first.map(|partition| partition.topic());
@@ -120,7 +122,8 @@ impl TopicKeeper {
         }
     }
 
-    /// Opens the new partitions of a topic; those that nobody leads are taken first, all together.
+    /// Opens the partitions of a topic that are not open. Those that nobody leads are taken over
+    /// first, in one transaction. A partition that another incarnation leads stays closed.
     async fn open_new(
         &self,
         topic: &Topic,
@@ -133,7 +136,7 @@ impl TopicKeeper {
             if self.partitions.contains(partition) {
                 continue;
             }
-            let Stored { record, revision } = stored.as_ref();
+            let record = &stored.record;
             match record.leader {
                 Some(leader) if leader == self.fence.incarnation => {
                     epochs.insert(partition, record.epoch);
@@ -141,16 +144,18 @@ impl TopicKeeper {
                 Some(_) => {}
                 None => {
                     if let Some(record) = record.led_by(self.fence.incarnation, |_| None) {
-                        let revision = *revision;
-                        unled.push(PartitionUpdate { partition, revision, record });
+                        let update = PartitionUpdate::takeover(partition, stored, record);
+                        unled.push(update.map_err(ClusterError::from)?);
                     }
                 }
             }
         }
-        let wanted: BTreeMap<_, _> =
+        let requested_epochs: BTreeMap<_, _> =
             unled.iter().map(|update| (update.partition, update.record.epoch)).collect();
         let taken = self.metadata.take_over(self.fence, unled).await?;
-        epochs.extend(taken.updated.iter().map(|(partition, _)| (*partition, wanted[partition])));
+        epochs.extend(
+            taken.updated.iter().map(|(partition, _)| (*partition, requested_epochs[partition])),
+        );
         for (id, epoch) in epochs {
             let opening = Opening {
                 id,
@@ -168,7 +173,8 @@ impl TopicKeeper {
 }
 
 impl TopicKeeper {
-    /// Waits until the view shows what this incarnation wrote when it took these over.
+    /// Waits until the image shows this incarnation as the leader of these partitions, which it has
+    /// written before.
     async fn seen_to_lead(&self, partitions: &[PartitionId]) {
         let mut changes = self.view.subscribe();
         let led = |seen: &Snapshot| {
@@ -185,7 +191,7 @@ impl TopicKeeper {
 #[async_trait]
 impl ExtentTrimmer for TopicKeeper {
     async fn trim(&self, partitions: &[PartitionId]) -> Result<(), String> {
-        // Still not seen then: below it is said of which.
+        // After the timeout the loop below fails for the partition that is not seen yet.
         let _ = timeout(VIEW_TIME, self.seen_to_lead(partitions)).await;
         let mine = self.fence.incarnation;
         let mut updates = Vec::new();
@@ -194,12 +200,13 @@ impl ExtentTrimmer for TopicKeeper {
             let topic = snapshot.led_topic(id.topic);
             let Some(stored) = topic.and_then(|topic| topic.partition(id.index)) else { continue };
             if stored.record.leader != Some(mine) {
-                // What is left out here would name lanes that are removed next.
+                // It must not be skipped: its extents name lanes whose files are removed next.
                 return Err(format!("{id} is not seen to be led by this incarnation yet"));
             }
             let record = stored.record.without_extents(|extent| extent.incarnation != mine);
             if record != stored.record {
-                updates.push(PartitionUpdate { partition: *id, revision: stored.revision, record });
+                let update = PartitionUpdate::trim(*id, stored, record);
+                updates.push(update.map_err(|broken| broken.to_string())?);
             }
         }
         let trimmed = self.metadata.trim_extents(self.fence, updates).await;
@@ -250,11 +257,11 @@ impl Remains for TopicKeeper {
     }
 }
 
-/// What jobs ask about topics, answered from the view.
+/// Answers what jobs ask about topics from the image of the metadata.
 pub struct ViewedTopics {
     /// The image of the metadata.
     pub view: Arc<MetadataView>,
-    /// What holds for topics that say nothing.
+    /// The broker configs, which hold for topics that do not set a config themselves.
     pub configs: BrokerConfigs,
 }
 

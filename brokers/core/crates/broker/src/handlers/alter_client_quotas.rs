@@ -11,8 +11,8 @@ use freshet_access::types::Operation;
 use freshet_metadata::cluster::{QuotaChanges, check_quotas};
 use freshet_metadata::schema::{QuotaEntity, QuotaEntityType, QuotaKey};
 
-/// Handles the request. Of an entity either all is changed or nothing; answered when the quotas
-/// hold here.
+/// Handles the request. Each entity is changed as a whole or not at all. The response is sent once
+/// the quotas are in force on this broker.
 pub async fn handle(
     context: &RequestContext,
     request: AlterClientQuotasRequest,
@@ -21,7 +21,7 @@ pub async fn handle(
     let mut entries = Vec::with_capacity(request.entries.len());
     for entry in request.entries {
         let outcome = if may_alter {
-            alter(context, &entry, request.validate_only).await
+            alter_quotas(context, &entry, request.validate_only).await
         } else {
             Err(ResponseError::ClusterAuthorizationFailed.into())
         };
@@ -41,12 +41,12 @@ pub async fn handle(
     AlterClientQuotasResponse::default().with_entries(entries)
 }
 
-async fn alter(
+async fn alter_quotas(
     context: &RequestContext,
     entry: &EntryData,
     validate_only: bool,
 ) -> Result<(), ApiError> {
-    let (entity, changes) = (entity(&entry.entity)?, changes(&entry.ops)?);
+    let (entity, changes) = (parse_entity(&entry.entity)?, parse_changes(&entry.ops)?);
     check_quotas(&entity, &changes)
         .map_err(|refusal| ApiError::new(ResponseError::InvalidRequest, refusal.message))?;
     if validate_only {
@@ -58,26 +58,26 @@ async fn alter(
     broker.await_revision(revision).await
 }
 
-fn entity(parts: &[EntityData]) -> Result<QuotaEntity, ApiError> {
+fn parse_entity(parts: &[EntityData]) -> Result<QuotaEntity, ApiError> {
     let invalid = |message: String| ApiError::new(ResponseError::InvalidRequest, message);
-    let mut entity = QuotaEntity::default();
+    let mut parse_entity = QuotaEntity::default();
     for part in parts {
         let kind = part.entity_type.as_str();
         let known = QuotaEntityType::ALL.into_iter().find(|known| known.name() == kind);
         let known =
             known.ok_or_else(|| invalid(format!("Unhandled client quota entity type: {kind}")))?;
         let name = part.entity_name.as_ref().map(ToString::to_string);
-        if entity.0.insert(known, name).is_some() {
+        if parse_entity.0.insert(known, name).is_some() {
             return Err(invalid(format!("Duplicate client quota entity type: {kind}")));
         }
     }
-    if entity.0.is_empty() {
+    if parse_entity.0.is_empty() {
         return Err(invalid("Invalid empty client quota entity".to_owned()));
     }
-    Ok(entity)
+    Ok(parse_entity)
 }
 
-fn changes(ops: &[OpData]) -> Result<QuotaChanges, ApiError> {
+fn parse_changes(ops: &[OpData]) -> Result<QuotaChanges, ApiError> {
     let mut changes = QuotaChanges::new();
     for op in ops {
         let name = op.key.as_str();

@@ -1,19 +1,19 @@
-//! AlterConfigs: replaces all that is set. Kafka keeps it for old clients; new ones use
+//! AlterConfigs: replaces all configs of a resource. Kafka keeps it for old clients; new ones use
 //! IncrementalAlterConfigs.
 
 use kafka_protocol::messages::alter_configs_request::AlterConfigsResource;
 use kafka_protocol::messages::alter_configs_response::AlterConfigsResourceResponse;
 use kafka_protocol::messages::{AlterConfigsRequest, AlterConfigsResponse};
 
-use super::config_changes::{Alteration, Resource, alter, repeated};
+use super::config_changes::{Alteration, Resource, alter_configs, repeated_resources};
 use crate::context::RequestContext;
 
-/// Handles the request; answered when the changes are in effect here.
+/// Handles the request. The response is sent once the changes are in effect on this broker.
 pub async fn handle(
     context: &RequestContext,
     request: AlterConfigsRequest,
 ) -> AlterConfigsResponse {
-    let repeated = repeated(request.resources.iter().map(resource));
+    let repeated = repeated_resources(request.resources.iter().map(resource));
     let mut responses = Vec::with_capacity(request.resources.len());
     for altered in &request.resources {
         let resource = resource(altered);
@@ -26,7 +26,7 @@ pub async fn handle(
         });
         let alteration = Alteration::Replace(configs.collect());
         let outcome = match repeated.refuse(&resource) {
-            Ok(()) => alter(context, &resource, alteration, request.validate_only).await,
+            Ok(()) => alter_configs(context, &resource, alteration, request.validate_only).await,
             Err(error) => Err(error),
         };
         responses.push(match outcome {

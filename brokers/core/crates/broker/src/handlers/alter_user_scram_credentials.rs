@@ -1,4 +1,5 @@
-//! AlterUserScramCredentials: passwords of users, salted and hashed by the client.
+//! AlterUserScramCredentials: sets and removes the passwords of users, which the client has salted
+//! and hashed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,11 +18,11 @@ use crate::context::RequestContext;
 use freshet_access::principal::Principal;
 use freshet_access::types::{Operation, ScramCredential, ScramMechanism};
 
-/// What is to become of one credential; none is to be removed.
+/// The change of one credential: the new one, or `None` where it is to be removed.
 type Change = Result<(ScramMechanism, Option<ScramCredential>), ApiError>;
 
-/// Handles the request. Of a user either all is changed or nothing, with the first error that
-/// stands against it; answered when the changes hold here.
+/// Handles the request. Each user is changed as a whole or not at all; then the response has the
+/// first error. It is sent once the changes are in force on this broker.
 pub async fn handle(
     context: &RequestContext,
     request: AlterUserScramCredentialsRequest,
@@ -39,11 +40,11 @@ pub async fn handle(
     let may_alter = context.may_cluster(Operation::Alter);
     let mut results = Vec::with_capacity(users.len());
     for (user, changes) in users {
-        // Who knows a super user's password is one: only they may set it.
+        // Whoever sets a super user's password can become one, so only super users may.
         let of_super_user = context.is_super_user(&Principal::user(&user));
         let outcome =
             if may_alter && (!of_super_user || context.is_super_user(&context.client.principal)) {
-                alter(context, &user, changes).await
+                alter_credentials(context, &user, changes).await
             } else {
                 Err(ResponseError::ClusterAuthorizationFailed.into())
             };
@@ -68,7 +69,7 @@ fn mechanism(code: i8) -> Result<ScramMechanism, ApiError> {
 
 fn credential(upsertion: &ScramCredentialUpsertion) -> Change {
     let mechanism = mechanism(upsertion.mechanism)?;
-    // Below the least there is whatever is negative.
+    // A negative number becomes 0, which is refused as being below the least number.
     let iterations = u32::try_from(upsertion.iterations).unwrap_or(0);
     let (salted, salt) = (&upsertion.salted_password, &upsertion.salt);
     let made = ScramCredential::from_salted_password(salted, mechanism, iterations, salt);
@@ -76,9 +77,13 @@ fn credential(upsertion: &ScramCredentialUpsertion) -> Change {
         .map_err(|error| ApiError::new(ResponseError::UnacceptableCredential, error.to_string()))
 }
 
-async fn alter(context: &RequestContext, user: &str, changes: Vec<Change>) -> Result<(), ApiError> {
+async fn alter_credentials(
+    context: &RequestContext,
+    user: &str,
+    changes: Vec<Change>,
+) -> Result<(), ApiError> {
     let changes = changes.into_iter().collect::<Result<Vec<_>, _>>()?;
-    check(context, user, &changes)?;
+    check_changes(context, user, &changes)?;
     let broker = context.broker();
     let (metadata, fence) = (context.metadata(), broker.engine.fence());
     let mut last = 0;
@@ -92,7 +97,7 @@ async fn alter(context: &RequestContext, user: &str, changes: Vec<Change>) -> Re
     broker.await_revision(last).await
 }
 
-fn check(
+fn check_changes(
     context: &RequestContext,
     user: &str,
     changes: &[(ScramMechanism, Option<ScramCredential>)],

@@ -1,4 +1,4 @@
-//! What both ways of altering configs have in common.
+//! The common part of AlterConfigs and IncrementalAlterConfigs.
 
 use std::collections::BTreeSet;
 
@@ -15,10 +15,10 @@ use freshet_metadata::cluster::ConfigChanges;
 use freshet_metadata::names::check_topic_name;
 use freshet_metadata::schema::ConfigScope;
 
-/// How often a change is worked out anew because somebody else changed the same topic.
+/// How often a change is computed again because somebody else has changed the same topic.
 const ATTEMPTS_MAX: usize = 8;
 
-/// What has configs.
+/// A resource that has configs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Resource {
     /// Code of its type.
@@ -27,19 +27,19 @@ pub(super) struct Resource {
     pub(super) name: String,
 }
 
-/// What is asked of a resource.
+/// The requested change of a resource's configs.
 pub(super) enum Alteration {
-    /// These and nothing else.
+    /// The resource is to have these configs and no others.
     Replace(Vec<(String, Option<String>)>),
-    /// These changes.
+    /// These configs are to be changed; the others stay.
     Change(Vec<ConfigChange>),
 }
 
 /// Resources that a request names more than once.
 pub(super) struct Repeated(BTreeSet<Resource>);
 
-/// The resources that are named more than once.
-pub(super) fn repeated(resources: impl Iterator<Item = Resource>) -> Repeated {
+/// Finds the resources that a request names more than once.
+pub(super) fn repeated_resources(resources: impl Iterator<Item = Resource>) -> Repeated {
     let mut seen = BTreeSet::new();
     Repeated(resources.filter(|resource| !seen.insert(resource.clone())).collect())
 }
@@ -54,8 +54,8 @@ impl Repeated {
     }
 }
 
-/// Alters the configs of a resource, or only checks whether they could be.
-pub(super) async fn alter(
+/// Alters the configs of a resource; with `validate_only`, checks only whether they can be altered.
+pub(super) async fn alter_configs(
     context: &RequestContext,
     resource: &Resource,
     alteration: Alteration,
@@ -107,7 +107,8 @@ async fn alter_a_topic(
         let changes = difference(before, &after);
         match metadata.set_topic_configs(fence, name, expected, &changes).await {
             Ok(stored) => return broker.await_revision(stored.revision).await,
-            // Somebody else was faster: what they set is to be looked at first.
+            // Somebody else has changed the topic meanwhile: the change is computed again from its
+            // new configs.
             Err(ClusterError::Contended(_)) => {}
             Err(error) => return Err(broker.metadata_error(&error)),
         }

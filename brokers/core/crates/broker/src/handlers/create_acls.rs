@@ -1,4 +1,4 @@
-//! CreateAcls.
+//! CreateAcls: adds ACL entries.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::create_acls_request::AclCreation;
@@ -10,7 +10,7 @@ use crate::context::RequestContext;
 use freshet_access::acl::BindingCodes;
 use freshet_access::types::{AclBinding, Operation};
 
-/// Handles the request; answered when the entries hold here.
+/// Handles the request. The response is sent once the entries are in force on this broker.
 pub async fn handle(context: &RequestContext, request: CreateAclsRequest) -> CreateAclsResponse {
     let refused = context.acl_refusal(Operation::Alter);
     let checked: Vec<Result<AclBinding, ApiError>> = request
@@ -23,7 +23,7 @@ pub async fn handle(context: &RequestContext, request: CreateAclsRequest) -> Cre
         .collect();
     let bindings: Vec<AclBinding> =
         checked.iter().filter_map(|checked| checked.as_ref().ok()).cloned().collect();
-    let added = if bindings.is_empty() { Ok(()) } else { add(context, &bindings).await };
+    let added = if bindings.is_empty() { Ok(()) } else { add_acls(context, &bindings).await };
     let results = checked.into_iter().map(|checked| {
         let outcome = checked.and_then(|_| added.clone());
         let result = AclCreationResult::default();
@@ -51,7 +51,7 @@ fn binding(creation: &AclCreation) -> Result<AclBinding, ApiError> {
         .map_err(|error| ApiError::new(error.kafka_error(), error.to_string()))
 }
 
-async fn add(context: &RequestContext, bindings: &[AclBinding]) -> Result<(), ApiError> {
+async fn add_acls(context: &RequestContext, bindings: &[AclBinding]) -> Result<(), ApiError> {
     let broker = context.broker();
     let added = context.metadata().add_acls(broker.engine.fence(), bindings).await;
     let revision = added.map_err(|error| broker.metadata_error(&error))?;
@@ -59,7 +59,7 @@ async fn add(context: &RequestContext, bindings: &[AclBinding]) -> Result<(), Ap
 }
 
 impl RequestContext {
-    /// Why this client may not do this to the ACLs, if it may not.
+    /// The error with which this client is refused an operation on the ACLs; `None` where it may.
     pub(super) fn acl_refusal(&self, operation: Operation) -> Option<ApiError> {
         if self.broker().acls().is_none() {
             let message = "No Authorizer is configured on the broker";

@@ -1,4 +1,4 @@
-//! CreatePartitions: more partitions for topics that exist.
+//! CreatePartitions: adds partitions to topics.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_metadata::cluster::PARTITIONS_PER_TOPIC_MAX;
 
-/// Handles the request; answered when the new partitions can be used here.
+/// Handles the request. The response is sent once the new partitions are open on this broker.
 pub async fn handle(
     context: &RequestContext,
     request: CreatePartitionsRequest,
@@ -25,9 +25,11 @@ pub async fn handle(
         topics.entry(topic.name.clone()).or_default().push(topic);
     }
     let mut results = Vec::with_capacity(topics.len());
-    for (name, wanted) in topics {
-        let outcome = match wanted.as_slice() {
-            [wanted] => extend(context, wanted, request.validate_only, time_limit).await,
+    for (name, requested) in topics {
+        let outcome = match requested.as_slice() {
+            [requested] => {
+                extend_topic(context, requested, request.validate_only, time_limit).await
+            }
             _ => Err(ApiError::new(ResponseError::InvalidRequest, "Duplicate topic name.")),
         };
         let result = CreatePartitionsTopicResult::default().with_name(name);
@@ -41,20 +43,20 @@ pub async fn handle(
     CreatePartitionsResponse::default().with_results(results)
 }
 
-async fn extend(
+async fn extend_topic(
     context: &RequestContext,
-    wanted: &CreatePartitionsTopic,
+    requested: &CreatePartitionsTopic,
     validate_only: bool,
     time_limit: Duration,
 ) -> Result<(), ApiError> {
-    let name = wanted.name.as_str();
+    let name = requested.name.as_str();
     if !context.may_topic(Operation::Alter, name) {
         return Err(ResponseError::TopicAuthorizationFailed.into());
     }
     let broker = context.broker();
     let known = broker.engine.view.topics().by_name(name).cloned();
     let topic = known.ok_or(ResponseError::UnknownTopicOrPartition)?;
-    check(context, wanted, topic.record.partitions)?;
+    check_count(context, requested, topic.record.partitions)?;
     if topic.record.internal {
         let message = format!("The partitions of the internal topic {name} are fixed.");
         return Err(ApiError::new(ResponseError::InvalidRequest, message));
@@ -65,32 +67,32 @@ async fn extend(
     let leader = Some(broker.engine.incarnation);
     let metadata = context.metadata();
     let extended =
-        metadata.create_partitions(broker.engine.fence(), name, wanted.count, leader).await;
+        metadata.create_partitions(broker.engine.fence(), name, requested.count, leader).await;
     let stored = extended.map_err(|error| broker.metadata_error(&error))?;
     broker.await_topic(&stored, time_limit).await
 }
 
-fn check(
+fn check_count(
     context: &RequestContext,
-    wanted: &CreatePartitionsTopic,
+    requested: &CreatePartitionsTopic,
     current: i32,
 ) -> Result<(), ApiError> {
     let invalid = |message| Err(ApiError::new(ResponseError::InvalidPartitions, message));
-    let count = wanted.count;
+    let count = requested.count;
     if count == current {
         return invalid(format!("Topic already has {current} partition(s)."));
     }
     if count < current {
         return invalid(format!(
             "The topic {} currently has {current} partition(s); {count} would not be an increase.",
-            wanted.name.as_str()
+            requested.name.as_str()
         ));
     }
     if count > PARTITIONS_PER_TOPIC_MAX {
         let max = PARTITIONS_PER_TOPIC_MAX;
         return invalid(format!("A topic has at most {max} partitions, not {count}."));
     }
-    let Some(assignments) = &wanted.assignments else { return Ok(()) };
+    let Some(assignments) = &requested.assignments else { return Ok(()) };
     let refused = |message| Err(ApiError::new(ResponseError::InvalidReplicaAssignment, message));
     if i32::try_from(assignments.len()) != Ok(count - current) {
         return refused(format!(

@@ -1,4 +1,5 @@
-//! CreateTopics: each topic by itself, answered when it can be used here.
+//! CreateTopics: creates each topic by itself. The response is sent once the topics are open on
+//! this broker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -45,16 +46,16 @@ pub async fn handle(
         let made = if repeated {
             Err(ApiError::new(ResponseError::InvalidRequest, "Duplicate topic name."))
         } else if may_create {
-            create(context, &topic, request.validate_only, time_limit).await
+            create_topic(context, &topic, request.validate_only, time_limit).await
         } else {
             Err(ApiError::new(ResponseError::TopicAuthorizationFailed, "Authorization failed."))
         };
-        topics.push(respond(context, &topic.name, made));
+        topics.push(response_of(context, &topic.name, made));
     }
     CreateTopicsResponse::default().with_topics(topics)
 }
 
-async fn create(
+async fn create_topic(
     context: &RequestContext,
     topic: &CreatableTopic,
     validate_only: bool,
@@ -81,12 +82,12 @@ fn new_topic(context: &RequestContext, topic: &CreatableTopic) -> Result<NewTopi
     }
     let broker = context.broker();
     let config = broker.config();
-    let (partitions, replication_factor) = size(context, topic)?;
-    let wanted = topic
+    let (partitions, replication_factor) = topic_size(context, topic)?;
+    let requested = topic
         .configs
         .iter()
         .map(|config| (config.name.to_string(), config.value.as_ref().map(ToString::to_string)));
-    let configs = replace_topic(wanted.collect(), &config)?;
+    let configs = replace_topic(requested.collect(), &config)?;
     Ok(NewTopic {
         name: topic.name.to_string(),
         partitions,
@@ -97,8 +98,8 @@ fn new_topic(context: &RequestContext, topic: &CreatableTopic) -> Result<NewTopi
     })
 }
 
-/// Partitions and replication factor, as given or by default.
-fn size(context: &RequestContext, topic: &CreatableTopic) -> Result<(i32, i16), ApiError> {
+/// The number of partitions and the replication factor that the request gives, or the defaults.
+fn topic_size(context: &RequestContext, topic: &CreatableTopic) -> Result<(i32, i16), ApiError> {
     if !topic.assignments.is_empty() {
         return assigned_size(context, topic);
     }
@@ -122,8 +123,8 @@ fn size(context: &RequestContext, topic: &CreatableTopic) -> Result<(i32, i16), 
     }
 }
 
-/// What a manual assignment amounts to. Where partitions lie is not for clients to say, so only its
-/// shape is checked.
+/// The number of partitions and the replication factor of a manual assignment. Clients cannot
+/// choose the brokers of partitions here, so only the form of the assignment is checked.
 fn assigned_size(context: &RequestContext, topic: &CreatableTopic) -> Result<(i32, i16), ApiError> {
     let refused =
         |message: String| Err(ApiError::new(ResponseError::InvalidReplicaAssignment, message));
@@ -154,7 +155,7 @@ fn assigned_size(context: &RequestContext, topic: &CreatableTopic) -> Result<(i3
     }
 }
 
-fn respond(
+fn response_of(
     context: &RequestContext,
     name: &TopicName,
     made: Result<(TopicId, NewTopic), ApiError>,

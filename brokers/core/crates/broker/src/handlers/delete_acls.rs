@@ -1,4 +1,4 @@
-//! DeleteAcls.
+//! DeleteAcls: removes the ACL entries that match filters.
 
 use kafka_protocol::messages::delete_acls_request::DeleteAclsFilter;
 use kafka_protocol::messages::delete_acls_response::{
@@ -12,14 +12,15 @@ use crate::context::RequestContext;
 use freshet_access::acl::{AclFilter, FilterCodes};
 use freshet_access::types::{AclBinding, Operation};
 
-/// Handles the request; answered when the entries hold here no more.
+/// Handles the request. The response is sent once the entries are no longer in force on this
+/// broker.
 pub async fn handle(context: &RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse {
     let mut results = Vec::with_capacity(request.filters.len());
     for filter in request.filters {
         let result = DeleteAclsFilterResult::default();
-        results.push(match delete(context, filter).await {
+        results.push(match delete_matching(context, filter).await {
             Ok(deleted) => {
-                let deleted = deleted.into_iter().map(matching).collect();
+                let deleted = deleted.into_iter().map(matching_acl).collect();
                 result.with_error_message(None).with_matching_acls(deleted)
             }
             Err(error) => {
@@ -30,22 +31,22 @@ pub async fn handle(context: &RequestContext, request: DeleteAclsRequest) -> Del
     DeleteAclsResponse::default().with_filter_results(results)
 }
 
-async fn delete(
+async fn delete_matching(
     context: &RequestContext,
-    wanted: DeleteAclsFilter,
+    requested: DeleteAclsFilter,
 ) -> Result<Vec<AclBinding>, ApiError> {
     if let Some(error) = context.acl_refusal(Operation::Alter) {
         return Err(error);
     }
     let text = |text: Option<StrBytes>| text.map(|text| text.to_string());
     let codes = FilterCodes {
-        resource_type: wanted.resource_type_filter,
-        resource_name: text(wanted.resource_name_filter),
-        pattern_type: wanted.pattern_type_filter,
-        principal: text(wanted.principal_filter),
-        host: text(wanted.host_filter),
-        operation: wanted.operation,
-        permission: wanted.permission_type,
+        resource_type: requested.resource_type_filter,
+        resource_name: text(requested.resource_name_filter),
+        pattern_type: requested.pattern_type_filter,
+        principal: text(requested.principal_filter),
+        host: text(requested.host_filter),
+        operation: requested.operation,
+        permission: requested.permission_type,
     };
     let filter = AclFilter::try_from(codes)
         .map_err(|error| ApiError::new(error.kafka_error(), error.to_string()))?;
@@ -61,7 +62,7 @@ async fn delete(
     Ok(matched)
 }
 
-fn matching(binding: AclBinding) -> DeleteAclsMatchingAcl {
+fn matching_acl(binding: AclBinding) -> DeleteAclsMatchingAcl {
     DeleteAclsMatchingAcl::default()
         .with_error_message(None)
         .with_resource_type(binding.resource_type.code())

@@ -1,4 +1,4 @@
-//! DeleteGroups.
+//! DeleteGroups: removes groups without members, with their committed offsets.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::delete_groups_response::DeletableGroupResult;
@@ -24,7 +24,7 @@ pub async fn handle(
     for (group, _) in deleted.iter().filter(|(_, error)| error.is_none()) {
         let (metadata, fence) = (context.metadata(), context.broker().engine.fence());
         if let Err(error) = metadata.note(fence, Note::new("group.delete", group)).await {
-            tracing::warn!(group, %error, "a deletion of a group is not noted");
+            tracing::warn!(group, %error, "the deletion of a group was not recorded");
         }
     }
     let deleted = deleted.into_iter().map(|(group, error)| {

@@ -1,4 +1,4 @@
-//! DeleteRecords: partitions begin later.
+//! DeleteRecords: moves the log starts of partitions forward.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,45 +18,45 @@ use freshet_metadata::cluster::Note;
 use freshet_metadata::view::Topic;
 use freshet_partition::Partition;
 
-/// Everything up to the end.
+/// The offset by which a request asks for the deletion of everything up to the end.
 const HIGH_WATERMARK: i64 = -1;
 
-/// A partition of the request: what is to be done, or why nothing is.
-struct Wanted {
+/// A partition of the request: the partition with its new log start, or the error that it gets.
+struct Deletion {
     topic: TopicName,
     index: i32,
     outcome: Result<(Arc<Partition>, i64), ResponseError>,
 }
 
-/// Handles the request. Answered when the new log starts are durable.
+/// Handles the request. The response is sent once the new log starts are durable.
 pub async fn handle(
     context: &RequestContext,
     request: DeleteRecordsRequest,
 ) -> DeleteRecordsResponse {
     let time_limit = time_limit(request.timeout_ms);
-    let mut wanted = find_all(context, &request);
-    let deletions = wanted.iter().filter_map(|wanted| {
-        let (partition, offset) = wanted.outcome.as_ref().ok()?;
+    let mut deletions = find_partitions(context, &request);
+    let edits = deletions.iter().filter_map(|deletion| {
+        let (partition, offset) = deletion.outcome.as_ref().ok()?;
         Some(DeleteBefore { partition: partition.id(), offset: *offset })
     });
-    let deletions: Vec<DeleteBefore> = deletions.collect();
-    if !deletions.is_empty() {
-        let deleted = context.broker().engine.delete_records(deletions);
+    let edits: Vec<DeleteBefore> = edits.collect();
+    if !edits.is_empty() {
+        let deleted = context.broker().engine.delete_records(edits);
         let deleted =
             timeout(time_limit, deleted).await.unwrap_or(Err(ResponseError::RequestTimedOut));
         match deleted {
-            Ok(()) => note(context, &wanted).await,
+            Ok(()) => note_deletions(context, &deletions).await,
             Err(error) => {
-                for wanted in &mut wanted {
-                    wanted.outcome = wanted.outcome.clone().and(Err(error));
+                for deletion in &mut deletions {
+                    deletion.outcome = deletion.outcome.clone().and(Err(error));
                 }
             }
         }
     }
-    respond(wanted)
+    response_of(deletions)
 }
 
-fn find_all(context: &RequestContext, request: &DeleteRecordsRequest) -> Vec<Wanted> {
+fn find_partitions(context: &RequestContext, request: &DeleteRecordsRequest) -> Vec<Deletion> {
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
     for topic in &request.topics {
@@ -66,9 +66,10 @@ fn find_all(context: &RequestContext, request: &DeleteRecordsRequest) -> Vec<Wan
             if !seen.insert((topic.name.clone(), index)) {
                 continue;
             }
-            let outcome =
-                known.clone().and_then(|known| find(context, &known, index, partition.offset));
-            all.push(Wanted { topic: topic.name.clone(), index, outcome });
+            let outcome = known
+                .clone()
+                .and_then(|known| find_partition(context, &known, index, partition.offset));
+            all.push(Deletion { topic: topic.name.clone(), index, outcome });
         }
     }
     all
@@ -84,13 +85,13 @@ fn find_topic(context: &RequestContext, name: &str) -> Result<Arc<Topic>, Respon
         return Err(ResponseError::InvalidTopicException);
     }
     if !context.broker().topic_config(topic).cleanup.delete {
-        // Of a compacted topic the newest record of each key stays.
+        // A compacted topic keeps the newest record of each key, as Kafka does.
         return Err(ResponseError::PolicyViolation);
     }
     Ok(Arc::clone(topic))
 }
 
-fn find(
+fn find_partition(
     context: &RequestContext,
     topic: &Topic,
     index: i32,
@@ -106,13 +107,13 @@ fn find(
     }
 }
 
-async fn note(context: &RequestContext, wanted: &[Wanted]) {
-    let topics: BTreeSet<&TopicName> = wanted.iter().map(|wanted| &wanted.topic).collect();
+async fn note_deletions(context: &RequestContext, deletions: &[Deletion]) {
+    let topics: BTreeSet<&TopicName> = deletions.iter().map(|deletion| &deletion.topic).collect();
     for topic in topics {
-        let of_topic = wanted.iter().filter(|wanted| wanted.topic == *topic);
-        let note =
-            of_topic.filter_map(|wanted| Some((wanted.index, wanted.outcome.as_ref().ok()?)));
-        let note = note.fold(
+        let of_topic = deletions.iter().filter(|deletion| deletion.topic == *topic);
+        let offsets =
+            of_topic.filter_map(|deletion| Some((deletion.index, deletion.outcome.as_ref().ok()?)));
+        let note = offsets.fold(
             Note::new("topic.delete_records", topic.to_string()),
             |note, (index, (_, offset))| note.with(index.to_string(), offset.to_string()),
         );
@@ -120,14 +121,15 @@ async fn note(context: &RequestContext, wanted: &[Wanted]) {
             continue;
         }
         if let Err(error) = context.metadata().note(context.broker().engine.fence(), note).await {
-            tracing::warn!(topic = topic.as_str(), %error, "a deletion of records is not noted");
+            let topic = topic.as_str();
+            tracing::warn!(topic, %error, "the deletion of records was not recorded");
         }
     }
 }
 
-fn respond(wanted: Vec<Wanted>) -> DeleteRecordsResponse {
+fn response_of(deletions: Vec<Deletion>) -> DeleteRecordsResponse {
     let mut topics: Vec<DeleteRecordsTopicResult> = Vec::new();
-    for Wanted { topic, index, outcome } in wanted {
+    for Deletion { topic, index, outcome } in deletions {
         let result = DeleteRecordsPartitionResult::default().with_partition_index(index);
         let result = match outcome {
             Ok((partition, _)) => result.with_low_watermark(partition.bounds().log_start),

@@ -1,4 +1,4 @@
-//! DeleteTopics, by name or by id.
+//! DeleteTopics: deletes topics, by name or by id.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use super::topics::{is_internal, time_limit};
 use crate::context::RequestContext;
 use freshet_access::types::Operation;
 
-/// Handles the request. Answered when the topics are gone from this broker's image, and, where they
-/// cannot be restored, their committed offsets from the coordinator.
+/// Handles the request. The response is sent once the topics are gone from this broker's image of
+/// the metadata and, where they cannot be restored, their committed offsets from the coordinator.
 pub async fn handle(
     context: &RequestContext,
     request: DeleteTopicsRequest,
@@ -32,25 +32,25 @@ pub async fn handle(
         if !seen.insert(key) {
             continue;
         }
-        responses.push(one(context, topic, time_limit).await);
+        responses.push(handle_topic(context, topic, time_limit).await);
     }
     DeleteTopicsResponse::default().with_responses(responses)
 }
 
-async fn one(
+async fn handle_topic(
     context: &RequestContext,
-    wanted: DeleteTopicState,
+    requested: DeleteTopicState,
     time_limit: Duration,
 ) -> DeletableTopicResult {
-    let (name, id, outcome) = match find(context, &wanted) {
+    let (name, id, outcome) = match find_topic(context, &requested) {
         Ok((name, id)) => {
-            let outcome = match timeout(time_limit, delete(context, &name, id)).await {
+            let outcome = match timeout(time_limit, delete_topic(context, &name, id)).await {
                 Ok(outcome) => outcome,
                 Err(_) => Err(ResponseError::RequestTimedOut.into()),
             };
             (Some(name), id, outcome)
         }
-        Err(Unfound { name, error }) => (name, wanted.topic_id, Err(error)),
+        Err(Unfound { name, error }) => (name, requested.topic_id, Err(error)),
     };
     let id = if context.api_version >= 6 { id } else { Uuid::nil() };
     let result = DeletableTopicResult::default()
@@ -66,20 +66,26 @@ async fn one(
 }
 
 struct Unfound {
-    /// As far as the client may know it.
+    /// The topic's name; `None` where the client may not know it.
     name: Option<String>,
     error: ApiError,
 }
 
-/// The topic that is meant, if the client may delete it.
-fn find(context: &RequestContext, wanted: &DeleteTopicState) -> Result<(String, Uuid), Unfound> {
+/// Finds the requested topic and returns its name and id.
+///
+/// # Errors
+/// [`Unfound`] where there is no such topic, or the client may not delete it.
+fn find_topic(
+    context: &RequestContext,
+    requested: &DeleteTopicState,
+) -> Result<(String, Uuid), Unfound> {
     let topics = context.broker().engine.view.topics();
     let unfound = |name: Option<&str>, error: ResponseError| Unfound {
         name: name.map(str::to_owned),
         error: error.into(),
     };
-    let Some(name) = &wanted.name else {
-        let known = topics.by_id(wanted.topic_id);
+    let Some(name) = &requested.name else {
+        let known = topics.by_id(requested.topic_id);
         let topic = known.ok_or_else(|| unfound(None, ResponseError::UnknownTopicId))?;
         let name = topic.record.name.as_str();
         let shown = context.may_topic(Operation::Describe, name).then_some(name);
@@ -89,7 +95,7 @@ fn find(context: &RequestContext, wanted: &DeleteTopicState) -> Result<(String, 
             Err(unfound(shown, ResponseError::TopicAuthorizationFailed))
         };
     };
-    if !wanted.topic_id.is_nil() {
+    if !requested.topic_id.is_nil() {
         return Err(Unfound {
             name: Some(name.to_string()),
             error: ApiError::new(
@@ -107,7 +113,7 @@ fn find(context: &RequestContext, wanted: &DeleteTopicState) -> Result<(String, 
     }
 }
 
-async fn delete(context: &RequestContext, name: &str, id: Uuid) -> Result<(), ApiError> {
+async fn delete_topic(context: &RequestContext, name: &str, id: Uuid) -> Result<(), ApiError> {
     let broker = context.broker();
     if !broker.config().delete_topics {
         let disabled = if context.api_version < 3 {
@@ -127,11 +133,11 @@ async fn delete(context: &RequestContext, name: &str, id: Uuid) -> Result<(), Ap
     let deleted = deleted.map_err(|error| broker.metadata_error(&error))?;
     broker.await_revision(deleted.revision).await?;
     if keep_ms > 0 {
-        // What was committed comes back with the topic.
+        // The committed offsets stay: they are restored with the topic.
         return Ok(());
     }
     if let Err(error) = broker.engine.groups.forget_topic(name).await {
-        tracing::warn!(topic = name, ?error, "committed offsets of a deleted topic stay for now");
+        tracing::warn!(topic = name, ?error, "cannot forget a deleted topic's offsets yet");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! DescribeAcls.
+//! DescribeAcls: lists the ACL entries that match a filter.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use freshet_access::types::{AclBinding, Operation, PatternType, ResourceType};
 
 /// Handles the request.
 pub fn handle(context: &RequestContext, request: &DescribeAclsRequest) -> DescribeAclsResponse {
-    match find(context, request) {
+    match find_acls(context, request) {
         Ok(bindings) => DescribeAclsResponse::default()
             .with_error_message(None)
             .with_resources(by_resource(bindings)),
@@ -23,7 +23,7 @@ pub fn handle(context: &RequestContext, request: &DescribeAclsRequest) -> Descri
     }
 }
 
-fn find(
+fn find_acls(
     context: &RequestContext,
     request: &DescribeAclsRequest,
 ) -> Result<Vec<AclBinding>, ApiError> {

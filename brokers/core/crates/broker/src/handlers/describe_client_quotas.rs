@@ -1,4 +1,4 @@
-//! DescribeClientQuotas (KIP-546).
+//! DescribeClientQuotas: lists the quotas whose entities match a filter (KIP-546).
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_metadata::schema::{QuotaEntity, QuotaEntityType, QuotaValues};
 
-/// A name that a component names exactly.
+/// The match type of a component that gives a name.
 const EXACT: i8 = 0;
-/// The default.
+/// The match type of a component that asks for the default entity.
 const DEFAULT: i8 = 1;
-/// Any name, and the default.
+/// The match type of a component that asks for every entity of the type, the default included.
 const ANY: i8 = 2;
 
-/// What an entity's name must be.
-enum Wanted {
+/// The condition on an entity's name. `Is(None)` stands for the default entity.
+enum NameFilter {
     Is(Option<String>),
     Any,
 }
@@ -31,13 +31,13 @@ pub fn handle(
     context: &RequestContext,
     request: DescribeClientQuotasRequest,
 ) -> DescribeClientQuotasResponse {
-    let found = if context.may_cluster(Operation::DescribeConfigs) {
-        filter(request.components)
+    let parsed = if context.may_cluster(Operation::DescribeConfigs) {
+        parse_filter(request.components)
     } else {
         Err(ResponseError::ClusterAuthorizationFailed.into())
     };
-    let wanted = match found {
-        Ok(wanted) => wanted,
+    let name_filters = match parsed {
+        Ok(name_filters) => name_filters,
         Err(error) => {
             return DescribeClientQuotasResponse::default()
                 .with_error_code(error.code())
@@ -46,15 +46,18 @@ pub fn handle(
         }
     };
     let quotas = context.broker().engine.view.snapshot().quotas.clone();
-    let entries = quotas.iter().filter(|(entity, _)| matches(entity, &wanted, request.strict));
+    let entries =
+        quotas.iter().filter(|(entity, _)| matches_filters(entity, &name_filters, request.strict));
     DescribeClientQuotasResponse::default()
         .with_error_message(None)
         .with_entries(Some(entries.map(|(entity, values)| entry(entity, values)).collect()))
 }
 
-fn filter(components: Vec<ComponentData>) -> Result<BTreeMap<QuotaEntityType, Wanted>, ApiError> {
+fn parse_filter(
+    components: Vec<ComponentData>,
+) -> Result<BTreeMap<QuotaEntityType, NameFilter>, ApiError> {
     let invalid = |message: &str| ApiError::new(ResponseError::InvalidRequest, message);
-    let mut wanted = BTreeMap::new();
+    let mut name_filters = BTreeMap::new();
     for component in components {
         let kind = component.entity_type.as_str();
         if kind.is_empty() {
@@ -66,10 +69,10 @@ fn filter(components: Vec<ComponentData>) -> Result<BTreeMap<QuotaEntityType, Wa
         };
         let name = component._match.map(|name| name.to_string());
         let name = match (component.match_type, name) {
-            (EXACT, Some(name)) => Wanted::Is(Some(name)),
+            (EXACT, Some(name)) => NameFilter::Is(Some(name)),
             (EXACT, None) => return Err(invalid("Request specified EXACT, but no match string.")),
-            (DEFAULT, None) => Wanted::Is(None),
-            (ANY, None) => Wanted::Any,
+            (DEFAULT, None) => NameFilter::Is(None),
+            (ANY, None) => NameFilter::Any,
             (DEFAULT | ANY, Some(_)) => {
                 return Err(invalid(
                     "Request specified a match string that does not belong to it.",
@@ -77,25 +80,30 @@ fn filter(components: Vec<ComponentData>) -> Result<BTreeMap<QuotaEntityType, Wa
             }
             (other, _) => return Err(invalid(&format!("Unknown match type {other}"))),
         };
-        if wanted.insert(kind, name).is_some() {
+        if name_filters.insert(kind, name).is_some() {
             return Err(invalid("Entity filter type cannot be specified twice."));
         }
     }
-    if wanted.contains_key(&QuotaEntityType::Ip) && wanted.len() > 1 {
+    if name_filters.contains_key(&QuotaEntityType::Ip) && name_filters.len() > 1 {
         return Err(invalid(
             "Invalid entity filter component combination: ip goes with no other entity type.",
         ));
     }
-    Ok(wanted)
+    Ok(name_filters)
 }
 
-fn matches(entity: &QuotaEntity, wanted: &BTreeMap<QuotaEntityType, Wanted>, strict: bool) -> bool {
-    let each = wanted.iter().all(|(kind, wanted)| match (entity.0.get(kind), wanted) {
-        (None, _) => false,
-        (Some(_), Wanted::Any) => true,
-        (Some(name), Wanted::Is(wanted)) => name == wanted,
-    });
-    each && (!strict || entity.0.len() == wanted.len())
+fn matches_filters(
+    entity: &QuotaEntity,
+    name_filters: &BTreeMap<QuotaEntityType, NameFilter>,
+    strict: bool,
+) -> bool {
+    let all_match =
+        name_filters.iter().all(|(kind, name_filters)| match (entity.0.get(kind), name_filters) {
+            (None, _) => false,
+            (Some(_), NameFilter::Any) => true,
+            (Some(name), NameFilter::Is(name_filters)) => name == name_filters,
+        });
+    all_match && (!strict || entity.0.len() == name_filters.len())
 }
 
 fn entry(entity: &QuotaEntity, values: &QuotaValues) -> EntryData {

@@ -1,4 +1,4 @@
-//! DescribeCluster.
+//! DescribeCluster: the cluster's id and its brokers.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::describe_cluster_response::DescribeClusterBroker;
@@ -9,7 +9,7 @@ use super::errors::ApiError;
 use super::metadata::cluster_operations;
 use crate::context::RequestContext;
 
-/// Codes of `endpoint_type`: brokers are the only endpoints there are.
+/// Codes of `endpoint_type`. A cluster has no endpoints but brokers.
 const BROKERS: i8 = 1;
 const CONTROLLERS: i8 = 2;
 

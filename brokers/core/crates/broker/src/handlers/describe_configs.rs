@@ -29,7 +29,7 @@ pub fn handle(
         let result = DescribeConfigsResult::default()
             .with_resource_type(resource.resource_type)
             .with_resource_name(resource.resource_name.clone());
-        match describe(context, resource) {
+        match describe_resource(context, resource) {
             Ok(entries) => {
                 let configs = entries.into_iter().map(|entry| shows.entry(entry)).collect();
                 result.with_error_message(None).with_configs(configs)
@@ -42,7 +42,7 @@ pub fn handle(
     DescribeConfigsResponse::default().with_results(results.collect())
 }
 
-fn describe(
+fn describe_resource(
     context: &RequestContext,
     resource: &DescribeConfigsResource,
 ) -> Result<Vec<ConfigEntry>, ApiError> {
@@ -51,7 +51,7 @@ fn describe(
     let keys: Option<Vec<String>> = resource
         .configuration_keys
         .as_ref()
-        // Java's clients ask for everything by an absent list, some others by an empty one.
+        // Java's clients ask for all configs by an absent list, some others by an empty one.
         .filter(|keys| !keys.is_empty())
         .map(|keys| keys.iter().map(ToString::to_string).collect());
     match ConfigResourceType::from_code(resource.resource_type)? {
@@ -76,7 +76,7 @@ fn describe(
     }
 }
 
-/// What a response shows of an entry.
+/// Which parts of an entry the response contains.
 #[derive(Clone, Copy)]
 struct Shows {
     synonyms: bool,

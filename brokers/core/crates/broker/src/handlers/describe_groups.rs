@@ -1,4 +1,4 @@
-//! DescribeGroups.
+//! DescribeGroups: the states and members of groups.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::describe_groups_response::{DescribedGroup, DescribedGroupMember};
@@ -10,7 +10,7 @@ use crate::context::RequestContext;
 use freshet_access::types::{Operation, ResourceType};
 use freshet_coordinator::group;
 
-/// From this version on errors have words.
+/// From this version on errors have a message.
 const MESSAGES_FROM: i16 = 6;
 
 /// Handles the request.
@@ -25,7 +25,7 @@ pub fn handle(context: &RequestContext, request: DescribeGroupsRequest) -> Descr
         }
         let groups = &context.broker().engine.groups;
         let described = groups.describe_groups(context.api_version, &[id.to_string()]);
-        let mut described = describe(context, described.into_iter().next(), id.clone());
+        let mut described = describe_group(context, described.into_iter().next(), id.clone());
         if wants_operations && described.error_code == 0 {
             let operations = context.authorized_operations(ResourceType::Group, &id);
             described.authorized_operations = operations;
@@ -35,7 +35,7 @@ pub fn handle(context: &RequestContext, request: DescribeGroupsRequest) -> Descr
     DescribeGroupsResponse::default().with_groups(groups.collect())
 }
 
-fn describe(
+fn describe_group(
     context: &RequestContext,
     group: Option<group::DescribedGroup>,
     id: GroupId,

@@ -1,4 +1,5 @@
-//! DescribeLogDirs: how large partitions are. All of them lie in one place: shared storage.
+//! DescribeLogDirs: the sizes of partitions. The response has one log directory, because all
+//! partitions are on the cluster's shared storage.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +15,11 @@ use freshet_access::types::Operation;
 use freshet_metadata::view::Topic;
 use freshet_wire::ids::PartitionId;
 
-/// From this version on there is an error of the whole request.
+/// From this version on the response has an error for the whole request.
 const ERRORS_FROM: i16 = 3;
 
-/// Handles the request. No topics means all of them; those that are not here are left out.
+/// Handles the request. A request without topics asks for all of them. Partitions that are not open
+/// on this broker are left out.
 pub fn handle(
     context: &RequestContext,
     request: DescribeLogDirsRequest,
@@ -28,20 +30,20 @@ pub fn handle(
         let shown = if context.api_version >= ERRORS_FROM { refused } else { 0 };
         return response.with_error_code(shown);
     }
-    let wanted: Option<BTreeMap<String, BTreeSet<i32>>> = request.topics.map(|topics| {
-        let mut wanted: BTreeMap<String, BTreeSet<i32>> = BTreeMap::new();
+    let requested: Option<BTreeMap<String, BTreeSet<i32>>> = request.topics.map(|topics| {
+        let mut requested: BTreeMap<String, BTreeSet<i32>> = BTreeMap::new();
         for topic in topics {
-            wanted.entry(topic.topic.to_string()).or_default().extend(topic.partitions);
+            requested.entry(topic.topic.to_string()).or_default().extend(topic.partitions);
         }
-        wanted
+        requested
     });
     let engine = &context.broker().engine;
     let known = engine.view.topics();
-    let topics = known.iter().filter_map(|topic| match &wanted {
-        None => describe(context, topic, |_| true),
-        Some(wanted) => {
-            let indexes = wanted.get(&topic.record.name)?;
-            describe(context, topic, |index| indexes.contains(&index))
+    let topics = known.iter().filter_map(|topic| match &requested {
+        None => describe_topic(context, topic, |_| true),
+        Some(requested) => {
+            let indexes = requested.get(&topic.record.name)?;
+            describe_topic(context, topic, |index| indexes.contains(&index))
         }
     });
     let result = DescribeLogDirsResult::default()
@@ -50,13 +52,13 @@ pub fn handle(
     response.with_results(vec![result])
 }
 
-fn describe(
+fn describe_topic(
     context: &RequestContext,
     topic: &Topic,
-    wanted: impl Fn(i32) -> bool,
+    requested: impl Fn(i32) -> bool,
 ) -> Option<DescribeLogDirsTopic> {
     let registry = &context.broker().engine.partitions;
-    let indexes = (0..topic.record.partitions).filter(|index| wanted(*index));
+    let indexes = (0..topic.record.partitions).filter(|index| requested(*index));
     let partitions: Vec<_> = indexes
         .filter_map(|index| {
             let partition = registry.get(PartitionId::new(topic.record.id, index))?;

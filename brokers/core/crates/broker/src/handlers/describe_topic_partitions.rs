@@ -18,10 +18,11 @@ use freshet_access::types::{Operation, ResourceType};
 use freshet_metadata::names::check_topic_name;
 use freshet_metadata::view::Topic;
 
-/// Partitions in one response at most (Kafka's `max.request.partition.size.limit`).
+/// The most partitions in one response (Kafka's `max.request.partition.size.limit`).
 const PARTITIONS_MAX: usize = 2000;
 
-/// Handles the request. Topics come sorted by name; no topics means all that may be described.
+/// Handles the request. Topics come sorted by name, so that a cursor names where the next page
+/// begins. A request without topics asks for all that the client may describe.
 pub fn handle(
     context: &RequestContext,
     request: &DescribeTopicPartitionsRequest,
@@ -34,14 +35,14 @@ pub fn handle(
     let mut room = limit.clamp(1, PARTITIONS_MAX);
     let known = context.broker().engine.view.topics();
     let names_all = request.topics.is_empty();
-    let wanted: BTreeSet<String> = if names_all {
+    let requested: BTreeSet<String> = if names_all {
         known.iter().map(|topic| topic.record.name.clone()).collect()
     } else {
         request.topics.iter().map(|topic| topic.name.to_string()).collect()
     };
     let mut topics = Vec::new();
     let mut next_cursor = None;
-    for name in wanted.into_iter().filter(|name| *name >= start_topic) {
+    for name in requested.into_iter().filter(|name| *name >= start_topic) {
         let first = if name == start_topic { start_partition } else { 0 };
         if !context.may_topic(Operation::Describe, &name) {
             if !names_all {
@@ -63,7 +64,7 @@ pub fn handle(
         }
         let end = first.saturating_add(i32::try_from(room).unwrap_or(i32::MAX));
         let end = end.min(topic.record.partitions);
-        topics.push(describe(context, topic, first..end));
+        topics.push(describe_topic(context, topic, first..end));
         room -= usize::try_from(end - first).unwrap_or(0).min(room);
         if end < topic.record.partitions && first < end {
             next_cursor = Some(cursor(&name, end));
@@ -87,7 +88,7 @@ fn failed(name: &str, error: ResponseError) -> DescribeTopicPartitionsResponseTo
         .with_error_code(error.code())
 }
 
-fn describe(
+fn describe_topic(
     context: &RequestContext,
     topic: &Arc<Topic>,
     indexes: std::ops::Range<i32>,
@@ -97,7 +98,7 @@ fn describe(
         let stored = topic.partition(index)?;
         let partition = DescribeTopicPartitionsResponsePartition::default()
             .with_partition_index(index)
-            // Java's client fails on null, which the protocol allows.
+            // An empty list, because Java's client fails on null, although the protocol allows it.
             .with_eligible_leader_replicas(Some(Vec::new()))
             .with_last_known_elr(Some(Vec::new()));
         let Some(leader) = context.broker().leader_node(stored) else {

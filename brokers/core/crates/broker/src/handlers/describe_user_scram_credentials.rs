@@ -1,4 +1,5 @@
-//! DescribeUserScramCredentials: which users have passwords, never anything of the passwords.
+//! DescribeUserScramCredentials: which users have passwords, and by which mechanisms. It never
+//! returns anything derived from a password.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub(super) fn mechanism_code(mechanism: ScramMechanism) -> i8 {
     }
 }
 
-/// Handles the request. No users means all of them.
+/// Handles the request. A request without users asks for all of them.
 pub fn handle(
     context: &RequestContext,
     request: DescribeUserScramCredentialsRequest,
@@ -42,15 +43,15 @@ pub fn handle(
             .with_iterations(i32::try_from(credential.iterations).unwrap_or(i32::MAX));
         users.entry(user).or_default().push(info);
     }
-    let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
+    let mut requested: BTreeMap<String, usize> = BTreeMap::new();
     for user in request.users.unwrap_or_default() {
-        *wanted.entry(user.name.to_string()).or_default() += 1;
+        *requested.entry(user.name.to_string()).or_default() += 1;
     }
-    if wanted.is_empty() {
-        wanted = users.keys().map(|user| ((*user).to_owned(), 1)).collect();
+    if requested.is_empty() {
+        requested = users.keys().map(|user| ((*user).to_owned(), 1)).collect();
     }
-    let results = wanted.into_iter().map(|(user, count)| {
-        let found = if count > 1 {
+    let results = requested.into_iter().map(|(user, count)| {
+        let outcome = if count > 1 {
             let message = format!(
                 "Cannot describe SCRAM credentials for the same user twice in a single request: \
                  {user}"
@@ -65,7 +66,7 @@ pub fn handle(
         };
         let result =
             DescribeUserScramCredentialsResult::default().with_user(StrBytes::from_string(user));
-        match found {
+        match outcome {
             Ok(infos) => result.with_error_message(None).with_credential_infos(infos),
             Err(error) => {
                 result.with_error_code(error.code()).with_error_message(Some(error.text()))

@@ -1,4 +1,4 @@
-//! Kafka's errors for what went wrong inside.
+//! Maps errors of the broker's parts to Kafka's error codes.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::protocol::StrBytes;
@@ -8,7 +8,7 @@ use freshet_configs::ConfigError;
 use freshet_metadata::ClusterError;
 use freshet_metadata::store::MetadataError;
 
-/// An error with the text that some responses carry.
+/// One of Kafka's errors, with the message that some responses contain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(super) struct ApiError {
@@ -42,13 +42,14 @@ impl From<ConfigError> for ApiError {
     }
 }
 
-/// The code of an outcome; 0 for none.
+/// The code of an error; 0 where there is none.
 pub(super) fn code_of(error: Option<ResponseError>) -> i16 {
     error.map_or(0, |error| error.code())
 }
 
 impl Broker {
-    /// What a client is told of a change of metadata that failed. A broker that was fenced ends.
+    /// The error that a client gets where a change of metadata failed. Stands the engine down where
+    /// the error is that it was fenced.
     pub(super) fn metadata_error(&self, error: &ClusterError) -> ApiError {
         use MetadataError::{Conflict, Unavailable};
         let kafka = match error {
@@ -67,13 +68,13 @@ impl Broker {
                 self.engine.liveness.stand_down(&error.to_string());
                 ResponseError::NotController
             }
-            // Clients try these again.
+            // Clients try again after NOT_CONTROLLER, which is right for all of these.
             ClusterError::Contended(_)
             | ClusterError::Deposed
             | ClusterError::Store(Unavailable(_) | Conflict { .. }) => ResponseError::NotController,
             ClusterError::Store(MetadataError::Unknown(_)) => ResponseError::RequestTimedOut,
             _ => {
-                tracing::error!(%error, "metadata cannot be changed");
+                tracing::error!(%error, "a change of metadata failed");
                 ResponseError::UnknownServerError
             }
         };

@@ -1,4 +1,4 @@
-//! Fetch: records from many partitions, waiting for enough of them.
+//! Fetch: reads records of many partitions, and waits until there are enough of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,34 +29,36 @@ use freshet_wire::protocol::leader::CurrentLeader;
 const TOPIC_IDS_FROM: i16 = 13;
 /// From this version on errors name the leader and its address.
 const LEADERS_FROM: i16 = 16;
-/// How long after the first older records others still belong to one answer.
+/// How long a response waits for more records from storage once it has the first of them. It is
+/// short against a read from storage, so that it adds little to the latency, and long enough for
+/// reads that were begun together.
 const FOLLOWS_WITHIN: Duration = Duration::from_millis(10);
-/// Of the memory for older records one answer takes no more than this part: a client that reads
-/// slowly holds what it was given, and others catch up meanwhile.
+/// One response may take at most one part in this many of the memory for older records. A client
+/// that reads slowly holds its part for long, and others must be able to catch up meanwhile.
 const CATCH_UP_SHARES_MIN: usize = 4;
-/// Session epochs that ask for everything, so that no session is needed (KIP-227).
+/// The session epochs of full fetch requests, which need no fetch session (KIP-227).
 const FULL_FETCH_EPOCHS: [i32; 2] = [-1, 0];
 
-/// A response, and what is to be counted once it has been sent.
+/// A response, with what is counted and given back once it has been sent.
 pub struct Fetched {
     /// The response.
     pub response: FetchResponse,
-    /// Bytes of records by topic, for the meter; internal topics are free.
+    /// The bytes of records by topic, for the bill. Internal topics are left out: they are free.
     pub egress: Vec<(TopicId, u64)>,
-    /// The memory that the records hold.
+    /// The memory that its records hold.
     pub memory: Memory,
-    /// To be held until the bytes are counted.
+    /// Held until the bytes are counted, so that the egress meter is not closed before.
     pub handing: Option<Handing>,
 }
 
-/// The memory that records on their way to a client hold, by where they were.
+/// The memory that a response's records hold, by whether they came from memory or from storage.
 #[derive(Default)]
 pub struct Memory {
     newest: Held,
     older: Held,
 }
 
-/// Records of one kind.
+/// Bytes of records, and the share of a budget that is held for them.
 #[derive(Default)]
 struct Held {
     bytes: usize,
@@ -73,7 +75,7 @@ impl Held {
         }
     }
 
-    /// Gives back what is held beyond the bytes: what was read anew is held once.
+    /// Gives back what is held beyond the bytes. A partition that was read again held memory twice.
     fn shrink(&mut self) {
         if let Some(share) = &mut self.share {
             share.shrink_to(self.bytes);
@@ -86,7 +88,7 @@ impl Memory {
         self.newest.bytes + self.older.bytes
     }
 
-    /// Who waits for what it holds.
+    /// Shows whether others wait for the memory that it holds.
     pub fn demands(&self) -> Vec<Demand> {
         let shares = [&self.newest.share, &self.older.share];
         shares.into_iter().flatten().map(Share::demand).collect()
@@ -102,59 +104,60 @@ impl Fetched {
         Self { response, egress: Vec::new(), memory: Memory::default(), handing: None }
     }
 
-    /// Tells the client to pause for at least so long.
+    /// Makes the response ask the client to pause for at least this many milliseconds.
     pub fn throttle(&mut self, throttle_time_ms: i32) {
-        let told = &mut self.response.throttle_time_ms;
-        *told = throttle_time_ms.max(*told);
+        let response = &mut self.response;
+        response.throttle_time_ms = throttle_time_ms.max(response.throttle_time_ms);
     }
 }
 
-/// A topic of the request.
-struct Wanted {
+/// A topic of the request, with its partitions in the order of the request.
+struct RequestedTopic {
     request: FetchTopic,
     topic: Result<Arc<Topic>, ResponseError>,
-    partitions: Vec<WantedPartition>,
+    partitions: Vec<RequestedPartition>,
 }
 
-/// A partition of the request.
-struct WantedPartition {
+/// A partition of the request, with its response once it has one.
+struct RequestedPartition {
     partition: Result<Arc<Partition>, NotServed>,
-    /// The partition's end when it was last looked at; -1 before.
+    /// The partition's end offset when it was last read; -1 before the first time.
     seen_end: i64,
     response: Option<FetchPartitionResponse>,
     /// Whether the records of the response came from storage.
     is_older: bool,
-    /// Whether they are being read from there.
-    is_coming: bool,
+    /// Whether records are being read from storage for it.
+    is_reading: bool,
 }
 
-/// Records that come from storage, for the partition at this place of the request.
-struct Coming {
+/// Records that were read from storage, for the partition at this place of the request: (index of
+/// the topic, index of the partition within it).
+struct StorageRead {
     place: (usize, usize),
     room: usize,
     read: Result<(Records, Share), ReadError>,
 }
 
-/// All that is read from storage for one request, at the same time.
-type AllComing = FuturesUnordered<BoxFuture<'static, Coming>>;
+/// The reads from storage that run at the same time for one request.
+type StorageReads = FuturesUnordered<BoxFuture<'static, StorageRead>>;
 
-/// One fetch.
+/// A fetch request while its response is being gathered.
 struct Fetch<'a> {
     context: &'a RequestContext,
     request: FetchRequest,
     bytes_max: usize,
-    wanted: Vec<Wanted>,
+    topics: Vec<RequestedTopic>,
     memory: Memory,
-    /// What may come from storage.
+    /// The most bytes that the running reads from storage may still bring.
     expected: usize,
     has_failed: bool,
 }
 
-/// Handles the request. Waits up to the client's `max_wait_ms` for `min_bytes`, and no longer once
-/// the instance ends.
+/// Handles the request. Waits until there are `min_bytes` bytes of records, for `max_wait_ms` at
+/// most, or until the engine ends.
 ///
-/// Who also reads the newest records does not wait for older ones: these are read from storage
-/// meanwhile, and handed out when the client asks again.
+/// A response with records from memory does not wait for those from storage. They are read
+/// meanwhile, and the client gets them with its next request.
 pub async fn handle(context: &RequestContext, mut request: FetchRequest) -> Fetched {
     if !FULL_FETCH_EPOCHS.contains(&request.session_epoch) {
         let error_code = ResponseError::FetchSessionIdNotFound.code();
@@ -162,7 +165,8 @@ pub async fn handle(context: &RequestContext, mut request: FetchRequest) -> Fetc
     }
     let throttle_time_ms = context.charge_fetch(0);
     if throttle_time_ms > 0 {
-        // Nothing more until the debt is paid; the client asks again then.
+        // The client has overdrawn its quota: it gets no records until the pause is over, and asks
+        // again then.
         let response = FetchResponse { throttle_time_ms, ..FetchResponse::default() };
         return Fetched::without_records(response);
     }
@@ -172,21 +176,21 @@ pub async fn handle(context: &RequestContext, mut request: FetchRequest) -> Fetc
     let bytes_max = bytes_max.min(context.fetch_bytes_max());
     let bytes_min = usize::try_from(request.min_bytes).unwrap_or(0).min(bytes_max);
     let wait = Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0));
-    let wanted = std::mem::take(&mut request.topics);
-    let wanted = wanted.into_iter().map(|topic| Wanted::find(context, topic)).collect();
+    let topics = std::mem::take(&mut request.topics).into_iter();
+    let topics = topics.map(|topic| RequestedTopic::find(context, topic)).collect();
     let (memory, expected) = (Memory::default(), 0);
     let mut fetch =
-        Fetch { context, request, bytes_max, wanted, memory, expected, has_failed: false };
+        Fetch { context, request, bytes_max, topics, memory, expected, has_failed: false };
     fetch.gather(bytes_min, Instant::now() + wait).await;
     let handing = broker.engine.egress.begin();
     if handing.is_none() && fetch.memory.bytes() > 0 {
-        // What is handed out now would be in no count.
+        // The egress meter is closed because the broker stops: these records would not be billed.
         fetch.fail_all(ResponseError::NotLeaderOrFollower);
     }
     fetch.finish(handing)
 }
 
-impl Wanted {
+impl RequestedTopic {
     fn find(context: &RequestContext, request: FetchTopic) -> Self {
         let topics = context.broker().engine.view.topics();
         let by_id = context.api_version >= TOPIC_IDS_FROM;
@@ -200,24 +204,24 @@ impl Wanted {
         } else {
             known.ok_or(ResponseError::UnknownTopicOrPartition).and_then(open_to_clients)
         };
-        let find = |wanted: &FetchPartition| {
+        let find = |requested: &FetchPartition| {
             let partition = match &topic {
-                Ok(topic) => context.broker().partition(topic, wanted.index),
+                Ok(topic) => context.broker().partition(topic, requested.index),
                 Err(error) => Err((*error).into()),
             };
-            WantedPartition::new(partition)
+            RequestedPartition::new(partition)
         };
         let partitions = request.partitions.iter().map(find).collect();
         Self { request, topic, partitions }
     }
 }
 
-impl WantedPartition {
+impl RequestedPartition {
     fn new(partition: Result<Arc<Partition>, NotServed>) -> Self {
-        Self { partition, seen_end: -1, response: None, is_older: false, is_coming: false }
+        Self { partition, seen_end: -1, response: None, is_older: false, is_reading: false }
     }
 
-    /// Takes back what was to be answered.
+    /// Drops the response that it has, because the partition is read again.
     fn clear(&mut self, memory: &mut Memory) {
         let bytes = self.response.take().map_or(0, |response| response.records_bytes());
         memory.of(self.is_older).bytes -= bytes;
@@ -228,22 +232,23 @@ impl Fetch<'_> {
     async fn gather(&mut self, bytes_min: usize, deadline: Instant) {
         let liveness = self.context.broker().engine.liveness.clone();
         if self.request.replica_id >= 0 {
-            // There are no replicas, and nobody is allowed to be one.
+            // The request claims to come from a replica. There are none, so no client may be
+            // one.
             return self.fail_all(ResponseError::TopicAuthorizationFailed);
         }
-        let mut all_coming = AllComing::new();
+        let mut storage_reads = StorageReads::new();
         loop {
             let news = Arc::new(Notify::new());
-            self.read(&news, &mut all_coming).await;
-            while let Some(Some(come)) = all_coming.next().now_or_never() {
-                self.take(come);
+            self.read_partitions(&news, &mut storage_reads).await;
+            while let Some(Some(arrived)) = storage_reads.next().now_or_never() {
+                self.add_read(arrived);
             }
             self.memory.newest.shrink();
             self.memory.older.shrink();
             let enough = self.memory.bytes() >= bytes_min;
-            let enough = enough || self.has_failed || self.wanted.is_empty();
+            let enough = enough || self.has_failed || self.topics.is_empty();
             if enough && self.memory.newest.bytes == 0 {
-                self.take_what_follows(&mut all_coming, deadline).await;
+                self.take_what_follows(&mut storage_reads, deadline).await;
             }
             if enough || Instant::now() >= deadline {
                 return self.answer_rest();
@@ -253,82 +258,88 @@ impl Fetch<'_> {
                 _ = liveness.ended() => {
                     return self.fail_all(ResponseError::NotLeaderOrFollower);
                 }
-                Some(come) = all_coming.next() => self.take(come),
+                Some(arrived) = storage_reads.next() => self.add_read(arrived),
                 () = news.notified() => {}
                 () = sleep_until(deadline) => {}
             }
         }
     }
 
-    /// Takes what comes from storage soon after the first of it: a client with one request under
-    /// way gets as many partitions at a time as it asked for, and not one.
-    async fn take_what_follows(&mut self, all_coming: &mut AllComing, deadline: Instant) {
+    /// Takes the records that come from storage soon after the first ones. A client with one
+    /// request at a time so gets records of all partitions that it asked for, and not of one per
+    /// request.
+    async fn take_what_follows(&mut self, storage_reads: &mut StorageReads, deadline: Instant) {
         let until = deadline.min(Instant::now() + FOLLOWS_WITHIN);
-        while let Ok(Some(come)) = timeout_at(until, all_coming.next()).await {
-            self.take(come);
+        while let Ok(Some(arrived)) = timeout_at(until, storage_reads.next()).await {
+            self.add_read(arrived);
         }
         self.memory.older.shrink();
     }
 
-    /// Reads every partition that may have more than when it was last read.
-    async fn read(&mut self, news: &Arc<Notify>, all_coming: &mut AllComing) {
-        let mut wanted = std::mem::take(&mut self.wanted);
-        for (at, topic) in wanted.iter_mut().enumerate() {
+    /// Reads every partition that may have more records than when it was last read.
+    async fn read_partitions(&mut self, news: &Arc<Notify>, storage_reads: &mut StorageReads) {
+        let mut topics = std::mem::take(&mut self.topics);
+        for (at, topic) in topics.iter_mut().enumerate() {
             let partitions = topic.request.partitions.iter().zip(&mut topic.partitions);
             for (within, (request, partition)) in partitions.enumerate() {
-                let coming = self.read_partition(request, partition, news).await;
-                all_coming.extend(coming.map(|from| from.read((at, within))));
+                let storage_read = self.read_partition(request, partition, news).await;
+                storage_reads.extend(storage_read.map(|from| from.read((at, within))));
             }
         }
-        self.wanted = wanted;
+        self.topics = topics;
     }
 
-    /// Reads what is in memory. Gives what is to be read from storage.
+    /// Reads a partition's records where they are in memory, and returns the read where they must
+    /// come from storage.
     async fn read_partition(
         &mut self,
         request: &FetchPartition,
-        wanted: &mut WantedPartition,
+        requested: &mut RequestedPartition,
         news: &Arc<Notify>,
     ) -> Option<FromStorage> {
-        let partition = match &wanted.partition {
+        let partition = match &requested.partition {
             Ok(partition) => Arc::clone(partition),
             Err(NotServed { error, leader }) => {
                 self.has_failed = true;
-                wanted.response = Some(failed(request.index, *error, *leader));
+                requested.response = Some(failed(request.index, *error, *leader));
                 return None;
             }
         };
-        if wanted.is_coming || wanted.is_older {
+        if requested.is_reading || requested.is_older {
             return None;
         }
-        // First, so that nothing is missed that is appended while it is read.
+        // Before the read, so that a batch that is appended during it is not missed.
         partition.notify_on_append(news);
         let end = partition.bounds().end;
-        if wanted.response.is_some() && wanted.seen_end == end {
+        if requested.response.is_some() && requested.seen_end == end {
             return None;
         }
-        wanted.seen_end = end;
-        wanted.clear(&mut self.memory);
-        let answered = self.judge(request, &partition);
+        requested.seen_end = end;
+        requested.clear(&mut self.memory);
+        let answered = self.check_position(request, &partition);
         let outcome = match answered {
             Ok(Some(response)) => Ok(response),
             Ok(None) if partition.reads_hot(request.fetch_offset) => {
-                self.newest(request, &partition).await
+                self.read_hot(request, &partition).await
             }
             Ok(None) => {
-                let coming = self.stored(request, &partition);
-                wanted.is_coming = coming.is_some();
-                return coming;
+                let storage_read = self.plan_storage_read(request, &partition);
+                requested.is_reading = storage_read.is_some();
+                return storage_read;
             }
             Err(error) => Err(error),
         };
         let response = outcome.unwrap_or_else(|error| self.failure(request, &partition, error));
-        wanted.response = Some(response);
+        requested.response = Some(response);
         None
     }
 
-    /// What the request gets before anything is read: an error, or where its log left ours.
-    fn judge(
+    /// Checks a partition's request before anything is read. Returns a response where the client's
+    /// log diverges from the partition's, and `None` where records are to be read.
+    ///
+    /// # Errors
+    /// The error of a leader epoch that is not the partition's, or of an unknown epoch.
+    fn check_position(
         &mut self,
         request: &FetchPartition,
         partition: &Partition,
@@ -365,13 +376,13 @@ impl Fetch<'_> {
         failed(request.index, error, self.leader_for(error, partition))
     }
 
-    /// Bytes that a partition may still add.
+    /// How many bytes of records a partition may still add to the response.
     fn room(&self, request: &FetchPartition) -> usize {
         let partition_max = usize::try_from(request.partition_max_bytes).unwrap_or(0);
         partition_max.min(self.bytes_max.saturating_sub(self.memory.bytes() + self.expected))
     }
 
-    async fn newest(
+    async fn read_hot(
         &mut self,
         request: &FetchPartition,
         partition: &Partition,
@@ -400,8 +411,8 @@ impl Fetch<'_> {
         FetchPartitionResponse { records: read.into_pieces(), ..response }
     }
 
-    /// Memory for records. Who holds some already takes no more than there is, so that nobody waits
-    /// for another who waits.
+    /// Acquires memory for records. A request that holds some already does not wait for more and
+    /// gets `None` where there is none, so that no two requests can wait for each other.
     async fn memory_for(&self, bytes: usize) -> Option<Share> {
         let budget = &self.context.broker().fetch_memory;
         match budget.try_acquire(bytes) {
@@ -410,8 +421,8 @@ impl Fetch<'_> {
         }
     }
 
-    /// What is to be read from storage, if there is room for it now.
-    fn stored(
+    /// Prepares a read from storage; `None` where there is no room for its records now.
+    fn plan_storage_read(
         &mut self,
         request: &FetchPartition,
         partition: &Arc<Partition>,
@@ -433,51 +444,51 @@ impl Fetch<'_> {
         Some(FromStorage { partition, offset, room, is_first, budget: budget.clone(), share })
     }
 
-    /// Takes what came from storage.
-    fn take(&mut self, come: Coming) {
-        let (at, within) = come.place;
-        let mut wanted = std::mem::take(&mut self.wanted);
-        self.expected -= come.room;
-        let topic = &mut wanted[at];
-        let (request, wanted_partition) =
+    /// Puts records that were read from storage into the response.
+    fn add_read(&mut self, arrived: StorageRead) {
+        let (at, within) = arrived.place;
+        let mut topics = std::mem::take(&mut self.topics);
+        self.expected -= arrived.room;
+        let topic = &mut topics[at];
+        let (request, requested_partition) =
             (&topic.request.partitions[within], &mut topic.partitions[within]);
-        wanted_partition.is_coming = false;
-        if let Ok(partition) = &wanted_partition.partition {
-            let response = match come.read {
+        requested_partition.is_reading = false;
+        if let Ok(partition) = &requested_partition.partition {
+            let response = match arrived.read {
                 Ok((read, share)) => {
-                    wanted_partition.is_older = read.bytes > 0;
+                    requested_partition.is_older = read.bytes > 0;
                     self.with_records(request, read, share, true)
                 }
                 Err(error) => self.failure(request, partition, error.code()),
             };
-            wanted_partition.response = Some(response);
+            requested_partition.response = Some(response);
         }
-        self.wanted = wanted;
+        self.topics = topics;
     }
 
-    /// Partitions whose records did not come in time are answered without any.
+    /// Gives every partition whose records did not come in time a response without records.
     fn answer_rest(&mut self) {
-        let mut wanted = std::mem::take(&mut self.wanted);
-        for topic in &mut wanted {
-            for (request, wanted) in topic.request.partitions.iter().zip(&mut topic.partitions) {
-                if let (None, Ok(partition)) = (&wanted.response, &wanted.partition) {
-                    wanted.response = Some(self.empty(request, partition.bounds()));
+        let mut topics = std::mem::take(&mut self.topics);
+        for topic in &mut topics {
+            for (request, partition) in topic.request.partitions.iter().zip(&mut topic.partitions) {
+                if let (None, Ok(log)) = (&partition.response, &partition.partition) {
+                    partition.response = Some(self.empty(request, log.bounds()));
                 }
             }
         }
-        self.wanted = wanted;
+        self.topics = topics;
     }
 
     fn fail_all(&mut self, error: ResponseError) {
         self.memory = Memory::default();
-        for topic in &mut self.wanted {
-            for (request, wanted) in topic.request.partitions.iter().zip(&mut topic.partitions) {
-                wanted.response = Some(failed(request.index, error, None));
+        for topic in &mut self.topics {
+            for (request, partition) in topic.request.partitions.iter().zip(&mut topic.partitions) {
+                partition.response = Some(failed(request.index, error, None));
             }
         }
     }
 
-    /// Who leads, where the client has an older idea of it.
+    /// The partition's leader, for the response to a client whose leader epoch is older.
     fn leader_for(&self, error: ResponseError, partition: &Partition) -> Option<CurrentLeader> {
         (error == ResponseError::FencedLeaderEpoch).then(|| CurrentLeader {
             leader_id: self.context.broker().engine.node_id,
@@ -490,23 +501,23 @@ impl Fetch<'_> {
         let this = self.context.endpoint();
         let mut names_this = false;
         let mut egress = Vec::new();
-        let mut topics = Vec::with_capacity(self.wanted.len());
-        for wanted in self.wanted {
+        let mut topics = Vec::with_capacity(self.topics.len());
+        for topic in self.topics {
             let mut partitions: Vec<_> =
-                wanted.partitions.into_iter().filter_map(|partition| partition.response).collect();
+                topic.partitions.into_iter().filter_map(|partition| partition.response).collect();
             for partition in &mut partitions {
                 partition.current_leader = partition.current_leader.filter(|_| names_leaders);
                 names_this |=
                     partition.current_leader.is_some_and(|leader| leader.leader_id == this.node_id);
             }
             let bytes: usize = partitions.iter().map(FetchPartitionResponse::records_bytes).sum();
-            if let Ok(topic) = &wanted.topic
-                && !topic.record.internal
+            if let Ok(known) = &topic.topic
+                && !known.record.internal
                 && bytes > 0
             {
-                egress.push((topic.record.id, bytes as u64));
+                egress.push((known.record.id, bytes as u64));
             }
-            let (name, topic_id) = (wanted.request.name, wanted.request.topic_id);
+            let (name, topic_id) = (topic.request.name, topic.request.topic_id);
             topics.push(FetchTopicResponse { name, topic_id, partitions });
         }
         let node_endpoints = if names_this { vec![this] } else { Vec::new() };
@@ -517,19 +528,19 @@ impl Fetch<'_> {
     }
 }
 
-/// A partition's records that are to be read from storage.
+/// A read from storage that is to be started.
 struct FromStorage {
     partition: Arc<Partition>,
     offset: i64,
     room: usize,
     is_first: bool,
     budget: Budget,
-    /// Memory for them; none where it has to be waited for.
+    /// The memory for its records; `None` where the read must wait for it first.
     share: Option<Share>,
 }
 
 impl FromStorage {
-    fn read(self, place: (usize, usize)) -> BoxFuture<'static, Coming> {
+    fn read(self, place: (usize, usize)) -> BoxFuture<'static, StorageRead> {
         let Self { partition, offset, room, is_first, budget, share } = self;
         async move {
             let share = match share {
@@ -537,7 +548,7 @@ impl FromStorage {
                 None => budget.acquire(room).await,
             };
             let read = partition.read(offset, room, is_first).await;
-            Coming { place, room, read: read.map(|read| (read, share)) }
+            StorageRead { place, room, read: read.map(|read| (read, share)) }
         }
         .boxed()
     }
@@ -551,13 +562,14 @@ fn failed(
     FetchPartitionResponse { current_leader, ..FetchPartitionResponse::failed(index, error.code()) }
 }
 
-/// Where the client's log left ours: it was written under an epoch that ended earlier here.
+/// Where the client's log diverges from the partition's: the client has records of an epoch that
+/// ended before them here. `None` where the logs agree.
 fn diverging_epoch(
     request: &FetchPartition,
     partition: &Partition,
 ) -> Result<Option<EpochEndOffset>, ResponseError> {
-    let found = partition.end_of_epoch(request.last_fetched_epoch);
-    let (epoch, end_offset) = found.ok_or(ResponseError::OffsetOutOfRange)?;
+    let epoch_end = partition.end_of_epoch(request.last_fetched_epoch);
+    let (epoch, end_offset) = epoch_end.ok_or(ResponseError::OffsetOutOfRange)?;
     let diverges = epoch < request.last_fetched_epoch || end_offset < request.fetch_offset;
     Ok(diverges.then_some(EpochEndOffset { epoch, end_offset }))
 }

@@ -1,4 +1,4 @@
-//! FindCoordinator: which broker keeps a group.
+//! FindCoordinator: which broker coordinates a group.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::find_coordinator_response::Coordinator;
@@ -10,13 +10,14 @@ use crate::context::RequestContext;
 use freshet_access::types::{Operation, ResourceType};
 use freshet_wire::protocol::leader::NodeEndpoint;
 
-/// Codes of `key_type`.
+/// The codes of `key_type`.
 const GROUP: i8 = 0;
 const TRANSACTION: i8 = 1;
 /// From this version on a request may name several keys.
 const BATCHED_FROM: i16 = 4;
 
-/// Handles the request. The topic of the group coordinator is made at its first use.
+/// Handles the request. Creates the coordinator's topic, `__consumer_offsets`, where it does not
+/// exist yet.
 pub async fn handle(
     context: &RequestContext,
     request: FindCoordinatorRequest,
@@ -27,18 +28,23 @@ pub async fn handle(
     };
     let mut coordinators = Vec::with_capacity(keys.len());
     for key in keys {
-        let found = find(context, request.key_type, &key).await;
-        coordinators.push((key, found));
+        let coordinator = find_leader(context, request.key_type, &key).await;
+        coordinators.push((key, coordinator));
     }
     if context.api_version >= BATCHED_FROM {
-        let coordinators = coordinators.into_iter().map(|(key, found)| batched(key, found));
+        let coordinators =
+            coordinators.into_iter().map(|(key, coordinator)| coordinator_of(key, coordinator));
         return FindCoordinatorResponse::default().with_coordinators(coordinators.collect());
     }
-    let (_, found) = coordinators.pop().expect("there is exactly one key");
-    single(context.api_version, found)
+    let (_, coordinator) = coordinators.pop().expect("there is exactly one key");
+    single_response(context.api_version, coordinator)
 }
 
-async fn find(context: &RequestContext, key_type: i8, key: &str) -> Result<NodeEndpoint, ApiError> {
+async fn find_leader(
+    context: &RequestContext,
+    key_type: i8,
+    key: &str,
+) -> Result<NodeEndpoint, ApiError> {
     match key_type {
         GROUP => {
             if !context.may_group(Operation::Describe, key) {
@@ -61,7 +67,7 @@ async fn find(context: &RequestContext, key_type: i8, key: &str) -> Result<NodeE
     let broker = context.broker();
     let unavailable = ResponseError::CoordinatorNotAvailable;
     let topic = broker.offsets_topic().await.map_err(|error| {
-        tracing::warn!(%error, "the group coordinator's topic is not there");
+        tracing::warn!(%error, "the group coordinator's topic cannot be used");
         ApiError::from(unavailable)
     })?;
     let partition = topic.partition(broker.engine.groups.partition_for(key));
@@ -76,9 +82,9 @@ fn nobody() -> NodeEndpoint {
     NodeEndpoint { node_id: -1, host: String::new(), port: -1, rack: None }
 }
 
-fn batched(key: StrBytes, found: Result<NodeEndpoint, ApiError>) -> Coordinator {
+fn coordinator_of(key: StrBytes, outcome: Result<NodeEndpoint, ApiError>) -> Coordinator {
     let coordinator = Coordinator::default().with_key(key);
-    let (node, coordinator) = match found {
+    let (node, coordinator) = match outcome {
         Ok(node) => (node, coordinator.with_error_message(None)),
         Err(error) => {
             let code = error.code();
@@ -91,9 +97,12 @@ fn batched(key: StrBytes, found: Result<NodeEndpoint, ApiError>) -> Coordinator 
         .with_port(node.port)
 }
 
-fn single(api_version: i16, found: Result<NodeEndpoint, ApiError>) -> FindCoordinatorResponse {
+fn single_response(
+    api_version: i16,
+    outcome: Result<NodeEndpoint, ApiError>,
+) -> FindCoordinatorResponse {
     let response = FindCoordinatorResponse::default();
-    let (node, response) = match found {
+    let (node, response) = match outcome {
         Ok(node) => (node, response.with_error_message(None)),
         Err(error) => {
             let text = (api_version >= 1).then(|| error.text());

@@ -1,4 +1,4 @@
-//! Heartbeat of a group's member.
+//! Heartbeat: a member of a group says that it is alive.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{HeartbeatRequest, HeartbeatResponse};

@@ -1,4 +1,4 @@
-//! InitProducerId: an identity for an idempotent producer.
+//! InitProducerId: gives an idempotent producer its id.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse, ProducerId};
@@ -11,17 +11,18 @@ pub async fn handle(
     context: &RequestContext,
     request: InitProducerIdRequest,
 ) -> InitProducerIdResponse {
-    let (producer_id, producer_epoch, error_code) = match allocate(context, &request).await {
-        Ok(id) => (id, 0, 0),
-        Err(error) => (-1, -1, error.code()),
-    };
+    let (producer_id, producer_epoch, error_code) =
+        match allocate_producer_id(context, &request).await {
+            Ok(id) => (id, 0, 0),
+            Err(error) => (-1, -1, error.code()),
+        };
     InitProducerIdResponse::default()
         .with_error_code(error_code)
         .with_producer_id(ProducerId(producer_id))
         .with_producer_epoch(producer_epoch)
 }
 
-async fn allocate(
+async fn allocate_producer_id(
     context: &RequestContext,
     request: &InitProducerIdRequest,
 ) -> Result<i64, ResponseError> {
@@ -39,7 +40,7 @@ async fn allocate(
         return Err(ResponseError::ClusterAuthorizationFailed);
     }
     let broker = context.broker();
-    // What is to be tried again has its own code here.
+    // Clients try again after this error, but not after those of other APIs.
     broker.producer_ids.take(&broker.engine).await.map_err(|error| {
         match broker.metadata_error(&error).error {
             ResponseError::NotController | ResponseError::RequestTimedOut => {

@@ -1,4 +1,4 @@
-//! JoinGroup.
+//! JoinGroup: a member joins a group's next generation.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::join_group_response::JoinGroupResponseMember;
@@ -10,14 +10,14 @@ use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_coordinator::group::{JoinRequest, JoinResponse, Protocol};
 
-/// From this version on the names of type and protocol may be null.
+/// From this version on the names of the protocol type and of the protocol may be null.
 const NULLABLE_FROM: i16 = 7;
 
-/// Handles the request; waits for the other members.
+/// Handles the request. Waits until the other members have joined, too.
 pub async fn handle(context: &RequestContext, request: JoinGroupRequest) -> JoinGroupResponse {
     if !context.may_group(Operation::Read, &request.group_id) {
         let refused = ResponseError::GroupAuthorizationFailed;
-        return respond(context, JoinResponse::refused(request.member_id.as_str(), refused));
+        return response_of(context, JoinResponse::refused(request.member_id.as_str(), refused));
     }
     let protocols = request
         .protocols
@@ -30,7 +30,7 @@ pub async fn handle(context: &RequestContext, request: JoinGroupRequest) -> Join
         member_id: request.member_id.to_string(),
         instance_id: request.group_instance_id.map(|id| id.to_string()),
         session_timeout_ms: request.session_timeout_ms,
-        // Version 0 has none: the session timeout counts.
+        // Version 0 has no rebalance timeout; the session timeout is used instead.
         rebalance_timeout_ms: match context.api_version {
             0 => -1,
             _ => request.rebalance_timeout_ms,
@@ -39,10 +39,10 @@ pub async fn handle(context: &RequestContext, request: JoinGroupRequest) -> Join
         protocols: protocols.collect(),
         reason: request.reason.map(|reason| reason.to_string()),
     };
-    respond(context, context.broker().engine.groups.join_group(request).await)
+    response_of(context, context.broker().engine.groups.join_group(request).await)
 }
 
-fn respond(context: &RequestContext, answer: JoinResponse) -> JoinGroupResponse {
+fn response_of(context: &RequestContext, answer: JoinResponse) -> JoinGroupResponse {
     let members = answer.members.into_iter().map(|member| {
         let described = JoinGroupResponseMember::default()
             .with_member_id(StrBytes::from_string(member.member_id))

@@ -1,4 +1,4 @@
-//! LeaveGroup.
+//! LeaveGroup: members leave a group.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::leave_group_response::MemberResponse;
@@ -31,10 +31,10 @@ pub async fn handle(context: &RequestContext, request: LeaveGroupRequest) -> Lea
         vec![LeavingMember { member_id, instance_id: None, reason: None }]
     };
     let request = LeaveRequest { group_id: request.group_id.to_string(), members };
-    respond(context, context.broker().engine.groups.leave_group(request).await)
+    response_of(context, context.broker().engine.groups.leave_group(request).await)
 }
 
-fn respond(context: &RequestContext, answer: LeaveResponse) -> LeaveGroupResponse {
+fn response_of(context: &RequestContext, answer: LeaveResponse) -> LeaveGroupResponse {
     let response = LeaveGroupResponse::default();
     if context.api_version < BATCHED_FROM {
         let of_member = answer.members.first().and_then(|member| member.error);

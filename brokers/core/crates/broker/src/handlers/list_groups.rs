@@ -1,4 +1,4 @@
-//! ListGroups.
+//! ListGroups: the groups that the client may describe.
 
 use kafka_protocol::messages::list_groups_response::ListedGroup;
 use kafka_protocol::messages::{GroupId, ListGroupsRequest, ListGroupsResponse};
@@ -7,10 +7,10 @@ use kafka_protocol::protocol::StrBytes;
 use crate::context::RequestContext;
 use freshet_access::types::Operation;
 
-/// The only type of group there is.
+/// The type of every group: those of KIP-848 are not supported.
 const CLASSIC: &str = "classic";
 
-/// Handles the request. Lists the groups that the client may describe.
+/// Handles the request.
 pub fn handle(context: &RequestContext, request: &ListGroupsRequest) -> ListGroupsResponse {
     let texts =
         |names: &[StrBytes]| -> Vec<String> { names.iter().map(ToString::to_string).collect() };

@@ -1,4 +1,4 @@
-//! ListOffsets: offsets by time, and the ends of the log.
+//! ListOffsets: finds offsets by timestamp, and the start and end of the log.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,8 @@ use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_partition::Partition;
 
-/// Kafka's special timestamps (`ListOffsetsRequest.java`), with the version that brought each.
+/// Kafka's special timestamps (`ListOffsetsRequest.java`). `check_timestamp` has the version that
+/// brought each.
 const LATEST: i64 = -1;
 const EARLIEST: i64 = -2;
 const MAX_TIMESTAMP: i64 = -3;
@@ -21,33 +22,33 @@ const EARLIEST_LOCAL: i64 = -4;
 const LATEST_TIERED: i64 = -5;
 const READ_COMMITTED: i8 = 1;
 
-/// What was found: all -1 for nothing.
+/// An offset with the timestamp and the leader epoch of its record; all are -1 where there is none.
 #[derive(Clone, Copy)]
-struct Found {
+struct TimedOffset {
     timestamp: i64,
     offset: i64,
     leader_epoch: i32,
 }
 
-const NOTHING: Found = Found { timestamp: -1, offset: -1, leader_epoch: -1 };
+const NOTHING: TimedOffset = TimedOffset { timestamp: -1, offset: -1, leader_epoch: -1 };
 
-/// Handles the request. Where an end of the log is asked for, it is one that was current after the
-/// request arrived.
+/// Handles the request. An end of the log that it returns is no older than the request.
 pub async fn handle(context: &RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse {
     let mut partitions = request.topics.iter().flat_map(|topic| &topic.partitions);
-    let needs_end = partitions.any(|wanted| matches!(wanted.timestamp, LATEST | MAX_TIMESTAMP));
+    let needs_end =
+        partitions.any(|partition| matches!(partition.timestamp, LATEST | MAX_TIMESTAMP));
     let fresh = if needs_end { context.broker().engine.fresh().await } else { Ok(()) };
     let repeated = repeated_partitions(&request.topics);
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in &request.topics {
         let mut partitions = Vec::with_capacity(topic.partitions.len());
-        for wanted in &topic.partitions {
-            let found = if repeated.contains(&(topic.name.as_str(), wanted.partition_index)) {
+        for partition in &topic.partitions {
+            let outcome = if repeated.contains(&(topic.name.as_str(), partition.partition_index)) {
                 Err(ResponseError::InvalidRequest)
             } else {
-                find(context, &topic.name, wanted, request.isolation_level, fresh).await
+                find_offset(context, &topic.name, partition, request.isolation_level, fresh).await
             };
-            partitions.push(respond(context, wanted.partition_index, found));
+            partitions.push(response_of(context, partition.partition_index, outcome));
         }
         topics.push(
             ListOffsetsTopicResponse::default()
@@ -61,64 +62,68 @@ pub async fn handle(context: &RequestContext, request: ListOffsetsRequest) -> Li
 fn repeated_partitions(topics: &[ListOffsetsTopic]) -> BTreeSet<(&str, i32)> {
     let mut seen = BTreeSet::new();
     let all = topics.iter().flat_map(|topic| {
-        topic.partitions.iter().map(|wanted| (topic.name.as_str(), wanted.partition_index))
+        topic.partitions.iter().map(|partition| (topic.name.as_str(), partition.partition_index))
     });
     all.filter(|partition| !seen.insert(*partition)).collect()
 }
 
-fn respond(
+fn response_of(
     context: &RequestContext,
     index: i32,
-    found: Result<Found, ResponseError>,
+    outcome: Result<TimedOffset, ResponseError>,
 ) -> ListOffsetsPartitionResponse {
-    let (found, error_code) = match found {
-        Ok(found) => (found, 0),
+    let (outcome, error_code) = match outcome {
+        Ok(outcome) => (outcome, 0),
         Err(error) => (NOTHING, error.code()),
     };
     let response = ListOffsetsPartitionResponse::default()
         .with_partition_index(index)
         .with_error_code(error_code)
-        .with_timestamp(found.timestamp)
-        .with_offset(found.offset);
-    if context.api_version >= 4 { response.with_leader_epoch(found.leader_epoch) } else { response }
+        .with_timestamp(outcome.timestamp)
+        .with_offset(outcome.offset);
+    if context.api_version >= 4 {
+        response.with_leader_epoch(outcome.leader_epoch)
+    } else {
+        response
+    }
 }
 
-async fn find(
+async fn find_offset(
     context: &RequestContext,
     topic: &str,
-    wanted: &ListOffsetsPartition,
+    requested: &ListOffsetsPartition,
     isolation_level: i8,
     fresh: Result<(), ResponseError>,
-) -> Result<Found, ResponseError> {
+) -> Result<TimedOffset, ResponseError> {
     if !context.may_topic(Operation::Describe, topic) {
         return Err(ResponseError::TopicAuthorizationFailed);
     }
-    check_timestamp(wanted.timestamp, context.api_version)?;
+    check_timestamp(requested.timestamp, context.api_version)?;
     let broker = context.broker();
     let known = broker.engine.view.topics().by_name(topic).cloned();
     let known = known.ok_or(ResponseError::UnknownTopicOrPartition)?;
-    let partition = broker.partition(&known, wanted.partition_index);
+    let partition = broker.partition(&known, requested.partition_index);
     let partition = partition.map_err(|refused| refused.error)?;
-    partition.check_epoch(wanted.current_leader_epoch)?;
-    match wanted.timestamp {
+    partition.check_epoch(requested.current_leader_epoch)?;
+    match requested.timestamp {
         LATEST => {
             fresh?;
             let bounds = partition.bounds();
             let committed = isolation_level == READ_COMMITTED;
             let offset = if committed { bounds.last_stable_offset } else { bounds.end };
-            Ok(Found { timestamp: -1, offset, leader_epoch: partition.epoch() })
+            Ok(TimedOffset { timestamp: -1, offset, leader_epoch: partition.epoch() })
         }
         EARLIEST | EARLIEST_LOCAL => {
             let offset = partition.bounds().log_start;
-            Ok(Found { timestamp: -1, offset, leader_epoch: partition.epoch_of(offset) })
+            Ok(TimedOffset { timestamp: -1, offset, leader_epoch: partition.epoch_of(offset) })
         }
         MAX_TIMESTAMP => {
             fresh?;
-            by_time(&partition, None).await
+            offset_by_time(&partition, None).await
         }
-        // Nothing is kept elsewhere, as Kafka would see it.
+        // Kafka means the part of a log in its own tiered storage, and there is none.
         LATEST_TIERED => Ok(NOTHING),
-        timestamp => by_time(&partition, Some(timestamp)).await,
+        timestamp => offset_by_time(&partition, Some(timestamp)).await,
     }
 }
 
@@ -133,16 +138,20 @@ fn check_timestamp(timestamp: i64, api_version: i16) -> Result<(), ResponseError
     if api_version < since { Err(ResponseError::UnsupportedVersion) } else { Ok(()) }
 }
 
-/// The first record at or after a time, or the one with the largest timestamp.
-async fn by_time(partition: &Partition, time: Option<i64>) -> Result<Found, ResponseError> {
-    let found = match time {
+/// Finds the first record whose timestamp is `time` (ms since 1970) or later; with `None`, the
+/// record with the largest timestamp.
+async fn offset_by_time(
+    partition: &Partition,
+    time: Option<i64>,
+) -> Result<TimedOffset, ResponseError> {
+    let outcome = match time {
         Some(time) => partition.offset_for_time(time).await,
         None => partition.max_timestamp().await,
     };
-    let found = found.map_err(|error| error.code())?;
-    Ok(found.map_or(NOTHING, |found| Found {
-        timestamp: found.timestamp,
-        offset: found.offset,
-        leader_epoch: partition.epoch_of(found.offset),
+    let outcome = outcome.map_err(|error| error.code())?;
+    Ok(outcome.map_or(NOTHING, |outcome| TimedOffset {
+        timestamp: outcome.timestamp,
+        offset: outcome.offset,
+        leader_epoch: partition.epoch_of(outcome.offset),
     }))
 }

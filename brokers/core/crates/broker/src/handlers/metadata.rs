@@ -1,4 +1,4 @@
-//! Metadata: brokers, topics and who leads what.
+//! Metadata: brokers, topics and the leaders of partitions.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ use freshet_metadata::names::check_topic_name;
 use freshet_metadata::schema::Configs;
 use freshet_metadata::view::Topic;
 
-/// Handles the request. Topics that do not exist are made, where setting, request and ACLs allow.
+/// Handles the request. Requested topics that do not exist are created, where the broker's config
+/// `auto.create.topics.enable`, the request and the ACLs allow it.
 pub async fn handle(context: &RequestContext, request: MetadataRequest) -> MetadataResponse {
     let broker = context.broker();
     let wants_operations = request.include_topic_authorized_operations;
@@ -31,13 +32,13 @@ pub async fn handle(context: &RequestContext, request: MetadataRequest) -> Metad
     let topics = if wants_all {
         all_topics(context, wants_operations)
     } else {
-        let wanted = request.topics.unwrap_or_default();
+        let requested = request.topics.unwrap_or_default();
         let may_make = request.allow_auto_topic_creation && broker.config().auto_create_topics;
-        let mut found = Vec::with_capacity(wanted.len());
-        for wanted in wanted {
-            found.push(named_topic(context, wanted, may_make, wants_operations).await);
+        let mut topics = Vec::with_capacity(requested.len());
+        for requested in requested {
+            topics.push(named_topic(context, requested, may_make, wants_operations).await);
         }
-        found
+        topics
     };
     let endpoint = context.endpoint();
     let node = BrokerId(endpoint.node_id);
@@ -57,7 +58,8 @@ pub async fn handle(context: &RequestContext, request: MetadataRequest) -> Metad
     response
 }
 
-/// What the client may do to the cluster; nothing where it may not even describe it.
+/// The operations that the client may do on the cluster, as a bit field; 0 where it may not even
+/// describe it.
 pub(super) fn cluster_operations(context: &RequestContext) -> i32 {
     if context.may_cluster(Operation::Describe) {
         context.authorized_operations(ResourceType::Cluster, CLUSTER_NAME)
@@ -71,29 +73,29 @@ fn all_topics(context: &RequestContext, wants_operations: bool) -> Vec<MetadataR
     topics
         .iter()
         .filter(|topic| context.may_topic(Operation::Describe, &topic.record.name))
-        .map(|topic| describe(context, topic, wants_operations))
+        .map(|topic| describe_topic(context, topic, wants_operations))
         .collect()
 }
 
 async fn named_topic(
     context: &RequestContext,
-    wanted: MetadataRequestTopic,
+    requested: MetadataRequestTopic,
     may_make: bool,
     wants_operations: bool,
 ) -> MetadataResponseTopic {
-    let Some(name) = wanted.name.filter(|_| wanted.topic_id.is_nil()) else {
-        return topic_by_id(context, wanted.topic_id, wants_operations);
+    let Some(name) = requested.name.filter(|_| requested.topic_id.is_nil()) else {
+        return topic_by_id(context, requested.topic_id, wants_operations);
     };
     if !context.may_topic(Operation::Describe, &name) {
         return failed(ResponseError::TopicAuthorizationFailed, Some(name), Uuid::nil());
     }
     let known = context.broker().engine.view.topics().by_name(&name).cloned();
-    let found = match known {
+    let outcome = match known {
         Some(topic) => Ok(topic),
         None => missing_topic(context, &name, may_make).await,
     };
-    match found {
-        Ok(topic) => describe(context, &topic, wants_operations),
+    match outcome {
+        Ok(topic) => describe_topic(context, &topic, wants_operations),
         Err(error) => failed(error, Some(name), Uuid::nil()),
     }
 }
@@ -105,11 +107,11 @@ fn topic_by_id(
 ) -> MetadataResponseTopic {
     match context.broker().engine.view.topics().by_id(id) {
         None => failed(ResponseError::UnknownTopicId, None, id),
-        // Ids are no secret, names are.
+        // The response has the id that the client gave and not the name, which it may not know.
         Some(topic) if !context.may_topic(Operation::Describe, &topic.record.name) => {
             failed(ResponseError::TopicAuthorizationFailed, None, id)
         }
-        Some(topic) => describe(context, topic, wants_operations),
+        Some(topic) => describe_topic(context, topic, wants_operations),
     }
 }
 
@@ -144,7 +146,7 @@ async fn missing_topic(
         Err(error) if error.error == ResponseError::InvalidTopicException => {
             return Err(error.error);
         }
-        // Whether it is there now says the view; who made it does not matter.
+        // Somebody else may have created it meanwhile: whether it exists now is looked up below.
         Err(error) => tracing::debug!(%error, topic = name.as_str(), "not created automatically"),
         Ok(_) => {}
     }
@@ -156,7 +158,7 @@ fn failed(error: ResponseError, name: Option<TopicName>, id: Uuid) -> MetadataRe
     MetadataResponseTopic::default().with_error_code(error.code()).with_name(name).with_topic_id(id)
 }
 
-fn describe(
+fn describe_topic(
     context: &RequestContext,
     topic: &Topic,
     wants_operations: bool,
@@ -192,7 +194,7 @@ fn describe(
     described
 }
 
-/// The nodes of a partition's replicas.
+/// The node ids of a partition's replicas.
 pub(super) fn replicas(topic: &Topic, leader: i32) -> Vec<BrokerId> {
     Broker::replica_nodes(&topic.record, leader).into_iter().map(BrokerId).collect()
 }

@@ -1,7 +1,7 @@
-//! What each Kafka API answers: one file an API. See `README.md` in this folder.
+//! The handlers of Kafka's APIs, one file for each API. See `README.md` in this folder.
 //!
-//! A handler takes a decoded request and gives a response; frames, order and limits are the
-//! server's (`server/`).
+//! A handler takes a decoded request and returns a response. Frames, their order and their limits
+//! are the part of `server/`.
 
 mod config_changes;
 mod errors;

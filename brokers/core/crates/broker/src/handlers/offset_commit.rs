@@ -1,4 +1,4 @@
-//! OffsetCommit.
+//! OffsetCommit: commits the offsets of a group.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::offset_commit_request::OffsetCommitRequestPartition;
@@ -12,8 +12,8 @@ use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_coordinator::group::{self, OffsetToCommit};
 
-/// Handles the request. What may not or cannot be committed is refused by partition; the rest is
-/// committed.
+/// Handles the request. Partitions whose offsets may not or cannot be committed get an error; the
+/// offsets of the others are committed.
 pub async fn handle(
     context: &RequestContext,
     request: OffsetCommitRequest,
@@ -26,7 +26,7 @@ pub async fn handle(
         for partition in &topic.partitions {
             let verdict = match refused {
                 Some(error) => Err(error),
-                None => check(context, &topic.name, partition.partition_index),
+                None => check_offset(context, &topic.name, partition.partition_index),
             };
             if verdict.is_ok() {
                 offsets.push(to_commit(&topic.name, partition));
@@ -35,7 +35,7 @@ pub async fn handle(
         }
     }
     let count = offsets.len();
-    let mut committed = commit(context, &request, offsets).await.into_iter();
+    let mut committed = commit_offsets(context, &request, offsets).await.into_iter();
     debug_assert_eq!(committed.len(), count);
     let mut verdicts = verdicts.into_iter();
     let mut outcome = || match verdicts.next() {
@@ -54,7 +54,11 @@ pub async fn handle(
     OffsetCommitResponse::default().with_topics(topics.collect())
 }
 
-fn check(context: &RequestContext, topic: &str, partition: i32) -> Result<(), ResponseError> {
+fn check_offset(
+    context: &RequestContext,
+    topic: &str,
+    partition: i32,
+) -> Result<(), ResponseError> {
     if !context.may_topic(Operation::Read, topic) {
         return Err(ResponseError::TopicAuthorizationFailed);
     }
@@ -73,8 +77,8 @@ fn to_commit(topic: &str, partition: &OffsetCommitRequestPartition) -> OffsetToC
     }
 }
 
-/// Commits; gives the error of each offset.
-async fn commit(
+/// Commits offsets. Returns the error of each, in the order of the offsets.
+async fn commit_offsets(
     context: &RequestContext,
     request: &OffsetCommitRequest,
     offsets: Vec<OffsetToCommit>,

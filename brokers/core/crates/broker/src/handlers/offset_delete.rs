@@ -1,4 +1,4 @@
-//! OffsetDelete: forgets committed offsets.
+//! OffsetDelete: forgets committed offsets of a group.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::offset_delete_response::{
@@ -24,7 +24,7 @@ pub async fn handle(
     let (mut allowed, mut refused): (TopicPartitions, TopicErrors) = (Vec::new(), Vec::new());
     for topic in request.topics {
         let partitions = topic.partitions.iter().map(|partition| partition.partition_index);
-        match check(context, &topic.name) {
+        match check_topic(context, &topic.name) {
             Ok(()) => allowed.push((topic.name.to_string(), partitions.collect())),
             Err(error) => {
                 let errors = partitions.map(|partition| (partition, Some(error)));
@@ -41,7 +41,7 @@ pub async fn handle(
     }
 }
 
-fn check(context: &RequestContext, topic: &str) -> Result<(), ResponseError> {
+fn check_topic(context: &RequestContext, topic: &str) -> Result<(), ResponseError> {
     if !context.may_topic(Operation::Read, topic) {
         return Err(ResponseError::TopicAuthorizationFailed);
     }

@@ -1,4 +1,4 @@
-//! OffsetFetch: committed offsets, no older than the request.
+//! OffsetFetch: the committed offsets of groups, which are no older than the request.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::offset_fetch_response::{
@@ -15,10 +15,10 @@ use freshet_coordinator::group::{self, FetchedOffset, TopicPartitions};
 
 /// From this version on a request may name several groups.
 const BATCHED_FROM: i16 = 8;
-/// From this version on an error may be one of the whole group.
+/// From this version on the response has an error for the whole group.
 const GROUP_ERRORS_FROM: i16 = 2;
 
-/// Offsets of a topic, each with its error.
+/// The committed offsets of a topic's partitions, each with its error.
 struct Topic {
     name: String,
     partitions: Vec<(FetchedOffset, Option<ResponseError>)>,
@@ -33,18 +33,19 @@ pub async fn handle(context: &RequestContext, request: OffsetFetchRequest) -> Of
             topics.map(|topic| (topic.name.to_string(), topic.partition_indexes)).collect()
         });
         let group = Group { id: &request.group_id, topics, require_stable: request.require_stable };
-        let found = fetch(context, group, fresh).await;
-        return single(context.api_version, found);
+        let outcome = fetch_group(context, group, fresh).await;
+        return single_response(context.api_version, outcome);
     }
     let mut groups = Vec::with_capacity(request.groups.len());
-    for wanted in request.groups {
-        let topics = wanted.topics.map(|topics| {
+    for requested in request.groups {
+        let topics = requested.topics.map(|topics| {
             let topics = topics.into_iter();
             topics.map(|topic| (topic.name.to_string(), topic.partition_indexes)).collect()
         });
-        let group = Group { id: &wanted.group_id, topics, require_stable: request.require_stable };
-        let found = fetch(context, group, fresh).await;
-        groups.push(batched(wanted.group_id, found));
+        let group =
+            Group { id: &requested.group_id, topics, require_stable: request.require_stable };
+        let outcome = fetch_group(context, group, fresh).await;
+        groups.push(group_response(requested.group_id, outcome));
     }
     OffsetFetchResponse::default().with_groups(groups)
 }
@@ -55,19 +56,19 @@ struct Group<'a> {
     require_stable: bool,
 }
 
-/// What was found, or the error of the whole group with what was asked for.
-type Found = Result<Vec<Topic>, (ResponseError, TopicPartitions)>;
+/// The committed offsets of a group, or an error of the whole group with the requested partitions.
+type GroupOutcome = Result<Vec<Topic>, (ResponseError, TopicPartitions)>;
 
-async fn fetch(
+async fn fetch_group(
     context: &RequestContext,
     group: Group<'_>,
     fresh: Result<(), ResponseError>,
-) -> Found {
+) -> GroupOutcome {
     let asked = group.topics.clone().unwrap_or_default();
     if !context.may_group(Operation::Describe, group.id) {
         return Err((ResponseError::GroupAuthorizationFailed, asked));
     }
-    // This broker has lost its partitions, those of the coordinator too.
+    // The engine has lost the right to its partitions, and with them the coordinator's.
     fresh.map_err(|_| (ResponseError::NotCoordinator, asked.clone()))?;
     let wants_all = group.topics.is_none();
     let may_see = |topic: &str| context.may_topic(Operation::Describe, topic);
@@ -81,12 +82,13 @@ async fn fetch(
     let fetched = context.broker().engine.groups.fetch_offsets(request).await;
     let fetched = fetched.map_err(|error| (error, asked))?;
     let snapshot = context.broker().engine.view.snapshot();
-    // What was committed for a topic that can be restored is nothing while it is gone.
+    // A deleted topic that can be restored keeps its committed offsets, but clients do not see
+    // them.
     let is_gone = |name: &str| {
         snapshot.topics.by_name(name).is_none()
             && snapshot.hidden.values().any(|hidden| hidden.topic.record.name == name)
     };
-    let mut found: Vec<Topic> = fetched
+    let mut outcome: Vec<Topic> = fetched
         .into_iter()
         .filter(|topic| !wants_all || (may_see(&topic.topic) && !is_gone(&topic.topic)))
         .map(|topic| {
@@ -99,8 +101,8 @@ async fn fetch(
             Topic { name: topic.topic, partitions }
         })
         .collect();
-    found.extend(refused_topics(hidden, ResponseError::TopicAuthorizationFailed));
-    Ok(found)
+    outcome.extend(refused_topics(hidden, ResponseError::TopicAuthorizationFailed));
+    Ok(outcome)
 }
 
 fn uncommitted(partition: i32) -> FetchedOffset {
@@ -115,10 +117,10 @@ fn refused_topics(topics: TopicPartitions, error: ResponseError) -> impl Iterato
     })
 }
 
-fn single(api_version: i16, found: Found) -> OffsetFetchResponse {
-    let (topics, error) = match found {
+fn single_response(api_version: i16, outcome: GroupOutcome) -> OffsetFetchResponse {
+    let (topics, error) = match outcome {
         Ok(topics) => (topics, None),
-        // Kafka leaves the topics out where the error is the group's own.
+        // As in Kafka: with an error of the group the response has no topics.
         Err((error, _)) if api_version >= GROUP_ERRORS_FROM => (Vec::new(), Some(error)),
         Err((error, asked)) => (refused_topics(asked, error).collect(), None),
     };
@@ -141,8 +143,8 @@ fn single(api_version: i16, found: Found) -> OffsetFetchResponse {
     OffsetFetchResponse::default().with_topics(topics.collect()).with_error_code(code_of(error))
 }
 
-fn batched(group_id: GroupId, found: Found) -> OffsetFetchResponseGroup {
-    let (topics, error) = match found {
+fn group_response(group_id: GroupId, outcome: GroupOutcome) -> OffsetFetchResponseGroup {
+    let (topics, error) = match outcome {
         Ok(topics) => (topics, None),
         Err((error, _)) => (Vec::new(), Some(error)),
     };

@@ -1,5 +1,5 @@
-//! OffsetForLeaderEpoch: where epochs ended, so that clients find out whether their log was
-//! truncated (KIP-320).
+//! OffsetForLeaderEpoch: the end offsets of leader epochs, from which clients see whether the log
+//! was truncated (KIP-320).
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::offset_for_leader_epoch_request::OffsetForLeaderPartition;
@@ -12,7 +12,7 @@ use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_wire::ids::Epoch;
 
-/// What Kafka answers where the epoch that was asked for is none, or above the current one.
+/// Kafka's answer where the requested epoch is -1 or above the current one.
 const UNDEFINED: (Epoch, i64) = (-1, -1);
 
 /// Handles the request.
@@ -21,12 +21,12 @@ pub fn handle(
     request: OffsetForLeaderEpochRequest,
 ) -> OffsetForLeaderEpochResponse {
     let topics = request.topics.into_iter().map(|topic| {
-        let partitions = topic.partitions.iter().map(|wanted| {
-            let found = find(context, &topic.topic, wanted);
-            let (epoch, end_offset) = found.unwrap_or(UNDEFINED);
+        let partitions = topic.partitions.iter().map(|requested| {
+            let outcome = find_epoch_end(context, &topic.topic, requested);
+            let (epoch, end_offset) = outcome.unwrap_or(UNDEFINED);
             EpochEndOffset::default()
-                .with_error_code(found.err().map_or(0, |error| error.code()))
-                .with_partition(wanted.partition)
+                .with_error_code(outcome.err().map_or(0, |error| error.code()))
+                .with_partition(requested.partition)
                 .with_leader_epoch(epoch)
                 .with_end_offset(end_offset)
         });
@@ -36,10 +36,10 @@ pub fn handle(
     OffsetForLeaderEpochResponse::default().with_topics(topics.collect())
 }
 
-fn find(
+fn find_epoch_end(
     context: &RequestContext,
     topic: &str,
-    wanted: &OffsetForLeaderPartition,
+    requested: &OffsetForLeaderPartition,
 ) -> Result<(Epoch, i64), ResponseError> {
     if !context.may_topic(Operation::Describe, topic) {
         return Err(ResponseError::TopicAuthorizationFailed);
@@ -47,7 +47,8 @@ fn find(
     let broker = context.broker();
     let topics = broker.engine.view.topics();
     let known = topics.by_name(topic).ok_or(ResponseError::UnknownTopicOrPartition)?;
-    let partition = broker.partition(known, wanted.partition).map_err(|refused| refused.error)?;
-    partition.check_epoch(wanted.current_leader_epoch)?;
-    Ok(partition.end_of_epoch(wanted.leader_epoch).unwrap_or(UNDEFINED))
+    let partition =
+        broker.partition(known, requested.partition).map_err(|refused| refused.error)?;
+    partition.check_epoch(requested.current_leader_epoch)?;
+    Ok(partition.end_of_epoch(requested.leader_epoch).unwrap_or(UNDEFINED))
 }

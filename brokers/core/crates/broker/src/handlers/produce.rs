@@ -1,5 +1,5 @@
-//! Produce: batches are given their places at once, in the order of the requests; the answer
-//! follows when they are durable.
+//! Produce: batches get their offsets at once, in the order of the requests. The response is sent
+//! once they are durable.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,18 +26,19 @@ use freshet_wire::records::{BatchHeader, ProduceLimits, RecordRejection, validat
 /// From this version on topics are named by their ids.
 const TOPIC_IDS_FROM: i16 = 13;
 
-/// What a request came in.
+/// The frame in which a request came.
 pub struct Frame {
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: usize,
-    /// What it holds of the budgets; its batches hold that until they are written.
+    /// The memory that it holds of the server's budgets. Its batches keep it until they are
+    /// written.
     pub memory: Option<RequestMemory>,
 }
 
 /// A request whose batches are in the lane's queue, or refused.
 pub struct StagedProduce {
     topics: Vec<StagedTopic>,
-    /// Of every batch that was staged.
+    /// Completes once every batch that was staged is durable or has failed.
     acks: Acks,
     liveness: Liveness,
     time_limit: Duration,
@@ -61,8 +62,13 @@ struct Answer {
     log_append_time_ms: i64,
 }
 
-/// Stages what may be appended. Does not wait.
-pub fn stage(context: &RequestContext, request: ProduceRequest, frame: Frame) -> StagedProduce {
+/// Stages the batches that may be appended, and refuses the others. It does not wait, so that
+/// requests are staged in the order in which they came.
+pub fn stage_request(
+    context: &RequestContext,
+    request: ProduceRequest,
+    frame: Frame,
+) -> StagedProduce {
     let time_limit = time_limit(request.timeout_ms);
     let refusal = refuse_all(context, &request);
     let Frame { bytes: frame_bytes, memory } = frame;
@@ -73,7 +79,7 @@ pub fn stage(context: &RequestContext, request: ProduceRequest, frame: Frame) ->
     StagedProduce { topics, acks: stager.acks, liveness, time_limit, throttle_time_ms }
 }
 
-/// Why a topic's records are refused.
+/// The error with which records are refused.
 #[derive(Clone)]
 struct Refusal {
     error: ResponseError,
@@ -96,7 +102,7 @@ impl Refusal {
     }
 }
 
-/// What is wrong with the request as a whole.
+/// The error of the whole request, if it has one.
 fn refuse_all(context: &RequestContext, request: &ProduceRequest) -> Option<Refusal> {
     if !matches!(request.acks, -1..=1) {
         return Some(ResponseError::InvalidRequiredAcks.into());
@@ -123,14 +129,14 @@ struct Stager<'a> {
 
 impl Stager<'_> {
     fn topic(&mut self, topic: ProduceTopic) -> StagedTopic {
-        let found = match &self.refusal {
+        let known_topic = match &self.refusal {
             Some(refusal) => Err(refusal.clone()),
             None => self.find(&topic).map_err(Refusal::from),
         };
         let stage = |partition: ProducePartition| {
             let index = partition.index;
-            let staged = match &found {
-                Ok(found) => self.partition(found, partition),
+            let staged = match &known_topic {
+                Ok(known_topic) => self.partition(known_topic, partition),
                 Err(refusal) => Err(refusal.of_partition(index)),
             };
             staged.unwrap_or_else(StagedPartition::Refused)
@@ -139,15 +145,15 @@ impl Stager<'_> {
         StagedTopic { name: topic.name, topic_id: topic.topic_id, partitions }
     }
 
-    fn find(&self, wanted: &ProduceTopic) -> Result<Arc<Topic>, ResponseError> {
+    fn find(&self, requested: &ProduceTopic) -> Result<Arc<Topic>, ResponseError> {
         let topics = self.context.broker().engine.view.topics();
         let by_id = self.context.api_version >= TOPIC_IDS_FROM;
         let topic = if by_id {
-            Some(topics.by_id(wanted.topic_id).ok_or(ResponseError::UnknownTopicId)?)
+            Some(topics.by_id(requested.topic_id).ok_or(ResponseError::UnknownTopicId)?)
         } else {
-            topics.by_name(&wanted.name)
+            topics.by_name(&requested.name)
         };
-        let name = topic.map_or(wanted.name.as_str(), |topic| topic.record.name.as_str());
+        let name = topic.map_or(requested.name.as_str(), |topic| topic.record.name.as_str());
         if !self.context.may_topic(Operation::Write, name) {
             return Err(ResponseError::TopicAuthorizationFailed);
         }
@@ -157,15 +163,15 @@ impl Stager<'_> {
     fn partition(
         &mut self,
         topic: &Arc<Topic>,
-        wanted: ProducePartition,
+        requested: ProducePartition,
     ) -> Result<StagedPartition, ProducePartitionResponse> {
-        let index = wanted.index;
+        let index = requested.index;
         let failed = |error: ResponseError| ProducePartitionResponse::failed(index, error.code());
         let broker = self.context.broker();
         let partition = broker.partition(topic, index).map_err(|NotServed { error, leader }| {
             ProducePartitionResponse { current_leader: leader, ..failed(error) }
         })?;
-        let (records, pinned_bytes) = self.own_memory(wanted.records.unwrap_or_default());
+        let (records, pinned_bytes) = self.own_memory(requested.records.unwrap_or_default());
         let rejected = |rejection: RecordRejection| ProducePartitionResponse {
             record_errors: rejection.record_errors,
             error_message: Some(rejection.message),
@@ -185,8 +191,8 @@ impl Stager<'_> {
         Ok(StagedPartition::Staged { index, partition, end_offset, answer })
     }
 
-    /// The batch with the memory that it keeps alive. One that is the lesser part of its frame is
-    /// copied, so that it does not keep the rest.
+    /// The batch, and how many bytes of memory it keeps alive. A batch of less than half its frame
+    /// is copied, so that it does not keep the whole frame.
     fn own_memory(&self, records: Bytes) -> (Bytes, usize) {
         let bytes = records.len();
         if bytes * 2 < self.frame_bytes {
@@ -202,7 +208,7 @@ impl Stager<'_> {
             Ok(compression) if !allows_compression(self.context.api_version, compression) => {
                 Err(ResponseError::UnsupportedCompressionType)
             }
-            // What is no batch is refused for that.
+            // Bytes that are no batch are refused later, with the error for that.
             _ => Ok(()),
         }
     }
@@ -222,25 +228,25 @@ impl Stager<'_> {
 }
 
 impl StagedProduce {
-    /// Whether anything was refused: a client that wants no answer (acks=0) is told by closing its
-    /// connection.
+    /// Whether any batch was refused. A client that wants no response (acks=0) learns of it by the
+    /// end of its connection.
     pub fn has_failed(&self) -> bool {
         let mut partitions = self.topics.iter().flat_map(|topic| &topic.partitions);
         partitions.any(|partition| matches!(partition, StagedPartition::Refused(_)))
     }
 
-    /// Tells the client to pause for at least so long.
+    /// Makes the response ask the client to pause for at least this many milliseconds.
     pub fn throttle(&mut self, throttle_time_ms: i32) {
         self.throttle_time_ms = self.throttle_time_ms.max(throttle_time_ms);
     }
 
-    /// Waits until what was staged is durable, or the client's time_limit or the instance ends. Gives
-    /// the answer, and since when it could be given.
+    /// Waits until all staged batches are durable, or the client's timeout or the engine ends.
+    /// Returns the response, and since when it could have been sent.
     pub async fn acknowledge(mut self) -> (ProduceResponse, Option<Instant>) {
         let deadline = Instant::now() + self.time_limit;
         tokio::select! {
             biased;
-            // What became of each batch is asked below.
+            // The outcome is ignored here: each batch is asked for its own below.
             _ = timeout_at(deadline, self.acks.settled()) => {}
             _ = self.liveness.ended() => {}
         }
@@ -261,7 +267,8 @@ impl StagedProduce {
 }
 
 impl StagedPartition {
-    /// Waits only for the original of a duplicate: everything else is settled.
+    /// The response for one batch. It waits only where the batch is a duplicate of one that is not
+    /// durable yet; all others are settled.
     async fn acknowledge(self, deadline: Instant) -> ProducePartitionResponse {
         let (index, partition, end_offset, answer) = match self {
             Self::Refused(response) => return response,

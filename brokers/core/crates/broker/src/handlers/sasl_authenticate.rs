@@ -1,4 +1,4 @@
-//! SaslAuthenticate: carrying the mechanism's messages.
+//! SaslAuthenticate: carries the messages of the SASL mechanism.
 
 use bytes::Bytes;
 
@@ -6,19 +6,19 @@ use crate::context::Broker;
 use freshet_access::principal::Principal;
 use freshet_access::sasl::{SaslFailure, SaslSession, Step, Verification, Verified};
 
-/// What one token led to.
+/// The outcome of one SASL token.
 pub enum Exchanged {
-    /// The next token of the exchange goes to the client.
+    /// The exchange goes on: this token is for the client.
     Continue(Bytes),
-    /// The client is this one; the last token goes to it.
+    /// The client has authenticated as this principal; the token is the last one for it.
     Authenticated(Principal, Bytes),
 }
 
-/// Takes a token, wherever it came in.
+/// Processes a token, which came in a SaslAuthenticate request or without a header.
 ///
 /// # Errors
-/// The client is told, and the connection closed.
-pub async fn exchange(
+/// [`SaslFailure`] where the client is refused. The caller answers it, then closes the connection.
+pub async fn exchange_token(
     broker: &Broker,
     session: &mut SaslSession,
     token: &[u8],
@@ -38,7 +38,8 @@ pub async fn exchange(
 }
 
 impl Broker {
-    /// Checks a password without holding up whoever is served by the same thread.
+    /// Checks a password on a thread for blocking work, so that the clients of this thread need not
+    /// wait for it.
     async fn verify(&self, verification: Verification) -> Verified {
         let _turn = self.verifications.acquire().await.expect("the semaphore is never closed");
         if self.settings.inline_crypto {

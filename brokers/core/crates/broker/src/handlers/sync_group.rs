@@ -1,4 +1,4 @@
-//! SyncGroup.
+//! SyncGroup: a member gets its share of the group's work.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{SyncGroupRequest, SyncGroupResponse};
@@ -9,7 +9,7 @@ use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_coordinator::group::{SyncRequest, SyncResponse};
 
-/// Handles the request; waits for the leader's assignment.
+/// Handles the request. Waits until the group's leader has sent the assignment.
 pub async fn handle(context: &RequestContext, request: SyncGroupRequest) -> SyncGroupResponse {
     let answer = if context.may_group(Operation::Read, &request.group_id) {
         let assignments = request.assignments.into_iter();

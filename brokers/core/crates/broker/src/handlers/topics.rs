@@ -1,4 +1,4 @@
-//! Finding topics and partitions, and making topics.
+//! Finds topics and partitions for handlers, and creates topics.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,13 +20,14 @@ use freshet_partition::Partition;
 use freshet_wire::ids::{Incarnation, PartitionId};
 use freshet_wire::protocol::leader::CurrentLeader;
 
-/// How long a topic that was made for a request may take to open.
+/// How long the partitions of a topic that was created for a request may take to open.
 const OPEN_TIME: Duration = Duration::from_secs(10);
 
-/// How long a client that names no time is waited for.
+/// The timeout of a request that gives none.
 const TIME_LIMIT_DEFAULT: Duration = Duration::from_secs(30);
 
-/// A request's `timeout_ms`. Some clients send nothing meaningful; none wants an error for it.
+/// The timeout of a request with this `timeout_ms`. Some clients send values without a meaning (0
+/// or less), and none expects an error for that.
 pub(super) fn time_limit(timeout_ms: i32) -> Duration {
     match u64::try_from(timeout_ms) {
         Ok(ms @ 1..) => Duration::from_millis(ms),
@@ -34,7 +35,7 @@ pub(super) fn time_limit(timeout_ms: i32) -> Duration {
     }
 }
 
-/// A partition that cannot be served here, and who leads it as far as is known.
+/// Why a partition is not served by this broker, and its leader if it is known.
 pub(super) struct NotServed {
     pub(super) error: ResponseError,
     pub(super) leader: Option<CurrentLeader>,
@@ -47,7 +48,10 @@ impl From<ResponseError> for NotServed {
 }
 
 impl Broker {
-    /// The partition of a topic, if it is served here.
+    /// Returns a partition of a topic.
+    ///
+    /// # Errors
+    /// [`NotServed`] where the partition does not exist, is offline, or is led by another broker.
     pub(super) fn partition(&self, topic: &Topic, index: i32) -> Result<Arc<Partition>, NotServed> {
         let stored = topic.partition(index).ok_or(ResponseError::UnknownTopicOrPartition)?;
         if self.engine.liveness.is_down() {
@@ -74,7 +78,7 @@ impl Broker {
         Some(CurrentLeader { leader_id, leader_epoch: record.epoch })
     }
 
-    /// The node id that an incarnation answers for.
+    /// The node id of the broker whose incarnation this is; `None` where it is unknown.
     pub(super) fn node_of(&self, incarnation: Incarnation) -> Option<i32> {
         if incarnation == self.engine.incarnation {
             return Some(self.engine.node_id);
@@ -83,19 +87,20 @@ impl Broker {
         i32::try_from(incarnations.get(&incarnation)?.record.slot).ok()
     }
 
-    /// The node that leads a partition; none where nobody does.
+    /// The node id of a partition's leader; `None` where it has none.
     pub(super) fn leader_node(&self, partition: &Stored<PartitionRecord>) -> Option<i32> {
         self.node_of(partition.record.leader?)
     }
 
-    /// The replicas of a partition as they are reported: as many as the topic's replication factor.
-    /// Storage gives durability, so all of them are the leader. Tools compare their number with
-    /// `min.insync.replicas` and with what was asked for.
+    /// The node ids of a partition's replicas in responses: the leader's id, as often as the
+    /// topic's replication factor says. Storage provides durability, so there are no other
+    /// replicas; but tools compare their number with `min.insync.replicas` and with the requested
+    /// one.
     pub(super) fn replica_nodes(topic: &TopicRecord, leader: i32) -> Vec<i32> {
         vec![leader; usize::try_from(topic.replication_factor).unwrap_or(1).max(1)]
     }
 
-    /// Makes a topic and waits until it is served here.
+    /// Creates a topic and waits until its partitions are open here, for [`OPEN_TIME`] at most.
     pub(super) async fn make_topic(
         &self,
         metadata: &ClusterMetadata,
@@ -107,18 +112,26 @@ impl Broker {
         Ok(stored)
     }
 
-    /// Forgets what was committed for earlier topics of this name, which can still be restored.
+    /// Forgets the offsets that were committed for deleted topics of this name that can still be
+    /// restored: they must not become those of the new topic.
     pub(super) async fn forget_earlier(&self, name: &str) {
         let snapshot = self.engine.view.snapshot();
         let earlier = snapshot.hidden.values().filter(|hidden| hidden.topic.record.name == name);
         let Some(until_ms) = earlier.map(|hidden| hidden.hidden_at_ms).max() else { return };
         let stale = DeletedTopics::from([(name.to_owned(), until_ms)]);
         if let Err(error) = self.engine.groups.forget_deleted(None, stale).await {
-            tracing::warn!(topic = name, ?error, "committed offsets of an earlier topic stay");
+            tracing::warn!(
+                topic = name,
+                ?error,
+                "cannot forget the offsets of a deleted topic of the same name"
+            );
         }
     }
 
-    /// Waits until a change of a topic is in effect here.
+    /// Waits until the image shows a change of a topic and the topic's partitions are open here.
+    ///
+    /// # Errors
+    /// REQUEST_TIMED_OUT after `time_limit`.
     pub(super) async fn await_topic(
         &self,
         stored: &Stored<TopicRecord>,
@@ -133,13 +146,13 @@ impl Broker {
         timeout(time_limit, in_effect).await.unwrap_or(Err(ResponseError::RequestTimedOut.into()))
     }
 
-    /// Waits until the view shows a change.
+    /// Waits until the image of the metadata shows this revision of the metadata store.
     pub(super) async fn await_revision(&self, revision: u64) -> Result<(), ApiError> {
         let shown = self.engine.view.wait_for(revision).await;
         shown.map_err(|_| ResponseError::NotController.into())
     }
 
-    /// The topic of the group coordinator, made where it does not exist yet.
+    /// Returns the coordinator's topic, `__consumer_offsets`. Creates it where it does not exist.
     pub(super) async fn offsets_topic(&self) -> Result<Arc<Topic>, ApiError> {
         if let Some(topic) = self.engine.view.topics().by_name(OFFSETS_TOPIC) {
             return Ok(Arc::clone(topic));
@@ -161,7 +174,7 @@ impl Broker {
                 leader: Some(self.engine.incarnation),
             };
             match self.make_topic(&self.engine.metadata, &new).await {
-                // Somebody else made it; the view may not show it yet.
+                // Somebody else has created it; the image may not show it yet.
                 Err(error) if error.error == ResponseError::TopicAlreadyExists => {}
                 made => _ = made?,
             }
@@ -171,8 +184,8 @@ impl Broker {
     }
 }
 
-/// Checks the brokers that a client assigns one partition to. Where partitions lie is not for
-/// clients to say, so only the shape counts.
+/// Checks the brokers to which a client assigns one partition. Clients cannot choose the brokers of
+/// partitions here, so only the form of the assignment is checked.
 ///
 /// # Errors
 /// INVALID_REPLICATION_FACTOR for more than [`REPLICATION_FACTOR_MAX`] brokers, and
@@ -205,8 +218,8 @@ pub(super) fn check_assignment(
     }
 }
 
-/// The topic, where clients may read and write its records: those of an internal topic belong to
-/// the brokers, whatever the ACLs and the client's id say.
+/// Returns the topic where clients may read and write its records. Those of internal topics belong
+/// to the brokers, whatever the ACLs allow.
 ///
 /// # Errors
 /// TOPIC_AUTHORIZATION_FAILED for an internal topic.

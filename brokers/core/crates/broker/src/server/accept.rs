@@ -1,4 +1,4 @@
-//! Accepting connections.
+//! Accepts connections, within limits.
 
 use std::any::Any;
 use std::net::{IpAddr, SocketAddr};
@@ -14,13 +14,14 @@ use super::service::{LinkService, Peer, Service};
 use freshet_link::LinkError;
 use freshet_world::env::{Listener, Stream};
 
-/// How long a listener rests after it could not accept, as when descriptors have run out.
+/// How long a listener pauses after it failed to accept a connection, usually because the process
+/// has no file descriptor left: trying again at once would only take processor time.
 const REST: Duration = Duration::from_millis(100);
 
-/// A place among the connections, given back when dropped.
+/// A connection's place among the connections that may be open; dropping it frees the place.
 struct Place {
     server: Arc<Server>,
-    /// Whose it is, once that is known.
+    /// The address of its client, once that is known.
     address: Option<IpAddr>,
     linked: bool,
 }
@@ -41,7 +42,8 @@ impl Drop for Place {
 }
 
 impl Place {
-    /// Counts the place as an address's; false where that has all that it may have.
+    /// Counts the place for the client's address. Returns false where that address has as many
+    /// connections as it may have.
     fn claim(&mut self, peer: SocketAddr, linked: bool) -> bool {
         let address = peer.ip().to_canonical();
         let mut connections = self.server.connections.lock();
@@ -57,8 +59,8 @@ impl Place {
 }
 
 impl Server {
-    /// Serves a listener until the instance ends and its connections have drained. Dropping it
-    /// drops the connections.
+    /// Serves a listener until the engine ends and the connections have drained. Dropping the
+    /// future drops the connections.
     pub async fn run(self: Arc<Self>, listener: Box<dyn Listener>, service: impl Service) {
         let server = Arc::clone(&self);
         self.accept_all(listener, |stream, peer| {
@@ -77,8 +79,9 @@ impl Server {
         .await;
     }
 
-    /// As [`Server::run`], for a listener to which gateways connect. A gateway may have as many
-    /// connections as there are; each counts as its client's once that is known.
+    /// Does what [`Server::run`] does, for a listener to which gateways connect. A gateway's
+    /// address is not limited; each of its connections counts for its client's address once that is
+    /// known.
     pub async fn run_links(
         self: Arc<Self>,
         listener: Box<dyn Listener>,
@@ -126,7 +129,7 @@ impl Server {
                         None => self.refused(peer),
                     },
                     Err(error) => {
-                        tracing::warn!(%error, "cannot accept a connection");
+                            tracing::warn!(%error, "cannot accept a connection; trying again soon");
                         sleep(REST).await;
                     }
                 },
@@ -138,9 +141,9 @@ impl Server {
                 self.report(ended);
             }
         };
-        // A handler may be at work for as long as its connection then drains, and no longer.
+        // Twice: a handler may work for the drain time, and its answers may then take it once more.
         if timeout(self.limits.drain_time * 2, drained).await.is_err() {
-            tracing::warn!("connections did not drain in time");
+            tracing::warn!("connections did not drain in time: they are closed now");
         }
     }
 

@@ -1,6 +1,6 @@
-//! One connection: reads requests, has the session handle them, sends the answers in order.
+//! One connection: reads requests, has the session handle them, and sends the answers in order.
 //!
-//! Both directions run in one task, so that a panic in a handler ends this connection only.
+//! Both directions run in one task, so that a panic in a handler ends this connection and no other.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -46,12 +46,12 @@ pub(super) enum Ended {
 }
 
 impl Ended {
-    /// Whether it is worth a line in the log: something that a sound client does not do.
+    /// Whether it is logged as a warning: it is something that a correct client does not do.
     pub(super) fn is_suspicious(&self) -> bool {
         match self {
             Self::NotAuthenticated | Self::SlowRequest | Self::Refused(_) => true,
             Self::Stalled | Self::TooMany => true,
-            // A gateway whose client gave up, or that died, is none.
+            // A gateway whose client gave up, or that died, is not suspicious.
             Self::Link(error) => !matches!(error, LinkError::Io(_)),
             Self::Frame(error) => matches!(error, FrameError::Length { .. }),
             _ => false,
@@ -59,7 +59,7 @@ impl Ended {
     }
 }
 
-/// Serves a connection to its end.
+/// Serves a connection, and returns why it ended.
 pub(super) async fn serve(
     server: Arc<Server>,
     stream: Box<dyn Stream>,
@@ -73,7 +73,7 @@ pub(super) async fn serve(
     let mut writing = pin!(write_replies(sending, queue, limits.idle_time));
     let ended = tokio::select! {
         biased;
-        // Before the reader has ended, the writer ends only with an error.
+        // While the reader runs, the writer can end only with an error.
         written = &mut writing => {
             reading.await;
             return written.err().unwrap_or(Ended::ClientLeft);
@@ -86,8 +86,8 @@ pub(super) async fn serve(
     }
 }
 
-/// Reads requests until the connection is to end, or nobody takes the answers any more. What is
-/// queued by then is still answered.
+/// Reads requests and queues their answers until the connection must end or the writer has ended.
+/// Returns why; answers that are queued by then are still sent.
 async fn read_requests(
     server: &Server,
     mut reader: RequestReader<impl tokio::io::AsyncRead + Unpin>,
@@ -118,7 +118,8 @@ async fn read_requests(
             Outcome::Reply(reply) => Due::Now(reply),
             Outcome::Staged(reply) => Due::Later(reply),
             Outcome::Waiting(reply) => {
-                // It may wait for long, and has read what it needs of the request.
+                // The handler may wait for long and has decoded the request, so the memory for it
+                // is given back now.
                 memory = None;
                 tokio::select! {
                     biased;

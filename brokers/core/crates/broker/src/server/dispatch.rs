@@ -1,4 +1,5 @@
-//! From frames to handlers and back: Kafka's sessions.
+//! Kafka's sessions: decodes the header of a frame, authenticates the client, calls the handler of
+//! the API, and encodes its response.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,11 +15,11 @@ use tokio::time::Instant;
 
 use super::Server;
 use super::service::{Outcome, Reply, Service, Session};
-use super::throttle::{Throttled, timed};
+use super::throttle::{ThrottledResponse, timed};
 use crate::context::{Broker, ClientFacts, ListenerFacts, RequestContext, Throttling};
 use crate::handlers;
 use crate::handlers::produce::Frame;
-use crate::handlers::sasl_authenticate::{Exchanged, exchange};
+use crate::handlers::sasl_authenticate::{Exchanged, exchange_token};
 use freshet_access::principal::Principal;
 use freshet_access::sasl::{Credentials, SaslFailure, SaslSession, SaslSettings};
 use freshet_access::types::{ScramCredential, ScramMechanism};
@@ -33,18 +34,18 @@ use freshet_wire::protocol::header::{HeaderError, RequestHeader};
 use freshet_wire::protocol::produce::ProduceRequest;
 use freshet_world::env::Listener;
 
-/// A failed authentication is answered this late, so that guessing takes time (Kafka's
-/// `connection.failed.authentication.delay.ms`).
+/// A failed authentication is answered after this delay, so that guessing passwords takes time
+/// (Kafka's `connection.failed.authentication.delay.ms`).
 const FAILED_AUTHENTICATION_DELAY: Duration = Duration::from_millis(100);
 
-/// Kafka over one listener.
+/// Serves Kafka's APIs over one listener.
 pub struct KafkaService {
     broker: Arc<Broker>,
     listener: Arc<ListenerFacts>,
     sasl: Option<Arc<SaslSettings>>,
 }
 
-/// The users of the view.
+/// Looks up credentials in the image of the metadata.
 struct ViewedUsers(Arc<MetadataView>);
 
 impl Credentials for ViewedUsers {
@@ -54,7 +55,7 @@ impl Credentials for ViewedUsers {
 }
 
 impl KafkaService {
-    /// Serves a broker through a listener.
+    /// Creates it for a broker and one of its listeners.
     pub fn new(broker: Arc<Broker>, listener: ListenerFacts) -> Self {
         let sasl = (!listener.sasl_mechanisms.is_empty()).then(|| {
             Arc::new(SaslSettings {
@@ -67,8 +68,8 @@ impl KafkaService {
         Self { broker, listener: Arc::new(listener), sasl }
     }
 
-    /// Serves a listener until the instance ends and its connections have drained. Boxed, so that
-    /// the broker's APIs are compiled here and not once more for everybody who serves them.
+    /// Serves a listener until the engine ends and its connections have drained. The future is
+    /// boxed so that the handlers are compiled in this crate only, and not again in each caller's.
     pub fn serve(self, server: Arc<Server>, listener: Box<dyn Listener>) -> BoxFuture<'static, ()> {
         server.run(listener, self).boxed()
     }
@@ -87,19 +88,19 @@ impl Service for KafkaService {
     }
 }
 
-/// One client's requests.
+/// The session of one connection.
 pub struct KafkaSession {
     client: Arc<ClientFacts>,
     /// Present until the client is authenticated.
     sasl: Option<SaslSession>,
-    /// Its place among its user's connections, from its first request after authentication on.
+    /// Its place among its user's connections; `None` until its first request after authentication.
     counted: Option<ConnectionGuard>,
     quotas: SessionQuotas,
     mute: Arc<Mute>,
 }
 
 impl KafkaSession {
-    /// The session of a client that is known already.
+    /// The session of a client that a gateway has authenticated.
     pub(super) fn authenticated(client: ClientFacts) -> Self {
         Self::new(client, None)
     }
@@ -114,7 +115,10 @@ impl KafkaSession {
         }
     }
 
-    /// Counts the connection as its user's, once.
+    /// Counts the connection for its user, at the first call only.
+    ///
+    /// # Errors
+    /// [`ConnectionRefusal`] where the user has too many connections, or opens them too fast.
     async fn count(&mut self) -> Result<(), ConnectionRefusal> {
         if self.sasl.is_some() || self.counted.is_some() {
             return Ok(());
@@ -125,7 +129,7 @@ impl KafkaSession {
             Ok(counted) => self.counted = Some(counted),
             Err(refusal) => {
                 if let ConnectionRefusal::TooOften { pause, .. } = &refusal {
-                    // Whoever is refused at once comes back at once.
+                    // Delayed, because clients that are refused at once reconnect at once.
                     tokio::time::sleep(*pause).await;
                 }
                 return Err(refusal);
@@ -134,7 +138,7 @@ impl KafkaSession {
         Ok(())
     }
 
-    /// What the client may take and how it is made to pause; none where no quota holds it.
+    /// The client's quotas; `None` where it has none.
     fn throttling(&mut self, client_id: &str) -> Option<Throttling> {
         let client = &self.client;
         if client.exempt || self.sasl.is_some() {
@@ -189,7 +193,8 @@ impl Session for KafkaSession {
 }
 
 impl KafkaSession {
-    /// Has producers wait while the disk or the splitter is behind; tells for how long.
+    /// Lets producers wait while the disk or the splitter is behind. Returns for how long it
+    /// waited.
     async fn wait_for_room(&self, api: ApiKey) -> Duration {
         if api != ApiKey::Produce || self.sasl.is_some() {
             return Duration::ZERO;
@@ -225,11 +230,14 @@ impl KafkaSession {
         let client = Arc::clone(&self.client);
         let context = RequestContext { client, client_id, api_version: version, throttling };
         match api {
-            ApiKey::Produce => {
-                produce(&context, call, body, Frame { bytes: frame_bytes, memory: memory.take() })
-            }
-            ApiKey::Fetch => fetch(context, call, body),
-            _ => control(context, call, body).await,
+            ApiKey::Produce => stage_produce(
+                &context,
+                call,
+                body,
+                Frame { bytes: frame_bytes, memory: memory.take() },
+            ),
+            ApiKey::Fetch => answer_fetch(context, call, body),
+            _ => answer_control(context, call, body).await,
         }
     }
 
@@ -262,7 +270,8 @@ impl KafkaSession {
         })
     }
 
-    /// Takes a token without a header, as it follows version 0 of the handshake.
+    /// Answers a SASL token that came without a request header, which is the form that follows
+    /// version 0 of SaslHandshake. The answer is the next token with its length.
     async fn take_bare_token(&mut self, token: &[u8]) -> Outcome {
         match self.exchange(token).await {
             Ok(token) => {
@@ -274,10 +283,15 @@ impl KafkaSession {
         }
     }
 
-    /// Takes a token; the client is authenticated afterwards, or another token is due.
+    /// Processes a SASL token and returns the next one for the client. Once the exchange is
+    /// complete, the session is that of the authenticated client.
+    ///
+    /// # Errors
+    /// [`SaslFailure`] where the client is refused; it is returned after
+    /// [`FAILED_AUTHENTICATION_DELAY`].
     async fn exchange(&mut self, token: &[u8]) -> Result<Bytes, SaslFailure> {
         let session = self.sasl.as_mut().expect("asked for by the callers");
-        let exchanged = exchange(&self.client.broker, session, token).await;
+        let exchanged = exchange_token(&self.client.broker, session, token).await;
         match exchanged {
             Ok(Exchanged::Continue(token)) => Ok(token),
             Ok(Exchanged::Authenticated(principal, token)) => {
@@ -297,7 +311,7 @@ impl KafkaSession {
     }
 }
 
-fn produce(
+fn stage_produce(
     context: &RequestContext,
     call: Call,
     body: Bytes,
@@ -308,7 +322,7 @@ fn produce(
         ProduceRequest::decode(body, call.version).map_err(|error| Refusal::Body { api, error })?;
     let wants_answer = request.acks != 0;
     let started = context.throttling.is_some().then(Instant::now);
-    let mut staged = handlers::produce::stage(context, request, frame);
+    let mut staged = handlers::produce::stage_request(context, request, frame);
     if let Some(started) = started {
         staged.throttle(context.charge_request(started.elapsed()));
     }
@@ -331,7 +345,7 @@ fn produce(
     })))
 }
 
-fn fetch(context: RequestContext, call: Call, body: Bytes) -> Result<Outcome, Refusal> {
+fn answer_fetch(context: RequestContext, call: Call, body: Bytes) -> Result<Outcome, Refusal> {
     let api = call.api;
     let request =
         FetchRequest::decode(body, call.version).map_err(|error| Refusal::Body { api, error })?;
@@ -358,7 +372,7 @@ fn fetch(context: RequestContext, call: Call, body: Bytes) -> Result<Outcome, Re
     })))
 }
 
-/// Has a request decoded, handled and its response framed.
+/// Decodes a request, calls its handler and encodes the response.
 macro_rules! answer {
     ($call:ident, $body:ident, $context:ident => borrow $handler:path) => {{
         let request = $call.request(&$body)?;
@@ -374,8 +388,9 @@ macro_rules! answer {
     }};
 }
 
-/// Makes a response, and tells the client to pause where it took too much time.
-async fn reply<R: Encodable + Throttled>(
+/// Awaits a response and encodes it. It asks the client to pause where the request took more of a
+/// thread's time than the client's quota allows.
+async fn reply<R: Encodable + ThrottledResponse>(
     call: Call,
     context: &RequestContext,
     work: impl Future<Output = R>,
@@ -387,8 +402,12 @@ async fn reply<R: Encodable + Throttled>(
     Ok(reply)
 }
 
-/// Has one of the other APIs handled to its end.
-async fn control(context: RequestContext, call: Call, body: Bytes) -> Result<Outcome, Refusal> {
+/// Answers a request of any API but Produce and Fetch.
+async fn answer_control(
+    context: RequestContext,
+    call: Call,
+    body: Bytes,
+) -> Result<Outcome, Refusal> {
     use handlers as api;
     let reply = match call.api {
         ApiKey::JoinGroup => return join_group(context, call, &body),
@@ -412,13 +431,17 @@ async fn control(context: RequestContext, call: Call, body: Bytes) -> Result<Out
         ApiKey::ListGroups => answer!(call, body, context => borrow api::list_groups::handle),
         ApiKey::DescribeGroups => answer!(call, body, context => api::describe_groups::handle),
         ApiKey::DeleteGroups => answer!(call, body, context => await api::delete_groups::handle),
-        _ => admin(&context, call, &body).await,
+        _ => answer_admin(&context, call, &body).await,
     };
     reply.map(Outcome::Reply)
 }
 
-/// The APIs of administrators.
-async fn admin(context: &RequestContext, call: Call, body: &Bytes) -> Result<Reply, Refusal> {
+/// Answers a request of an API that administrators use.
+async fn answer_admin(
+    context: &RequestContext,
+    call: Call,
+    body: &Bytes,
+) -> Result<Reply, Refusal> {
     use handlers as api;
     match call.api {
         ApiKey::CreateTopics => answer!(call, body, context => await api::create_topics::handle),
@@ -480,21 +503,22 @@ fn sync_group(context: RequestContext, call: Call, body: &Bytes) -> Result<Outco
     }))
 }
 
-/// An answer that may take long, and that nobody misses once the client has gone.
+/// The outcome of a request whose answer may take long. It is dropped where the client closes the
+/// connection meanwhile.
 fn waiting<R, F>(
     call: Call,
     context: RequestContext,
     work: impl FnOnce(RequestContext) -> F,
 ) -> Outcome
 where
-    R: Encodable + Throttled + Send,
+    R: Encodable + ThrottledResponse + Send,
     F: Future<Output = (RequestContext, R)> + Send + 'static,
 {
     let work = work(context);
     Outcome::Waiting(Box::pin(async move {
         let ((context, mut response), spent) = timed(work).await;
         response.throttle(context.charge_request(spent));
-        // An empty reply, where a response cannot be encoded: the client times out.
+        // Where the response cannot be encoded the reply is empty, and the client times out.
         call.answer(&response).map(Reply::new).unwrap_or_default()
     }))
 }

@@ -1,4 +1,5 @@
-//! Sessions of clients that a gateway has authenticated.
+//! Serves links: connections from gateways, each of which carries one client that the gateway has
+//! authenticated.
 
 use std::sync::Arc;
 
@@ -14,24 +15,29 @@ use freshet_link::{LinkError, LinkSecret, LinkedClient};
 use freshet_wire::text::split_address;
 use freshet_world::env::{Listener, Stream};
 
-/// Kafka for clients that come through gateways.
+/// Serves Kafka's APIs to clients that come through gateways.
 pub struct KafkaLinks {
     broker: Arc<Broker>,
     secret: LinkSecret,
 }
 
 impl KafkaLinks {
-    /// Serves a broker to gateways that know the secret.
+    /// Creates it for a broker and the gateways that know this secret.
     pub fn new(broker: Arc<Broker>, secret: LinkSecret) -> Self {
         Self { broker, secret }
     }
 
-    /// As [`super::dispatch::KafkaService::serve`], for a listener to which gateways connect.
+    /// Does what [`super::dispatch::KafkaService::serve`] does, for a listener to which gateways
+    /// connect.
     pub fn serve(self, server: Arc<Server>, listener: Box<dyn Listener>) -> BoxFuture<'static, ()> {
         server.run_links(listener, self).boxed()
     }
 
-    /// What is known of the client. Who may do everything never comes through a gateway.
+    /// The facts of a client as its gateway states them.
+    ///
+    /// # Errors
+    /// [`LinkError`] where the principal is a super user: those never come through a gateway, so
+    /// the gateway must be wrong or taken over.
     fn facts(&self, client: LinkedClient) -> Result<ClientFacts, LinkError> {
         let refused = |reason: &str| Err(LinkError::Preamble(reason.to_owned()));
         let authorizer = self.broker.settings.authorizer.as_ref();

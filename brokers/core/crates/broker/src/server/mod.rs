@@ -1,7 +1,8 @@
-//! Connections: accepting them, reading requests within limits, and sending answers in order.
+//! Serves connections: accepts them, reads requests within limits, and sends answers in order.
 //!
-//! Only `dispatch` knows APIs. A [`Service`] makes a [`Session`] for each connection; the session
-//! takes whole frames and says what becomes of each ([`Outcome`]). See `README.md` in this folder.
+//! A [`Service`] creates a [`Session`] for each connection. The session is given whole frames and
+//! returns an [`Outcome`] for each. Only `dispatch` knows Kafka's APIs. See `README.md` in this
+//! folder.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -29,12 +30,12 @@ mod tests;
 
 pub use service::{LinkService, Outcome, Peer, Reply, Service, Session};
 
-/// Bounds of what clients can take from a broker.
+/// The limits on what clients can take of a broker's memory, time and connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// Largest request, in bytes (`socket.request.max.bytes`).
+    /// The largest request, in bytes (`socket.request.max.bytes`).
     pub request_bytes_max: usize,
-    /// Largest request of a client that has not authenticated, in bytes.
+    /// The largest request of a client that has not authenticated, in bytes.
     pub unauthenticated_bytes_max: usize,
     /// How long a client may take to authenticate.
     pub authentication_time: Duration,
@@ -43,19 +44,21 @@ pub struct ServerLimits {
     pub idle_time: Duration,
     /// How long a request may take to arrive, beyond its bytes at [`Self::request_bytes_per_s`].
     pub request_time: Duration,
-    /// The slowest that a request may arrive, in bytes a second.
+    /// The lowest rate at which a request may arrive, in bytes per second.
     pub request_bytes_per_s: u64,
-    /// Connections at a time (`max.connections`).
+    /// The most connections at a time (`max.connections`).
     pub connections_max: usize,
-    /// Connections at a time from one address (`max.connections.per.ip`).
+    /// The most connections at a time from one IP address (`max.connections.per.ip`).
     pub connections_per_ip_max: usize,
-    /// Requests of one connection that are not answered yet.
+    /// The most requests of one connection that are not answered yet.
     pub in_flight_requests_max: usize,
-    /// Bytes of one connection's requests that are not answered yet; one request may be larger.
+    /// The most bytes of one connection's requests that are not answered yet. A single request may
+    /// be larger.
     pub in_flight_bytes_max: usize,
-    /// Bytes of all connections' requests that are not answered yet (`queued.max.request.bytes`).
+    /// The most bytes of all connections' requests that are not answered yet
+    /// (`queued.max.request.bytes`).
     pub in_flight_bytes_total: usize,
-    /// How long answers that are due may still take once the instance ended.
+    /// How long answers may still take once the engine has ended.
     pub drain_time: Duration,
 }
 
@@ -96,7 +99,7 @@ struct Connections {
 }
 
 impl Server {
-    /// A server without listeners; see [`Server::run`].
+    /// Creates a server without listeners; [`Server::run`] serves one.
     pub fn new(limits: ServerLimits, liveness: Liveness) -> Arc<Self> {
         Arc::new(Self {
             limits,
@@ -108,17 +111,18 @@ impl Server {
         })
     }
 
-    /// Connections that are open now.
+    /// How many connections are open now.
     pub fn connections(&self) -> usize {
         self.connections.lock().total
     }
 
-    /// Connections that are open now and came from a gateway.
+    /// How many connections from gateways are open now.
     pub fn linked_connections(&self) -> usize {
         self.connections.lock().linked
     }
 
-    /// Bytes of requests that are not answered yet, or whose batches are not written yet.
+    /// How many bytes the requests hold that are not answered yet or whose batches are not written
+    /// yet.
     pub fn in_flight_bytes(&self) -> usize {
         self.budget.used_bytes()
     }

@@ -1,4 +1,4 @@
-//! Reading requests within limits.
+//! Reads requests, within limits of memory and time.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use super::connection::Ended;
 use freshet_wire::budget::{Budget, RequestMemory};
 use freshet_wire::protocol::frame::{announced_length, read_body};
 
-/// Small requests that arrive together are read together.
+/// The size of the read buffer: small requests that arrive together are read by one call.
 const BUFFER_BYTES: usize = 4 << 10;
 
-/// A connection's requests.
+/// Reads the requests of one connection.
 pub(super) struct RequestReader<R> {
     stream: BufReader<R>,
     limits: ServerLimits,
-    /// What this connection may hold.
+    /// The memory that this connection's requests may hold.
     own: Budget,
-    /// What all connections may hold.
+    /// The memory that all connections' requests may hold.
     shared: Budget,
-    /// When the client must have authenticated.
+    /// The time by which the client must have authenticated.
     authenticated_by: Instant,
 }
 
-/// A request, and its shares of the budgets.
+/// A request's frame, with the memory that it holds of both budgets.
 pub(super) struct Request {
     pub(super) frame: Bytes,
     pub(super) memory: RequestMemory,
@@ -43,7 +43,11 @@ impl<R: AsyncRead + Unpin> RequestReader<R> {
         }
     }
 
-    /// The next request. Not to be called again after an error, or when it was dropped.
+    /// Reads the next request. It must not be called again after it failed or was dropped, because
+    /// part of a request may be lost then.
+    ///
+    /// # Errors
+    /// [`Ended`] where the client left, is too slow, or sent a request that is too large.
     pub(super) async fn next(&mut self, authenticated: bool) -> Result<Request, Ended> {
         let start_by = self.deadline(authenticated, self.limits.idle_time);
         let mut prefix = [0; 4];
@@ -77,7 +81,7 @@ impl<R: AsyncRead + Unpin> RequestReader<R> {
         if authenticated { deadline } else { deadline.min(self.authenticated_by) }
     }
 
-    /// Reads nothing until then, but for what shows that the client has gone.
+    /// Reads nothing until that time, but watches whether the client closes the connection.
     pub(super) async fn rest(&mut self, until: Instant) -> Result<(), Ended> {
         tokio::select! {
             biased;
@@ -86,8 +90,8 @@ impl<R: AsyncRead + Unpin> RequestReader<R> {
         }
     }
 
-    /// Returns when the client has gone. Requests that arrive meanwhile stay for later; behind
-    /// them nothing is seen.
+    /// Returns when the client has closed the connection. Requests that arrive meanwhile are kept
+    /// for later; where they fill the buffer, the end of the connection behind them is not seen.
     pub(super) async fn client_left(&mut self) -> Ended {
         match self.stream.fill_buf().await {
             Ok([]) => Ended::ClientLeft,

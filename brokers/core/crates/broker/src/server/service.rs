@@ -1,4 +1,4 @@
-//! What answers requests, as connections see it.
+//! The interface between connections and what answers their requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,85 +15,86 @@ use freshet_telemetry::RequestTimer;
 use freshet_wire::budget::{Demand, RequestMemory};
 use freshet_world::env::Stream;
 
-/// Who is at the other end of a connection, for limits and logs.
+/// The client at the other end of a connection, for limits and logs.
 #[derive(Debug, Clone)]
 pub struct Peer {
-    /// The client's own address, also behind a gateway.
+    /// The client's own address, even where it came through a gateway.
     pub address: SocketAddr,
-    /// What the gateway calls the connection; empty where there is none, or none that names it.
+    /// The gateway's id of the connection; empty where there is no gateway, or it gave no id.
     pub connection: Arc<str>,
 }
 
 impl Peer {
-    /// A client that connected by itself.
+    /// A client that connected without a gateway.
     pub fn direct(address: SocketAddr) -> Self {
         Self { address, connection: "".into() }
     }
 
-    /// What the gateway calls the connection, if it does.
+    /// The gateway's id of the connection, if it has one.
     pub fn connection(&self) -> Option<&str> {
         Some(self.connection.as_ref()).filter(|id| !id.is_empty())
     }
 }
 
-/// Makes a session for each connection of a listener.
+/// Creates a session for each connection of a listener.
 pub trait Service: Send + Sync + 'static {
     /// The session's type.
     type Session: Session;
 
-    /// A client connected.
+    /// Creates the session of a client that has connected from this address.
     fn connect(&self, peer: SocketAddr) -> Self::Session;
 }
 
-/// Makes a session for each connection from a gateway.
+/// Creates a session for each connection from a gateway.
 #[async_trait]
 pub trait LinkService: Send + Sync + 'static {
     /// The session's type.
     type Session: Session;
 
-    /// A gateway connected: asks it for which client. Gives the client and its session. The caller
-    /// bounds the time.
+    /// Performs the handshake with a gateway that has connected. Returns the client whose
+    /// connection it carries, and the session for it. The caller limits the time.
     ///
     /// # Errors
-    /// The connection is to be closed without a word.
+    /// [`LinkError`] where the handshake fails; the caller closes the connection without an answer.
     async fn greet(&self, stream: &mut dyn Stream) -> Result<(Peer, Self::Session), LinkError>;
 }
 
-/// One connection's requests, one after another.
+/// Handles the requests of one connection, one after another.
 #[async_trait]
 pub trait Session: Send + 'static {
-    /// Whether the client may use what is for authenticated clients: longer requests, more time.
+    /// Whether the client has authenticated; then it may send larger requests and take more time.
     fn is_authenticated(&self) -> bool;
 
-    /// Until when nothing is to be read from the client, if that is still to come.
+    /// The time until which nothing is to be read from the client; `None` where it has passed.
     fn muted_until(&self) -> Option<Instant> {
         None
     }
 
-    /// Takes one frame. The next is read only when this has returned; it is not dropped before,
-    /// unless the server is or the time to drain is over. `memory` is what the frame holds of the
-    /// budgets until it is answered; what keeps the frame for longer takes it along.
+    /// Handles one frame. The next one is read only when this has returned. The future is dropped
+    /// only where the server is dropped or the time to drain is over. `memory` is what the frame
+    /// holds of the budgets; a handler that keeps bytes of the frame beyond its answer must take
+    /// it.
     async fn handle(&mut self, frame: Bytes, memory: &mut Option<RequestMemory>) -> Outcome;
 }
 
-/// An answer.
+/// An answer that is ready to be sent.
 #[derive(Default)]
 pub struct Reply {
-    /// The frame with its length, to be written piece by piece. Nothing is written where it is
-    /// empty (Produce with acks=0).
+    /// The frame with its length, in pieces that are written one after another. Empty where nothing
+    /// is to be sent (Produce with acks=0).
     pub pieces: Vec<Bytes>,
-    /// Called when all pieces were handed to the socket.
+    /// Called once all pieces were handed to the socket.
     pub written: Option<Box<dyn FnOnce() + Send>>,
-    /// Of memory that it holds until it is written.
+    /// Show whether others wait for the memory that the answer holds until it is written.
     pub demands: Vec<Demand>,
-    /// How long its request kept a thread busy; none where that is all of its time.
+    /// How long its request kept a thread busy; `None` where it did so all the time.
     pub busy: Option<Duration>,
-    /// What notes how long it waited for its turn and took to be sent.
+    /// Measures how long the answer waits for its turn and how long it takes to be sent.
     pub timer: Option<RequestTimer>,
 }
 
 impl Reply {
-    /// An answer of these pieces.
+    /// An answer that consists of these pieces.
     pub fn new(pieces: Vec<Bytes>) -> Self {
         Self { pieces, ..Self::default() }
     }
@@ -105,24 +106,25 @@ impl Reply {
     }
 }
 
-/// What becomes of a request. Answers leave in the order of the requests whatever the outcome.
+/// What becomes of a request. Whatever it is, answers are sent in the order of the requests.
 pub enum Outcome {
-    /// It is answered.
+    /// The answer is ready.
     Reply(Reply),
-    /// It has had its effect on the order of things, and the answer comes later; the next request
-    /// may be read meanwhile.
+    /// The answer comes later. The request has taken its place in the order of requests already, so
+    /// the next one may be read meanwhile.
     Staged(BoxFuture<'static, Reply>),
-    /// The answer comes later, and the next request must wait for it. Dropped when the client goes.
+    /// The answer comes later, and the next request must wait for it. The future is dropped where
+    /// the client closes the connection.
     Waiting(BoxFuture<'static, Reply>),
-    /// It is answered, and it was the connection's last.
+    /// The answer is ready, and the connection is closed after it, for this reason.
     LastReply(Reply, String),
-    /// The connection is to be closed, for this reason.
+    /// The connection is closed without an answer, for this reason.
     Close(String),
 }
 
 impl Outcome {
-    /// Has the answer timed once there is one. Its request had waited for `queued` before it began,
-    /// and has taken `busy` since.
+    /// Has the answer's times measured by `timer`. Its request had waited for `queued` before it
+    /// was handled, and has kept a thread busy for `busy` since.
     #[must_use]
     pub(super) fn timed(self, timer: RequestTimer, queued: Duration, busy: Duration) -> Self {
         match self {

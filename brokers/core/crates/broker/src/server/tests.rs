@@ -125,7 +125,7 @@ impl Session for Scripted {
             b'w' => Outcome::Waiting(Box::pin(self.script.later())),
             b'l' => Outcome::LastReply(self.script.reply(&frame), "last".to_owned()),
             b'n' => Outcome::Staged(Box::pin(async { Reply::default() })),
-            b'c' => Outcome::Close("told to".to_owned()),
+            b'c' => Outcome::Close("asked to".to_owned()),
             b'a' => {
                 self.authenticated = true;
                 Outcome::Reply(self.script.reply(&frame))
@@ -135,7 +135,7 @@ impl Session for Scripted {
     }
 }
 
-/// What the sockets of clients take unread.
+/// How many bytes a client's socket takes that the client has not read.
 const SOCKET_BYTES: usize = 1 << 16;
 
 struct Harness {
@@ -166,7 +166,7 @@ impl Harness {
         Client(ours)
     }
 
-    /// Until as many answers are awaited.
+    /// Waits until this many answers are awaited.
     async fn awaited(&self, count: usize) {
         while self.script.awaited.lock().len() != count {
             tokio::task::yield_now().await;
@@ -230,7 +230,7 @@ async fn a_client_that_takes_nothing_keeps_memory_only_while_nobody_waits_for_it
     drop(fetches.acquire(SOCKET_BYTES).await);
     assert!(asked_at.elapsed() <= STALLED_AFTER);
     let mut rest = Vec::new();
-    // Whether it ends in order or not.
+    // The outcome does not matter here: the connection may end in order or not.
     let _ = stalled.0.read_to_end(&mut rest).await;
     assert!(rest.len() <= SOCKET_BYTES, "the connection is closed");
     let mut reading = harness.client();
@@ -431,7 +431,7 @@ async fn requests_in_flight_are_bounded_by_bytes_and_by_number() {
         many.send("s").await;
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
-    // Three have a place; the writer awaits one more.
+    // Three answers have a place in the queue, and the writer awaits one more.
     assert_eq!(harness.script.awaited.lock().len(), 4);
 }
 

@@ -1,4 +1,5 @@
-//! Telling clients to pause: what requests cost, and where a response says so.
+//! Throttling: measures the processor time of requests, and writes into responses for how long
+//! clients must pause.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -7,7 +8,8 @@ use std::time::Duration;
 use kafka_protocol::messages as of;
 use tokio::time::Instant;
 
-/// Runs a request, and tells for how long a thread was at work on it, without what it waited.
+/// Runs a request. Returns its output, and for how long a thread worked on it, without the time for
+/// which it waited.
 pub(super) async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
     let mut work = pin!(work);
     let mut spent = Duration::ZERO;
@@ -21,14 +23,15 @@ pub(super) async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
     (output, spent)
 }
 
-/// A response that can tell its client to pause. Versions without the field leave it out.
-pub(super) trait Throttled {
+/// A response with the field `throttle_time_ms`. Versions of the API without the field leave it
+/// out when they are encoded.
+pub(super) trait ThrottledResponse {
     fn throttle(&mut self, throttle_time_ms: i32);
 }
 
 macro_rules! throttled {
     ($($response:ident),* $(,)?) => {
-        $(impl Throttled for of::$response {
+        $(impl ThrottledResponse for of::$response {
             fn throttle(&mut self, throttle_time_ms: i32) {
                 self.throttle_time_ms = throttle_time_ms;
             }

@@ -1,4 +1,4 @@
-//! Sending answers in the order of their requests.
+//! Sends answers in the order of their requests.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -16,26 +16,27 @@ use super::connection::Ended;
 use super::service::Reply;
 use freshet_wire::budget::{Demand, RequestMemory};
 
-/// A client that takes nothing for so long keeps no memory that others wait for.
+/// After this time without a byte taken by the client, its connection is closed where others wait
+/// for the memory that its answer holds.
 pub(super) const STALLED_AFTER: Duration = Duration::from_secs(10);
 
-/// After so many bytes of an answer others have their turn: a client that takes what it is sent as
-/// fast as memory can be copied would keep a thread for all of its megabytes.
+/// After this many bytes of an answer other tasks get their turn. A client that takes bytes as fast
+/// as memory can be copied would otherwise keep a thread busy for all of its megabytes.
 const SENT_AT_ONCE: usize = 256 << 10;
 
-/// An answer that is there or will come.
+/// An answer that is ready or will come.
 pub(super) enum Due {
     Now(Reply),
     Later(BoxFuture<'static, Reply>),
 }
 
-/// An answer in its place in the queue, with what its request holds until it is known.
+/// An answer in its place in the queue, with the memory that its request holds until it is ready.
 pub(super) struct Queued {
     pub(super) due: Due,
     pub(super) memory: Option<RequestMemory>,
 }
 
-/// Sends answers until the queue ends. `time_limit` is how long the client may take nothing.
+/// Sends answers until the queue ends. `time_limit` is how long the client may take no byte.
 pub(super) async fn write_replies(
     mut stream: impl AsyncWrite + Unpin,
     mut queue: mpsc::Receiver<Queued>,
@@ -58,7 +59,7 @@ pub(super) async fn write_replies(
             written();
         }
     }
-    // The client may be gone; there is nothing more to tell it.
+    // A failure is of no interest: everything was sent, and the client may be gone.
     let _ = timeout(time_limit, stream.shutdown()).await;
     Ok(())
 }
@@ -81,7 +82,8 @@ async fn write_pieces(
     taken(stream.flush(), demands, time_limit).await
 }
 
-/// Waits until a client takes something: less long where others wait for what it holds.
+/// Waits until the client takes some bytes: for `time_limit`, or for [`STALLED_AFTER`] where others
+/// wait for the memory that the answer holds.
 async fn taken<T>(
     writing: impl Future<Output = io::Result<T>>,
     demands: &[Demand],
@@ -100,7 +102,7 @@ async fn taken<T>(
     }
 }
 
-/// Pieces as one buffer, for vectored writes of [`SENT_AT_ONCE`] bytes.
+/// The pieces of an answer as one buffer, for vectored writes of at most [`SENT_AT_ONCE`] bytes.
 struct Pieces {
     pieces: VecDeque<Bytes>,
     bytes: usize,

@@ -1,5 +1,5 @@
-//! Compaction and joining on the engine as a whole: what readers find afterwards, also after a
-//! restart, and that rewriting loses nothing that is written meanwhile.
+//! Compaction and joining on a whole engine: what readers get afterwards and after a restart, and
+//! that rewriting loses nothing that is written meanwhile.
 
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -37,19 +37,19 @@ async fn split(engine: &Engine, partition: &Partition) {
 /// Offset, key and value of every record from the log start on.
 async fn table(partition: &Partition) -> Vec<(i64, String, Option<String>)> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    let mut found = Vec::new();
+    let mut latest = Vec::new();
     let mut visit = |batch: &freshet_wire::records::StoredBatch| {
         for record in batch.records(1 << 20).unwrap() {
             let record = record.unwrap();
             let value = record.value.as_deref().map(text);
-            found.push((record.offset, text(&record.key.unwrap()), value));
+            latest.push((record.offset, text(&record.key.unwrap()), value));
         }
     };
     partition.visit(partition.bounds().log_start, &mut visit).await.unwrap();
-    found
+    latest
 }
 
-/// What the inspector says of the partitions of a topic.
+/// What the inspector reports of the partitions of a topic.
 async fn inspected(cluster: &Cluster, topic: &str) -> Vec<PartitionReport> {
     let store = SqliteStore::open(&cluster.folder.path().join(cluster.metadata)).await.unwrap();
     let options =
@@ -83,7 +83,7 @@ async fn the_newest_record_of_each_key_stays_at_its_offset() {
     let expected = [row(1, "b", Some("1")), row(4, "a", Some("3")), row(5, "c", None)];
     eventually("superseded records go", async || table(&partition).await == expected).await;
     assert_eq!(partition.bounds().log_start, 0);
-    // What readers of an offset that is gone are given starts behind it.
+    // A reader of an offset that was removed gets the records that follow it.
     let behind = partition.read(2, 1 << 20, true).await.unwrap();
     assert_eq!(behind.batches().next().unwrap().last_offset(), 4);
     drop(engine);
@@ -167,7 +167,7 @@ async fn a_partition_with_a_damaged_segment_is_left_alone_and_named() {
     eventually("it is counted", async || metric(&engine, uncleanable) == 1).await;
     assert_eq!(open(&engine, topic, 0).manifest().segments.len(), 2);
     let reports = inspected(&cluster, "t").await;
-    let damage: Vec<_> = reports.iter().map(|each| (each.partition, each.damaged)).collect();
+    let damage: Vec<_> = reports.iter().map(|report| (report.partition, report.damaged)).collect();
     assert_eq!(damage, [(0, 1), (1, 0)]);
 }
 
@@ -206,11 +206,11 @@ async fn small_segments_of_many_partitions_are_joined_into_one_object() {
     }
     for partition in &partitions {
         eventually("segments are joined", async || partition.manifest().segments.len() < 8).await;
-        let found = table(partition).await;
+        let rows = table(partition).await;
         let index = partition.id().index;
         let expected: Vec<_> =
             (0..9).map(|round| row(round, "k", Some(&format!("{index}/{round}")))).collect();
-        assert_eq!(found, expected);
+        assert_eq!(rows, expected);
     }
     eventually("what was joined goes", async || cluster.objects().len() < 9).await;
     drop(engine);

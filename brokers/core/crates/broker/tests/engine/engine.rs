@@ -1,4 +1,4 @@
-//! The engine on a real folder: what a start finds after a clean stop and after a crash.
+//! The engine on a real folder: what a start takes over after a clean stop and after a crash.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::fixture::{Cluster, append, create_topic, open, read_all};
 use crate::lane_fixture::{eventually, produced};
 
 const PRODUCER: (i64, i16) = (7, 0);
-/// 2023: old, and not to be expired by any default.
+/// A time in 2023: long ago, and not so long that any default would expire it.
 const SOME_TIME_MS: i64 = 1_700_000_000_000;
 
 /// The `number`th batch of the producer: three records.
@@ -33,7 +33,7 @@ async fn append_batches(
     }
 }
 
-/// Has everything split that was written so far.
+/// Waits until everything is split that was written so far.
 async fn split(engine: &Engine, partition: &Partition) {
     engine.lane.roll().await.unwrap();
     eventually("the file is split", async || partition.unsplit_count() == 0).await;
@@ -44,10 +44,10 @@ fn values(batches: i32) -> Vec<String> {
 }
 
 async fn assert_holds(partition: &Partition, batches: i32) {
-    let found = read_all(partition, 0).await;
-    let offsets: Vec<i64> = found.iter().map(|(offset, ..)| *offset).collect();
+    let records = read_all(partition, 0).await;
+    let offsets: Vec<i64> = records.iter().map(|(offset, ..)| *offset).collect();
     assert_eq!(offsets, (0..i64::from(batches) * 3).collect::<Vec<_>>());
-    assert_eq!(found.into_iter().map(|(.., value)| value).collect::<Vec<_>>(), values(batches));
+    assert_eq!(records.into_iter().map(|(.., value)| value).collect::<Vec<_>>(), values(batches));
 }
 
 /// Retries of the last five batches are recognised, a hole is refused, and the next is appended.
@@ -62,7 +62,7 @@ async fn assert_idempotent(engine: &Engine, partition: &Arc<Partition>, batches:
     assert_eq!(partition.bounds().end, i64::from(batches) * 3, "nothing was appended");
 }
 
-/// Only the present lane is named, and of earlier ones only indexes are left.
+/// Checks that extents name only the present lane, and that only indexes are left of earlier lanes.
 async fn assert_settled(cluster: &Cluster, engine: &Engine, id: PartitionId, earlier: &[u64]) {
     let mine = engine.incarnation;
     eventually("extents are trimmed", async || {
@@ -145,7 +145,7 @@ async fn after_each_crash_all_that_was_acked_is_there() {
         epochs.push(partition.epoch());
         append_batches(&engine, &partition, written..written + 7).await;
         split(&engine, &partition).await;
-        // Some of what a successor has to know lies in the manifest, some in the lane.
+        // Some of what the next incarnation must know is in the manifest, some in the lane.
         append_batches(&engine, &partition, written + 7..written + 12).await;
         assert!(partition.unsplit_count() > 0);
         drop(engine);
@@ -194,16 +194,16 @@ async fn offsets_are_found_by_time_wherever_records_lie() {
             (0..24).map(|offset| (offset, of_record(offset))).find(|(_, at)| *at >= timestamp)
         };
         for timestamp in SOME_TIME_MS - 1..SOME_TIME_MS + 75 {
-            let found = partition.offset_for_time(timestamp).await.unwrap();
-            let found = found.map(|found| (found.offset, found.timestamp));
-            assert_eq!(found, expected(timestamp), "{}", timestamp - SOME_TIME_MS);
+            let record = partition.offset_for_time(timestamp).await.unwrap();
+            let record = record.map(|record| (record.offset, record.timestamp));
+            assert_eq!(record, expected(timestamp), "{}", timestamp - SOME_TIME_MS);
         }
         let newest = partition.max_timestamp().await.unwrap().unwrap();
         assert_eq!((newest.offset, newest.timestamp), (23, SOME_TIME_MS + 72));
     }
 }
 
-/// Writes, stops cleanly, and gives the last file of the lane that is left.
+/// Writes, stops cleanly, and returns the last file of the lane that is left.
 async fn stopped(cluster: &Cluster) -> std::path::PathBuf {
     let engine = cluster.start().await;
     let topic = create_topic(&engine, "t", 1, &[("retention.ms", "-1")]).await;
@@ -211,7 +211,7 @@ async fn stopped(cluster: &Cluster) -> std::path::PathBuf {
     engine.stop().await;
     let lane = freshet_storage::lane::LanePaths::new("c", engine.incarnation).folder();
     let files = cluster.lane_files(1, ".wal");
-    // The very last was made ahead of use.
+    // The very last file was created ahead of use.
     cluster.dfs().join(lane).join(&files[files.len() - 2])
 }
 

@@ -1,4 +1,4 @@
-//! A whole engine on a folder that goes with the test.
+//! A whole engine on a temporary folder.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -73,7 +73,7 @@ impl Cluster {
         self.try_start().await.unwrap()
     }
 
-    /// Names in the lane of an incarnation with an ending, sorted.
+    /// The names of files with this ending in the lane of an incarnation, sorted.
     pub fn lane_files(&self, incarnation: u64, ending: &str) -> Vec<String> {
         let lane = LanePaths::new(CLUSTER, Incarnation(incarnation)).folder();
         let mut names = names(&self.dfs().join(lane));
@@ -118,7 +118,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Makes a topic and waits until it is open.
+/// Creates a topic and waits until it is open.
 pub async fn create_topic(
     engine: &Engine,
     name: &str,
@@ -142,7 +142,7 @@ pub fn open(engine: &Engine, topic: TopicId, index: i32) -> Arc<Partition> {
     engine.partitions.get(PartitionId::new(topic, index)).expect("the partition is open")
 }
 
-/// Appends a batch and waits until it is acked; gives its first offset.
+/// Appends a batch, waits until it is acknowledged, and returns its first offset.
 pub async fn append(engine: &Engine, partition: &Arc<Partition>, batch: BatchBuilder) -> i64 {
     let bytes = batch.build();
     let pinned = bytes.len();
@@ -154,15 +154,15 @@ pub async fn append(engine: &Engine, partition: &Arc<Partition>, batch: BatchBui
 
 /// All values from an offset on, each with its offset and leader epoch.
 pub async fn read_all(partition: &Partition, from: i64) -> Vec<(i64, Epoch, String)> {
-    let mut found = Vec::new();
+    let mut records = Vec::new();
     let mut visit = |batch: &StoredBatch| {
         let header = batch.header();
         for (offset, record) in (header.base_offset..).zip(batch.records(1 << 20).unwrap()) {
             let value = record.unwrap().value.unwrap();
             let value = String::from_utf8(value.to_vec()).unwrap();
-            found.push((offset, header.partition_leader_epoch, value));
+            records.push((offset, header.partition_leader_epoch, value));
         }
     };
     partition.visit(from, &mut visit).await.unwrap();
-    found
+    records
 }

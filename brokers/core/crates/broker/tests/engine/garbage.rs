@@ -1,4 +1,5 @@
-//! What the dead leave behind goes, and nothing that anybody may still need.
+//! Garbage: what ended incarnations leave behind is removed, and nothing that anybody may still
+//! need.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -61,7 +62,7 @@ async fn a_dead_lane_goes_once_the_meter_has_recorded_all_of_it() {
     eventually("rounds go by", async || open(&engine, other, 0).bounds().log_start == 1).await;
     assert!(knows(&engine, 1).await, "its usage may not be recorded yet");
     let reader = UsageReader::new(&cluster.environment());
-    // The broker may take what is being published for a rest: rounds are short here.
+    // The rounds are short here, so the broker may take a draft that is being published for a rest.
     eventually("it is marked", async || {
         reader.mark_metered(CLUSTER, Incarnation(1)).await.unwrap()
     })
@@ -72,7 +73,7 @@ async fn a_dead_lane_goes_once_the_meter_has_recorded_all_of_it() {
     let removed = cluster.dfs().join(LanePaths::new(CLUSTER, Incarnation(1)).removed());
     eventually("its folder goes", async || !removed.exists()).await;
     drop(engine);
-    // As one leaves it who is killed while it empties the folder.
+    // As a broker leaves the folder that is killed while it empties it.
     std::fs::create_dir(&removed).unwrap();
     std::fs::write(removed.join("000000000007.wal"), b"x").unwrap();
     let engine = cluster.start().await;
@@ -105,7 +106,7 @@ async fn where_nobody_meters_a_dead_lane_goes_after_the_time_that_was_set() {
 }
 
 #[tokio::test]
-async fn an_unreadable_manifest_spares_what_it_may_name_and_stops_no_sweep() {
+async fn an_unreadable_manifest_keeps_what_it_may_name_and_stops_no_sweep() {
     let cluster = Cluster::new();
     let engine = cluster.start().await;
     let topic = create_topic(&engine, "t", 1, &[("retention.ms", "-1")]).await;
@@ -159,7 +160,7 @@ async fn that_a_topic_was_deleted_is_forgotten_when_it_is_long_gone() {
     let stored = TopicId::from_u128(3);
     let kept =
         Manifest::key(CLUSTER, PartitionId::new(stored, 0), ManifestRef { epoch: 0, number: 0 });
-    // Not what a manifest's key is, so the sweeper leaves it.
+    // Not the key of a manifest, so the sweeper leaves it.
     let kept = kept.replace("0000000000-", "note-");
     let store = Arc::clone(&engine.environment.bucket);
     store.put_new(&kept, vec![Bytes::from_static(b"x")]).await.unwrap();

@@ -30,8 +30,8 @@ async fn fill(engine: &Engine, topic: TopicId, index: i32) {
 }
 
 async fn values(engine: &Engine, topic: TopicId, index: i32) -> Vec<String> {
-    let found = read_all(&open(engine, topic, index), 0).await;
-    found.into_iter().map(|(_, _, value)| value).collect()
+    let records = read_all(&open(engine, topic, index), 0).await;
+    records.into_iter().map(|(_, _, value)| value).collect()
 }
 
 fn filled() -> Vec<String> {
@@ -42,7 +42,7 @@ async fn hidden(engine: &Engine) -> Vec<HiddenTopicRecord> {
     engine.metadata.hidden_topics().await.unwrap()
 }
 
-/// Waits until two rounds of sweeping are over: whatever nobody names is gone.
+/// Waits until two rounds of sweeping are over, so that everything is deleted that nothing names.
 async fn swept(cluster: &Cluster, engine: &Engine) {
     let topic = create_topic(engine, "sweeping", 1, &KEEP).await;
     fill(engine, topic, 0).await;
@@ -60,7 +60,7 @@ async fn restore(engine: &Engine, topic: TopicId, name: &str) {
 async fn a_deleted_topic_keeps_its_records_through_sweeps_and_restarts() {
     let cluster = Cluster::new();
     let engine = cluster.start().await;
-    // Retention rests meanwhile: what is over is for the topic's owner to decide.
+    // Retention does not touch it meanwhile: the topic's owner decides about its records.
     let topic = create_topic(&engine, "t", 2, &[("retention.ms", "3600000000000")]).await;
     fill(&engine, topic, 1).await;
     engine.metadata.delete_topic(engine.fence(), "t", None, HOUR_MS).await.unwrap();
@@ -126,11 +126,11 @@ async fn deleted_records_stay_deleted_after_a_crash_and_a_clean_stop() {
     for value in ["a", "b", "c"] {
         append(&engine, &partition, record(value)).await;
     }
-    // The first segment goes, and is remembered for the meter.
+    // The first segment is dropped, and remembered for the metering agent.
     delete_before(&engine, topic, 1).await;
     let manifest = partition.manifest();
     assert_eq!((manifest.segments.len(), manifest.dropped.len(), manifest.log_start), (1, 1, 1));
-    // Beyond what is split: the lane's records are deleted before they have a segment.
+    // Beyond what is split, so records of the lane are deleted before they have a segment.
     delete_before(&engine, topic, 4).await;
     assert_eq!((partition.bounds().log_start, partition.bounds().end), (4, 5));
     assert!(matches!(partition.read(3, 1, true).await, Err(ReadError::OutOfRange(_))));
@@ -153,13 +153,13 @@ async fn deleted_records_stay_deleted_after_a_crash_and_a_clean_stop() {
     eventually("objects go", async || cluster.objects().is_empty()).await;
 }
 
-/// Of each partition of a topic its epoch and records.
+/// The leader epoch and the records of each partition of a topic.
 async fn log(engine: &Engine, topic: TopicId, partitions: i32) -> Vec<(Epoch, Vec<String>)> {
-    let mut found = Vec::new();
+    let mut led = Vec::new();
     for index in 0..partitions {
-        found.push((open(engine, topic, index).epoch(), values(engine, topic, index).await));
+        led.push((open(engine, topic, index).epoch(), values(engine, topic, index).await));
     }
-    found
+    led
 }
 
 fn is_later(before: &[(Epoch, Vec<String>)], after: &[(Epoch, Vec<String>)]) -> bool {
@@ -185,7 +185,7 @@ async fn metadata_from_a_backup_loses_no_record_and_finds_younger_topics() {
     let younger = create_topic(&engine, "younger", 2, &KEEP).await;
     fill(&engine, younger, 0).await;
     fill(&engine, younger, 1).await;
-    eventually("storage tells of the topic", async || cluster.descriptors() == 2).await;
+    eventually("storage has descriptors of the topics", async || cluster.descriptors() == 2).await;
     drop(engine);
     let engine = cluster.start().await;
     append(&engine, &open(&engine, younger, 1), record("led anew")).await;
@@ -204,7 +204,7 @@ async fn metadata_from_a_backup_loses_no_record_and_finds_younger_topics() {
     assert_eq!((orphans[0].topic.name.as_str(), &orphans[0].topic.configs), ("younger", &configs));
     assert!(is_later(&of_younger, &log(&engine, younger, 2).await));
     swept(&cluster, &engine).await;
-    // Nobody decides: it is there after the next start as well, and never a second time.
+    // Nobody decides about it: it is there after the next start as well, and only once.
     drop(engine);
     let engine = cluster.start().await;
     assert_eq!(hidden(&engine).await.len(), 1);

@@ -1,4 +1,4 @@
-//! Retention and sweeping, on the engine as a whole; and which segments retention lets go.
+//! Retention and sweeping on a whole engine, and which segments retention drops.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn record(timestamp: i64, bytes: usize) -> BatchBuilder {
     BatchBuilder::new(0).record(timestamp, None, Some(&vec![b'x'; bytes]))
 }
 
-/// Appends a record and has it split: a segment of its own.
+/// Appends a record and waits until it is split into a segment of its own.
 pub async fn segment(engine: &Engine, partition: &Arc<Partition>, timestamp: i64, bytes: usize) {
     append(engine, partition, record(timestamp, bytes)).await;
     engine.lane.roll().await.unwrap();
@@ -89,14 +89,14 @@ async fn records_go_by_size() {
     for _ in 0..6 {
         segment(&engine, &partition, 1, 2000).await;
     }
-    // Three of about 2,070 bytes: without the oldest of them less than 5,000 would be left.
+    // Three segments of about 2,070 bytes: without the oldest less than 5,000 would be left.
     eventually("the oldest go", async || partition.bounds().log_start == 3).await;
     assert_eq!(partition.manifest().segments.len(), 3);
     eventually("their objects go", async || cluster.objects() == objects_of(&partition)).await;
 }
 
-/// Puts a manifest with an object of a topic that no metadata knows.
-async fn put_stranger(
+/// Puts a manifest and an object of a topic that the metadata store does not know.
+async fn put_unknown(
     store: &dyn ObjectStore,
     topic: TopicId,
     object: ObjectRef,
@@ -129,7 +129,7 @@ async fn a_deleted_topics_objects_go_and_an_unknown_ones_stay() {
     let engine = cluster.start().await;
     let store = Arc::clone(&engine.environment.bucket);
     let object = |incarnation, number| ObjectRef { incarnation: Incarnation(incarnation), number };
-    let unknown = put_stranger(store.as_ref(), TopicId::from_u128(77), object(1, 900)).await;
+    let unknown = put_unknown(store.as_ref(), TopicId::from_u128(77), object(1, 900)).await;
     let successors = object(50, 0).key(CLUSTER);
     let orphan = object(1, 901).key(CLUSTER);
     for key in [&successors, &orphan] {
@@ -149,7 +149,7 @@ async fn a_deleted_topics_objects_go_and_an_unknown_ones_stay() {
     .await;
     assert!(engine.partitions.get(partition.id()).is_none());
     eventually("what nothing names goes", async || store.get(&orphan).await.is_err()).await;
-    // What is left of it in the lane is nobody's, and holds up nobody.
+    // The rest of its records in the lane belongs to no partition, and delays no other.
     let other = create_topic(&engine, "other", 1, &[("retention.ms", "-1")]).await;
     segment(&engine, &open(&engine, other, 0), 1, 10).await;
     for key in [&unknown.0, &unknown.1, &successors] {

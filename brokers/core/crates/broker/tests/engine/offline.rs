@@ -1,4 +1,5 @@
-//! One partition is taken offline while the broker runs: alone, by name, and nothing of it goes.
+//! One partition is taken offline while the broker runs: the others are served, and nothing of it
+//! is deleted.
 
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -10,14 +11,14 @@ use crate::fixture::{Cluster, append, create_topic, open, read_all};
 use crate::jobs::segment;
 use crate::lane_fixture::{CLUSTER, eventually, produced};
 
-/// Where the only batch of a partition lies.
+/// The place of the only batch of a partition.
 fn only_spot(partition: &Partition) -> LaneSpot {
     let unsplit = partition.unsplit();
     assert_eq!(unsplit.len(), 1);
     unsplit[0].spot
 }
 
-/// Flips a byte of a batch where it lies, or flips it back.
+/// Flips a byte of a batch in its lane file, or flips it back.
 fn flip(cluster: &Cluster, spot: LaneSpot) {
     let path: PathBuf =
         cluster.dfs().join(LanePaths::new(CLUSTER, spot.incarnation).file(spot.file));
@@ -42,10 +43,11 @@ async fn a_batch_that_does_not_check_takes_its_partition_offline_and_no_other() 
     eventually("the other is split", async || good.unsplit_count() == 0).await;
     assert!(engine.partitions.get(bad.id()).is_none());
     let offline = engine.partitions.offline();
-    let named: Vec<_> = offline.iter().map(|it| (it.partition, it.due, it.found)).collect();
+    let named: Vec<_> =
+        offline.iter().map(|it| (it.partition, it.from_offset, it.to_offset)).collect();
     assert_eq!(named, [(bad.id(), 0, 3)]);
 
-    // The others go on, and files that are split stay: the records may lie there.
+    // The other partitions are served. Files that are split stay, because the records may be there.
     for _ in 0..2 {
         segment(&engine, &good, 1, 10).await;
     }

@@ -1,4 +1,5 @@
-//! Reading from storage: in blocks and ahead, from files that go meanwhile, and around damage.
+//! Reading from storage: in blocks and ahead, from files that are removed meanwhile, and around
+//! damage.
 
 use std::sync::Arc;
 
@@ -73,7 +74,7 @@ fn counted(engine: &Engine, name: &str) -> u64 {
     line.unwrap().rsplit_once(' ').unwrap().1.parse().unwrap()
 }
 
-/// Whether few reads of storage served many of a client, and read no byte of it twice.
+/// Checks that few reads of storage served many reads of a client, and read no byte twice.
 fn assert_read_in_blocks(engine: &Engine, batches: i64) {
     let loads = counted(engine, "freshet_block_loads_total");
     assert!(loads <= 16, "{loads} reads of storage for {batches} batches");

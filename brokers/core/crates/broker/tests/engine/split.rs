@@ -1,4 +1,4 @@
-//! How lane files become objects, on the engine as a whole.
+//! Splitting: how lane files become objects, on a whole engine.
 
 use freshet_jobs::split::SplitSettings;
 use freshet_wire::records::BatchBuilder;

@@ -1,4 +1,4 @@
-//! What the meter reads off a lane: every covered block once, and none that is not.
+//! What the metering agent reads from a lane: every block that is covered, once, and no other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::lane_fixture::{
     partition, small_files, stored, wal,
 };
 
-/// What the reader's clock shows.
+/// The time of the reader's clock, in ms since 1970.
 const NOW_MS: i64 = START_MS + 3_600_000;
 const LANE: Incarnation = Incarnation(1);
 
@@ -90,7 +90,7 @@ fn until(sequence: u64) -> LaneRequest {
     LaneRequest { sealed_end: Some(LaneEnd { file: 0, sequence }), ..LaneRequest::default() }
 }
 
-/// When the block of a sequence number was written, where the clock was never set.
+/// When the block with a sequence number was written, where the clock was never changed.
 fn written(sequence: u64) -> i64 {
     START_MS + STEP_MS * (sequence as i64 - 1)
 }
@@ -105,7 +105,7 @@ fn usage(entries: Vec<(u128, &str, u64, u64)>) -> Usage {
     Usage { window_start_ms: 0, window_end_ms: 1, entries: entries.collect() }
 }
 
-/// Leaves the indexes of all files that ended, as the splitter does.
+/// Replaces all files that ended by their indexes, as the splitter does.
 async fn split(folder: &Folder, lane: &OpenLane) {
     let ended = lane.rolled.lock().split_off(0);
     for file in ended {
@@ -141,10 +141,10 @@ async fn a_block_comes_out_once_a_later_one_says_that_it_was_durable() {
         (0, 5, written(5), topic, -1, principal.to_owned(), EGRESS, delta, total)
     };
     let mut expected = vec![row(4), egress("User:bob", 40, 90), egress("User:al", 5, 5)];
-    let mut found = rows(&second);
+    let mut read_rows = rows(&second);
     expected.sort();
-    found.sort();
-    assert_eq!(found, expected);
+    read_rows.sort();
+    assert_eq!(read_rows, expected);
     assert_eq!((second.last_sequence, second.last_file), (5, 1));
     assert_eq!(second.covered_until_ms, NOW_MS + STEP_MS, "all that is there is sure");
     let third = read(&reader, after(&second)).await.unwrap();
@@ -179,21 +179,21 @@ async fn reading_on_while_the_broker_writes_and_splits_misses_nothing() {
     let lane = OpenLane::start(&folder.disk, 1, small_files(16 << 10)).await;
     let reader = reader(&folder);
     let mut reading = LaneReading::default();
-    let mut found = Vec::new();
+    let mut read_rows = Vec::new();
     for offset in 0..40 {
         lane.write_one_by_one(offset..offset + 1, 1500).await;
         if offset % 7 == 6 {
             split(&folder, &lane).await;
         }
         reading = read(&reader, after(&reading)).await.unwrap();
-        found.extend(rows(&reading));
+        read_rows.extend(rows(&reading));
     }
     lane.lane.close().await.unwrap();
     reading = read(&reader, after(&reading)).await.unwrap();
-    found.extend(rows(&reading));
+    read_rows.extend(rows(&reading));
     assert!(reading.ended, "the lane was closed");
-    assert_eq!(found.len(), 40);
-    assert!(found.windows(2).all(|pair| pair[0].1 < pair[1].1 && pair[0].2 <= pair[1].2));
+    assert_eq!(read_rows.len(), 40);
+    assert!(read_rows.windows(2).all(|pair| pair[0].1 < pair[1].1 && pair[0].2 <= pair[1].2));
     let again = read(&reader, after(&reading)).await.unwrap();
     assert!(again.ended && again.columns.rows == 0, "and stays so");
 }
@@ -205,10 +205,10 @@ async fn time_never_goes_back_within_a_lane() {
     lane.write_one_by_one(0..2, 10).await;
     lane.clock.set(START_MS - 1_000_000);
     lane.write_one_by_one(2..4, 10).await;
-    let found = read(&reader(&folder), LaneRequest::default()).await.unwrap();
-    let times: Vec<i64> = rows(&found).iter().map(|row| row.2).collect();
+    let reading = read(&reader(&folder), LaneRequest::default()).await.unwrap();
+    let times: Vec<i64> = rows(&reading).iter().map(|row| row.2).collect();
     assert_eq!(times, [written(2), written(3), written(3)]);
-    assert_eq!(found.covered_until_ms, written(3) - 1, "what follows bears the same time");
+    assert_eq!(reading.covered_until_ms, written(3) - 1, "what follows bears the same time");
 }
 
 /// A lane of a crashed broker: blocks 1 to 5, of which 2 to 5 hold records.
@@ -218,7 +218,7 @@ async fn crashed(folder: &Folder) -> LanePaths {
     lane.crash().await.0
 }
 
-/// Puts a data block of a zombie where the lane goes on.
+/// Writes a data block where the lane goes on, as an incarnation that was fenced might do.
 fn haunt(folder: &Folder, paths: &LanePaths, sequence: u64) {
     let entry = DataEntry {
         partition: partition(0),
@@ -267,13 +267,13 @@ async fn what_lies_beyond_the_end_never_comes_out() {
         (until(3), vec![2, 3]),
         (LaneRequest { last_call: true, ..LaneRequest::default() }, vec![2, 3, 4, 5]),
     ] {
-        let found = read(&reader(&folder), request).await.unwrap();
-        assert_eq!((sequences(&found), found.ended), (expected, true), "{request:?}");
+        let reading = read(&reader(&folder), request).await.unwrap();
+        assert_eq!((sequences(&reading), reading.ended), (expected, true), "{request:?}");
     }
     folder.disk.remove(&paths.seal()).await.unwrap();
-    let found = read(&reader(&folder), until(5)).await.unwrap();
-    assert_eq!((sequences(&found), found.ended), (vec![2, 3, 4, 5], true));
-    assert_eq!(found.covered_until_ms, NOW_MS);
+    let reading = read(&reader(&folder), until(5)).await.unwrap();
+    assert_eq!((sequences(&reading), reading.ended), (vec![2, 3, 4, 5], true));
+    assert_eq!(reading.covered_until_ms, NOW_MS);
 }
 
 #[tokio::test]
@@ -282,8 +282,8 @@ async fn a_block_that_only_seal_has_is_read_from_there() {
     let paths = crashed(&folder).await;
     fence_and_seal(&folder.disk, &paths, 1).await.unwrap();
     folder.edit(&wal(&paths, 0), |bytes| bytes[4 * 4096..5 * 4096].fill(0));
-    let found = read(&reader(&folder), until(5)).await.unwrap();
-    assert_eq!((sequences(&found), found.ended), (vec![2, 3, 4, 5], true));
+    let reading = read(&reader(&folder), until(5)).await.unwrap();
+    assert_eq!((sequences(&reading), reading.ended), (vec![2, 3, 4, 5], true));
 }
 
 #[tokio::test]
@@ -291,13 +291,13 @@ async fn the_last_call_ends_a_lane_where_it_is_covered() {
     let folder = Folder::new();
     crashed(&folder).await;
     let request = LaneRequest { last_call: true, ..LaneRequest::default() };
-    let found = read(&reader(&folder), request).await.unwrap();
-    assert_eq!((sequences(&found), found.ended), (vec![2, 3, 4], true));
-    assert_eq!((found.last_sequence, found.covered_until_ms), (4, NOW_MS));
+    let reading = read(&reader(&folder), request).await.unwrap();
+    assert_eq!((sequences(&reading), reading.ended), (vec![2, 3, 4], true));
+    assert_eq!((reading.last_sequence, reading.covered_until_ms), (4, NOW_MS));
 }
 
 #[tokio::test]
-async fn dropped_indexes_are_told_where_they_were_not_read() {
+async fn dropped_indexes_are_reported_where_they_were_not_read() {
     let folder = Folder::new();
     let lane = OpenLane::start(&folder.disk, 1, small_files(16 << 10)).await;
     lane.write_one_by_one(0..12, 3000).await;
@@ -364,14 +364,16 @@ async fn damage_names_the_file() {
 }
 
 const BLOCKS: u128 = 60;
-const EACH: u128 = 10_000;
+const TOPICS_PER_BLOCK: u128 = 10_000;
 
 #[tokio::test]
 async fn much_usage_comes_in_pieces() {
     let folder = Folder::new();
     let lane = OpenLane::start(&folder.disk, 1, LaneSettings::default()).await;
     for block in 0..BLOCKS {
-        let topics = (0..EACH).map(|topic| (block * EACH + topic, "User:a", 2, 1)).collect();
+        let topics = (0..TOPICS_PER_BLOCK)
+            .map(|topic| (block * TOPICS_PER_BLOCK + topic, "User:a", 2, 1))
+            .collect();
         lane.lane.stage_usage(usage(topics)).unwrap();
     }
     lane.lane.close().await.unwrap();
@@ -379,15 +381,15 @@ async fn much_usage_comes_in_pieces() {
     let mut reading = read(&reader, LaneRequest::default()).await.unwrap();
     assert!(reading.more && !reading.ended);
     assert!(reading.covered_until_ms < NOW_MS);
-    let (mut found, mut pieces) = (rows(&reading), 1);
+    let (mut read_rows, mut pieces) = (rows(&reading), 1);
     while reading.more {
         reading = read(&reader, after(&reading)).await.unwrap();
-        found.extend(rows(&reading));
+        read_rows.extend(rows(&reading));
         pieces += 1;
     }
     assert!(reading.ended && pieces > 1);
-    assert_eq!(found.len() as u128, BLOCKS * EACH);
-    assert!(found.windows(2).all(|pair| pair[0].1 <= pair[1].1));
+    assert_eq!(read_rows.len() as u128, BLOCKS * TOPICS_PER_BLOCK);
+    assert!(read_rows.windows(2).all(|pair| pair[0].1 <= pair[1].1));
 }
 
 #[tokio::test]
@@ -402,23 +404,23 @@ async fn manifests_are_read_where_they_changed_with_what_retention_let_go() {
     }
     eventually("the oldest go", async || partition.bounds().log_start == 2).await;
     let reader = UsageReader::new(&cluster.environment());
-    let found = reader.manifests(CLUSTER, &BTreeMap::new()).await.unwrap();
-    assert_eq!(found.len(), 1, "the other partition has none");
-    let (found, manifest) = (&found[0], partition.manifest());
-    assert_eq!((found.partition, found.covered_end), (partition.id(), 4));
-    assert_eq!((&found.segments, &found.dropped), (&manifest.segments, &manifest.dropped));
-    assert_eq!((found.segments.len(), found.dropped.len()), (2, 2));
-    let times: Vec<i64> = found.dropped.iter().map(|dropped| dropped.written_at_ms).collect();
+    let facts = reader.manifests(CLUSTER, &BTreeMap::new()).await.unwrap();
+    assert_eq!(facts.len(), 1, "the other partition has none");
+    let (facts, manifest) = (&facts[0], partition.manifest());
+    assert_eq!((facts.partition, facts.covered_end), (partition.id(), 4));
+    assert_eq!((&facts.segments, &facts.dropped), (&manifest.segments, &manifest.dropped));
+    assert_eq!((facts.segments.len(), facts.dropped.len()), (2, 2));
+    let times: Vec<i64> = facts.dropped.iter().map(|dropped| dropped.written_at_ms).collect();
     assert!(times.iter().all(|time| *time > 0) && times.is_sorted(), "{times:?}");
-    assert!(found.dropped.iter().all(|dropped| dropped.dropped_at_ms >= times[1]));
-    let known = BTreeMap::from([((topic.simple().to_string(), 1), found.name.clone())]);
+    assert!(facts.dropped.iter().all(|dropped| dropped.dropped_at_ms >= times[1]));
+    let known = BTreeMap::from([((topic.simple().to_string(), 1), facts.name.clone())]);
     assert_eq!(reader.manifests(CLUSTER, &known).await.unwrap(), []);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Bytes that were changed anywhere make no usage up: less comes out, or an error.
+    /// Bytes that were changed anywhere never add usage: there is less of it, or an error.
     #[test]
     fn damage_never_adds_usage(
         flips in prop::collection::vec((0..3_usize, 0..40_000_usize, 1..=255_u8), 1..6),
@@ -449,8 +451,8 @@ proptest! {
             }
             for last_call in [false, true] {
                 let request = LaneRequest { last_call, ..request };
-                if let Ok(found) = read(&reader(&folder), request).await {
-                    assert!(rows(&found).iter().all(|row| truth.contains(row)));
+                if let Ok(reading) = read(&reader(&folder), request).await {
+                    assert!(rows(&reading).iter().all(|row| truth.contains(row)));
                 }
             }
         });

@@ -142,8 +142,8 @@ async fn of_groups(client: &mut Client) -> Vec<(&'static str, i16)> {
         .with_generation_id_or_member_epoch(-1)
         .with_topics(vec![topic]);
     let commit = client.call(8, commit).await.topics[0].partitions[0].error_code;
-    let wanted = OffsetFetchRequestGroup::default().with_group_id(group()).with_topics(None);
-    let fetch = client.call(8, OffsetFetchRequest::default().with_groups(vec![wanted])).await;
+    let requested = OffsetFetchRequestGroup::default().with_group_id(group()).with_topics(None);
+    let fetch = client.call(8, OffsetFetchRequest::default().with_groups(vec![requested])).await;
     let delete = OffsetDeleteRequest::default().with_group_id(group());
     let delete = client.call(0, delete).await.error_code;
     let describe = DescribeGroupsRequest::default().with_groups(vec![group()]);
@@ -267,8 +267,8 @@ fn describe_acls() -> DescribeAclsRequest {
 /// A permission.
 type Needed = (ResourceType, &'static str, Operation);
 
-/// What a client without any permission gets, and the permissions that open the API; all of a row
-/// are needed.
+/// The error that a client without any permission gets, and the permissions that allow the API. All
+/// permissions of a row are needed.
 const RULES: &[(&str, E, &[Needed])] = {
     use Operation::{Alter, AlterConfigs, Create, Delete, Describe, DescribeConfigs, Read, Write};
     use ResourceType::{Cluster, Group, Topic, TransactionalId};
@@ -386,7 +386,7 @@ async fn lists_leave_out_what_the_client_may_not_describe() {
     let topics = alice.call(9, request).await.topics;
     assert_eq!(topics.len(), 1);
     assert_eq!(topics[0].name, Some(topic_name("seen")));
-    // Write, and Describe, which it implies.
+    // Write is allowed, and Describe, which it implies.
     assert_eq!(topics[0].topic_authorized_operations, 1 << 4 | 1 << 8);
     assert_eq!(admin.call(9, all()).await.topics.len(), 2);
 }
@@ -412,9 +412,10 @@ async fn acls_are_made_listed_and_removed() {
         let codes: Vec<_> = results.iter().map(|result| result.error_code).collect();
         assert_eq!(codes, [0, E::InvalidRequest.code(), 0]);
         let described = admin.call(version, describe_acls()).await;
-        let found = described.resources.iter();
-        let found: Vec<_> = found.map(|r| (r.resource_type, r.resource_name.as_str())).collect();
-        assert_eq!(found, [(2, "t"), (3, "g")]);
+        let resources = described.resources.iter();
+        let resources: Vec<_> =
+            resources.map(|r| (r.resource_type, r.resource_name.as_str())).collect();
+        assert_eq!(resources, [(2, "t"), (3, "g")]);
         assert_eq!(described.resources[0].acls[0].principal.as_str(), "User:alice");
     }
     admin.create_topic("t", 1, &[]).await;

@@ -1,4 +1,4 @@
-//! Topics, configs, users, and what is told of the cluster.
+//! Topics, configs, users, and what brokers report of the cluster.
 
 use bytes::Bytes;
 use freshet_access::types::ScramMechanism;
@@ -169,8 +169,8 @@ async fn metadata_names_the_broker_in_every_version() {
         let topic = MetadataRequestTopic::default().with_name(None).with_topic_id(id);
         MetadataRequest::default().with_topics(Some(vec![topic]))
     };
-    let found = client.call(12, by_id(id)).await.topics.remove(0);
-    assert_eq!(found.name, Some(topic_name("a")));
+    let described = client.call(12, by_id(id)).await.topics.remove(0);
+    assert_eq!(described.name, Some(topic_name("a")));
     let missing = client.call(12, by_id(uuid::Uuid::from_u128(9))).await.topics.remove(0);
     assert_eq!(missing.error_code, ResponseError::UnknownTopicId.code());
 }
@@ -276,7 +276,7 @@ async fn partitions_are_added_never_removed() {
     assert_eq!(client.call(3, assigned(&[0])).await.results[0].error_code, 0);
 }
 
-/// What releases that took any replication factor left in the metadata.
+/// A replication factor that earlier releases accepted and that is still in the metadata store.
 #[tokio::test]
 async fn a_topic_of_many_replicas_reports_three() {
     let broker = TestBroker::start().await;
@@ -458,7 +458,7 @@ async fn the_cluster_is_described() {
 }
 
 #[tokio::test]
-async fn log_dirs_tell_how_large_partitions_are() {
+async fn log_dirs_report_how_large_partitions_are() {
     let broker = TestBroker::start().await;
     let mut client = broker.client();
     client.create_topic("t", 2, &[]).await;
@@ -468,7 +468,8 @@ async fn log_dirs_tell_how_large_partitions_are() {
         let request = DescribeLogDirsRequest::default().with_topics(None);
         let response = client.call(version, request).await;
         let topic = &response.results[0].topics[0];
-        let sizes: Vec<_> = topic.partitions.iter().map(|found| found.partition_size).collect();
+        let sizes: Vec<_> =
+            topic.partitions.iter().map(|partition| partition.partition_size).collect();
         assert_eq!(sizes, [0, produced.len() as i64]);
     }
 }
@@ -480,7 +481,7 @@ async fn topics_are_described_page_by_page() {
     client.create_topic("a", 2, &[]).await;
     client.create_topic("b", 3, &[]).await;
     let mut cursor: Option<Cursor> = None;
-    let mut found = Vec::new();
+    let mut partitions = Vec::new();
     for _ in 0..5 {
         let request = DescribeTopicPartitionsRequest::default()
             .with_response_partition_limit(2)
@@ -490,7 +491,8 @@ async fn topics_are_described_page_by_page() {
             for partition in &topic.partitions {
                 assert_eq!(partition.eligible_leader_replicas, Some(Vec::new()), "never null");
                 assert_eq!(partition.last_known_elr, Some(Vec::new()), "never null");
-                found.push((topic.name.as_ref().unwrap().to_string(), partition.partition_index));
+                partitions
+                    .push((topic.name.as_ref().unwrap().to_string(), partition.partition_index));
             }
         }
         let Some(next) = response.next_cursor else { break };
@@ -501,7 +503,7 @@ async fn topics_are_described_page_by_page() {
         );
     }
     let expected = [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("b", 2)];
-    assert_eq!(found, expected.map(|(name, index)| (name.to_owned(), index)));
+    assert_eq!(partitions, expected.map(|(name, index)| (name.to_owned(), index)));
     let request = DescribeTopicPartitionsRequest::default()
         .with_topics(vec![TopicRequest::default().with_name(topic_name("missing"))])
         .with_response_partition_limit(10)

@@ -1,4 +1,4 @@
-//! Fetch.
+//! Fetch: records, waiting for them, and memory.
 
 use std::sync::Arc;
 
@@ -60,10 +60,10 @@ async fn every_version_reads_whole_batches() {
             request.topics[0].topic_id = id;
         }
         let response = client.call(version, request).await;
-        let found = only(&response);
-        assert_eq!(found.error_code, 0, "version {version}");
-        assert_eq!(offsets(found), [(0, 2), (3, 3)]);
-        assert_eq!((found.high_watermark, found.last_stable_offset), (4, 4));
+        let partition = only(&response);
+        assert_eq!(partition.error_code, 0, "version {version}");
+        assert_eq!(offsets(partition), [(0, 2), (3, 3)]);
+        assert_eq!((partition.high_watermark, partition.last_stable_offset), (4, 4));
         assert_eq!(response.session_id, 0);
         assert_eq!(response.responses[0].topic_id == id, version >= 13);
     }
@@ -95,8 +95,8 @@ async fn a_fetch_gathers_as_many_bytes_as_the_client_asks_for() {
     let (mut reader, mut writer) = (broker.client(), broker.client());
     writer.create_topic("t", 1, &[]).await;
     let one = batch(&["0123456789"]);
-    let wanted = i32::try_from(3 * one.len()).unwrap();
-    let patient = fetch("t", &[(0, 0)]).with_max_wait_ms(60_000).with_min_bytes(wanted);
+    let min_bytes = i32::try_from(3 * one.len()).unwrap();
+    let patient = fetch("t", &[(0, 0)]).with_max_wait_ms(60_000).with_min_bytes(min_bytes);
     let sent = reader.send(11, &patient).await;
     for _ in 0..3 {
         writer.produce("t", 0, one.clone()).await;
@@ -187,12 +187,12 @@ async fn a_waiting_fetch_ends_with_the_instance() {
     let mut fetching = std::pin::pin!(handle(&context, request));
     assert!(futures::poll!(&mut fetching).is_pending());
     broker.engine.liveness.stand_down("test");
-    let found = fetching.await.response;
-    let code = found.topics[0].partitions[0].error_code;
+    let response = fetching.await.response;
+    let code = response.topics[0].partitions[0].error_code;
     assert_eq!(code, ResponseError::NotLeaderOrFollower.code());
 }
 
-/// A store that answers no read of records; of the rest what stands behind it.
+/// An object store that does not answer reads of records, and passes on all other calls.
 struct Silent(Arc<dyn ObjectStore>);
 
 #[async_trait]
@@ -241,10 +241,11 @@ async fn the_newest_records_do_not_wait_for_older_ones() {
     let both = fetch("t", &[(0, 0), (1, 0)]).with_max_wait_ms(i32::MAX);
     let response = client.call(11, both).await;
     let partitions = &response.responses[0].partitions;
-    let found: Vec<_> = partitions.iter().map(|found| (found.error_code, offsets(found))).collect();
-    assert_eq!(found, [(0, vec![]), (0, vec![(0, 0)])]);
+    let outcomes: Vec<_> =
+        partitions.iter().map(|partition| (partition.error_code, offsets(partition))).collect();
+    assert_eq!(outcomes, [(0, vec![]), (0, vec![(0, 0)])]);
     assert_eq!(partitions[0].high_watermark, 1);
-    // Who reads older records alone gets an answer when the time is over.
+    // A client that reads only older records gets an answer when the time is over.
     let older = fetch("t", &[(0, 0)]).with_max_wait_ms(10);
     let response = client.call(11, older).await;
     assert_eq!(only(&response).error_code, 0);
@@ -260,18 +261,18 @@ async fn an_older_batch_that_has_no_room_is_left_for_the_next_fetch() {
     for index in 0..3 {
         client.produce("t", index, batch(&["a", "b"])).await;
     }
-    // Of a reader at the end of one partition; the first batch of another has any size.
+    // The client is at the end of one partition; the first batch of another may have any size.
     let mut small = fetch("t", &[(0, 2), (1, 0), (2, 0)]).with_max_wait_ms(i32::MAX);
-    for wanted in &mut small.topics[0].partitions {
-        wanted.partition_max_bytes = 10;
+    for partition in &mut small.topics[0].partitions {
+        partition.partition_max_bytes = 10;
     }
     let both = i32::try_from(2 * batch(&["a", "b"]).len()).unwrap();
     let response = client.call(11, small.clone()).await;
-    let found: Vec<_> = response.responses[0].partitions.iter().map(offsets).collect();
-    assert_eq!(found, [vec![], vec![(0, 1)], vec![]]);
+    let records: Vec<_> = response.responses[0].partitions.iter().map(offsets).collect();
+    assert_eq!(records, [vec![], vec![(0, 1)], vec![]]);
     let response = client.call(11, small.with_min_bytes(both).with_max_wait_ms(50)).await;
-    let found: Vec<_> = response.responses[0].partitions.iter().map(offsets).collect();
-    assert_eq!(found, [vec![], vec![(0, 1)], vec![]]);
+    let records: Vec<_> = response.responses[0].partitions.iter().map(offsets).collect();
+    assert_eq!(records, [vec![], vec![(0, 1)], vec![]]);
 }
 
 #[tokio::test]
@@ -289,12 +290,12 @@ async fn older_records_come_from_lanes_and_segments() {
         tokio::task::yield_now().await;
     }
     client.produce("t", 1, batch(&["c"])).await;
-    // One byte is enough, and what comes soon after the first of them is of the same answer.
+    // One byte is enough, and records that come soon after the first are part of the same answer.
     let all = fetch("t", &[(0, 0), (1, 2), (2, 0), (0, 1)]).with_max_wait_ms(i32::MAX);
     let response = client.call(11, all).await;
     let partitions = &response.responses[0].partitions;
-    let found: Vec<_> = partitions.iter().map(offsets).collect();
-    assert_eq!(found, [vec![(0, 1)], vec![(2, 2)], vec![(0, 1)], vec![(0, 1)]]);
+    let records: Vec<_> = partitions.iter().map(offsets).collect();
+    assert_eq!(records, [vec![(0, 1)], vec![(2, 2)], vec![(0, 1)], vec![(0, 1)]]);
     client.metadata(&[]).await;
     assert!(broker.engine.egress.total_bytes(topic) > 0);
 }

@@ -35,9 +35,9 @@ pub async fn coordinator(client: &mut Client) {
         if version >= 4 {
             let response =
                 client.call(version, request.with_coordinator_keys(vec![text(GROUP)])).await;
-            let found = &response.coordinators[0];
-            assert_eq!((found.error_code, found.port), (0, i32::from(PORT)));
-            assert_eq!((found.key.as_str(), found.host.as_str()), (GROUP, HOST));
+            let coordinator = &response.coordinators[0];
+            assert_eq!((coordinator.error_code, coordinator.port), (0, i32::from(PORT)));
+            assert_eq!((coordinator.key.as_str(), coordinator.host.as_str()), (GROUP, HOST));
         } else {
             let response = client.call(version, request.with_key(text(GROUP))).await;
             assert_eq!((response.error_code, response.host.as_str()), (0, HOST));
@@ -68,7 +68,7 @@ async fn join(client: &mut Client, version: i16, member_id: &str) -> JoinGroupRe
     client.call(version, request).await
 }
 
-/// Joins as the only member; gives member id and generation.
+/// Joins as the only member. Returns the member id and the generation.
 async fn only_member(client: &mut Client, version: i16) -> (String, i32) {
     let mut joined = join(client, version, "").await;
     if joined.error_code == ResponseError::MemberIdRequired.code() {
@@ -114,13 +114,13 @@ async fn committed(client: &mut Client, version: i16) -> i64 {
         let topic = OffsetFetchRequestTopics::default()
             .with_name(topic_name("t"))
             .with_partition_indexes(vec![0]);
-        let wanted = OffsetFetchRequestGroup::default()
+        let requested = OffsetFetchRequestGroup::default()
             .with_group_id(group())
             .with_topics(Some(vec![topic]));
-        let response = client.call(version, request.with_groups(vec![wanted])).await;
-        let found = &response.groups[0];
-        assert_eq!(found.error_code, 0);
-        return found.topics[0].partitions[0].committed_offset;
+        let response = client.call(version, request.with_groups(vec![requested])).await;
+        let fetched = &response.groups[0];
+        assert_eq!(fetched.error_code, 0);
+        return fetched.topics[0].partitions[0].committed_offset;
     }
     let topic = OffsetFetchRequestTopic::default()
         .with_name(topic_name("t"))
@@ -228,10 +228,13 @@ async fn groups_are_listed_described_and_deleted() {
     for version in 0..=5 {
         let listed = client.call(version, ListGroupsRequest::default()).await;
         assert_eq!(listed.groups.len(), 1);
-        let found = &listed.groups[0];
-        assert_eq!((&found.group_id, found.protocol_type.as_str()), (&group(), "consumer"));
+        let listed_group = &listed.groups[0];
+        assert_eq!(
+            (&listed_group.group_id, listed_group.protocol_type.as_str()),
+            (&group(), "consumer")
+        );
         if version >= 4 {
-            assert_eq!(found.group_state.as_str(), "Stable");
+            assert_eq!(listed_group.group_state.as_str(), "Stable");
         }
     }
     for version in 0..=6 {
@@ -239,16 +242,19 @@ async fn groups_are_listed_described_and_deleted() {
             .with_groups(vec![group()])
             .with_include_authorized_operations(version >= 3);
         let described = client.call(version, request).await;
-        let found = &described.groups[0];
-        assert_eq!((found.error_code, found.group_state.as_str()), (0, "Stable"));
-        let member = &found.members[0];
+        let described_group = &described.groups[0];
+        assert_eq!(
+            (described_group.error_code, described_group.group_state.as_str()),
+            (0, "Stable")
+        );
+        let member = &described_group.members[0];
         assert_eq!(member.member_id.as_str(), member_id);
         assert_eq!(member.client_id.as_str(), "tests");
         assert_eq!(member.client_host.as_str(), "/10.1.2.3");
         assert_eq!(&member.member_assignment[..], b"share");
         if version >= 3 {
             // Read, Delete, Describe, DescribeConfigs, AlterConfigs.
-            assert_eq!(found.authorized_operations, 0b1101_0100_1000);
+            assert_eq!(described_group.authorized_operations, 0b1101_0100_1000);
         }
     }
     let delete =
@@ -275,9 +281,9 @@ async fn there_is_no_coordinator_for_transactions() {
             .with_key_type(key_type)
             .with_coordinator_keys(vec![text("x")]);
         let response = client.call(4, request).await;
-        let found = &response.coordinators[0];
-        assert_eq!(found.error_code, ResponseError::InvalidRequest.code());
-        assert_eq!(found.node_id.0, -1);
+        let coordinator = &response.coordinators[0];
+        assert_eq!(coordinator.error_code, ResponseError::InvalidRequest.code());
+        assert_eq!(coordinator.node_id.0, -1);
     }
 }
 

@@ -33,10 +33,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-/// What the broker tells clients to connect to.
+/// The host that the broker gives clients to connect to.
 pub const HOST: &str = "broker.test";
 pub const PORT: u16 = 9092;
-/// Clients come from here.
+/// The address of clients.
 pub const ADDRESS: [u8; 4] = [10, 1, 2, 3];
 
 /// Accepts the streams that a test makes.
@@ -56,10 +56,10 @@ impl Listener for Streams {
     }
 }
 
-/// Puts something before an object store.
+/// Wraps an object store.
 pub type BeforeBucket = fn(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>;
 
-/// How a broker under test is set up.
+/// The settings of a broker under test.
 #[derive(Default)]
 pub struct Setup {
     pub settings: BrokerSettings,
@@ -67,7 +67,7 @@ pub struct Setup {
     pub limits: ServerLimits,
     /// Memory for the newest batches, where it is not the default.
     pub hot_bytes: Option<usize>,
-    /// What stands before the object store.
+    /// Wraps the object store, where it is set.
     pub before_bucket: Option<BeforeBucket>,
 }
 
@@ -119,7 +119,7 @@ impl TestBroker {
         ours
     }
 
-    /// A client as a gateway forwards it.
+    /// A client that comes through a gateway.
     pub async fn linked(&self, client: &LinkedClient) -> Result<Client, LinkError> {
         let mut stream = self.link();
         let randomness = self.engine.environment.randomness.as_ref();
@@ -141,7 +141,7 @@ impl TestBroker {
         RequestContext::new(Arc::new(client), text("tests"), api_version)
     }
 
-    /// Makes a user that can authenticate.
+    /// Creates a user that can authenticate.
     pub async fn add_user(&self, name: &str, password: &str) {
         let randomness = self.engine.environment.randomness.as_ref();
         for mechanism in [ScramMechanism::Sha256, ScramMechanism::Sha512] {
@@ -154,7 +154,7 @@ impl TestBroker {
     }
 }
 
-/// What gateways of a broker under test know.
+/// The secret that gateways of a broker under test know.
 pub fn link_secret() -> LinkSecret {
     LinkSecret::new(&[7; 32]).unwrap()
 }
@@ -181,7 +181,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Sends a request; gives its correlation id.
+    /// Sends a request and returns its correlation id.
     pub async fn send<R: Request>(&mut self, version: i16, request: &R) -> i32 {
         let correlation_id = self.next_correlation_id;
         self.next_correlation_id += 1;
@@ -233,12 +233,12 @@ impl Client {
         assert_eq!(self.stream.read(&mut [0]).await.unwrap_or(0), 0, "an answer came");
     }
 
-    /// Waits for an answer, or for the end of the connection; tells which.
+    /// Waits for an answer, or for the end of the connection, and returns which came.
     pub async fn was_answered(&mut self) -> bool {
         self.stream.read(&mut [0]).await.unwrap_or(0) > 0
     }
 
-    /// Creates a topic; gives its id.
+    /// Creates a topic and returns its id.
     pub async fn create_topic(
         &mut self,
         name: &str,
@@ -259,7 +259,7 @@ impl Client {
         response.topics[0].topic_id
     }
 
-    /// Produces one batch; gives error code and base offset.
+    /// Produces one batch. Returns the error code and the base offset.
     pub async fn produce(&mut self, topic: &str, partition: i32, batch: Bytes) -> (i16, i64) {
         let request = produce_request(topic, partition, batch);
         let response = self.call(9, request).await;

@@ -1,4 +1,4 @@
-//! Topics that are deleted and come back; records that are deleted; and what is told of changes.
+//! Topics that are deleted and come back; records that are deleted; and which changes are recorded.
 
 use freshet_metadata::cluster::CHANGES_KEPT_MAX;
 use freshet_metadata::schema::ChangeRecord;
@@ -42,8 +42,8 @@ async fn fetch(client: &mut Client, topic: &str, offset: i64) -> (i16, usize) {
         .with_session_epoch(-1)
         .with_topics(vec![topic]);
     let answer = client.call(11, request).await;
-    let found = &answer.responses[0].partitions[0];
-    (found.error_code, found.records.as_ref().map_or(0, bytes::Bytes::len))
+    let fetched = &answer.responses[0].partitions[0];
+    (fetched.error_code, fetched.records.as_ref().map_or(0, bytes::Bytes::len))
 }
 
 async fn restore(broker: &TestBroker, id: uuid::Uuid, name: Option<&str>) {
@@ -62,7 +62,7 @@ async fn a_deleted_topic_comes_back_with_its_records_under_any_name() {
     assert_eq!(fetch(&mut client, "t", 0).await.0, unknown);
     assert_eq!(client.produce("t", 0, batch(&["x"])).await.0, unknown);
     assert_eq!(delete(&mut client, "t").await, unknown);
-    // Another topic of the name is another topic.
+    // The new topic of the same name has nothing of the deleted one.
     let other = client.create_topic("t", 1, &[]).await;
     assert_ne!(other, id);
     assert_eq!(fetch(&mut client, "t", 0).await, (0, 0));
@@ -113,7 +113,8 @@ async fn commit(client: &mut Client, topic: &str, offset: i64) -> i16 {
     client.call(8, request).await.topics[0].partitions[0].error_code
 }
 
-/// The committed offset, asked for by name, and how many topics there are where all are asked for.
+/// The committed offset where it is fetched by name, and the number of topics where all are
+/// fetched.
 async fn committed(client: &mut Client, topic: &str) -> (i64, usize) {
     let named = OffsetFetchRequestTopics::default()
         .with_name(topic_name(topic))
@@ -152,8 +153,8 @@ async fn committed_offsets_come_back_with_their_topic_and_never_with_another() {
     assert_eq!(committed(&mut client, "t").await, (-1, 0));
 }
 
-fn deletion(topic: &str, wanted: &[(i32, i64)]) -> DeleteRecordsRequest {
-    let partitions = wanted.iter().map(|(index, offset)| {
+fn deletion(topic: &str, log_starts: &[(i32, i64)]) -> DeleteRecordsRequest {
+    let partitions = log_starts.iter().map(|(index, offset)| {
         DeleteRecordsPartition::default().with_partition_index(*index).with_offset(*offset)
     });
     let topic = DeleteRecordsTopic::default()
@@ -194,7 +195,7 @@ async fn records_before_an_offset_are_gone_in_every_version() {
         assert_eq!(fetch(&mut client, &topic, 2).await.0, 0);
         assert_eq!(earliest(&mut client, &topic, -2).await, 2);
         assert_eq!(earliest(&mut client, &topic, 0).await, 2);
-        // Nothing comes back, and what is not there yet cannot go.
+        // Deleted records do not come back, and records beyond the end cannot be deleted.
         assert_eq!(delete_records(&mut client, version, &topic, 1).await, (2, 0));
         assert_eq!(delete_records(&mut client, version, &topic, 5).await, (-1, gone));
         assert_eq!(delete_records(&mut client, version, &topic, -2).await, (-1, gone));
@@ -226,17 +227,17 @@ async fn changes(broker: &TestBroker) -> Vec<ChangeRecord> {
 }
 
 #[tokio::test]
-async fn changes_over_the_protocol_are_told_of_with_who_asked() {
+async fn changes_over_the_protocol_are_recorded_with_who_asked() {
     let broker = TestBroker::start().await;
     let mut client = broker.client();
     client.create_topic("t", 2, &[("retention.ms", "5000")]).await;
     client.produce("t", 0, batch(&["a"])).await;
     delete_records(&mut client, 2, "t", 1).await;
     assert_eq!(delete(&mut client, "t").await, 0);
-    // Nothing happened here.
+    // This request changed nothing.
     assert_ne!(delete(&mut client, "t").await, 0);
-    let found = changes(&broker).await;
-    let short: Vec<_> = found
+    let noted = changes(&broker).await;
+    let short: Vec<_> = noted
         .iter()
         .map(|change| (change.sequence, change.action.as_str(), change.target.as_str()))
         .collect();
@@ -244,11 +245,11 @@ async fn changes_over_the_protocol_are_told_of_with_who_asked() {
         short,
         [(1, "topic.create", "t"), (2, "topic.delete_records", "t"), (3, "topic.delete", "t")]
     );
-    let first = &found[0];
+    let first = &noted[0];
     assert_eq!((first.principal.as_str(), first.client_id.as_str()), ("User:ANONYMOUS", "tests"));
     assert_eq!((first.address.as_str(), first.target_type.as_str()), ("10.1.2.3", "topic"));
     assert_eq!(first.detail["retention.ms"], "5000");
-    assert_eq!(found[1].detail["0"], "1");
+    assert_eq!(noted[1].detail["0"], "1");
     let metadata = &broker.engine.metadata;
     assert_eq!(metadata.forget_changes(2).await.unwrap(), 2);
     assert_eq!(changes(&broker).await.len(), 1);

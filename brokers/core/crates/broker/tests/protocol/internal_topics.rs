@@ -1,4 +1,4 @@
-//! Internal topics: they belong to the service, whatever a client calls itself and whatever it may.
+//! Internal topics belong to the service, whatever client id a client has and whatever it may do.
 
 use bytes::Bytes;
 use freshet_wire::ids::PartitionId;
@@ -108,7 +108,7 @@ async fn clients_do_not_make_them() {
     for name in ["__transaction_state", "__share_group_state", "__cluster_metadata"] {
         assert_eq!(client.call(9, asked(name)).await.topics[0].error_code, unknown, "{name}");
     }
-    // The coordinator's topic is made as the coordinator wants it.
+    // The coordinator's topic is created with the coordinator's configs.
     let made = client.call(9, asked(OFFSETS)).await.topics.remove(0);
     assert_eq!((made.error_code, made.is_internal, made.partitions.len()), (0, true, 2));
 }
@@ -132,7 +132,7 @@ async fn clients_do_not_alter_them() {
             .with_resources(vec![resource])
             .with_validate_only(validate_only);
         assert_eq!(client.call(1, request).await.responses[0].error_code, refused);
-        // Replacing all that is set by nothing is a change too.
+        // Replacing all configs by none is a change, too.
         let resource = alter_configs_request::AlterConfigsResource::default()
             .with_resource_type(TOPIC)
             .with_resource_name(text(OFFSETS));

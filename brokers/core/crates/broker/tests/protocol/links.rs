@@ -1,4 +1,4 @@
-//! Clients that a gateway forwards: who they are, what they are told, and who is refused.
+//! Clients that a gateway forwards: who they are, which addresses they get, and who is refused.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -74,13 +74,13 @@ async fn a_linked_client_is_who_the_gateway_says_and_needs_no_password() {
 }
 
 #[tokio::test]
-async fn what_a_linked_client_changes_is_told_of_with_its_connection() {
+async fn what_a_linked_client_changes_is_recorded_with_its_connection() {
     let broker = TestBroker::with(setup()).await;
     allow(&broker, ResourceType::Topic, "t", "*").await;
     broker.linked(&alice()).await.unwrap().create_topic("t", 1, &[]).await;
-    let told = broker.engine.metadata.changes(0, 10).await.unwrap();
-    assert_eq!(told[0].action, "topic.create");
-    assert_eq!(told[0].connection, "con_0123456789abcdef");
+    let changes = broker.engine.metadata.changes(0, 10).await.unwrap();
+    assert_eq!(changes[0].action, "topic.create");
+    assert_eq!(changes[0].connection, "con_0123456789abcdef");
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn access_is_judged_by_the_clients_own_address() {
 }
 
 #[tokio::test]
-async fn each_linked_client_is_told_the_addresses_of_its_own_way() {
+async fn each_linked_client_gets_the_addresses_of_its_own_way() {
     let broker = TestBroker::with(setup()).await;
     allow(&broker, ResourceType::Cluster, "kafka-cluster", "*").await;
     allow(&broker, ResourceType::Group, "g", "*").await;
@@ -107,8 +107,8 @@ async fn each_linked_client_is_told_the_addresses_of_its_own_way() {
         let cluster = client.call(1, DescribeClusterRequest::default().with_endpoint_type(1)).await;
         assert_eq!((cluster.brokers[0].host.as_str(), cluster.brokers[0].port), (host, port));
         let request = FindCoordinatorRequest::default().with_coordinator_keys(vec![text("g")]);
-        let found = client.call(4, request).await;
-        let coordinator = &found.coordinators[0];
+        let response = client.call(4, request).await;
+        let coordinator = &response.coordinators[0];
         assert_eq!((coordinator.host.as_str(), coordinator.port), (host, port));
     }
 }
@@ -142,7 +142,7 @@ async fn a_kafka_client_at_the_link_gets_no_answer_and_is_closed() {
     let mut stream = broker.link();
     let mut hello = [0; link::HELLO_BYTES];
     stream.read_exact(&mut hello).await.unwrap();
-    // ApiVersions: its length is no preamble's that could be proven.
+    // An ApiVersions request: its length cannot be that of a preamble.
     let frame = b"\0\0\0\x0c\0\x12\0\0\0\0\0\x01\0\x02ab";
     tokio::io::AsyncWriteExt::write_all(&mut stream, frame).await.unwrap();
     tokio::io::AsyncWriteExt::shutdown(&mut stream).await.unwrap();

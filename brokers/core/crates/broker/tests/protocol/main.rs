@@ -1,5 +1,5 @@
-//! A whole broker in memory of one process, spoken to in Kafka's protocol: real engine and server,
-//! a temporary folder, metadata in memory.
+//! A whole broker in one process, with clients that use Kafka's protocol: the engine and the server
+//! are real, storage is a temporary folder, and the metadata store is in memory.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap as tests may")]
 
 mod harness;

@@ -29,8 +29,8 @@ async fn list(
     let request =
         ListOffsetsRequest::default().with_replica_id(BrokerId(-1)).with_topics(vec![topic]);
     let response = client.call(version, request).await;
-    let found = &response.topics[0].partitions[0];
-    (found.error_code, found.offset, found.timestamp)
+    let listed = &response.topics[0].partitions[0];
+    (listed.error_code, listed.offset, listed.timestamp)
 }
 
 #[tokio::test]
@@ -97,11 +97,17 @@ async fn the_current_epoch_ends_at_the_end_of_the_log() {
     };
     for version in 2..=4 {
         let response = client.call(version, ask("t", epoch)).await;
-        let found = &response.topics[0].partitions[0];
-        assert_eq!((found.error_code, found.leader_epoch, found.end_offset), (0, epoch, 2));
+        let epoch_end = &response.topics[0].partitions[0];
+        assert_eq!(
+            (epoch_end.error_code, epoch_end.leader_epoch, epoch_end.end_offset),
+            (0, epoch, 2)
+        );
         let response = client.call(version, ask("t", epoch + 5)).await;
-        let found = &response.topics[0].partitions[0];
-        assert_eq!((found.error_code, found.leader_epoch, found.end_offset), (0, -1, -1));
+        let epoch_end = &response.topics[0].partitions[0];
+        assert_eq!(
+            (epoch_end.error_code, epoch_end.leader_epoch, epoch_end.end_offset),
+            (0, -1, -1)
+        );
     }
     let response = client.call(3, ask("missing", 0)).await;
     let code = response.topics[0].partitions[0].error_code;

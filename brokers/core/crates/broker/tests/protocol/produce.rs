@@ -1,4 +1,4 @@
-//! Produce.
+//! Produce: versions, refusals, and acknowledgements.
 
 use freshet_wire::records::{BatchBuilder, Compression};
 use kafka_protocol::ResponseError;

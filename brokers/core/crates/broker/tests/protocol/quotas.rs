@@ -1,4 +1,4 @@
-//! Quotas: asked for and changed over the protocol, and kept to.
+//! Quotas: described and changed over the protocol, and enforced.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -54,8 +54,8 @@ fn component(kind: &str, match_type: i8, name: Option<&str>) -> ComponentData {
         .with_match(name.map(text))
 }
 
-/// What is found, as `user=alice,client-id=<default>: producer_byte_rate=1`.
-fn told(entries: Option<Vec<described::EntryData>>) -> Vec<String> {
+/// The entries as text: `user=alice,client-id=<default>: producer_byte_rate=1`.
+fn texts_of(entries: Option<Vec<described::EntryData>>) -> Vec<String> {
     let entry = |entry: described::EntryData| {
         let parts = entry.entity.iter().map(|part| {
             let name = part.entity_name.as_ref().map_or("<default>", |name| name.as_str());
@@ -77,7 +77,7 @@ async fn describe(
     let request =
         DescribeClientQuotasRequest::default().with_components(components).with_strict(strict);
     let answer = client.call(1, request).await;
-    if answer.error_code == 0 { Ok(told(answer.entries)) } else { Err(answer.error_code) }
+    if answer.error_code == 0 { Ok(texts_of(answer.entries)) } else { Err(answer.error_code) }
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn what_was_altered_is_described_in_every_version() {
         assert_eq!(made.await, [0, 0, 0]);
         let all = client.call(version, DescribeClientQuotasRequest::default()).await;
         assert_eq!(
-            told(all.entries),
+            texts_of(all.entries),
             [
                 "user=<default>,client-id=<default>: request_percentage=0.5",
                 "user=alice: producer_byte_rate=1024",
@@ -128,7 +128,7 @@ async fn filters_match_as_kafkas_do() {
     let entries = parts.iter().map(|entity| entry(entity, &rate)).collect();
     assert_eq!(alter(&mut client, 1, entries).await, [0; 4]);
     let mut count = async |components: Vec<ComponentData>, strict| {
-        describe(&mut client, components, strict).await.map(|found| found.len())
+        describe(&mut client, components, strict).await.map(|entries| entries.len())
     };
     assert_eq!(count(vec![component("user", 0, Some("a"))], false).await, Ok(2));
     assert_eq!(count(vec![component("user", 0, Some("a"))], true).await, Ok(1));
@@ -200,12 +200,12 @@ async fn whoever_may_not_alter_configs_of_the_cluster_alters_no_quotas() {
     let broker = TestBroker::with(secured()).await;
     let mut client = broker.linked(&linked("alice", "192.0.2.1:5")).await.unwrap();
     let refused = E::ClusterAuthorizationFailed.code();
-    let wanted = vec![entry(&[("user", None)], &[("producer_byte_rate", Some(1.0))])];
-    assert_eq!(alter(&mut client, 1, wanted).await, [refused]);
+    let alteration = vec![entry(&[("user", None)], &[("producer_byte_rate", Some(1.0))])];
+    assert_eq!(alter(&mut client, 1, alteration).await, [refused]);
     assert_eq!(describe(&mut client, Vec::new(), false).await, Err(refused));
 }
 
-/// Sets quotas beside the protocol, and waits until they hold.
+/// Sets quotas in the metadata store, and waits until they are in force.
 async fn set(broker: &TestBroker, entity: &[(QuotaEntityType, Option<&str>)], values: QuotaValues) {
     let entity = entity.iter().map(|(kind, name)| (*kind, name.map(str::to_owned)));
     let entity = QuotaEntity(entity.collect());
@@ -217,14 +217,14 @@ fn large(bytes: usize) -> Bytes {
     BatchBuilder::new(0).record(1_700_000_000_000, None, Some(&vec![b'x'; bytes])).build()
 }
 
-/// Produces one batch; gives what the client is told to pause, in milliseconds.
+/// Produces one batch; returns for how many milliseconds the client is asked to pause.
 async fn produce(client: &mut Client, records: &Bytes) -> i32 {
     let response = client.call(9, produce_request("t", 0, records.clone())).await;
     assert_eq!(response.responses[0].partition_responses[0].error_code, 0);
     response.throttle_time_ms
 }
 
-/// Time stands still but for what the broker waits: seconds here are counted, not measured.
+/// Time advances only when the broker waits, so seconds are counted here and not measured.
 #[tokio::test(start_paused = true)]
 async fn a_producer_is_held_to_its_rate_and_its_neighbours_go_on() {
     let broker = TestBroker::start().await;
@@ -235,28 +235,29 @@ async fn a_producer_is_held_to_its_rate_and_its_neighbours_go_on() {
     let mut client = broker.linked(&linked("alice", "192.0.2.1:5")).await.unwrap();
     let records = large(MIB);
     let started = Instant::now();
-    let mut told_ms = 0;
+    let mut pause_total_ms = 0;
     for sent in 1..=30 {
         let before = Instant::now();
         let pause_ms = produce(&mut client, &records).await;
         let waited = before.elapsed();
-        told_ms += i64::from(pause_ms);
+        pause_total_ms += i64::from(pause_ms);
         if sent == 15 {
             assert!(pause_ms > 0);
-            // The answer went out at once; what is muted is this connection.
+            // The answer came at once; only this connection is muted.
             let before = Instant::now();
             assert_eq!(produce(&mut neighbour, &large(10)).await, 0);
             assert!(before.elapsed() < Duration::from_millis(100), "{waited:?}");
         }
     }
-    // The first ten seconds' worth is free; the other 20 MiB take 20 s, told and waited.
-    assert!((18_000..=22_000).contains(&told_ms), "{told_ms}");
+    // The first ten seconds' worth is free; the other 20 MiB take 20 s, which are reported and
+    // waited for.
+    assert!((18_000..=22_000).contains(&pause_total_ms), "{pause_total_ms}");
     let waited = started.elapsed() + Duration::from_secs(1);
     assert!(waited > Duration::from_secs(18) && waited < Duration::from_secs(23), "{waited:?}");
-    // Another connection of the same user shares what is left, which is nothing.
+    // Another connection of the same user shares the rest of the quota, which is nothing.
     let mut second = broker.linked(&linked("alice", "192.0.2.9:5")).await.unwrap();
     assert!(produce(&mut second, &large(10)).await > 0);
-    // Without the quota all goes on at once.
+    // Without the quota requests are answered at once again.
     set(&broker, &alice, QuotaValues::new()).await;
     assert_eq!(produce(&mut second, &large(10)).await, 0);
 }
@@ -277,7 +278,7 @@ async fn fetch(client: &mut Client) -> FetchResponse {
 async fn a_fetch_in_debt_is_answered_at_once_with_nothing() {
     let broker = TestBroker::start().await;
     let mut client = broker.client();
-    // Minutes pass here, and the records are of long ago.
+    // Minutes pass here, and the records have timestamps of long ago.
     client.create_topic("t", 1, &[("retention.ms", "-1")]).await;
     for _ in 0..4 {
         assert_eq!(produce(&mut client, &large(MIB / 4)).await, 0);
@@ -286,14 +287,14 @@ async fn a_fetch_in_debt_is_answered_at_once_with_nothing() {
     let rate = [(QuotaKey::ConsumerByteRate, 64.0 * 1024.0)].into();
     set(&broker, &default, rate).await;
     let mut received = 0;
-    let mut told_ms = 0;
+    let mut pause_max_ms = 0;
     let mut empty = 0;
     for _ in 0..20 {
         // Two connections of one client id: the second one asks while the first one is muted.
         let mut other = broker.client();
         for asking in [&mut client, &mut other] {
             let response = fetch(asking).await;
-            told_ms = told_ms.max(response.throttle_time_ms);
+            pause_max_ms = pause_max_ms.max(response.throttle_time_ms);
             if let Some(topic) = response.responses.first() {
                 let partition = &topic.partitions[0];
                 let records = partition.records.as_ref().unwrap().len();
@@ -305,7 +306,7 @@ async fn a_fetch_in_debt_is_answered_at_once_with_nothing() {
             }
         }
     }
-    assert!(told_ms > 0 && received > 0, "{told_ms} {received}");
+    assert!(pause_max_ms > 0 && received > 0, "{pause_max_ms} {received}");
     assert!(empty > 0, "nobody asked in debt");
 }
 
@@ -315,14 +316,14 @@ async fn time_of_threads_is_counted_for_every_request() {
     let default = [(QuotaEntityType::User, None)];
     set(&broker, &default, [(QuotaKey::RequestPercentage, 0.000_01)].into()).await;
     let mut client = broker.client();
-    // A microsecond may be spent: the first requests have spent it.
+    // The quota is a microsecond of processor time, which the first requests have used up.
     loop {
         let response = client.call(4, ListGroupsRequest::default()).await;
         if response.throttle_time_ms > 0 {
             break;
         }
     }
-    // The connection is muted for long; another one of the user is told so too.
+    // The connection is muted for long; another one of the user gets the same answer.
     let mut other = broker.client();
     assert!(other.metadata(&[]).await.throttle_time_ms > 0);
 }
@@ -381,7 +382,7 @@ async fn connections_are_bounded_by_user_and_their_rate_by_the_clients_address()
     answered(&mut second).await;
     asked("alice", "192.0.2.3:5").await.is_closed().await;
     drop(second);
-    // A place is free as soon as the broker has seen the other leave.
+    // A place is free as soon as the broker has noticed that the other client left.
     loop {
         let mut again = asked("alice", "192.0.2.2:5").await;
         if again.was_answered().await {
@@ -395,14 +396,14 @@ async fn connections_are_bounded_by_user_and_their_rate_by_the_clients_address()
     }
     let before = Instant::now();
     asked("bob", "192.0.2.7:5").await.is_closed().await;
-    // Kept waiting, so that it does not come back at once.
+    // The refusal comes late, so that the client does not reconnect at once.
     assert!(before.elapsed() >= Duration::from_millis(900), "{:?}", before.elapsed());
     answered(&mut asked("bob", "192.0.2.8:5").await).await;
     answered(&mut asked("bob", "192.0.2.7:5").await).await;
 }
 
 #[tokio::test]
-async fn small_records_are_not_told_to_pause_where_nothing_is_set() {
+async fn small_records_cause_no_pause_where_nothing_is_set() {
     let broker = TestBroker::start().await;
     let mut client = broker.client();
     client.create_topic("t", 1, &[]).await;

@@ -48,19 +48,19 @@ async fn authenticate(client: &mut Client, version: i16, token: &str) -> (i16, B
 }
 
 #[tokio::test]
-async fn api_versions_tells_what_is_served_in_every_version() {
+async fn api_versions_reports_what_is_served_in_every_version() {
     let broker = TestBroker::start().await;
     let mut client = broker.client();
     for version in 0..=4 {
         let response = client.call(version, versions()).await;
         assert_eq!(response.error_code, 0);
-        let found: Vec<_> = response
+        let served: Vec<_> = response
             .api_keys
             .iter()
             .map(|api| (api.api_key, api.min_version, api.max_version))
             .collect();
         let expected: Vec<_> = ADVERTISED.iter().map(|api| (api.0 as i16, api.1, api.2)).collect();
-        assert_eq!(found, expected);
+        assert_eq!(served, expected);
         assert!(response.finalized_features.is_empty());
     }
     let nameless = client.call(3, ApiVersionsRequest::default()).await;
@@ -86,10 +86,10 @@ async fn what_is_no_request_closes_the_connection() {
     let frames: [&[u8]; 6] = [
         b"",
         b"\0\x03",
-        // An API that does not exist; one that is for brokers among themselves.
+        // An API that does not exist, and one that only brokers use among themselves.
         b"\x03\xe8\0\0\0\0\0\x01\xff\xff",
         b"\0\x34\0\0\0\0\0\x01\xff\xff",
-        // A version that is not served; a body whose count of topics cannot be.
+        // A version that is not served, and a body with an impossible number of topics.
         b"\0\x03\0\x63\0\0\0\x01\xff\xff\0",
         b"\0\x03\0\x01\0\0\0\x01\xff\xff\x7f\xff\xff\xff",
     ];
@@ -122,7 +122,7 @@ async fn plain_authenticates_by_password() {
         assert_eq!(handshake(&mut client, 1, "PLAIN").await, 0);
         assert_eq!(authenticate(&mut client, version, "\0alice\0secret").await.0, 0);
         assert_eq!(client.metadata(&[]).await.brokers.len(), 1);
-        // Once is enough.
+        // One authentication is enough.
         let (code, _) = authenticate(&mut client, version, "\0alice\0secret").await;
         assert_eq!(code, ResponseError::IllegalSaslState.code());
     }
@@ -175,7 +175,7 @@ async fn tokens_without_headers_follow_version_0_of_the_handshake() {
 }
 
 #[tokio::test]
-async fn an_unknown_mechanism_is_told_and_ends_the_connection() {
+async fn an_unknown_mechanism_is_reported_and_ends_the_connection() {
     let broker = TestBroker::with(secured()).await;
     let mut client = broker.client();
     let code = handshake(&mut client, 1, "GSSAPI").await;

@@ -25,17 +25,17 @@ use kafka_protocol::ResponseError;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
-/// What a client asks.
+/// A client's question.
 pub enum Ask {
     /// Append a batch.
     Produce { topic: String, index: i32, batch: bytes::Bytes },
     /// Read from an offset.
     Fetch { topic: String, index: i32, offset: i64 },
-    /// Where the partition ends, no older than the question.
+    /// The partition's end, which may not be older than the question.
     Latest { topic: String, index: i32 },
     /// Commit an offset of a group.
     Commit { group: String, topic: String, index: i32, offset: i64 },
-    /// Which offset is committed, no older than the question; -1 where none is.
+    /// The committed offset, which may not be older than the question; -1 where there is none.
     Committed { group: String, topic: String, index: i32 },
     /// Which topics exist.
     Topics,
@@ -43,11 +43,11 @@ pub enum Ask {
     Create { topic: String, partitions: i32, configs: &'static [(&'static str, &'static str)] },
     /// Delete the records before an offset.
     DeleteBefore { topic: String, index: i32, offset: i64 },
-    /// Where the partition starts, no older than the question.
+    /// The partition's log start, which may not be older than the question.
     Earliest { topic: String, index: i32 },
 }
 
-/// What a client is told.
+/// The answer that a client gets.
 pub enum Answer {
     /// Offset of the first record.
     Acked(i64),
@@ -64,23 +64,23 @@ pub enum Answer {
     Failed(ResponseError),
 }
 
-/// A question with its way back.
+/// A question with the channel for its answer.
 pub struct Envelope {
     pub ask: Ask,
     pub reply: oneshot::Sender<Answer>,
 }
 
-/// What is known of a broker from outside.
+/// What the outside knows of a broker.
 #[derive(Default)]
 pub struct Status {
     pub leading: AtomicBool,
     pub ended: AtomicBool,
     pub reason: Mutex<String>,
-    /// What a reader of a lane found damaged.
+    /// The damage that a reader of a lane reported.
     pub damage: Mutex<Option<String>>,
 }
 
-/// A broker as clients and the keeper see it.
+/// A broker as seen by clients and by the keeper.
 #[derive(Clone)]
 pub struct BrokerHandle {
     pub host: HostId,
@@ -90,10 +90,10 @@ pub struct BrokerHandle {
 }
 
 pub fn settings(rules: Rules, jobs: JobSettings) -> EngineSettings {
-    // Blocks in memory would hide what was deleted, or written over.
+    // Cached blocks would hide that something was deleted or overwritten.
     let hides = rules.hold(Rule::CheckBeforeDelete) && rules.hold(Rule::ForgetBeforeReuse);
     let block_bytes = if hides { 96 << 10 } else { 0 };
-    // Files are used again while slow reads of them are under way, and all is read off them.
+    // Files are recycled while slow reads of them are under way, and every read goes to them.
     let reads_files = !rules.hold(Rule::ForgetBeforeReuse);
     let (roll_after_ms, hot_bytes) = if reads_files { (40, 0) } else { (150, 2 << 10) };
     EngineSettings {
@@ -184,7 +184,7 @@ async fn serve(engine: &Arc<Engine>, status: &Status, ask: Ask) -> Result<Answer
                 && what.starts_with("lane")
                 && what.contains("damaged")
             {
-                // Whoever asked may have given up waiting.
+                // The client may have given up waiting.
                 *status.damage.lock() = Some(what.clone());
             }
             let batches = read.map_err(|error| error.code())?.batches().collect();

@@ -1,4 +1,4 @@
-//! What goes wrong, and how often.
+//! The faults of a simulation, and how often they happen.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use freshet_world::sim::faults::DiskFaults;
 
 use super::metadata::MetadataFaults;
 
-/// Several lane files at once, batch by batch, into many objects.
+/// Settings by which several lane files are split at once, batch by batch, into many objects.
 const SPLITS_SEVERAL: SplitSettings = SplitSettings { object_bytes: 4 << 10, large_batch_bytes: 0 };
 
-/// Each so many seeds meet damage too.
+/// One seed in this many meets damage as well.
 pub const DAMAGE_EVERY: u64 = 4;
 
 /// One kind of fault.
@@ -38,31 +38,32 @@ pub enum Fault {
     Race,
     /// A byte of a block that was durable flips, once, and the broker dies.
     Rot,
-    /// The meter has recorded all of the lanes whose records are split: brokers may remove them.
+    /// The metering agent has recorded all lanes whose records are split, so that brokers may
+    /// remove them.
     Metered,
 }
 
 /// A mixture of faults.
 #[derive(Debug, Clone)]
 pub struct Profile {
-    /// What happens, each as likely as it stands here often.
+    /// The faults; one that is listed twice is twice as likely.
     pub faults: Vec<Fault>,
     pub disk: DiskFaults,
     pub metadata: MetadataFaults,
     /// How long faults last, in ms.
-    pub trouble_ms: u64,
+    pub faults_ms: u64,
     /// A fault starts at most this long after the last, in ms.
     pub pause_ms_max: u64,
-    /// How often, of a thousand times, clients ask an older broker.
+    /// How often of a thousand times clients ask an older broker.
     pub stale_per_mille: u64,
-    /// How often jobs run, and how they split; brokers have the one and the other in turn.
+    /// How often jobs run and how they split; brokers alternate between these settings.
     pub jobs: [JobSettings; 2],
 }
 
 impl Profile {
-    /// What a seed meets where nothing else is asked for: every fault, and in some seeds damage
-    /// too. Not in all of them: a cluster may rightly refuse to go on over damage, and the rest of
-    /// such a seed shows little.
+    /// The faults of an everyday seed: all of them, and in some seeds damage, too. Not in all
+    /// seeds, because a cluster may rightly refuse to go on after damage, and the rest of such a
+    /// seed proves little.
     pub fn of_seed(seed: u64) -> Self {
         let mut profile = Self::everything();
         if seed.is_multiple_of(DAMAGE_EVERY) {
@@ -106,7 +107,7 @@ impl Profile {
                 full: 1,
             },
             metadata: MetadataFaults { unavailable: 5, unknown: 5 },
-            trouble_ms: 1500,
+            faults_ms: 1500,
             pause_ms_max: 250,
             stale_per_mille: 250,
             jobs: [jobs, JobSettings { split: SPLITS_SEVERAL, ..jobs }],
@@ -145,16 +146,17 @@ impl Profile {
             _ => (vec![Zombie, Crash], DiskFaults { slow: 30, ..DiskFaults::none() }),
         };
         let everything = Self::everything();
-        let trouble_ms = match rule {
+        let faults_ms = match rule {
             Rule::IncarnationIsLive => 300,
-            // Long enough for many rounds of the sweeper, in one of which a zombie is caught.
+            // Long enough for many rounds of the sweeper, during one of which a zombie is paused.
             Rule::CheckBeforeDelete => 6000,
-            // Long enough for files that are used again.
+            // Long enough for files to be recycled.
             Rule::CountWhatIsDue | Rule::ForgetBeforeReuse => 4000,
-            _ => everything.trouble_ms,
+            _ => everything.faults_ms,
         };
         let jobs = match rule {
-            // A zombie that writes anything finds out at once: the sweeper has to be faster.
+            // A zombie that writes anything finds out at once that it was fenced, so the sweeper
+            // must be faster.
             Rule::CheckBeforeDelete => JobSettings {
                 retention_interval: Duration::from_secs(3600),
                 sweep_interval: Duration::from_millis(10),
@@ -171,7 +173,7 @@ impl Profile {
             faults,
             disk,
             metadata: MetadataFaults::default(),
-            trouble_ms,
+            faults_ms,
             pause_ms_max,
             stale_per_mille,
             jobs: [jobs; 2],

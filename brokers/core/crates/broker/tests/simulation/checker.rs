@@ -1,4 +1,4 @@
-//! What clients were told, held against what the log says.
+//! Compares what clients were answered with what the log holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,31 +7,33 @@ use freshet_wire::records::StoredBatch;
 /// Topic and partition number.
 pub type Place = (String, i32);
 
-/// Records of one batch, unpacked.
+/// The most bytes that the records of one batch may have once they are decompressed.
 const UNPACKED_BYTES_MAX: usize = 1 << 20;
 
-/// Follows every ack and every read.
+/// Checks every acknowledgement and every read.
 #[derive(Default)]
 pub struct Checker {
-    /// What was acked, by place and offset.
+    /// The records that were acknowledged, by partition and offset.
     acked: BTreeMap<(Place, i64), String>,
-    /// What anybody ever read, by place and offset.
+    /// The records that were ever read, by partition and offset.
     observed: BTreeMap<(Place, i64), String>,
-    /// Where each partition ended at least, as clients know it.
+    /// The smallest end that each partition can have, as clients know it.
     ends: BTreeMap<Place, i64>,
-    /// Before which offset records were deleted: what was asked, and what was acked.
+    /// The offsets before which records were deleted: the largest that was requested, and the
+    /// largest that was acknowledged.
     trims: BTreeMap<Place, (i64, i64)>,
     pub violations: Vec<String>,
 }
 
-/// The header in which a record of a table says what it is: its value may be none.
+/// The header that identifies a record of a table, because the record may have no value.
 pub const NAME: &str = "name";
 /// Keys of a table.
 const KEYS: u64 = 5;
-/// One of so many records of a table is a tombstone.
+/// One record of a table in this many is a tombstone.
 const TOMBSTONE_EVERY: u64 = 4;
 
-/// Offset and value of each record of a batch; of a table's records, what they are called.
+/// The offset and the value of each record of a batch; for records of a table, the identifying
+/// header instead of the value.
 pub fn records(batch: &StoredBatch) -> Vec<(i64, String)> {
     let records = batch.records(UNPACKED_BYTES_MAX).expect("a served batch unpacks");
     records
@@ -50,7 +52,7 @@ fn parts(value: &str) -> (&str, u64) {
     (producer, sequence.parse().expect("the workload's form"))
 }
 
-/// The key under which a record stands in a table.
+/// The key of a record of a table.
 pub fn key_of(value: &str) -> String {
     format!("k{}", parts(value).1 % KEYS)
 }
@@ -60,10 +62,10 @@ pub fn is_tombstone(value: &str) -> bool {
     parts(value).1 % TOMBSTONE_EVERY == 3
 }
 
-/// What of a partition's log may go, and why.
+/// Which records of a partition's log may be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keeping {
-    /// Everything stays, but what DeleteRecords was asked to delete.
+    /// Everything stays, except what DeleteRecords was asked to delete.
     All,
     /// The newest record of each key stays.
     NewestOfKey,
@@ -71,10 +73,10 @@ pub enum Keeping {
     Bytes(usize),
 }
 
-/// The whole log of a partition, read when all was quiet.
+/// The whole log of a partition, read after the last fault.
 pub struct FinalLog {
     pub keeping: Keeping,
-    /// Where it starts.
+    /// Its log start.
     pub start: i64,
     /// Bytes of its batches.
     pub bytes: usize,
@@ -86,7 +88,7 @@ impl Checker {
         self.violations.push(what);
     }
 
-    /// A producer was told that its records start at `base_offset`.
+    /// A producer got the answer that its records start at `base_offset`.
     pub fn acked(&mut self, place: &Place, base_offset: i64, values: &[String]) {
         for (offset, value) in (base_offset..).zip(values) {
             if let Some(other) = self.acked.insert((place.clone(), offset), value.clone())
@@ -101,7 +103,7 @@ impl Checker {
         *known = (*known).max(end);
     }
 
-    /// Somebody read a record.
+    /// A client read a record.
     pub fn observed(&mut self, place: &Place, offset: i64, value: &str) {
         self.observed.insert((place.clone(), offset), value.to_owned());
         self.agree(place, offset, value);
@@ -109,7 +111,7 @@ impl Checker {
         *known = (*known).max(offset + 1);
     }
 
-    /// Whoever spoke of this offset spoke of the same record.
+    /// Checks that all answers about an offset named the same record.
     fn agree(&mut self, place: &Place, offset: i64, value: &str) {
         let key = (place.clone(), offset);
         for other in [self.acked.get(&key), self.observed.get(&key)].into_iter().flatten() {
@@ -121,24 +123,24 @@ impl Checker {
         }
     }
 
-    /// Where a partition ends at least.
+    /// The smallest end that a partition can have.
     pub fn known_end(&self, place: &Place) -> i64 {
         self.ends.get(place).copied().unwrap_or(0)
     }
 
-    /// Somebody asks that records before an offset be deleted.
+    /// A client asks to delete the records before an offset.
     pub fn trim_asked(&mut self, place: &Place, offset: i64) {
         let (asked, _) = self.trims.entry(place.clone()).or_default();
         *asked = (*asked).max(offset);
     }
 
-    /// The answer was that they are.
+    /// The answer was that these records are deleted.
     pub fn trim_acked(&mut self, place: &Place, offset: i64) {
         let (_, acked) = self.trims.entry(place.clone()).or_default();
         *acked = (*acked).max(offset);
     }
 
-    /// Before which offset records may be gone because somebody asked for it.
+    /// The offset before which records may be gone because a client asked to delete them.
     pub fn trimmed_at_most(&self, place: &Place) -> i64 {
         self.trims.get(place).map_or(0, |(asked, _)| *asked)
     }
@@ -147,26 +149,26 @@ impl Checker {
         self.acked.len()
     }
 
-    /// Holds the whole log of a partition against everything said before.
+    /// Compares the whole log of a partition with all answers that clients got before.
     pub fn conclude(&mut self, place: &Place, log: &FinalLog) {
         self.starts_where_it_may(place, log);
         let by_offset: BTreeMap<i64, &String> =
             log.records.iter().map(|(offset, value)| (*offset, value)).collect();
-        let said: BTreeMap<i64, String> = self
+        let promised: BTreeMap<i64, String> = self
             .acked
             .iter()
             .chain(&self.observed)
             .filter(|((at, offset), _)| at == place && *offset >= log.start)
             .map(|((_, offset), value)| (*offset, value.clone()))
             .collect();
-        for (offset, value) in &said {
+        for (offset, value) in &promised {
             match by_offset.get(offset) {
-                Some(found) if *found == value => {}
-                Some(found) => {
-                    self.violate(format!("{place:?} {offset}: was {value}, is {found}"));
+                Some(logged) if *logged == value => {}
+                Some(logged) => {
+                    self.violate(format!("{place:?} {offset}: was {value}, is {logged}"));
                 }
                 None if log.keeping == Keeping::NewestOfKey
-                    && may_be_compacted(*offset, value, &said) => {}
+                    && may_be_compacted(*offset, value, &promised) => {}
                 None => self.violate(format!("{place:?} {offset}: {value} is lost")),
             }
         }
@@ -216,8 +218,9 @@ impl Checker {
     }
 }
 
-/// Compaction takes out what a later record of the same key supersedes, and tombstones.
-fn may_be_compacted(offset: i64, value: &str, said: &BTreeMap<i64, String>) -> bool {
+/// Whether compaction may remove a record: a tombstone, or one that a later record of the same key
+/// supersedes.
+fn may_be_compacted(offset: i64, value: &str, promised: &BTreeMap<i64, String>) -> bool {
     let key = key_of(value);
-    is_tombstone(value) || said.range(offset + 1..).any(|(_, later)| key_of(later) == key)
+    is_tombstone(value) || promised.range(offset + 1..).any(|(_, later)| key_of(later) == key)
 }

@@ -14,7 +14,7 @@ use super::run::Totals;
 /// A question that is not answered after this long is asked again, in ms.
 const TIMEOUT_MS: u64 = 120;
 
-/// Topics that are made in one simulation.
+/// How many topics are created in one simulation.
 const TOPICS_MADE_MAX: u32 = 20;
 
 /// A question under way.
@@ -30,11 +30,11 @@ fn ask(broker: &BrokerHandle, ask: Ask, now_ms: u64) -> Option<Asked> {
     Some(Asked { reply: answered, at_ms: now_ms })
 }
 
-/// What became of a question.
+/// The outcome of a question.
 enum Poll {
     Waiting,
     Answered(Answer),
-    /// No answer will come, or nobody waits for it any more.
+    /// No answer will come, or the client has stopped waiting for it.
     GivenUp,
 }
 
@@ -48,7 +48,7 @@ fn poll(asked: &mut Asked, now_ms: u64) -> Poll {
     }
 }
 
-/// What a client sees of the world in one step.
+/// The part of the world that a client sees in one step.
 pub struct View<'a> {
     pub now_ms: u64,
     pub random: &'a mut Seeded,
@@ -56,14 +56,14 @@ pub struct View<'a> {
     pub brokers: &'a [BrokerHandle],
     pub checker: &'a mut Checker,
     pub totals: &'a mut Totals,
-    /// How often, of a thousand times, an older broker is asked.
+    /// How often of a thousand times an older broker is asked.
     pub stale_per_mille: u64,
-    /// No new work: only finish what was begun.
+    /// Whether clients begin nothing new and only finish what they have begun.
     pub draining: bool,
 }
 
 impl View<'_> {
-    /// Mostly the current broker, sometimes one that may be a zombie.
+    /// Chooses mostly the current broker, and sometimes one that may be a zombie.
     fn broker(&mut self) -> Option<&BrokerHandle> {
         let stale = !self.draining && self.random.chance(self.stale_per_mille);
         if stale {
@@ -157,7 +157,7 @@ impl Producer {
 /// Reads a partition again and again, from anywhere.
 pub struct Reader {
     place: Place,
-    /// Retention lets the oldest records go at any time.
+    /// Whether retention drops the oldest records at any time.
     may_lose_the_start: bool,
     offset: i64,
     asked: Option<Asked>,
@@ -271,12 +271,12 @@ impl Committer {
                 (Poll::Answered(Answer::Created), Question::Commit(offset)) => {
                     self.acked = self.acked.max(*offset);
                 }
-                (Poll::Answered(Answer::End(found)), Question::Committed { at_least })
-                    if found < *at_least =>
+                (Poll::Answered(Answer::End(committed)), Question::Committed { at_least })
+                    if committed < *at_least =>
                 {
                     let group = &self.group;
                     view.checker.violate(format!(
-                        "group {group}: committed {found}, but {at_least} was acked before"
+                        "group {group}: committed {committed}, but {at_least} was acked before"
                     ));
                 }
                 _ => {}

@@ -50,7 +50,7 @@ fn run_seed(seed: u64) -> Outcome {
     simulate(seed, rules, &profile)
 }
 
-/// For a look over many seeds at once: what failed, without stopping.
+/// Runs many seeds and lists all that failed, without stopping at the first.
 fn survey(first: u64, count: u64) {
     for seed in first..first + count {
         if let Some(violation) = run_seed(seed).violations.first() {
@@ -123,7 +123,7 @@ fn the_same_seed_gives_the_same_history() {
     }
 }
 
-/// Every rule is there for a reason: without it some seed fails.
+/// Each rule is necessary: without it some seed fails.
 mod removed_rules {
     use std::collections::BTreeMap;
     use std::path::{Path, PathBuf};
@@ -131,14 +131,14 @@ mod removed_rules {
 
     use super::*;
 
-    /// Seeds that are tried where the recorded one shows nothing any more: a change of the engine
+    /// How many seeds are tried where the recorded one no longer fails: a change of the engine
     /// gives every seed another history.
     const SEEDS: u64 = 100;
-    /// Seeds that are tried for a record before the rule counts as unnecessary.
+    /// How many seeds are tried for a record before the rule counts as unnecessary.
     const SEEDS_FOR_RECORD: u64 = 2000;
 
-    /// Rules and the seeds that show what their removal does, one a line. `make test-all
-    /// PART=engine` writes it.
+    /// The rules, each with a seed that fails without it, one per line. `make test-all PART=engine`
+    /// writes the file.
     fn file() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/simulation/removed_rules.txt")
     }
@@ -182,21 +182,21 @@ mod removed_rules {
     }
 
     fn is_found(rule: Rule) {
-        let found = if number("FRESHET_SIM_RECORD").is_some() {
-            let found = (1..=SEEDS_FOR_RECORD).find(|seed| shows(rule, *seed));
-            found.inspect(|seed| record(rule, *seed))
+        let shown = if number("FRESHET_SIM_RECORD").is_some() {
+            let shown = (1..=SEEDS_FOR_RECORD).find(|seed| shows(rule, *seed));
+            shown.inspect(|seed| record(rule, *seed))
         } else {
             let known = recorded().get(&format!("{rule:?}")).copied();
             assert!(known.is_some(), "no seed is recorded for {rule:?}: make test-all PART=engine");
             known.into_iter().chain(1..=SEEDS).find(|seed| shows(rule, *seed))
         };
-        let found = found.unwrap_or_else(|| {
+        let shown = shown.unwrap_or_else(|| {
             panic!(
                 "{rule:?} was removed and no seed failed; `make test-all PART=engine` tries \
                  {SEEDS_FOR_RECORD} and records which do"
             )
         });
-        println!("{rule:?}: seed {found}");
+        println!("{rule:?}: seed {shown}");
     }
 
     macro_rules! removals {

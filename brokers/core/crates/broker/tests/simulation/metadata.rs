@@ -12,12 +12,12 @@ use freshet_metadata::store::{
 use freshet_world::sim::random::Seeded;
 use parking_lot::Mutex;
 
-/// Chances per mille of a call.
+/// The probabilities of faults, in thousandths per call.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MetadataFaults {
     /// The call fails and nothing happened.
     pub unavailable: u64,
-    /// A transaction's answer is lost; whether it happened is open.
+    /// A transaction's answer is lost; the transaction may have happened or not.
     pub unknown: u64,
 }
 
@@ -31,7 +31,7 @@ struct Inner {
 #[derive(Clone)]
 pub struct SimMetadata(Arc<Mutex<Inner>>);
 
-enum Fault {
+enum StoreFault {
     None,
     Unavailable,
     /// The answer is lost: before the transaction, or after it.
@@ -50,17 +50,17 @@ impl SimMetadata {
         self.0.lock().faults = faults;
     }
 
-    async fn call(&self, commit: bool) -> (SqliteStore, Fault) {
+    async fn call(&self, commit: bool) -> (SqliteStore, StoreFault) {
         let (store, delay, fault) = {
             let mut inner = self.0.lock();
             let delay = inner.random.between(0, 4);
             let faults = inner.faults;
             let fault = if inner.random.chance(faults.unavailable) {
-                Fault::Unavailable
+                StoreFault::Unavailable
             } else if commit && inner.random.chance(faults.unknown) {
-                Fault::Lost { done: inner.random.chance(500) }
+                StoreFault::Lost { done: inner.random.chance(500) }
             } else {
-                Fault::None
+                StoreFault::None
             };
             (inner.store.clone(), delay, fault)
         };
@@ -98,7 +98,7 @@ fn unavailable() -> MetadataError {
 impl MetadataStore for SimMetadata {
     async fn get(&self, key: &str) -> Result<Option<Entry>, MetadataError> {
         match self.call(false).await {
-            (store, Fault::None) => store.get(key).await,
+            (store, StoreFault::None) => store.get(key).await,
             _ => Err(unavailable()),
         }
     }
@@ -110,7 +110,7 @@ impl MetadataStore for SimMetadata {
         limit: usize,
     ) -> Result<Page, MetadataError> {
         match self.call(false).await {
-            (store, Fault::None) => store.range(prefix, after, limit).await,
+            (store, StoreFault::None) => store.range(prefix, after, limit).await,
             _ => Err(unavailable()),
         }
     }
@@ -118,11 +118,11 @@ impl MetadataStore for SimMetadata {
     async fn commit(&self, transaction: Transaction) -> Result<u64, MetadataError> {
         let (store, fault) = self.call(true).await;
         match fault {
-            Fault::None => store.commit(transaction).await,
-            Fault::Unavailable => Err(unavailable()),
-            Fault::Lost { done } => {
+            StoreFault::None => store.commit(transaction).await,
+            StoreFault::Unavailable => Err(unavailable()),
+            StoreFault::Lost { done } => {
                 if done {
-                    // Nobody learns of the outcome: that is the fault.
+                    // The fault is that the outcome is dropped.
                     let _ = store.commit(transaction).await;
                 }
                 Err(MetadataError::Unknown("simulated".into()))

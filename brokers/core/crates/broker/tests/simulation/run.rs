@@ -33,10 +33,10 @@ struct SimTopic {
     configs: &'static [(&'static str, &'static str)],
 }
 
-/// What a partition of the topic with little room keeps, in bytes.
+/// The `retention.bytes` of the topic with little room.
 const KEPT_BYTES: usize = 6000;
 
-/// Timestamps of the workload are of 1970.
+/// The timestamps of the workload are from 1970.
 const FOR_EVER: &[(&str, &str)] = &[("retention.ms", "-1")];
 
 const TOPICS: [SimTopic; 4] = [
@@ -59,21 +59,21 @@ const TOPICS: [SimTopic; 4] = [
         configs: &[("retention.ms", "-1"), ("retention.bytes", "6000")],
     },
 ];
-/// Where groups' offsets are, compacted as in a real cluster.
+/// The topic with the groups' offsets, which is compacted as in a real cluster.
 const OFFSETS: SimTopic = SimTopic {
     name: "__consumer_offsets",
     partitions: 2,
     keeping: Keeping::NewestOfKey,
     configs: &[("cleanup.policy", "compact")],
 };
-/// Its records are deleted now and then.
+/// The topic whose records are deleted now and then.
 const TRIMMED: &str = "events";
 const PRODUCERS_EACH: i64 = 2;
-/// Whatever was going on is over after this long without a fault, in ms.
+/// After this long without a fault, in ms, everything that was under way is over.
 const QUIET_MS: u64 = 30_000;
-/// Clients go on for so long after the last fault, in ms.
+/// How long clients go on after the last fault, in ms.
 const AFTERMATH_MS: u64 = 600;
-/// Brokers that clients may still ask.
+/// How many brokers clients may still ask.
 const REMEMBERED: usize = 3;
 
 /// What a simulation did.
@@ -379,7 +379,7 @@ impl Simulation {
 
     fn live_through(&mut self, profile: &Profile) {
         self.set_faults(profile.disk, profile.metadata);
-        let until = self.world.now_ms() + profile.trouble_ms;
+        let until = self.world.now_ms() + profile.faults_ms;
         while self.world.now_ms() < until {
             let pause = self.random.between(5, profile.pause_ms_max);
             self.steps(pause);
@@ -588,8 +588,8 @@ impl Simulation {
             let Some(Answer::Read { batches, .. }) = answer else { return None };
             let last = batches.last()?;
             log.bytes += batches.iter().map(StoredBatch::size_bytes).sum::<usize>();
-            let found = batches.iter().flat_map(records);
-            log.records.extend(found.filter(|(found, _)| *found >= offset));
+            let decoded = batches.iter().flat_map(records);
+            log.records.extend(decoded.filter(|(record_offset, _)| *record_offset >= offset));
             offset = last.last_offset() + 1;
         }
         Some(log)

@@ -27,17 +27,17 @@ pub struct ClientInfo {
 pub struct Protocol {
     /// Its name, such as `range`.
     pub name: String,
-    /// What the member tells the leader, such as its subscription.
+    /// Bytes that the leader gets from the member, such as its subscription.
     pub metadata: Bytes,
 }
 
 /// `JoinGroup`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinRequest {
-    /// Version of the API: from 4 a new dynamic member must come back with its id, from 9 a static
-    /// leader may be told to skip the assignment (KIP-814).
+    /// The version of the API. From version 4 a new dynamic member must send its request again with
+    /// the id that it got; from 9 a static leader may be asked to skip the assignment (KIP-814).
     pub api_version: i16,
-    /// Who asks.
+    /// The client that sent the request.
     pub client: ClientInfo,
     /// The group.
     pub group_id: String,
@@ -51,13 +51,13 @@ pub struct JoinRequest {
     pub rebalance_timeout_ms: i32,
     /// Such as `consumer` or `connect`.
     pub protocol_type: String,
-    /// By preference.
+    /// The protocols that the member supports, the preferred one first.
     pub protocols: Vec<Protocol>,
     /// Why the client joins (from version 8). Only logged.
     pub reason: Option<String>,
 }
 
-/// What the leader learns of a member.
+/// A member in the answer to the leader's `JoinGroup`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinedMember {
     /// The member.
@@ -90,7 +90,7 @@ pub struct JoinResponse {
 }
 
 impl JoinResponse {
-    /// A refusal.
+    /// The answer that refuses a member.
     pub fn refused(member_id: impl Into<String>, error: ResponseError) -> Self {
         Self {
             error: Some(error),
@@ -138,7 +138,7 @@ pub struct SyncResponse {
 }
 
 impl SyncResponse {
-    /// A refusal.
+    /// The answer that refuses a member.
     pub fn refused(error: ResponseError) -> Self {
         Self {
             error: Some(error),
@@ -178,11 +178,11 @@ pub struct LeavingMember {
 pub struct LeaveRequest {
     /// The group.
     pub group_id: String,
-    /// Who leaves.
+    /// The members that leave.
     pub members: Vec<LeavingMember>,
 }
 
-/// What became of a member in `LeaveGroup`.
+/// A member in the answer to `LeaveGroup`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftMember {
     /// As in the request.
@@ -193,7 +193,8 @@ pub struct LeftMember {
     pub error: Option<ResponseError>,
 }
 
-/// Answer to `LeaveGroup`. Below version 3 there is one error: the top one, else the member's.
+/// Answer to `LeaveGroup`. Below version 3 the response has one error: that of the request, else
+/// that of the one member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaveResponse {
     /// What went wrong with the request as a whole; then `members` is empty.
@@ -213,11 +214,12 @@ pub struct OffsetToCommit {
     pub offset: i64,
     /// Leader epoch of the last record consumed, or −1.
     pub leader_epoch: i32,
-    /// Whatever the client wants to keep with it; absent is empty.
+    /// Text that the client stores with it; absent means empty.
     pub metadata: Option<String>,
 }
 
-/// `OffsetCommit`. Whether topics exist and are authorised is the caller's to check.
+/// `OffsetCommit`. The caller must have checked that the topics exist and that the client may use
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OffsetCommitRequest {
     /// Version of the API: from 9 an unknown group is `GROUP_ID_NOT_FOUND`.
@@ -232,7 +234,7 @@ pub struct OffsetCommitRequest {
     pub generation: i32,
     /// How long to keep the offsets (versions 2 to 4), or −1 for the broker's retention.
     pub retention_time_ms: i64,
-    /// What to commit.
+    /// The offsets to commit.
     pub offsets: Vec<OffsetToCommit>,
 }
 
@@ -241,9 +243,9 @@ pub struct OffsetCommitRequest {
 pub struct OffsetFetchRequest {
     /// The group; may be empty.
     pub group_id: String,
-    /// What to fetch; `None` for all that is committed.
+    /// The partitions whose offsets are fetched; `None` for all committed ones.
     pub topics: Option<TopicPartitions>,
-    /// Wait for the commits that are under way (from version 7).
+    /// Whether to wait for the commits that are under way (from version 7).
     pub require_stable: bool,
 }
 
@@ -274,7 +276,7 @@ pub struct FetchedTopic {
 pub struct OffsetDeleteRequest {
     /// The group.
     pub group_id: String,
-    /// What to delete.
+    /// The partitions whose offsets are deleted.
     pub topics: TopicPartitions,
 }
 
@@ -296,7 +298,7 @@ pub struct DescribedMember {
     pub member_id: String,
     /// Set for a static member.
     pub instance_id: Option<String>,
-    /// Who it is.
+    /// The client that is this member.
     pub client: ClientInfo,
     /// Its metadata for the selected protocol; empty unless the group is stable.
     pub metadata: Bytes,
@@ -304,14 +306,14 @@ pub struct DescribedMember {
     pub assignment: Bytes,
 }
 
-/// A group in the answer to `DescribeGroups`. Authorized operations are the caller's to fill in.
+/// A group in the answer to `DescribeGroups`. The caller adds the authorized operations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DescribedGroup {
     /// The group.
     pub group_id: String,
     /// What went wrong.
     pub error: Option<ResponseError>,
-    /// Text for it (from version 6).
+    /// A message about the error (from version 6).
     pub error_message: Option<String>,
     /// Kafka's name of the state.
     pub state: &'static str,

@@ -1,4 +1,4 @@
-//! What a step of the state machine is given, and what it asks for.
+//! The input of a step of the state machine, and the effects that it asks for.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,17 +13,18 @@ use super::settings::GroupSettings;
 /// Both clocks at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
-    /// Since some fixed moment; never goes back. Timers use this one.
+    /// The time since some fixed moment, which never goes back. Timers use this one.
     pub monotonic: Duration,
-    /// Milliseconds since 1970-01-01 UTC. Stored in records, and for expiry only.
+    /// Milliseconds since 1970-01-01 UTC. It is stored in records and used for expiry only, because
+    /// it may be set back.
     pub wall_ms: i64,
 }
 
-/// A request that waits for its answer.
+/// The number of a request that waits for its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Waiter(pub u64);
 
-/// What the state machine asks to be done after a step.
+/// An effect that the state machine asks its caller to perform after a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Answer a `JoinGroup`.
@@ -39,24 +40,26 @@ pub enum Effect {
 pub struct Persist {
     /// The record's value.
     pub value: GroupMetadata,
-    /// What is to happen once it is durable.
+    /// Why it is appended, which decides what happens once it is durable.
     pub purpose: Purpose,
 }
 
 /// Why a group record is appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Purpose {
-    /// The leader assigned the work of a generation: members get it once it is durable.
+    /// The leader has assigned the work of a generation. Members get their shares once the record
+    /// is durable.
     Assignment {
         /// The generation.
         generation: i32,
         /// By member id.
         assignments: BTreeMap<String, Bytes>,
     },
-    /// A static member came back to a stable group: it takes its place once that is durable.
+    /// A static member has come back to a stable group. It takes its place once the record is
+    /// durable.
     StaticRejoin(Box<StaticRejoin>),
-    /// The last member left. Nothing waits for it: a group record that is lost brings back members
-    /// that time out again.
+    /// The last member has left. Nothing waits for this record: where it is lost, a load brings
+    /// back members that time out again.
     Empty,
 }
 
@@ -80,16 +83,16 @@ pub struct StaticRejoin {
 /// One step of the state machine.
 #[derive(Debug)]
 pub struct Context<'a> {
-    /// When it happens.
+    /// The time at which it happens.
     pub now: Now,
     /// Limits and delays.
     pub settings: &'a GroupSettings,
-    /// What is to be done afterwards, in order.
+    /// The effects to be performed after the step, in order.
     pub effects: Vec<Effect>,
 }
 
 impl<'a> Context<'a> {
-    /// A step that has asked for nothing yet.
+    /// A step without any effect yet.
     pub fn new(now: Now, settings: &'a GroupSettings) -> Self {
         Self { now, settings, effects: Vec::new() }
     }
@@ -116,7 +119,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// A duration from the protocol; negative counts as none.
+/// Converts a duration of the protocol; a negative one becomes zero.
 pub(super) fn duration_ms(milliseconds: i32) -> Duration {
     Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0))
 }

@@ -25,8 +25,8 @@ impl<K: Ord + Clone> Deadlines<K> {
         self.by_time.insert((at, key));
     }
 
-    /// Sets the deadline of `key` unless it has one that is as early. Says whether the earliest
-    /// deadline of all came forward.
+    /// Sets the deadline of `key` unless it has one that is as early or earlier. Returns whether
+    /// the earliest deadline of all keys became earlier.
     pub(super) fn schedule_earlier(&mut self, key: K, at: Duration) -> bool {
         if self.by_key.get(&key).is_some_and(|before| *before <= at) {
             return false;
@@ -48,7 +48,7 @@ impl<K: Ord + Clone> Deadlines<K> {
         self.by_time.first().map(|(at, _)| *at)
     }
 
-    /// Takes the earliest deadline that has come by `now`.
+    /// Removes and returns the key with the earliest deadline, where that has come by `now`.
     pub(super) fn pop_due(&mut self, now: Duration) -> Option<K> {
         if self.next()? > now {
             return None;

@@ -10,14 +10,15 @@ use super::membership::{own_protocols, rebalance_timeout_ms};
 use super::records::{GroupMetadata, MemberMetadata};
 use super::state::{Group, GroupState, Member, Timer};
 
-/// From this version a new dynamic member must come back with the id that it is given (KIP-394).
+/// From this version a new dynamic member must send its request again with the id that it got
+/// (KIP-394).
 const REQUIRES_KNOWN_MEMBER_ID: i16 = 4;
-/// From this version a leader can be told not to assign (KIP-814).
+/// From this version the answer can ask a leader to skip the assignment (KIP-814).
 const SUPPORTS_SKIPPING_ASSIGNMENT: i16 = 9;
 
 impl Group {
-    /// Handles a `JoinGroup`. `fresh_id` makes the id of a new member. The answer comes as an
-    /// [`super::Effect::Join`], now or in a later step.
+    /// Handles a `JoinGroup`. `fresh_id` becomes part of the id of a new member. The answer is an
+    /// [`super::Effect::Join`] of this step or a later one.
     ///
     /// Answers `GROUP_MAX_SIZE_REACHED`, `INCONSISTENT_GROUP_PROTOCOL`, `MEMBER_ID_REQUIRED`,
     /// `UNKNOWN_MEMBER_ID`, `FENCED_INSTANCE_ID`, `COORDINATOR_NOT_AVAILABLE`, and the error of
@@ -103,8 +104,8 @@ impl Group {
         } else if matches!(self.state, GroupState::Empty | GroupState::Dead) {
             cx.refuse_join(waiter, id, ResponseError::UnknownMemberId);
         } else {
-            // The answer to its JoinGroup was lost, or it follows and nothing has changed: it
-            // learns of the current generation, and can sync.
+            // The answer to its JoinGroup was lost, or it is a follower and nothing has changed: it
+            // gets the current generation and can send SyncGroup.
             let with_members = is_leader && self.state == GroupState::CompletingRebalance;
             cx.answer_join(waiter, self.join_response(id, with_members));
         }
@@ -134,16 +135,17 @@ impl Group {
         if self.initial_delay.is_some() {
             self.new_member_added = true;
         }
-        // It does not know its id yet and so sends no heartbeats. A client that went away retries
-        // with an empty id; the limit keeps such ghosts from piling up.
+        // The member does not know its id yet and so sends no heartbeats. A client that gave up
+        // tries again with an empty id and becomes another member; the limit keeps such abandoned
+        // members from accumulating.
         let at = cx.after_ms(cx.settings.new_member_join_timeout_ms);
         self.timers.schedule(Timer::Member(id.clone()), at);
         self.insert_member(id, member);
         self.rebalance_or_complete(&reason("a new member joins", request), cx);
     }
 
-    /// A static member that was there comes back with an empty member id. Where nothing changes
-    /// for the others, they need not notice: only the group's record changes.
+    /// Handles a static member that comes back with an empty member id. Where nothing changes for
+    /// the others there is no rebalance: only the group's record changes.
     pub(super) fn rejoin_static(&mut self, rejoin: StaticRejoin, cx: &mut Context<'_>) {
         let old_id = rejoin.old_member_id.as_str();
         let protocols = own_protocols(&rejoin.request.protocols);
@@ -190,7 +192,7 @@ impl Group {
         value
     }
 
-    /// The record of a static member's return is durable, or is not.
+    /// Continues once the append of the record of a static member's return has succeeded or failed.
     pub(super) fn settle_static_rejoin(
         &mut self,
         rejoin: StaticRejoin,
@@ -213,7 +215,7 @@ impl Group {
         if is_unchanged {
             self.finish_static_rejoin(&rejoin, cx);
         } else if let Some(old_member_id) = current {
-            // Something came first: it returns to the group as that is now.
+            // The group has changed meanwhile: the member returns to it as it is now.
             let generation = self.generation;
             self.rejoin_static(StaticRejoin { old_member_id, generation, ..rejoin }, cx);
         } else if self.state == GroupState::Dead {
@@ -236,8 +238,9 @@ impl Group {
             let is_leader = self.is_leader(new_id);
             JoinResponse { skip_assignment: is_leader, ..self.join_response(new_id, is_leader) }
         } else {
-            // An older leader would assign anew if it saw that it leads, and nobody would hear of
-            // it. The former id of the leader makes it a follower.
+            // A leader with an older version of the API would assign again if it saw its own id
+            // here, and no member would get that assignment. With the former id of the leader it
+            // takes itself for a follower.
             JoinResponse { leader: leader_before, ..self.join_response(new_id, false) }
         };
         cx.answer_join(rejoin.waiter, response);

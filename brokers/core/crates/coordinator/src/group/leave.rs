@@ -1,4 +1,5 @@
-//! `LeaveGroup`: members that go by themselves, and static ones that an administrator removes.
+//! `LeaveGroup`: members that leave by themselves, and static members that an administrator
+//! removes.
 
 use kafka_protocol::ResponseError;
 use tracing::info;
@@ -8,7 +9,8 @@ use super::context::Context;
 use super::state::{Group, GroupState};
 
 impl Group {
-    /// Handles a `LeaveGroup`, then starts a rebalance, or ends the join phase, if anybody left.
+    /// Handles a `LeaveGroup`. If any member left, it then starts a rebalance, or ends the join
+    /// phase of one.
     ///
     /// Each member is answered without an error, or with `UNKNOWN_MEMBER_ID` or
     /// `FENCED_INSTANCE_ID`.

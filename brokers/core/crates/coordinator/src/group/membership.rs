@@ -1,4 +1,4 @@
-//! Who is in a group: adding, removing and replacing members, electing a leader and selecting a
+//! The members of a group: adds, removes and replaces them, elects a leader, and selects a
 //! protocol.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,8 +10,8 @@ use super::api::{JoinRequest, JoinResponse, Protocol, SyncResponse};
 use super::context::{Context, Waiter};
 use super::state::{Group, GroupState, Member, Timer};
 
-/// A member's protocols in allocations of their own, so that they do not keep the request in
-/// memory, and each name once.
+/// Copies a member's protocols into allocations of their own, so that they do not keep the request
+/// in memory. A name that comes twice is kept once.
 pub(super) fn own_protocols(protocols: &[Protocol]) -> Vec<Protocol> {
     let mut seen = BTreeSet::new();
     let distinct = protocols.iter().filter(|protocol| seen.insert(protocol.name.as_str()));
@@ -32,9 +32,9 @@ pub(super) fn rebalance_timeout_ms(request: &JoinRequest) -> i32 {
 }
 
 impl Group {
-    /// Whether the group takes a `JoinGroup` of this member, by `group.max.size`. During the join
-    /// phase those who wait count, not those who were in the last generation: so the last to
-    /// rejoin are turned away where the limit was lowered.
+    /// Whether the group has room for this member, by `group.max.size`. During the join phase the
+    /// members that wait are counted, and not those of the last generation: where the limit was
+    /// lowered, the last ones to rejoin are refused.
     pub(super) fn has_room_for(&self, member_id: &str, cx: &Context<'_>) -> bool {
         match self.state {
             GroupState::Empty | GroupState::Dead => true,
@@ -48,7 +48,8 @@ impl Group {
         }
     }
 
-    /// Whether a member with these protocols fits in.
+    /// Whether a member with these protocols can join: one of them must be supported by all
+    /// members.
     pub(super) fn supports(&self, protocol_type: &str, protocols: &[Protocol]) -> bool {
         if self.state == GroupState::Empty {
             return !protocol_type.is_empty() && !protocols.is_empty();
@@ -59,7 +60,8 @@ impl Group {
         self.protocol_type.as_deref() == Some(protocol_type) && protocols.iter().any(by_all)
     }
 
-    /// Checks that a member, and its instance where it has one, is current.
+    /// Checks that a member exists and, where the request has an instance id, that it is the
+    /// present member of that instance.
     pub(super) fn validate_member(
         &self,
         member_id: &str,
@@ -81,7 +83,7 @@ impl Group {
         }
     }
 
-    /// Puts a member in. An instance id must be free.
+    /// Adds a member. Its instance id must not be another member's.
     pub(super) fn insert_member(&mut self, id: String, member: Member) {
         if let Some(instance_id) = &member.instance_id {
             self.static_members.insert(instance_id.clone(), id.clone());
@@ -97,8 +99,8 @@ impl Group {
         }
     }
 
-    /// Takes a member or a pending id out. Its parked requests are answered, so that a client that
-    /// still lives joins anew.
+    /// Removes a member or a pending id. Its parked requests are answered, so that a client that is
+    /// still alive joins again.
     pub(super) fn remove_member(&mut self, id: &str, cx: &mut Context<'_>) {
         self.timers.cancel(&Timer::Member(id.to_owned()));
         self.pending_joins.remove(id);
@@ -139,7 +141,7 @@ impl Group {
         }
     }
 
-    /// Takes over what a `JoinGroup` says of a member, and parks it.
+    /// Updates a member from its `JoinGroup`, and parks the request until the others have joined.
     pub(super) fn update_member(
         &mut self,
         id: &str,
@@ -152,7 +154,7 @@ impl Group {
         };
         self.discount(&member);
         if let Some(earlier) = member.join.take() {
-            // The client gave up on it and asked again.
+            // The client gave up waiting for the earlier answer and has sent the request again.
             cx.refuse_join(earlier, id, ResponseError::RebalanceInProgress);
         }
         member.protocols = own_protocols(&request.protocols);
@@ -194,7 +196,7 @@ impl Group {
         self.members.insert(new_id.to_owned(), member);
     }
 
-    /// Starts a member's session anew.
+    /// Restarts a member's session timeout.
     pub(super) fn restart_session(&mut self, member_id: &str, cx: &Context<'_>) {
         if let Some(member) = self.members.get(member_id) {
             let at = cx.after_ms(member.session_timeout_ms);
@@ -202,21 +204,21 @@ impl Group {
         }
     }
 
-    /// Makes sure that the leader is one of those who joined. Says whether there is one.
+    /// Makes sure that the leader is one of the members that joined. Returns whether there is one.
     pub(super) fn elect_joined_leader(&mut self) -> bool {
         let has_joined = |id: &String| self.members.get(id).is_some_and(|one| one.join.is_some());
         if self.leader.as_ref().is_some_and(has_joined) {
             return true;
         }
         let joined = self.members.keys().find(|id| has_joined(id)).cloned();
-        let found = joined.is_some();
-        if found {
+        let was_joining = joined.is_some();
+        if was_joining {
             self.leader = joined;
         }
-        found
+        was_joining
     }
 
-    /// Whether every member has joined and nobody is expected.
+    /// Whether every member has joined, and no new member is expected to come back with its id.
     pub(super) fn all_have_joined(&self) -> bool {
         self.members.len() == self.joined_count && self.pending_joins.is_empty()
     }
@@ -227,7 +229,7 @@ impl Group {
     }
 
     /// The protocol that all members support and most prefer; of equals, the first by name.
-    /// `changed` stands in for the protocols of one member.
+    /// `changed` replaces the protocols of one member.
     pub(super) fn select_protocol(&self, changed: Option<(&str, &[Protocol])>) -> Option<String> {
         let lists: Vec<&[Protocol]> = self
             .members

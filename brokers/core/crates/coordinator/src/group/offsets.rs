@@ -1,4 +1,4 @@
-//! What a group has committed, and when it expires (KIP-211).
+//! The committed offsets of a group, and when they expire (KIP-211).
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub struct CommittedOffset {
     pub offset: i64,
     /// Leader epoch of the last record consumed, or −1.
     pub leader_epoch: i32,
-    /// Whatever the client wanted to keep with it.
+    /// The text that the client stores with it.
     pub metadata: String,
     /// When it was committed, in milliseconds since 1970.
     pub commit_timestamp_ms: i64,
@@ -83,7 +83,7 @@ impl Offsets {
     ///   subscribes any more;
     /// - in any other group, never.
     ///
-    /// An offset with an expiry of its own keeps to that.
+    /// An offset with an expiry of its own expires at that time.
     pub fn expired(&self, group: &Group, wall_ms: i64, retention_ms: i64) -> Vec<(String, i32)> {
         let became_empty_ms = match (group.protocol_type(), group.state()) {
             (None, _) => None,

@@ -1,4 +1,4 @@
-//! The phases of a rebalance, and what the passing of time does to a group.
+//! The phases of a rebalance, and what happens in a group as time passes.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::context::{Context, Purpose};
 use super::state::{Group, GroupState, InitialDelay, Timer};
 
 impl Group {
-    /// Lets the time pass: acts on every deadline that has come.
+    /// Acts on every deadline that has come.
     pub fn expire(&mut self, cx: &mut Context<'_>) {
         while let Some(timer) = self.timers.pop_due(cx.now.monotonic) {
             match timer {
@@ -22,7 +22,8 @@ impl Group {
         }
     }
 
-    /// The group is given up here: whoever waits must ask another coordinator.
+    /// Gives up the group, because this broker no longer coordinates it. Requests that wait are
+    /// answered with `NOT_COORDINATOR`.
     pub fn unload(&mut self, cx: &mut Context<'_>) {
         self.transition_to(GroupState::Dead, cx);
         self.timers.retain(|_| false);
@@ -37,7 +38,8 @@ impl Group {
         }
     }
 
-    /// Starts a rebalance, or where one is under way, ends its join phase if all have joined.
+    /// Starts a rebalance. Where one is under way, it ends its join phase if all members have
+    /// joined.
     pub(super) fn rebalance_or_complete(&mut self, reason: &str, cx: &mut Context<'_>) {
         match self.state {
             GroupState::Stable | GroupState::CompletingRebalance | GroupState::Empty => {
@@ -76,8 +78,8 @@ impl Group {
         }
     }
 
-    /// Ends the join phase if all have joined; that of a group's first rebalance only ends with
-    /// its delay.
+    /// Ends the join phase if all members have joined. In a group's first rebalance it ends only
+    /// after its delay.
     pub(super) fn maybe_complete_join(&mut self, cx: &mut Context<'_>) {
         let is_open = self.state == GroupState::PreparingRebalance
             && self.previous_state != GroupState::Empty;
@@ -122,7 +124,8 @@ impl Group {
         } else if self.elect_joined_leader() {
             self.start_generation(cx);
         } else {
-            // Only static members are left and none has come: wait for one, or for their sessions.
+            // Only static members are left and none has joined: wait until one joins or their
+            // sessions end.
             self.timers.schedule(Timer::Join, cx.after_ms(self.rebalance_timeout_ms()));
         }
     }
@@ -174,7 +177,7 @@ impl Group {
         }
     }
 
-    /// Some did not send `SyncGroup` within the rebalance timeout: they are dropped.
+    /// Removes the members that did not send `SyncGroup` within the rebalance timeout.
     fn expire_sync_phase(&mut self, cx: &mut Context<'_>) {
         let is_open = matches!(self.state, GroupState::CompletingRebalance | GroupState::Stable);
         if !is_open || self.pending_syncs.is_empty() {
@@ -197,8 +200,8 @@ impl Group {
         let Some(member) = self.members.get(id) else {
             return;
         };
-        // Who waits for an answer cannot send heartbeats. Only a new member is dropped
-        // nevertheless, since its client may have gone without ever learning its id.
+        // A member that waits for an answer cannot send heartbeats, so it stays. Only a new member
+        // is removed nevertheless, since its client may have gone without ever getting its id.
         let waits = member.join.is_some() || member.sync.is_some();
         if waits && !member.is_new {
             return;
@@ -219,7 +222,7 @@ impl Group {
         }
     }
 
-    /// Takes the assignments back and tells those who wait for one.
+    /// Removes the assignments, and answers the members that wait for one with this error.
     pub(super) fn reset_assignments(&mut self, error: ResponseError, cx: &mut Context<'_>) {
         for member in self.members.values_mut() {
             member.assignment = Bytes::new();
@@ -227,8 +230,8 @@ impl Group {
         self.answer_parked_syncs(Some(error), cx);
     }
 
-    /// Answers every parked `SyncGroup`, and gives its member a whole session: one that ended while
-    /// it waited was ignored.
+    /// Answers every parked `SyncGroup`, and restarts the session timeout of its member: that of a
+    /// member that waits is ignored.
     pub(super) fn answer_parked_syncs(
         &mut self,
         error: Option<ResponseError>,

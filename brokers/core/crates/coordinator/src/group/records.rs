@@ -21,19 +21,20 @@ const OFFSET_KEY_VERSION: i16 = 1;
 const GROUP_KEY_VERSION: i16 = 2;
 const VALUE_VERSION: i16 = 3;
 const EXPIRING_OFFSET_VERSION: i16 = 1;
-/// No member is shorter than this in any version.
+/// The fewest bytes that a member has in any version, by which a count of members is checked before
+/// memory is allocated for them.
 const MEMBER_BYTES_MIN: usize = 12;
 
 /// Why a record could not be read or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// The bytes do not fit the format.
+    /// The bytes do not have the form of the record.
     #[error(transparent)]
     Wire(#[from] WireError),
     /// A version of a value that this broker does not know.
     #[error("unknown version {0} of a value")]
     Version(i16),
-    /// A field is longer than its length can say.
+    /// A field is longer than its length field can express.
     #[error("a field of {0} bytes is too long")]
     TooLong(usize),
 }
@@ -55,7 +56,7 @@ pub enum Key {
         /// The group.
         group: String,
     },
-    /// Something of a newer Kafka.
+    /// A kind of record that only newer versions of Kafka have.
     Unknown {
         /// The version of the key.
         version: i16,
@@ -103,7 +104,7 @@ pub struct MemberMetadata {
 /// Reads a key.
 ///
 /// # Errors
-/// Where the bytes do not fit a version that is known.
+/// [`RecordError::Wire`] where the bytes do not have the form of a known version.
 pub fn read_key(bytes: Bytes) -> Result<Key, RecordError> {
     let mut fields = Fields { reader: Reader::new(bytes), flexible: false };
     match fields.reader.i16_be()? {
@@ -253,7 +254,7 @@ fn put_length(out: &mut BytesMut, length: usize) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// Fields in either form of Kafka's protocol.
+/// Reads fields in either form of Kafka's protocol, the older one or the flexible one.
 struct Fields {
     reader: Reader,
     /// Lengths are varints of one more than the length, and tagged fields follow.
@@ -270,7 +271,7 @@ impl Fields {
         Ok((version, Self { reader, flexible: version >= FLEXIBLE_VERSION }))
     }
 
-    /// A length: of `fixed` bytes, or a varint. Null is `None`.
+    /// Reads a length, which has `fixed` bytes or is a varint. `None` stands for null.
     fn length(
         &mut self,
         fixed: fn(&mut Reader) -> Result<i64, WireError>,
@@ -300,7 +301,7 @@ impl Fields {
         self.nullable_string()?.ok_or(WireError::Length { position, length: -1 })
     }
 
-    /// Bytes in an allocation of their own, so that they do not keep the batch in memory.
+    /// Reads bytes into an allocation of their own, so that they do not keep the batch in memory.
     fn bytes(&mut self) -> Result<Bytes, WireError> {
         let position = self.reader.position();
         let length = self.length(|reader| reader.i32_be().map(i64::from))?;

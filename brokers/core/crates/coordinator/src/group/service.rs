@@ -57,9 +57,9 @@ struct Inner {
     started: Instant,
     partitions: Vec<Partition>,
     deadlines: Mutex<Deadlines<TimerKey>>,
-    /// The earliest deadline came forward.
+    /// Notified when the earliest deadline became earlier.
     deadlines_changed: Notify,
-    /// Without it nothing expires.
+    /// The right to run the cluster's jobs, of which expiry is one; without it nothing expires.
     term: OnceLock<Term>,
     next_number: AtomicU64,
     closed: CancellationToken,
@@ -74,7 +74,7 @@ struct Partition {
 
 enum PartitionState {
     NotLed,
-    /// The number tells this load from a later one.
+    /// It is being loaded. The number distinguishes this load from a later one.
     Loading(u64),
     Active(Shard),
 }
@@ -82,7 +82,7 @@ enum PartitionState {
 /// The groups of one partition.
 #[derive(Default)]
 struct Shard {
-    /// Tells this load from a later one.
+    /// The number of the load, which distinguishes it from a later one.
     epoch: u64,
     groups: BTreeMap<String, Entry>,
     waiters: BTreeMap<Waiter, Reply>,
@@ -92,14 +92,14 @@ struct Shard {
 struct Entry {
     group: Group,
     offsets: Offsets,
-    /// The log may hold a record of the group itself, not only of its offsets.
+    /// Whether the log may hold a record of the group itself, and not only of its offsets.
     in_log: bool,
     queue: Queue,
-    /// When the timer task looks at the group; it may find that nothing is due.
+    /// When the timer task looks at the group next. Nothing need be due then.
     scheduled: Option<Duration>,
 }
 
-/// Where the answer to a parked request goes.
+/// The channel to a parked request.
 enum Reply {
     Join(oneshot::Sender<JoinResponse>),
     Sync(oneshot::Sender<SyncResponse>),
@@ -117,7 +117,7 @@ impl Entry {
     }
 
     /// Whether clients may see the group. One that nobody has joined and that has nothing in the
-    /// log is only the place where writes queue.
+    /// log exists only to queue writes.
     fn exists(&self) -> bool {
         self.in_log
             || !self.offsets.is_empty()
@@ -140,7 +140,7 @@ impl Shard {
     }
 
     fn answer(&mut self, effect: Effect) {
-        // A client that has gone does not listen any more: that is no error.
+        // The send fails where the client has closed its connection, which is no error.
         match effect {
             Effect::Join(waiter, response) => {
                 if let Some(Reply::Join(reply)) = self.waiters.remove(&waiter) {
@@ -206,8 +206,8 @@ impl Inner {
         Ok(self.partition(index)?.state.lock())
     }
 
-    /// Does what a step of a group asked for, and sees to its next deadline. `stored` is told the
-    /// outcome of the record that the step appends, if it appends one.
+    /// Performs the effects of a group's step, and schedules its next deadline. `stored` gets the
+    /// outcome of the append, where the step appends a record.
     fn carry_out(
         self: &Arc<Self>,
         index: i32,
@@ -227,7 +227,7 @@ impl Inner {
         self.tidy(index, shard, group_id);
     }
 
-    /// Forgets a group of which nothing is left; sees to the next deadline of any other.
+    /// Forgets a group of which nothing is left; schedules the next deadline of any other.
     fn tidy(&self, index: i32, shard: &mut Shard, group_id: &str) {
         let Some(entry) = shard.groups.get_mut(group_id) else {
             return;
@@ -239,7 +239,8 @@ impl Inner {
         let Some(next) = entry.group.next_deadline() else {
             return;
         };
-        // A deadline that is put off, as by every heartbeat, costs nothing here.
+        // A deadline that became later, as by every heartbeat, is not scheduled again: the timer
+        // task finds out when it looks at the group.
         if entry.scheduled.is_none_or(|scheduled| next < scheduled) {
             entry.scheduled = Some(next);
             self.schedule(TimerKey::group(index, group_id), next);
@@ -248,8 +249,8 @@ impl Inner {
 }
 
 impl GroupCoordinator {
-    /// A coordinator over `partition_count` partitions, none of which is loaded. Must be called
-    /// within a tokio runtime, on which its timers and appends run.
+    /// Creates a coordinator over `partition_count` partitions, none of which is loaded. It must be
+    /// called within a tokio runtime, on which its timers and appends run.
     pub fn new(
         settings: GroupSettings,
         partition_count: i32,
@@ -278,8 +279,8 @@ impl GroupCoordinator {
         Self { inner }
     }
 
-    /// From now on offsets and groups expire in every partition that is loaded: a job of the
-    /// cluster, which whoever has the term does. A coordinator without one expires nothing.
+    /// Lets offsets and groups expire from now on, in every partition that is loaded. Expiry is a
+    /// job of the cluster and needs its term; without a call of this nothing expires.
     pub fn expire_in(&self, term: Term) {
         if self.inner.term.set(term).is_err() {
             return;

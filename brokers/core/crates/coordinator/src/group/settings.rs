@@ -1,6 +1,6 @@
 //! Settings of the group coordinator, with Kafka's names and defaults.
 
-/// Kafka's name of each setting stands in its description.
+/// The settings of the group coordinator. The description of each begins with Kafka's name of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupSettings {
     /// `group.min.session.timeout.ms`: the shortest session a member may ask for.

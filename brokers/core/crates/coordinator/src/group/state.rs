@@ -65,7 +65,7 @@ pub(super) struct Member {
     pub(super) join: Option<Waiter>,
     /// Its `SyncGroup`, while it waits for the leader's assignment.
     pub(super) sync: Option<Waiter>,
-    /// It has not been in a generation, so it cannot send heartbeats yet.
+    /// Whether it has never been in a generation, so that it cannot send heartbeats yet.
     pub(super) is_new: bool,
 }
 
@@ -88,12 +88,12 @@ pub(super) enum Timer {
     Member(String),
 }
 
-/// What is left of the delay of a group's first rebalance. Absent in any other.
+/// The rest of the delay of a group's first rebalance. Other rebalances have none.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InitialDelay {
-    /// The part that now runs.
+    /// The delay that is running, in ms.
     pub(super) delay_ms: i32,
-    /// What may be added to it.
+    /// How much may still be added to it, in ms.
     pub(super) remaining_ms: i32,
 }
 
@@ -123,16 +123,16 @@ pub struct Group {
     pub(super) protocol_counts: BTreeMap<String, usize>,
     /// How many members have a `JoinGroup` parked.
     pub(super) joined_count: usize,
-    /// A member came during the delay of the first rebalance.
+    /// Whether a member joined during the delay of the first rebalance.
     pub(super) new_member_added: bool,
     pub(super) initial_delay: Option<InitialDelay>,
-    /// What a consumer group subscribes to, where it could be read.
+    /// The topics to which a consumer group subscribes; `None` where they could not be decoded.
     pub(super) subscribed_topics: Option<BTreeSet<String>>,
     pub(super) timers: Deadlines<Timer>,
 }
 
 impl Group {
-    /// A group that nobody has joined.
+    /// Creates a group that nobody has joined.
     pub fn new(id: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -156,9 +156,9 @@ impl Group {
         }
     }
 
-    /// A group from its last record. Every member gets a whole session from now, so that a
-    /// takeover within the session timeout goes unnoticed. A group that is larger than it may be
-    /// starts a rebalance.
+    /// Creates a group from its last record. The session timeout of every member begins now, so
+    /// that members do not notice a takeover within it. A group that is larger than
+    /// `group.max.size` starts a rebalance.
     pub fn load(id: impl Into<String>, value: GroupMetadata, cx: &mut Context<'_>) -> Self {
         let mut group = Self::new(id);
         group.generation = value.generation;
@@ -244,8 +244,8 @@ impl Group {
         self.subscribed_topics.is_some()
     }
 
-    /// Whether a member subscribes to the topic; where that cannot be told, whether the group is
-    /// one of consumers.
+    /// Whether a member subscribes to the topic. Where the subscriptions could not be decoded,
+    /// whether the group is one of consumers, since any of its members may subscribe to it.
     pub fn is_subscribed_to(&self, topic: &str) -> bool {
         match &self.subscribed_topics {
             Some(topics) => topics.contains(topic),
@@ -253,7 +253,8 @@ impl Group {
         }
     }
 
-    /// Checks who commits offsets, as Kafka's `ClassicGroup.validateOffsetCommit`.
+    /// Checks whether a member may commit offsets, as Kafka's `ClassicGroup.validateOffsetCommit`
+    /// does.
     ///
     /// # Errors
     /// `UNKNOWN_MEMBER_ID`, `FENCED_INSTANCE_ID`, `ILLEGAL_GENERATION`, `REBALANCE_IN_PROGRESS`
@@ -283,7 +284,8 @@ impl Group {
         Ok(())
     }
 
-    /// A commit is as good as a heartbeat, except while an assignment is awaited.
+    /// Restarts the session timeout of a member that commits offsets, except while an assignment is
+    /// awaited, when a heartbeat would be refused, too.
     pub fn committed_by(&mut self, member_id: &str, cx: &Context<'_>) {
         if matches!(self.state, GroupState::Stable | GroupState::PreparingRebalance) {
             self.restart_session(member_id, cx);

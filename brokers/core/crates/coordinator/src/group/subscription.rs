@@ -10,7 +10,7 @@ use freshet_wire::codec::{Reader, WireError};
 /// The protocol type of consumers.
 pub(super) const CONSUMER: &str = "consumer";
 
-/// Adds the topics of one member's subscription. Says whether it could be read.
+/// Adds the topics of one member's subscription. Returns whether it could be decoded.
 pub(super) fn add_topics(metadata: &Bytes, topics: &mut BTreeSet<String>) -> bool {
     match read_topics(metadata.clone()) {
         Ok(Some(read)) => {

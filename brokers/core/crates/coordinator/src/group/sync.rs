@@ -1,4 +1,4 @@
-//! `SyncGroup` and Heartbeat, and what happens once a group's record is durable.
+//! `SyncGroup` and Heartbeat, and what a group does once its record is durable.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,7 @@ use super::context::{Context, Purpose, Waiter};
 use super::state::{Group, GroupState, Timer};
 
 impl Group {
-    /// Handles a `SyncGroup`. The answer comes as an [`super::Effect::Sync`], now or in a later
-    /// step.
+    /// Handles a `SyncGroup`. The answer is an [`super::Effect::Sync`] of this step or a later one.
     ///
     /// Answers `UNKNOWN_MEMBER_ID`, `FENCED_INSTANCE_ID`, `ILLEGAL_GENERATION`,
     /// `INCONSISTENT_GROUP_PROTOCOL`, `REBALANCE_IN_PROGRESS`, `COORDINATOR_NOT_AVAILABLE`, and
@@ -74,7 +73,7 @@ impl Group {
         if let Some(member) = self.members.get_mut(&request.member_id)
             && let Some(earlier) = member.sync.replace(waiter)
         {
-            // The client gave up on it and asked again.
+            // The client gave up waiting for the earlier answer and has sent the request again.
             let error = ResponseError::RebalanceInProgress;
             cx.answer_sync(earlier, SyncResponse::refused(error));
         }
@@ -129,8 +128,8 @@ impl Group {
         }
     }
 
-    /// Goes on after the append of a record that an [`super::Effect::Persist`] asked for. Errors
-    /// are those of the coordinator, not of the log.
+    /// Continues after the append of a record that an [`super::Effect::Persist`] asked for. The
+    /// outcome has the coordinator's error, not the log's.
     pub fn settle(
         &mut self,
         purpose: Purpose,
@@ -157,7 +156,8 @@ impl Group {
         outcome: Result<(), ResponseError>,
         cx: &mut Context<'_>,
     ) {
-        // Meanwhile the group may have gone on: then its record in the log is overtaken too.
+        // The group may have changed meanwhile. Then a later record replaces this one in the log,
+        // too.
         if self.state != GroupState::CompletingRebalance || self.generation != generation {
             return;
         }

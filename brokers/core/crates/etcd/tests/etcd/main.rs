@@ -1,5 +1,5 @@
-//! What is true of the store over etcd, on a real server: the interface, and besides it what
-//! becomes of it where the server is away, slow, or forgets its history.
+//! The store in etcd, on a real server: the interface, and its behaviour where the server is away,
+//! slow, or has lost its history.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test may fail by a panic")]
 
 use std::sync::Arc;
@@ -63,7 +63,7 @@ async fn compact(endpoint: &str, revision: u64) {
     client.compact(i64::try_from(revision).unwrap(), None).await.unwrap();
 }
 
-/// Goes on asking while the store is away.
+/// Waits for changes, and tries again while the store is away.
 async fn changes_after_outage(watch: &mut dyn Watch) -> Vec<Change> {
     loop {
         match watch.next().await {
@@ -93,7 +93,7 @@ async fn a_watch_goes_on_behind_a_restart() {
 }
 
 #[tokio::test]
-async fn history_that_is_gone_is_told() {
+async fn a_lost_history_is_an_error() {
     let server = EtcdServer::start("compacted");
     let store = server.store(&server.options()).await;
     let start = put(&store, "n", "0").await;
@@ -160,8 +160,8 @@ async fn a_server_that_is_silent_is_away() {
     assert!(matches!(opened, Some(MetadataError::Unavailable(_))), "{opened:?}");
     server.unpause();
     let store = server.store(&options).await;
-    let found = store.get("k").await.unwrap();
-    assert!(found.is_none_or(|entry| entry.value == "1"), "what was refused was done");
+    let entry = store.get("k").await.unwrap();
+    assert!(entry.is_none_or(|pair| pair.value == "1"), "what was refused was done");
     put(&store, "k", "3").await;
 }
 

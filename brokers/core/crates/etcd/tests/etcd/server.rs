@@ -22,7 +22,7 @@ pub struct EtcdServer {
     name: String,
     endpoint: String,
     peer: String,
-    /// All members with their addresses, as etcd wants it.
+    /// All members with their addresses, in the form of etcd's `--initial-cluster`.
     cluster: String,
     process: Option<Child>,
 }

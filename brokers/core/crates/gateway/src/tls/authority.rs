@@ -1,6 +1,6 @@
-//! An authority of a gateway's own, for machines that have no certificate: made at the first start,
-//! with one certificate for all names of the domain. Its key is used once and kept nowhere, so that
-//! nobody who reads the folder later can speak for other names to those who trust it.
+//! A gateway's own certificate authority, for machines that have no certificate. It is made at the
+//! first start, with one certificate for all names of the domain. Its key is used once and stored
+//! nowhere: whoever reads the folder later cannot sign certificates that its clients would trust.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use freshet_world::env::Clock;
 use freshet_world::env::files::{self, FileError};
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
-/// How long authority and certificate hold.
+/// Days for which authority and certificate are valid.
 const LIFE_DAYS: i64 = 3650;
 
 /// Why there is no authority.
@@ -26,7 +26,7 @@ pub enum AuthorityError {
     /// A certificate cannot be made.
     #[error("cannot make a certificate for *.{domain}: {reason}")]
     Certificate {
-        /// Of which domain.
+        /// The domain that it was for.
         domain: String,
         /// Why.
         reason: String,
@@ -50,15 +50,17 @@ pub(crate) async fn ensure(
     {
         return Ok(files);
     }
-    let made = make(domain, clock.now_ms()).map_err(|error| AuthorityError::Certificate {
-        domain: domain.to_owned(),
-        reason: error.to_string(),
+    let made = make_certificates(domain, clock.now_ms()).map_err(|error| {
+        AuthorityError::Certificate { domain: domain.to_owned(), reason: error.to_string() }
     })?;
-    // The key first and the certificate last: what is there in part is made anew.
+    // The certificate is written last: where it is missing, all files are made again.
     files::write_private(&files.key, made.contents.key).await?;
     files::write_public(&authority, made.authority).await?;
     files::write_public(&files.certificate, made.contents.certificate).await?;
-    tracing::info!(authority = %authority.display(), domain, "made an authority: clients trust it");
+    tracing::info!(
+        authority = %authority.display(), domain,
+        "made a certificate authority: give its file to clients as the one to trust"
+    );
     Ok(files)
 }
 
@@ -67,9 +69,10 @@ struct Made {
     contents: Contents,
 }
 
-fn make(domain: &str, now_ms: i64) -> Result<Made, rcgen::Error> {
+fn make_certificates(domain: &str, now_ms: i64) -> Result<Made, rcgen::Error> {
     let authority_key = KeyPair::generate()?;
-    let mut params = params(Vec::new(), &format!("Freshet gateway of {domain}"), now_ms)?;
+    let mut params =
+        certificate_params(Vec::new(), &format!("Freshet gateway of {domain}"), now_ms)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let authority = params.self_signed(&authority_key)?;
@@ -77,7 +80,7 @@ fn make(domain: &str, now_ms: i64) -> Result<Made, rcgen::Error> {
 
     let key = KeyPair::generate()?;
     let names = vec![format!("*.{domain}"), domain.to_owned()];
-    let mut params = self::params(names, &format!("*.{domain}"), now_ms)?;
+    let mut params = certificate_params(names, &format!("*.{domain}"), now_ms)?;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     params.use_authority_key_identifier_extension = true;
@@ -91,7 +94,7 @@ fn make(domain: &str, now_ms: i64) -> Result<Made, rcgen::Error> {
     })
 }
 
-fn params(
+fn certificate_params(
     names: Vec<String>,
     common_name: &str,
     now_ms: i64,
@@ -100,13 +103,13 @@ fn params(
     let mut name = DistinguishedName::new();
     name.push(DnType::CommonName, common_name);
     params.distinguished_name = name;
-    // A day early, for clocks of clients that are slow.
+    // Valid since yesterday, because the clocks of some clients are slow.
     (params.not_before, params.not_after) =
         (date_of(now_ms - DAY_MS), date_of(now_ms + LIFE_DAYS * DAY_MS));
     Ok(params)
 }
 
-/// The day of a moment, as certificates say it.
+/// A moment as a certificate's date.
 fn date_of(at_ms: i64) -> time::OffsetDateTime {
     time::OffsetDateTime::from_unix_timestamp(at_ms.div_euclid(1000))
         .unwrap_or(time::OffsetDateTime::UNIX_EPOCH)

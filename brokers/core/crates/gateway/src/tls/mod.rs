@@ -1,4 +1,4 @@
-//! How a gateway proves itself to clients: the certificate, where it comes from, and its reload.
+//! The certificate by which a gateway proves itself to clients: its files and their reload.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub enum TlsError {
     /// A file cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// What is in the files is no certificate with its key.
+    /// The files do not hold a certificate with its key.
     #[error("{path}: {reason}")]
     Unusable {
         /// The file.
@@ -41,7 +41,7 @@ pub enum TlsError {
     Authority(#[from] AuthorityError),
 }
 
-/// Where a certificate and its key are.
+/// The files of a certificate and its key.
 #[derive(Debug, Clone)]
 pub(super) struct Files {
     pub certificate: PathBuf,
@@ -60,7 +60,7 @@ impl Files {
         Ok(Contents { certificate, key: files::read_private(&self.key).await? })
     }
 
-    /// The certificate, where it and its key belong together.
+    /// The certificate with its key.
     fn parse(&self, contents: &Contents) -> Result<CertifiedKey, TlsError> {
         let unusable = |path: &PathBuf, reason: String| TlsError::Unusable {
             path: path.display().to_string(),
@@ -74,16 +74,16 @@ impl Files {
         }
         let key = PrivateKeyDer::from_pem_slice(&contents.key)
             .map_err(|error| unusable(&self.key, error.to_string()))?;
-        CertifiedKey::from_der(chain, key, &provider())
+        CertifiedKey::from_der(chain, key, &crypto_provider())
             .map_err(|error| unusable(&self.certificate, error.to_string()))
     }
 }
 
-fn provider() -> Arc<CryptoProvider> {
+fn crypto_provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// The certificate that is shown now.
+/// The certificate that is in use.
 #[derive(Debug)]
 struct Current(RwLock<Arc<CertifiedKey>>);
 
@@ -93,7 +93,7 @@ impl ResolvesServerCert for Current {
     }
 }
 
-/// A certificate that follows its files.
+/// A certificate that is reloaded when its files change.
 pub(super) struct Certificate {
     files: Files,
     contents: Contents,
@@ -101,7 +101,7 @@ pub(super) struct Certificate {
 }
 
 impl Certificate {
-    /// Reads it.
+    /// Reads the certificate.
     ///
     /// # Errors
     /// [`TlsError`].
@@ -115,9 +115,9 @@ impl Certificate {
         Ok(Self { files, contents, current: Arc::new(Current(RwLock::new(Arc::new(key)))) })
     }
 
-    /// What connections are accepted with; shows the certificate of the moment.
+    /// The acceptor of connections, which presents the certificate that is in use.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        let config = ServerConfig::builder_with_provider(provider())
+        let config = ServerConfig::builder_with_provider(crypto_provider())
             .with_safe_default_protocol_versions()
             .expect("the provider has what TLS 1.2 and 1.3 need")
             .with_no_client_auth()
@@ -125,8 +125,8 @@ impl Certificate {
         TlsAcceptor::from(Arc::new(config))
     }
 
-    /// Looks at the files again and again until it is dropped. What cannot be used is said once,
-    /// and the certificate before it stays.
+    /// Checks the files for changes until it is dropped. Files that cannot be used are reported
+    /// once in the log, and the certificate in use stays.
     pub(super) async fn follow(mut self, every: Duration) {
         let mut rounds = interval(every);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -135,14 +135,17 @@ impl Certificate {
             rounds.tick().await;
             match self.reload().await {
                 Ok(true) => {
-                    tracing::info!("shows another certificate now");
+                    tracing::info!("another certificate is in use now");
                     said.clear();
                 }
                 Ok(false) => said.clear(),
                 Err(error) => {
                     let text = error.to_string();
                     if text != said {
-                        tracing::error!(error = text, "cannot use the certificate that is there");
+                        tracing::error!(
+                            error = text,
+                            "cannot use the new certificate: the earlier one stays in use"
+                        );
                         said = text;
                     }
                 }
@@ -162,7 +165,7 @@ impl Certificate {
     }
 }
 
-/// Whether a certificate holds for the names of clusters of a domain.
+/// Whether a certificate is valid for the names of clusters in a domain.
 fn is_for(key: &CertifiedKey, domain: &str) -> bool {
     let Some(Ok(certificate)) = key.cert.first().map(ParsedCertificate::try_from) else {
         return false;

@@ -9,7 +9,7 @@ use tokio_rustls::server::TlsStream;
 
 use freshet_world::env::Stream;
 
-/// What a client sends and is sent by TLS, as a stream of the outside world.
+/// The decrypted bytes of a client's TLS connection, as a [`Stream`].
 pub(crate) struct Decrypted(pub TlsStream<Box<dyn Stream>>);
 
 impl Stream for Decrypted {

@@ -1,5 +1,5 @@
-//! What tests of a gateway share: a cell, its brokers and clients. It is compiled into the crate,
-//! whose private parts it puts together.
+//! What tests of a gateway share: a cell, its brokers and clients. The module is compiled into the
+//! crate, because it uses private parts of it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -48,7 +48,7 @@ impl Clock for StoppedClock {
     }
 }
 
-/// A store in memory that can be turned off.
+/// A store in memory that can be made unavailable.
 pub struct Switched {
     store: SqliteStore,
     off: AtomicBool,
@@ -129,7 +129,7 @@ fn scoped(store: &Arc<dyn MetadataStore>, cluster: &str) -> ScopedStore {
     ScopedStore::new(Arc::clone(store), cluster).unwrap()
 }
 
-/// A network of pipes: brokers are added by their address.
+/// A network in memory: connections to an address are pipes to the broker that was added for it.
 #[derive(Default)]
 struct Pipes(Mutex<BTreeMap<String, mpsc::UnboundedSender<DuplexStream>>>);
 
@@ -174,7 +174,7 @@ impl Cell {
         for (cluster, user) in [("cl_1", "alice"), ("cl_1", "bob"), ("cl_2", "alice")] {
             add_user(&store, cluster, user, "secret").await;
         }
-        // Somebody who writes to the store past the handlers gains nothing.
+        // A record of the super user, written past the handlers, must let nobody in.
         add_user(&store, "cl_1", super::users::SUPER_USER, "secret").await;
         let network = Arc::new(Pipes::default());
         let (gateway, background) = gateway(store, network.clone(), 3).await;
@@ -194,7 +194,7 @@ impl Cell {
         }
     }
 
-    /// Another gateway of the cell, and what keeps it up.
+    /// Another gateway of the cell, and the task that keeps its view current.
     pub async fn beside(&self) -> (Arc<Gateway>, AbortOnDropHandle<()>) {
         gateway(self.store(), self.network.clone(), 4).await
     }
@@ -245,7 +245,7 @@ impl Cell {
         Broker { secret, connections }
     }
 
-    /// The keeper says that a cluster runs.
+    /// Writes, as the keeper does, that a cluster runs.
     pub async fn runs(&self, cluster: &str, link: &str) {
         let broker = BrokerStatus {
             slot: 0,
@@ -267,7 +267,7 @@ impl Cell {
         self.metadata.put_status(cluster, &status).await.unwrap();
     }
 
-    /// The wake request of a cluster, once there is one; the keeper then takes it away.
+    /// Waits for a wake request of a cluster, and removes it as the keeper does.
     pub async fn next_wake(&self, cluster: &str) -> Stored<WakeRequest> {
         loop {
             if let Some(wake) = self.metadata.wake(cluster).await.unwrap() {
@@ -407,7 +407,7 @@ impl Client {
         self.authenticate("PLAIN", user, password).await
     }
 
-    /// Says who it is, without waiting for the last answer.
+    /// Sends the credentials, without waiting for the last answer.
     pub async fn hand_in(&mut self, user: &str, password: &str) {
         self.handshake("PLAIN").await;
         self.send_token(format!("\0{user}\0{password}").into_bytes()).await;
@@ -496,7 +496,7 @@ impl Client {
         frame.into()
     }
 
-    /// Waits until the gateway has closed the connection, without another word.
+    /// Waits until the gateway has closed the connection, and asserts that it sends nothing before.
     pub async fn is_closed(&mut self) {
         assert_eq!(self.stream.read(&mut [0]).await.unwrap_or(0), 0, "an answer came");
     }

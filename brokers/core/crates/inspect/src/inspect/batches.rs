@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use freshet_wire::records::{BatchHeader, DECOMPRESSED_BYTES_MAX, StoredBatch};
 
-/// Checks a batch as far as it can be: its length, its checksum, and that its records can be read
-/// and are as many as it says.
+/// Checks a batch: its length, its checksum, and that its records can be read and are as many as
+/// the header says. The error's text says what is wrong.
 pub fn check_batch(bytes: &Bytes) -> Result<BatchHeader, String> {
     let batch = StoredBatch::from_contiguous(bytes.clone()).map_err(|error| error.to_string())?;
     batch.verify_checksum().map_err(|error| error.to_string())?;

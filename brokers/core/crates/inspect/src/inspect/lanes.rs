@@ -1,4 +1,4 @@
-//! Lanes: files of blocks, owner tokens, SEAL files and what is left of files.
+//! Lanes: files of blocks, owner tokens, SEAL files and the indexes of files that were split.
 
 use std::collections::BTreeMap;
 
@@ -20,16 +20,17 @@ use freshet_wire::codec::{Reader, WireError, crc32c};
 use freshet_wire::ids::Incarnation;
 use freshet_world::env::DiskError;
 
-/// Bytes of an owner token that mean something.
+/// Bytes of an owner token in front of its padding.
 const TOKEN_BYTES: usize = 36;
 const TOKEN_MAGIC: &[u8; 4] = b"FRLO";
 
 /// Endings of a lane's files, besides [`OF_LANE`].
-const ENDINGS: [&str; 3] = ["wal", "idx", SPARE];
-const SPARE: &str = "spare";
+const ENDINGS: [&str; 3] = ["wal", "idx", RECYCLED];
+/// Ending of recycled files.
+const RECYCLED: &str = "spare";
 const OF_LANE: [&str; 2] = ["OWNER", "SEAL"];
 
-/// Whether a lane has a use for a file of this name.
+/// Whether a lane has files of this name.
 fn is_of_lane(name: &String) -> bool {
     let named = std::slice::from_ref(name);
     OF_LANE.contains(&name.as_str())
@@ -42,7 +43,7 @@ impl From<SealedEnd> for EndReport {
     }
 }
 
-/// Who may ack, by the bytes of an owner token; the format is in `lane::token`.
+/// The owner that the bytes of an owner token name; the format is in `lane::token`.
 fn token_holder(bytes: &Bytes) -> Result<Option<Incarnation>, WireError> {
     let mut reader = Reader::new(bytes.clone());
     let magic = reader.take(4)?;
@@ -60,13 +61,13 @@ impl Inspector<'_> {
         let names = self.environment.disk.list(&LanePaths::lanes(self.cluster)).await?;
         let lanes: Vec<Incarnation> =
             names.iter().filter_map(|name| name.parse().ok().map(Incarnation)).collect();
-        if let Some(wanted) = self.options.lane
-            && !lanes.contains(&wanted)
+        if let Some(requested) = self.options.lane
+            && !lanes.contains(&requested)
         {
-            return Err(InspectError::Unknown(format!("lane {wanted}")));
+            return Err(InspectError::Unknown(format!("lane {requested}")));
         }
         for incarnation in lanes {
-            if self.options.lane.is_none_or(|wanted| wanted == incarnation) {
+            if self.options.lane.is_none_or(|requested| requested == incarnation) {
                 let lane = self.read_lane(incarnation).await?;
                 self.report.lanes.push(lane);
             }
@@ -91,11 +92,11 @@ impl Inspector<'_> {
                 .map(|seal| SealReport { end: seal_end(seal), blocks: seal.blocks.len() }),
             files: Vec::new(),
             leftovers: Vec::new(),
-            spares: 0,
+            recycled: 0,
             others: Vec::new(),
         };
         let names = self.environment.disk.list(&paths.folder()).await?;
-        lane.spares = file_numbers(&names, SPARE).len();
+        lane.recycled = file_numbers(&names, RECYCLED).len();
         lane.others = names.iter().filter(|name| !is_of_lane(name)).cloned().collect();
         let sealed = sealed_blocks(seal);
         let mut walk = Walk { nonce: None, due: None, end: lane.end, sealed };
@@ -121,7 +122,8 @@ impl Inspector<'_> {
         let bytes = file.read_uncached_at(0, TOKEN_BYTES).await?;
         let holder = token_holder(&bytes).ok().flatten();
         if holder.is_none() {
-            // Its broker cannot ack with it, and a successor overwrites it.
+            // That is damage but no loss: the broker acknowledges nothing with such a token, and a
+            // successor overwrites it.
             self.damaged(paths.owner().display().to_string(), "not an owner token");
         }
         Ok(holder)
@@ -147,7 +149,7 @@ impl Inspector<'_> {
         let path = paths.file(LaneFile::Wal(number)).display().to_string();
         let bytes = match read_file(self.environment.disk.as_ref(), paths, number).await {
             Ok(bytes) => bytes,
-            // It was split while we looked.
+            // It was split while it was being read.
             Err(freshet_storage::lane::LaneError::Disk(DiskError::NotFound(_))) => return Ok(None),
             Err(error) => {
                 self.damaged(path, error);
@@ -178,7 +180,7 @@ impl Inspector<'_> {
             file.first_sequence = header.sequence;
         }
         file.last_sequence = header.sequence;
-        file.written_ms = Some(written(file.written_ms, header.written_at_ms));
+        file.written_ms = Some(extend_times(file.written_ms, header.written_at_ms));
         lane.durable_sequence = lane.durable_sequence.max(header.durable_sequence);
         let outcome = match header.kind {
             BlockKind::Data => decode_data(index.clone(), header).map(|entries| {
@@ -251,7 +253,7 @@ impl Inspector<'_> {
         for block in &leftover.blocks {
             let Ok(header) = block.parse_header() else { continue };
             *report.blocks.entry(header.kind.name()).or_default() += 1;
-            report.written_ms = Some(written(report.written_ms, header.written_at_ms));
+            report.written_ms = Some(extend_times(report.written_ms, header.written_at_ms));
             if header.kind == BlockKind::Data {
                 report.record_bytes += u64::from(header.payload_bytes);
             }
@@ -259,7 +261,7 @@ impl Inspector<'_> {
         Ok(Some(report))
     }
 
-    /// Whether the lane goes on as far as it must.
+    /// Checks that the lane goes on as far as its end.
     async fn check_end(&mut self, paths: &LanePaths, lane: &LaneReport, walk: &Walk) {
         let folder = paths.folder().display().to_string();
         match (lane.end, walk.due) {
@@ -279,8 +281,8 @@ impl Inspector<'_> {
     }
 }
 
-/// First and last time, with another block's behind them.
-fn written(before: Option<(i64, i64)>, at_ms: i64) -> (i64, i64) {
+/// First and last time of blocks, extended by a later block's time.
+fn extend_times(before: Option<(i64, i64)>, at_ms: i64) -> (i64, i64) {
     (before.map_or(at_ms, |(first_ms, _)| first_ms), at_ms)
 }
 
@@ -293,7 +295,7 @@ fn sealed_blocks(seal: Option<Seal>) -> BTreeMap<(u64, u64), PlacedBlock> {
     blocks.map(|block| ((block.placed.file, block.placed.position), block.placed)).collect()
 }
 
-/// Goes through a lane's blocks in order, taking what the sealer copied from its copy.
+/// Goes through a lane's blocks in order, reading blocks that the sealer copied from their copies.
 struct Walk {
     nonce: Option<u64>,
     due: Option<u64>,
@@ -312,7 +314,7 @@ impl Walk {
             return Ok(None);
         }
         let placed = match self.sealed.remove(&(file, cursor.position())) {
-            // What an earlier file should hold before it is missing.
+            // Blocks before the copy are missing, which an earlier file should hold.
             Some(copy) if self.due.is_some_and(|due| copy.block.header.sequence != due) => None,
             Some(copy) => {
                 cursor.skip(copy.raw.len());
@@ -358,8 +360,8 @@ mod tests {
             let end = Some(EndReport { file: 2, sequence: 8 });
             let sealed = BTreeMap::from([((2, 0), copy)]);
             let mut walk = Walk { nonce: Some(7), due: Some(due), end, sealed };
-            let found = walk.next(2, &mut cursor).unwrap();
-            assert_eq!(found.map(|placed| placed.block.header.sequence), expected);
+            let placed = walk.next(2, &mut cursor).unwrap();
+            assert_eq!(placed.map(|block| block.block.header.sequence), expected);
             assert_eq!(walk.due, Some(expected.map_or(due, |sequence| sequence + 1)));
         }
     }

@@ -1,8 +1,8 @@
-//! What lies on a cluster's storage, read without a broker: lanes, objects, manifests, and with
-//! `verify` whether every checksum holds.
+//! A report of a cluster's storage, made without a broker: lanes, objects and manifests, and with
+//! `verify` whether every checksum is right.
 //!
-//! Reads only, and only through the formats' own modules. A broker may run meanwhile: what it is
-//! writing this moment may look unfinished, never damaged.
+//! This only reads, and only through the modules of the formats. A broker may run meanwhile: what
+//! it writes at that moment may look unfinished, never damaged.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ mod objects;
 
 use batches::check_batch;
 
-/// What is asked for.
+/// What to inspect.
 #[derive(Debug, Clone, Default)]
 pub struct InspectOptions {
-    /// Whether every checksum is verified: all records are read then.
+    /// Whether every checksum is verified, for which all records are read.
     pub verify: bool,
     /// Only this lane, and no partitions.
     pub lane: Option<Incarnation>,
@@ -36,13 +36,13 @@ pub struct InspectOptions {
     pub topic: Option<String>,
 }
 
-/// Why nothing can be said. Damage is no error but part of the answer.
+/// Why no report can be made. Damage is not an error but a part of the report.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
-    /// The shared file system.
+    /// The shared file system failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The object store.
+    /// The object store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The metadata store.
@@ -54,12 +54,12 @@ pub enum InspectError {
     /// The metadata store.
     #[error("metadata: {0}")]
     Open(#[from] MetadataError),
-    /// Nothing of the kind exists.
+    /// The requested lane or topic does not exist.
     #[error("there is no {0}")]
     Unknown(String),
 }
 
-/// Something that does not check.
+/// A place whose checksum or content is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Damage {
     /// The file, from the root of the shared file system or of the bucket.
@@ -68,45 +68,47 @@ pub struct Damage {
     pub what: String,
 }
 
-/// What was found.
+/// The report.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     /// The cluster's prefix.
     pub cluster: String,
     /// Whether checksums of records were verified.
     pub verified: bool,
-    /// By incarnation.
+    /// Lanes by incarnation.
     pub lanes: Vec<LaneReport>,
-    /// By topic id and partition.
+    /// Partitions by topic id and number.
     pub partitions: Vec<PartitionReport>,
-    /// By writer and number.
+    /// Objects by the incarnation that wrote them, and number.
     pub objects: Vec<ObjectReport>,
-    /// All that does not check.
+    /// All damage.
     pub damage: Vec<Damage>,
 }
 
 /// A lane.
 #[derive(Debug, Serialize)]
 pub struct LaneReport {
-    /// Whose.
+    /// The incarnation that owns it.
     pub incarnation: Incarnation,
-    /// What the metadata store says of it: `live`, `fenced`, `sealed`, `closed`, or nothing.
+    /// Its incarnation's state in the metadata store: `live`, `fenced`, `sealed` or `closed`;
+    /// `None` where the store does not know it.
     pub state: Option<String>,
-    /// Who may ack in it, by its owner token; none where there is no readable token.
+    /// The owner that its token names; `None` where there is no readable token.
     pub owner: Option<Incarnation>,
     /// The sequence number of the highest block that a later one says was durable.
     pub durable_sequence: u64,
-    /// Where it ends for ever, if it does.
+    /// Its end, if it has one.
     pub end: Option<EndReport>,
-    /// What the sealer left.
+    /// Its SEAL.
     pub seal: Option<SealReport>,
     /// Files of blocks.
     pub files: Vec<FileReport>,
     /// Files of which only the index is left.
     pub leftovers: Vec<LeftoverReport>,
-    /// How many files hold nothing any more and wait to be written again.
-    pub spares: usize,
-    /// Names of what is none of the above: drafts of a process that died, or nothing of ours.
+    /// The number of recycled files.
+    #[serde(rename = "spares")]
+    pub recycled: usize,
+    /// Names of other files: drafts of a process that died, or files that are not the lane's.
     pub others: Vec<String>,
 }
 
@@ -122,7 +124,7 @@ pub struct EndReport {
 /// A SEAL file.
 #[derive(Debug, Serialize)]
 pub struct SealReport {
-    /// The end that it gives.
+    /// The lane's end.
     pub end: EndReport,
     /// Blocks that it holds.
     pub blocks: usize,
@@ -151,12 +153,12 @@ pub struct FileReport {
     pub written_ms: Option<(i64, i64)>,
 }
 
-/// What is left of a file.
+/// The index that is left of a file that was split.
 #[derive(Debug, Serialize)]
 pub struct LeftoverReport {
     /// Its name.
     pub file: String,
-    /// First sequence number of the file that it stands for.
+    /// First sequence number of that file.
     pub first_sequence: u64,
     /// Last sequence number.
     pub last_sequence: u64,
@@ -173,19 +175,19 @@ pub struct LeftoverReport {
 pub struct PartitionReport {
     /// Its topic's id.
     pub topic_id: String,
-    /// Its topic's name; none where the topic is gone.
+    /// Its topic's name; `None` where the metadata has no such topic.
     pub topic: Option<String>,
     /// Its number.
     pub partition: i32,
-    /// Who leads it.
+    /// The incarnation that leads it.
     pub leader: Option<Incarnation>,
     /// Its leader epoch.
     pub epoch: Option<i32>,
     /// Lanes in which it may have unsplit records.
     pub extents: Vec<Incarnation>,
-    /// The manifest that counts, by the lanes; none before the first.
+    /// The manifest that counts, by the install records in the lanes; `None` before the first.
     pub manifest: Option<String>,
-    /// All manifests that lie there.
+    /// All its manifests in the object store.
     pub manifests: Vec<String>,
     /// First offset that may be read.
     pub log_start: i64,
@@ -193,7 +195,7 @@ pub struct PartitionReport {
     pub covered_end: i64,
     /// Segments of the manifest that counts.
     pub segments: usize,
-    /// Segments that retention let go lately, which it still names for the meter.
+    /// Segments that retention dropped lately, which the manifest still names for the meter.
     pub dropped: usize,
     /// Bytes of record batches in them.
     pub bytes: u64,
@@ -201,12 +203,12 @@ pub struct PartitionReport {
     pub compacted_until: i64,
     /// Segments that compaction wrote.
     pub compacted_segments: usize,
-    /// Bytes of segments that compaction has not seen yet, if it is to see them.
+    /// Bytes of segments that compaction is to see and has not seen yet.
     pub dirty_bytes: u64,
     /// Idempotent producers that it remembers.
     pub producers: usize,
-    /// Places of its manifests and objects that do not check: it is not joined or compacted, and
-    /// what lies there is not served.
+    /// Damaged places of its manifests and objects. Such a partition is not joined or compacted,
+    /// and those places are not served.
     pub damaged: usize,
 }
 
@@ -215,7 +217,7 @@ pub struct PartitionReport {
 pub struct ObjectReport {
     /// Its key.
     pub key: String,
-    /// Partitions whose manifest names it; none: it waits for the sweeper.
+    /// Segments in it that manifests name; 0 where it waits for the sweeper.
     pub segments: usize,
     /// Chunks of these.
     pub chunks: usize,
@@ -223,26 +225,26 @@ pub struct ObjectReport {
     pub bytes: u64,
 }
 
-/// What the metadata store knows.
+/// The cluster's metadata.
 struct Known {
     incarnations: BTreeMap<Incarnation, Stored<IncarnationRecord>>,
     names: BTreeMap<freshet_wire::ids::TopicId, String>,
     partitions: BTreeMap<PartitionId, PartitionRecord>,
 }
 
-/// Reads everything.
+/// Makes the report.
 struct Inspector<'a> {
     environment: &'a Environment,
     objects: Arc<dyn ObjectStore>,
     cluster: &'a str,
     options: &'a InspectOptions,
     known: Known,
-    /// The newest manifest of each partition that a lane made count.
+    /// The newest installed manifest of each partition.
     installed: BTreeMap<PartitionId, ManifestRef>,
     report: Report,
 }
 
-/// Reads a cluster's storage.
+/// Inspects a cluster's storage.
 ///
 /// # Errors
 /// [`InspectError`]; damage is part of the report instead.

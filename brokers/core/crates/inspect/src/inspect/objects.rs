@@ -12,7 +12,7 @@ use freshet_storage::names::ObjectRef;
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
 use freshet_wire::records::{Batches, Tail};
 
-/// What manifests say of one object.
+/// The segments of one object that manifests name.
 #[derive(Default)]
 struct Named {
     segments: usize,
@@ -25,8 +25,8 @@ impl Inspector<'_> {
         let mut named: BTreeMap<ObjectRef, Named> = BTreeMap::new();
         let mut any = false;
         for id in self.partitions().await? {
-            let wanted = self.options.topic.as_deref();
-            if wanted.is_none_or(|topic| self.known.is_of(id, topic)) {
+            let requested = self.options.topic.as_deref();
+            if requested.is_none_or(|topic| self.known.is_of(id, topic)) {
                 any = true;
                 let report = self.read_partition(id, &mut named).await?;
                 self.report.partitions.push(report);
@@ -100,7 +100,7 @@ impl Inspector<'_> {
             dropped: current.dropped.len(),
             bytes: current.bytes(),
             compacted_until: first_dirty,
-            compacted_segments: current.segments.iter().filter(|each| each.compacted).count(),
+            compacted_segments: current.segments.iter().filter(|segment| segment.compacted).count(),
             dirty_bytes: dirty.map(|segment| segment.bytes).sum(),
             producers: current.producers.len(),
             damaged: self.report.damage.len() - damaged_before,
@@ -127,8 +127,8 @@ impl Inspector<'_> {
         Ok(Some(manifest))
     }
 
-    /// Whether the segments follow each other from the log's start to the covered end. A log may
-    /// start behind what is split: its records were deleted before they were.
+    /// Checks that the segments follow each other from the log's start to the covered end. A log
+    /// may start behind the covered end, where its records were deleted before they were split.
     fn check_coverage(&mut self, manifest: &Manifest) {
         let mut due = manifest.log_start.min(manifest.covered_end);
         for segment in &manifest.segments {
@@ -217,8 +217,8 @@ impl Inspector<'_> {
     }
 }
 
-/// Whether a chunk's batches are whole and follow each other from `due` to its end. In a compacted
-/// segment offsets may be missing.
+/// Checks that a chunk's batches are whole and follow each other from `due` to its end. In a
+/// compacted segment offsets may be missing.
 fn check_chunk(segment: &Segment, chunk: &Chunk, bytes: Bytes, mut due: i64) -> Result<(), String> {
     for batch in Batches::new(bytes, Tail::Report) {
         let batch = batch.map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Rows of usage as columns: little-endian buffers, which Python hands on without looking at them.
+//! Rows of usage as columns: little-endian buffers, which Python passes on without parsing them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,19 +13,20 @@ use freshet_wire::ids::TopicId;
 pub const INGRESS: u8 = 0;
 /// In the column of meters: bytes of record batches that were handed to sockets.
 pub const EGRESS: u8 = 1;
-/// In the column of partitions, where a row is of none.
+/// In the column of partitions, for rows of egress, which have no partition.
 const NO_PARTITION: i32 = -1;
 /// Bytes of a row over all columns.
 pub const ROW_BYTES: usize = 8 + 8 + 8 + 4 + 4 + 4 + 1 + 8 + 8;
 
-/// What a row is of within its block: places in the tables, and the partition.
+/// The key of a row within its block: places of topic and principal in their tables, with the
+/// partition between them.
 type RowKey = (u32, i32, u32);
 
 /// Rows of usage, in the order of blocks; each is what a principal wrote to a partition, or was
 /// handed of a topic, within one block.
 #[derive(Debug, Clone, Default)]
 pub struct Columns {
-    /// How many rows.
+    /// The number of rows.
     pub rows: usize,
     /// `u64`: number of the lane's file.
     pub file: Vec<u8>,
@@ -59,10 +60,10 @@ impl Columns {
         self.rows * ROW_BYTES
     }
 
-    /// Takes the usage of a block in; one of another kind has none.
+    /// Adds the usage of a block. Blocks other than data and usage blocks have none.
     ///
     /// # Errors
-    /// Where its index is not one of its kind.
+    /// [`WireError`] where the index cannot be decoded.
     pub fn take(&mut self, file: u64, header: &BlockHeader, index: Bytes) -> Result<(), WireError> {
         let meter = match header.kind {
             BlockKind::Data => INGRESS,
@@ -116,7 +117,7 @@ impl Columns {
     fn topic_place(&mut self, topic: TopicId) -> u32 {
         *self.topic_places.entry(topic).or_insert_with(|| {
             self.topics.push(topic);
-            place(self.topics.len())
+            last_place(self.topics.len())
         })
     }
 
@@ -125,13 +126,13 @@ impl Columns {
             return *place;
         }
         self.principals.push(Arc::clone(principal));
-        let place = place(self.principals.len());
+        let place = last_place(self.principals.len());
         self.principal_places.insert(Arc::clone(principal), place);
         place
     }
 }
 
-/// The place of the last of `count`.
-fn place(count: usize) -> u32 {
+/// The place of the last of `count` entries.
+fn last_place(count: usize) -> u32 {
     u32::try_from(count - 1).expect("a reading is cut long before 4 billion")
 }

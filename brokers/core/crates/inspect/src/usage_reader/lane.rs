@@ -1,4 +1,5 @@
-//! Reading one lane: its indexes, then the files that are not split yet, as far as it is covered.
+//! Reading one lane: its indexes, then the files that are not split yet, as far as blocks are
+//! covered.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use freshet_storage::lane::LanePaths;
 use freshet_storage::lane::seal::read_seal;
 use freshet_wire::ids::Incarnation;
 
-/// How often a lane is looked at again because its files moved meanwhile.
+/// How often a lane is read again because its files moved meanwhile.
 const LOOKS_MAX: usize = 8;
 
 /// Where reading stopped in a file that still grows.
@@ -20,11 +21,12 @@ pub(super) struct Place {
     pub(super) position: u64,
     /// Its sequence number.
     pub(super) due: u64,
-    /// The lane's.
+    /// The lane's nonce.
     pub(super) nonce: Option<u64>,
     /// When the block before it was written.
     pub(super) last_written_ms: Option<i64>,
-    /// Of files without an index, when their first block with records was written.
+    /// When the first block with records of each file without an index was written, ms since 1970
+    /// UTC.
     pub(super) first_data_ms: BTreeMap<u64, i64>,
 }
 
@@ -37,13 +39,13 @@ pub struct LaneReading {
     pub last_sequence: u64,
     /// The file that holds, or will hold, the block after it.
     pub last_file: u64,
-    /// All usage of the lane up to then, in ms since 1970 UTC, is in what was read up to now. Of a
-    /// lane that lives it is the time of reading, so a write that was under way then may still bear
-    /// an earlier time; or it is before the first block that is not sure or not read yet.
+    /// All usage of the lane up to this time, in ms since 1970 UTC, was read by now. For a live
+    /// lane it is the time of reading (a write that was under way then may still bear an earlier
+    /// time), or just before the time of the first block that is not covered or not read yet.
     pub covered_until_ms: i64,
     /// Nothing will follow.
     pub ended: bool,
-    /// Another call gives more at once.
+    /// Whether another call returns more at once.
     pub more: bool,
     /// When the first block with records was written that no index holds yet.
     pub unsplit_since_ms: Option<i64>,
@@ -58,14 +60,14 @@ impl UsageReader {
     /// what lies beyond the end that the caller or SEAL names never comes out.
     ///
     /// # Errors
-    /// Damage, which names the file, or what the disk says.
+    /// [`UsageError::Damaged`], which names the file, or [`UsageError::Disk`].
     pub async fn read_lane(
         &self,
         cluster: &str,
         incarnation: Incarnation,
         request: LaneRequest,
     ) -> Result<LaneReading, UsageError> {
-        // From before anything is read.
+        // Read before the files: what is written from now on has no earlier time.
         let now_ms = self.clock.now_ms();
         let mut looks = 0;
         loop {

@@ -1,5 +1,5 @@
-//! One look at a lane: from the sequence number that is due on, through indexes and files with
-//! records, up to what is not covered.
+//! One pass over a lane: from the sequence number that is due, through indexes and files with
+//! records, up to the first block that is not covered.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -16,16 +16,17 @@ use freshet_storage::lane::{LaneEnd, LanePaths};
 use freshet_wire::ids::Incarnation;
 use freshet_world::env::{Disk, DiskError};
 
-/// A reading is cut at this many bytes of columns; what one block holds may go beyond.
+/// A reading ends once it has this many bytes of columns; the usage of one block may go beyond.
 const COLUMN_BYTES_MAX: usize = 24 << 20;
-/// A reading that has any row is cut behind the index with which it read this many bytes of them.
+/// A reading that has any row ends behind the index with which it has read this many bytes of
+/// indexes.
 const INDEX_BYTES_MAX: usize = 64 << 20;
 
-/// Why a look ended early.
+/// Why a pass ended early.
 pub(super) enum Stop {
-    /// Files moved meanwhile; the error, if it stays so.
+    /// Files moved meanwhile. The error is returned if another pass finds the same.
     Moved(UsageError),
-    /// Looking again would not help.
+    /// Another pass would not help.
     Failed(UsageError),
 }
 
@@ -44,7 +45,7 @@ impl From<DiskError> for Stop {
     }
 }
 
-/// A block that is not known to be covered yet, or not taken yet.
+/// A block of which it is not known yet that it is covered.
 struct Waiting {
     file: u64,
     position: u64,
@@ -58,7 +59,7 @@ impl Waiting {
     }
 }
 
-/// See the module.
+/// A pass over a lane (see the module).
 pub(super) struct Look<'a> {
     disk: &'a dyn Disk,
     paths: LanePaths,
@@ -69,23 +70,23 @@ pub(super) struct Look<'a> {
     copies: BTreeMap<(u64, u64), Head>,
     columns: Columns,
     index_bytes: usize,
-    /// The sequence number behind all that was seen.
+    /// The sequence number after the last block that was read.
     due: u64,
     nonce: Option<u64>,
-    /// Everything up to here counts.
+    /// The highest sequence number that is covered.
     sure: u64,
     waiting: VecDeque<Waiting>,
     next_file: u64,
     last_written_ms: Option<i64>,
     closed: bool,
-    /// The last file ends in something that is no whole block.
+    /// Whether the last file ends in a block that is not whole.
     torn: bool,
-    /// The reading is cut before a block of this time.
+    /// The time of the first block that did not fit into this reading.
     cut_before_ms: Option<i64>,
     gap: Option<(u64, u64)>,
-    /// Where an earlier look stopped.
+    /// Where an earlier reading stopped.
     from: Option<Place>,
-    /// The file that was read last, how far, and its next number.
+    /// The file that was read last, the position in it, and the sequence number that is due there.
     stopped: Option<(u64, u64, u64)>,
     first_data_ms: BTreeMap<u64, i64>,
     indexes: Vec<u64>,
@@ -100,7 +101,7 @@ impl<'a> Look<'a> {
         from: Option<Place>,
     ) -> Self {
         let due = request.after_sequence.saturating_add(1);
-        // Of the block before the one that is due.
+        // The time of the block before the one that is due.
         let last_written_ms =
             from.as_ref().filter(|place| place.due == due).and_then(|place| place.last_written_ms);
         let first_data_ms = from.as_ref().map(|place| place.first_data_ms.clone());
@@ -130,7 +131,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Ends the lane where SEAL ends it, and takes SEAL's copies of blocks.
+    /// Sets the lane's end to that of SEAL, and uses SEAL's copies of blocks.
     pub(super) fn keep_to(&mut self, seal: Option<Seal>) {
         let Some(seal) = seal else { return };
         let ends = [self.end, Some(seal.end)].into_iter().flatten();
@@ -143,7 +144,8 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Goes through the lane's files, as far as is wanted and covered.
+    /// Goes through the lane's files up to the first block that is not covered, or until the
+    /// reading is full.
     pub(super) async fn read(&mut self, files: &LaneFiles) -> Result<(), Stop> {
         self.indexes.clone_from(&files.indexes);
         let all: BTreeSet<u64> = files.indexes.iter().chain(&files.wals).copied().collect();
@@ -209,7 +211,7 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    /// A file whose first block is `sequence` follows: is anything missing before it?
+    /// Checks that nothing is missing before a file whose first block is `sequence`.
     fn begin_at(&mut self, number: u64, sequence: u64, is_first: bool) -> Result<(), Stop> {
         if sequence <= self.due {
             return Ok(());
@@ -249,7 +251,7 @@ impl<'a> Look<'a> {
                 self.next_file = number;
             }
             if self.end.is_some_and(|end| sequence > end.sequence) {
-                // A zombie's.
+                // It was written by a broker that had been fenced.
                 return Ok(());
             }
             self.nonce = Some(head.header.nonce);
@@ -261,7 +263,7 @@ impl<'a> Look<'a> {
                 break;
             }
         }
-        // Of a lane that was closed the close itself is wanted at each look.
+        // A closed lane's last file is read by each pass as far as its `close`.
         if let Some(due) = expected.filter(|_| !self.closed) {
             self.stopped = Some((number, walk.position(), due));
         }
@@ -287,8 +289,8 @@ impl<'a> Look<'a> {
         due: Option<u64>,
     ) -> Result<Here, UsageError> {
         let Some(copy) = self.copies.get(&(number, walk.position())) else {
-            let found = walk.take(due).await;
-            return found
+            let here = walk.take(due).await;
+            return here
                 .map_err(|error| UsageError::of_lane(&wal_path(&self.paths, number), error));
         };
         walk.skip(copy.header.span());
@@ -309,7 +311,7 @@ impl<'a> Look<'a> {
             self.sure = self.sure.max(header.sequence);
         }
         if header.sequence < self.due {
-            // Read before.
+            // It was read by an earlier call.
             self.last_written_ms = Some(header.written_at_ms);
             return Ok(());
         }
@@ -333,7 +335,7 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    /// Where the blocks of a file were read.
+    /// The path of the file from which the blocks of a lane file were read.
     fn source(&self, number: u64) -> PathBuf {
         if self.indexes.contains(&number) {
             self.paths.leftover(number)
@@ -369,7 +371,7 @@ impl<'a> Look<'a> {
         Ok(None)
     }
 
-    /// What was read, and where to go on.
+    /// The reading, and where the next one goes on.
     pub(super) async fn finish(
         mut self,
         now_ms: i64,
@@ -398,7 +400,7 @@ impl<'a> Look<'a> {
     }
 
     fn covered_until(&self, now_ms: i64) -> i64 {
-        // Blocks behind may bear the same time.
+        // Just before the block's time, since blocks behind it may have the same time.
         let before = |at_ms: i64| now_ms.min(at_ms.saturating_sub(1));
         let unread = self.waiting.iter().find(|waiting| waiting.is_metered());
         match (self.cut_before_ms, unread, self.last_written_ms) {
@@ -425,7 +427,10 @@ impl<'a> Look<'a> {
         })
     }
 
-    /// Whether something behind the place where reading stopped says that more was durable.
+    /// Searches behind the place where reading stopped for a block that says that more was durable.
+    ///
+    /// # Errors
+    /// [`Stop::Moved`] with the damage, where there is one.
     async fn refuse_damage(&self) -> Result<(), Stop> {
         let Some((number, position, due)) = self.stopped else { return Ok(()) };
         let mut walk = self.walk(number, self.nonce, position).await?;

@@ -1,5 +1,5 @@
-//! What clusters used, read off their storage without a broker and without their metadata: lanes
-//! say who wrote and was handed how much, manifests say what is kept. See `README.md` here.
+//! What clusters used, read from their storage without a broker and without their metadata: lanes
+//! say who wrote and was handed how much, manifests say what is stored. See `README.md` here.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,10 +24,10 @@ pub use manifests::PartitionSegments;
 
 use lane::Place;
 
-/// Why usage cannot be read. Nothing is passed over in silence.
+/// Why usage cannot be read. Nothing is left out without an error.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum UsageError {
-    /// A file that does not check, or is not where it must be.
+    /// A file's checksum or content is wrong, or the file is missing.
     #[error("{file} is damaged: {what}")]
     Damaged {
         /// Its path below the root of its storage.
@@ -35,10 +35,10 @@ pub enum UsageError {
         /// What is wrong.
         what: String,
     },
-    /// The shared file system.
+    /// The shared file system failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The object store.
+    /// The object store failed.
     #[error(transparent)]
     Cold(#[from] ColdError),
 }
@@ -48,7 +48,7 @@ impl UsageError {
         Self::Damaged { file: file.display().to_string(), what: what.into() }
     }
 
-    /// What reading `file` of a lane ended with.
+    /// The error of reading `file` of a lane.
     fn of_lane(file: &Path, error: LaneError) -> Self {
         match error {
             LaneError::Disk(error) => Self::Disk(error),
@@ -67,38 +67,38 @@ impl From<StoreError> for UsageError {
 /// The files of a lane, by their numbers, ascending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaneFiles {
-    /// Whose lane.
+    /// The incarnation whose lane it is.
     pub incarnation: Incarnation,
-    /// Those whose index is there.
+    /// Files that have an index.
     pub indexes: Vec<u64>,
-    /// Those with records; the last may be made ahead of use.
+    /// Files with records; the last may be made ahead of use.
     pub wals: Vec<u64>,
 }
 
-/// What is wanted of a lane.
+/// A request to read a lane.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LaneRequest {
     /// Blocks up to here were read before.
     pub after_sequence: u64,
     /// Files before this one are not needed.
     pub after_file: u64,
-    /// Nobody runs the cluster nor ever will: the lane ends where what is covered ends.
+    /// Nobody runs the cluster any more, so that the lane ends where its covered blocks end.
     pub last_call: bool,
-    /// The end that the metadata store knows.
+    /// The lane's end in the metadata store.
     pub sealed_end: Option<LaneEnd>,
 }
 
-/// See the module.
+/// The reader (see the module).
 pub struct UsageReader {
     disk: Arc<dyn Disk>,
     store: Arc<dyn ObjectStore>,
     clock: Arc<dyn Clock>,
-    /// Where reading stopped in files that still grow. Only spares walking over them again.
+    /// Where reading stopped in files that still grow. That only saves walking over them again.
     places: Mutex<BTreeMap<(String, Incarnation), Place>>,
 }
 
 impl UsageReader {
-    /// A reader of all clusters of an environment.
+    /// A reader of all clusters of a cell.
     pub fn new(environment: &Environment) -> Self {
         Self {
             disk: Arc::clone(&environment.disk),
@@ -135,12 +135,12 @@ impl UsageReader {
         Ok((LaneFiles { incarnation, indexes, wals }, sealed))
     }
 
-    /// Removes the indexes of files below `below_file`; gives how many. The lane's last index
-    /// stays, which says that files before it were split, and so does one whose file still lies
-    /// beside it: it would be made again.
+    /// Removes the indexes of files below `below_file`; returns how many. The lane's last index
+    /// stays, because it says that files before it were split. So does one whose file still exists,
+    /// since it would be made again.
     ///
     /// # Errors
-    /// The disk's; what was removed by then is gone.
+    /// [`UsageError::Disk`]; some may have been removed by then.
     pub async fn drop_indexes(
         &self,
         cluster: &str,
@@ -161,9 +161,9 @@ impl UsageReader {
         Ok(dropped)
     }
 
-    /// Says in a lane that has ended that all of it is recorded, so that a broker may remove it;
-    /// gives whether it does say so now. Not while a file with records is left, nor where there is
-    /// no such lane.
+    /// Writes the mark into a lane that has ended by which a broker may remove it, because the
+    /// meter has recorded all of it. Returns whether the lane has the mark now: it does not while a
+    /// file with records is left, nor where there is no such lane.
     ///
     /// # Errors
     /// The disk's.
@@ -184,11 +184,11 @@ impl UsageReader {
         }
     }
 
-    /// What partitions keep whose newest manifest is not the one that `known` names, by topic id
-    /// (32 hexadecimal digits) and partition.
+    /// The segments of partitions whose newest manifest is not the one in `known`, which is by
+    /// topic id (32 hexadecimal digits) and partition.
     ///
     /// # Errors
-    /// The object store's, or damage.
+    /// [`UsageError::Cold`], or [`UsageError::Damaged`].
     pub async fn manifests(
         &self,
         cluster: &str,

@@ -199,7 +199,7 @@ fn a_commit_marker_stays_while_a_batch_of_its_transaction_does() {
 }
 
 #[test]
-fn transactions_that_overlap_are_told_apart_by_their_producers() {
+fn transactions_that_overlap_are_distinguished_by_their_producers() {
     let manifest = aborted(PRODUCER, 0, 3);
     let batches = [
         open(0, PRODUCER, "a"),

@@ -1,7 +1,8 @@
-//! The newest offset of each key of the dirty part: Kafka's `SkimpyOffsetMap`. Keys are told apart
-//! by 128 bits of their SHA-256, so that memory does not depend on their length.
+//! The newest offset of each key in the dirty part of a log, as in Kafka's `SkimpyOffsetMap`. A key
+//! is represented by 128 bits of its SHA-256, so that the memory does not depend on its length.
 //!
-//! The table is made once, as large as it may get: one that grew would for a moment be there twice.
+//! The table is allocated once, as large as it may get: a table that grows takes its memory twice
+//! for a moment.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -10,13 +11,13 @@ use sha2::{Digest, Sha256};
 
 use super::DirtyRange;
 
-/// Memory of one place in the table: what stands for the key, its offset, and a byte of the table's
-/// own. Tables have 2ⁿ places, of which an eighth is kept free.
+/// The bytes of one place in the table: 16 for the key's digest, 8 for the offset, and one of the
+/// table itself. Tables have 2ⁿ places, of which one eighth stays free.
 const PLACE_BYTES: usize = 25;
 
 type KeyDigest = [u8; 16];
 
-/// Takes a digest as its own hash.
+/// A hasher that takes the first bytes of a digest as the hash, since a digest is random already.
 #[derive(Default)]
 struct DigestHasher(u64);
 
@@ -31,32 +32,34 @@ impl Hasher for DigestHasher {
         }
     }
 
-    // Of an array the length comes first, and says nothing.
+    // The length of the array comes first and is always the same, so it is ignored.
     fn write_usize(&mut self, _: usize) {}
 }
 
-/// See the module.
+/// The newest offset of each key that was noted.
 pub struct KeyOffsets {
     newest: HashMap<KeyDigest, i64, BuildHasherDefault<DigestHasher>>,
     keys_max: usize,
-    /// Everything from the start of the dirty part up to here was noted.
+    /// The offset up to which, from the start of the dirty part, every record was noted.
     pub end: i64,
 }
 
 impl KeyOffsets {
-    /// For a dirty part, in at most `bytes_max` bytes of memory; one key has room in any case.
+    /// Creates a table for a dirty part, in at most `bytes_max` bytes of memory. There is room for
+    /// one key in any case.
     pub fn new(range: DirtyRange, bytes_max: usize) -> Self {
         let places = (bytes_max / PLACE_BYTES).max(1);
         let places = 1_usize << places.ilog2();
         let keys_max = (places / 8 * 7).max(1);
-        // No more keys than offsets.
+        // A log has no more keys than offsets.
         let offsets = range.until.saturating_sub(range.from).max(0);
         let expected = usize::try_from(offsets).unwrap_or(usize::MAX).min(keys_max);
         let newest = HashMap::with_capacity_and_hasher(expected, BuildHasherDefault::default());
         Self { newest, keys_max, end: range.from }
     }
 
-    /// Notes a record; later ones have higher offsets. Tells whether there was room for its key.
+    /// Notes a record's key and offset. Records must be noted in the order of offsets. Returns
+    /// false where there is no room for the key.
     pub fn note(&mut self, key: &[u8], offset: i64) -> bool {
         let key = digest(key);
         if let Some(newest) = self.newest.get_mut(&key) {

@@ -1,9 +1,10 @@
-//! Compaction: of each key the newest record stays (`cleanup.policy=compact`). Rules and names are
-//! those of Kafka's `LogCleaner` and `Cleaner`.
+//! Compaction (`cleanup.policy=compact`): of each key only the newest record stays. Rules and names
+//! are those of Kafka's `LogCleaner` and `Cleaner`.
 //!
-//! A round notes the newest offset of each key of the dirty part, as many keys as fit into memory,
-//! then goes through the log from its start to where it came and takes out what is superseded.
-//! Offsets never change. What stays is written again only where something beside it goes.
+//! A round first notes the newest offset of each key in the dirty part, for as many keys as fit
+//! into memory. Then it goes through the log from its start up to that point and removes the
+//! records that a newer one supersedes. Offsets never change. A run of segments is written again
+//! only where a record of it is removed.
 
 use std::sync::Arc;
 
@@ -22,11 +23,12 @@ pub use keys::KeyOffsets;
 pub use plan::{Cleanable, CompactionRules, DirtyRange, cleanable, due};
 pub use transactions::Transactions;
 
-/// Compacts a partition where it is due; tells how many records went then.
+/// Compacts a partition where that is due. Returns how many records were removed; `None` where it
+/// was not due.
 ///
 /// # Errors
-/// [`JobError`]; what was not installed by then stays as it was.
-pub(super) async fn compact(
+/// Any [`JobError`]; then segments that were not replaced by then stay as they were.
+pub(super) async fn compact_partition(
     source: &Source<'_>,
     rewriter: &mut Rewriter<'_>,
     partition: &Arc<Partition>,
@@ -61,7 +63,7 @@ pub(super) async fn compact(
     Ok(Some(dropped_records))
 }
 
-/// How much there is of a log.
+/// Counts the records and bytes of batches.
 #[derive(Default)]
 struct Amount {
     bytes: u64,
@@ -69,7 +71,7 @@ struct Amount {
 }
 
 impl Amount {
-    /// Adds batches; tells how many bytes they have.
+    /// Adds batches, and returns how many bytes they have.
     fn add(&mut self, batches: &[StoredBatch]) -> u64 {
         let bytes: u64 = batches.iter().map(|batch| batch.size_bytes() as u64).sum();
         let records = batches.iter().map(|batch| batch.header().record_count);
@@ -79,7 +81,7 @@ impl Amount {
     }
 }
 
-/// Notes the newest offset of each key from the first dirty offset on, as far as memory goes.
+/// Notes the newest offset of each key from the first dirty offset on, until the table is full.
 async fn note_keys(
     source: &Source<'_>,
     partition: &Partition,
@@ -100,7 +102,8 @@ async fn note_keys(
     Ok(keys)
 }
 
-/// Notes what a batch adds; the rest of the log is for the next round where there is no room.
+/// Notes the keys of a batch. Where the table is full, the rest of the log is left to the next
+/// round.
 fn note_batch(
     keys: &mut KeyOffsets,
     transactions: &mut Transactions,
@@ -127,15 +130,15 @@ fn note_batch(
         }
     });
     if let Err(error) = noted {
-        // It stays as it is, for readers to judge.
-        tracing::warn!(offset = header.base_offset, %error, "compaction passes a batch over");
+        // A batch that cannot be decoded stays as it is, so that readers see the damage.
+        tracing::warn!(offset = header.base_offset, %error, "compaction skips a damaged batch");
     }
     let Some(offset) = no_room_at else { return Visit::More };
     keys.end = offset;
     Visit::Enough
 }
 
-/// The segments that begin below `end`, in runs of adjacent ones that fit into an object.
+/// The segments that begin below `end`, in runs of adjacent ones that fit into one object.
 fn runs(segments: &[Segment], end: i64) -> impl Iterator<Item = &[Segment]> {
     let mut rest = &segments[..segments.partition_point(|segment| segment.base_offset < end)];
     std::iter::from_fn(move || {
@@ -151,16 +154,17 @@ fn runs(segments: &[Segment], end: i64) -> impl Iterator<Item = &[Segment]> {
     })
 }
 
-/// What is left of a run.
+/// What compaction leaves of a run of segments.
 #[derive(Debug)]
 pub struct Cleaned {
     /// The batches that stay.
     pub batches: Vec<StoredBatch>,
-    /// Whether anything is different.
+    /// Whether it differs from the run.
     pub changed: bool,
 }
 
-/// Decides over the batches of a log, from its first on.
+/// Decides what stays of the batches of a log. It must be given all batches in order, from the
+/// first one on, because it follows transactions.
 pub struct Cleaner<'a> {
     manifest: &'a Manifest,
     keys: KeyOffsets,
@@ -170,7 +174,7 @@ pub struct Cleaner<'a> {
 }
 
 impl<'a> Cleaner<'a> {
-    /// With the keys of the dirty part of a log.
+    /// Creates it with the keys of the log's dirty part.
     pub fn new(
         manifest: &'a Manifest,
         keys: KeyOffsets,
@@ -181,7 +185,7 @@ impl<'a> Cleaner<'a> {
         Self { manifest, keys, transactions, delete_retention_ms, now_ms }
     }
 
-    /// What stays of the next batches of the log.
+    /// Returns what stays of the next batches of the log.
     pub fn clean(&mut self, batches: Vec<StoredBatch>) -> Cleaned {
         let mut cleaned = Cleaned { batches: Vec::with_capacity(batches.len()), changed: false };
         for batch in batches {
@@ -219,12 +223,14 @@ impl<'a> Cleaner<'a> {
         let retained = batch.retain(horizon_ms, control && discarded, |record| {
             !all_go && (control || record_stays(keys, record, expired))
         });
-        // Who cannot read it cannot tell what may go.
+        // A batch that cannot be decoded stays as it is: nobody knows which of its records are
+        // superseded.
         retained.unwrap_or(Retained::Same)
     }
 
-    /// Whether a batch stays without records: the last one of a producer that is still known, and
-    /// the last one of the round, lest anybody think that the log ends before.
+    /// Whether a batch stays even without records. That is so for the last batch of a producer that
+    /// is still known, whose sequence numbers it bears, and for the last batch of the round, so
+    /// that the log does not seem to end before it.
     fn must_stay(&self, batch: &StoredBatch) -> bool {
         let header = batch.header();
         header.next_offset() == self.keys.end
@@ -245,7 +251,7 @@ fn record_stays(keys: &KeyOffsets, record: &RecordFacts, tombstones_expired: boo
     if record.offset >= keys.end {
         return true;
     }
-    // A record without a key has no place in a compacted log.
+    // As in Kafka, a compacted log keeps no record without a key.
     let Some(key) = &record.key else { return false };
     keys.is_newest(key, record.offset) && (record.has_value || !tombstones_expired)
 }

@@ -1,9 +1,10 @@
-//! Whether a partition is to be compacted, and how far: Kafka's `LogCleanerManager`.
+//! Decides whether a partition is to be compacted, and how far, as Kafka's `LogCleanerManager`
+//! does.
 
 use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::cold::segment::Segment;
 
-/// What a topic's configuration asks of compaction.
+/// The configs of a topic that concern compaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CompactionRules {
     /// `min.compaction.lag.ms`.
@@ -19,47 +20,48 @@ pub struct CompactionRules {
 /// The dirty part that is to be compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirtyRange {
-    /// First offset that compaction has not seen.
+    /// The first offset that compaction has not seen.
     pub from: i64,
-    /// Where it must stop.
+    /// The offset before which it must stop.
     pub until: i64,
 }
 
-/// What compaction may see of a partition that it has not seen yet.
+/// The part of a partition that compaction has not seen yet and may see.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cleanable {
-    /// Which offsets.
+    /// Its offsets.
     pub range: DirtyRange,
-    /// Their bytes.
+    /// The bytes in this part.
     pub dirty_bytes: u64,
-    /// Bytes before them, which it has seen.
+    /// The bytes before it, which compaction has seen.
     pub clean_bytes: u64,
-    /// Whether a record has waited for longer than it may.
+    /// Whether a record has waited for longer than `max.compaction.lag.ms`.
     pub overdue: bool,
 }
 
 impl Cleanable {
-    /// The share of it in all that would be read (Kafka's `max-dirty-percent`, of 1).
+    /// The dirty bytes as a share (0 to 1) of all bytes that would be read. Kafka reports it as
+    /// `max-dirty-percent`.
     pub fn dirty_ratio(&self) -> f64 {
         self.dirty_bytes as f64 / (self.clean_bytes + self.dirty_bytes).max(1) as f64
     }
 
-    /// Whether that is enough to compact the partition.
+    /// Whether the partition is to be compacted.
     pub fn is_due(&self, rules: CompactionRules) -> bool {
         self.overdue || self.dirty_ratio() > rules.dirty_ratio_min
     }
 }
 
-/// What is to be compacted of a partition; none where it is not due.
+/// The offsets that are to be compacted; `None` where the partition is not due.
 pub fn due(manifest: &Manifest, rules: CompactionRules, now_ms: i64) -> Option<DirtyRange> {
     let cleanable = cleanable(manifest, rules, now_ms)?;
     cleanable.is_due(rules).then_some(cleanable.range)
 }
 
-/// What compaction may see of a partition; none where that is nothing new.
+/// The part of a partition that compaction may see and has not seen; `None` where there is none.
 ///
-/// What is split counts as Kafka's closed segments do. Nothing past the last stable offset is
-/// touched, nor, with a minimal lag, a segment that holds a younger record.
+/// All segments count as Kafka's closed segments do. Nothing past the last stable offset may be
+/// seen and, with a minimal lag, no segment with a record that is younger than the lag.
 pub fn cleanable(manifest: &Manifest, rules: CompactionRules, now_ms: i64) -> Option<Cleanable> {
     let from = manifest.first_dirty_offset.max(manifest.log_start);
     let segments = &manifest.segments;

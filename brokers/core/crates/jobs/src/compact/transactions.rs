@@ -1,40 +1,41 @@
-//! Which batches belong to aborted transactions, and which markers have outlived their records:
-//! Kafka's `CleanedTransactionMetadata`.
+//! Finds which batches belong to aborted transactions and which markers are no longer needed, as
+//! Kafka's `CleanedTransactionMetadata` does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use freshet_storage::cold::manifest::AbortedTransaction;
 use freshet_wire::records::{BatchHeader, DECOMPRESSED_BYTES_MAX, StoredBatch};
 
-/// Of a marker's key, the second number: what became of the transaction.
+/// The type in the key of a marker that aborts a transaction.
 const ABORT: i16 = 0;
 
 /// Follows the batches of a log in order.
 pub struct Transactions {
-    /// Aborted transactions that start later, by first offset, the next one last.
+    /// The aborted transactions that start later in the log, sorted by first offset with the next
+    /// one last.
     coming: Vec<AbortedTransaction>,
-    /// Aborted ones under way, by producer.
+    /// The aborted transactions under way, by producer id.
     aborted: BTreeMap<i64, Aborted>,
-    /// Producers of others under way that still have a batch.
+    /// The producer ids of other transactions under way that still have a batch.
     committed: BTreeSet<i64>,
 }
 
 struct Aborted {
-    /// Where its marker is, or was.
+    /// The offset of its marker, which may have been removed.
     last_offset: i64,
     /// Whether a batch of it is still there.
     seen: bool,
 }
 
 impl Transactions {
-    /// With the aborted transactions of the partition.
+    /// Creates it with the aborted transactions of the partition, at the start of its log.
     pub fn new(aborted: &[AbortedTransaction]) -> Self {
         let mut coming = aborted.to_vec();
         coming.sort_by_key(|transaction| std::cmp::Reverse(transaction.first_offset));
         Self { coming, aborted: BTreeMap::new(), committed: BTreeSet::new() }
     }
 
-    /// Passes a batch of records; tells whether it was aborted.
+    /// Passes a batch of records. Returns whether its transaction was aborted.
     pub fn pass_records(&mut self, batch: &StoredBatch) -> bool {
         let header = batch.header();
         self.come_to(&header);
@@ -49,20 +50,21 @@ impl Transactions {
         false
     }
 
-    /// Passes a marker; tells whether no batch of its transaction is left.
+    /// Passes a marker. Returns whether no batch of its transaction is left, so that it can be
+    /// removed.
     pub fn pass_marker(&mut self, batch: &StoredBatch) -> bool {
         let header = batch.header();
         self.come_to(&header);
         match outcome(batch) {
             Some(ABORT) => !self.aborted.remove(&header.producer_id).is_some_and(|it| it.seen),
             Some(_) => !self.committed.remove(&header.producer_id),
-            // A marker of which nothing was left but its producer's numbers.
+            // The marker's record was removed before; only the producer's numbers are left of it.
             None => true,
         }
     }
 
-    /// Those that ended before the batch are over, even if their marker is gone; those that began
-    /// by its end are under way.
+    /// Moves on to a batch: transactions that ended before it are over, even where their marker was
+    /// removed; those that began by its end are under way.
     fn come_to(&mut self, header: &BatchHeader) {
         let over = |last_offset: i64| last_offset < header.base_offset;
         self.aborted.retain(|_, aborted| !over(aborted.last_offset));

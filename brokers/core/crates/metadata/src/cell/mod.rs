@@ -21,7 +21,7 @@ mod tests;
 
 /// The most bytes of a sample: one transaction takes it.
 pub const SAMPLE_BYTES_MAX: usize = 768 * 1024;
-/// How often a compare-and-swap is tried before the caller is told that others are in the way.
+/// How often a compare-and-swap is tried before it fails as [`CellError::Contended`].
 const ATTEMPTS_MAX: u32 = 64;
 
 /// Why a call failed.
@@ -70,7 +70,7 @@ pub struct Listing<R> {
     pub revision: u64,
 }
 
-/// What a record became; none where it was removed.
+/// A record after a change; `None` where it was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellRecord {
     /// A spec.
@@ -99,11 +99,11 @@ impl CellRecord {
 /// A change of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellChange {
-    /// Of which cluster.
+    /// The cluster that it belongs to.
     pub cluster: String,
     /// Revision of the transaction that did it.
     pub revision: u64,
-    /// What it is now.
+    /// The record as it is now.
     pub record: CellRecord,
 }
 
@@ -121,15 +121,16 @@ impl CellMetadata {
         Self { store: Arc::new(scoped) }
     }
 
-    /// Writes a spec, unless a newer one is stored. One of the same generation is replaced: what
-    /// is derived from the same intent may differ after a change of the service's settings. Gives
-    /// the revision of what is stored.
+    /// Writes a spec, unless a newer one is stored. One of the same generation is replaced: the
+    /// spec of one generation may differ after a change of the service's settings. Returns the
+    /// revision of what is stored.
     ///
     /// # Errors
-    /// [`CellError::OldGeneration`], [`CellError::Invalid`], [`CellError::TooLarge`]; as the store.
+    /// [`CellError::OldGeneration`], [`CellError::Invalid`], [`CellError::TooLarge`];
+    /// [`CellError::Store`].
     pub async fn put_spec(&self, spec: &ClusterSpec) -> Result<u64, CellError> {
         let key = CellKey::new(CellKind::Spec, &spec.id);
-        check(&key, spec)?;
+        check_record(&key, spec)?;
         let newer = |stored: &ClusterSpec| {
             if stored.generation > spec.generation {
                 let (id, stored, given) = (spec.id.clone(), stored.generation, spec.generation);
@@ -143,78 +144,78 @@ impl CellMetadata {
     /// The spec of a cluster.
     ///
     /// # Errors
-    /// As the store.
+    /// [`CellError::Store`] and [`CellError::Record`].
     pub async fn spec(&self, cluster: &str) -> Result<Option<Stored<ClusterSpec>>, CellError> {
-        self.read(&key(CellKind::Spec, cluster)?).await
+        self.read(&key_of(CellKind::Spec, cluster)?).await
     }
 
     /// All specs.
     ///
     /// # Errors
-    /// As the store.
+    /// [`CellError::Store`] and [`CellError::Record`].
     pub async fn specs(&self) -> Result<Listing<ClusterSpec>, CellError> {
         self.list(CellKind::Spec).await
     }
 
-    /// Removes a spec with the wake request, and tells whether there was one. What the keeper tells
-    /// of the cluster stays: [`CellMetadata::remove_cluster`].
+    /// Removes a spec with the wake request, and returns whether there was one. The status and the
+    /// sample that the keeper wrote stay: see [`CellMetadata::remove_cluster`].
     ///
     /// # Errors
-    /// [`CellError::Invalid`]; as the store.
+    /// [`CellError::Invalid`]; [`CellError::Store`].
     pub async fn remove_spec(&self, cluster: &str) -> Result<bool, CellError> {
         self.remove(cluster, &[CellKind::Spec, CellKind::Wake]).await
     }
 
-    /// Removes all that the cell knows of a cluster, and tells whether there was anything.
+    /// Removes all records of a cluster, and returns whether there were any.
     ///
     /// # Errors
-    /// [`CellError::Invalid`]; as the store.
+    /// [`CellError::Invalid`]; [`CellError::Store`].
     pub async fn remove_cluster(&self, cluster: &str) -> Result<bool, CellError> {
         self.remove(cluster, &CellKind::ALL).await
     }
 
-    /// Writes the status of a cluster; one that says the same is no change. Gives the revision of
+    /// Writes the status of a cluster; one that is equal changes nothing. Returns the revision of
     /// what is stored.
     ///
     /// # Errors
-    /// [`CellError::Invalid`], [`CellError::TooLarge`]; as the store.
+    /// [`CellError::Invalid`], [`CellError::TooLarge`]; [`CellError::Store`].
     pub async fn put_status(
         &self,
         cluster: &str,
         status: &ClusterStatus,
     ) -> Result<u64, CellError> {
-        let key = key(CellKind::Status, cluster)?;
-        check(&key, status)?;
+        let key = key_of(CellKind::Status, cluster)?;
+        check_record(&key, status)?;
         self.put(&key, status, RECORD_BYTES_MAX, |_| Ok(())).await
     }
 
-    /// The status of a cluster; none where it was never started.
+    /// The status of a cluster; `None` where it was never started.
     ///
     /// # Errors
-    /// As the store.
+    /// [`CellError::Store`] and [`CellError::Record`].
     pub async fn status(&self, cluster: &str) -> Result<Option<Stored<ClusterStatus>>, CellError> {
-        self.read(&key(CellKind::Status, cluster)?).await
+        self.read(&key_of(CellKind::Status, cluster)?).await
     }
 
     /// The status of all clusters.
     ///
     /// # Errors
-    /// As the store.
+    /// [`CellError::Store`] and [`CellError::Record`].
     pub async fn statuses(&self) -> Result<Listing<ClusterStatus>, CellError> {
         self.list(CellKind::Status).await
     }
 
-    /// Asks for a cluster to be woken. A request that is there already stays as it is. Gives the
-    /// one that stands, and whether it is this one.
+    /// Requests that a cluster is woken. A request that is there already stays as it is. Returns
+    /// the request that is stored, and whether it is this one.
     ///
     /// # Errors
-    /// [`CellError::Invalid`], [`CellError::TooLarge`]; as the store.
+    /// [`CellError::Invalid`], [`CellError::TooLarge`]; [`CellError::Store`].
     pub async fn request_wake(
         &self,
         cluster: &str,
         request: &WakeRequest,
     ) -> Result<(Stored<WakeRequest>, bool), CellError> {
-        let key = key(CellKind::Wake, cluster)?;
+        let key = key_of(CellKind::Wake, cluster)?;
         let value = value_of(&key, request, RECORD_BYTES_MAX)?;
         for _ in 0..ATTEMPTS_MAX {
             if let Some(stored) = self.read(&key).await? {
@@ -235,26 +236,26 @@ impl CellMetadata {
     /// The wake request of a cluster.
     ///
     /// # Errors
-    /// As the store.
+    /// [`CellError::Store`] and [`CellError::Record`].
     pub async fn wake(&self, cluster: &str) -> Result<Option<Stored<WakeRequest>>, CellError> {
-        self.read(&key(CellKind::Wake, cluster)?).await
+        self.read(&key_of(CellKind::Wake, cluster)?).await
     }
 
     /// All wake requests.
     ///
     /// # Errors
-    /// As the store.
+    /// [`CellError::Store`] and [`CellError::Record`].
     pub async fn wakes(&self) -> Result<Listing<WakeRequest>, CellError> {
         self.list(CellKind::Wake).await
     }
 
-    /// Removes the wake request that was seen at `revision`; a later one stays. Tells whether it
+    /// Removes the wake request that was read at `revision`; a later one stays. Returns whether it
     /// was removed.
     ///
     /// # Errors
-    /// [`CellError::Invalid`]; as the store.
+    /// [`CellError::Invalid`]; [`CellError::Store`].
     pub async fn remove_wake(&self, cluster: &str, revision: u64) -> Result<bool, CellError> {
-        let key = key(CellKind::Wake, cluster)?.to_string();
+        let key = key_of(CellKind::Wake, cluster)?.to_string();
         let transaction = Transaction::new().compare(key.clone(), Expected::Revision(revision));
         match self.store.commit(transaction.delete(key)).await {
             Ok(_) => Ok(true),
@@ -263,12 +264,13 @@ impl CellMetadata {
         }
     }
 
-    /// Writes a sample in the place of the one before. Gives its revision.
+    /// Replaces the sample of a cluster. Returns its revision.
     ///
     /// # Errors
-    /// [`CellError::Invalid`], [`CellError::TooLarge`] above [`SAMPLE_BYTES_MAX`]; as the store.
+    /// [`CellError::Invalid`], [`CellError::TooLarge`] above [`SAMPLE_BYTES_MAX`];
+    /// [`CellError::Store`].
     pub async fn put_sample(&self, cluster: &str, sample: &Sample) -> Result<u64, CellError> {
-        let key = key(CellKind::Sample, cluster)?;
+        let key = key_of(CellKind::Sample, cluster)?;
         let value = value_of(&key, sample, SAMPLE_BYTES_MAX)?;
         Ok(self.store.commit(Transaction::new().put(key.to_string(), value)).await?)
     }
@@ -276,9 +278,9 @@ impl CellMetadata {
     /// The last sample of a cluster.
     ///
     /// # Errors
-    /// As the store.
+    /// [`CellError::Store`] and [`CellError::Record`].
     pub async fn sample(&self, cluster: &str) -> Result<Option<Stored<Sample>>, CellError> {
-        self.read(&key(CellKind::Sample, cluster)?).await
+        self.read(&key_of(CellKind::Sample, cluster)?).await
     }
 
     /// Watches records of these kinds: every change of a revision above `after`.
@@ -287,7 +289,7 @@ impl CellMetadata {
     /// [`MetadataError::Compacted`] where the history does not reach back that far: list, and watch
     /// from there.
     pub async fn watch(&self, kinds: &[CellKind], after: u64) -> Result<CellWatch, CellError> {
-        // One kind is looked for by its prefix, several among all.
+        // A watch has one prefix: that of a single kind, or the empty one for several.
         let prefix = if let [kind] = kinds { kind.prefix() } else { "" };
         let watch = self.store.watch(prefix, after).await?;
         Ok(CellWatch { watch, kinds: kinds.to_vec() })
@@ -309,7 +311,7 @@ impl CellMetadata {
         Ok(Listing { records, revision: page.revision })
     }
 
-    /// Replaces a record by another one, where `allow` allows it.
+    /// Writes a record in the place of the stored one, if `allow` permits it.
     async fn put<R: Record + PartialEq>(
         &self,
         key: &CellKey,
@@ -333,7 +335,7 @@ impl CellMetadata {
                 .put(key.to_string(), value.clone());
             match self.store.commit(transaction).await {
                 Ok(revision) => return Ok(revision),
-                // Also where the answer was lost: what is stored tells.
+                // Where the answer was lost, the stored record says whether it was written.
                 Err(MetadataError::Conflict { .. } | MetadataError::Unknown(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -344,7 +346,7 @@ impl CellMetadata {
     async fn remove(&self, cluster: &str, kinds: &[CellKind]) -> Result<bool, CellError> {
         let mut transaction = Transaction::new();
         for kind in kinds {
-            transaction = transaction.delete(key(*kind, cluster)?.to_string());
+            transaction = transaction.delete(key_of(*kind, cluster)?.to_string());
         }
         Ok(self.store.commit(transaction).await? > 0)
     }
@@ -394,12 +396,12 @@ fn record_of<R: Record>(change: &Change) -> Result<Option<R>, SchemaError> {
     change.value.as_ref().map(|value| decode(&change.key, value)).transpose()
 }
 
-fn key(kind: CellKind, cluster: &str) -> Result<CellKey, CellError> {
+fn key_of(kind: CellKind, cluster: &str) -> Result<CellKey, CellError> {
     check_cluster_id(cluster).map_err(CellError::Invalid)?;
     Ok(CellKey::new(kind, cluster))
 }
 
-fn check<R: Record>(key: &CellKey, record: &R) -> Result<(), CellError> {
+fn check_record<R: Record>(key: &CellKey, record: &R) -> Result<(), CellError> {
     record.check().map_err(|reason| CellError::Invalid(format!("{}: {reason}", key.cluster)))
 }
 

@@ -96,7 +96,7 @@ async fn wake_requests_are_made_once_and_removed_as_seen() {
 }
 
 #[tokio::test]
-async fn watch_tells_of_the_kinds_that_it_was_asked_for() {
+async fn a_watch_returns_changes_of_the_requested_kinds() {
     let (cell, _) = cell();
     let kinds = [CellKind::Spec, CellKind::Wake];
     let mut watch = cell.watch(&kinds, 0).await.unwrap();
@@ -110,7 +110,7 @@ async fn watch_tells_of_the_kinds_that_it_was_asked_for() {
 }
 
 #[tokio::test]
-async fn watch_that_fell_behind_is_told() {
+async fn a_watch_that_fell_behind_gets_an_error() {
     let options = SqliteOptions { history_changes: 2, ..SqliteOptions::default() };
     let cell = CellMetadata::new(Arc::new(SqliteStore::in_memory_with(options)));
     for generation in 1..9 {

@@ -9,7 +9,8 @@ use crate::schema::{AclRecord, Key, ScramRecord, Stored};
 use crate::store::Write;
 use freshet_access::types::{AclBinding, ScramCredential, ScramMechanism};
 
-/// Entries of one transaction: each may come with a note, and a note that is dropped for it.
+/// Entries of one transaction. Each may take three writes: the entry, a note of the change, and the
+/// removal of an old note.
 const ACLS_AT_ONCE: usize = 30;
 /// The longest name of a user, in bytes.
 pub const USER_BYTES_MAX: usize = 255;
@@ -18,19 +19,19 @@ impl ClusterMetadata {
     /// All ACLs, as the store has them now.
     ///
     /// # Errors
-    /// As the store.
+    /// [`ClusterError::Store`] and [`ClusterError::Record`].
     pub async fn list_acls(&self) -> Result<Vec<AclBinding>, ClusterError> {
         let entries = self.read_all(ACLS).await?;
         let binding = |entry| Ok(Stored::<AclRecord>::from_entry(entry)?.record.binding);
         entries.iter().map(binding).collect()
     }
 
-    /// Adds ACLs; those that are there already stay. Gives a revision that a view can wait for,
+    /// Adds ACLs; those that are there already stay. Returns a revision that a view can wait for,
     /// 0 where the list is empty.
     ///
     /// # Errors
-    /// [`ClusterError::TooLarge`], [`ClusterError::Fenced`]; as the store. Some of a long list may
-    /// have been added then.
+    /// [`ClusterError::TooLarge`], [`ClusterError::Fenced`]; [`ClusterError::Store`]. Some of a
+    /// long list may have been added then.
     pub async fn add_acls(
         &self,
         fence: Option<Fence>,
@@ -45,11 +46,12 @@ impl ClusterMetadata {
         self.write_all(fence, writes, "acl.create").await
     }
 
-    /// Removes ACLs; those that are not there are no error. Gives a revision that a view can wait
+    /// Removes ACLs; those that are not there are no error. Returns a revision that a view can wait
     /// for, 0 where nothing was removed.
     ///
     /// # Errors
-    /// [`ClusterError::Fenced`]; as the store. Some of a long list may have been removed then.
+    /// [`ClusterError::Fenced`]; [`ClusterError::Store`]. Some of a long list may have been removed
+    /// then.
     pub async fn remove_acls(
         &self,
         fence: Option<Fence>,
@@ -79,10 +81,10 @@ impl ClusterMetadata {
         Ok(last)
     }
 
-    /// Sets the password of a user for a mechanism. Gives a revision that a view can wait for.
+    /// Sets the password of a user for a mechanism. Returns a revision that a view can wait for.
     ///
     /// # Errors
-    /// [`ClusterError::InvalidUser`], [`ClusterError::Fenced`]; as the store.
+    /// [`ClusterError::InvalidUser`], [`ClusterError::Fenced`]; [`ClusterError::Store`].
     pub async fn set_scram(
         &self,
         fence: Option<Fence>,
@@ -99,11 +101,11 @@ impl ClusterMetadata {
         self.commit_noted(fence, transaction, note).await
     }
 
-    /// Removes the password of a user for a mechanism. Gives a revision that a view can wait for;
+    /// Removes the password of a user for a mechanism. Returns a revision that a view can wait for;
     /// 0 where there was none.
     ///
     /// # Errors
-    /// [`ClusterError::InvalidUser`], [`ClusterError::Fenced`]; as the store.
+    /// [`ClusterError::InvalidUser`], [`ClusterError::Fenced`]; [`ClusterError::Store`].
     pub async fn remove_scram(
         &self,
         fence: Option<Fence>,
@@ -120,7 +122,7 @@ impl ClusterMetadata {
     /// All users with a password, as the store has them now.
     ///
     /// # Errors
-    /// As the store.
+    /// [`ClusterError::Store`] and [`ClusterError::Record`].
     pub async fn list_scram(&self) -> Result<Vec<ScramRecord>, ClusterError> {
         let entries = self.read_all(SCRAM_USERS).await?;
         entries.iter().map(|entry| Ok(Stored::from_entry(entry)?.record)).collect()

@@ -1,6 +1,6 @@
-//! What is told of changes that were asked for over the Kafka protocol, for an audit log: who, from
-//! where, what. Written by the transaction that makes the change, so that neither is there without
-//! the other.
+//! Notes of changes that clients requested over the Kafka protocol, for an audit log: who changed
+//! what, and from where. A note is written by the transaction that makes the change, so that
+//! neither is stored without the other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::schema::{
 use crate::store::{Compare, Write};
 use freshet_access::types::{AclBinding, kafka_name};
 
-/// The most changes that are kept: whoever reads them in time misses none, and nobody can fill the
-/// store. The oldest go first; a gap in the numbers tells.
+/// The most notes that are kept, so that no client can fill the store. The oldest are dropped
+/// first; a gap in the numbers shows a reader that it came too late.
 pub const CHANGES_KEPT_MAX: u64 = 2_000;
 /// Details beyond so many are left out.
 const DETAILS_MAX: usize = 32;
@@ -25,12 +25,12 @@ const DETAIL_CHARACTERS_MAX: usize = 256;
 /// Changes that one transaction forgets.
 const FORGOTTEN_AT_ONCE: usize = 100;
 
-/// Who asks for a change over the Kafka protocol.
+/// The client that requests a change over the Kafka protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
     /// `User:<name>`.
     pub principal: String,
-    /// What the client calls itself.
+    /// The client id.
     pub client_id: String,
     /// The client's own address, also behind a gateway.
     pub address: String,
@@ -38,16 +38,16 @@ pub struct Actor {
     pub connection: String,
 }
 
-/// What is told of one change.
+/// A note of one change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// What was done, as `topic.create`.
     pub action: &'static str,
-    /// To what, as `topic`.
+    /// The kind of thing that was changed, as `topic`.
     pub target_type: &'static str,
     /// Its name.
     pub target: String,
-    /// What else there is to say.
+    /// Details by name, as the changed configs.
     pub detail: BTreeMap<String, String>,
 }
 
@@ -69,7 +69,8 @@ impl Note {
         self
     }
 
-    /// The note with changes of configs: the new value, or nothing for the default.
+    /// The note with changes of configs as details: the new value, or an empty text for the
+    /// default.
     #[must_use]
     pub fn with_configs<'a>(
         self,
@@ -121,10 +122,11 @@ impl ClusterMetadata {
         Self { actor: Some(Arc::new(actor)), ..self.clone() }
     }
 
-    /// Notes something that was done without changing metadata. Nothing where nobody asked for it.
+    /// Writes a note of something that changed no metadata. Does nothing where no client requested
+    /// it.
     ///
     /// # Errors
-    /// [`ClusterError::Fenced`]; as the store.
+    /// [`ClusterError::Fenced`]; [`ClusterError::Store`].
     pub async fn note(&self, fence: Option<Fence>, note: Note) -> Result<(), ClusterError> {
         if self.actor.is_some() {
             self.commit_noted(fence, Transaction::new(), || note).await?;
@@ -160,7 +162,7 @@ impl ClusterMetadata {
             let expected = as_read(stored.as_ref());
             noted.compares.push(Compare { key: counter.to_string(), expected });
             match self.commit(fence, noted).await {
-                // Somebody else noted something; what is to be changed may still be as it was.
+                // Another note took the number; the records of the change may be as they were.
                 Err(ClusterError::Store(MetadataError::Conflict { key }))
                     if key == counter.to_string() =>
                 {
@@ -203,11 +205,11 @@ impl ClusterMetadata {
         Ok(writes)
     }
 
-    /// Changes behind the one of this number, in order, at most `limit`. One whose number is not
-    /// the next one follows changes that were dropped unread.
+    /// Notes with numbers above `after`, in order, at most `limit`. Where a number is missing,
+    /// notes were dropped before they were read.
     ///
     /// # Errors
-    /// As the store.
+    /// [`ClusterError::Store`] and [`ClusterError::Record`].
     pub async fn changes(
         &self,
         after: u64,
@@ -219,10 +221,10 @@ impl ClusterMetadata {
         page.entries.iter().map(record).collect()
     }
 
-    /// Drops all changes up to the one of this number. Gives how many there were.
+    /// Drops all notes up to the one of this number. Returns how many there were.
     ///
     /// # Errors
-    /// As the store; some may have been dropped then.
+    /// [`ClusterError::Store`]; some may have been dropped then.
     pub async fn forget_changes(&self, up_to: u64) -> Result<usize, ClusterError> {
         let mut forgotten = 0;
         loop {

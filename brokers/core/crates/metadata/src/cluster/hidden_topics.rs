@@ -1,6 +1,6 @@
-//! Hidden topics: nobody sees them, and their partitions are led and kept all the same.
-//! Either somebody deleted them and may want them back, or the metadata came back from a backup and
-//! storage has topics that it does not know.
+//! Hidden topics: clients do not see them, and their partitions are led and kept all the same.
+//! Either somebody deleted them and may restore them, or the metadata was restored from a backup
+//! and storage has topics that it does not know.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use freshet_wire::ids::{PartitionId, TopicId};
 /// A topic that was found on storage, and the records by which its partitions are taken over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundTopic {
-    /// As far as it is known; the name may be empty.
+    /// The topic, as far as it is known; the name may be empty.
     pub topic: TopicRecord,
     /// All partitions, by index.
     pub partitions: Vec<PartitionRecord>,
@@ -30,19 +30,19 @@ impl ClusterMetadata {
     /// All hidden topics, by id, as the store has them now.
     ///
     /// # Errors
-    /// As the store.
+    /// [`ClusterError::Store`] and [`ClusterError::Record`].
     pub async fn hidden_topics(&self) -> Result<Vec<HiddenTopicRecord>, ClusterError> {
         let entries = self.read_all(HIDDEN_TOPICS).await?;
         entries.iter().map(|entry| Ok(Stored::from_entry(entry)?.record)).collect()
     }
 
-    /// Brings a hidden topic back under its old name or another one. It has all that it
-    /// had: id, configs, partitions, records.
+    /// Restores a hidden topic under its old name or another one. It keeps its id, configs,
+    /// partitions and records.
     ///
     /// # Errors
     /// `UnknownHiddenTopic` where there is none, or its time is over; `InvalidTopicName`,
-    /// `InternalTopic`, `TopicExists`, `TopicCollision`, `Fenced` of [`ClusterError`]; as the
-    /// store.
+    /// `InternalTopic`, `TopicExists`, `TopicCollision`, `Fenced` of [`ClusterError`];
+    /// [`ClusterError::Store`].
     pub async fn restore_topic(
         &self,
         fence: Option<Fence>,
@@ -74,8 +74,8 @@ impl ClusterMetadata {
         }
     }
 
-    /// What [`Self::restore_topic`] would make of a topic now, with the revision of what is put by;
-    /// changes nothing.
+    /// The topic that [`Self::restore_topic`] would write now, with the revision of the hidden one.
+    /// Changes nothing.
     ///
     /// # Errors
     /// As [`Self::restore_topic`].
@@ -95,11 +95,11 @@ impl ClusterMetadata {
         Ok(Stored { record, revision: stored.revision })
     }
 
-    /// Gives a hidden topic up: its records may go. Gives what it was, with the revision
-    /// of the change.
+    /// Removes a hidden topic for good, after which its records may be deleted. Returns the topic,
+    /// with the revision of the change.
     ///
     /// # Errors
-    /// `UnknownHiddenTopic`, `Fenced` of [`ClusterError`]; as the store.
+    /// `UnknownHiddenTopic`, `Fenced` of [`ClusterError`]; [`ClusterError::Store`].
     pub async fn purge_topic(
         &self,
         fence: Option<Fence>,
@@ -119,30 +119,33 @@ impl ClusterMetadata {
             }
         };
         if let Err(error) = self.remove_rest(fence, id).await {
-            tracing::warn!(%id, %error, "rest of a purged topic left to the next sweep");
+            tracing::warn!(
+                %id, %error,
+                "records of a purged topic are left in the metadata until the next sweep"
+            );
         }
         Ok(purged)
     }
 
-    /// Hides a topic that storage has and the metadata does not know. It is there all at once,
-    /// however many partitions it has; one that is known by then stays as it is. Gives the
-    /// revision, 0 where nothing changed.
+    /// Adds a topic that storage has and the metadata does not know as a hidden one. It appears at
+    /// once with all its partitions; one that is known by then stays as it is. Returns the
+    /// revision, or 0 where nothing changed.
     ///
     /// # Errors
-    /// `Fenced` of [`ClusterError`]; as the store.
+    /// `Fenced` of [`ClusterError`]; [`ClusterError::Store`].
     pub async fn hide_found(
         &self,
         fence: Option<Fence>,
-        found: &FoundTopic,
+        orphan: &FoundTopic,
     ) -> Result<u64, ClusterError> {
-        let id = found.topic.id;
+        let id = orphan.topic.id;
         let key = Key::HiddenTopic(id);
         let mut retry = self.retry();
         loop {
             if self.read::<HiddenTopicRecord>(&key).await?.is_some() {
                 return Ok(0);
             }
-            match self.hide(fence, &key, found).await {
+            match self.hide(fence, &key, orphan).await {
                 Ok(revision) => return Ok(revision),
                 Err(error) => retry.after_idempotent(error).await?,
             }
@@ -153,14 +156,14 @@ impl ClusterMetadata {
         &self,
         fence: Option<Fence>,
         key: &Key,
-        found: &FoundTopic,
+        orphan: &FoundTopic,
     ) -> Result<u64, ClusterError> {
-        let topic = &found.topic;
-        // An attempt that stopped half-way may have left some; nobody has seen them.
+        let topic = &orphan.topic;
+        // An earlier attempt that stopped half-way may have written some; no view shows them.
         let left: BTreeMap<PartitionId, Stored<PartitionRecord>> =
             self.partitions_of(topic.id).await?.into_iter().collect();
         let mut steps = Vec::new();
-        for (index, record) in (0..).zip(&found.partitions) {
+        for (index, record) in (0..).zip(&orphan.partitions) {
             let partition = PartitionId::new(topic.id, index);
             let partition_key = Key::Partition(partition);
             steps.push(Step::put(&partition_key, as_read(left.get(&partition)), record)?);

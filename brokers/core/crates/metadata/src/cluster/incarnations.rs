@@ -6,6 +6,7 @@ use super::{
     ClusterError, ClusterMetadata, Fence, MetadataError, Term, Transaction, as_read,
     compare_absent, compare_revision, delete, put,
 };
+use crate::schema::invariants::check_lane_end;
 use crate::schema::keys::INCARNATIONS;
 use crate::schema::{
     ControllerTerm, CounterRecord, IncarnationRecord, IncarnationState, Key, SchemaError,
@@ -13,14 +14,15 @@ use crate::schema::{
 };
 use crate::store::Compare;
 use freshet_wire::ids::Incarnation;
+use freshet_world::invariants::expect_held;
 
 impl ClusterMetadata {
-    /// Claims a number for a start of a broker, from 1. Whoever gets it makes the lane's folder
-    /// exclusively; where that is taken, the metadata is older than the storage:
-    /// [`ClusterMetadata::advance_incarnation_past`].
+    /// Claims a number for a start of a broker, from 1. The broker then makes the lane's folder
+    /// exclusively. Where that folder exists, the metadata is older than the storage, and
+    /// [`ClusterMetadata::advance_incarnation_past`] skips the number.
     ///
     /// # Errors
-    /// As the store.
+    /// [`ClusterError::Store`] and [`ClusterError::Record`].
     pub async fn next_incarnation(&self) -> Result<Incarnation, ClusterError> {
         let used = self.advance_counter(Some).await?;
         Ok(Incarnation(used))
@@ -29,13 +31,14 @@ impl ClusterMetadata {
     /// Makes all numbers up to `taken` unavailable, for metadata that was restored from a backup.
     ///
     /// # Errors
-    /// As the store.
+    /// [`ClusterError::Store`] and [`ClusterError::Record`].
     pub async fn advance_incarnation_past(&self, taken: Incarnation) -> Result<(), ClusterError> {
         self.advance_counter(|next| (taken.0 >= next).then_some(taken.0)).await?;
         Ok(())
     }
 
-    /// Sets the counter behind what `use_up(next)` uses, never back; gives what was used.
+    /// Moves the counter past the number that `use_up(next)` returns, never back. Returns that
+    /// number.
     async fn advance_counter(
         &self,
         use_up: impl Fn(u64) -> Option<u64>,
@@ -52,7 +55,7 @@ impl ClusterMetadata {
             transaction.writes.push(put(&key, &CounterRecord { next })?);
             match self.commit(None, transaction).await {
                 Ok(_) => return Ok(used),
-                // Where the number was claimed and the answer lost, it is skipped.
+                // Where the number was claimed and the answer lost, the number is skipped.
                 Err(error) => retry.after_idempotent(error).await?,
             }
         }
@@ -61,7 +64,7 @@ impl ClusterMetadata {
     /// Makes a claimed incarnation live, as the node `slot`.
     ///
     /// # Errors
-    /// [`ClusterError::IncarnationTaken`]; as the store.
+    /// [`ClusterError::IncarnationTaken`]; [`ClusterError::Store`].
     pub async fn register_incarnation(
         &self,
         incarnation: Incarnation,
@@ -90,7 +93,7 @@ impl ClusterMetadata {
     /// All incarnations that are known.
     ///
     /// # Errors
-    /// As the store.
+    /// [`ClusterError::Store`] and [`ClusterError::Record`].
     pub async fn incarnations(
         &self,
     ) -> Result<BTreeMap<Incarnation, Stored<IncarnationRecord>>, ClusterError> {
@@ -107,7 +110,7 @@ impl ClusterMetadata {
     /// The incarnations that may write.
     ///
     /// # Errors
-    /// As the store.
+    /// [`ClusterError::Store`] and [`ClusterError::Record`].
     pub async fn live_incarnations(
         &self,
     ) -> Result<BTreeMap<Incarnation, Stored<IncarnationRecord>>, ClusterError> {
@@ -116,11 +119,12 @@ impl ClusterMetadata {
         Ok(incarnations)
     }
 
-    /// Ends the right of `incarnation` to write metadata. One that is not live stays as it is.
-    /// Gives the record that stands.
+    /// Ends the right of `incarnation` to write metadata. The record of one that is not live stays
+    /// as it is. Returns the record that is stored.
     ///
     /// # Errors
-    /// [`ClusterError::UnknownIncarnation`], [`ClusterError::Fenced`] (the caller); as the store.
+    /// [`ClusterError::UnknownIncarnation`], [`ClusterError::Fenced`] (the caller);
+    /// [`ClusterError::Store`].
     pub async fn mark_fenced(
         &self,
         fence: Option<Fence>,
@@ -133,12 +137,12 @@ impl ClusterMetadata {
         .await
     }
 
-    /// Records where the lane of a fenced incarnation ends. The first call wins; every call gives
-    /// the end that stands.
+    /// Records where the lane of a fenced incarnation ends. The first call sets the end; every call
+    /// returns the record with it.
     ///
     /// # Errors
     /// [`ClusterError::StillLive`], [`ClusterError::UnknownIncarnation`],
-    /// [`ClusterError::Fenced`] (the caller); as the store.
+    /// [`ClusterError::Fenced`] (the caller); [`ClusterError::Store`].
     pub async fn seal_incarnation(
         &self,
         fence: Option<Fence>,
@@ -158,10 +162,10 @@ impl ClusterMetadata {
         record.sealed_end.ok_or(ClusterError::NotEnded(incarnation))
     }
 
-    /// Records that the caller stopped and where its lane ends.
+    /// Records that the caller has stopped, and where its lane ends.
     ///
     /// # Errors
-    /// [`ClusterError::Fenced`] where somebody fenced it before; as the store.
+    /// [`ClusterError::Fenced`] where somebody fenced it before; [`ClusterError::Store`].
     pub async fn close_incarnation(
         &self,
         fence: Fence,
@@ -173,9 +177,10 @@ impl ClusterMetadata {
             return Err(ClusterError::UnknownIncarnation(fence.incarnation));
         };
         let (state, sealed_end) = (IncarnationState::Closed, Some(end));
-        let record = IncarnationRecord { state, sealed_end, ..record };
+        let closed = IncarnationRecord { state, sealed_end, ..record.clone() };
+        expect_held(check_lane_end(&record, &closed))?;
         let mut transaction = Transaction::new();
-        transaction.writes.push(put(&key, &record)?);
+        transaction.writes.push(put(&key, &closed)?);
         self.commit(Some(fence), transaction).await?;
         Ok(())
     }
@@ -184,7 +189,7 @@ impl ClusterMetadata {
     /// that its lane is gone.
     ///
     /// # Errors
-    /// [`ClusterError::NotEnded`], [`ClusterError::Fenced`] (the caller); as the store.
+    /// [`ClusterError::NotEnded`], [`ClusterError::Fenced`] (the caller); [`ClusterError::Store`].
     pub async fn remove_incarnation(
         &self,
         fence: Option<Fence>,
@@ -204,7 +209,7 @@ impl ClusterMetadata {
         }
     }
 
-    /// Replaces a record by what `change` makes of it; none leaves it.
+    /// Replaces a record by the one that `change` returns; `None` leaves it as it is.
     async fn change_incarnation(
         &self,
         fence: Option<Fence>,
@@ -217,6 +222,7 @@ impl ClusterMetadata {
             let stored = self.read::<IncarnationRecord>(&key).await?;
             let stored = stored.ok_or(ClusterError::UnknownIncarnation(incarnation))?;
             let Some(record) = change(&stored.record)? else { return Ok(stored.record) };
+            expect_held(check_lane_end(&stored.record, &record))?;
             let compares = vec![compare_revision(&key, stored.revision)];
             let transaction = Transaction { compares, writes: vec![put(&key, &record)?] };
             match self.commit(fence, transaction).await {
@@ -226,20 +232,20 @@ impl ClusterMetadata {
         }
     }
 
-    /// Who is controller.
+    /// The term of the controller.
     ///
     /// # Errors
-    /// As the store.
+    /// [`ClusterError::Store`] and [`ClusterError::Record`].
     pub async fn controller(&self) -> Result<Option<Stored<ControllerTerm>>, ClusterError> {
         self.read(&Key::Term).await
     }
 
-    /// Makes the caller controller in the term behind the one that it observed (none: the first).
-    /// Gives the term to act in as controller.
+    /// Makes the caller controller in the term after `observed`, or in the first one where that is
+    /// `None`. Returns the term in which it may act as controller.
     ///
     /// # Errors
     /// [`ClusterError::Deposed`] where another was elected meanwhile, [`ClusterError::Fenced`]
-    /// (the caller); as the store.
+    /// (the caller); [`ClusterError::Store`].
     pub async fn claim_controller(
         &self,
         fence: Fence,
@@ -251,7 +257,7 @@ impl ClusterMetadata {
         let compare = Compare { key: Key::Term.to_string(), expected: as_read(observed) };
         let transaction =
             Transaction { compares: vec![compare], writes: vec![put(&Key::Term, &record)?] };
-        // Not with the term of an earlier office.
+        // Without the term of an earlier election, which is over.
         let fence = Fence { term_revision: None, ..fence };
         match self.commit(Some(fence), transaction).await {
             Ok(revision) => Ok(Term::of_controller(fence, revision)),

@@ -15,6 +15,7 @@ use super::store::{
 };
 use freshet_wire::ids::{Incarnation, TopicId};
 use freshet_world::env::{Clock, Randomness};
+use freshet_world::invariants::BrokenInvariant;
 
 mod access;
 mod changes;
@@ -42,9 +43,9 @@ pub const RECORD_BYTES_MAX: usize = 256 * 1024;
 const BATCH_WRITES_MAX: usize = 100;
 /// The most bytes of values of a transaction here.
 const BATCH_BYTES_MAX: usize = 512 * 1024;
-/// How often a compare-and-swap is tried before the caller is told that others are in the way.
+/// How often a compare-and-swap is tried before it fails as [`ClusterError::Contended`].
 const ATTEMPTS_MAX: u32 = 64;
-/// How many of these follow each other at once.
+/// How many of these tries follow each other without a pause.
 const ATTEMPTS_AT_ONCE: u32 = 4;
 
 /// Why a call failed.
@@ -56,6 +57,9 @@ pub enum ClusterError {
     /// What is stored cannot be understood.
     #[error(transparent)]
     Record(#[from] SchemaError),
+    /// A change that would have broken what must hold.
+    #[error(transparent)]
+    Invariant(#[from] BrokenInvariant),
     /// Others changed this key again and again, or since the revision that the caller named.
     #[error("{0} was changed by somebody else meanwhile")]
     Contended(String),
@@ -77,13 +81,13 @@ pub enum ClusterError {
     /// It must be sealed or closed before it can be removed.
     #[error("incarnation {0} has no end yet")]
     NotEnded(Incarnation),
-    /// The store's prefix belongs to another cluster than the caller thinks.
-    #[error("the metadata is of cluster {found}, not {expected}")]
+    /// The store's prefix belongs to another cluster than the caller expects.
+    #[error("the metadata is of cluster {stored}, not {expected}")]
     WrongCluster {
-        /// What the caller named.
+        /// The cluster id that the caller expects.
         expected: String,
-        /// What is stored.
-        found: String,
+        /// The cluster id that is stored.
+        stored: String,
     },
     /// There is a topic of this name.
     #[error("topic '{0}' already exists")]
@@ -133,10 +137,10 @@ pub enum ClusterError {
     Exhausted(&'static str),
 }
 
-/// What a broker shows with each write: that its incarnation is live.
+/// A broker's proof, with each write, that its incarnation is live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fence {
-    /// Who writes.
+    /// The incarnation that writes.
     pub incarnation: Incarnation,
     /// Revision of its record. The record is not touched while the incarnation is live, so any
     /// other revision means that it no longer is.
@@ -159,7 +163,7 @@ pub struct ClusterMetadata {
     store: Arc<dyn MetadataStore>,
     clock: Arc<dyn Clock>,
     randomness: Arc<dyn Randomness>,
-    /// Whose changes are noted; none where nobody asks for them over the Kafka protocol.
+    /// The client whose changes are noted; `None` for changes that no client requested.
     actor: Option<Arc<Actor>>,
 }
 
@@ -199,7 +203,8 @@ impl ClusterMetadata {
         mut transaction: Transaction,
     ) -> Result<u64, ClusterError> {
         let Some(fence) = fence else { return Ok(self.store.commit(transaction).await?) };
-        // In front: of several conflicts the store names the first.
+        // In front, because the store names the first conflict: a fenced caller must learn that it
+        // is fenced.
         transaction.compares.splice(0..0, fence.compares());
         self.store.commit(transaction).await.map_err(|error| match error {
             MetadataError::Conflict { key } => {
@@ -220,15 +225,15 @@ impl ClusterMetadata {
     }
 }
 
-/// Counts the attempts of a compare-and-swap.
+/// The attempts of a compare-and-swap.
 struct Retry<'a> {
     randomness: &'a dyn Randomness,
     attempts: u32,
 }
 
 impl Retry<'_> {
-    /// Lets the caller read and try again after a conflict; gives every other error back, and the
-    /// conflict itself once there were too many.
+    /// Waits after a conflict, so that the caller reads and tries again. Returns every other error,
+    /// and the conflict itself after [`ATTEMPTS_MAX`].
     async fn after(&mut self, error: ClusterError) -> Result<(), ClusterError> {
         let ClusterError::Store(MetadataError::Conflict { key }) = error else {
             return Err(error);
@@ -238,7 +243,7 @@ impl Retry<'_> {
             return Err(ClusterError::Contended(key));
         }
         if self.attempts > ATTEMPTS_AT_ONCE {
-            // So that many who want the same key do not run in step.
+            // So that many writers of the same key do not run in step.
             let jitter_us = self.randomness.next_u64() % 1000;
             tokio::time::sleep(Duration::from_micros(u64::from(self.attempts) * jitter_us)).await;
         }
@@ -258,7 +263,7 @@ impl Retry<'_> {
     }
 }
 
-/// One write of a batch and what it is compared with.
+/// One write of a batch, and the compare that goes with it.
 struct Step {
     compare: Option<Compare>,
     write: Write,
@@ -323,7 +328,7 @@ fn compare_absent(key: &Key) -> Compare {
     Compare { key: key.to_string(), expected: Expected::Absent }
 }
 
-/// What a compare wants of a key that was read.
+/// The compare that holds as long as a key is as it was read.
 fn as_read<R>(stored: Option<&Stored<R>>) -> Expected {
     stored.map_or(Expected::Absent, |stored| Expected::Revision(stored.revision))
 }

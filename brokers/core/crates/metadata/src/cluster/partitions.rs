@@ -1,15 +1,18 @@
 //! Leaders and extents of partitions.
 
 use super::{ClusterError, ClusterMetadata, Fence, MetadataError, Step, batches, transaction_of};
+use crate::schema::invariants::{check_takeover, check_trim};
 use crate::schema::keys::partitions_of;
 use crate::schema::{Key, PartitionRecord, SchemaError, Stored};
 use crate::store::Expected;
 use freshet_wire::ids::{PartitionId, TopicId};
+use freshet_world::invariants::{BrokenInvariant, expect_held};
 
-/// A new record for a partition, made from the one of `revision`.
+/// A new record for a partition, which keeps every invariant towards the one that it replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PartitionUpdate {
-    /// Which one.
+    /// The partition.
     pub partition: PartitionId,
     /// Revision of the record that the new one replaces.
     pub revision: u64,
@@ -17,12 +20,41 @@ pub struct PartitionUpdate {
     pub record: PartitionRecord,
 }
 
-/// What became of a list of updates.
+impl PartitionUpdate {
+    /// A takeover: `record` names another leader ([`PartitionRecord::led_by`]).
+    ///
+    /// # Errors
+    /// The invariant that it would break.
+    pub fn takeover(
+        partition: PartitionId,
+        stored: &Stored<PartitionRecord>,
+        record: PartitionRecord,
+    ) -> Result<Self, BrokenInvariant> {
+        expect_held(check_takeover(&stored.record, &record))?;
+        Ok(Self { partition, revision: stored.revision, record })
+    }
+
+    /// A trim: `record` lacks extents whose records are in objects
+    /// ([`PartitionRecord::without_extents`]).
+    ///
+    /// # Errors
+    /// The invariant that it would break.
+    pub fn trim(
+        partition: PartitionId,
+        stored: &Stored<PartitionRecord>,
+        record: PartitionRecord,
+    ) -> Result<Self, BrokenInvariant> {
+        expect_held(check_trim(&stored.record, &record))?;
+        Ok(Self { partition, revision: stored.revision, record })
+    }
+}
+
+/// The outcome of a list of updates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Updated {
     /// Partitions that have the new record, each with its revision.
     pub updated: Vec<(PartitionId, u64)>,
-    /// Partitions whose record was another one by then: taken by somebody else, or deleted.
+    /// Partitions whose record was not the expected one: somebody else took or deleted them.
     pub lost: Vec<PartitionId>,
     /// Revision of the last change, 0 where nothing changed.
     pub revision: u64,
@@ -32,7 +64,7 @@ impl ClusterMetadata {
     /// One partition's record, as the store has it now.
     ///
     /// # Errors
-    /// As the store.
+    /// [`ClusterError::Store`] and [`ClusterError::Record`].
     pub async fn partition(
         &self,
         partition: PartitionId,
@@ -44,7 +76,7 @@ impl ClusterMetadata {
     /// topic's number of partitions are half made.
     ///
     /// # Errors
-    /// As the store.
+    /// [`ClusterError::Store`] and [`ClusterError::Record`].
     pub async fn partitions_of(
         &self,
         topic: TopicId,
@@ -61,12 +93,12 @@ impl ClusterMetadata {
         Ok(partitions)
     }
 
-    /// Changes the leaders of partitions: each record whose revision is still the given one is
-    /// replaced. Several transactions; each is atomic by itself.
+    /// Changes the leaders of partitions: each record is replaced whose revision is still the given
+    /// one. That takes several transactions, each of which is atomic.
     ///
     /// # Errors
-    /// [`ClusterError::Fenced`], [`ClusterError::Deposed`]; as the store. Some of the partitions
-    /// may have been changed then.
+    /// [`ClusterError::Fenced`], [`ClusterError::Deposed`]; [`ClusterError::Store`]. Some of the
+    /// partitions may have been changed then.
     pub async fn take_over(
         &self,
         fence: Fence,
@@ -102,7 +134,7 @@ impl ClusterMetadata {
         let mut partitions = Vec::with_capacity(updates.len());
         for update in updates {
             let key = Key::Partition(update.partition);
-            check(&key, &update.record)?;
+            check_record(&key, &update.record)?;
             steps.push(Step::put(&key, Expected::Revision(update.revision), &update.record)?);
             partitions.push(update.partition);
         }
@@ -125,7 +157,7 @@ impl ClusterMetadata {
     }
 }
 
-/// Takes the partition that is in the way out of a batch; gives every other error back.
+/// Removes the partition of a conflict from a batch; returns every other error.
 fn remove_conflict(
     pending: &mut Vec<(PartitionId, Step)>,
     error: ClusterError,
@@ -135,8 +167,8 @@ fn remove_conflict(
     position.map_or(Err(error), |position| Ok(pending.remove(position).0))
 }
 
-/// A record that could not be read again must not be written.
-fn check(key: &Key, record: &PartitionRecord) -> Result<(), ClusterError> {
+/// Refuses a record that could not be read again.
+fn check_record(key: &Key, record: &PartitionRecord) -> Result<(), ClusterError> {
     use crate::schema::Record;
     record.check().map_err(|reason| {
         let (key, kind) = (key.to_string(), PartitionRecord::KIND);

@@ -1,4 +1,4 @@
-//! Quotas.
+//! Reading and changing quotas.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,9 +10,9 @@ use crate::schema::{
     Key, QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, QuotaValues, Stored,
 };
 
-/// Above this nobody means a number, and beyond it a `f64` no longer counts in ones.
+/// The largest value: 2⁵³ − 1, up to which an `f64` holds every whole number.
 const VALUE_MAX: f64 = 9_007_199_254_740_991.0;
-/// Kafka takes what is this close to a whole number for one.
+/// Kafka takes a value that is this close to a whole number for that number.
 const WHOLE_WITHIN: f64 = 1e-6;
 /// The longest name of an entity, in bytes.
 const NAME_BYTES_MAX: usize = 255;
@@ -20,7 +20,7 @@ const NAME_BYTES_MAX: usize = 255;
 /// The longest key of an entity in the store, its names escaped.
 const KEY_BYTES_MAX: usize = 800;
 
-/// Changes of an entity's quotas: the new value, or none to remove it.
+/// Changes of an entity's quotas: the new value, or `None` to remove it.
 pub type QuotaChanges = BTreeMap<QuotaKey, Option<f64>>;
 
 /// Why an entity cannot have a quota.
@@ -29,7 +29,7 @@ pub type QuotaChanges = BTreeMap<QuotaKey, Option<f64>>;
 pub struct QuotaRefusal {
     /// What is wrong: an entity type, or the name of a quota.
     pub field: &'static str,
-    /// Why.
+    /// Why it is refused.
     pub message: String,
 }
 
@@ -43,7 +43,7 @@ impl ClusterMetadata {
     /// All quotas, as the store has them now, sorted by entity.
     ///
     /// # Errors
-    /// As the store.
+    /// [`ClusterError::Store`] and [`ClusterError::Record`].
     pub async fn quotas(&self) -> Result<Vec<QuotaRecord>, ClusterError> {
         let entries = self.read_all(QUOTAS).await?;
         let record = |entry| Ok(Stored::<QuotaRecord>::from_entry(entry)?.record);
@@ -52,11 +52,11 @@ impl ClusterMetadata {
         Ok(quotas)
     }
 
-    /// Changes quotas of an entity; those that are not named stay. Gives a revision that a view can
-    /// wait for, and the quotas that the entity has now.
+    /// Changes quotas of an entity; those that `changes` does not name stay. Returns a revision
+    /// that a view can wait for, and the quotas that the entity has now.
     ///
     /// # Errors
-    /// [`ClusterError::InvalidQuota`], [`ClusterError::Fenced`]; as the store.
+    /// [`ClusterError::InvalidQuota`], [`ClusterError::Fenced`]; [`ClusterError::Store`].
     pub async fn alter_quotas(
         &self,
         fence: Option<Fence>,
@@ -77,8 +77,8 @@ impl ClusterMetadata {
         .await
     }
 
-    /// Gives an entity these quotas and no others; none removes it. Gives a revision that a view
-    /// can wait for.
+    /// Replaces all quotas of an entity; an empty map removes the entity. Returns a revision that a
+    /// view can wait for.
     ///
     /// # Errors
     /// As [`ClusterMetadata::alter_quotas`].

@@ -18,20 +18,20 @@ use freshet_wire::ids::Incarnation;
 
 /// Producer ids are handed out in blocks of this many, as in Kafka.
 pub const PRODUCER_ID_BLOCK: u32 = 1000;
-/// So many bits of a producer id count within an incarnation; those above are its number.
+/// The lower bits of a producer id count within an incarnation; those above are its number.
 const PRODUCER_ID_BITS: u32 = 32;
 const PRODUCER_IDS_EXHAUSTED: ClusterError = ClusterError::Exhausted("producer id");
 
-/// The first producer id of an incarnation. No id that an earlier one gave away reaches it.
+/// The first producer id of an incarnation, which is above all ids of earlier ones.
 fn first_producer_id(incarnation: Incarnation) -> Result<i64, ClusterError> {
     let number = i64::try_from(incarnation.0).map_err(|_| PRODUCER_IDS_EXHAUSTED)?;
     number.checked_mul(1 << PRODUCER_ID_BITS).ok_or(PRODUCER_IDS_EXHAUSTED)
 }
 
-/// What whoever opens a cluster knows of it.
+/// What the opener of a cluster knows of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterFacts {
-    /// Kafka's cluster id; none takes the stored one, or makes one.
+    /// Kafka's cluster id; `None` takes the stored one, or a new one where none is stored.
     pub cluster_id: Option<String>,
     /// How many brokers a new cluster has when awake.
     pub scale: u32,
@@ -41,7 +41,7 @@ impl ClusterMetadata {
     /// The cluster's record; writes it where there is none.
     ///
     /// # Errors
-    /// [`ClusterError::WrongCluster`] where the ids differ; as the store.
+    /// [`ClusterError::WrongCluster`] where the ids differ; [`ClusterError::Store`].
     pub async fn open_or_create(
         &self,
         facts: &ClusterFacts,
@@ -49,11 +49,12 @@ impl ClusterMetadata {
         let mut retry = self.retry();
         loop {
             if let Some(stored) = self.read::<ClusterRecord>(&Key::Cluster).await? {
-                let found = stored.record.cluster_id.clone();
+                let stored_id = stored.record.cluster_id.clone();
                 return match &facts.cluster_id {
-                    Some(expected) if *expected != found => {
-                        Err(ClusterError::WrongCluster { expected: expected.clone(), found })
-                    }
+                    Some(expected) if *expected != stored_id => Err(ClusterError::WrongCluster {
+                        expected: expected.clone(),
+                        stored: stored_id,
+                    }),
                     _ => Ok(stored),
                 };
             }
@@ -77,7 +78,7 @@ impl ClusterMetadata {
     /// Changes how many brokers the cluster has when awake.
     ///
     /// # Errors
-    /// As the store; `Corrupt` where the cluster was never created.
+    /// [`ClusterError::Store`]; `Corrupt` where the cluster was never created.
     pub async fn set_scale(&self, scale: u32) -> Result<Stored<ClusterRecord>, ClusterError> {
         let mut retry = self.retry();
         loop {
@@ -97,20 +98,20 @@ impl ClusterMetadata {
         }
     }
 
-    /// What was set for brokers, as the store has it now.
+    /// The configurations that were set for brokers, as the store has them now.
     ///
     /// # Errors
-    /// As the store.
+    /// [`ClusterError::Store`] and [`ClusterError::Record`].
     pub async fn broker_configs(&self, scope: ConfigScope) -> Result<Configs, ClusterError> {
         let stored = self.read::<BrokerConfigRecord>(&Key::BrokerConfig(scope)).await?;
         Ok(stored.map(|stored| stored.record.configs).unwrap_or_default())
     }
 
-    /// Changes configurations of brokers. Names and values are the caller's to check. Gives a
+    /// Changes configurations of brokers. Names and values are the caller's to check. Returns a
     /// revision that a view can wait for.
     ///
     /// # Errors
-    /// [`ClusterError::TooLarge`], [`ClusterError::Fenced`]; as the store.
+    /// [`ClusterError::TooLarge`], [`ClusterError::Fenced`]; [`ClusterError::Store`].
     pub async fn set_broker_configs(
         &self,
         fence: Option<Fence>,
@@ -139,20 +140,20 @@ impl ClusterMetadata {
         }
     }
 
-    /// Why brokers take no records; none where they do.
+    /// Why brokers take no records; `None` where they do.
     ///
     /// # Errors
-    /// As the store.
+    /// [`ClusterError::Store`] and [`ClusterError::Record`].
     pub async fn produce_suspension(&self) -> Result<Option<String>, ClusterError> {
         let stored = self.read::<ProduceSuspensionRecord>(&Key::ProduceSuspension).await?;
         Ok(stored.map(|stored| stored.record.reason))
     }
 
-    /// Has brokers take no records but the service's own, for this reason; none has them take all
-    /// again. Gives the reason that stood before.
+    /// Has brokers refuse all records but the service's own, for this reason; `None` has them take
+    /// all again. Returns the reason that was stored before.
     ///
     /// # Errors
-    /// [`ClusterError::TooLarge`]; as the store.
+    /// [`ClusterError::TooLarge`]; [`ClusterError::Store`].
     pub async fn set_produce_suspension(
         &self,
         reason: Option<&str>,
@@ -179,20 +180,20 @@ impl ClusterMetadata {
         }
     }
 
-    /// Takes producer ids that nobody else gets, now or later: at least `count`, in whole blocks
-    /// of [`PRODUCER_ID_BLOCK`]. They begin where those of the caller's incarnation do, if not
-    /// later: metadata that was restored from a backup has forgotten what it gave away, but an
-    /// incarnation that starts on it is a later one than any before.
+    /// Allocates producer ids that nobody else gets, now or later: at least `count`, in whole
+    /// blocks of [`PRODUCER_ID_BLOCK`]. None is below the first id of the caller's incarnation. So
+    /// ids stay unique where the metadata was restored from a backup and has forgotten which it
+    /// handed out: an incarnation that starts then has a higher number than any before.
     ///
     /// # Errors
-    /// [`ClusterError::Fenced`], [`ClusterError::Exhausted`]; as the store.
+    /// [`ClusterError::Fenced`], [`ClusterError::Exhausted`]; [`ClusterError::Store`].
     pub async fn allocate_producer_ids(
         &self,
         fence: Option<Fence>,
         count: u32,
     ) -> Result<Range<i64>, ClusterError> {
         let blocks = i64::from(count.div_ceil(PRODUCER_ID_BLOCK).max(1));
-        let wanted = blocks * i64::from(PRODUCER_ID_BLOCK);
+        let ids = blocks * i64::from(PRODUCER_ID_BLOCK);
         let first = match fence {
             Some(fence) => first_producer_id(fence.incarnation)?,
             None => 0,
@@ -202,17 +203,17 @@ impl ClusterMetadata {
             let stored = self.read::<ProducerIdRecord>(&Key::ProducerIds).await?;
             let next = stored.as_ref().map_or(0, |stored| stored.record.next_producer_id);
             let start = next.max(first);
-            let end = start.checked_add(wanted).ok_or(PRODUCER_IDS_EXHAUSTED)?;
+            let end = start.checked_add(ids).ok_or(PRODUCER_IDS_EXHAUSTED)?;
             let record = ProducerIdRecord { next_producer_id: end };
             match self.replace(fence, &Key::ProducerIds, stored.as_ref(), &record).await {
                 Ok(_) => return Ok(start..end),
-                // Where the ids were taken and the answer lost, they are skipped.
+                // Where the ids were allocated and the answer lost, they are skipped.
                 Err(error) => retry.after_idempotent(error).await?,
             }
         }
     }
 
-    /// Writes a record in the place of the one that was read.
+    /// Replaces the record that was read, if it is still the same.
     pub(super) async fn replace<R: crate::schema::Record>(
         &self,
         fence: Option<Fence>,
@@ -225,7 +226,7 @@ impl ClusterMetadata {
         self.commit(fence, transaction).await
     }
 
-    /// As `replace`, and notes the change.
+    /// As `replace`, with a note of the change in the same transaction.
     pub(super) async fn replace_noted<R: crate::schema::Record>(
         &self,
         fence: Option<Fence>,

@@ -23,7 +23,7 @@ impl Term {
         Self { fence: Fence { term_revision: Some(revision), ..fence } }
     }
 
-    /// Whose term it is.
+    /// The incarnation whose term it is.
     pub fn incarnation(self) -> Incarnation {
         self.fence.incarnation
     }

@@ -1,10 +1,10 @@
-//! Topics: made, changed and removed.
+//! Creating, changing and removing topics.
 //!
-//! A topic exists while `topic/<name>` does. Its index `topic_id/<id>` comes first and goes last,
-//! so whatever was half made or half removed is found from there
-//! ([`ClusterMetadata::sweep_topics`]) and is seen by nobody meanwhile. Whoever makes a topic in
-//! several steps compares in each that the index is as it was written; whoever removes rests
-//! rewrites it first. So the two cannot cross.
+//! A topic exists while `topic/<name>` does. Its index `topic_id/<id>` is written first and removed
+//! last, so that [`ClusterMetadata::sweep_topics`] finds what was half made or half removed there;
+//! no view shows that meanwhile. A creation in several steps compares in each that the index is as
+//! it was written; a removal of rests rewrites the index first. So the two cannot run into each
+//! other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,10 +27,10 @@ use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
 
 /// The most partitions of one topic.
 pub const PARTITIONS_PER_TOPIC_MAX: i32 = 10_000;
-/// A topic of up to so many partitions is made in one transaction.
+/// A topic with at most this many partitions is created in one transaction.
 const PARTITIONS_AT_ONCE: usize = super::BATCH_WRITES_MAX - 3;
 
-/// Configurations by name: the new value, or none to return to the default.
+/// Configurations by name: the new value, or `None` to return to the default.
 pub type ConfigChanges = BTreeMap<String, Option<String>>;
 
 /// A topic to be made.
@@ -40,13 +40,13 @@ pub struct NewTopic {
     pub name: String,
     /// How many partitions, from 1 to [`PARTITIONS_PER_TOPIC_MAX`].
     pub partitions: i32,
-    /// As it is to be reported, from 1 to [`REPLICATION_FACTOR_MAX`].
+    /// The replication factor that is reported to clients, from 1 to [`REPLICATION_FACTOR_MAX`].
     pub replication_factor: i16,
     /// Whether the broker makes it to keep its own state in. No other topic has such a name.
     pub internal: bool,
-    /// What is set. Names and values are the caller's to check.
+    /// The configurations that are set. The caller has checked names and values.
     pub configs: Configs,
-    /// Who leads all its partitions at first; none where no broker runs.
+    /// The first leader of all its partitions; `None` where no broker runs.
     pub leader: Option<Incarnation>,
 }
 
@@ -54,7 +54,7 @@ impl ClusterMetadata {
     /// A topic, as the store has it now.
     ///
     /// # Errors
-    /// As the store.
+    /// [`ClusterError::Store`] and [`ClusterError::Record`].
     pub async fn topic(&self, name: &str) -> Result<Option<Stored<TopicRecord>>, ClusterError> {
         self.read(&Key::Topic(name.to_owned())).await
     }
@@ -83,7 +83,7 @@ impl ClusterMetadata {
         }
         match self.read::<TopicNameRecord>(&Key::collision_of(name)).await? {
             None => Ok(()),
-            // Made between the two reads.
+            // It was created between the two reads.
             Some(other) if other.record.name == name => {
                 Err(ClusterError::TopicExists(name.to_owned()))
             }
@@ -94,12 +94,12 @@ impl ClusterMetadata {
         }
     }
 
-    /// Makes a topic with all its partitions. It exists all at once, however many they are.
+    /// Creates a topic with all its partitions. It appears at once, however many they are.
     ///
     /// # Errors
     /// `InvalidTopicName`, `InternalTopic`, `InvalidPartitions`, `InvalidReplicationFactor`,
-    /// `TopicExists`, `TopicCollision`, `TooLarge` and `Fenced` of [`ClusterError`]; as the store.
-    /// After any error but `Unknown` the topic does not exist.
+    /// `TopicExists`, `TopicCollision`, `TooLarge` and `Fenced` of [`ClusterError`];
+    /// [`ClusterError::Store`]. After any error but `Unknown` the topic does not exist.
     pub async fn create_topic(
         &self,
         fence: Option<Fence>,
@@ -182,13 +182,13 @@ impl ClusterMetadata {
         self.commit_noted(fence, last, || Note::of_topic(record)).await
     }
 
-    /// Removes a topic with all its partitions; it is gone all at once. With `id`, only if it is
-    /// this one and not a later one of the same name. Gives what it was, with the revision of the
-    /// removal. For `keep_ms` it can be restored ([`ClusterMetadata::restore_topic`]); where that
-    /// is not above 0 it is gone for good, and its data is the storage's to remove.
+    /// Deletes a topic with all its partitions, which disappear at once. With `id`, it must be this
+    /// topic and not a later one of the same name. Returns the topic, with the revision of the
+    /// deletion. For `keep_ms` it can be restored ([`ClusterMetadata::restore_topic`]); where that
+    /// is not above 0 it is deleted for good, and storage removes its records.
     ///
     /// # Errors
-    /// `UnknownTopic`, `Fenced` of [`ClusterError`]; as the store.
+    /// `UnknownTopic`, `Fenced` of [`ClusterError`]; [`ClusterError::Store`].
     pub async fn delete_topic(
         &self,
         fence: Option<Fence>,
@@ -220,15 +220,19 @@ impl ClusterMetadata {
             return Ok(Stored { record, revision });
         }
         if let Err(error) = self.remove_rest(fence, record.id).await {
-            tracing::warn!(topic = name, %error, "rest of a deleted topic left to the next sweep");
+            tracing::warn!(
+                topic = name, %error,
+                "records of a deleted topic are left in the metadata until the next sweep"
+            );
         }
         Ok(Stored { record, revision })
     }
 
-    /// Forgets that topics were deleted. The caller has made sure that storage has nothing of them.
+    /// Removes the marks of deleted topics. The caller has made sure that storage has nothing of
+    /// them.
     ///
     /// # Errors
-    /// [`ClusterError::Fenced`]; as the store. Some may be forgotten then.
+    /// [`ClusterError::Fenced`]; [`ClusterError::Store`]. Some may be forgotten then.
     pub async fn forget_deleted_topics(
         &self,
         fence: Option<Fence>,
@@ -241,7 +245,7 @@ impl ClusterMetadata {
         Ok(())
     }
 
-    /// What is left of a topic that is deleted now.
+    /// The record that a topic leaves which is deleted now.
     fn mark_of(&self, topic: &TopicRecord, keep_ms: i64) -> Result<Write, ClusterError> {
         let now_ms = self.clock.now_ms();
         if keep_ms <= 0 {
@@ -259,7 +263,7 @@ impl ClusterMetadata {
     /// Raises the number of partitions to `total`; the new ones are led by `leader`.
     ///
     /// # Errors
-    /// `UnknownTopic`, `InvalidPartitions`, `Fenced` of [`ClusterError`]; as the store.
+    /// `UnknownTopic`, `InvalidPartitions`, `Fenced` of [`ClusterError`]; [`ClusterError::Store`].
     pub async fn create_partitions(
         &self,
         fence: Option<Fence>,
@@ -286,7 +290,7 @@ impl ClusterMetadata {
         record: &TopicRecord,
         leader: Option<Incarnation>,
     ) -> Result<u64, ClusterError> {
-        // An attempt that stopped half-way may have left some; nobody has seen them.
+        // An earlier attempt that stopped half-way may have written some; no view shows them.
         let left: BTreeMap<PartitionId, Stored<PartitionRecord>> =
             self.partitions_of(record.id).await?.into_iter().collect();
         let topic = Key::Topic(record.name.clone());
@@ -299,7 +303,7 @@ impl ClusterMetadata {
             let new = PartitionRecord::new(leader, epoch);
             steps.push(Step::put(&Key::Partition(partition), as_read(left), &new)?);
         }
-        // In the last batch: only then the new ones count.
+        // In the last batch, because the new partitions count from this write on.
         steps.push(Step { compare: None, write: put(&topic, record)? });
         let mut batches = batches(steps);
         let last = batches.pop().unwrap_or_default();
@@ -318,13 +322,12 @@ impl ClusterMetadata {
         self.commit_noted(fence, guarded(&last), note).await
     }
 
-    /// Changes configurations of a topic. Names and values are the caller's to check. With
-    /// `expected`, only if the record still has this revision: for changes that were worked out
-    /// from what was there.
+    /// Changes configurations of a topic. The caller has checked names and values. With `expected`,
+    /// the record must still have this revision: for changes that were derived from it.
     ///
     /// # Errors
     /// `UnknownTopic`, `TooLarge`, `Fenced` of [`ClusterError`], `Contended` where the record has
-    /// another revision than `expected`; as the store.
+    /// another revision than `expected`; [`ClusterError::Store`].
     pub async fn set_topic_configs(
         &self,
         fence: Option<Fence>,
@@ -359,11 +362,11 @@ impl ClusterMetadata {
         self.topic(name).await?.ok_or_else(|| ClusterError::UnknownTopic(name.to_owned()))
     }
 
-    /// Removes what is left of topics that were half made or half removed when somebody died; an
-    /// attempt that is under way meanwhile begins anew. Gives how many there were.
+    /// Removes what is left of topics that were half made or half removed when a broker died. A
+    /// creation that is under way meanwhile begins again. Returns how many there were.
     ///
     /// # Errors
-    /// As the store.
+    /// [`ClusterError::Store`] and [`ClusterError::Record`].
     pub async fn sweep_topics(&self, fence: Option<Fence>) -> Result<usize, ClusterError> {
         let indexed = self.read_all(TOPIC_IDS).await?;
         let mut existing = BTreeSet::new();
@@ -385,8 +388,8 @@ impl ClusterMetadata {
         Ok(swept)
     }
 
-    /// Removes index and partitions of a topic id that is not visible, and tells whether there
-    /// were any. One that is visible or hidden stays.
+    /// Removes index and partitions of a topic id that is neither visible nor hidden, and returns
+    /// whether there were any.
     pub(super) async fn remove_rest(
         &self,
         fence: Option<Fence>,
@@ -407,7 +410,7 @@ impl ClusterMetadata {
             if self.read::<HiddenTopicRecord>(&hidden).await?.is_some() {
                 return Ok(false);
             }
-            // From here on whoever is making it finds the index changed, and stops.
+            // From here on a creation that is under way finds the index changed, and stops.
             let expected = as_read(visible.as_ref());
             let compares = vec![
                 Compare { key: topic.to_string(), expected },
@@ -471,7 +474,7 @@ fn check_partitions(current: i32, total: i32) -> Result<(), ClusterError> {
     check_partitions_max(total)
 }
 
-/// A topic that the brokers keep state in has one of their names, and no other has.
+/// Checks that a topic has a name of Kafka's internal topics exactly if it is internal.
 pub(super) fn check_internal(name: &str, internal: bool) -> Result<(), ClusterError> {
     if internal == is_internal_topic(name) {
         Ok(())

@@ -1,6 +1,6 @@
-//! The records of a cell, all at version 1: what the control plane wants of its clusters, and what
-//! the keeper and the gateways tell of them. They lie in the scope [`CELL_SCOPE`] of the cell's
-//! store, beside those of the clusters. Field names are part of the format.
+//! The records of a cell, all at version 1: the specifications that the control plane writes, and
+//! what the keeper and the gateways report of the clusters. They lie in the scope [`CELL_SCOPE`] of
+//! the cell's store, beside those of the clusters. Field names are part of the format.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -32,7 +32,7 @@ impl CellKind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Spec, Self::Status, Self::Wake, Self::Sample];
 
-    /// What the keys of the kind begin with.
+    /// The prefix of the kind's keys.
     #[must_use]
     pub fn prefix(self) -> &'static str {
         match self {
@@ -47,9 +47,9 @@ impl CellKind {
 /// A key in a cell's scope: `<kind>/<cluster id>`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CellKey {
-    /// What it holds.
+    /// The kind of its record.
     pub kind: CellKind,
-    /// Of which cluster.
+    /// The cluster that it belongs to.
     pub cluster: String,
 }
 
@@ -97,7 +97,7 @@ pub fn check_cluster_id(id: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What is wanted of a cluster.
+/// Whether a cluster is to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpecState {
@@ -105,18 +105,18 @@ pub enum SpecState {
     Active,
     /// It may not run; its data stays.
     Suspended,
-    /// It may not run, and its data will go.
+    /// It may not run, and its data is being removed.
     Deleted,
 }
 
-/// `spec/<cluster id>`: what the control plane wants of a cluster.
+/// `spec/<cluster id>`: what the control plane asks a cluster to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterSpec {
     /// The cluster.
     pub id: String,
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
-    /// Whose it is.
+    /// The organization that owns it.
     pub organization_id: String,
     /// Grows with each change; an older one never replaces a newer one.
     pub generation: u64,
@@ -160,7 +160,7 @@ impl Record for ClusterSpec {
     }
 }
 
-/// One after another, each with an end but the last.
+/// Checks that the times follow each other and that only the last may lack its end.
 fn check_deletions(deletions: &[(i64, Option<i64>)]) -> Result<(), String> {
     let mut free_from = Some(i64::MIN);
     for (from, until) in deletions {
@@ -221,7 +221,7 @@ pub struct BrokerStatus {
 pub struct ClusterStatus {
     /// Generation of the spec that this is about.
     pub observed_generation: u64,
-    /// What it is doing.
+    /// Its phase.
     pub phase: Phase,
     /// Since when, milliseconds since 1970.
     pub since_ms: i64,
@@ -231,7 +231,7 @@ pub struct ClusterStatus {
     pub connections: u64,
     /// How often brokers were started anew since it woke up.
     pub restarts: u32,
-    /// For people; empty where there is nothing to say.
+    /// A text for people; may be empty.
     pub message: String,
     /// What its brokers were started for, for logs: who asked for the wake, by [`WakeRequest::by`],
     /// or the generation of the spec. Empty while it is asleep.
@@ -256,7 +256,8 @@ impl Record for ClusterStatus {
 pub struct WakeRequest {
     /// When, milliseconds since 1970.
     pub requested_at_ms: i64,
-    /// Who, for logs: a word for the kind of process, then ids of what made it ask.
+    /// Who requested it, for logs: a word for the kind of process, then ids of what caused the
+    /// request.
     pub by: String,
 }
 
@@ -268,7 +269,7 @@ impl Record for WakeRequest {
 /// cluster without waking it. What is in it is between the keeper and the control plane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Taken out of what is read, so that it is not among the other fields.
+    /// The record's version, read apart so that it is not among the other fields.
     #[serde(rename = "v", default = "sample_version", skip_serializing)]
     version: u32,
     /// When, milliseconds since 1970.
@@ -283,7 +284,7 @@ fn sample_version() -> u32 {
 }
 
 impl Sample {
-    /// A sample of these fields, which are kept but for `v` and `taken_at_ms`.
+    /// A sample with these fields, of which `v` and `taken_at_ms` are dropped.
     #[must_use]
     pub fn new(taken_at_ms: i64, mut content: Map<String, Value>) -> Self {
         content.retain(|name, _| name != "v" && name != "taken_at_ms");

@@ -1,4 +1,4 @@
-//! What is told of changes over the Kafka protocol.
+//! Records of changes that clients made over the Kafka protocol.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use super::Record;
 
-/// `change/<sequence>`: one change that somebody asked for over the Kafka protocol.
+/// `change/<sequence>`: one change that a client requested over the Kafka protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeRecord {
-    /// From 1, one more for each.
+    /// The number of the note, from 1.
     pub sequence: u64,
     /// Milliseconds since 1970 UTC, by the broker's clock.
     pub at_ms: i64,
-    /// Who asked, as `User:<name>`.
+    /// The client's principal, as `User:<name>`.
     pub principal: String,
-    /// What the client calls itself.
+    /// The client id.
     pub client_id: String,
     /// The client's own address.
     pub address: String,
@@ -24,11 +24,11 @@ pub struct ChangeRecord {
     pub connection: String,
     /// What was done, as `topic.create`.
     pub action: String,
-    /// To what, as `topic`.
+    /// The kind of thing that was changed, as `topic`.
     pub target_type: String,
     /// Its name.
     pub target: String,
-    /// What else there is to say.
+    /// Details by name.
     pub detail: BTreeMap<String, String>,
 }
 

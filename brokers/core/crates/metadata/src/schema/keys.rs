@@ -21,7 +21,7 @@ pub const ACLS: &str = "acl/";
 /// All SCRAM users.
 pub const SCRAM_USERS: &str = "scram/";
 
-/// All changes that are told of.
+/// All notes of changes that clients made.
 pub const CHANGES: &str = "change/";
 /// All hidden topics: deleted and restorable, or found on storage.
 pub const HIDDEN_TOPICS: &str = "shelved_topic/";
@@ -37,7 +37,7 @@ pub fn partitions_of(topic: TopicId) -> String {
 /// Which brokers a configuration is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConfigScope {
-    /// All that have none of their own.
+    /// All brokers that have no configuration of their own.
     Default,
     /// The broker of a slot.
     Slot(u32),
@@ -122,7 +122,7 @@ impl Key {
         Self::TopicCollision(collision_key(name))
     }
 
-    /// The key of an entry of the access control list. Its identity is all of it.
+    /// The key of an entry of the access control list, which is identified by all its fields.
     #[must_use]
     pub fn of_acl(binding: &AclBinding) -> Self {
         let mut hash = Sha256::new();
@@ -173,7 +173,7 @@ impl Key {
             _ => return Ok(None),
         };
         match parsed {
-            // The form must be the one that is written, or a record would be there twice.
+            // Only the form that is written is accepted, or one record could have two keys.
             Some(parsed) if parsed.to_string() == key => Ok(Some(parsed)),
             _ => Err(SchemaError::Key(key.to_owned())),
         }

@@ -12,6 +12,7 @@ use super::store::Entry;
 
 pub mod cell;
 pub mod changes;
+pub mod invariants;
 pub mod keys;
 pub mod quotas;
 pub mod records;
@@ -30,23 +31,23 @@ pub use records::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     /// A newer release wrote it.
-    #[error("{key}: written by a newer release ({kind} of version {found}, known up to {known})")]
+    #[error("{key}: written by a newer release ({kind} of version {stored}, known up to {known})")]
     Newer {
-        /// Where it stands.
+        /// Its key.
         key: String,
-        /// What it is.
+        /// The kind of record.
         kind: &'static str,
         /// Its version.
-        found: u32,
+        stored: u32,
         /// The newest version that this release reads.
         known: u32,
     },
     /// Not a record of this kind.
     #[error("{key}: not a {kind} record: {reason}")]
     Unreadable {
-        /// Where it stands.
+        /// Its key.
         key: String,
-        /// What it should be.
+        /// The kind of record that the key says.
         kind: &'static str,
         /// What is wrong.
         reason: String,
@@ -63,7 +64,7 @@ pub trait Record: Serialize + DeserializeOwned {
     /// The version that is written, and the newest that is read.
     const VERSION: u32 = 1;
 
-    /// What serde cannot check. The text says what is wrong.
+    /// Checks what serde cannot. The text says what is wrong.
     ///
     /// # Errors
     /// Where the record contradicts itself.
@@ -101,18 +102,18 @@ pub fn encode<R: Record>(record: &R) -> Bytes {
 pub fn decode<R: Record>(key: &str, value: &[u8]) -> Result<R, SchemaError> {
     let unreadable =
         |reason: String| SchemaError::Unreadable { key: key.to_owned(), kind: R::KIND, reason };
-    // The version first, by itself: the fields of a newer one may be of other types.
-    let found = if let Some(found) = leading_version(value) {
-        found
+    // The version is read first, because the fields of a newer one may have other types.
+    let stored = if let Some(stored) = leading_version(value) {
+        stored
     } else {
         let read = serde_json::from_slice::<Version>(value);
         read.map_err(|error| unreadable(error.to_string()))?.v
     };
-    if found > R::VERSION {
+    if stored > R::VERSION {
         let (key, known) = (key.to_owned(), R::VERSION);
-        return Err(SchemaError::Newer { key, kind: R::KIND, found, known });
+        return Err(SchemaError::Newer { key, kind: R::KIND, stored, known });
     }
-    if found == 0 {
+    if stored == 0 {
         return Err(unreadable("version 0".to_owned()));
     }
     let record: R = serde_json::from_slice(value).map_err(|error| unreadable(error.to_string()))?;
@@ -120,8 +121,8 @@ pub fn decode<R: Record>(key: &str, value: &[u8]) -> Result<R, SchemaError> {
     Ok(record)
 }
 
-/// The version where it stands in front, as it is written: records are read by the thousand, and
-/// this is half of the reading.
+/// The version where it is the first field, as it is written. Records are read by the thousand, and
+/// a full parse for the version alone would take half of the time.
 fn leading_version(value: &[u8]) -> Option<u32> {
     let rest = value.strip_prefix(br#"{"v":"#)?;
     let digits = rest.iter().position(|byte| !byte.is_ascii_digit())?;
@@ -131,7 +132,7 @@ fn leading_version(value: &[u8]) -> Option<u32> {
     std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
 }
 
-/// A record as it was read, with what a compare needs.
+/// A record with the revision that a compare needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored<R> {
     /// The record.

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::Record;
 
-/// By what clients are told apart.
+/// The kinds of entities that quotas apply to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum QuotaEntityType {
     /// The user's name, without `User:`.
     #[serde(rename = "user")]
     User,
-    /// What the client calls itself.
+    /// The client id.
     #[serde(rename = "client-id")]
     ClientId,
     /// The client's address.
@@ -22,7 +22,7 @@ pub enum QuotaEntityType {
 }
 
 impl QuotaEntityType {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::User, Self::ClientId, Self::Ip];
 
     /// Kafka's name.
@@ -36,20 +36,20 @@ impl QuotaEntityType {
     }
 }
 
-/// To whom quotas apply: a user, a client id, a user with a client id, or an address. No name means
-/// all that have none of their own.
+/// The entity that quotas apply to: a user, a client id, a user with a client id, or an address.
+/// Without a name it means all entities of the type that have no quotas of their own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct QuotaEntity(pub BTreeMap<QuotaEntityType, Option<String>>);
 
 impl QuotaEntity {
-    /// Whether the types may stand together.
+    /// Whether the types may be combined.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         !self.0.is_empty() && (self.0.len() == 1 || !self.0.contains_key(&QuotaEntityType::Ip))
     }
 }
 
-/// What is bounded.
+/// The names of quotas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuotaKey {
@@ -105,13 +105,13 @@ impl QuotaKey {
     }
 }
 
-/// Values by what they bound; each is above 0.
+/// The values of quotas by name; each is above 0.
 pub type QuotaValues = BTreeMap<QuotaKey, f64>;
 
 /// `quota/<entity>`: the quotas of one entity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QuotaRecord {
-    /// To whom they apply; the same as in the key.
+    /// The entity that they apply to; the same as in the key.
     pub entity: QuotaEntity,
     /// At least one.
     pub values: QuotaValues,

@@ -23,13 +23,14 @@ pub struct ClusterRecord {
     pub created_at_ms: i64,
     /// How many brokers it has when awake.
     pub scale: u32,
-    /// From which answers to unknown users are derived, so that nobody can tell them from wrong
-    /// passwords: 32 random bytes as 43 characters of URL-safe base64. Never leaves the cluster.
+    /// The secret from which answers to unknown users are derived, so that nobody can distinguish
+    /// them from answers to wrong passwords: 32 random bytes as 43 characters of URL-safe base64.
+    /// It never leaves the cluster.
     pub decoy_secret: String,
 }
 
 impl fmt::Debug for ClusterRecord {
-    /// Leaves the secret out, so that no log can hold it.
+    /// Leaves the secret out, so that it gets into no log.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cluster_id, created_at_ms, scale, decoy_secret: _ } = self;
         formatter
@@ -50,14 +51,14 @@ impl Record for ClusterRecord {
 }
 
 impl ClusterRecord {
-    /// The bytes of `decoy_secret`; none where it is malformed.
+    /// The bytes of `decoy_secret`; `None` where it is malformed.
     #[must_use]
     pub fn decoy_secret_bytes(&self) -> Option<[u8; 32]> {
         URL_SAFE_NO_PAD.decode(&self.decoy_secret).ok()?.try_into().ok()
     }
 }
 
-/// Where a lane ends for ever.
+/// The end of a lane, which never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SealedEnd {
     /// Number of the lane's last file.
@@ -72,7 +73,7 @@ pub struct SealedEnd {
 pub enum IncarnationState {
     /// It may write metadata.
     Live,
-    /// It may not any more; the end of its lane is still to be found.
+    /// It may not write metadata any more, and the end of its lane is not known yet.
     Fenced,
     /// It was fenced, and the end of its lane is known.
     Sealed,
@@ -110,7 +111,7 @@ impl Record for IncarnationRecord {
 /// `produce_suspension`: brokers take no records but the service's own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProduceSuspensionRecord {
-    /// Why, for those who produce.
+    /// The reason, which producers get as the error's text.
     pub reason: String,
 }
 
@@ -161,18 +162,18 @@ pub struct TopicRecord {
     pub name: String,
     /// How many partitions it has; never fewer than before.
     pub partitions: i32,
-    /// As it was asked for and is reported, up to [`REPLICATION_FACTOR_MAX`]; storage gives
-    /// durability.
+    /// The replication factor as it was requested and is reported, up to
+    /// [`REPLICATION_FACTOR_MAX`]. Durability does not depend on it: storage provides that.
     #[serde(deserialize_with = "replication_factor")]
     pub replication_factor: i16,
     /// Whether Kafka itself keeps state in it.
     pub internal: bool,
     /// Milliseconds since 1970.
     pub created_at_ms: i64,
-    /// What was set.
+    /// The configurations that were set.
     pub configs: Configs,
-    /// Where the number of partitions was raised: from when on, in ms, there were how many, from
-    /// the creation on. Empty where it never was.
+    /// The history of the number of partitions: (since when in ms since 1970 UTC, number), from the
+    /// creation on. Empty where the number was never raised.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partition_counts: Vec<(i64, i32)>,
     /// [from, until) in ms, ascending, in which it was hidden ([`HiddenTopicRecord`]).
@@ -181,7 +182,8 @@ pub struct TopicRecord {
 }
 
 impl TopicRecord {
-    /// From when on, in ms since 1970, it had how many partitions; ascending, from its creation on.
+    /// The history of the number of partitions: (since when in ms since 1970 UTC, number),
+    /// ascending, from its creation on.
     #[must_use]
     pub fn partition_history(&self) -> Vec<(i64, i32)> {
         if self.partition_counts.is_empty() {
@@ -239,10 +241,10 @@ pub struct DeletedTopicRecord {
     /// Whether Kafka itself kept state in it.
     #[serde(default)]
     pub internal: bool,
-    /// From when on, in ms, it had how many partitions.
+    /// The history of the number of partitions: (since when in ms since 1970 UTC, number).
     #[serde(default)]
     pub partition_counts: Vec<(i64, i32)>,
-    /// What was set.
+    /// The configurations that were set.
     #[serde(default)]
     pub configs: Configs,
     /// [from, until) in ms, ascending, in which it was hidden and came back.
@@ -251,7 +253,7 @@ pub struct DeletedTopicRecord {
 }
 
 impl DeletedTopicRecord {
-    /// What is kept of a topic that is deleted now.
+    /// The record that a topic leaves which is deleted now.
     #[must_use]
     pub fn of(topic: &TopicRecord, now_ms: i64) -> Self {
         Self {
@@ -270,19 +272,19 @@ impl Record for DeletedTopicRecord {
     const KIND: &'static str = "deleted topic";
 }
 
-/// `shelved_topic/<id>`: a topic that nobody sees and whose partitions are led and kept all the
-/// same: it was deleted and can be restored, or it was found on storage and the metadata, which
-/// came back from a backup, did not know it. A key of its own, so that a release that does not know
-/// it takes the topic for unknown, whose records stay, and not for deleted.
+/// `shelved_topic/<id>`: a topic that clients do not see and whose partitions are led and kept all
+/// the same. Either it was deleted and can be restored, or it was found on storage and metadata
+/// that was restored from a backup did not know it. It has a key of its own, so that a release that
+/// does not know this kind takes the topic for unknown, whose records stay, and not for deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HiddenTopicRecord {
     /// The topic as it was. Of one that was found on storage the name may be empty: unknown.
     pub topic: TopicRecord,
-    /// Since when, ms since 1970 UTC.
+    /// When it was hidden, ms since 1970 UTC.
     #[serde(rename = "shelved_at_ms")] // as release 0.1 stores it
     pub hidden_at_ms: i64,
-    /// Until when it can be restored, ms since 1970 UTC; none where it was found on storage, which
-    /// keeps it until somebody decides.
+    /// Until when it can be restored, ms since 1970 UTC; `None` where it was found on storage,
+    /// which is kept until somebody restores or purges it.
     pub restorable_until_ms: Option<i64>,
 }
 
@@ -293,13 +295,13 @@ impl HiddenTopicRecord {
         self.restorable_until_ms.is_none()
     }
 
-    /// Whether it is to go for good at this time.
+    /// Whether it is due to be removed for good at this time.
     #[must_use]
     pub fn is_due(&self, now_ms: i64) -> bool {
         self.restorable_until_ms.is_some_and(|until_ms| until_ms <= now_ms)
     }
 
-    /// The topic as it comes back now.
+    /// The topic as it is restored now.
     #[must_use]
     pub fn restored(&self, name: &str, now_ms: i64) -> TopicRecord {
         let mut topic = TopicRecord { name: name.to_owned(), ..self.topic.clone() };
@@ -307,7 +309,7 @@ impl HiddenTopicRecord {
         topic
     }
 
-    /// What is kept of it when it goes for good: it ended when it was hidden.
+    /// The record that it leaves when it is removed for good. Its end is when it was hidden.
     #[must_use]
     pub fn removed(&self) -> DeletedTopicRecord {
         DeletedTopicRecord::of(&self.topic, self.hidden_at_ms)
@@ -325,18 +327,18 @@ impl Record for HiddenTopicRecord {
 /// A lane in which data of a partition may lie that no manifest covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
-    /// Under which leader epoch it was written.
+    /// The leader epoch under which it was written.
     pub epoch: Epoch,
-    /// Whose lane it is.
+    /// The incarnation whose lane it is.
     pub incarnation: Incarnation,
-    /// Where it ends; none while the incarnation may still write.
+    /// Where the lane ends; `None` while the incarnation may still write.
     pub end: Option<SealedEnd>,
 }
 
 /// `partition/<topic id>/<index>`: who leads a partition, and where its unsplit data lies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionRecord {
-    /// The leader; none before the first.
+    /// The leader; `None` before the first.
     pub leader: Option<Incarnation>,
     /// Kafka's leader epoch. Never goes back.
     pub epoch: Epoch,
@@ -353,10 +355,10 @@ impl PartitionRecord {
         Self { leader, epoch, extents: extents.into_iter().collect() }
     }
 
-    /// The same partition led by another incarnation, under the next epoch. `end_of` tells the
-    /// ends of lanes; an extent without an end gets the one that it tells.
+    /// The same partition led by another incarnation, under the next epoch. `end_of` returns the
+    /// ends of lanes; an extent without an end gets the one that it returns.
     ///
-    /// None where the epochs are used up, after 2³¹ leaders.
+    /// `None` where the epochs are used up, after 2³¹ leaders.
     #[must_use]
     pub fn led_by(
         &self,
@@ -402,7 +404,7 @@ impl Record for PartitionRecord {
 /// `config/broker/<slot>` or `config/broker/default`: configurations of brokers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokerConfigRecord {
-    /// What was set.
+    /// The configurations that were set.
     pub configs: Configs,
 }
 
@@ -421,14 +423,14 @@ impl Record for AclRecord {
     const KIND: &'static str = "ACL";
 }
 
-/// `scram/<mechanism>/<user>`: a user's password, as far as it is kept.
+/// `scram/<mechanism>/<user>`: what is kept of a user's password.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScramRecord {
-    /// For which mechanism.
+    /// The mechanism that it is for.
     pub mechanism: ScramMechanism,
     /// The user.
     pub user: String,
-    /// What verifies the password.
+    /// The credential by which the password is verified.
     pub credential: ScramCredential,
 }
 
@@ -473,7 +475,7 @@ mod tests {
         ];
         assert_eq!(record.extents, extents);
         record.check().unwrap();
-        // An end that stands is not replaced.
+        // An end that is set is not replaced.
         let again = record.led_by(Incarnation(5), |_| Some(end(9))).unwrap();
         assert_eq!(again.extents[0].end, Some(end(7)));
         assert_eq!(again.extents[1].end, Some(end(9)));

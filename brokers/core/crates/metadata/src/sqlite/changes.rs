@@ -12,12 +12,12 @@ use crate::store::{Change, MetadataError, Watch};
 pub struct SqliteWatch {
     inner: Arc<Inner>,
     prefix: String,
-    /// Changes up to this revision were given out or did not match.
+    /// Changes up to this revision were returned or do not match the prefix.
     after: u64,
-    /// Of the reading connection, before the last read of the table.
+    /// The `data_version` of the reading connection before its last read of the table.
     data_version: Option<i64>,
     committed: watch::Receiver<u64>,
-    /// Read together with the call that made this watch, so that it could check the history.
+    /// The changes that were read when the watch was made, which checked the history.
     first: Vec<Change>,
 }
 
@@ -36,15 +36,16 @@ impl SqliteWatch {
         Ok(watch)
     }
 
-    /// Reads what is new. Nothing of `self` changes before the last await.
+    /// Reads new changes. Nothing of `self` changes before the last await, so a dropped call loses
+    /// nothing.
     async fn read(&mut self) -> Result<Vec<Change>, MetadataError> {
         let (prefix, after, seen) = (self.prefix.clone(), self.after, self.data_version);
         let inline = self.inner.inline;
         let (data_version, history) = self
             .inner
             .read(move |connection| {
-                // First the version, then the table: a commit between the two is read now and
-                // looked for in vain once more.
+                // The version is read before the table: a commit between the two is read now, and
+                // costs one more read that returns nothing. In the other order it would be missed.
                 let version = if inline { None } else { Some(tables::data_version(connection)?) };
                 if version.is_some() && version == seen {
                     return Ok((version, None));
@@ -54,7 +55,7 @@ impl SqliteWatch {
             .await?;
         let Some(history) = history else { return Ok(Vec::new()) };
         self.after = history.read_up_to;
-        // A full piece: there is more, although no further commit will announce it.
+        // The limit was reached: there is more, although no further commit will announce it.
         self.data_version = if history.complete { data_version } else { None };
         Ok(history.changes)
     }

@@ -17,16 +17,16 @@ use tables::Failure;
 mod changes;
 mod tables;
 
-/// How a file is retried while other processes create the same one: 3 s at most.
+/// How often opening a file is tried while another process creates it: for 3 s at most.
 const OPEN_ATTEMPTS: u32 = 50;
 const OPEN_RETRY: Duration = Duration::from_millis(10);
 const OPEN_BUSY_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// What can be set of a store.
+/// Settings of a store.
 #[derive(Debug, Clone)]
 pub struct SqliteOptions {
-    /// How many changes are kept for watchers, at least; older ones go. One of a large value counts
-    /// as one more for each KiB.
+    /// How many changes are kept for watchers, at least. A change counts one, and one more for each
+    /// KiB of its value.
     pub history_changes: u64,
     /// How often a watcher looks for changes by other processes.
     pub poll_interval: Duration,
@@ -58,7 +58,7 @@ struct Inner {
     /// on a thread for blocking calls.
     inline: bool,
     options: SqliteOptions,
-    /// The last revision of this handle: wakes its watchers without a poll.
+    /// The last revision that this handle committed; it wakes the handle's watchers without a poll.
     committed: watch::Sender<u64>,
 }
 
@@ -79,8 +79,8 @@ impl SqliteStore {
     pub async fn open_with(path: &Path, options: SqliteOptions) -> Result<Self, MetadataError> {
         let busy_timeout = options.busy_timeout;
         let mut attempt = 0;
-        // While one process turns a new file into a write-ahead-log database, SQLite tells others
-        // that it is busy without waiting.
+        // While one process turns a new file into a write-ahead-log database, SQLite returns "busy"
+        // to others at once, whatever their timeout.
         let (writer, reader) = loop {
             attempt += 1;
             let file = path.to_owned();
@@ -190,7 +190,7 @@ fn open_connections(
 }
 
 fn open_connection(path: &Path) -> Result<Connection, Failure> {
-    // No mutex of SQLite's own: a connection is used behind ours only.
+    // Without SQLite's own mutex, because our mutex guards each connection.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -226,7 +226,7 @@ impl MetadataStore for SqliteStore {
         let committed = inner.committed.clone();
         let work = move |connection: &mut Connection| {
             let revision = tables::commit(connection, &transaction, history)?;
-            // Here, not after the await: the caller may be gone by then.
+            // Here and not after the await, because the caller may have been dropped by then.
             if revision > 0 {
                 committed.send_replace(revision);
             }

@@ -10,7 +10,7 @@ pub const VERSION: i64 = 1;
 /// `application_id` of the file: "FRSH" in ASCII.
 const APPLICATION_ID: i64 = 0x4652_5348;
 
-/// `entry` is what is stored now, `change` the newest part of how it came about, `meta` one row.
+/// `entry` holds what is stored now, `change` the newest changes, `meta` one row of counters.
 const TABLES: &str = "
     CREATE TABLE meta (
         id        INTEGER PRIMARY KEY CHECK (id = 1),
@@ -32,8 +32,9 @@ const TABLES: &str = "
     ) STRICT, WITHOUT ROWID;
 ";
 
-/// A change weighs one, and one more for each so many bytes of its value: history is bounded in
-/// bytes too. Releases that counted rows differ where values are larger; both only ever trim.
+/// A change weighs one, and one more for each so many bytes of its value, so that the history is
+/// bounded in bytes, too. Older releases weighed each row as one; a file that both have written is
+/// trimmed sooner or later, and correct either way.
 const WEIGHT_BYTES: usize = 1024;
 
 /// Why a statement or a transaction failed.
@@ -41,16 +42,16 @@ const WEIGHT_BYTES: usize = 1024;
 pub enum Failure {
     /// Another process holds the lock; nothing happened.
     Busy(String),
-    /// Before anything was committed.
+    /// It failed before anything was committed.
     Before(String),
-    /// While committing, or the thread that did it was lost.
+    /// It failed while committing, or the thread that committed was lost: the outcome is unknown.
     Lost(String),
-    /// The store says no.
+    /// The store refused it.
     Refused(MetadataError),
 }
 
 impl Failure {
-    /// What a call that changes nothing reports.
+    /// The error of a call that changes nothing.
     pub fn into_read_error(self) -> MetadataError {
         match self {
             Self::Busy(text) | Self::Before(text) | Self::Lost(text) => {
@@ -60,7 +61,7 @@ impl Failure {
         }
     }
 
-    /// What a transaction reports.
+    /// The error of a transaction.
     pub fn into_commit_error(self) -> MetadataError {
         match self {
             Self::Lost(text) => MetadataError::Unknown(text),
@@ -68,7 +69,7 @@ impl Failure {
         }
     }
 
-    /// Says in front of the text what it is about.
+    /// The failure with `prefix` in front of its text.
     pub fn prefixed(self, prefix: &str) -> Self {
         match self {
             Self::Busy(text) => Self::Busy(format!("{prefix}{text}")),
@@ -85,7 +86,7 @@ impl Failure {
         Self::Refused(MetadataError::Corrupt(text.into()))
     }
 
-    /// Of a `COMMIT`: only "busy" is known to have left everything as it was.
+    /// The failure of a `COMMIT`. Only after "busy" is it certain that nothing was committed.
     fn of_commit(error: &rusqlite::Error) -> Self {
         match Self::from_sqlite(error) {
             Self::Before(text) => Self::Lost(text),
@@ -99,7 +100,7 @@ impl Failure {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy(text),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::corrupt(text),
             Some(_) => Self::Before(text),
-            // Not from SQLite: a row or a column is not what the tables say.
+            // Not an error of SQLite: a row or a column is not of the declared type.
             None => Self::corrupt(text),
         }
     }
@@ -120,12 +121,12 @@ struct Meta {
 
 /// Checks the version of the tables, and creates them where the file is empty.
 pub fn create(connection: &mut Connection) -> Result<(), Failure> {
-    if let Some(version) = version(connection)? {
+    if let Some(version) = stored_version(connection)? {
         return check_version(version);
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster.
-    if let Some(version) = version(&transaction)? {
+    if let Some(version) = stored_version(&transaction)? {
         return check_version(version);
     }
     let tables: i64 =
@@ -141,7 +142,7 @@ pub fn create(connection: &mut Connection) -> Result<(), Failure> {
     transaction.commit().map_err(|error| Failure::of_commit(&error))
 }
 
-fn version(connection: &Connection) -> Result<Option<i64>, Failure> {
+fn stored_version(connection: &Connection) -> Result<Option<i64>, Failure> {
     let id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     if id != APPLICATION_ID {
         return Ok(None);
@@ -182,18 +183,19 @@ pub fn range(
             "SELECT key, value, revision FROM entry
              WHERE key >= ?1 AND key < ?2 AND key > ?3 ORDER BY key LIMIT ?4",
         )?;
-        // Every key sorts above the empty one. One more than asked for tells whether more follow.
+        // Every key sorts above the empty one. One row more than the limit shows whether more
+        // follow.
         let (after, rows) = (after.unwrap_or(""), signed(limit.saturating_add(1)));
         let rows = statement.query_map(params![prefix, end_of(prefix), after, rows], entry_of)?;
         rows.collect::<Result<_, _>>()?
     };
-    let revision = unsigned(meta(&transaction)?.revision)?;
+    let revision = unsigned(read_meta(&transaction)?.revision)?;
     let more = entries.len() > limit;
     entries.truncate(limit);
     Ok(Page { entries, revision, more })
 }
 
-/// Runs a transaction; gives its revision, or 0 where it changed nothing.
+/// Runs a transaction; returns its revision, or 0 where it changed nothing.
 pub fn commit(
     connection: &mut Connection,
     transaction: &Transaction,
@@ -202,27 +204,27 @@ pub fn commit(
     let database = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for compare in &transaction.compares {
         let mut statement = database.prepare_cached("SELECT revision FROM entry WHERE key = ?")?;
-        let found: Option<i64> =
+        let revision: Option<i64> =
             statement.query_row([&compare.key], |row| row.get(0)).optional()?;
-        let holds = match (compare.expected, found) {
-            (Expected::Absent, found) => found.is_none(),
-            (Expected::Present, found) => found.is_some(),
+        let holds = match (compare.expected, revision) {
+            (Expected::Absent, revision) => revision.is_none(),
+            (Expected::Present, revision) => revision.is_some(),
             (Expected::Revision(_), None) => false,
-            (Expected::Revision(expected), Some(found)) => unsigned(found)? == expected,
+            (Expected::Revision(expected), Some(revision)) => unsigned(revision)? == expected,
         };
         if !holds {
             let key = compare.key.clone();
             return Err(Failure::Refused(MetadataError::Conflict { key }));
         }
     }
-    let mut meta = meta(&database)?;
+    let mut meta = read_meta(&database)?;
     meta.revision += 1;
-    let changes = write(&database, &transaction.writes, meta.revision)?;
+    let changes = write_changes(&database, &transaction.writes, meta.revision)?;
     if changes == 0 {
         return Ok(0);
     }
     meta.changes += changes;
-    trim(&database, &mut meta, history_changes)?;
+    trim_history(&database, &mut meta, history_changes)?;
     database
         .prepare_cached("UPDATE meta SET revision = ?, compacted = ?, changes = ?")?
         .execute([meta.revision, meta.compacted, meta.changes])?;
@@ -230,8 +232,9 @@ pub fn commit(
     unsigned(meta.revision)
 }
 
-/// Does the writes and records them; gives the weight of the changes, 0 where there are none.
-fn write(database: &Connection, writes: &[Write], revision: i64) -> Result<i64, Failure> {
+/// Carries out the writes and records them as changes; returns the weight of the changes, 0 where
+/// there are none.
+fn write_changes(database: &Connection, writes: &[Write], revision: i64) -> Result<i64, Failure> {
     let mut changes = 0;
     for write in writes {
         let (key, value) = match write {
@@ -255,21 +258,21 @@ fn write(database: &Connection, writes: &[Write], revision: i64) -> Result<i64, 
         database
             .prepare_cached("INSERT INTO change (revision, key, value) VALUES (?, ?, ?)")?
             .execute(params![revision, key, value])?;
-        changes += weight(value.map_or(0, <[u8]>::len));
+        changes += weight_of(value.map_or(0, <[u8]>::len));
     }
     Ok(changes)
 }
 
-/// Removes the oldest changes, whole revisions, once they clearly weigh more than `keep`. The
-/// revision in hand always stays.
-fn trim(database: &Connection, meta: &mut Meta, keep: u64) -> Result<(), Failure> {
+/// Removes the oldest changes, whole revisions, once all weigh clearly more than `keep`. The
+/// revision of this transaction always stays.
+fn trim_history(database: &Connection, meta: &mut Meta, keep: u64) -> Result<(), Failure> {
     let keep = i64::try_from(keep).unwrap_or(i64::MAX);
     let surplus = meta.changes.saturating_sub(keep);
-    // In larger steps than one change each time, but never a long one.
+    // Not one change at a time, which would be slow, and not many at once, which would take long.
     if surplus <= (keep / 16).min(1024) {
         return Ok(());
     }
-    let Oldest { compacted, weight } = oldest(database, surplus, meta.revision)?;
+    let Oldest { compacted, weight } = oldest_changes(database, surplus, meta.revision)?;
     database.prepare_cached("DELETE FROM change WHERE revision <= ?")?.execute([compacted])?;
     meta.compacted = meta.compacted.max(compacted);
     meta.changes = meta.changes.saturating_sub(weight).max(0);
@@ -278,14 +281,14 @@ fn trim(database: &Connection, meta: &mut Meta, keep: u64) -> Result<(), Failure
 
 /// The oldest changes.
 struct Oldest {
-    /// Up to this revision.
+    /// The last revision among them.
     compacted: i64,
-    /// What they weigh.
+    /// Their weight.
     weight: i64,
 }
 
 /// The oldest whole revisions that weigh at least `surplus`, before `current`.
-fn oldest(database: &Connection, surplus: i64, current: i64) -> Result<Oldest, Failure> {
+fn oldest_changes(database: &Connection, surplus: i64, current: i64) -> Result<Oldest, Failure> {
     let mut statement = database.prepare_cached(
         "SELECT revision, ifnull(length(value), 0) FROM change WHERE revision < ?
          ORDER BY revision",
@@ -298,23 +301,23 @@ fn oldest(database: &Connection, surplus: i64, current: i64) -> Result<Oldest, F
             break;
         }
         oldest.compacted = revision;
-        oldest.weight += weight(usize::try_from(bytes).unwrap_or(0));
+        oldest.weight += weight_of(usize::try_from(bytes).unwrap_or(0));
     }
     Ok(oldest)
 }
 
-fn weight(bytes: usize) -> i64 {
+fn weight_of(bytes: usize) -> i64 {
     1 + signed(bytes / WEIGHT_BYTES)
 }
 
-/// Changes whenever another connection commits.
+/// A number of SQLite that changes whenever another connection commits.
 pub fn data_version(connection: &Connection) -> Result<i64, Failure> {
     Ok(connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
 }
 
 /// A piece of the history under a prefix.
 pub struct History {
-    /// Whole revisions.
+    /// The changes, of whole revisions.
     pub changes: Vec<Change>,
     /// All changes up to this revision have been read.
     pub read_up_to: u64,
@@ -329,9 +332,10 @@ const HISTORY_ROWS: i64 = 1024;
 /// Reads changes of revisions above `after`.
 pub fn history(connection: &mut Connection, prefix: &str, after: u64) -> Result<History, Failure> {
     let transaction = connection.transaction()?;
-    let meta = meta(&transaction)?;
+    let meta = read_meta(&transaction)?;
     let (compacted, revision) = (unsigned(meta.compacted)?, unsigned(meta.revision)?);
-    // A revision from the future: the file was replaced by an older copy.
+    // Changes were trimmed, or the revision is from the future because the file was replaced by an
+    // older copy.
     if after < compacted || after > revision {
         return Err(Failure::Refused(MetadataError::Compacted));
     }
@@ -363,7 +367,7 @@ pub fn history(connection: &mut Connection, prefix: &str, after: u64) -> Result<
     Ok(History { changes, read_up_to, complete })
 }
 
-fn meta(connection: &Connection) -> Result<Meta, Failure> {
+fn read_meta(connection: &Connection) -> Result<Meta, Failure> {
     let mut statement =
         connection.prepare_cached("SELECT revision, compacted, changes FROM meta")?;
     Ok(statement.query_row([], |row| {
@@ -379,14 +383,14 @@ fn entry_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Entry> {
     Ok(Entry { key: row.get(0)?, value: value.into(), revision })
 }
 
-/// What sorts behind everything with this prefix and before all else: a text, or, where there is no
-/// such text, the empty blob, for blobs sort behind all texts. A plain comparison, with no `OR`,
-/// lets SQLite stop there instead of reading to the end of the table.
+/// A value that sorts behind all keys with this prefix and before all others: a text, or, where
+/// there is no such text, the empty blob, since blobs sort behind all texts. A plain comparison
+/// with it, without an `OR`, lets SQLite stop there instead of reading to the end of the table.
 fn end_of(prefix: &str) -> Value {
     next_prefix(prefix).map_or_else(|| Value::Blob(Vec::new()), Value::Text)
 }
 
-/// The first text that sorts behind everything with this prefix; none where there is no such text.
+/// The first text that sorts behind all keys with this prefix; `None` where there is no such text.
 /// UTF-8 sorts by bytes as its characters do.
 fn next_prefix(prefix: &str) -> Option<String> {
     let mut end = prefix.to_owned();

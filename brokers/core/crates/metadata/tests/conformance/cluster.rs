@@ -9,7 +9,7 @@ use freshet_access::types::{
 use freshet_metadata::cluster::{
     ClusterFacts, PRODUCER_ID_BLOCK, PartitionUpdate, RECORD_BYTES_MAX, USER_BYTES_MAX,
 };
-use freshet_metadata::schema::{ConfigScope, IncarnationState, PartitionRecord, SealedEnd};
+use freshet_metadata::schema::{ConfigScope, IncarnationState, PartitionRecord, SealedEnd, Stored};
 use freshet_metadata::{ClusterError, ClusterMetadata, Fence, SqliteStore};
 use freshet_wire::ids::{Incarnation, PartitionId};
 
@@ -172,11 +172,9 @@ async fn fenced_broker_can_change_nothing() {
     let before = metadata.store().range("", None, usize::MAX).await.unwrap();
 
     let partition = PartitionId::new(topic.record.id, 0);
-    let update = PartitionUpdate {
-        partition,
-        revision: topic.revision,
-        record: PartitionRecord::new(Some(fence.incarnation), 1),
-    };
+    let stored = Stored { record: PartitionRecord::new(None, 0), revision: topic.revision };
+    let led = PartitionRecord::new(Some(fence.incarnation), 1);
+    let update = PartitionUpdate::takeover(partition, &stored, led).unwrap();
     let some = Some(fence);
     let changes = [("x".to_owned(), Some("y".to_owned()))].into();
     let results = [
@@ -229,9 +227,9 @@ async fn controller_acts_only_in_its_own_term() {
 async fn takeover(metadata: &ClusterMetadata, name: &str, fence: Fence) -> Vec<PartitionUpdate> {
     let topic = metadata.topic(name).await.unwrap().unwrap().record;
     let partitions = metadata.partitions_of(topic.id).await.unwrap();
-    let update = |(partition, stored): (_, freshet_metadata::schema::Stored<PartitionRecord>)| {
+    let update = |(partition, stored): (_, Stored<PartitionRecord>)| {
         let record = stored.record.led_by(fence.incarnation, |_| Some(end(3))).unwrap();
-        PartitionUpdate { partition, revision: stored.revision, record }
+        PartitionUpdate::takeover(partition, &stored, record).unwrap()
     };
     partitions.into_iter().map(update).collect()
 }
@@ -282,7 +280,7 @@ async fn only_the_leader_trims_extents() {
     let stored = metadata.partition(partition).await.unwrap().unwrap();
     assert_eq!(stored.record.extents.len(), 2);
     let record = stored.record.without_extents(|extent| extent.epoch < stored.record.epoch);
-    let trim = vec![PartitionUpdate { partition, revision: stored.revision, record }];
+    let trim = vec![PartitionUpdate::trim(partition, &stored, record).unwrap()];
     let foreign = metadata.trim_extents(one, trim.clone()).await.unwrap();
     assert_eq!((foreign.updated.len(), foreign.lost), (0, vec![partition]));
     let own = metadata.trim_extents(two, trim.clone()).await.unwrap();

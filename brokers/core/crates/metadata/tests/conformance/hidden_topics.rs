@@ -1,4 +1,4 @@
-//! Hidden topics, quotas, and what is told of changes.
+//! Hidden topics, quotas, and notes of changes.
 
 use freshet_metadata::MetadataView;
 use freshet_metadata::cluster::{Actor, ClusterError, ClusterMetadata, FoundTopic, Note};
@@ -75,7 +75,7 @@ async fn a_purge_may_stop_anywhere_and_the_sweep_ends_it() {
     }
 }
 
-fn found(id: TopicId) -> FoundTopic {
+fn orphan(id: TopicId) -> FoundTopic {
     let end = Some(SealedEnd { file: 0, sequence: 9 });
     let extents = vec![Extent { epoch: 4, incarnation: Incarnation(3), end }];
     FoundTopic {
@@ -103,15 +103,15 @@ async fn a_topic_that_was_found_is_there_all_at_once_and_once() {
         let hooked = Hooked::new(plain.store().clone(), move |commit| async move {
             if commit == stop { Outcome::Refuse } else { Outcome::Commit }
         });
-        let stopped = metadata_of(hooked.clone()).hide_found(fence, &found(id)).await;
-        let seen = shown(&plain).await.hidden.get(&id).map(|found| found.topic.partitions.len());
+        let stopped = metadata_of(hooked.clone()).hide_found(fence, &orphan(id)).await;
+        let seen = shown(&plain).await.hidden.get(&id).map(|hidden| hidden.topic.partitions.len());
         assert_eq!(seen, stopped.is_ok().then_some(120), "stop {stop}");
         // The next start does it again.
-        plain.hide_found(fence, &found(id)).await.unwrap();
-        assert_eq!(plain.hide_found(fence, &found(id)).await, Ok(0));
+        plain.hide_found(fence, &orphan(id)).await.unwrap();
+        assert_eq!(plain.hide_found(fence, &orphan(id)).await, Ok(0));
         let snapshot = shown(&plain).await;
         let partition = snapshot.led_topic(id).unwrap().partition(119).unwrap();
-        assert_eq!(partition.record, found(id).partitions[119]);
+        assert_eq!(partition.record, orphan(id).partitions[119]);
         let internal = "__consumer_offsets".to_owned();
         let refused = plain.restore_topic(None, id, Some(&internal)).await;
         assert_eq!(refused, Err(ClusterError::InternalTopic(internal)));
@@ -164,11 +164,11 @@ async fn a_change_and_its_note_are_there_together_or_not_at_all() {
         });
         let noted = on_behalf(&metadata_of(hooked.clone()));
         let made = noted.create_topic(None, &new_topic("t", 150)).await;
-        let told = plain.changes(0, 10).await.unwrap();
+        let changes = plain.changes(0, 10).await.unwrap();
         assert_eq!(made.is_ok(), plain.topic("t").await.unwrap().is_some());
-        assert_eq!(told.len(), usize::from(made.is_ok()), "stop {stop}");
+        assert_eq!(changes.len(), usize::from(made.is_ok()), "stop {stop}");
         if hooked.commits() <= stop {
-            assert_eq!(told[0].action, "topic.create");
+            assert_eq!(changes[0].action, "topic.create");
             return;
         }
     }
@@ -184,8 +184,8 @@ async fn many_who_note_at_once_get_numbers_of_their_own() {
     for noted in futures::future::join_all(notes).await {
         noted.unwrap();
     }
-    let told = plain.changes(0, 100).await.unwrap();
-    let sequences: Vec<u64> = told.iter().map(|change| change.sequence).collect();
+    let changes = plain.changes(0, 100).await.unwrap();
+    let sequences: Vec<u64> = changes.iter().map(|change| change.sequence).collect();
     assert_eq!(sequences, (1..=20).collect::<Vec<_>>());
     assert_eq!(plain.changes(17, 2).await.unwrap().len(), 2);
 }

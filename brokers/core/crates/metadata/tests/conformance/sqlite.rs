@@ -89,9 +89,9 @@ async fn acknowledged_writes_survive_a_kill() {
         last = acknowledged(&line.unwrap_or_default()).unwrap_or(last);
     }
     let store = SqliteStore::open(&path).await.unwrap();
-    // One more may have been committed and not yet told.
-    let found = value(&store, "n").await;
-    assert!(found == last || found == last + 1, "{last} acknowledged, {found} found");
+    // One more may have been committed and not yet acknowledged.
+    let read = value(&store, "n").await;
+    assert!(read == last || read == last + 1, "{last} acknowledged, {read} found");
     assert!(put(&store, "n", 0).await > 0);
 }
 
@@ -133,7 +133,7 @@ async fn everything_is_there_after_opening_again() {
 }
 
 #[tokio::test]
-async fn watch_behind_the_history_is_told_to_read_again() {
+async fn a_watch_behind_the_history_gets_an_error() {
     let store = SqliteStore::in_memory_with(short_history());
     let mut behind = store.watch("", 0).await.unwrap();
     let mut last = 0;

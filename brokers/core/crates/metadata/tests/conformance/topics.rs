@@ -241,7 +241,7 @@ impl Work {
 }
 
 /// Stops `work` at its transaction number `stop` and every one after it, or loses the answer of
-/// that one and stops then. Gives the result, or none where the work has fewer transactions.
+/// that one and stops then. Returns the result, or none where the work has fewer transactions.
 async fn stopped(
     work: Work,
     store: &Arc<dyn MetadataStore>,
@@ -358,26 +358,26 @@ async fn creation_that_ends_in_the_middle_of_a_sweep_stays_whole() {
     let store: Arc<dyn MetadataStore> = Arc::new(SqliteStore::in_memory());
     let begun = Arc::new(Notify::new());
     let created = Arc::new(Notify::new());
-    // The creation waits before its third transaction until the sweep has found it; the sweep
+    // The creation waits before its third transaction until the sweep has read it; the sweep
     // waits before its second until the creation is done.
-    let (find, found) = (begun.clone(), Arc::new(Notify::new()));
-    let (tell, told) = (found.clone(), created.clone());
+    let (creation_begun, seen_by_sweep) = (begun.clone(), Arc::new(Notify::new()));
+    let (sweep_reads, creation_done) = (seen_by_sweep.clone(), created.clone());
     let creation = Hooked::new(store.clone(), move |commit| {
-        let (begun, found) = (begun.clone(), found.clone());
+        let (begun, seen_by_sweep) = (begun.clone(), seen_by_sweep.clone());
         async move {
             if commit == 2 {
                 begun.notify_one();
-                found.notified().await;
+                seen_by_sweep.notified().await;
             }
             Outcome::Commit
         }
     });
     let sweep = Hooked::new(store.clone(), move |commit| {
-        let (tell, told) = (tell.clone(), told.clone());
+        let (sweep_reads, creation_done) = (sweep_reads.clone(), creation_done.clone());
         async move {
             if commit == 1 {
-                tell.notify_one();
-                told.notified().await;
+                sweep_reads.notify_one();
+                creation_done.notified().await;
             }
             Outcome::Commit
         }
@@ -387,7 +387,7 @@ async fn creation_that_ends_in_the_middle_of_a_sweep_stays_whole() {
         created.notify_one();
     };
     let sweeping = async {
-        find.notified().await;
+        creation_begun.notified().await;
         metadata_of(sweep).sweep_topics(None).await.unwrap()
     };
     let ((), swept) = tokio::join!(creating, sweeping);

@@ -101,7 +101,7 @@ async fn view_follows_and_writers_can_wait_for_it() {
     let stored = writer.partition(partition).await.unwrap().unwrap();
     let end = SealedEnd { file: 1, sequence: 2 };
     let record = stored.record.led_by(fence.incarnation, |_| Some(end)).unwrap();
-    let update = PartitionUpdate { partition, revision: stored.revision, record: record.clone() };
+    let update = PartitionUpdate::takeover(partition, &stored, record.clone()).unwrap();
     let taken = writer.take_over(fence, vec![update]).await.unwrap();
     view.wait_for(taken.revision).await.unwrap();
     assert_eq!(view.topics().partition(partition).unwrap().record, record);

@@ -1,4 +1,4 @@
-//! What no part of the broker could work with.
+//! Checks settings for values with which a broker could not work.
 
 use std::str::FromStr;
 

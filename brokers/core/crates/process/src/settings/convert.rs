@@ -1,4 +1,4 @@
-//! From settings to what the parts of the broker take, and what no part could work with.
+//! Converts settings to the settings of the broker's parts.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -83,7 +83,8 @@ impl BootstrapUser {
     /// The SCRAM mechanism of the user's credential.
     ///
     /// # Errors
-    /// Where there is no such mechanism; settings that were read have none of these.
+    /// A message where there is no such mechanism. Settings that were read from TOML have been
+    /// checked, so they never fail.
     pub fn scram_mechanism(&self) -> Result<freshet_access::types::ScramMechanism, String> {
         match Mechanism::from_str(&self.mechanism) {
             Ok(Mechanism::Scram(mechanism)) => Ok(mechanism),
@@ -96,7 +97,7 @@ impl BootstrapUser {
 }
 
 impl Settings {
-    /// What the engine takes. `host` is for display.
+    /// The settings of the engine. `host` is recorded for display only.
     pub fn engine(&self, host: &str) -> EngineSettings {
         EngineSettings {
             cluster: self.storage.cluster.clone(),
@@ -114,12 +115,12 @@ impl Settings {
         }
     }
 
-    /// Mechanisms that the listener offers; none: no authentication.
+    /// The mechanisms that the listener offers; with none, clients do not authenticate.
     pub fn mechanisms(&self) -> Vec<Mechanism> {
         self.listener.sasl.iter().filter_map(|name| name.parse().ok()).collect()
     }
 
-    /// What gateways must know; none where it is no secret.
+    /// The secret that gateways must know; `None` where it is not set.
     pub fn link_secret(&self) -> Option<LinkSecret> {
         LinkSecret::from_hex(&self.listener.link_secret.0)
     }
@@ -138,7 +139,7 @@ impl Settings {
         }
     }
 
-    /// What clients may take.
+    /// The limits of what clients can take.
     pub fn server_limits(&self) -> ServerLimits {
         let limits = &self.limits;
         ServerLimits {
@@ -157,7 +158,7 @@ impl Settings {
         }
     }
 
-    /// What handlers take.
+    /// The settings of the handlers.
     pub fn handlers(&self) -> BrokerSettings {
         BrokerSettings {
             configs: self.broker_config().expect("settings were checked when they were read"),
@@ -168,12 +169,13 @@ impl Settings {
         }
     }
 
-    /// What is set, by the names of Kafka's broker configs, as tools are told.
+    /// The settings by the names of Kafka's broker configs, as DescribeConfigs reports them.
     pub(super) fn broker_config(&self) -> Result<BrokerConfig, Problem> {
         let unset = Self::default().kafka_names();
         let mut fixed = Overrides::new();
         for ((key, name, value), (.., default)) in self.kafka_names().into_iter().zip(unset) {
-            // Where Kafka's default is another one, ours is said all the same.
+            // Only what differs from Kafka's default is set, so that other configs show as
+            // defaults.
             if value != default || name == "log.retention.check.interval.ms" || name == "node.id" {
                 fixed.insert(name.to_owned(), value.clone());
             }
@@ -186,7 +188,7 @@ impl Settings {
         BrokerConfig::new(fixed).map_err(|error| Problem { key, message: error.to_string() })
     }
 
-    /// Settings that Kafka has under another name: ours, Kafka's, and the value.
+    /// The settings that Kafka has under another name: our name, Kafka's name, and the value.
     fn kafka_names(&self) -> [(&'static str, &'static str, String); 15] {
         let (topics, groups, limits) = (&self.topics, &self.groups, &self.limits);
         let offsets_check = groups.offsets_retention_check_interval_ms.to_string();
@@ -262,7 +264,7 @@ mod tests {
     fn defaults_of_the_parts_are_the_documented_ones() {
         let settings = Settings::default();
         let engine = settings.engine("");
-        // Kafka's tools are told where a default is another one than Kafka's.
+        // Where our default differs from Kafka's, it is reported as a static config.
         let configs = engine.configs.clone();
         let of_parts = EngineSettings { configs, ..EngineSettings::new("local") };
         assert_eq!(format!("{engine:?}"), format!("{of_parts:?}"));

@@ -1,4 +1,4 @@
-//! What reading a broker's settings from TOML accepts and says.
+//! Tests of reading a broker's settings from TOML, and of its error messages.
 
 use super::*;
 

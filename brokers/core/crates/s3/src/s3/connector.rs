@@ -1,5 +1,5 @@
-//! Every request to S3 on its way: what is added to it, how long it may be silent, and what the
-//! store says of its load.
+//! The HTTP client of all requests to S3: it adds headers, bounds the time until an answer begins,
+//! and keeps the rests that the store asks for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use freshet_world::env::store::StoreMetrics;
 
-/// A read that has not even begun to be answered after so long is asked for again. What is written
-/// takes as long as its body.
+/// A read whose answer has not begun after this time is repeated. A write takes as long as sending
+/// its body does.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
-/// A store that names a longer rest than this gets this one.
+/// The longest rest that is kept for a store, whatever it asks for.
 const REST_MAX: Duration = Duration::from_secs(10);
-/// Answers of a store that is too busy, beside all others from 500 on, which only fail.
+/// The statuses by which a store says that it is too busy. Other statuses from 500 on are failures.
 const TOO_BUSY: [u16; 2] = [429, 503];
 
 /// Makes the client that all requests of a store go through.
@@ -48,7 +48,7 @@ impl HttpConnector for Connector {
 struct Way {
     client: HttpClient,
     metrics: StoreMetrics,
-    /// Until when the store wants to be left alone.
+    /// Until when no request is sent, because the store asked for a rest.
     rest_until: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -68,20 +68,20 @@ impl Way {
         }
     }
 
-    /// Notes what an answer says of the store's load.
+    /// Notes whether an answer asks for fewer requests.
     fn heed(&self, answer: &HttpResponse) {
         let status = answer.status().as_u16();
         if TOO_BUSY.contains(&status) {
             self.metrics.throttled.inc();
         }
-        let Some(rest) = answer.headers().get(RETRY_AFTER).and_then(seconds) else { return };
+        let Some(rest) = answer.headers().get(RETRY_AFTER).and_then(parse_seconds) else { return };
         let until = Instant::now() + rest.min(REST_MAX);
         let mut rest_until = self.rest_until.lock();
         *rest_until = Some(rest_until.map_or(until, |other| other.max(until)));
     }
 }
 
-fn seconds(value: &HeaderValue) -> Option<Duration> {
+fn parse_seconds(value: &HeaderValue) -> Option<Duration> {
     value.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
 
@@ -92,7 +92,7 @@ impl HttpService for Way {
         let query = request.uri().query().unwrap_or_default();
         let completes = query.split('&').any(|option| option.starts_with("uploadId="));
         if request.method() == "POST" && completes {
-            // Only where its key is new.
+            // The store completes the upload only where its key is new.
             request.headers_mut().insert(IF_NONE_MATCH, HeaderValue::from_static("*"));
         }
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
@@ -102,11 +102,17 @@ impl HttpService for Way {
                 let status = answer.status();
                 self.heed(answer);
                 if status.is_server_error() || TOO_BUSY.contains(&status.as_u16()) {
-                    tracing::debug!(%method, path, %status, "object store: may be asked again");
+                    tracing::debug!(
+                        %method, path, %status,
+                        "a request to the object store failed and may be repeated"
+                    );
                 }
             }
             Err(error) => {
-                tracing::debug!(%method, path, %error, "object store: may be asked again");
+                tracing::debug!(
+                    %method, path, %error,
+                    "a request to the object store failed and may be repeated"
+                );
             }
         }
         answer

@@ -1,5 +1,5 @@
-//! Who asks S3: a file of shared credentials that is read anew, so that keys can be replaced under
-//! running processes.
+//! The credentials for S3: a file of shared credentials that is read again when it changes, so that
+//! keys can be replaced while processes run.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,11 +15,12 @@ use freshet_world::env::files;
 
 /// The part of the file that is read.
 const PROFILE: &str = "[default]";
-/// The file is looked at no more often.
+/// The file is checked for changes no more often than this.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// A file as Amazon's own programs have it: `[default]`, and below it `aws_access_key_id`,
-/// `aws_secret_access_key` and, of keys for a time, `aws_session_token`. It must be private.
+/// A file of shared credentials in Amazon's format: `[default]`, and below it `aws_access_key_id`,
+/// `aws_secret_access_key` and, for temporary keys, `aws_session_token`. Only its owner may read
+/// it.
 #[derive(Debug)]
 pub struct KeyFile {
     path: PathBuf,
@@ -44,7 +45,7 @@ impl KeyFile {
         };
         let bytes = files::read_private(&self.path).await;
         let bytes = bytes.map_err(|error| failed(error.into()))?;
-        let parsed = std::str::from_utf8(&bytes).ok().and_then(parse);
+        let parsed = std::str::from_utf8(&bytes).ok().and_then(parse_credentials);
         parsed.ok_or_else(|| {
             let path = self.path.display();
             failed(format!("{path}: no aws_access_key_id with its secret under {PROFILE}").into())
@@ -65,9 +66,13 @@ impl CredentialProvider for KeyFile {
         }
         let credential = match (self.read().await, &*last) {
             (Ok(credential), _) => Arc::new(credential),
-            // It may be about to be replaced.
+            // It may be unreadable for a moment because it is being replaced.
             (Err(error), Some(last)) => {
-                tracing::warn!(%error, "goes on with the key that was read before");
+                tracing::warn!(
+                    %error,
+                    "the file of credentials cannot be read: the key that was read before stays \
+                     in use"
+                );
                 Arc::clone(&last.credential)
             }
             (Err(error), None) => return Err(error),
@@ -78,8 +83,8 @@ impl CredentialProvider for KeyFile {
     }
 }
 
-/// The credential of a file; none where a part of it is missing.
-fn parse(text: &str) -> Option<AwsCredential> {
+/// The credentials of a file; `None` where a part is missing.
+fn parse_credentials(text: &str) -> Option<AwsCredential> {
     let (mut key_id, mut secret_key, mut token) = (None, None, None);
     let mut here = false;
     for line in text.lines().map(str::trim) {
@@ -107,13 +112,13 @@ mod tests {
 
     #[test]
     fn the_default_part_of_a_file_counts() {
-        let read = parse(ONE).unwrap();
+        let read = parse_credentials(ONE).unwrap();
         assert_eq!((&read.key_id[..], &read.secret_key[..]), ("one", "a=b/+"));
         assert_eq!(read.token, None);
-        let with_token = parse(&format!("{ONE}aws_session_token = t\n")).unwrap();
+        let with_token = parse_credentials(&format!("{ONE}aws_session_token = t\n")).unwrap();
         assert_eq!(with_token.token.as_deref(), Some("t"));
         for incomplete in ["", "[default]\naws_access_key_id = one\n", "aws_access_key_id = one"] {
-            assert!(parse(incomplete).is_none(), "{incomplete}");
+            assert!(parse_credentials(incomplete).is_none(), "{incomplete}");
         }
     }
 
@@ -124,7 +129,7 @@ mod tests {
         let keys = KeyFile::new(&path);
         assert!(keys.get_credential().await.is_err());
         let now = async || {
-            // As if it had not been looked at for long.
+            // As if the last check was long ago.
             if let Some(last) = &mut *keys.last.lock().await {
                 last.looked_at -= LOOK_AGAIN;
             }

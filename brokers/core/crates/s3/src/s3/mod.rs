@@ -1,7 +1,7 @@
-//! Objects in S3, or in a store that speaks as it does: written once by conditional puts.
+//! Objects in S3, or in a store with the same interface: each is written once by a conditional put.
 //!
-//! Every object bears a mark of the call that wrote it. Where an answer was lost, or a retry was
-//! told that the object exists, the mark says whose it is.
+//! Every object bears a mark of the call that wrote it. Where an answer was lost, or a retry failed
+//! because the object exists, the mark shows whether this call wrote it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,25 +26,26 @@ use freshet_world::env::store::{ObjectStore, StoreError, StoreMetrics, StoreResu
 mod connector;
 mod credentials;
 
-/// Up to so many bytes an object is written by one request; larger ones in parts.
+/// An object of at most this many bytes is written by one request; larger ones in parts.
 const SINGLE_BYTES_MAX: usize = 16 << 20;
 /// Bytes of a part, but for the last: some stores want all to be of one size, all want 5 MiB.
 const PART_BYTES: usize = 8 << 20;
 /// Parts of an object under way at a time.
 const PARTS_AT_ONCE: usize = 4;
-/// How often a put is begun anew that neither wrote anything nor found another's object.
+/// How often a put is begun that neither wrote its object nor met another's.
 const PUT_ATTEMPTS: u32 = 4;
-/// What an object remembers of the call that wrote it, in its metadata.
+/// The name of the mark in the object's metadata.
 const MARK: &str = "freshet-put";
 const MARK_BYTES: usize = 16;
 
 const CONNECT_TIME: Duration = Duration::from_secs(3);
-/// Of one request with its answer.
+/// The timeout of one request with its answer.
 const REQUEST_TIME: Duration = Duration::from_secs(20);
-/// After so long no request is tried again here; whoever asked may.
+/// After this time no request is repeated here. The caller may try again.
 const RETRY_TIME: Duration = Duration::from_secs(20);
 const RETRIES_MAX: usize = 6;
-/// A store that is too busy (503, 429) is given a rest, doubled from the first to the longest.
+/// The first pause after a store was too busy (503, 429). Each one is twice as long, up to the
+/// maximum.
 const REST_FIRST: Duration = Duration::from_millis(50);
 const REST_MAX: Duration = Duration::from_secs(1);
 
@@ -53,13 +54,14 @@ const REST_MAX: Duration = Duration::from_secs(1);
 pub struct S3Options {
     /// The bucket.
     pub bucket: String,
-    /// What stands before every key, without slashes at its ends.
+    /// The prefix of every key, without slashes at its ends.
     pub prefix: String,
-    /// Of a store that is not Amazon's: `http://…` or `https://…`.
+    /// The address of a store that is not Amazon's: `http://…` or `https://…`.
     pub endpoint: Option<String>,
-    /// Where nothing is said, `us-east-1`.
+    /// The region; `us-east-1` where it is `None`.
     pub region: Option<String>,
-    /// File of shared credentials. Without one, the environment that Amazon's own programs read.
+    /// File of shared credentials. Without one, the variables that Amazon's own programs read are
+    /// used.
     pub key_file: Option<String>,
 }
 
@@ -82,7 +84,7 @@ impl S3Options {
     }
 }
 
-/// See the module.
+/// The store (see the module).
 pub struct S3Store {
     s3: AmazonS3,
     prefix: String,
@@ -91,12 +93,13 @@ pub struct S3Store {
 }
 
 impl S3Store {
-    /// The objects of a place in S3. Nothing is asked yet.
+    /// The objects of a place in S3. No request is sent yet.
     ///
     /// # Errors
     /// Where the options, or those of the environment, make no sense.
     pub fn new(options: &S3Options, randomness: Arc<dyn Randomness>) -> Result<Self, String> {
-        // The client of HTTP takes the process's provider. One that is there already serves too.
+        // The HTTP client uses the process's provider of cryptography. An error means that the
+        // process has one already, which will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let backoff = BackoffConfig { init_backoff: REST_FIRST, max_backoff: REST_MAX, base: 2.0 };
         let retry = RetryConfig { backoff, max_retries: RETRIES_MAX, retry_timeout: RETRY_TIME };
@@ -104,7 +107,7 @@ impl S3Store {
         let client = ClientOptions::new()
             .with_connect_timeout(CONNECT_TIME)
             .with_timeout(REQUEST_TIME)
-            // Where that is what the endpoint says.
+            // Plain HTTP is used only where the endpoint says `http://`.
             .with_allow_http(true);
         let built = options
             .builder()
@@ -112,7 +115,7 @@ impl S3Store {
             .with_client_options(client)
             .with_retry(retry)
             .with_conditional_put(S3ConditionalPut::ETagMatch)
-            // One request for each: not every store knows the other.
+            // One request for each object, because not every store has the bulk request.
             .with_disable_bulk_delete(true)
             .with_http_connector(Connector::new(metrics.clone()))
             .build();
@@ -136,7 +139,7 @@ impl S3Store {
     }
 
     async fn put(&self, path: &Path, pieces: &[Bytes], mark: &str) -> Result<(), Error> {
-        let attributes = marked(mark);
+        let attributes = marked_attributes(mark);
         if pieces.iter().map(Bytes::len).sum::<usize>() > SINGLE_BYTES_MAX {
             return self.upload(path, pieces, attributes).await;
         }
@@ -145,7 +148,7 @@ impl S3Store {
         self.s3.put_opts(path, payload, options).await.map(drop)
     }
 
-    /// Writes an object in parts, of which nothing is seen before the last step.
+    /// Writes an object in parts. It is invisible until the last request completes it.
     async fn upload(
         &self,
         path: &Path,
@@ -154,7 +157,7 @@ impl S3Store {
     ) -> Result<(), Error> {
         let options = PutMultipartOptions { attributes, ..PutMultipartOptions::default() };
         let id = &self.s3.create_multipart_opts(path, options).await?;
-        let parts = parts(pieces, PART_BYTES).into_iter().enumerate();
+        let parts = upload_parts(pieces, PART_BYTES).into_iter().enumerate();
         let parts = parts.map(|(number, part)| self.s3.put_part(path, id, number, part));
         let parts = stream::iter(parts).buffered(PARTS_AT_ONCE).try_collect::<Vec<_>>();
         let done = match parts.await {
@@ -164,8 +167,11 @@ impl S3Store {
         if done.is_err()
             && let Err(error) = self.s3.abort_multipart(path, id).await
         {
-            // The bucket's rule for uploads that were never completed removes the parts.
-            tracing::debug!(%path, %error, "parts of an object are left over");
+            // A rule of the bucket removes the parts of uploads that were never completed.
+            tracing::debug!(
+                %path, %error,
+                "the parts of an upload could not be removed: the bucket's rule has to"
+            );
         }
         done
     }
@@ -174,8 +180,8 @@ impl S3Store {
     async fn mark_at(&self, path: &Path) -> Result<Option<String>, Error> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         match self.s3.get_opts(path, options).await {
-            Ok(found) => {
-                let mark = found.attributes.get(&Attribute::Metadata(MARK.into()));
+            Ok(object) => {
+                let mark = object.attributes.get(&Attribute::Metadata(MARK.into()));
                 Ok(Some(mark.map(|mark| mark.to_string()).unwrap_or_default()))
             }
             Err(Error::NotFound { .. }) => Ok(None),
@@ -185,17 +191,17 @@ impl S3Store {
 
     async fn read(&self, key: &str, options: GetOptions) -> StoreResult<Bytes> {
         let failed = |error: Error| store_error(key, &error);
-        let found = self.s3.get_opts(&self.path(key), options).await.map_err(failed)?;
-        found.bytes().await.map_err(failed)
+        let object = self.s3.get_opts(&self.path(key), options).await.map_err(failed)?;
+        object.bytes().await.map_err(failed)
     }
 }
 
-fn marked(mark: &str) -> Attributes {
+fn marked_attributes(mark: &str) -> Attributes {
     Attributes::from_iter([(Attribute::Metadata(MARK.into()), mark.to_owned())])
 }
 
-/// Cuts an object into parts of so many bytes; the last one has what is left.
-fn parts(pieces: &[Bytes], bytes: usize) -> Vec<PutPayload> {
+/// Cuts an object into parts of `bytes` bytes; the last one may be shorter.
+fn upload_parts(pieces: &[Bytes], bytes: usize) -> Vec<PutPayload> {
     let mut parts = Vec::new();
     let (mut part, mut room) = (Vec::new(), bytes);
     for piece in pieces {
@@ -232,10 +238,10 @@ impl ObjectStore for S3Store {
             attempt += 1;
             let Err(error) = self.put(&path, &pieces, &mark).await else { return Ok(()) };
             match self.mark_at(&path).await {
-                // The answer to an earlier try was lost.
-                Ok(Some(found)) if found == mark => return Ok(()),
+                // An earlier attempt wrote the object, and its answer was lost.
+                Ok(Some(there)) if there == mark => return Ok(()),
                 Ok(Some(_)) => return Err(StoreError::Exists(key.to_owned())),
-                // Another's put, or a removal, was under way; or the upload is gone.
+                // Another put or a removal of the key was under way, or the upload has expired.
                 Ok(None) if is_conflict(&error) && attempt < PUT_ATTEMPTS => {
                     tokio::time::sleep(REST_FIRST * attempt).await;
                 }
@@ -250,7 +256,7 @@ impl ObjectStore for S3Store {
 
     async fn get_range(&self, key: &str, position: u64, length: u64) -> StoreResult<Bytes> {
         if length == 0 {
-            // No range of HTTP is empty.
+            // HTTP cannot ask for an empty range.
             return Ok(Bytes::new());
         }
         let range = position..position.saturating_add(length);
@@ -291,7 +297,7 @@ impl ObjectStore for S3Store {
     }
 }
 
-/// Whether a store that says so may take the same put the next time.
+/// Whether the same put may succeed the next time.
 fn is_conflict(error: &Error) -> bool {
     matches!(
         error,
@@ -308,7 +314,7 @@ mod tests {
         let pieces: Vec<Bytes> = (0..40_u8).map(|n| Bytes::from(vec![n; usize::from(n)])).collect();
         let whole = pieces.concat();
         for bytes in [1, 7, 260, whole.len(), whole.len() + 1] {
-            let parts = parts(&pieces, bytes);
+            let parts = upload_parts(&pieces, bytes);
             let sizes: Vec<_> = parts.iter().map(PutPayload::content_length).collect();
             assert!(
                 sizes[..sizes.len() - 1].iter().all(|size| *size == bytes),
@@ -317,6 +323,6 @@ mod tests {
             let joined: Vec<_> = parts.into_iter().map(Bytes::from).collect();
             assert_eq!(joined.concat(), whole);
         }
-        assert!(parts(&[], 7).is_empty());
+        assert!(upload_parts(&[], 7).is_empty());
     }
 }

@@ -1,4 +1,5 @@
-//! S3: the conformance of all object stores, large objects, many names, and a way that fails.
+//! S3: the conformance of all object stores, large objects, many names, and a connection that
+//! fails.
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test may fail by a panic")]
 

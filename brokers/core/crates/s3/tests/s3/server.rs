@@ -1,4 +1,4 @@
-//! A real S3-compatible server, and a way to it on which requests fail as they do in data centres.
+//! A real S3-compatible server, and a proxy on which requests fail as they do in data centres.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -123,7 +123,7 @@ impl Bucket {
         open(&self.location(&self.address, prefix))
     }
 
-    /// Its objects, on a way that fails as it is told.
+    /// Its objects behind a proxy that injects the planned faults.
     pub async fn behind_faults(&self) -> (Arc<dyn ObjectStore>, Faults) {
         let faults = Faults::start(self.address.clone()).await;
         (open(&self.location(&faults.address, "")), faults)
@@ -140,12 +140,12 @@ fn whole(bytes: Bytes) -> Body {
     BodyExt::boxed(Full::new(bytes).map_err(|never| match never {}))
 }
 
-/// What becomes of a request.
+/// What a proxy does to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// It is refused with this status, and not passed on.
     Status(u16),
-    /// It is refused as one too many, and nothing more is to be asked for so many seconds.
+    /// It is refused as one too many, with a rest of so many seconds (`Retry-After`).
     Rest(u64),
     /// It is never answered.
     Silence,
@@ -155,7 +155,7 @@ pub enum Fault {
     CutAnswer,
 }
 
-/// Faults to come, each for one request; and what was asked.
+/// The planned faults, each for one request, and the requests that came.
 #[derive(Clone)]
 pub struct Faults {
     address: String,
@@ -175,7 +175,7 @@ impl Faults {
                 let (own, server) = (own.clone(), server.clone());
                 tokio::spawn(async move {
                     let service = service_fn(|request| own.pass(&server, request));
-                    // An error is what it was told to be.
+                    // An error here is the planned fault.
                     let _ =
                         http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
                 });

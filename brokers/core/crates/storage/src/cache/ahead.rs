@@ -1,8 +1,8 @@
-//! Who reads the log from front to back, and how far ahead of whom storage is read.
+//! Which readers read a log from front to back, and how far storage is read ahead of each.
 //!
-//! A fetch says nothing of the fetches before it, so a reader is known by the offset at which it
-//! has to go on. Whoever goes on there gets twice the window; whoever does not come back is
-//! forgotten, and what was to be read for it is not.
+//! A fetch does not name the fetch before it, so a reader is recognised by the offset at which its
+//! next fetch has to begin. A reader that goes on there gets twice the window. One that does not
+//! come back is forgotten, and what was still to be read for it is not read.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,27 +13,29 @@ use tokio_util::task::AbortOnDropHandle;
 
 use freshet_wire::ids::PartitionId;
 
-/// The window of a reader that has just come.
+/// The window of a reader's first fetch, in bytes.
 const WINDOW_FIRST: u64 = 512 << 10;
-/// A reader that does not come back within this time has stopped.
+/// A reader that sends no other fetch within this time has stopped.
 const STOPPED_AFTER: Duration = Duration::from_secs(3);
-/// Readers that are remembered; of more the one that was longest away is forgotten.
+/// Readers that are remembered. With one more, the reader whose last fetch is the oldest is
+/// forgotten.
 const READERS_MAX: usize = 1024;
 
 /// A reader, from one of its fetches to the next.
 #[derive(Debug, Default)]
 pub struct Follower {
     window: u64,
-    /// Bytes behind the reader's place that were asked of storage already.
+    /// Bytes behind the reader's place that were requested from storage already.
     ahead: u64,
-    /// Reads ahead; ends with the reader.
+    /// The task that reads ahead; it is aborted when the reader is forgotten.
     task: Option<AbortOnDropHandle<()>>,
 }
 
 impl Follower {
-    /// How many bytes from the reader's place on storage is to be read for it now, if it is time
-    /// for that, where this fetch takes `taken` of them. Half a window is left to go before the
-    /// next is read, so that reads stay long.
+    /// Advances the reader by a fetch of `taken` bytes, which doubles its window up to
+    /// `window_max`. Returns how many bytes from the reader's place on are to be read ahead now.
+    /// `None` while an earlier read is under way or more than half a window is left, so that reads
+    /// stay long, and where the window is 0.
     pub fn advance(&mut self, taken: u64, window_max: u64) -> Option<u64> {
         self.ahead = self.ahead.saturating_sub(taken);
         let doubled = self.window.saturating_mul(2).max(WINDOW_FIRST);
@@ -46,13 +48,13 @@ impl Follower {
         Some(taken + self.window)
     }
 
-    /// Has the task end with the reader.
+    /// Keeps the task that reads ahead, so that it ends with the reader.
     pub fn run(&mut self, task: AbortOnDropHandle<()>) {
         self.task = Some(task);
     }
 }
 
-struct Waiting {
+struct WaitingReader {
     /// Where its last fetch began: a fetch that waits for more begins there again.
     began: i64,
     since: Instant,
@@ -61,10 +63,10 @@ struct Waiting {
 
 /// The readers of all partitions.
 pub struct Followers {
-    /// By where they go on.
-    waiting: Mutex<BTreeMap<(PartitionId, i64), Waiting>>,
+    /// Readers between two fetches, by partition and the offset at which they go on.
+    waiting: Mutex<BTreeMap<(PartitionId, i64), WaitingReader>>,
     window_max: u64,
-    /// What the windows of all together may have.
+    /// Bytes of all windows together.
     windows_total: u64,
 }
 
@@ -74,15 +76,16 @@ impl Followers {
         Self { waiting: Mutex::default(), window_max, windows_total }
     }
 
-    /// The largest window that a reader may have now; none where there are so many that each would
-    /// push out what was read for the others.
+    /// The largest window that a reader may have now, in bytes; 0 where there are so many readers
+    /// that each would evict from the cache what was read for the others.
     pub fn window_max(&self) -> u64 {
         let readers = self.waiting.lock().len() as u64;
         let share = self.windows_total / readers.max(1);
         if share < WINDOW_FIRST { 0 } else { self.window_max.min(share) }
     }
 
-    /// The reader that goes on at this offset, or a new one. Those that have stopped are forgotten.
+    /// Takes out the reader that goes on at this offset, or makes a new one. Readers that have
+    /// stopped are forgotten.
     pub fn come(&self, partition: PartitionId, offset: i64) -> Follower {
         let mut waiting = self.waiting.lock();
         let now = Instant::now();
@@ -92,8 +95,8 @@ impl Followers {
             .filter(|((_, next), reader)| *next == offset || reader.began == offset)
             .map(|(key, _)| *key)
             .next();
-        let found = known.and_then(|key| waiting.remove(&key));
-        found.map(|reader| reader.follower).unwrap_or_default()
+        let known_reader = known.and_then(|key| waiting.remove(&key));
+        known_reader.map(|reader| reader.follower).unwrap_or_default()
     }
 
     /// Remembers a reader whose fetch from `began` on ended before `next`.
@@ -106,7 +109,7 @@ impl Followers {
             }
         }
         let since = Instant::now();
-        waiting.insert((partition, next), Waiting { began, since, follower });
+        waiting.insert((partition, next), WaitingReader { began, since, follower });
     }
 
     /// Readers that are remembered now.
@@ -126,7 +129,7 @@ mod tests {
         PartitionId::new(Uuid::from_u128(1), 0)
     }
 
-    /// Fetches 1 MiB at a time from `offset` on; what was asked of storage at each.
+    /// Fetches 1 MiB at each of `offsets`; returns what was requested from storage at each.
     fn follow(followers: &Followers, offsets: std::ops::Range<i64>) -> Vec<Option<u64>> {
         let fetch = |offset| {
             let mut follower = followers.come(partition(), offset);

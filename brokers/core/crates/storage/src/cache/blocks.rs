@@ -1,10 +1,10 @@
-//! Blocks of lane files and objects in memory, for whoever reads behind the newest batches.
+//! Parts of lane files and objects in memory, for readers that are behind the newest batches.
 //!
-//! Storage is read in runs of up to 8 MiB, never across a multiple of that: of what somebody wants,
-//! where that is long, or else of whole pages. Readers at one place ask for the same, and each run
-//! is read once, whoever needs it (single flight). All runs together keep within a budget of bytes,
-//! which counts a run as long as any slice of it lives. A run that finds no room is read for its
-//! reader alone and not kept.
+//! Storage is read in runs of up to 8 MiB, never across a multiple of that: exactly what a reader
+//! needs, where that is long, or else whole pages. Readers at one place need the same run, and it
+//! is read once for all of them (single flight). All runs together keep within a budget of bytes,
+//! which counts a run as long as any slice of it lives. A run for which there is no room is read
+//! for its reader alone and not kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -29,23 +29,24 @@ use freshet_wire::ids::Incarnation;
 use freshet_world::env::DiskError;
 use freshet_world::env::store::StoreError;
 
-/// Runs that are read at a time for background work.
+/// Runs that background work reads at a time.
 const BACKGROUND_AT_ONCE: usize = 2;
-/// A failure is told to whoever comes within this time; then storage is asked again.
+/// After a failed read the same error is returned for this time; then storage is read again.
 const FAILED_FOR: Duration = Duration::from_secs(1);
-/// Runs that are read ahead of one reader at a time.
+/// Runs that are read at a time ahead of one reader.
 const AHEAD_AT_ONCE: usize = 4;
 
-/// Bounds of what reading from storage takes.
+/// Bounds on reading from storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadSettings {
     /// Memory for runs.
     pub block_bytes: usize,
     /// How far storage is read ahead of one reader, in bytes.
     pub ahead_bytes_max: u64,
-    /// Runs that are read at a time for clients. A quarter of them is kept from reading ahead.
+    /// Runs that are read at a time for clients. Reading ahead may use three quarters of them.
     pub loads_at_once: usize,
-    /// Bytes a second for clients that catch up and background work together; 0: no bound.
+    /// Bytes a second that readers behind the newest batches and background work read together; 0
+    /// for no bound.
     pub bytes_per_s: u64,
 }
 
@@ -55,7 +56,7 @@ impl Default for ReadSettings {
     }
 }
 
-/// What a run is part of.
+/// The file or object that a run is part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     /// A file of a lane.
@@ -67,19 +68,19 @@ pub enum Source {
 /// Why a run could not be read.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LoadError {
-    /// From a lane.
+    /// The lane could not be read.
     #[error(transparent)]
     Lane(#[from] LaneError),
-    /// From the object store.
+    /// The object could not be read.
     #[error(transparent)]
     Cold(#[from] ColdError),
-    /// Whoever read it ended.
+    /// The task that read it ended without a result.
     #[error("a read was abandoned")]
     Abandoned,
 }
 
 impl LoadError {
-    /// Whether what was to be read is there no more, so that it may be elsewhere by now.
+    /// Whether the file or object exists no more, so that its records may be elsewhere by now.
     pub fn is_gone(&self) -> bool {
         matches!(
             self,
@@ -89,18 +90,18 @@ impl LoadError {
     }
 }
 
-/// Reads a range of a source; all of it, or an error.
+/// Reads ranges of sources from storage.
 #[async_trait]
 pub trait Loader: Send + Sync + 'static {
-    /// See the trait.
+    /// Reads all of a range, or fails.
     async fn load(&self, source: Source, range: Range<u64>) -> Result<Bytes, LoadError>;
 }
 
-/// A run in memory. Whoever serves of it holds it whole.
+/// A run in memory. A slice of it keeps the whole run alive.
 struct Run {
     start: u64,
     bytes: Bytes,
-    /// Places whose checksum was right already.
+    /// Positions of which the checksum was verified before.
     checked: Mutex<BTreeSet<u64>>,
     _room: Room,
 }
@@ -110,7 +111,7 @@ impl Run {
         self.start + self.bytes.len() as u64
     }
 
-    /// What of a range lies in it.
+    /// The part of a range that lies in this run.
     fn part(&self, range: &Range<u64>) -> &[u8] {
         let within = |at: u64| {
             let at = at.clamp(self.start, self.end()) - self.start;
@@ -119,13 +120,13 @@ impl Run {
         &self.bytes[within(range.start)..within(range.end)]
     }
 
-    /// Whether nobody but the cache holds it.
+    /// Whether only the cache holds it.
     fn is_idle(self: &Arc<Self>) -> bool {
         Arc::strong_count(self) == 1
     }
 }
 
-/// A part of a run on its way to a client.
+/// A slice of a run that was lent to a reader; it keeps the run alive.
 struct Lent {
     run: Arc<Run>,
     range: Range<u64>,
@@ -137,7 +138,7 @@ impl AsRef<[u8]> for Lent {
     }
 }
 
-/// Bytes that were read, and the run that they lie in, where it is one that is kept.
+/// Bytes that were read, and the run that holds them where it is kept in the cache.
 pub struct Found {
     /// The bytes.
     pub bytes: Bytes,
@@ -148,7 +149,7 @@ impl Found {
     /// Checks the bytes, unless they were checked in this memory before.
     ///
     /// # Errors
-    /// What `check` says.
+    /// The error that `check` returns.
     pub fn check_once<E>(&self, check: impl FnOnce(&Bytes) -> Result<(), E>) -> Result<(), E> {
         let Some((run, position)) = &self.run else { return check(&self.bytes) };
         if run.checked.lock().contains(position) {
@@ -160,7 +161,7 @@ impl Found {
     }
 }
 
-/// A part of the budget; given back when dropped.
+/// A part of the budget, which is given back when this is dropped.
 struct Room {
     used: Arc<AtomicUsize>,
     bytes: usize,
@@ -180,7 +181,7 @@ enum Entry {
 }
 
 impl Entry {
-    /// Whether it failed so long ago that it may be tried again.
+    /// Whether its read failed so long ago that it may be tried again.
     fn is_over(&self, now: Instant) -> bool {
         matches!(self, Self::Loading { failed_at: Some(at), .. } if now - *at >= FAILED_FOR)
     }
@@ -197,13 +198,13 @@ type Key = (Source, u64);
 
 #[derive(Default)]
 struct State {
-    /// By where they start. They do not overlap.
+    /// Entries by source and start. They do not overlap.
     entries: BTreeMap<Key, Entry>,
     by_use: BTreeMap<u64, Key>,
     uses: u64,
 }
 
-/// A piece of what somebody wants.
+/// A piece of a range that is to be read.
 enum Piece {
     Ready(Arc<Run>),
     Loading(Loading),
@@ -211,7 +212,7 @@ enum Piece {
 }
 
 impl State {
-    /// What there is of a range, and what is missing, in order.
+    /// The pieces of a range in order: those that are there, being read, or missing.
     fn pieces(&mut self, source: Source, range: &Range<u64>) -> Vec<Piece> {
         self.forget_failed(source, range);
         let mut pieces = Vec::new();
@@ -267,7 +268,8 @@ impl State {
         self.by_use.insert(self.uses, key);
     }
 
-    /// Lets go of the run that nobody reads and that was not used for longest. False: none is.
+    /// Evicts the run that was least recently used of those that nobody reads; returns whether
+    /// there was one.
     fn evict_one(&mut self) -> bool {
         let idle = self.by_use.iter().find(|(_, key)| {
             matches!(self.entries.get(key), Some(Entry::Ready { run, .. }) if run.is_idle())
@@ -288,7 +290,7 @@ impl State {
     }
 }
 
-/// See the module.
+/// The runs in memory (see the module).
 pub struct BlockCache {
     state: Mutex<State>,
     used: Arc<AtomicUsize>,
@@ -318,26 +320,26 @@ impl BlockCache {
         }
     }
 
-    /// What was set.
+    /// Its settings.
     pub fn settings(&self) -> &ReadSettings {
         &self.settings
     }
 
-    /// What is counted of it.
+    /// Its metrics.
     pub fn metrics(&self) -> &BlockMetrics {
         &self.metrics
     }
 
-    /// Bytes of all runs that live.
+    /// Bytes of all runs in memory, also of evicted ones that a reader still holds.
     pub fn used_bytes(&self) -> usize {
         self.used.load(Ordering::Acquire)
     }
 
-    /// Reads a range. What is missing is loaded with what follows up to `reach`, and where that is
-    /// short with what lies around it, but with nothing at or behind `limit`.
+    /// Reads a range. What is missing is loaded together with what follows it up to `reach`; where
+    /// that is short, whole pages around it are loaded. Nothing at or behind `limit` is.
     ///
     /// # Errors
-    /// The loader's.
+    /// The [`LoadError`] of the loader, also one of the last second; [`LoadError::Abandoned`].
     pub async fn read(
         self: &Arc<Self>,
         loader: &Arc<dyn Loader>,
@@ -377,11 +379,12 @@ impl BlockCache {
             runs.push(run);
         }
         self.metrics.read(!loaded, range.end - range.start);
-        Ok(found(&runs, &range))
+        Ok(join_runs(&runs, &range))
     }
 
-    /// Reads what is missing of ranges, up to 8 MiB at a time, while there is room. The ranges are
-    /// in order. Ends when all is there; what is not begun when this is dropped, is not read.
+    /// Reads into the cache what is missing of ranges, which are in order, up to 8 MiB at a time,
+    /// while there is room. Returns when all is there. Reads that have not begun when this is
+    /// dropped do not begin.
     pub async fn read_ahead(
         self: &Arc<Self>,
         loader: &Arc<dyn Loader>,
@@ -423,20 +426,22 @@ impl BlockCache {
         Ok(())
     }
 
-    /// Forgets a source that is about to be removed, or to become another. What is being read of it
-    /// is not kept.
+    /// Forgets a source that is about to be removed or recycled. What is being read of it is not
+    /// kept.
     pub fn forget(&self, source: Source) {
         self.state.lock().forget(source);
     }
 
-    /// Lets background work read so many bytes, a few at a time; until the answer is dropped.
+    /// Waits until background work may read so many bytes. The permit is one of
+    /// [`BACKGROUND_AT_ONCE`] and is held until it is dropped.
     pub async fn background(&self, bytes: u64) -> OwnedSemaphorePermit {
         let permit = Arc::clone(&self.background).acquire_owned().await;
         self.pace.take(bytes).await;
         permit.expect("the semaphore is never closed")
     }
 
-    /// Takes room in the budget, for which runs that nobody reads go.
+    /// Takes room in the budget, and evicts runs that nobody reads for it. `None` where that is not
+    /// enough.
     fn room(&self, state: &mut State, bytes: usize) -> Option<Room> {
         if bytes > self.settings.block_bytes {
             return None;
@@ -450,17 +455,17 @@ impl BlockCache {
         Some(Room { used: Arc::clone(&self.used), bytes })
     }
 
-    /// Begins to load the part of `wanted` around `needed` that is not there yet; none where there
+    /// Begins to load the part of `reach` around `needed` that no entry covers; `None` where there
     /// is no room for it.
     fn begin(
         self: &Arc<Self>,
         state: &mut State,
         loader: &Arc<dyn Loader>,
         source: Source,
-        wanted: &Range<u64>,
+        reach: &Range<u64>,
         needed: u64,
     ) -> Option<Loading> {
-        let range = state.gap(source, wanted, needed);
+        let range = state.gap(source, reach, needed);
         let bytes = usize::try_from(range.end - range.start).expect("a run is 8 MiB");
         let room = self.room(state, bytes)?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
@@ -498,30 +503,33 @@ impl BlockCache {
         range: Range<u64>,
     ) -> Result<Bytes, LoadError> {
         let _turn = self.loads.acquire().await.expect("the semaphore is never closed");
-        let wanted = range.end - range.start;
-        self.pace.take(wanted).await;
+        let bytes_loaded = range.end - range.start;
+        self.pace.take(bytes_loaded).await;
         let bytes = loader.load(source, range).await?;
-        self.metrics.loaded(wanted);
+        self.metrics.loaded(bytes_loaded);
         Ok(bytes)
     }
 
+    /// Keeps the result of a load. `id` says whether the entry is still that load's: it may have
+    /// been forgotten, and another begun at the same place.
     fn loaded(&self, key: Key, id: u64, loaded: &Result<Arc<Run>, LoadError>) {
         let mut state = self.state.lock();
-        let Some(Entry::Loading { id: found, failed_at, .. }) = state.entries.get_mut(&key) else {
+        let Some(Entry::Loading { id: entry_id, failed_at, .. }) = state.entries.get_mut(&key)
+        else {
             return;
         };
-        if *found != id {
+        if *entry_id != id {
             return;
         }
         match loaded {
             Ok(run) => state.keep(key, Arc::clone(run)),
             Err(error) if error.is_gone() => drop(state.entries.remove(&key)),
-            // Who comes soon is told, even where nobody waited.
+            // The error is returned to readers that come soon, even where nobody waited for it.
             Err(_) => *failed_at = Some(Instant::now()),
         }
     }
 
-    /// Reads for one reader only, without keeping it.
+    /// Reads for one reader only, without keeping the bytes.
     async fn read_alone(
         &self,
         loader: &Arc<dyn Loader>,
@@ -535,17 +543,17 @@ impl BlockCache {
 }
 
 impl State {
-    /// The part of `wanted` around `needed` that no entry covers.
-    fn gap(&self, source: Source, wanted: &Range<u64>, needed: u64) -> Range<u64> {
+    /// The part of `reach` around `needed` that no entry covers.
+    fn gap(&self, source: Source, reach: &Range<u64>, needed: u64) -> Range<u64> {
         let before = self.entries.range((source, 0)..(source, needed)).next_back();
         let after = self.entries.range((source, needed)..=(source, u64::MAX)).next();
-        let start = before.map_or(0, |(_, entry)| entry.end()).max(wanted.start);
-        let end = after.map_or(u64::MAX, |((_, start), _)| *start).min(wanted.end);
+        let start = before.map_or(0, |(_, entry)| entry.end()).max(reach.start);
+        let end = after.map_or(u64::MAX, |((_, start), _)| *start).min(reach.end);
         start..end
     }
 }
 
-fn found(runs: &[Arc<Run>], range: &Range<u64>) -> Found {
+fn join_runs(runs: &[Arc<Run>], range: &Range<u64>) -> Found {
     if let [run] = runs {
         let run = Arc::clone(run);
         let lent = Lent { run: Arc::clone(&run), range: range.clone() };

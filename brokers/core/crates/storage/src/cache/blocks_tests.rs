@@ -11,11 +11,12 @@ const MIB: u64 = 1 << 20;
 const SOURCE: Source = Source::Lane(Incarnation(1), LaneFile::Wal(0));
 const END: u64 = 100 * MIB;
 
-/// Storage whose every byte says where it is, and which remembers what it was asked for.
+/// Storage in which each byte's value follows from its position, and which records the ranges that
+/// were read.
 #[derive(Default)]
 struct Storage {
     asked: Mutex<Vec<Range<u64>>>,
-    /// Nothing is answered before this, where it is set.
+    /// Where it is set, reads wait for it.
     gate: Option<Notify>,
     failures: AtomicU64,
 }
@@ -65,9 +66,9 @@ fn small() -> (Arc<Storage>, Arc<dyn Loader>, Arc<BlockCache>) {
 
 async fn read(cache: &Arc<BlockCache>, loader: &Arc<dyn Loader>, range: Range<u64>) -> Bytes {
     let reach = range.end;
-    let found = cache.read(loader, SOURCE, range.clone(), reach, END).await.unwrap().bytes;
-    assert!(found == bytes_of(&range), "{range:?}");
-    found
+    let bytes = cache.read(loader, SOURCE, range.clone(), reach, END).await.unwrap().bytes;
+    assert!(bytes == bytes_of(&range), "{range:?}");
+    bytes
 }
 
 #[tokio::test]
@@ -83,7 +84,7 @@ async fn whole_pages_are_read_once_whoever_wants_a_part_of_them() {
 }
 
 #[tokio::test]
-async fn a_read_reaches_as_far_as_it_is_told_but_not_over_a_frame_or_the_end() {
+async fn a_read_goes_as_far_as_its_reach_but_not_over_a_frame_or_the_end() {
     let (storage, loader, cache) = small();
     cache.read(&loader, SOURCE, 0..10, 5 * MIB, END).await.unwrap();
     cache.read(&loader, SOURCE, 7 * MIB..7 * MIB + 1, 30 * MIB, END).await.unwrap();
@@ -145,7 +146,7 @@ async fn memory_that_clients_hold_counts_and_does_not_stop_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_told_for_a_while_and_then_storage_is_asked_again() {
+async fn a_failure_is_returned_for_a_while_and_then_storage_is_read_again() {
     let (storage, loader, cache) = small();
     storage.failures.store(1, Ordering::Relaxed);
     for _ in 0..2 {
@@ -203,14 +204,14 @@ async fn a_place_is_checked_once_while_it_is_in_memory() {
         Ok::<_, ()>(())
     };
     for _ in 0..3 {
-        let found = cache.read(&loader, SOURCE, 5..10, 10, END).await.unwrap();
-        found.check_once(check).unwrap();
+        let read = cache.read(&loader, SOURCE, 5..10, 10, END).await.unwrap();
+        read.check_once(check).unwrap();
     }
     assert_eq!(checks.load(Ordering::Relaxed), 1);
-    let found = cache.read(&loader, SOURCE, 5..10, 10, END).await.unwrap();
-    assert!(found.check_once(|_| Err(())).is_ok(), "it is not looked at again");
+    let read = cache.read(&loader, SOURCE, 5..10, 10, END).await.unwrap();
+    assert!(read.check_once(|_| Err(())).is_ok(), "it is not looked at again");
     cache.forget(SOURCE);
-    let found = cache.read(&loader, SOURCE, 5..10, 10, END).await.unwrap();
-    assert!(found.check_once(|_| Err(())).is_err());
-    assert!(found.check_once(|_| Err(())).is_err(), "what failed was not checked");
+    let read = cache.read(&loader, SOURCE, 5..10, 10, END).await.unwrap();
+    assert!(read.check_once(|_| Err(())).is_err());
+    assert!(read.check_once(|_| Err(())).is_err(), "what failed was not checked");
 }

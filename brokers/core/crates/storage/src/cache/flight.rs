@@ -1,4 +1,4 @@
-//! One call for all who want the same thing at the same time.
+//! One call for all callers that need the same result at the same time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use parking_lot::Mutex;
 
 type Flight<V> = Shared<BoxFuture<'static, Option<V>>>;
 
-/// Calls that are under way. A call that was begun is made to its end, whether or not anybody still
-/// waits for it.
+/// Calls that are under way, by key. A call that has begun runs to its end, whether or not anybody
+/// still waits for it.
 pub struct Flights<K, V: Clone> {
     under_way: Arc<Mutex<BTreeMap<K, Flight<V>>>>,
 }
 
 impl<K: Ord + Copy + Send + 'static, V: Clone + Send + Sync + 'static> Flights<K, V> {
-    /// None yet.
+    /// No calls yet.
     pub fn new() -> Self {
         Self { under_way: Arc::default() }
     }
 
-    /// What the call for `key` gives that is under way; where there is none, `call` is made. None
-    /// where the runtime ends first.
+    /// The result of the call for `key` that is under way; where there is none, `call` begins.
+    /// `None` where the runtime ends first.
     pub async fn join<F>(&self, key: K, call: impl FnOnce() -> F) -> Option<V>
     where
         F: Future<Output = V> + Send + 'static,

@@ -1,8 +1,8 @@
-//! The HotCache: the newest batches of all partitions, as the very bytes that were written. Tail
-//! readers are served from it.
+//! The hot cache: the newest batches of all partitions, as the very bytes that were written.
+//! Readers at the end of a log are served from it.
 //!
-//! A ring in write order with one byte budget. What a batch costs is the memory that it pins, which
-//! may be more than its length: a slice keeps the whole request frame alive.
+//! It is a ring in the order of writing with one budget of bytes. A batch counts with the memory
+//! that it keeps alive, which may be more than its length: a slice keeps the whole request alive.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -16,13 +16,13 @@ pub mod pace;
 pub(crate) mod recent;
 mod runs;
 
-/// Whoever holds hot batches.
+/// An owner of hot batches: a partition.
 pub trait HotHolder: Send + Sync {
     /// Drops every hot batch below `end_offset`.
     fn evict_below(&self, end_offset: i64);
 }
 
-struct Entry {
+struct HotEntry {
     holder: Weak<dyn HotHolder>,
     end_offset: i64,
     pinned_bytes: usize,
@@ -30,11 +30,11 @@ struct Entry {
 
 #[derive(Default)]
 struct Ring {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<HotEntry>,
     pinned_bytes: usize,
 }
 
-/// See the module.
+/// The order and the size of the hot batches of all partitions (see the module).
 pub struct HotCache {
     ring: Mutex<Ring>,
     budget_bytes: usize,
@@ -60,7 +60,7 @@ impl HotCache {
         {
             let mut ring = self.ring.lock();
             ring.pinned_bytes += pinned;
-            ring.entries.push_back(Entry { holder: weak, end_offset, pinned_bytes: pinned });
+            ring.entries.push_back(HotEntry { holder: weak, end_offset, pinned_bytes: pinned });
             while ring.pinned_bytes > self.budget_bytes {
                 let Some(oldest) = ring.entries.pop_front() else { break };
                 ring.pinned_bytes -= oldest.pinned_bytes;
@@ -80,9 +80,9 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Recorder(Mutex<Vec<i64>>);
+    struct Forgotten(Mutex<Vec<i64>>);
 
-    impl HotHolder for Recorder {
+    impl HotHolder for Forgotten {
         fn evict_below(&self, end_offset: i64) {
             self.0.lock().push(end_offset);
         }
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn the_oldest_batches_of_all_partitions_go_first() {
         let cache = HotCache::new(100);
-        let (first, second) = (Arc::new(Recorder::default()), Arc::new(Recorder::default()));
+        let (first, second) = (Arc::new(Forgotten::default()), Arc::new(Forgotten::default()));
         cache.admit(&first, 1, 40);
         cache.admit(&second, 1, 40);
         cache.admit(&first, 2, 40);
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_batch_larger_than_the_budget_is_not_kept() {
         let cache = HotCache::new(100);
-        let holder = Arc::new(Recorder::default());
+        let holder = Arc::new(Forgotten::default());
         cache.admit(&holder, 1, 1000);
         assert_eq!(*holder.0.lock(), [1]);
         assert_eq!(cache.pinned_bytes(), 0);

@@ -1,27 +1,28 @@
-//! A bandwidth that several share, in the order of asking.
+//! A bandwidth that several callers share, in the order in which they ask.
 
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
-/// What may be taken at once after a pause.
+/// After a pause, what the bandwidth allows in this time may be taken at once.
 const BURST: Duration = Duration::from_millis(100);
 
-/// See the module.
+/// The shared bandwidth (see the module).
 pub struct Pace {
     bytes_per_s: u64,
-    /// Until when the bandwidth is given away.
+    /// Until when the bandwidth is taken.
     taken_until: Mutex<Option<Instant>>,
 }
 
 impl Pace {
-    /// So many bytes a second; 0: as many as there are.
+    /// A bandwidth of `bytes_per_s` bytes a second; 0 for no bound.
     pub fn new(bytes_per_s: u64) -> Self {
         Self { bytes_per_s, taken_until: Mutex::default() }
     }
 
-    /// Waits until so many bytes may be moved. Who gives up waiting has taken them all the same.
+    /// Waits until `bytes` may be moved. A caller that gives up waiting has taken them all the
+    /// same.
     pub async fn take(&self, bytes: u64) {
         if self.bytes_per_s == 0 {
             return;

@@ -1,4 +1,4 @@
-//! A bounded map that lets go of what was not used for longest.
+//! A bounded map that evicts its least recently used entries.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ struct Held<V> {
     used: u64,
 }
 
-/// See the module.
+/// The map (see the module).
 pub struct Recent<K, V> {
     held: BTreeMap<K, Held<V>>,
     by_use: BTreeMap<u64, K>,
@@ -18,13 +18,13 @@ pub struct Recent<K, V> {
 }
 
 impl<K: Ord + Copy, V: Clone> Recent<K, V> {
-    /// A map that holds up to so much weight.
+    /// A map whose values weigh at most `weight_max` together.
     pub fn new(weight_max: usize) -> Self {
         let (held, by_use) = (BTreeMap::new(), BTreeMap::new());
         Self { held, by_use, uses: 0, weight: 0, weight_max }
     }
 
-    /// What is held under a key, which is used by this.
+    /// The value of a key, which counts as a use of it.
     pub fn get(&mut self, key: K) -> Option<V> {
         let held = self.held.get_mut(&key)?;
         self.by_use.remove(&held.used);
@@ -34,8 +34,8 @@ impl<K: Ord + Copy, V: Clone> Recent<K, V> {
         Some(held.value.clone())
     }
 
-    /// Holds a value, and lets go of others until the weight is kept. What is heavier than all that
-    /// may be held is not.
+    /// Adds a value, and evicts others until the weight is within its bound. A value that is
+    /// heavier than the bound is not added.
     pub fn insert(&mut self, key: K, value: V, weight: usize) {
         self.remove(key);
         if weight > self.weight_max {

@@ -1,4 +1,4 @@
-//! Which runs of a file or object are read for the ranges that somebody wants.
+//! Which runs of a file or object are loaded for the ranges that a reader needs.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ const LONG_BYTES: u64 = 256 << 10;
 /// A run does not go beyond the next multiple of this.
 pub(super) const FRAME_BYTES: u64 = 8 << 20;
 
-/// What is loaded for a range.
+/// The range that is loaded for a range: itself where it is long, or else whole pages.
 pub(super) fn widen(range: Range<u64>, limit: u64) -> Range<u64> {
     if range.end - range.start >= LONG_BYTES {
         return range;
@@ -18,13 +18,13 @@ pub(super) fn widen(range: Range<u64>, limit: u64) -> Range<u64> {
     start..range.end.next_multiple_of(PAGE_BYTES).min(limit)
 }
 
-/// What of a range lies in the frame with `place`.
+/// The part of a range that lies in the frame of `place`.
 pub(super) fn frame_of(range: Range<u64>, place: u64) -> Range<u64> {
     let frame = place / FRAME_BYTES * FRAME_BYTES;
     range.start.max(frame)..range.end.min(frame + FRAME_BYTES)
 }
 
-/// What is loaded for ranges that are in order, cut at frames.
+/// The runs that are loaded for ranges, which are in order. None crosses a frame.
 pub(super) fn runs(ranges: &[Range<u64>], limit: u64) -> Vec<Range<u64>> {
     let wide = joined(ranges.iter().cloned()).into_iter().map(|range| widen(range, limit));
     let mut runs = Vec::new();
@@ -39,7 +39,7 @@ pub(super) fn runs(ranges: &[Range<u64>], limit: u64) -> Vec<Range<u64>> {
     runs
 }
 
-/// Ranges in order, of which those that touch are one.
+/// Joins those of the ranges, which are in order, that touch or overlap.
 fn joined(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     let mut joined: Vec<Range<u64>> = Vec::new();
     for range in ranges {

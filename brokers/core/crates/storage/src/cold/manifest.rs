@@ -1,5 +1,5 @@
-//! A partition's manifest: everything that was split, and the state at exactly its end. Immutable;
-//! one counts only once its install record is durable in the lane.
+//! A partition's manifest: its segments, and what the partition remembers at exactly their end. It
+//! is immutable, and counts only once its install record is durable in the lane.
 //!
 //! Format version 2, little-endian: magic `FRMF`, version `u16`, zero `u16`, CRC-32C `u32` over
 //! all that follows; topic id (16), partition `i32`, epoch `i32`, number `u64`, log start `i64`,
@@ -55,7 +55,7 @@ pub const DROPPED_KEPT_MS: i64 = 96 * 3_600_000;
 /// For how long a manifest remembers bytes that rewriting let go. A meter that comes later counts
 /// them as if they had never been kept: less than the truth, never more.
 pub const REPLACED_KEPT_MS: i64 = 2 * 3_600_000;
-/// At which moments the meter looks at what is kept.
+/// The meter looks at what is stored once a minute.
 const MINUTE_MS: i64 = 60_000;
 const DAY_MS: i64 = 24 * 3_600_000;
 
@@ -79,14 +79,14 @@ pub struct DroppedSegment {
     pub written_at_ms: i64,
     /// Largest timestamp in it, ms.
     pub max_timestamp: i64,
-    /// When it was let go, ms since 1970 UTC.
+    /// When retention dropped it, ms since 1970 UTC.
     pub dropped_at_ms: i64,
 }
 
 /// A transaction that was aborted: readers of committed records skip its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AbortedTransaction {
-    /// Who aborted.
+    /// The producer that aborted it.
     pub producer_id: i64,
     /// Offset of its first record.
     pub first_offset: i64,
@@ -94,10 +94,10 @@ pub struct AbortedTransaction {
     pub last_offset: i64,
 }
 
-/// See the module.
+/// A manifest (see the module).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// Whose.
+    /// The partition whose manifest it is.
     pub partition: PartitionId,
     /// Its name.
     pub name: ManifestRef,
@@ -111,12 +111,12 @@ pub struct Manifest {
     pub first_dirty_offset: i64,
     /// Segments by offset, each from the end of the one before it.
     pub segments: Vec<Segment>,
-    /// What retention let go lately.
+    /// Segments that retention dropped within [`DROPPED_KEPT_MS`].
     pub dropped: Vec<DroppedSegment>,
-    /// Bytes that were split lately, by the first millisecond of the UTC day in which the last
-    /// block of what was split at once was laid out. For the meter.
+    /// Bytes that were split lately, for the meter. A split counts whole for the UTC day on which
+    /// its last block was laid out; the key is that day's first millisecond.
     pub split_by_day: BTreeMap<i64, u64>,
-    /// What rewriting let go lately. For the meter.
+    /// What rewriting removed within [`REPLACED_KEPT_MS`], for the meter.
     pub replaced: Vec<ReplacedBytes>,
     /// Which epoch started where.
     pub epochs: EpochTable,
@@ -177,7 +177,7 @@ impl Manifest {
         self.segments.iter().map(|segment| segment.bytes).sum()
     }
 
-    /// Adds what was split.
+    /// Adds a segment with what was split.
     pub fn add_segment(&mut self, segment: Segment, now_ms: i64) {
         self.covered_end = segment.end_offset;
         self.last_stable_offset = segment.end_offset;
@@ -186,14 +186,14 @@ impl Manifest {
         self.forget_dropped(now_ms);
     }
 
-    /// Puts a segment in the place of a run of segments; nothing where compaction left no record.
-    /// Tells whether the run was there: if not, nothing is changed.
+    /// Replaces a run of segments by one segment, or by nothing where compaction left no record.
+    /// Returns whether the manifest has the run; if not, nothing is changed.
     pub fn replace(&mut self, run: &[SegmentPlace], by: Option<Segment>, now_ms: i64) -> bool {
         let Some(first) = run.first() else { return false };
         let at = self.segments.iter().position(|segment| segment.place() == *first);
         let Some(at) = at else { return false };
         let there = self.segments[at..].iter().map(Segment::place);
-        if there.len() < run.len() || !there.zip(run).all(|(there, wanted)| there == *wanted) {
+        if there.len() < run.len() || !there.zip(run).all(|(there, place)| there == *place) {
             return false;
         }
         let run = at..at + run.len();
@@ -201,7 +201,8 @@ impl Manifest {
         self.replaced.extend(replaced);
         let mut due = self.segments[at].base_offset;
         self.segments.splice(run, by);
-        // What compaction took off the end of a segment is taken up by the next one.
+        // Offsets that compaction took off the end of a segment belong to the next one, so that
+        // segments follow each other without a hole.
         for segment in &mut self.segments[at..] {
             segment.base_offset = due;
             due = segment.end_offset;
@@ -210,7 +211,7 @@ impl Manifest {
         true
     }
 
-    /// Lets the oldest `count` segments go.
+    /// Drops the oldest `count` segments.
     pub fn drop_segments(&mut self, count: usize, now_ms: i64) {
         let dropped = self.segments.drain(..count).map(|segment| DroppedSegment {
             bytes: segment.bytes,
@@ -222,7 +223,7 @@ impl Manifest {
         self.forget_dropped(now_ms);
     }
 
-    /// Moves the log start forward, and lets go of the segments that end before it.
+    /// Moves the log start forward, and drops the segments that end at or before it.
     pub fn start_at(&mut self, log_start: i64, now_ms: i64) {
         self.log_start = self.log_start.max(log_start);
         let log_start = self.log_start;
@@ -232,7 +233,7 @@ impl Manifest {
         self.aborted.retain(|aborted| aborted.last_offset >= log_start);
     }
 
-    /// Forgets what the meter has no use for any more.
+    /// Forgets dropped and replaced bytes that are older than the meter needs.
     pub fn forget_dropped(&mut self, now_ms: i64) {
         let since_ms = now_ms.saturating_sub(DROPPED_KEPT_MS);
         self.dropped.retain(|dropped| dropped.dropped_at_ms >= since_ms);
@@ -318,7 +319,8 @@ impl Manifest {
         if bytes[SUMMED_FROM - 4..SUMMED_FROM] != crc32c(&bytes[SUMMED_FROM..]).to_le_bytes() {
             return Err(damaged("wrong checksum"));
         }
-        parse(bytes.slice(SUMMED_FROM..), version).map_err(|error| damaged(&error.to_string()))
+        parse_manifest(bytes.slice(SUMMED_FROM..), version)
+            .map_err(|error| damaged(&error.to_string()))
     }
 }
 
@@ -326,13 +328,13 @@ fn day_of(at_ms: i64) -> i64 {
     at_ms.saturating_sub(at_ms.rem_euclid(DAY_MS))
 }
 
-/// The whole minute from which on something that was there at a moment counts.
+/// The first whole minute at or after a moment: there the meter sees what exists since then.
 fn minute_after(at_ms: i64) -> i64 {
     at_ms.saturating_sub(at_ms.rem_euclid(MINUTE_MS)).saturating_add(MINUTE_MS)
 }
 
-/// What was kept beside `by` until it took the place of `run`. Later the meter sees `by` alone, as
-/// if it had been there since the last of it was written.
+/// What was stored beside `by` until it replaced `run`. Later the meter sees `by` alone, as if it
+/// had been there since the last of its blocks was written.
 fn replaced_bytes(run: &[Segment], by: Option<&Segment>, now_ms: i64) -> Vec<ReplacedBytes> {
     let now = now_ms - now_ms.rem_euclid(MINUTE_MS);
     let complete = run.iter().map(|segment| minute_after(segment.written_at_ms)).max();
@@ -344,7 +346,7 @@ fn replaced_bytes(run: &[Segment], by: Option<&Segment>, now_ms: i64) -> Vec<Rep
         since_ms: complete,
         until_ms: now,
     }];
-    // By the minute: nothing finer counts.
+    // Summed by the minute, since the meter looks at nothing finer.
     let mut early: BTreeMap<i64, u64> = BTreeMap::new();
     for segment in run {
         *early.entry(minute_after(segment.written_at_ms)).or_default() += segment.bytes;
@@ -393,7 +395,7 @@ fn put_producer(out: &mut BytesMut, id: i64, producer: &Producer) {
     }
 }
 
-fn parse(bytes: Bytes, version: u16) -> Result<Manifest, WireError> {
+fn parse_manifest(bytes: Bytes, version: u16) -> Result<Manifest, WireError> {
     let mut reader = Reader::new(bytes);
     let partition = PartitionId::new(reader.uuid()?, reader.i32_le()?);
     let name = ManifestRef { epoch: reader.i32_le()?, number: reader.u64_le()? };
@@ -415,8 +417,8 @@ fn parse(bytes: Bytes, version: u16) -> Result<Manifest, WireError> {
     }
     manifest.dropped = get_all(&mut reader, DROPPED_BYTES, get_dropped)?;
     if version == 1 {
-        let kept = manifest.segments.iter().map(|each| (each.written_at_ms, each.bytes));
-        let gone = manifest.dropped.iter().map(|each| (each.written_at_ms, each.bytes));
+        let kept = manifest.segments.iter().map(|segment| (segment.written_at_ms, segment.bytes));
+        let gone = manifest.dropped.iter().map(|segment| (segment.written_at_ms, segment.bytes));
         for (written_at_ms, bytes) in kept.chain(gone) {
             let day = manifest.split_by_day.entry(day_of(written_at_ms)).or_default();
             *day = day.saturating_add(bytes);

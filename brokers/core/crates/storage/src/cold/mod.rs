@@ -1,5 +1,6 @@
 //! What was split: segments in objects, and the manifests that name them. See `README.md` here.
 
+pub mod invariants;
 pub mod manifest;
 pub mod reader;
 pub mod segment;

@@ -1,4 +1,5 @@
-//! Reading segments: a partition's section tells the chunk, the chunk is checked before it is used.
+//! Reading segments: a partition's section says where its chunks lie, and each chunk is checked
+//! before it is used.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -51,10 +52,10 @@ impl ColdReader {
         Self { objects, blocks, sections, loading: Flights::new() }
     }
 
-    /// The chunks of a partition's segment. Waits for no reader of records.
+    /// The chunks of a partition's segment. This read does not queue behind reads of records.
     ///
     /// # Errors
-    /// The store's, or [`ColdError::Damaged`].
+    /// [`ColdError::Store`] or [`ColdError::Damaged`].
     pub async fn chunks(
         &self,
         partition: PartitionId,
@@ -76,11 +77,11 @@ impl ColdReader {
         self.loading.join(key, load).await.unwrap_or_else(abandoned)
     }
 
-    /// Reads and checks one chunk for background work: whole record batches, one after another.
-    /// Nothing is kept of it, and it waits its turn.
+    /// Reads and checks one chunk for background work: whole record batches, one after another. The
+    /// chunk is not cached, and the read takes its turn among those of background work.
     ///
     /// # Errors
-    /// The store's, or [`ColdError::Damaged`].
+    /// [`ColdError::Store`] or [`ColdError::Damaged`].
     pub async fn read(&self, object: ObjectRef, chunk: &Chunk) -> Result<Bytes, ColdError> {
         let _turn = self.blocks.background(chunk.length).await;
         let Objects { store, cluster } = self.objects.as_ref();
@@ -89,11 +90,11 @@ impl ColdReader {
         Ok(bytes)
     }
 
-    /// Reads and checks one chunk of a segment for a client; what follows in the segment up to
-    /// `reach` with it, where it is to be loaded.
+    /// Reads and checks one chunk of a segment for a client. Where it has to be loaded, what
+    /// follows in the segment up to `reach` is loaded with it.
     ///
     /// # Errors
-    /// The store's, or [`ColdError::Damaged`].
+    /// [`LoadError::Cold`] where it cannot be read or its checksum is wrong.
     pub async fn fetch(
         &self,
         segment: &Segment,
@@ -105,16 +106,16 @@ impl ColdReader {
         let limit = segment.section_position;
         let source = Source::Object(object);
         let range = chunk.range(object, limit)?;
-        let found = self.blocks.read(&loader, source, range, reach, limit).await?;
-        if let Err(error) = found.check_once(|bytes| chunk.verify(object, bytes)) {
-            // Storage may have it right, and the way from there not.
+        let read = self.blocks.read(&loader, source, range, reach, limit).await?;
+        if let Err(error) = read.check_once(|bytes| chunk.verify(object, bytes)) {
+            // The object may be whole and the transfer at fault: the next read asks storage again.
             self.blocks.forget(source);
             return Err(error.into());
         }
-        Ok(found.bytes)
+        Ok(read.bytes)
     }
 
-    /// Has chunks of a segment be read that somebody will want, in order.
+    /// Reads chunks of a segment into the cache that a reader is going to need, in order.
     ///
     /// # Errors
     /// As [`Self::fetch`].

@@ -25,10 +25,11 @@ const VERSION: u16 = 1;
 const HEADER_BYTES: usize = 16;
 const CHUNK_ROW_BYTES: usize = 48;
 const SECTION_HEADER_BYTES: usize = 24;
-/// A chunk is cut here, so that of a longer one all is one batch.
+/// A chunk takes no further batch once it would be longer than this. So a chunk that is longer is
+/// one batch.
 const CHUNK_BYTES_MAX: u64 = 128 << 10;
 
-/// Where a segment lies: no two segments lie in one place.
+/// Where a segment lies. No two segments lie in one place, so this names a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SegmentPlace {
     /// The object.
@@ -46,8 +47,8 @@ pub struct Segment {
     pub section_position: u64,
     /// Bytes of the section.
     pub section_bytes: u32,
-    /// Where the segment before it ends. The offset of the first record, or, once it was
-    /// compacted, maybe less.
+    /// Where the segment before it ends: the offset of its first record, or less once it was
+    /// compacted.
     pub base_offset: i64,
     /// Offset after the last.
     pub end_offset: i64,
@@ -93,15 +94,15 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// Whether all of it is one batch, of which a part is of no use.
+    /// Whether the chunk is one batch, of which a client cannot use a part.
     pub fn is_one_batch(&self) -> bool {
         self.length > CHUNK_BYTES_MAX
     }
 
-    /// Its bytes in an object of which records reach up to `limit`.
+    /// Its byte range in an object whose records end at `limit`.
     ///
     /// # Errors
-    /// [`ColdError::Damaged`] where they cannot be there.
+    /// [`ColdError::Damaged`] where the range is not within them.
     pub fn range(&self, object: ObjectRef, limit: u64) -> Result<Range<u64>, ColdError> {
         let end = self.position.checked_add(self.length).filter(|end| *end <= limit);
         end.map(|end| self.position..end).ok_or_else(|| {
@@ -133,7 +134,8 @@ struct Section {
     compacted: bool,
 }
 
-/// Lays an object out. Segments come one after another, each with its batches in offset order.
+/// Lays out an object. Its segments are written one after another, each with its batches in the
+/// order of offsets.
 pub struct SegmentWriter {
     object: ObjectRef,
     pieces: Vec<Bytes>,

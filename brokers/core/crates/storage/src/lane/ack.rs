@@ -1,12 +1,12 @@
 //! Waiting for many batches at once: one wake-up for a request, however many partitions it has and
 //! however many writes its batches take.
 //!
-//! Each batch carries a share. A share goes with its batch: when that is durable, or when it is
-//! dropped because the instance ended. So the wait always ends, and says nothing of the outcome:
-//! whoever waited asks each partition how far it is durable.
+//! Each batch carries a share. A share is dropped with its batch: when that is durable, or because
+//! the incarnation ended. So the wait always ends, and says nothing of the outcome: whoever waited
+//! asks each partition how far it is durable.
 //!
-//! The request's memory goes with the last share, also where nobody waits any more: a client that
-//! gave up or left has its batches in the queue all the same.
+//! The request's memory is given back with the last share, also where nobody waits any more: the
+//! batches of a client that gave up or left are in the queue all the same.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -19,35 +19,37 @@ use tokio::time::Instant;
 
 use freshet_wire::budget::RequestMemory;
 
-/// What a request waits for.
+/// The batches that a request waits for.
 #[derive(Debug)]
 pub struct Acks {
     shared: Arc<Shared>,
     handed_out: usize,
-    /// Whether it has given up the place that it holds until all shares are handed out.
+    /// Whether it has given up its own place in the count, which it holds until all shares are
+    /// handed out: without that place the first share that is dropped could settle the request
+    /// early.
     waits: bool,
 }
 
-/// A batch's part in what its request waits for.
+/// A batch's share in what its request waits for. Dropping it settles the batch.
 #[derive(Debug)]
 pub struct AckShare(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// Shares that have not gone, and one for the request while it hands them out.
+    /// Shares that are not dropped, plus one for the request while it hands them out.
     left: AtomicUsize,
-    /// When the last of them went.
+    /// When the last of them was dropped.
     settled_at: OnceLock<Instant>,
     waker: AtomicWaker,
-    /// Held until the last of those who know of this has gone.
+    /// Given back when the request and all its shares are dropped.
     _memory: Option<RequestMemory>,
 }
 
 impl Shared {
-    /// One less is left.
+    /// Takes one from the count; the last one wakes the request.
     fn leave(&self) {
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // Nobody else comes here: once none is left, none is handed out.
+            // Only one caller reaches zero, and no share is handed out after that.
             let _ = self.settled_at.set(Instant::now());
             self.waker.wake();
         }
@@ -55,7 +57,7 @@ impl Shared {
 }
 
 impl Acks {
-    /// Of a request that holds so much of the budgets for its batches.
+    /// Shares of a request that holds `memory` of the budgets for its batches.
     pub fn new(memory: Option<RequestMemory>) -> Self {
         let shared = Shared {
             left: AtomicUsize::new(1),
@@ -66,7 +68,7 @@ impl Acks {
         Self { shared: Arc::new(shared), handed_out: 0, waits: false }
     }
 
-    /// A share for one more batch. All are handed out before anybody waits.
+    /// A share for one more batch. All shares are handed out before [`Self::settled`] is called.
     pub fn share(&mut self) -> AckShare {
         debug_assert!(!self.waits, "shares are handed out before anybody waits");
         self.handed_out += 1;
@@ -74,7 +76,7 @@ impl Acks {
         AckShare(Arc::clone(&self.shared))
     }
 
-    /// Waits until every share has gone.
+    /// Waits until every share was dropped.
     pub async fn settled(&mut self) {
         if !std::mem::replace(&mut self.waits, true) {
             self.shared.leave();
@@ -85,13 +87,13 @@ impl Acks {
                 return Poll::Ready(());
             }
             self.shared.waker.register(context.waker());
-            // The last one may have gone before the waker was there.
+            // Checked again: the last share may have been dropped before the waker was registered.
             if is_settled() { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }
 
-    /// When the last share went; `None` while there are any, or where there never was one.
+    /// When the last share was dropped; `None` while there are any, or where there never was one.
     pub fn settled_at(&self) -> Option<Instant> {
         self.shared.settled_at.get().copied().filter(|_| self.handed_out > 0)
     }

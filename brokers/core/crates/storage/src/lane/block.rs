@@ -23,8 +23,8 @@
 //! records safe reads it. The second checksum lets the meter trust header and index of a block that
 //! is known to be durable without reading its payload.
 //!
-//! The nonce keeps a client from writing something into a payload that passes for a block of the
-//! lane: where a block is torn, its payload may lie where a block is looked for.
+//! The nonce keeps a client from writing bytes into a payload that pass for a block of the lane:
+//! where a block is torn, its payload may lie where a reader looks for the next block.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -39,7 +39,7 @@ pub const HEADER_BYTES: usize = 64;
 pub const BLOCK_BYTES_MAX: usize = 160 << 20;
 
 const MAGIC: &[u8; 4] = b"FRLB";
-/// What this release writes.
+/// The format version that this release writes.
 const VERSION: u16 = 2;
 const INCARNATION_AT: usize = 8;
 const NONCE_AT: usize = 44;
@@ -63,7 +63,7 @@ pub enum BlockKind {
 }
 
 impl BlockKind {
-    /// Its name in reports.
+    /// Its name in reports and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Data => "data",
@@ -88,17 +88,17 @@ pub struct BlockHeader {
     pub version: u16,
     /// What it holds.
     pub kind: BlockKind,
-    /// Who wrote it.
+    /// The incarnation that wrote it.
     pub incarnation: Incarnation,
     /// Its number within the lane.
     pub sequence: u64,
-    /// The highest block that was surely durable and fence-checked when this one was written.
+    /// The highest block that was synced, with the token still ours, when this one was written.
     pub durable_sequence: u64,
     /// Bytes of the index.
     pub index_bytes: u32,
     /// Bytes of the payload.
     pub payload_bytes: u32,
-    /// The lane's.
+    /// The lane's nonce.
     pub nonce: u64,
     /// When it was laid out, ms since 1970 UTC; never before the block before it.
     pub written_at_ms: i64,
@@ -109,10 +109,10 @@ pub struct BlockHeader {
 /// Why there is no block at a place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BlockError {
-    /// Zeros, an older file's bytes, or text: no block was ever completed here.
+    /// Zeros, or bytes that are no header of this lane: no block was written here.
     #[error("no block")]
     Absent,
-    /// A block begins here and does not check.
+    /// A block begins here, and its checksum or a field is wrong.
     #[error("a torn or damaged block")]
     Torn,
     /// A block of a later release.
@@ -124,7 +124,8 @@ impl BlockHeader {
     /// Reads a header; says nothing yet of index and payload.
     ///
     /// # Errors
-    /// [`BlockError`], of which only [`BlockError::Version`] speaks of a block that was whole.
+    /// [`BlockError::Absent`] or [`BlockError::Torn`] where no whole header is here;
+    /// [`BlockError::Version`] where a whole one of a newer release is.
     pub fn parse(bytes: &Bytes) -> Result<Self, BlockError> {
         if bytes.len() < HEADER_BYTES || &bytes[..4] != MAGIC {
             return Err(BlockError::Absent);
@@ -134,7 +135,7 @@ impl BlockHeader {
         let version = reader.u16_le().expect(fields);
         match version {
             1..=VERSION => {}
-            // No release wrote it: the write was torn behind the magic.
+            // No release writes version 0: the write was torn behind the magic.
             0 => return Err(BlockError::Torn),
             later => return Err(BlockError::Version(later)),
         }
@@ -205,7 +206,7 @@ pub fn is_of_lane(header: &[u8], incarnation: Incarnation, nonce: Option<u64>) -
     says(INCARNATION_AT, incarnation.0) && nonce.is_none_or(|nonce| says(NONCE_AT, nonce))
 }
 
-/// Over a header and its index, with both checksums taken for zero.
+/// The CRC-32C over a header and its index, with both checksum fields taken for zero.
 fn head_checksum(head: &[u8]) -> u32 {
     Crc32c::default()
         .with(&head[..CRC_AT])
@@ -262,15 +263,15 @@ impl Block {
 pub struct BlockLabel {
     /// What it holds.
     pub kind: BlockKind,
-    /// Who writes it.
+    /// The incarnation that writes it.
     pub incarnation: Incarnation,
     /// Its number.
     pub sequence: u64,
     /// The highest sure block.
     pub durable_sequence: u64,
-    /// The lane's.
+    /// The lane's nonce.
     pub nonce: u64,
-    /// When, ms since 1970 UTC; never before the block before it.
+    /// When it was laid out, ms since 1970 UTC; never before the block before it.
     pub written_at_ms: i64,
 }
 

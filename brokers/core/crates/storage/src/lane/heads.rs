@@ -1,9 +1,9 @@
 //! Walking over the blocks of a lane file by their headers and indexes, without their payloads.
 //!
-//! A header with its index has a checksum of its own, so what is found is what was written; whether
-//! the payload behind it was written too, it does not say. Files are used again: behind the last
-//! block there may lie whole blocks of the file's earlier life. Their numbers are lower than that
-//! of every block since, and so is what they say was durable.
+//! A header with its index has a checksum of its own, so what passes it is what was written. That
+//! says nothing of the payload behind it. Lane files are recycled: behind the last block there may
+//! lie whole blocks of the file's earlier life. Their sequence numbers are lower than those of all
+//! blocks written since, and so are the numbers that they call durable.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use super::{LaneError, LaneFile, LanePaths};
 use freshet_wire::ids::Incarnation;
 use freshet_world::env::{Disk, File};
 
-/// Bytes that are read at once: few where blocks are large and most of them would be payload, more
-/// and more while blocks are small.
+/// Bytes of the first read. Each read that the one before it nearly reached doubles them, up to the
+/// maximum: small blocks are read many at a time, and of large ones little payload is read.
 const WINDOW_BYTES_FIRST: usize = 8 << 10;
 const WINDOW_BYTES_MAX: usize = 1 << 20;
 
 /// A block without its payload, and where it lies.
 #[derive(Debug, Clone)]
 pub struct Head {
-    /// The file whose turn it is.
+    /// Number of the file.
     pub file: u64,
     /// Where it starts in that file.
     pub position: u64,
@@ -39,21 +39,21 @@ impl Head {
         self.raw.slice(HEADER_BYTES..)
     }
 
-    /// Of a whole block.
+    /// The head of a whole block, whose bytes begin `raw`.
     pub fn of(file: u64, position: u64, raw: &Bytes, header: BlockHeader) -> Self {
         let end = HEADER_BYTES + header.index_bytes as usize;
         Self { file, position, raw: raw.slice(..end), header }
     }
 }
 
-/// What is at a place.
+/// What lies at a place of a lane file.
 #[derive(Debug)]
 pub enum Here {
     /// A block.
     Block(Head),
     /// No block that was written whole since the file was begun.
     End {
-        /// Whether one was begun here: a write may be under way.
+        /// Whether a block was begun here: its write may be under way.
         torn: bool,
     },
 }
@@ -65,11 +65,11 @@ pub(super) fn begins(file: u64, header: &BlockHeader, index: Bytes) -> bool {
     header.kind == BlockKind::Checkpoint && named == Some(file)
 }
 
-/// See the module.
+/// A walk over the blocks of one lane file (see the module).
 pub struct HeadWalk {
     file: Arc<dyn File>,
     incarnation: Incarnation,
-    /// The lane's, once a block of it was seen.
+    /// The lane's nonce, once a block of the lane was read.
     nonce: Option<u64>,
     number: u64,
     position: u64,
@@ -80,10 +80,10 @@ pub struct HeadWalk {
 
 impl HeadWalk {
     /// Starts at a block's place in a file. `nonce` is that of the lane's earlier blocks; where
-    /// none was seen, the first one here tells it.
+    /// none was read yet, it is taken from the first block here.
     ///
     /// # Errors
-    /// The disk's.
+    /// [`LaneError::Disk`].
     pub async fn open(
         disk: &dyn Disk,
         paths: &LanePaths,
@@ -123,7 +123,7 @@ impl HeadWalk {
     /// where none is).
     ///
     /// # Errors
-    /// The disk's, or [`LaneError::Damaged`] for a block of a later release.
+    /// [`LaneError::Disk`], or [`LaneError::Damaged`] for a block of a later release.
     pub async fn take(&mut self, due: Option<u64>) -> Result<Here, LaneError> {
         let head = match self.block_here(due).await? {
             Here::Block(head) => head,
@@ -131,7 +131,8 @@ impl HeadWalk {
         };
         let sequence = head.header.sequence;
         if due.is_some_and(|due| sequence != due) {
-            // Of the file's former life; or it has begun another one since it was opened.
+            // A lower number is of the file's former life. A higher one means that the file was
+            // recycled since it was opened, and is written again.
             return Ok(self.end(due.is_some_and(|due| sequence > due)));
         }
         if self.position == 0 && !begins(self.number, &head.header, head.index()) {
@@ -161,14 +162,15 @@ impl HeadWalk {
         }
     }
 
-    /// What was read here may be older than what is there by the next look.
+    /// The answer where no block is. The window is dropped, because the bytes may be others by the
+    /// next call: the lane may still be written.
     fn end(&mut self, torn: bool) -> Here {
         self.window = Bytes::new();
         Here::End { torn }
     }
 
-    /// The block here, whatever its number. `due` tells what a write left half done from what a
-    /// former life of the file left whole.
+    /// The block here, whatever its number. `due` serves to distinguish a write that was left half
+    /// done from a block that the file's former life left whole.
     async fn block_here(&mut self, due: Option<u64>) -> Result<Here, LaneError> {
         let bytes = self.look(HEADER_BYTES).await?;
         let ours = is_of_lane(&bytes, self.incarnation, self.nonce);
@@ -188,7 +190,7 @@ impl HeadWalk {
         Ok(Here::Block(Head { file: self.number, position: self.position, raw, header }))
     }
 
-    /// The next `length` bytes; fewer at the end of the file.
+    /// The next `length` bytes, or fewer at the end of the file.
     async fn look(&mut self, length: usize) -> Result<Bytes, LaneError> {
         let offset = self.position.checked_sub(self.window_at);
         let offset = offset.and_then(|offset| usize::try_from(offset).ok());
@@ -200,8 +202,8 @@ impl HeadWalk {
         let near = offset.is_some_and(|offset| offset <= 2 * self.window_bytes);
         self.window_bytes =
             if near { (2 * self.window_bytes).min(WINDOW_BYTES_MAX) } else { WINDOW_BYTES_FIRST };
-        let wanted = self.window_bytes.max(length.next_multiple_of(ALIGNMENT));
-        self.window = self.file.read_uncached_at(self.position, wanted).await?;
+        let window_bytes = self.window_bytes.max(length.next_multiple_of(ALIGNMENT));
+        self.window = self.file.read_uncached_at(self.position, window_bytes).await?;
         self.window_at = self.position;
         Ok(self.window.slice(..length.min(self.window.len())))
     }

@@ -31,14 +31,15 @@ const USAGE_ENTRY_BYTES: usize = 34;
 /// Bytes of one install entry.
 const INSTALL_ENTRY_BYTES: usize = 32;
 
-/// One record batch in a data block: who wrote how much to what, and where it lies.
+/// One record batch in a data block: who wrote how many bytes to which partition, and where they
+/// lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataEntry {
     /// Partition that it belongs to.
     pub partition: PartitionId,
     /// Leader epoch under which it was written.
     pub epoch: Epoch,
-    /// Who wrote it.
+    /// The principal that produced it.
     pub principal: Arc<str>,
     /// Offset of its first record.
     pub base_offset: i64,
@@ -48,7 +49,7 @@ pub struct DataEntry {
     pub position: u32,
     /// Its length in bytes.
     pub length: u32,
-    /// What its partition is opened from; none in an index of version 1.
+    /// What its partition needs of it to be opened; `None` in an index of version 1.
     pub facts: Option<BatchFacts>,
 }
 
@@ -74,7 +75,7 @@ impl DataEntry {
     }
 }
 
-/// What a partition has to know of a batch before anybody reads it.
+/// What a partition needs of a batch to be opened without reading its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchFacts {
     /// The batch's flags, as in its header.
@@ -106,12 +107,12 @@ impl From<&BatchHeader> for BatchFacts {
 pub struct UsageEntry {
     /// The topic.
     pub topic: TopicId,
-    /// Who read.
+    /// The principal that read it.
     pub principal: Arc<str>,
     /// Bytes of record batches handed to sockets since the incarnation started.
     pub egress_bytes: u64,
-    /// How many of them since the last entry of the topic and principal in the lane: so that a
-    /// block says by itself what it adds.
+    /// How many of them were added since the last entry of the topic and principal in the lane. So
+    /// a block's usage can be read without the blocks before it.
     pub egress_delta: u64,
 }
 
@@ -135,7 +136,7 @@ pub struct InstallEntry {
     pub manifest: ManifestRef,
 }
 
-/// Numbers the principals of one block.
+/// The principals of one block; a principal's number is its place.
 #[derive(Default)]
 struct Principals(Vec<Arc<str>>);
 

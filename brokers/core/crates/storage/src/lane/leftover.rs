@@ -52,10 +52,10 @@ impl BlockSummary {
     }
 }
 
-/// All that is left of one file.
+/// What is kept of one file for the meter.
 #[derive(Debug, Clone)]
 pub struct Leftover {
-    /// Whose lane.
+    /// The incarnation whose lane it is.
     pub incarnation: Incarnation,
     /// The file's number.
     pub file: u64,
@@ -66,10 +66,10 @@ pub struct Leftover {
 }
 
 impl Leftover {
-    /// Writes it; one that stands already (of an earlier try) is as good.
+    /// Writes the file. One that an earlier try wrote is the same and counts as success.
     ///
     /// # Errors
-    /// The disk's.
+    /// [`LaneError::Disk`].
     pub async fn publish(&self, disk: &dyn Disk, paths: &LanePaths) -> Result<(), LaneError> {
         match disk.publish(&paths.leftover(self.file), vec![self.encode()]).await {
             Ok(()) | Err(DiskError::Exists(_)) => Ok(()),
@@ -105,7 +105,7 @@ impl Leftover {
     /// [`LaneError::Damaged`] where it does not check.
     pub fn decode(bytes: &Bytes) -> Result<Self, LaneError> {
         let damaged = |what: String| LaneError::damaged(Incarnation(0), 0, 0, what);
-        let leftover = parse(bytes).map_err(|error| damaged(error.to_string()))?;
+        let leftover = parse_leftover(bytes).map_err(|error| damaged(error.to_string()))?;
         leftover.ok_or_else(|| damaged("not an index file, or its checksum is wrong".into()))
     }
 }
@@ -115,7 +115,7 @@ fn is_metered(block: &BlockSummary) -> bool {
     matches!(kind, Ok(BlockKind::Data | BlockKind::Usage))
 }
 
-fn parse(bytes: &Bytes) -> Result<Option<Leftover>, WireError> {
+fn parse_leftover(bytes: &Bytes) -> Result<Option<Leftover>, WireError> {
     let mut reader = Reader::new(bytes.clone());
     let magic = reader.take(4)?;
     let version = reader.u16_le()?;

@@ -1,5 +1,6 @@
-//! The lane: the file of one incarnation into which everything is written, all partitions mixed,
-//! and whose fence-checked end is the only commit point. See `README.md` in this folder.
+//! The lane: the files into which one incarnation writes the batches of all its partitions. Its
+//! end, as far as it was synced while the token was ours, is the only commit point. See `README.md`
+//! in this folder.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +12,7 @@ pub mod ack;
 pub mod block;
 pub mod heads;
 pub mod index;
+pub mod invariants;
 pub mod leftover;
 pub mod queue;
 pub mod reader;
@@ -24,12 +26,12 @@ pub mod writer;
 pub use crate::failures::LaneError;
 pub use crate::names::LaneFile;
 
-/// Looks at a lane of somebody else, again where something is missing. A broker that was fenced in
-/// the midst of giving a file another name may still come to it, and whoever looks just then misses
-/// the file under both.
+/// Reads a lane of another incarnation, and repeats that where something is missing. A broker that
+/// was fenced while it renamed a file may still carry the rename out, and a reader that lists the
+/// folder at that moment may miss the file under both names.
 ///
 /// # Errors
-/// What the last look found.
+/// The error of the last attempt.
 pub async fn look_again<T, F>(look: impl Fn() -> F) -> Result<T, LaneError>
 where
     F: Future<Output = Result<T, LaneError>>,
@@ -39,19 +41,19 @@ where
     for _ in 0..AGAIN_MAX {
         match look().await {
             Err(error @ (LaneError::Damaged { .. } | LaneError::Disk(DiskError::NotFound(_)))) => {
-                tracing::warn!(%error, "a lane is looked at again");
+                tracing::warn!(%error, "something is missing in a lane: it is read again");
                 tokio::time::sleep(PAUSE).await;
             }
-            found => return found,
+            result => return result,
         }
     }
     look().await
 }
 
-/// Where a record batch lies in a lane, and since when.
+/// Where a record batch lies in a lane, and when it was written there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LaneSpot {
-    /// Whose lane.
+    /// The incarnation whose lane it is.
     pub incarnation: Incarnation,
     /// Which file.
     pub file: LaneFile,
@@ -64,7 +66,7 @@ pub struct LaneSpot {
 }
 
 impl LaneSpot {
-    /// Its bytes in the file.
+    /// Its byte range in the file.
     pub fn range(&self) -> std::ops::Range<u64> {
         self.position..self.position + u64::from(self.length)
     }
@@ -92,10 +94,10 @@ pub struct LaneEnd {
     pub sequence: u64,
 }
 
-/// The name under which the meter says that it has recorded all of a lane.
+/// The name of the file that says that the meter has recorded all of a lane.
 pub const METERED: &str = "METERED";
 
-/// What the name of a lane's folder begins with once nobody needs the lane. It holds nothing.
+/// The prefix of a lane's folder that is being removed, because nobody needs the lane any more.
 pub const REMOVED: &str = "removed-";
 
 /// Names of a lane's files, from the root of the shared file system.
@@ -120,7 +122,7 @@ impl LanePaths {
         self.folder.clone()
     }
 
-    /// The lane's folder, once it is removed and is yet to be emptied.
+    /// The name that the lane's folder gets before it is emptied and removed.
     pub fn removed(&self) -> PathBuf {
         let name = self.folder.file_name().unwrap_or_default().to_string_lossy();
         self.folder.with_file_name(format!("{REMOVED}{name}"))
@@ -131,7 +133,7 @@ impl LanePaths {
         self.folder.join("OWNER")
     }
 
-    /// What the sealer writes.
+    /// The lane's `SEAL`.
     pub fn seal(&self) -> PathBuf {
         self.folder.join("SEAL")
     }
@@ -144,29 +146,29 @@ impl LanePaths {
         }
     }
 
-    /// Where the meter says that it has recorded all of the lane.
+    /// The file that says that the meter has recorded all of the lane.
     pub fn metered(&self) -> PathBuf {
         self.folder.join(METERED)
     }
 
-    /// A file of blocks that was split and waits to be used again. It holds nothing.
+    /// A recycled file, which waits to be written again. It holds nothing.
     pub fn recycled(&self, number: u64) -> PathBuf {
         self.folder.join(format!("{number:012}.spare"))
     }
 
-    /// A file that is kept for the end of the lane. It holds nothing.
+    /// The reserve, in which the lane is closed on a full disk. It holds nothing.
     pub fn reserve(&self) -> PathBuf {
         self.folder.join("reserve.spare")
     }
 
-    /// What is left of a file of blocks for the meter.
+    /// The `.idx` that keeps headers and indexes of a file for the meter.
     pub fn leftover(&self, number: u64) -> PathBuf {
         self.folder.join(format!("{number:012}.idx"))
     }
 }
 
-/// The numbers of the files with an ending (`wal`, `idx` or `spare`) among the names of a folder,
-/// ascending.
+/// The numbers of the files with an ending (`"wal"`, `"idx"` or `"spare"`) among the names of a
+/// folder, ascending.
 pub fn file_numbers(names: &[String], ending: &str) -> Vec<u64> {
     let mut numbers: Vec<u64> = names
         .iter()

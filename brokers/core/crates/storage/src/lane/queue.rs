@@ -1,4 +1,4 @@
-//! The way into the lane: what is staged waits here, in order, for the writer.
+//! The queue into the lane: what is staged waits here, in order, for the writer.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,42 +16,45 @@ use crate::liveness::Liveness;
 use freshet_wire::ids::{Epoch, Incarnation, PartitionId};
 use freshet_wire::records::StoredBatch;
 
-/// A batch on its way into the lane. Its offsets are given already.
+/// A batch on its way into the lane. Its offsets were assigned before it was staged.
 pub struct LaneBatch {
     /// Partition that it belongs to.
     pub partition: PartitionId,
     /// Leader epoch.
     pub epoch: Epoch,
-    /// Who pays for it.
+    /// The principal that produced it, for the meter.
     pub principal: Arc<str>,
     /// The batch, with its place in the log.
     pub batch: StoredBatch,
-    /// Memory that it keeps alive, in bytes.
+    /// Memory that it keeps alive, in bytes; more than its size where it is part of a larger
+    /// buffer.
     pub pinned_bytes: usize,
-    /// Told when it is durable.
+    /// Called when it is durable.
     pub owner: Arc<dyn BatchOwner>,
-    /// Goes when the owner was told, or when nobody ever will tell it.
+    /// Dropped after the owner was called, or when the batch was dropped and the owner never will
+    /// be.
     pub ack: Option<AckShare>,
 }
 
-/// A batch below the fence-checked end.
+/// A batch that is durable, written while the lane was ours.
 pub struct DurableBatch {
     /// The batch.
     pub batch: StoredBatch,
     /// Where it can be read again.
     pub spot: LaneSpot,
-    /// Memory that it keeps alive, in bytes.
+    /// Memory that it keeps alive, in bytes; more than its size where it is part of a larger
+    /// buffer.
     pub pinned_bytes: usize,
 }
 
-/// Whoever staged a batch. Called in the order in which batches were staged.
+/// The owner of staged batches: a partition. It is called in the order in which they were staged.
 pub trait BatchOwner: Send + Sync {
     /// The batch is durable, and the token was ours after its sync.
     fn durable(self: Arc<Self>, batch: DurableBatch);
 }
 
-/// What happens the moment an install record is durable, before anything else is written: a
-/// checkpoint that follows must already name these manifests.
+/// Runs the moment an install record is durable, before anything else is written: a checkpoint that
+/// follows must already name these manifests, or a reader that begins at it would miss them.
 pub type InstallEffect = Box<dyn FnOnce() + Send>;
 
 /// Manifests that are to count.
@@ -61,7 +64,7 @@ pub(super) struct Install {
     pub(super) done: oneshot::Sender<()>,
 }
 
-/// What the writer is to do, and since when.
+/// An item of the queue, and since when it waits.
 pub(super) struct Waiting {
     pub(super) since: Instant,
     pub(super) item: Item,
@@ -95,8 +98,8 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Stages a batch. Order of staging is order in the lane. Once the instance is down, nothing
-    /// staged is ever acked.
+    /// Stages a batch. Batches lie in the lane in the order in which they were staged. Once the
+    /// incarnation has stood down, nothing that was staged is ever acknowledged.
     ///
     /// # Errors
     /// [`LaneError::Closed`] where the lane takes nothing more.
@@ -104,7 +107,7 @@ impl Lane {
         self.push(Item::Batch(batch))
     }
 
-    /// Stages egress counters.
+    /// Stages the counters of what was handed to clients.
     ///
     /// # Errors
     /// [`LaneError::Closed`] where the lane takes nothing more.
@@ -112,10 +115,10 @@ impl Lane {
         self.push(Item::Usage(usage))
     }
 
-    /// Makes manifests count; returns once the record of it is durable and `effect` was run.
+    /// Makes manifests count; returns once the install record is durable and `effect` has run.
     ///
     /// # Errors
-    /// [`LaneError::Closed`] where the instance ended first.
+    /// [`LaneError::Closed`] where the incarnation ended first.
     pub async fn install(
         &self,
         entries: Vec<InstallEntry>,
@@ -126,11 +129,11 @@ impl Lane {
         installed.await.map_err(|_| LaneError::Closed(self.incarnation))
     }
 
-    /// Ends the current file if it holds anything, so that it can be split; returns once whoever
-    /// splits has been told.
+    /// Ends the current file if it holds anything, so that it can be split; returns once the file
+    /// was handed to the splitter.
     ///
     /// # Errors
-    /// [`LaneError::Closed`] where the instance ended first.
+    /// [`LaneError::Closed`] where the incarnation ended first.
     pub async fn roll(&self) -> Result<(), LaneError> {
         let (done, rolled) = oneshot::channel();
         self.push(Item::Roll(done))?;
@@ -147,12 +150,13 @@ impl Lane {
         closed.await.map_err(|_| LaneError::Closed(self.incarnation))
     }
 
-    /// Waits until the writer has taken so much that there is room for another batch, or until the
-    /// lane takes nothing more. A disk that is slow makes producers slow, and no queue long: beyond
-    /// its bound the queue grows by at most what requests are in flight, which hold their part of
-    /// that budget until they are written.
+    /// Waits until the queue keeps less than `queue_bytes_max` of memory alive, or until the lane
+    /// takes nothing more. So a slow disk makes producers wait, and not the queue long. Requests
+    /// that were let in at the same moment may exceed the bound together, by at most the budget of
+    /// requests in flight: each holds its part of that budget until its batches are written.
     pub async fn room(&self) {
         loop {
+            // The future is made before the check, so that a change between the two is not missed.
             let shrunk = self.shrunk.notified();
             if self.has_room() {
                 return;
@@ -171,28 +175,27 @@ impl Lane {
         self.queue.lock().pinned_bytes
     }
 
-    /// Puts a file aside that holds nothing that anybody needs any more: it is used again, or
+    /// Retires a file all of whose batches are in objects: it is kept as a recycled file, or
     /// removed.
     ///
     /// # Errors
-    /// The disk's; the file may still be there.
+    /// [`LaneError::Disk`]; the file may still be there.
     pub async fn retire(&self, number: u64) -> Result<(), LaneError> {
         self.recycled.retire(number, self.settings.file_bytes(number)).await
     }
 
-    /// Gives up the files that wait to be used again, where the disk is full; says whether there
-    /// was one.
+    /// Removes the recycled files because the disk is full; returns whether there was one.
     ///
     /// # Errors
-    /// The disk's.
+    /// [`LaneError::Disk`].
     pub async fn make_room(&self) -> Result<bool, LaneError> {
         Ok(self.recycled.make_room().await?)
     }
 
-    /// Keeps only a few of the files that wait to be used again: the next ones fill slowly.
+    /// Keeps only a few recycled files: a lane that fills its files slowly needs no more.
     ///
     /// # Errors
-    /// The disk's.
+    /// [`LaneError::Disk`].
     pub async fn keep_few_recycled(&self) -> Result<(), LaneError> {
         Ok(self.recycled.keep_few().await?)
     }
@@ -217,17 +220,18 @@ impl Lane {
         self.work.notified().await;
     }
 
-    /// Takes items from the front for as long as `take` wants the next one.
-    pub(super) fn take_while(&self, wanted: &mut dyn Wanted) {
+    /// Hands items from the front to `taker` for as long as it wants the next one.
+    pub(super) fn take_while(&self, taker: &mut dyn Wanted) {
         let mut queue = self.queue.lock();
         let was_full = queue.pinned_bytes >= self.settings.queue_bytes_max;
-        while queue.items.front().is_some_and(|waiting| wanted.wants(&waiting.item)) {
+        while queue.items.front().is_some_and(|waiting| taker.wants(&waiting.item)) {
             let Some(waiting) = queue.items.pop_front() else { break };
             queue.pinned_bytes -= waiting.item.pinned_bytes();
-            wanted.take(waiting);
+            taker.take(waiting);
         }
         let has_room = queue.pinned_bytes < self.settings.queue_bytes_max;
         drop(queue);
+        // Only where the bound was crossed: most writes find nobody waiting for room.
         if was_full && has_room {
             self.shrunk.notify_waiters();
         }
@@ -239,6 +243,7 @@ impl Lane {
         if queue.closed || self.liveness.is_down() {
             return Err(LaneError::Closed(self.incarnation));
         }
+        // In the same step as the close is queued, so that it is the last item.
         queue.closed = matches!(item, Item::Close(_));
         queue.pinned_bytes += item.pinned_bytes();
         queue.items.push_back(Waiting { since, item });
@@ -247,14 +252,15 @@ impl Lane {
         Ok(())
     }
 
-    /// Takes nothing more and drops what was not written; who waits for it is told by the drop.
+    /// Takes nothing more and drops what was not written. Whoever waits for it gets an error,
+    /// because the drop closes the channel or the share that it waits on.
     pub(super) fn end(&self) {
         let mut queue = self.queue.lock();
         queue.closed = true;
         queue.pinned_bytes = 0;
         let dropped = std::mem::take(&mut queue.items);
         drop(queue);
-        // Without the lock: those who wait run when their shares go.
+        // Not under the lock: the drop of a share may run its waiter, which may take the lock.
         drop(dropped);
         self.shrunk.notify_waiters();
     }
@@ -270,7 +276,7 @@ impl Item {
     }
 }
 
-/// What takes items from the queue.
+/// A taker of items from the queue.
 pub(super) trait Wanted {
     /// Whether the item is to be taken.
     fn wants(&self, item: &Item) -> bool;

@@ -25,7 +25,7 @@ pub struct LaneReader {
     blocks: Arc<BlockCache>,
 }
 
-/// Files of lanes, which stay open.
+/// Open files of lanes.
 struct LaneFiles {
     disk: Arc<dyn Disk>,
     cluster: String,
@@ -35,7 +35,8 @@ struct LaneFiles {
 #[derive(Default)]
 struct OpenFiles {
     files: BTreeMap<(Incarnation, LaneFile), Arc<dyn File>>,
-    /// The last file of each lane that went: files go in order.
+    /// The last file of each lane that was forgotten. Files are retired in order, so every earlier
+    /// one is gone, too.
     gone: BTreeMap<Incarnation, LaneFile>,
 }
 
@@ -52,12 +53,12 @@ impl LaneReader {
         Self { files: Arc::new(files), blocks }
     }
 
-    /// Reads one batch. Its own checksum tells whether it is whole; this does not look. Bytes
-    /// before `sure_end` of the file are durable, so that what lies around the batch may be kept
-    /// too; as far as `reach` it is wanted.
+    /// Reads one batch. The caller checks the batch's own checksum; this does not. The bytes of the
+    /// file before `sure_end` are durable, so the cache may keep what lies around the batch, too;
+    /// up to `reach` the reader is going to need it.
     ///
     /// # Errors
-    /// The disk's, or [`LaneError::Damaged`] where the file is too short.
+    /// [`LoadError::Lane`], also where the file is too short.
     pub async fn read(
         &self,
         spot: LaneSpot,
@@ -69,7 +70,7 @@ impl LaneReader {
         self.blocks.read(&loader, source, spot.range(), reach, sure_end).await
     }
 
-    /// Has batches be read that somebody will want. They lie in one file, in order.
+    /// Reads batches into the cache that a reader is going to need. They lie in one file, in order.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -81,15 +82,16 @@ impl LaneReader {
         self.blocks.read_ahead(&loader, source, &ranges, last.range().end).await
     }
 
-    /// Lets go of what was read around a batch that does not check: storage may have it right.
+    /// Drops from the cache what was read around a batch whose checksum is wrong, so that the next
+    /// read asks storage again.
     pub fn reread(&self, spot: &LaneSpot) {
         self.blocks.forget(Source::Lane(spot.incarnation, spot.file));
     }
 
-    /// Reads a whole file, for jobs that want all of it.
+    /// Reads a whole file, for jobs that need all of it.
     ///
     /// # Errors
-    /// The disk's.
+    /// [`LaneError::Disk`].
     pub async fn read_whole(
         &self,
         incarnation: Incarnation,
@@ -100,18 +102,19 @@ impl LaneReader {
         Ok(file.read_once_at(0, size).await?)
     }
 
-    /// Reads a batch that nobody reads again. It may be shorter than it should be.
+    /// Reads a batch past the cache, since nobody will read it again. It may be shorter than it
+    /// should be.
     ///
     /// # Errors
-    /// The disk's.
+    /// [`LaneError::Disk`].
     pub async fn read_once(&self, spot: LaneSpot) -> Result<Bytes, LaneError> {
         let file = self.files.file(spot.incarnation, spot.file).await?;
         Ok(file.read_once_at(spot.position, spot.length as usize).await?)
     }
 
-    /// Forgets a file that is about to be removed or to be written anew, and every one before it in
-    /// its lane. Whoever reads it now finds that it is gone, or had its bytes before. It is kept
-    /// open no longer: an open file takes its room on the disk.
+    /// Forgets a file that is about to be removed or recycled, and every one before it in its lane.
+    /// A read that is under way has its bytes from before, or gets an error that the file is gone.
+    /// The file is closed, since an open file keeps its room on the disk.
     pub fn forget(&self, incarnation: Incarnation, file: LaneFile) {
         {
             let mut open = self.files.open.lock();
@@ -153,7 +156,8 @@ impl Loader for LaneFiles {
         let length = usize::try_from(range.end - range.start).expect("runs fit the address space");
         let open = self.file(incarnation, file).await?;
         let bytes = open.read_at(range.start, length).await.map_err(LaneError::from)?;
-        // An open file may have become another under its reader; then it was forgotten before.
+        // Checked after the read: the file may have been recycled under it, but is always forgotten
+        // before that.
         if self.open.lock().is_gone(incarnation, file) {
             let path = self.path(incarnation, file).display().to_string();
             return Err(LaneError::from(DiskError::NotFound(path)).into());
@@ -166,7 +170,7 @@ impl Loader for LaneFiles {
     }
 }
 
-/// A block of an ended lane, and where its payload can be read.
+/// A block of a lane that has its end, and where its payload can be read.
 #[derive(Debug)]
 pub struct ReplayedBlock {
     /// Its header and index, and where the lane had it.
@@ -177,7 +181,7 @@ pub struct ReplayedBlock {
     pub payload_position: u64,
 }
 
-/// Visits the blocks of an ended lane in order, up to its end, by their headers and indexes.
+/// Visits the blocks of a lane in order, up to its end, reading headers and indexes only.
 ///
 /// # Errors
 /// [`LaneError::Damaged`] where a block before the end is missing.
@@ -199,21 +203,21 @@ pub async fn replay(
     let names = disk.list(&paths.folder()).await?;
     for number in file_numbers(&names, "wal") {
         if number > end.file && rules.hold(Rule::StopAtSealedEnd) {
-            // Made ahead of use, or beyond the end that was given to the lane.
+            // The file was made ahead of use, or lies beyond the lane's end.
             break;
         }
         let mut walk = HeadWalk::open(disk, paths, incarnation, nonce, (number, 0)).await?;
         loop {
             let here = (number, walk.position());
-            let wanted = due.filter(|_| only_due);
+            let due_here = due.filter(|_| only_due);
             let copy = sealed.first_entry().filter(|entry| {
                 let copy = &entry.get().placed;
                 (copy.file, copy.position) == here
             });
             let replayed = if let Some(copy) = copy {
                 let SealedBlock { placed, seal_position } = copy.remove();
-                if wanted.is_some_and(|wanted| placed.block.header.sequence != wanted) {
-                    // An earlier file could not be read to its end. The copy does not follow.
+                if due_here.is_some_and(|due_here| placed.block.header.sequence != due_here) {
+                    // An earlier file could not be read to its end, so the copy does not follow.
                     break;
                 }
                 walk.skip(placed.raw.len());
@@ -221,7 +225,7 @@ pub async fn replay(
                 let head = Head::of(file, position, &raw, block.header);
                 ReplayedBlock::new(head, LaneFile::Seal, seal_position)
             } else {
-                let Here::Block(head) = walk.take(wanted).await? else { break };
+                let Here::Block(head) = walk.take(due_here).await? else { break };
                 let position = head.position;
                 ReplayedBlock::new(head, LaneFile::Wal(number), position)
             };

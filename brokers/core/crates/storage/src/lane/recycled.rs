@@ -1,14 +1,15 @@
-//! Files that are used again. Filling a file with zeros ahead of use costs as much as writing it;
-//! one that was split and retired has its blocks on the medium already.
+//! Recycled files: retired lane files that are written again. To fill a new file with zeros ahead
+//! of use costs as much as to write it; a retired file has its blocks allocated on the disk
+//! already.
 //!
-//! A retired `<k>.wal` becomes `<k>.spare`, and a spare the next `<n>.wal`, each by a rename.
-//! Before that its first page is cleared and synced, so that a file never begins with a block of a
-//! former life. Behind what was written since there still lie whole blocks of that life: their
-//! sequence numbers are below all that a reader expects there, and so is what they say was
-//! durable.
+//! A retired `<k>.wal` becomes `<k>.spare`, and that becomes the next `<n>.wal`, each by a rename.
+//! Before it gets its new name its first page is cleared and synced, so that a file never begins
+//! with a block of its former life. Behind what was written since there still lie whole blocks of
+//! that life: their sequence numbers are below all that a reader expects there, and so are the
+//! numbers that they call durable.
 //!
-//! One more file is kept that no records go into: the reserve, in which a lane goes on to its clean
-//! end where the disk has no room for another file.
+//! One more file is kept, into which no records go: the reserve, in which a lane is closed where
+//! the disk has no room for another file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,16 +21,16 @@ use super::block::ALIGNMENT;
 use super::{LaneError, LaneFile, LanePaths};
 use freshet_world::env::{Disk, DiskError, DiskResult, File};
 
-/// As many as the splitter retires at once; more are removed.
+/// Recycled files that are kept at most: as many as the splitter retires at once.
 const RECYCLED_MAX: usize = 8;
-/// So many stay of a lane that seldom fills a file.
+/// Recycled files that a lane keeps which seldom fills a file.
 const RECYCLED_FEW: usize = 2;
 
-/// The reserve takes the last checkpoint, the install records of what is split at the end, and the
-/// end: 100 bytes for each of 10,000 partitions, twice.
+/// Bytes of the reserve: it takes the last checkpoint, the install records of what is split at the
+/// end, and the `close` block. That is 100 bytes for each of 10,000 partitions, twice.
 const RESERVE_BYTES: u64 = 2 << 20;
 
-/// The recycled of one's own lane.
+/// The recycled files of one's own lane, and its reserve.
 pub(super) struct RecycledFiles {
     disk: Arc<dyn Disk>,
     paths: LanePaths,
@@ -58,7 +59,7 @@ impl RecycledFiles {
         self.bytes.min(RESERVE_BYTES)
     }
 
-    /// Makes the reserve where there is none. Not called by two at once.
+    /// Makes the reserve where there is none. Two calls must not run at the same time.
     pub(super) async fn keep_reserve(&self) -> DiskResult<()> {
         {
             let kept = self.kept.lock();
@@ -71,7 +72,7 @@ impl RecycledFiles {
         Ok(())
     }
 
-    /// Makes the `number`th file of the reserve; `None` where there is none.
+    /// Turns the reserve into the `number`th file; `None` where there is no reserve.
     pub(super) async fn use_reserve(&self, number: u64) -> DiskResult<Option<Arc<dyn File>>> {
         {
             let mut kept = self.kept.lock();
@@ -85,12 +86,13 @@ impl RecycledFiles {
         self.begin(file, &reserve, number).await.map(Some)
     }
 
-    /// Gives up what is kept, so that its room can be used; says whether there was anything.
+    /// Removes the recycled files, so that their room can be used; where there are none, the
+    /// reserve. Returns whether there was anything to remove.
     pub(super) async fn make_room(&self) -> DiskResult<bool> {
         let (numbers, reserve) = {
             let mut kept = self.kept.lock();
             let numbers = std::mem::take(&mut kept.numbers);
-            // What is needed for the end goes last.
+            // The reserve goes last: without it the lane cannot be closed on a full disk.
             let reserve = numbers.is_empty() && std::mem::take(&mut kept.reserve);
             (numbers, reserve)
         };
@@ -101,7 +103,7 @@ impl RecycledFiles {
         Ok(reserve || !numbers.is_empty())
     }
 
-    /// Removes all but a few.
+    /// Removes all but [`RECYCLED_FEW`].
     pub(super) async fn keep_few(&self) -> DiskResult<()> {
         let given_up = {
             let mut kept = self.kept.lock();
@@ -118,24 +120,26 @@ impl RecycledFiles {
         Ok(())
     }
 
-    /// Keeps a file of `bytes` that holds nothing that anybody needs, or removes it.
+    /// Retires a file of `bytes`: recycles it if it has the right size and there is room, or
+    /// removes it.
     pub(super) async fn retire(&self, number: u64, bytes: u64) -> Result<(), LaneError> {
         let path = self.paths.file(LaneFile::Wal(number));
-        let wanted = {
+        let keep = {
             let kept = self.kept.lock();
             let whole = bytes == self.bytes && kept.made_of_reserve != Some(number);
             whole && !kept.closed && kept.numbers.len() < RECYCLED_MAX
         };
-        if !wanted {
+        if !keep {
             return Ok(self.disk.remove(&path).await?);
         }
         let recycled = self.paths.recycled(number);
         match self.disk.rename(&path, &recycled).await {
-            // An earlier try was carried out, whatever was said of it.
+            // An earlier try was carried out, although it returned an error.
             Err(DiskError::NotFound(_)) => {}
             renamed => renamed?,
         }
-        // Files go in order: one that came back when a later one has gone would look like damage.
+        // The rename must be durable before a later file is retired: lane files disappear in order,
+        // and one that came back after a crash, before a missing one, would look like damage.
         match self.disk.make_durable(&recycled).await {
             Err(DiskError::NotFound(_)) => return Ok(()),
             made => made?,
@@ -148,8 +152,8 @@ impl RecycledFiles {
         if closed { self.remove_all().await } else { Ok(()) }
     }
 
-    /// Makes the `number`th file, of a recycled where there is one. Its name and its first page, which
-    /// is zeros, are durable when this returns.
+    /// Makes the `number`th file, from a recycled one where there is one. Its name and its first
+    /// page, which is zeros, are durable when this returns.
     pub(super) async fn make_file(&self, number: u64, bytes: u64) -> DiskResult<Arc<dyn File>> {
         let path = self.paths.file(LaneFile::Wal(number));
         let recycled = if bytes == self.bytes { self.kept.lock().numbers.pop() } else { None };
@@ -162,7 +166,7 @@ impl RecycledFiles {
         self.begin(file, &recycled, number).await
     }
 
-    /// Makes a file that is open under another name the `number`th.
+    /// Turns a file that is open under another name into the `number`th.
     async fn begin(
         &self,
         file: Arc<dyn File>,
@@ -176,7 +180,7 @@ impl RecycledFiles {
         Ok(file)
     }
 
-    /// Removes them all, and keeps none from now on.
+    /// Removes all recycled files and the reserve, and keeps none from now on.
     pub(super) async fn remove_all(&self) -> Result<(), LaneError> {
         self.kept.lock().closed = true;
         while self.make_room().await? {}

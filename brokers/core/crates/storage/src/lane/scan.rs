@@ -1,5 +1,5 @@
-//! Reading a lane's files from front to back: where blocks follow each other, where they end, and
-//! whether an end is an end or damage.
+//! Reading a lane's files from front to back: which blocks follow each other, where they end, and
+//! whether that is the lane's end or damage.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use freshet_world::env::Disk;
 /// A block and where it was found.
 #[derive(Debug, Clone)]
 pub struct PlacedBlock {
-    /// File whose turn it is.
+    /// Number of the file that held it.
     pub file: u64,
     /// Where it starts in that file.
     pub position: u64,
@@ -30,7 +30,8 @@ pub struct PlacedBlock {
 pub struct TailScan {
     /// The last whole block in sequence.
     pub end: LaneEnd,
-    /// Blocks up to here were durable and fence-checked, whatever happens to the disk now.
+    /// Blocks up to this sequence number were synced while the lane was its owner's: a later block,
+    /// a `close` or a SEAL says so.
     pub sure_sequence: u64,
     /// The blocks after it, up to the end.
     pub unsure: Vec<PlacedBlock>,
@@ -40,7 +41,7 @@ pub struct TailScan {
 #[derive(Debug, Clone)]
 pub struct FileCursor {
     incarnation: Incarnation,
-    /// The lane's, once a block of it was seen.
+    /// The lane's nonce, once a block of the lane was read.
     nonce: Option<u64>,
     file: u64,
     bytes: Bytes,
@@ -49,7 +50,7 @@ pub struct FileCursor {
 
 impl FileCursor {
     /// Starts at the first block of a file. `nonce` is that of the lane's earlier blocks; where
-    /// none was seen, the first one here tells it.
+    /// none was read yet, it is taken from the first block of this file.
     pub fn new(incarnation: Incarnation, nonce: Option<u64>, file: u64, bytes: Bytes) -> Self {
         Self { incarnation, nonce, file, bytes, position: 0 }
     }
@@ -82,14 +83,18 @@ impl FileCursor {
         Ok(PlacedBlock { file: self.file, position: position as u64, raw, block })
     }
 
-    /// The block here if it has the number that is due (any number, where none is); the position is
-    /// behind it afterwards.
+    /// The block at the position if its sequence number is `due` (any number where `due` is
+    /// `None`); the position is behind it afterwards. `None` where there is no such block.
+    ///
+    /// # Errors
+    /// [`LaneError::Damaged`] for a block of a newer format version: to take it for the lane's end
+    /// would lose what a newer release wrote.
     pub fn take(&mut self, due: Option<u64>) -> Result<Option<PlacedBlock>, LaneError> {
         match self.at(self.position) {
-            Ok(found) if due.is_none_or(|due| found.block.header.sequence == due) => {
-                self.position += found.raw.len();
-                self.nonce = Some(found.block.header.nonce);
-                Ok(Some(found))
+            Ok(placed) if due.is_none_or(|due| placed.block.header.sequence == due) => {
+                self.position += placed.raw.len();
+                self.nonce = Some(placed.block.header.nonce);
+                Ok(Some(placed))
             }
             Err(BlockError::Version(version)) => Err(LaneError::damaged(
                 self.incarnation,
@@ -102,7 +107,10 @@ impl FileCursor {
     }
 }
 
-/// Reads a whole file of a lane past this machine's cache.
+/// Reads a whole file of a lane past this machine's cache, which may be older than the file.
+///
+/// # Errors
+/// [`LaneError::Disk`].
 pub async fn read_file(
     disk: &dyn Disk,
     paths: &LanePaths,
@@ -113,12 +121,12 @@ pub async fn read_file(
     Ok(file.read_uncached_at(0, size).await?)
 }
 
-/// Finds the end of a lane whose broker is fenced. Payloads are read of blocks only that nothing
-/// says were durable.
+/// Finds the end of a lane whose broker is fenced. Payloads are read only of blocks of which
+/// nothing says that they were durable: only those may be torn.
 ///
 /// # Errors
-/// [`LaneError::Damaged`] where something durable is missing, also at another look: such a lane is
-/// never sealed there.
+/// [`LaneError::Damaged`] where something durable is missing, and still is when the scan is
+/// repeated: such a lane is not sealed. [`LaneError::Disk`].
 pub async fn scan_tail(
     disk: &dyn Disk,
     paths: &LanePaths,
@@ -142,8 +150,8 @@ async fn scan_once(
     let mut suspects = Vec::new();
     for number in numbers {
         let mut walk = HeadWalk::open(disk, paths, incarnation, scan.nonce, (number, 0)).await?;
-        // Which block begins the first file cannot be told; a later file without one before it
-        // follows nothing.
+        // The first file may begin with any number, because earlier files may have been retired. A
+        // later file continues the lane only where a block before it says which number is due.
         let follows = first == Some(number) || scan.due.is_some();
         if follows && scan.take_all(&mut walk, rules).await? {
             last = Some(walk);
@@ -151,7 +159,11 @@ async fn scan_once(
             suspects.push(walk);
         }
     }
+    // The rest of the file in which the lane ended is looked at, too: a proof behind its end shows
+    // that the end is damage.
     suspects.extend(last);
+    // Before the search for damage: a torn block ends the lane earlier than its headers say, and
+    // then its number is the one that is due.
     let (end, unsure) = scan.verify(disk, paths).await?;
     let due = end.map_or(1, |end| end.sequence + 1);
     for walk in &mut suspects {
@@ -177,7 +189,7 @@ struct Scan {
     sure: u64,
     /// The last block that is sure.
     sure_end: Option<LaneEnd>,
-    /// The blocks after it whose headers follow.
+    /// The blocks after it, as far as their headers follow each other.
     unsure: VecDeque<Head>,
 }
 
@@ -191,7 +203,7 @@ impl Scan {
         Self { incarnation, nonce: None, due: None, sure: 0, sure_end: None, unsure }
     }
 
-    /// Takes every block that follows in this file; says whether there was any.
+    /// Takes every block of this file that follows; returns whether there was any.
     async fn take_all(&mut self, walk: &mut HeadWalk, rules: Rules) -> Result<bool, LaneError> {
         let mut any = false;
         let only_due = rules.hold(Rule::CountWhatIsDue);
@@ -208,7 +220,8 @@ impl Scan {
         Ok(any)
     }
 
-    /// Reads the unsure blocks in full: the lane ends before the first that is not whole.
+    /// Reads the unsure blocks in full. The lane ends before the first that is not whole: its sync
+    /// did not complete, so neither it nor anything behind it was acknowledged.
     async fn verify(
         &mut self,
         disk: &dyn Disk,
@@ -229,6 +242,12 @@ impl Scan {
         Ok((end, whole))
     }
 
+    /// Searches a file behind the end for a block that says that block `due` was durable. Without
+    /// such a proof the end is a write that never landed; with it, acknowledged records are
+    /// missing.
+    ///
+    /// # Errors
+    /// [`LaneError::Damaged`] with the position where the block should lie.
     async fn refuse_damage(
         &self,
         walk: &mut HeadWalk,

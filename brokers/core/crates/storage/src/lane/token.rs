@@ -1,9 +1,9 @@
-//! The owner token: the right to ack in a lane.
+//! The owner token: the right to acknowledge what is in a lane.
 //!
 //! `OWNER` is one 4 KiB page: magic `FRLO`, version `u16` (1), zero `u16`, incarnation `u64` of who
 //! may act, nonce (16 bytes), CRC-32C `u32` over all before it; the rest zeros. Its broker keeps
-//! the descriptor and reads the token again after each sync: an ack needs a token that is present,
-//! never a marker that is absent. To fence is to overwrite it.
+//! the file open and reads the token again after each sync: it acknowledges because the token is
+//! there, never because a mark is absent. Fencing overwrites the token.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const TOKEN_BYTES: usize = 4096;
 const MAGIC: &[u8; 4] = b"FRLO";
 const VERSION: u16 = 1;
 
-fn encode(holder: Incarnation, nonce: [u8; 16]) -> Bytes {
+fn encode_token(holder: Incarnation, nonce: [u8; 16]) -> Bytes {
     let mut out = BytesMut::with_capacity(TOKEN_BYTES);
     out.put_slice(MAGIC);
     out.put_u16_le(VERSION);
@@ -45,18 +45,18 @@ pub struct OwnerToken {
 }
 
 impl OwnerToken {
-    /// Takes a lane that nobody owns yet. The token appears whole or not at all, so a successor
-    /// that was faster keeps it.
+    /// Claims a lane that nobody owns yet. The token appears whole or not at all, and the first one
+    /// stays, so a successor that fenced the lane before keeps it fenced.
     ///
     /// # Errors
-    /// [`LaneError::TokenLost`] where the lane has an owner already, or the disk's error.
+    /// [`LaneError::TokenLost`] where the lane has an owner already; [`LaneError::Disk`].
     pub async fn claim(
         disk: &dyn Disk,
         paths: &LanePaths,
         incarnation: Incarnation,
         randomness: &dyn Randomness,
     ) -> Result<Self, LaneError> {
-        let content = encode(incarnation, fresh_nonce(randomness));
+        let content = encode_token(incarnation, fresh_nonce(randomness));
         match disk.publish(&paths.owner(), vec![content.clone()]).await {
             Err(DiskError::Exists(_)) => return Err(LaneError::TokenLost(incarnation)),
             published => published?,
@@ -68,19 +68,20 @@ impl OwnerToken {
     /// Reads the token again, past any cache.
     ///
     /// # Errors
-    /// [`LaneError::TokenLost`] where it is not exactly ours, or the disk's error. Either ends the
-    /// instance.
+    /// [`LaneError::TokenLost`] where it is not exactly ours; [`LaneError::Disk`] where it cannot
+    /// be read. After either the incarnation stands down.
     pub async fn check(&self) -> Result<(), LaneError> {
-        let found = self.file.read_uncached_at(0, TOKEN_BYTES).await?;
-        if found == self.content { Ok(()) } else { Err(LaneError::TokenLost(self.incarnation)) }
+        let content = self.file.read_uncached_at(0, TOKEN_BYTES).await?;
+        if content == self.content { Ok(()) } else { Err(LaneError::TokenLost(self.incarnation)) }
     }
 }
 
-/// Takes a lane away from its broker. Durable when this returns; from then on the broker cannot
-/// ack. Also bars a broker that has made its folder but not yet its token.
+/// Fences a lane. The new token is durable when this returns, and from then on the lane's broker
+/// acknowledges nothing. That also holds for a broker that has made its folder but not yet its
+/// token.
 ///
 /// # Errors
-/// The disk's; the lane counts as not fenced then.
+/// [`DiskError`]; the lane counts as not fenced then.
 pub async fn fence(
     disk: &dyn Disk,
     paths: &LanePaths,
@@ -88,13 +89,13 @@ pub async fn fence(
     randomness: &dyn Randomness,
 ) -> DiskResult<()> {
     disk.create_folders(&paths.folder()).await?;
-    let content = encode(by, fresh_nonce(randomness));
+    let content = encode_token(by, fresh_nonce(randomness));
     match disk.publish(&paths.owner(), vec![content.clone()]).await {
         Err(DiskError::Exists(_)) => {}
         published => return published,
     }
     let file = disk.open(&paths.owner()).await?;
     file.write_and_sync(0, vec![content]).await?;
-    // Whoever linked it may not have come to making its name durable.
+    // Another broker may have linked the token and died before its name was durable.
     disk.make_durable(&paths.owner()).await
 }

@@ -11,9 +11,9 @@ use super::block::span;
 use super::index::{DATA_ENTRY_BYTES, DataEntry, InstallEntry, Usage};
 use super::queue::{InstallEffect, Item, LaneBatch, Waiting, Wanted};
 
-/// What one write takes along.
+/// The content of one write.
 pub(super) struct Write {
-    /// A write is cut here, in bytes of records; one batch may be larger.
+    /// Bytes of records beyond which no further batch joins; a single batch may be larger.
     cut: usize,
     pub(super) batches: Vec<LaneBatch>,
     pub(super) entries: Vec<DataEntry>,
@@ -21,10 +21,10 @@ pub(super) struct Write {
     pub(super) installs: Vec<InstallEntry>,
     pub(super) effects: Vec<(InstallEffect, oneshot::Sender<()>)>,
     pub(super) payload_bytes: usize,
-    /// The file is to be ended; whoever asked for it is told.
+    /// Where to report that the file was ended. If there is any, the file ends after this write.
     pub(super) roll: Vec<oneshot::Sender<()>>,
     pub(super) close: Option<oneshot::Sender<LaneEnd>>,
-    /// Since when its first item waits.
+    /// When its first item was staged.
     pub(super) since: Option<Instant>,
 }
 
@@ -44,7 +44,9 @@ impl Write {
         }
     }
 
-    /// Bytes that it takes at the most, with room for its indexes.
+    /// An upper bound of its bytes in the file. The constants are generous bounds of what a
+    /// principal's name, a topic's id and the tables of an index take: too much ends a file a
+    /// little early, too little would write past its end.
     pub(super) fn room(&self) -> u64 {
         let data = match self.entries.len() {
             0 => 0,
@@ -80,7 +82,8 @@ impl Write {
 }
 
 impl Wanted for Write {
-    /// A write is cut, and nothing joins after its end.
+    /// Batches join up to the cut. Nothing joins behind a request to end the file or the lane,
+    /// since what is staged after it belongs to the next file.
     fn wants(&self, item: &Item) -> bool {
         let fits = match item {
             Item::Batch(batch) => {
@@ -107,7 +110,7 @@ impl Wanted for Write {
     }
 }
 
-/// How long the steps of a group commit took.
+/// How long each step of a group commit took.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Stages {
     /// For how long the first item had waited.
@@ -123,5 +126,36 @@ pub(super) struct Stages {
 impl Stages {
     pub(super) fn total(&self) -> Duration {
         self.queue + self.write + self.sync + self.token
+    }
+}
+
+/// Explains slow commits in the log, at most one a second.
+#[derive(Default)]
+pub(super) struct SlowCommits {
+    last: Option<Instant>,
+    suppressed: u64,
+}
+
+impl SlowCommits {
+    /// At most one line per period; the commits between are counted.
+    const PERIOD: Duration = Duration::from_secs(1);
+
+    pub(super) fn explain(&mut self, stages: Stages, write: &Write, waiting: usize) {
+        if self.last.is_some_and(|last| last.elapsed() < Self::PERIOD) {
+            self.suppressed += 1;
+            return;
+        }
+        self.last = Some(Instant::now());
+        tracing::warn!(
+            queue_ms = stages.queue.as_millis(),
+            write_ms = stages.write.as_millis(),
+            sync_ms = stages.sync.as_millis(),
+            token_ms = stages.token.as_millis(),
+            bytes = write.payload_bytes,
+            batches = write.batches.len(),
+            waiting,
+            suppressed = std::mem::take(&mut self.suppressed),
+            "a commit to the lane was slow: the stage with the most milliseconds says where"
+        );
     }
 }

@@ -1,9 +1,10 @@
 //! The writer of one's own lane: group commit, and the fence-checked end.
 //!
 //! One task writes, on a thread of its own where the disk is a real one. A write starts as soon as
-//! the lane is free, takes what arrived meanwhile up to [`LaneSettings::write_bytes_max`], and is
-//! acked once it was written, synced, and the owner token was found to be ours. Anything else ends
-//! the instance: there is no second try.
+//! the earlier one is done, takes what was staged meanwhile up to
+//! [`LaneSettings::write_bytes_max`], and is acknowledged once it was written and synced and the
+//! owner token was read again and is ours. Any error ends the incarnation: nobody knows which bytes
+//! of a failed write are on the disk, so there is no second try.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use super::leftover::{BlockSummary, Leftover};
 use super::queue::{DurableBatch, Lane};
 use super::recycled::RecycledFiles;
 use super::token::OwnerToken;
-use super::write::{Stages, Write};
+use super::write::{SlowCommits, Stages, Write};
 use super::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot, PlacedBatch};
 use crate::liveness::Liveness;
 use crate::rules::{Rule, Rules};
@@ -39,11 +40,13 @@ pub struct LaneSettings {
     pub file_bytes_max: u64,
     /// A file that holds anything is ended after this long.
     pub roll_after: Duration,
-    /// A write is cut here; one batch may be larger.
+    /// A write takes no further batch once its records would have more bytes than this. A single
+    /// batch may be larger.
     pub write_bytes_max: usize,
     /// Producers wait while batches that are not written yet keep more memory than this alive.
     pub queue_bytes_max: usize,
-    /// A commit that takes longer, from its first batch on, is explained in the log.
+    /// A commit that takes longer than this, counted from the moment when its first batch was
+    /// staged, is explained in the log.
     pub slow_commit: Duration,
 }
 
@@ -68,7 +71,8 @@ impl Default for LaneSettings {
     }
 }
 
-/// Says which manifest of each partition counts, for the first block of a file.
+/// Says which manifest of each partition counts. The writer asks for each file's checkpoint, which
+/// is its first block.
 pub trait CheckpointSource: Send + Sync {
     /// Every partition that has a manifest.
     fn installed(&self) -> Vec<InstallEntry>;
@@ -79,13 +83,13 @@ pub trait CheckpointSource: Send + Sync {
 pub struct RolledFile {
     /// Its batches, in order.
     pub batches: Vec<PlacedBatch>,
-    /// What stays of it once they are split.
+    /// What the meter still needs of the file once its batches are split.
     pub leftover: Leftover,
     /// How long it took to fill.
     pub filled_in: Duration,
 }
 
-/// A lane that fills a file within this time is about to end another one.
+/// A lane that filled a file within this time is expected to fill the next one as fast.
 const FILLS_FAST: Duration = Duration::from_secs(2);
 
 impl RolledFile {
@@ -95,11 +99,12 @@ impl RolledFile {
     }
 }
 
-/// Batches with which a file is full, however small they are: the limit on those that are not split
-/// yet has room for a file that fills while two wait.
+/// A file with so many batches is full, however small they are. Every batch that is not split yet
+/// takes memory, and the limit on their number has room for three such files: one that fills while
+/// two wait for the splitter.
 pub const FILE_BATCHES_MAX: usize = 32_768;
 
-/// What a writer is made of.
+/// What a writer needs.
 pub struct WriterParts {
     /// The shared file system.
     pub disk: Arc<dyn Disk>,
@@ -109,37 +114,38 @@ pub struct WriterParts {
     pub paths: LanePaths,
     /// The right to write here.
     pub token: Arc<OwnerToken>,
-    /// Whose lane.
+    /// The incarnation whose lane it is.
     pub incarnation: Incarnation,
     /// Random bits that mark the lane's blocks; no client may learn them.
     pub nonce: u64,
     /// Sizes and times.
     pub settings: LaneSettings,
-    /// What to write first into each file.
+    /// The source of each file's checkpoint.
     pub checkpoints: Arc<dyn CheckpointSource>,
-    /// Tells whoever splits ended files.
+    /// Called with each file that ended, so that it is split.
     pub rolled: Box<dyn Fn(RolledFile) + Send + Sync>,
-    /// Whether the instance may act.
+    /// Whether the incarnation may still act.
     pub liveness: Liveness,
-    /// Which rules hold.
+    /// The safety rules that hold; all of them outside of tests.
     pub rules: Rules,
-    /// What is counted.
+    /// The metrics of the lane.
     pub metrics: LaneMetrics,
 }
 
-/// A lane, and the task that writes it.
+/// A lane, and the task that writes it. The task ends when its handle is dropped.
 pub type StartedLane = (Arc<Lane>, AbortOnDropHandle<()>);
 
-/// Starts the lane: its first file with a durable checkpoint, then the task that writes. Boxed, so
-/// that it is compiled here and not once more for everybody who waits for it.
+/// Starts the lane: creates its first file with a durable checkpoint, then the task that writes.
+/// The future is boxed, so that it is compiled in this crate and not again in each caller's.
 ///
 /// # Errors
-/// The disk's, or [`LaneError::TokenLost`].
+/// [`LaneError::Disk`] where the file or its checkpoint cannot be written;
+/// [`LaneError::TokenLost`] where another incarnation has fenced the lane.
 pub fn start(parts: WriterParts) -> BoxFuture<'static, Result<StartedLane, LaneError>> {
-    open(parts).boxed()
+    open_lane(parts).boxed()
 }
 
-async fn open(parts: WriterParts) -> Result<StartedLane, LaneError> {
+async fn open_lane(parts: WriterParts) -> Result<StartedLane, LaneError> {
     let (disk, settings) = (Arc::clone(&parts.disk), parts.settings);
     let recycled =
         RecycledFiles::new(Arc::clone(&disk), parts.paths.clone(), settings.file_bytes_max);
@@ -164,7 +170,7 @@ async fn open(parts: WriterParts) -> Result<StartedLane, LaneError> {
         match AssertUnwindSafe(writer.run()).catch_unwind().await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => liveness.stand_down(&error.to_string()),
-            // What it left behind is unknown, as after a failed write.
+            // Nobody knows what was written, as after a failed write.
             Err(_) => liveness.stand_down("the lane's writer panicked"),
         }
         ending.end();
@@ -182,7 +188,7 @@ struct OpenFile {
     /// When the first batch or counter was written to it.
     used_since: Option<Instant>,
     batches: Vec<PlacedBatch>,
-    /// With so many it is full.
+    /// The file is full once it has so many batches.
     batches_max: usize,
     blocks: Vec<BlockSummary>,
 }
@@ -211,7 +217,7 @@ struct Writer {
     next: Option<AbortOnDropHandle<DiskResult<Arc<dyn File>>>>,
     sequence: u64,
     durable_sequence: u64,
-    /// The time of the last block.
+    /// The time that the last block bears, in milliseconds since 1970 UTC.
     written_at_ms: i64,
     slow: SlowCommits,
 }
@@ -249,16 +255,20 @@ impl Writer {
                 self.roll_early(asked).await?;
             }
             for done in write.roll.drain(..) {
-                // Whoever asked may have given up waiting.
+                // The receiver is gone where the caller gave up waiting. The file ended all the
+                // same.
                 let _ = done.send(());
             }
         }
     }
 
-    /// Waits for something to do, then takes what is there up to the cut.
+    /// Waits until something is staged, the file is due to end, or the incarnation stood down; then
+    /// takes what is staged, up to the size of one write.
     async fn gather(&self) -> Write {
         let roll_at = self.current.used_since.map(|since| since + self.parts.settings.roll_after);
         loop {
+            // The future is made before the queue is looked at: what is pushed between the look and
+            // the wait wakes it.
             let arrived = self.lane.pushed();
             if let Some(write) = self.take_queued() {
                 return write;
@@ -288,10 +298,13 @@ impl Writer {
         (!write.is_idle()).then_some(write)
     }
 
-    /// Writes, syncs, checks the token; then tells whoever waits.
+    /// Writes and syncs a write, checks the token, and then acknowledges the batches to their
+    /// owners.
     async fn commit(&mut self, write: &mut Write) -> Result<(), LaneError> {
         let queued = write.since.map(|since| since.elapsed()).unwrap_or_default();
         let room = write.room();
+        // A file that holds nothing but its checkpoint takes a write of any size, and grows where
+        // it has to: to roll would only leave an empty file behind.
         let full = self.current.position + room > self.current.size;
         if full && self.current.position > self.current.checkpoint_end {
             self.roll().await?;
@@ -308,6 +321,8 @@ impl Writer {
         Ok(())
     }
 
+    /// Encodes a write as blocks, in the order data, usage, installs: [`Self::acknowledge`] relies
+    /// on the data block being the first.
     fn lay_out(&mut self, write: &mut Write) -> (Vec<Bytes>, Vec<Encoded>) {
         let mut pieces = Vec::new();
         let mut blocks = Vec::new();
@@ -336,7 +351,8 @@ impl Writer {
         blocks: &mut Vec<Encoded>,
     ) {
         self.sequence += 1;
-        // A clock that is set back does not take the lane back with it.
+        // The clock may have been set back; the times in a lane never go back, because the meter
+        // takes the time of a block as the end of what it has covered.
         self.written_at_ms = self.written_at_ms.max(self.parts.clock.now_ms());
         let label = BlockLabel {
             kind,
@@ -363,7 +379,12 @@ impl Writer {
         pieces.extend(encoded);
     }
 
-    /// The one place where blocks become durable.
+    /// Writes blocks at the end of the file and makes them durable. No other function does.
+    ///
+    /// The order is the safety of an acknowledgement: first write, then sync, then read the token.
+    /// A token that is still ours after the sync proves that the blocks were durable before anybody
+    /// fenced the lane, so whoever fences it later finds them. Read before the sync, it would prove
+    /// nothing.
     async fn put(&mut self, pieces: Vec<Bytes>) -> Result<Stages, LaneError> {
         let bytes: usize = pieces.iter().map(Bytes::len).sum();
         let (rules, metrics) = (self.parts.rules, &self.parts.metrics);
@@ -377,6 +398,7 @@ impl Writer {
         if rules.hold(Rule::UnknownMeansStop) {
             done?;
         } else if done.is_err() {
+            // Only in tests of the rule: a sync after a failed one may succeed without the bytes.
             file.sync().await?;
         }
         let synced = Instant::now();
@@ -389,11 +411,15 @@ impl Writer {
             stages.token = synced.elapsed();
             metrics.commit_took(CommitStage::Token, stages.token);
         }
+        // Not before the token was checked: the next block repeats this number to its readers as
+        // the last one that is sure.
         self.current.position += bytes as u64;
         self.durable_sequence = self.sequence;
         Ok(stages)
     }
 
+    /// Hands the batches of a durable write to their owners, then runs the effects of its installs.
+    /// This happens before the next write, so a checkpoint that follows names what was installed.
     fn acknowledge(&mut self, write: &mut Write, blocks: &[Encoded], first_position: u64) {
         let has_data = blocks.first().is_some_and(|block| block.kind == BlockKind::Data);
         let data = blocks.first().filter(|_| has_data);
@@ -419,12 +445,13 @@ impl Writer {
             });
             let (pinned_bytes, ack) = (batch.pinned_bytes, batch.ack);
             batch.owner.durable(DurableBatch { batch: batch.batch, spot, pinned_bytes });
-            // Only now: whoever waits for it asks the owner.
+            // After the owner has the batch: the drop wakes a request, which asks the owner for
+            // the result.
             drop(ack);
         }
         for (effect, done) in write.effects.drain(..) {
             effect();
-            // Whoever waited for the install may have been dropped with its job.
+            // The receiver is gone where the job that waited was dropped. The install counts.
             let _ = done.send(());
         }
         debug_assert_eq!(
@@ -437,25 +464,29 @@ impl Writer {
         );
     }
 
-    /// Ends the file and goes on in the next.
+    /// Ends a file that is full, and goes on in the next one.
     async fn roll(&mut self) -> Result<(), LaneError> {
         let file = self.next_file().await?;
         self.go_on_in(file, self.next_bytes()).await
     }
 
-    /// Ends the file before it is full. On a full disk it is used on, unless somebody asked for its
-    /// end because the lane is to end: what follows then finds room in the reserve.
+    /// Ends the file before it is full. On a full disk the file stays in use, unless its end was
+    /// requested (`asked`), which happens before the lane is closed: then the lane goes on in the
+    /// reserve, which has room for what is written until the close.
     async fn roll_early(&mut self, asked: bool) -> Result<(), LaneError> {
         let number = self.current.number + 1;
         match self.next_file().await {
             Err(DiskError::NoSpace(what)) if asked => {
                 let reserve = self.lane.recycled.use_reserve(number).await?;
                 let file = reserve.ok_or(DiskError::NoSpace(what))?;
-                tracing::warn!("the disk is full: the lane goes on to its end in what was kept");
+                tracing::warn!("the disk is full: the lane is closed in the reserved file");
                 self.go_on_in(file, self.lane.recycled.reserve_bytes()).await
             }
             Err(DiskError::NoSpace(what)) => {
-                tracing::warn!(what, "no room for the next file: this one is used on");
+                tracing::warn!(
+                    what,
+                    "the disk has no room for the next lane file: this one stays in use"
+                );
                 self.current.used_since = Some(Instant::now());
                 self.current.batches_max = self.current.batches.len() + FILE_BATCHES_MAX;
                 self.prepare_next();
@@ -465,7 +496,9 @@ impl Writer {
         }
     }
 
-    /// Goes on in another file, whose checkpoint makes every block of this one sure.
+    /// Goes on in another file. The ended one is handed to the splitter only after the new file's
+    /// checkpoint is durable: that checkpoint says that every block of the ended file was durable,
+    /// and names the manifests without which the ended file could not be removed.
     async fn go_on_in(&mut self, file: Arc<dyn File>, size: u64) -> Result<(), LaneError> {
         let number = self.current.number + 1;
         let ended = std::mem::replace(&mut self.current, OpenFile::new(number, file, size));
@@ -477,11 +510,14 @@ impl Writer {
         Ok(())
     }
 
-    /// The file that was made ahead of use. Where the disk was full then, there may be room by now.
+    /// The next file, which was made ahead of use. Where the disk was full then, it is made now,
+    /// for which there may be room by now.
     async fn next_file(&mut self) -> DiskResult<Arc<dyn File>> {
         if let Some(prepared) = self.next.take() {
             match prepared.await.expect("preparing a file does not panic") {
-                Err(DiskError::NoSpace(what)) => tracing::warn!(what, "no room for the next file"),
+                Err(DiskError::NoSpace(what)) => {
+                    tracing::warn!(what, "the disk had no room for the next lane file");
+                }
                 made => return made,
             }
         }
@@ -494,12 +530,14 @@ impl Writer {
         self.parts.settings.file_bytes(self.current.number + 1)
     }
 
+    /// Begins to make the next file ahead of use, and the reserve before it: on a disk that is
+    /// about to be full the clean end comes first.
     fn prepare_next(&mut self) {
         let (number, bytes) = (self.current.number + 1, self.next_bytes());
         let recycled = Arc::clone(&self.lane.recycled);
         let preparing = tokio::spawn(async move {
             if let Err(error) = recycled.keep_reserve().await {
-                tracing::warn!(%error, "nothing is kept for the end of the lane");
+                tracing::warn!(%error, "the file reserved for closing the lane was not made");
             }
             recycled.make_file(number, bytes).await
         });
@@ -527,54 +565,25 @@ impl Writer {
         Ok(())
     }
 
+    /// Writes the block that is the lane's clean end, after which a successor need not fence it.
     async fn close(&mut self, done: oneshot::Sender<LaneEnd>) -> Result<(), LaneError> {
         if self.current.position + span(0) as u64 > self.current.size {
             self.roll_early(true).await?;
         }
-        // Before the lane has its end, after which a successor removes its files: one that was made
-        // later would stand alone, and look as if its checkpoint were lost.
+        // The file that is being made ahead of use must be there before the lane has its end. After
+        // that a successor may remove the lane's files, and one that appeared later would be alone
+        // in the folder and look as if its checkpoint were lost.
         if let Some(prepared) = self.next.take()
             && let Err(error) = prepared.await.expect("preparing a file does not panic")
         {
-            tracing::debug!(%error, "no file was made ahead of the end");
+            tracing::debug!(%error, "the file that was being made ahead of use failed");
         }
         self.lane.recycled.remove_all().await?;
         let (mut pieces, mut blocks) = (Vec::new(), Vec::new());
         self.add_block(BlockKind::Close, &Bytes::new(), Vec::new(), &mut pieces, &mut blocks);
         self.put(pieces).await?;
-        // Whoever asked may have given up waiting; the end stands all the same.
+        // The receiver is gone where the caller gave up waiting. The lane has its end all the same.
         let _ = done.send(LaneEnd { file: self.current.number, sequence: self.sequence });
         Ok(())
-    }
-}
-
-/// Explains slow commits in the log, one a second at the most.
-#[derive(Default)]
-struct SlowCommits {
-    last: Option<Instant>,
-    suppressed: u64,
-}
-
-impl SlowCommits {
-    /// Only one line a second; the others are counted.
-    const PERIOD: Duration = Duration::from_secs(1);
-
-    fn explain(&mut self, stages: Stages, write: &Write, waiting: usize) {
-        if self.last.is_some_and(|last| last.elapsed() < Self::PERIOD) {
-            self.suppressed += 1;
-            return;
-        }
-        self.last = Some(Instant::now());
-        tracing::warn!(
-            queue_ms = stages.queue.as_millis(),
-            write_ms = stages.write.as_millis(),
-            sync_ms = stages.sync.as_millis(),
-            token_ms = stages.token.as_millis(),
-            bytes = write.payload_bytes,
-            batches = write.batches.len(),
-            waiting,
-            suppressed = std::mem::take(&mut self.suppressed),
-            "a commit was slow"
-        );
     }
 }

@@ -7,7 +7,7 @@ use freshet_wire::ids::Epoch;
 pub struct EpochTable(Vec<(Epoch, i64)>);
 
 impl EpochTable {
-    /// From stored entries, in ascending order.
+    /// A table of stored entries, which are in ascending order.
     pub fn from_entries(entries: Vec<(Epoch, i64)>) -> Self {
         Self(entries)
     }
@@ -29,7 +29,7 @@ impl EpochTable {
     }
 
     /// The largest epoch not above `requested`, and where it ended; `log_end` is where the newest
-    /// ends. An epoch below all that left a trace ended where the first of them starts: it wrote
+    /// ends. An epoch below all that the table has ended where the first of them starts: it wrote
     /// nothing, or what it wrote is deleted (so does Kafka's `LeaderEpochFileCache`). `None` where
     /// no epoch was asked for.
     pub fn end_of(&self, requested: Epoch, log_end: i64) -> Option<(Epoch, i64)> {

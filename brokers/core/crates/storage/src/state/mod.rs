@@ -1,4 +1,4 @@
-//! What a partition remembers of its log up to some offset: which leader epoch started where, and
+//! The state of a partition's log up to some offset: which leader epoch started where, and
 //! what each producer wrote last. Manifests store it, and the partition that is led continues it.
 
 pub mod epochs;

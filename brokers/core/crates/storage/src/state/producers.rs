@@ -1,5 +1,5 @@
-//! Idempotence: what a partition remembers of each producer. Rules and limits are those of Kafka's
-//! `ProducerStateManager`, `ProducerAppendInfo` and `ProducerStateEntry`.
+//! Idempotence: the state that a partition keeps of each producer. Rules and limits are those of
+//! Kafka's `ProducerStateManager`, `ProducerAppendInfo` and `ProducerStateEntry`.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,7 +8,7 @@ use kafka_protocol::ResponseError;
 use crate::lane::index::{BatchFacts, DataEntry};
 use freshet_wire::records::{BatchHeader, NO_PRODUCER_ID};
 
-/// A producer's last batches are remembered to recognise retries.
+/// The number of a producer's last batches that are remembered to recognise retries, as in Kafka.
 const BATCHES_MAX: usize = 5;
 /// Kafka forgets a producer a day after its last batch (`producer.id.expiration.ms`).
 const EXPIRATION_MS: i64 = 24 * 60 * 60 * 1000;
@@ -63,7 +63,7 @@ impl From<&BatchHeader> for WrittenBatch {
 }
 
 impl WrittenBatch {
-    /// Of a batch that an index names.
+    /// The batch that an entry of a block's index describes.
     pub fn of_entry(entry: &DataEntry, facts: &BatchFacts) -> Self {
         let last = entry.record_count.saturating_sub(1);
         let first_sequence = facts.base_sequence;
@@ -83,7 +83,7 @@ impl WrittenBatch {
     }
 }
 
-/// What is remembered of one producer.
+/// The state of one producer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Producer {
     /// Its epoch.
@@ -104,7 +104,7 @@ pub struct Producer {
 pub enum Verdict {
     /// It is new.
     Append,
-    /// It is there already: answer with where.
+    /// It is a retry of this batch, whose offsets are the answer.
     Duplicate(ProducedBatch),
 }
 
@@ -129,7 +129,7 @@ impl Producers {
         self.0.is_empty()
     }
 
-    /// What is remembered of a producer.
+    /// The state of a producer.
     pub fn get(&self, id: i64) -> Option<&Producer> {
         self.0.get(&id)
     }
@@ -139,7 +139,7 @@ impl Producers {
         self.0.iter().map(|(id, producer)| (*id, producer))
     }
 
-    /// Judges a batch before it is given offsets.
+    /// Decides what to do with a batch before it gets its offsets.
     ///
     /// # Errors
     /// `INVALID_PRODUCER_EPOCH` for an older epoch, `OUT_OF_ORDER_SEQUENCE_NUMBER` for a hole, a
@@ -173,7 +173,7 @@ impl Producers {
         }
     }
 
-    /// Remembers a batch that was given its offsets.
+    /// Remembers a batch that has got its offsets.
     pub fn record(&mut self, batch: &BatchHeader) {
         self.record_written(&WrittenBatch::from(batch));
     }

@@ -1,4 +1,4 @@
-//! Runs the checker and asserts what it found.
+//! Runs the checker and asserts its result.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -27,8 +27,8 @@ where
     M::State: Clone + Debug + Hash + PartialEq + Send + Sync + 'static,
     M::Action: Clone + Debug + PartialEq,
 {
-    let found = HasDiscoveries::AnyOf(BTreeSet::from([property]));
-    let checker = model.checker().finish_when(found).spawn_bfs().join();
+    let discovery = HasDiscoveries::AnyOf(BTreeSet::from([property]));
+    let checker = model.checker().finish_when(discovery).spawn_bfs().join();
     println!("{} states, {} steps deep", checker.unique_state_count(), checker.max_depth());
     let path = checker.assert_any_discovery(property);
     let steps: Vec<String> = path.into_actions().iter().map(|step| format!("{step:?}")).collect();

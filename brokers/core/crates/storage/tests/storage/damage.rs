@@ -1,4 +1,4 @@
-//! A gap is not an end: what was durable and cannot be read stops everybody, loudly.
+//! A gap is not an end: every reader fails where something that was durable cannot be read.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ async fn a_flipped_byte_before_a_sure_block_is_damage() {
 async fn a_first_file_without_its_first_block_is_damage() {
     let folder = Folder::new();
     let (paths, _) = lane_of_files(&folder, false).await;
-    // As a splitter does that has split the first file.
+    // As a splitter does after it has split the first file.
     std::fs::remove_file(folder.path(&wal(&paths, 0))).unwrap();
     folder.edit(&wal(&paths, 1), |bytes| bytes[64] ^= 1);
     assert_never_sealed(&folder, &paths).await;
@@ -71,7 +71,7 @@ async fn a_missing_file_between_others_is_damage() {
     assert_never_sealed(&folder, &paths).await;
 }
 
-/// The clock moves on when all others wait: the first look is over by then.
+/// The paused clock advances only when all tasks wait: the first read is over by then.
 #[tokio::test(start_paused = true)]
 async fn a_file_that_gets_its_name_late_is_no_damage() {
     let folder = Folder::new();
@@ -89,15 +89,15 @@ async fn a_file_that_gets_its_name_late_is_no_damage() {
 }
 
 #[tokio::test]
-async fn damage_after_the_end_was_fixed_is_told_too() {
+async fn damage_after_the_end_was_fixed_is_an_error_too() {
     let folder = Folder::new();
     let (paths, end) = lane_of_files(&folder, true).await;
     let end = end.unwrap();
     assert_eq!(read(&folder, &paths, end).await.unwrap() as u64, end.sequence);
     for number in 0..=end.file {
         folder.edit(&wal(&paths, number), |bytes| bytes[64] ^= 1);
-        let found = read(&folder, &paths, end).await;
-        assert!(matches!(found, Err(LaneError::Damaged { .. })), "file {number}: {found:?}");
+        let result = read(&folder, &paths, end).await;
+        assert!(matches!(result, Err(LaneError::Damaged { .. })), "file {number}: {result:?}");
         folder.edit(&wal(&paths, number), |bytes| bytes[64] ^= 1);
     }
 }
@@ -105,7 +105,7 @@ async fn damage_after_the_end_was_fixed_is_told_too() {
 /// SEAL holds a copy of the last block. Where that one begins a file, and the file before it is
 /// damaged, the copy must not hide the hole.
 #[tokio::test]
-async fn damage_before_a_copy_that_begins_a_file_is_told() {
+async fn damage_before_a_copy_that_begins_a_file_is_an_error() {
     let folder = Folder::new();
     let lane = OpenLane::start(&folder.disk, 1, small_files(32 << 10)).await;
     lane.write_one_by_one(0..16, 3000).await;
@@ -125,19 +125,19 @@ async fn damage_before_a_copy_that_begins_a_file_is_told() {
     assert_eq!(read(&folder, &paths, sealed.end).await.unwrap() as u64, sealed.end.sequence);
     for (number, block_at) in [(0, 4096), (1, 4096), (1, 2 * 4096)] {
         folder.edit(&wal(&paths, number), |bytes| bytes[block_at + 70] ^= 1);
-        let found = read(&folder, &paths, sealed.end).await.unwrap_err();
-        let LaneError::Damaged { file, position, .. } = found else { panic!("{found:?}") };
+        let result = read(&folder, &paths, sealed.end).await.unwrap_err();
+        let LaneError::Damaged { file, position, .. } = result else { panic!("{result:?}") };
         assert_eq!((file, position), (number, block_at as u64), "where the first hole is");
         folder.edit(&wal(&paths, number), |bytes| bytes[block_at + 70] ^= 1);
     }
     std::fs::remove_file(folder.path(&wal(&paths, 1))).unwrap();
-    let found = read(&folder, &paths, sealed.end).await;
-    assert!(matches!(found, Err(LaneError::Damaged { .. })), "a whole file: {found:?}");
+    let result = read(&folder, &paths, sealed.end).await;
+    assert!(matches!(result, Err(LaneError::Damaged { .. })), "a whole file: {result:?}");
 }
 
 /// The last file holds the only checkpoint once all others were split.
 #[tokio::test]
-async fn a_damaged_checkpoint_in_the_only_file_left_is_told() {
+async fn a_damaged_checkpoint_in_the_only_file_left_is_an_error() {
     let folder = Folder::new();
     let (paths, end) = lane_of_files(&folder, true).await;
     let end = end.unwrap();

@@ -1,4 +1,4 @@
-//! A lane on a folder that goes with the test; tests of the engine use it too.
+//! A lane in a temporary folder. Tests of the engine use it, too.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,12 +31,12 @@ pub const CLUSTER: &str = "c";
 /// Waiting for longer is a failure.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Memory for what readers read.
+/// The block cache of the tests.
 pub fn block_cache() -> Arc<BlockCache> {
     Arc::new(BlockCache::new(ReadSettings::default(), BlockMetrics::default()))
 }
 
-/// Waits until a condition holds; what it is waited for goes into the failure.
+/// Waits until a condition holds. `what` names the condition where it does not in time.
 pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let reached = tokio::time::timeout(TIMEOUT, async {
         while !holds().await {
@@ -46,12 +46,12 @@ pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     assert!(reached.await.is_ok(), "{what}");
 }
 
-/// What the clock of a lane shows at its first look.
+/// The first time that the clock of a lane shows.
 pub const START_MS: i64 = 1_700_000_000_000;
-/// By how much it goes on with each look, which is with each block.
+/// By how much the clock advances with each reading, of which there is one a block.
 pub const STEP_MS: i64 = 10;
 
-/// A clock that goes on when it is looked at, and can be set.
+/// A clock that advances when it is read, and can be set.
 pub struct SteppingClock(AtomicI64);
 
 impl SteppingClock {
@@ -86,7 +86,7 @@ pub fn stored(base_offset: i64, bytes: usize) -> StoredBatch {
     StoredBatch::new(ValidatedBatch::trusted(built.build()).unwrap(), base_offset, 3)
 }
 
-/// What became durable, in order.
+/// Records the batches that became durable, in order.
 #[derive(Default)]
 pub struct Recorder(Mutex<Vec<(i64, LaneSpot)>>);
 
@@ -145,7 +145,7 @@ pub fn small_files(bytes: u64) -> LaneSettings {
     LaneSettings { file_bytes_first: bytes, file_bytes_max: bytes, ..LaneSettings::default() }
 }
 
-/// What marks the blocks of these lanes.
+/// The nonce of these lanes.
 pub const NONCE: u64 = 0x5eed_0f4e_1a4e_0001;
 
 /// A lane that is written.
@@ -171,7 +171,7 @@ impl OpenLane {
         let token = Arc::new(token.await.unwrap());
         let (liveness, installed) = (Liveness::default(), Arc::new(Installed::default()));
         let rolled: Arc<Mutex<Vec<RolledFile>>> = Arc::default();
-        let told = Arc::clone(&rolled);
+        let ended_files = Arc::clone(&rolled);
         let clock = Arc::new(SteppingClock::default());
         let (lane, writer) = start(WriterParts {
             disk: Arc::clone(disk),
@@ -182,7 +182,7 @@ impl OpenLane {
             nonce: NONCE,
             settings,
             checkpoints: Arc::clone(&installed) as Arc<_>,
-            rolled: Box::new(move |file| told.lock().push(file)),
+            rolled: Box::new(move |file| ended_files.lock().push(file)),
             liveness: liveness.clone(),
             rules: Rules::full(),
             metrics: Metrics::new().lane,
@@ -222,7 +222,7 @@ impl OpenLane {
     pub async fn crash(self) -> (LanePaths, Arc<Recorder>) {
         let Self { paths, recorder, writer, .. } = self;
         writer.abort();
-        // What it is cancelled with says nothing.
+        // The error only says that the task was cancelled.
         let _ = writer.await;
         (paths, recorder)
     }

@@ -130,7 +130,7 @@ fn a_run_is_replaced_where_it_is_still_there_and_nothing_is_lost_between_segment
     assert!(manifest.replace(&places[..1], Some(less), 0));
     assert!(!manifest.replace(&places, Some(less), 0), "the first of the run is gone");
     let spans: Vec<_> =
-        manifest.segments.iter().map(|each| (each.base_offset, each.end_offset)).collect();
+        manifest.segments.iter().map(|segment| (segment.base_offset, segment.end_offset)).collect();
     assert_eq!(spans, [(0, 7), (7, 20)], "the next segment takes up what was taken off the end");
     assert!(manifest.replace(&[less.place()], None, 0));
     assert_eq!((manifest.segments.len(), manifest.segments[0].base_offset), (1, 0));

@@ -1,5 +1,5 @@
-//! A lane on a disk without room for another file: what there is is used on, and a clean end takes
-//! no more room.
+//! A lane on a disk without room for another file: the file in use stays in use, and closing the
+//! lane takes no more room.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use freshet_world::env::{Disk, DiskError, DiskResult};
 use crate::fixture::{Folder, OpenLane, eventually, small_files};
 use crate::watched::{Watched, Watcher};
 
-/// Whether a disk has no room for new files; what was made before can be written.
+/// Whether a disk has no room for new files. Files that exist can be written.
 #[derive(Default)]
 struct Fullness(AtomicBool);
 
@@ -74,7 +74,7 @@ async fn a_lane_on_a_full_disk_ends_cleanly_in_its_reserve() {
     assert!(!lane.liveness.is_down());
 }
 
-/// The clock moves on when all others wait.
+/// The paused clock advances only when all tasks wait.
 #[tokio::test(start_paused = true)]
 async fn a_file_that_is_not_full_is_used_on_while_the_disk_is() {
     let folder = Folder::new();

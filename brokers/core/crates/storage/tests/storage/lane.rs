@@ -1,4 +1,4 @@
-//! A lane on a real folder: writing, rolling, reading back, fencing, and what stays for the meter.
+//! A lane on a real folder: writing, rolling, reading back, fencing, and the indexes for the meter.
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ async fn a_file_is_ended_when_it_holds_many_batches_however_small() {
     assert!(!held.is_empty() && held[0] <= FILE_BATCHES_MAX + in_a_write, "{held:?}");
 }
 
-/// Splits nothing, but puts a file aside as the splitter does.
+/// Retires all files as the splitter does, without splitting them.
 async fn retire_all(lane: &OpenLane) {
     let rolled: Vec<_> = lane.rolled.lock().drain(..).collect();
     for file in rolled {
@@ -141,13 +141,13 @@ async fn as_many_files_are_kept_as_are_retired_at_once_and_a_few_of_a_slow_lane(
     assert_eq!(recycled().await, 8);
     lane.lane.keep_few_recycled().await.unwrap();
     assert_eq!(recycled().await, 2);
-    // What is left is used again.
+    // The recycled files that are left are written again.
     let made = folder.path(&wal(&lane.paths, 14));
     for offset in 12..14 {
         lane.write_one_by_one(offset..offset + 1, 100).await;
         lane.lane.roll().await.unwrap();
     }
-    eventually("the next file is made of a spare", async || made.exists()).await;
+    eventually("the next file is made of a recycled one", async || made.exists()).await;
     assert!(recycled().await < 2);
 }
 

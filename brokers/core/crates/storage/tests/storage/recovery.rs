@@ -34,13 +34,13 @@ async fn sequences(
     paths: &LanePaths,
     end: LaneEnd,
 ) -> Result<Vec<u64>, LaneError> {
-    let mut found = Vec::new();
+    let mut sequences = Vec::new();
     replay(disk, paths, Incarnation(1), end, Rules::full(), &mut |block| {
-        found.push(block.head.header.sequence);
+        sequences.push(block.head.header.sequence);
         Ok(())
     })
     .await?;
-    Ok(found)
+    Ok(sequences)
 }
 
 #[tokio::test]
@@ -107,8 +107,8 @@ async fn blocks_of_a_files_earlier_life_do_not_count() {
         let sealed = fence_and_seal(&folder.disk, &paths, 1).await.unwrap();
         let expected = 8 + blocks_kept.unsigned_abs();
         assert_eq!(sealed.end, LaneEnd { file: 1, sequence: expected });
-        let found = sequences(folder.disk.as_ref(), &paths, sealed.end).await.unwrap();
-        assert_eq!(found, (1..=expected).collect::<Vec<_>>());
+        let recovered = sequences(folder.disk.as_ref(), &paths, sealed.end).await.unwrap();
+        assert_eq!(recovered, (1..=expected).collect::<Vec<_>>());
     }
 }
 
@@ -134,7 +134,7 @@ async fn a_file_that_was_made_ahead_of_an_old_one_holds_nothing() {
     folder.edit(&wal(&paths, 2), |bytes| bytes.copy_from_slice(&earlier));
     let sealed = fence_and_seal(&folder.disk, &paths, 1).await.unwrap();
     assert_eq!(sealed.end, LaneEnd { file: 1, sequence: 10 });
-    // Not even where it is the only one that is left.
+    // Also where it is the only file that is left.
     std::fs::remove_file(folder.path(&paths.seal())).unwrap();
     for number in 0..2 {
         std::fs::remove_file(folder.path(&wal(&paths, number))).unwrap();
@@ -143,7 +143,7 @@ async fn a_file_that_was_made_ahead_of_an_old_one_holds_nothing() {
     assert!(matches!(sealed, Err(LaneError::Damaged { .. })), "{sealed:?}");
 }
 
-/// Somebody writes what looks like a block of a later release into their records.
+/// A client writes bytes that look like a block of a later release into its records.
 #[tokio::test]
 async fn a_later_version_counts_only_with_the_lanes_nonce() {
     let folder = Folder::new();

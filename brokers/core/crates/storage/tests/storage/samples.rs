@@ -40,7 +40,7 @@ use crate::formats;
 const TIME_MS: i64 = 1_700_000_000_000;
 const OBJECT: ObjectRef = ObjectRef { incarnation: Incarnation(1), number: 0 };
 
-/// A batch of lane 1: partition, who pays, and the records.
+/// A batch of lane 1: partition, principal, and the records.
 struct Sample {
     index: i32,
     principal: &'static str,
@@ -85,7 +85,7 @@ fn installs() -> Vec<InstallEntry> {
     (0..2).map(|index| InstallEntry { partition: partition(index), manifest }).collect()
 }
 
-/// The object of what the first file held, and the manifests that name its segments.
+/// The object with the batches of the first file, and the manifests that name its segments.
 fn object_and_manifests() -> (Vec<Bytes>, Vec<Manifest>) {
     let samples = batches();
     let mut writer = SegmentWriter::new(OBJECT);
@@ -180,9 +180,9 @@ enum Content {
 }
 
 /// A block: its file, its numbers, its time, what it holds, and where it was read from.
-type Found = (u64, u64, u64, i64, Content, LaneFile);
+type BlockFacts = (u64, u64, u64, i64, Content, LaneFile);
 
-async fn found(disk: &dyn Disk, replayed: &ReplayedBlock) -> Found {
+async fn content_of(disk: &dyn Disk, replayed: &ReplayedBlock) -> BlockFacts {
     let (header, index) = (replayed.head.header, replayed.head.index());
     let content = match header.kind {
         BlockKind::Data => {
@@ -209,7 +209,7 @@ async fn found(disk: &dyn Disk, replayed: &ReplayedBlock) -> Found {
     (file, header.sequence, header.durable_sequence, written_at_ms, content, replayed.file)
 }
 
-async fn blocks(disk: &dyn Disk, incarnation: u64, end: LaneEnd) -> Vec<Found> {
+async fn blocks(disk: &dyn Disk, incarnation: u64, end: LaneEnd) -> Vec<BlockFacts> {
     let incarnation = Incarnation(incarnation);
     let paths = LanePaths::new(CLUSTER, incarnation);
     let mut replayed = Vec::new();
@@ -221,12 +221,12 @@ async fn blocks(disk: &dyn Disk, incarnation: u64, end: LaneEnd) -> Vec<Found> {
     .unwrap();
     let mut all = Vec::new();
     for block in &replayed {
-        all.push(found(disk, block).await);
+        all.push(content_of(disk, block).await);
     }
     all
 }
 
-/// A data block of one batch, as a block of `version` tells of it.
+/// The content of a data block of one batch, as a block of `version` has it.
 fn data(sample: &Sample, version: u16) -> Content {
     let bytes = sample.batch.to_bytes();
     let (id, header) = (partition(sample.index), sample.batch.header());
@@ -255,8 +255,8 @@ async fn assert_closed_lane(disk: &dyn Disk, version: u16) {
         let written_at_ms = START_MS + STEP_MS * (sequence as i64 - 1);
         (file, sequence, sequence - 1, written_at_ms, content, LaneFile::Wal(file))
     });
-    let found = blocks(disk, 1, LaneEnd { file: 2, sequence: 10 }).await;
-    assert_eq!(found, expected.collect::<Vec<_>>());
+    let blocks_read = blocks(disk, 1, LaneEnd { file: 2, sequence: 10 }).await;
+    assert_eq!(blocks_read, expected.collect::<Vec<_>>());
 }
 
 async fn assert_sealed_lane(disk: &dyn Disk, version: u16) {
@@ -264,11 +264,11 @@ async fn assert_sealed_lane(disk: &dyn Disk, version: u16) {
     let seal = read_seal(disk, &paths, Incarnation(2)).await.unwrap().unwrap();
     assert_eq!(seal.end, LaneEnd { file: 0, sequence: 3 });
     assert_eq!(seal.blocks.keys().copied().collect::<Vec<_>>(), [3]);
-    let found = blocks(disk, 2, seal.end).await;
-    let places: Vec<_> = found.iter().map(|(.., file)| *file).collect();
+    let blocks_read = blocks(disk, 2, seal.end).await;
+    let places: Vec<_> = blocks_read.iter().map(|(.., file)| *file).collect();
     assert_eq!(places, [LaneFile::Wal(0), LaneFile::Wal(0), LaneFile::Seal]);
     let expected = |offset| data(&sample(0, "User:alice", offset, record_of(offset)), version);
-    assert_eq!((&found[1].4, &found[2].4), (&expected(0), &expected(1)));
+    assert_eq!((&blocks_read[1].4, &blocks_read[2].4), (&expected(0), &expected(1)));
 }
 
 /// What [`OpenLane::write_one_by_one`] writes.
@@ -308,7 +308,8 @@ async fn assert_cold(disk: Arc<dyn Disk>, version: u16) {
         let mut decoded = Manifest::decode(&bytes).unwrap();
         assert_eq!(Manifest::decode(&decoded.encode()).unwrap(), decoded);
         if version == 1 {
-            // It says neither, and what stands for them is the least that is true.
+            // The older format has neither field; the reader takes the smallest values that are
+            // true.
             let segment = &mut decoded.segments[0];
             assert_eq!(decoded.split_by_day.values().sum::<u64>(), segment.bytes);
             segment.first_timestamp = manifest.segments[0].first_timestamp;
@@ -316,14 +317,14 @@ async fn assert_cold(disk: Arc<dyn Disk>, version: u16) {
         }
         assert_eq!(decoded, manifest);
         let chunks = reader.chunks(id, &manifest.segments[0]).await.unwrap();
-        let mut found = Vec::new();
+        let mut read_batches = Vec::new();
         for chunk in chunks.iter() {
             let bytes = reader.read(OBJECT, chunk).await.unwrap();
-            found.extend(Batches::new(bytes, Tail::Report).map(Result::unwrap));
+            read_batches.extend(Batches::new(bytes, Tail::Report).map(Result::unwrap));
         }
         let samples = batches().into_iter().take(3);
         let of_partition = samples.filter(|sample| partition(sample.index) == id);
-        assert_eq!(found, of_partition.map(|sample| sample.batch).collect::<Vec<_>>());
+        assert_eq!(read_batches, of_partition.map(|sample| sample.batch).collect::<Vec<_>>());
     }
     if version > 1 {
         let full = formats::manifest();

@@ -27,18 +27,18 @@ async fn blocks_that_are_not_surely_durable_are_copied_and_read_from_the_copy() 
     let sealed = fence_and_seal(&folder.disk, &paths, 1).await.unwrap();
     assert_eq!(sealed.end, LaneEnd { file: 0, sequence: 5 });
     assert_eq!(sealed.blocks.keys().copied().collect::<Vec<_>>(), [5], "4 is sure through 5");
-    // The disk forgets what was never surely on it.
+    // The disk loses a block that was not surely durable.
     folder.edit(&wal(&paths, 0), |bytes| bytes[last..].fill(0));
-    let mut found = Vec::new();
+    let mut blocks = Vec::new();
     let disk = folder.disk.as_ref();
     replay(disk, &paths, Incarnation(1), sealed.end, Rules::full(), &mut |block| {
-        found.push((block.head.header.sequence, block.file, block.payload_position));
+        blocks.push((block.head.header.sequence, block.file, block.payload_position));
         Ok(())
     })
     .await
     .unwrap();
-    assert_eq!(found.iter().map(|(sequence, ..)| *sequence).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
-    let (_, file, position) = found[4];
+    assert_eq!(blocks.iter().map(|(sequence, ..)| *sequence).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    let (_, file, position) = blocks[4];
     assert_eq!(file, LaneFile::Seal);
     let reader = LaneReader::new(folder.disk.clone(), CLUSTER, block_cache());
     let expected = stored(3, 5000).to_bytes();
@@ -95,8 +95,8 @@ async fn two_sealers_agree_and_what_lands_later_changes_nothing() {
     assert_eq!(third.end, LaneEnd { file: 0, sequence: 5 });
 }
 
-/// A client can put the bytes of a block into its records, and where its own block is torn they lie
-/// where a lane's blocks are looked for.
+/// A client can put the bytes of a block into its records. Where the block with these records is
+/// torn, they lie where a reader looks for the lane's next block.
 #[tokio::test]
 async fn a_block_that_a_client_made_up_proves_nothing() {
     let folder = Folder::new();
@@ -131,7 +131,7 @@ async fn a_block_that_a_client_made_up_proves_nothing() {
 }
 
 #[tokio::test]
-async fn damage_of_a_seal_is_told_and_never_a_panic() {
+async fn damage_of_a_seal_is_an_error_and_never_a_panic() {
     let folder = Folder::new();
     let (paths, _) = crashed(&folder).await;
     fence_and_seal(&folder.disk, &paths, 1).await.unwrap();

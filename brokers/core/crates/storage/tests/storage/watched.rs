@@ -1,4 +1,4 @@
-//! A disk that does what another does, and lets a test watch it and step in.
+//! A disk that passes calls on to another one, and lets a test observe and refuse them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use freshet_world::env::{Disk, DiskResult, File};
 
-/// What a test does at a disk.
+/// A test's hooks at a disk.
 pub trait Watcher: Send + Sync + 'static {
     /// A file is about to be made.
     fn makes_file(&self) -> DiskResult<()> {
@@ -18,7 +18,7 @@ pub trait Watcher: Send + Sync + 'static {
     fn has_read(&self, _bytes: usize) {}
 }
 
-/// See the module.
+/// The disk (see the module).
 pub struct Watched<W> {
     disk: Arc<dyn Disk>,
     watcher: Arc<W>,

@@ -55,12 +55,12 @@ impl Decoder {
         self.reader.remaining()
     }
 
-    /// What has not been read, without copying it.
+    /// The rest of the bytes, without copying them.
     pub fn rest(self) -> Bytes {
         self.reader.rest()
     }
 
-    /// Passes over fixed-size fields.
+    /// Skips fixed-size fields.
     ///
     /// # Errors
     /// [`WireError::Truncated`].
@@ -164,9 +164,9 @@ impl Decoder {
         Ok(())
     }
 
-    /// Reads the tagged fields that end a flexible structure; none in an older version. Each is
-    /// given to `field` as a tag and a decoder of just its bytes; what `field` leaves of a tag that
-    /// it does not know (it returns `false`) is passed over.
+    /// Reads the tagged fields that end a flexible structure; there are none in an older version.
+    /// `field` gets each tag with a decoder of just its bytes, and returns `false` for a tag that
+    /// it does not know, which is then skipped.
     ///
     /// # Errors
     /// Any [`WireError`]; [`WireError::Length`] where a known field is shorter than its size.
@@ -193,7 +193,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Passes over the tagged fields that end a flexible structure.
+    /// Skips the tagged fields that end a flexible structure.
     ///
     /// # Errors
     /// As [`Decoder::tagged`].
@@ -238,23 +238,23 @@ mod tests {
         let count = i32::try_from(ELEMENTS_MAX).unwrap() + 1;
         let mut bytes = count.to_be_bytes().to_vec();
         bytes.resize(bytes.len() + ELEMENTS_MAX + 1, 0);
-        let found = Decoder::new(bytes.into(), false).array(1, Decoder::i8);
-        assert_eq!(found, Err(WireError::Length { position: 4, length: count.into() }));
+        let values = Decoder::new(bytes.into(), false).array(1, Decoder::i8);
+        assert_eq!(values, Err(WireError::Length { position: 4, length: count.into() }));
     }
 
     #[test]
     fn tagged_fields_are_bounded_by_their_size() {
         let mut decoder = flexible(b"\x02\x00\x04\0\0\0\x07\x05\x01x!");
-        let mut found = Vec::new();
+        let mut values = Vec::new();
         decoder
             .tagged(|tag, field| {
                 if tag == 0 {
-                    found.push(field.i32()?);
+                    values.push(field.i32()?);
                 }
                 Ok(tag == 0)
             })
             .unwrap();
-        assert_eq!((found, decoder.rest()), (vec![7], Bytes::from_static(b"!")));
+        assert_eq!((values, decoder.rest()), (vec![7], Bytes::from_static(b"!")));
         let short = flexible(b"\x01\x00\x05\0\0\0\x07\0").tagged(|_, field| {
             field.i32()?;
             Ok(true)

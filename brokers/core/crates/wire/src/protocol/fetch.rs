@@ -1,5 +1,5 @@
-//! Fetch, versions 4 to 18 (`FetchRequest.json`, `FetchResponse.json`). Records go out as the very
-//! slices that the log or the cache holds.
+//! Fetch, versions 4 to 18 (`FetchRequest.json`, `FetchResponse.json`). Records are sent as the
+//! very slices that the log or the cache holds.
 
 use bytes::Bytes;
 use kafka_protocol::protocol::StrBytes;
@@ -19,7 +19,7 @@ const ENDPOINTS_FROM: i16 = 16;
 /// A Fetch request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchRequest {
-    /// The cluster that the client believes in.
+    /// The id of the cluster that the client expects.
     pub cluster_id: Option<StrBytes>,
     /// The replica that asks; -1 for a consumer.
     pub replica_id: i32,
@@ -73,7 +73,7 @@ pub struct FetchPartition {
     pub partition_max_bytes: i32,
     /// The replica's folder; nil for a consumer.
     pub replica_directory_id: Uuid,
-    /// The replica's high watermark; `i64::MAX` where it is not told.
+    /// The replica's high watermark; `i64::MAX` where the request has none.
     pub high_watermark: i64,
 }
 
@@ -192,7 +192,7 @@ impl FetchPartition {
 /// A Fetch response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FetchResponse {
-    /// How long the client is to stay away, in milliseconds.
+    /// How long the client is to pause, in milliseconds.
     pub throttle_time_ms: i32,
     /// The whole request's error code, 0 for none. From version 7 on.
     pub error_code: i16,
@@ -234,7 +234,7 @@ pub struct FetchPartitionResponse {
     pub preferred_read_replica: i32,
     /// Whole batches, in pieces. Never null on the wire: some clients fail on that.
     pub records: Vec<Bytes>,
-    /// Where the client's log left ours. From version 12 on.
+    /// Where the client's log diverged from ours. From version 12 on.
     pub diverging_epoch: Option<EpochEndOffset>,
     /// Where the leader is. From version 12 on.
     pub current_leader: Option<CurrentLeader>,

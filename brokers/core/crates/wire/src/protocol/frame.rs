@@ -93,8 +93,8 @@ mod tests {
     fn only_lengths_within_the_limit_are_believed() {
         assert_eq!(announced_length(100_i32.to_be_bytes(), 100).unwrap(), 100);
         for length in [101, -1, i32::MAX, i32::MIN] {
-            let found = announced_length(length.to_be_bytes(), 100);
-            assert!(matches!(found, Err(FrameError::Length { .. })));
+            let length_result = announced_length(length.to_be_bytes(), 100);
+            assert!(matches!(length_result, Err(FrameError::Length { .. })));
         }
     }
 

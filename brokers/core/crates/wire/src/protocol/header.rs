@@ -8,16 +8,16 @@ use super::decode::Decoder;
 use super::versions;
 use crate::codec::{WireError, WriteExt};
 
-/// Who asks what.
+/// The header of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestHeader {
     /// The API.
     pub api: ApiKey,
     /// Its version, one that is served.
     pub version: i16,
-    /// What ties the answer to the request.
+    /// The client's number of the request, which the answer repeats.
     pub correlation_id: i32,
-    /// The client's name for itself. Text that is not UTF-8 is repaired.
+    /// The client id. Bytes that are not UTF-8 are replaced.
     pub client_id: Option<StrBytes>,
 }
 
@@ -30,7 +30,7 @@ pub enum HeaderError {
     /// An API that does not exist or is not served.
     #[error("unknown API key {api_key}")]
     UnknownApi {
-        /// What the client asked for.
+        /// The API key of the request.
         api_key: i16,
         /// Its correlation id.
         correlation_id: i32,
@@ -151,19 +151,19 @@ mod tests {
     #[test]
     fn what_is_not_served_keeps_its_correlation_id() {
         let (api, correlation_id) = (ApiKey::ApiVersions, 77);
-        let found = RequestHeader::decode(frame(18, 99, 2, Some("me")));
+        let result = RequestHeader::decode(frame(18, 99, 2, Some("me")));
         assert_eq!(
-            found,
+            result,
             Err(HeaderError::UnsupportedVersion { api, version: 99, correlation_id })
         );
-        let found = RequestHeader::decode(frame(0, 2, 1, None));
+        let result = RequestHeader::decode(frame(0, 2, 1, None));
         assert!(matches!(
-            found,
+            result,
             Err(HeaderError::UnsupportedVersion { api: ApiKey::Produce, version: 2, .. })
         ));
         for api_key in [-1, 4, 52, 1000] {
-            let found = RequestHeader::decode(frame(api_key, 0, 1, None));
-            assert_eq!(found, Err(HeaderError::UnknownApi { api_key, correlation_id }));
+            let result = RequestHeader::decode(frame(api_key, 0, 1, None));
+            assert_eq!(result, Err(HeaderError::UnknownApi { api_key, correlation_id }));
         }
     }
 

@@ -1,5 +1,5 @@
-//! Where the leader is, told with the error that says that it is not here (KIP-951), so that
-//! clients move without a metadata round.
+//! Leader hints (KIP-951): the address of the leader, returned with the error that this broker is
+//! not the leader, so that clients move without a request for metadata.
 
 use bytes::Bytes;
 

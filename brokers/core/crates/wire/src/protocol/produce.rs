@@ -90,9 +90,9 @@ pub fn allows_compression(version: i16, compression: Compression) -> bool {
 /// A Produce response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProduceResponse {
-    /// What became of each partition.
+    /// The result of each partition, by topic.
     pub topics: Vec<ProduceTopicResponse>,
-    /// How long the client is to stay away, in milliseconds.
+    /// How long the client is to pause, in milliseconds.
     pub throttle_time_ms: i32,
     /// Addresses of the leaders that the partitions name. From version 10 on.
     pub node_endpoints: Vec<NodeEndpoint>,

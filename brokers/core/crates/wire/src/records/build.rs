@@ -1,4 +1,4 @@
-//! Batches of the broker's own making: coordinators' records, markers, and what tests produce.
+//! Batches that the broker makes itself: coordinators' records, markers, and what tests produce.
 
 use bytes::{BufMut, Bytes, BytesMut};
 

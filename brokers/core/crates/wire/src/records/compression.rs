@@ -264,8 +264,8 @@ mod tests {
         let zeros = vec![0; 32 << 20];
         for codec in CODECS {
             let bomb = compress(codec, &zeros);
-            let found = decompress(codec, &bomb, 1 << 20);
-            assert_eq!(found, Err(RecordsError::TooLarge { limit: 1 << 20 }), "{codec:?}");
+            let result = decompress(codec, &bomb, 1 << 20);
+            assert_eq!(result, Err(RecordsError::TooLarge { limit: 1 << 20 }), "{codec:?}");
             assert_eq!(decompress(codec, &bomb, 32 << 20).unwrap().len(), 32 << 20);
         }
     }
@@ -273,16 +273,16 @@ mod tests {
     #[test]
     fn a_bare_snappy_block_is_read() {
         let bare = snap::raw::Encoder::new().compress_vec(b"hello hello hello").unwrap();
-        let found = decompress(Compression::Snappy, &bare.into(), 100);
-        assert_eq!(found.unwrap(), "hello hello hello");
+        let result = decompress(Compression::Snappy, &bare.into(), 100);
+        assert_eq!(result.unwrap(), "hello hello hello");
     }
 
     #[test]
     fn a_snappy_length_that_the_block_cannot_hold_is_not_believed() {
         // A varint of 60 MiB, then nothing.
         let lie = Bytes::from_static(&[0x80, 0x80, 0x80, 0x1e]);
-        let found = decompress(Compression::Snappy, &lie, 64 << 20);
-        assert!(matches!(found, Err(RecordsError::Payload { .. })));
+        let result = decompress(Compression::Snappy, &lie, 64 << 20);
+        assert!(matches!(result, Err(RecordsError::Payload { .. })));
     }
 
     #[test]
@@ -299,8 +299,8 @@ mod tests {
         let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
         encoder.write_all(b"abc").unwrap();
         let frame = encoder.finish().unwrap();
-        let found = decompress(Compression::Lz4, &frame.into(), 100);
-        assert!(matches!(found, Err(RecordsError::Payload { codec: "lz4", .. })));
+        let result = decompress(Compression::Lz4, &frame.into(), 100);
+        assert!(matches!(result, Err(RecordsError::Payload { codec: "lz4", .. })));
     }
 
     proptest! {

@@ -5,8 +5,9 @@ use super::{DECOMPRESSED_BYTES_MAX, StoredBatch, TimestampType};
 /// Offset and timestamp of the batch's first record from offset `from` on whose timestamp is at
 /// least `timestamp`, in milliseconds; `None` where there is none.
 ///
-/// A producer's payload is not looked into when it is accepted. If this one cannot be read, the
-/// batch's first offset and largest timestamp stand in: who starts there misses nothing.
+/// A producer's payload is not read when it is accepted. If this one cannot be read, the batch's
+/// first offset and largest timestamp are returned instead: a reader that starts there misses
+/// nothing.
 pub fn find_by_timestamp(batch: &StoredBatch, timestamp: i64, from: i64) -> Option<(i64, i64)> {
     let header = batch.header();
     // Compaction leaves batches without records.

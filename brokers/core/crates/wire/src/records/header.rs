@@ -134,8 +134,8 @@ impl BatchHeader {
         self.attributes & CONTROL_BIT != 0
     }
 
-    /// From when on, in milliseconds, compaction may take out the tombstones, or the marker, that
-    /// the batch holds; none where it has not seen them yet.
+    /// The time, in milliseconds, from which compaction may remove the tombstones or the marker of
+    /// the batch; `None` where it has not seen them yet.
     pub fn delete_horizon_ms(&self) -> Option<i64> {
         (self.attributes & DELETE_HORIZON_BIT != 0).then_some(self.base_timestamp)
     }

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::{BatchHeader, RecordsError, StoredBatch, TimestampType, ValidatedBatch, decompress};
 use crate::codec::{Reader, WireError};
 
-/// How much one batch may decompress to, in bytes, where nobody asks for another bound. Kafka has
-/// none; the largest batch that is accepted by default is 1 MiB compressed.
+/// How much one batch may decompress to, in bytes, by default. Kafka has no such bound; the largest
+/// batch that is accepted by default is 1 MiB compressed.
 pub const DECOMPRESSED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The smallest record: length, attributes, timestamp, offset, key, value, header count.
 pub(super) const RECORD_BYTES_MIN: usize = 7;
@@ -59,7 +59,7 @@ impl Records {
         Ok(Self { header, reader, left, last_delta: -1, with_headers: true, done: false })
     }
 
-    /// Checks the records' headers but leaves them out of what is given back.
+    /// Checks the records' headers but does not return them.
     pub fn without_headers(self) -> Self {
         Self { with_headers: false, ..self }
     }

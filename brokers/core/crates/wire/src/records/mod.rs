@@ -54,9 +54,9 @@ pub enum RecordsError {
     /// The checksum does not match.
     #[error("record is corrupt (stored crc = {stored}, computed crc = {computed})")]
     Checksum {
-        /// What the header says.
+        /// The checksum in the header.
         stored: u32,
-        /// What the bytes give.
+        /// The checksum of the bytes.
         computed: u32,
     },
     /// A compression type that does not exist.
@@ -67,7 +67,7 @@ pub enum RecordsError {
     Payload {
         /// Kafka's name of the compression type.
         codec: &'static str,
-        /// What the decompressor said.
+        /// The decompressor's error.
         reason: String,
     },
     /// More than the caller allows.

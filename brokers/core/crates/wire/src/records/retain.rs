@@ -1,9 +1,9 @@
-//! Batches with some of their records taken out, for compaction: what Kafka's
-//! `MemoryRecords.filterTo` makes of a batch.
+//! Removing records from batches, for compaction, with the same result as Kafka's
+//! `MemoryRecords.filterTo`.
 //!
-//! Offsets and sequence numbers stay: a batch keeps its first and its last offset whatever is taken
-//! out of it. Records that stay are not laid out anew, unless the batch is given a delete horizon,
-//! which takes the place of the base timestamp (KIP-534).
+//! Offsets and sequence numbers stay: a batch keeps its first and its last offset whatever is
+//! removed from it. The bytes of records that stay are copied as they are, unless the batch gets a
+//! delete horizon, which takes the place of the base timestamp (KIP-534).
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::codec::{Reader, WriteExt};
 
-/// What decides whether a record stays.
+/// What compaction needs of a record to decide whether it stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordFacts {
     /// Its offset in the partition.
@@ -26,12 +26,12 @@ pub struct RecordFacts {
     pub has_value: bool,
 }
 
-/// What becomes of a batch.
+/// The result for one batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Retained {
-    /// All of it stays as it is.
+    /// The batch stays as it is.
     Same,
-    /// This takes its place.
+    /// This batch replaces it.
     Rewritten(StoredBatch),
     /// No record stays.
     Nothing,
@@ -40,16 +40,16 @@ pub enum Retained {
 /// A record as it lies in the payload.
 struct RawRecord {
     facts: RecordFacts,
-    /// With its length.
+    /// The record with its length.
     whole: Bytes,
     attributes: i8,
     timestamp_delta: i64,
-    /// From the offset's delta on.
+    /// The record from the delta of its offset on.
     rest: Bytes,
 }
 
 impl StoredBatch {
-    /// Visits what compaction asks of each record.
+    /// Visits the facts of each record.
     ///
     /// # Errors
     /// As [`StoredBatch::records`]; nothing was visited then.
@@ -58,9 +58,9 @@ impl StoredBatch {
         Ok(())
     }
 
-    /// Takes out the records that `keep` does not want. Where a tombstone stays, or
-    /// `is_last_of_transaction` says that this marker has outlived its records, the batch is given
-    /// `delete_horizon_ms` as its delete horizon, unless it has one.
+    /// Removes the records for which `keep` returns `false`. Where a tombstone stays, or
+    /// `is_last_of_transaction` says that all records of this marker's transaction are removed, the
+    /// batch gets `delete_horizon_ms` as its delete horizon, unless it has one.
     ///
     /// # Errors
     /// As [`StoredBatch::records`].
@@ -85,11 +85,11 @@ impl StoredBatch {
         if records.len() == before && horizon.is_none() {
             return Ok(Retained::Same);
         }
-        Ok(Retained::Rewritten(rebuild(header, &records, horizon)?))
+        Ok(Retained::Rewritten(rebuild_batch(header, &records, horizon)?))
     }
 
-    /// The batch without records: it says that its offsets were given, and how far its producer
-    /// came. Kafka's `DefaultRecordBatch.writeEmptyHeader`.
+    /// The batch without records, which keeps its offsets and its producer's last sequence number
+    /// (Kafka's `DefaultRecordBatch.writeEmptyHeader`).
     #[must_use]
     pub fn emptied(&self) -> Self {
         let header = self.header();
@@ -100,7 +100,7 @@ impl StoredBatch {
             record_count: 0,
             ..header
         };
-        whole(assemble(empty, &[]))
+        whole_batch(assemble(empty, &[]))
     }
 }
 
@@ -139,7 +139,7 @@ fn raw_records(batch: &StoredBatch) -> Result<Vec<RawRecord>, RecordsError> {
     Ok(records)
 }
 
-fn rebuild(
+fn rebuild_batch(
     header: BatchHeader,
     records: &[RawRecord],
     horizon: Option<i64>,
@@ -169,10 +169,10 @@ fn rebuild(
         record_count: i32::try_from(records.len()).expect("no more than there were"),
         ..header
     };
-    Ok(whole(assemble(rebuilt, &compress(header.compression()?, &payload))))
+    Ok(whole_batch(assemble(rebuilt, &compress(header.compression()?, &payload))))
 }
 
-fn whole(batch: Bytes) -> StoredBatch {
+fn whole_batch(batch: Bytes) -> StoredBatch {
     StoredBatch::from_contiguous(batch).expect("just laid out")
 }
 

@@ -1,4 +1,4 @@
-//! What stays of a batch, and that others read it.
+//! Records that stay in a batch, and that another implementation reads the batch.
 
 use super::*;
 use crate::records::{BatchBuilder, Compression, Record};
@@ -70,8 +70,9 @@ fn a_tombstone_that_stays_gives_its_batch_a_horizon_once() {
 fn another_implementation_reads_a_batch_with_a_horizon() {
     let batch = rewritten(sample(Compression::None).retain(HORIZON_MS, false, |_| true).unwrap());
     let set = RecordBatchDecoder::decode(&mut batch.to_bytes()).unwrap();
-    let found: Vec<_> = set.records.iter().map(|each| (each.offset, each.timestamp)).collect();
-    assert_eq!(found, [(100, 1_000), (101, 900), (102, 1_200), (103, 1_100)]);
+    let records: Vec<_> =
+        set.records.iter().map(|record| (record.offset, record.timestamp)).collect();
+    assert_eq!(records, [(100, 1_000), (101, 900), (102, 1_200), (103, 1_100)]);
 }
 
 #[test]

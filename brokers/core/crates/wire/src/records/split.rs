@@ -1,4 +1,5 @@
-//! Batches that stand one after another: a chunk of a segment, a fetch response, a lane's block.
+//! Splitting bytes into batches that follow each other: a chunk of a segment, a fetch response, a
+//! lane's block.
 
 use bytes::Bytes;
 
@@ -117,7 +118,7 @@ mod tests {
         let (chunk, first) = chunk();
         let mut bytes = chunk.to_vec();
         bytes[first + 16] = 9;
-        let found: Vec<_> = Batches::new(bytes.into(), Tail::Tolerate).collect();
-        assert_eq!(found[1], Err(RecordsError::Magic(9)));
+        let batches: Vec<_> = Batches::new(bytes.into(), Tail::Tolerate).collect();
+        assert_eq!(batches[1], Err(RecordsError::Magic(9)));
     }
 }

@@ -21,7 +21,7 @@ pub struct StoredBatch {
 }
 
 impl StoredBatch {
-    /// Gives a producer's batch its place in the log. Copies sixteen bytes.
+    /// A producer's batch with its place in the log. Copies sixteen bytes.
     pub fn new(batch: ValidatedBatch, base_offset: i64, leader_epoch: Epoch) -> Self {
         let mut bytes = batch.into_bytes();
         let mut prefix = [0; PREFIX_BYTES];

@@ -54,7 +54,7 @@ pub struct ValidatedBatch {
 }
 
 impl ValidatedBatch {
-    /// Takes a batch of the broker's own making, without a producer's rules.
+    /// Takes a batch that the broker made itself, which need not meet a producer's rules.
     ///
     /// # Errors
     /// Any error of [`BatchHeader::parse`]; [`RecordsError::Inconsistent`] where the bytes are not
@@ -109,9 +109,9 @@ fn invalid(message: impl Into<String>) -> RecordRejection {
     reject(ResponseError::InvalidRecord, message)
 }
 
-/// Checks what a producer sent for one partition. Records are looked into (and decompressed) only
-/// for compacted topics and to name the records of a batch that is refused for its timestamps.
-/// Copies the batch only for [`TimestampType::LogAppendTime`].
+/// Checks what a producer sent for one partition. Records are read (and decompressed) only for
+/// compacted topics, and to name the records of a batch that is refused for its timestamps. The
+/// batch is copied only for [`TimestampType::LogAppendTime`].
 ///
 /// # Errors
 /// The answer that the partition gets.

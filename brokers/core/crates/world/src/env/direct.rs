@@ -1,7 +1,7 @@
-//! Writes and reads past the page cache. What is written here is read again from memory of the
-//! engine's own, or much later: a copy in the kernel's cache would cost more than all other work on
-//! a byte, fresh pages most of all. What is read here another machine may have written, and this
-//! one's cache may be stale.
+//! Writes and reads past the page cache. What is written here is read again from the engine's own
+//! memory, or much later: a copy in the kernel's cache would cost more than all other work on a
+//! byte, fresh pages most of all. What is read here may have been written by another machine, and
+//! this machine's cache may be stale.
 //!
 //! The device takes only aligned memory, so pieces that are written are copied into a buffer that
 //! its thread keeps and that stays in the processor's cache.
@@ -25,7 +25,7 @@ thread_local! {
     static BUFFER: RefCell<Aligned> = RefCell::new(Aligned::new(BUFFER_BYTES));
 }
 
-/// Opens a file that is open already once more, past the cache.
+/// Opens a file that is open already a second time, past the cache.
 pub(super) fn open(file: &fs::File) -> io::Result<fs::File> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(path)
@@ -85,7 +85,8 @@ pub(super) fn fill_with_zeros(file: &fs::File, bytes: u64) -> io::Result<()> {
     })
 }
 
-/// A refusal counts as one only where nothing was written before it.
+/// Writes one buffer. A refusal of writes past the cache is reported as one only where nothing was
+/// written before it.
 fn write_buffer(file: &fs::File, bytes: &[u8], position: u64, is_first: bool) -> io::Result<()> {
     let written = file.write_all_at(bytes, position);
     match written {
@@ -148,10 +149,10 @@ mod tests {
             [0, 1, 5000, BUFFER_BYTES - 1, BUFFER_BYTES + 3, 70_000, 0].map(sample).to_vec();
         let written = pieces.concat();
         write_all_at(&direct, ALIGNMENT as u64, &pieces).unwrap();
-        let found = fs::read(&path).unwrap();
+        let content = fs::read(&path).unwrap();
         let end = ALIGNMENT + written.len();
-        assert_eq!(found[ALIGNMENT..end], written);
-        assert!(found[..ALIGNMENT].iter().chain(&found[end..]).all(|byte| *byte == 0));
+        assert_eq!(content[ALIGNMENT..end], written);
+        assert!(content[..ALIGNMENT].iter().chain(&content[end..]).all(|byte| *byte == 0));
         fill_with_zeros(&direct, 3 << 20).unwrap();
         assert!(fs::read(&path).unwrap()[..3 << 20].iter().all(|byte| *byte == 0));
     }

@@ -7,17 +7,17 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// More than any such file has, in bytes.
+/// The most bytes of such a file.
 const BYTES_MAX: u64 = 1 << 20;
 /// Read and written by the owner only.
 const PRIVATE: u32 = 0o600;
 const PUBLIC: u32 = 0o644;
 const ROOT: u32 = 0;
-/// What anybody but the owner may do.
+/// The permissions of everybody but the owner.
 const OTHERS: u32 = 0o077;
 const GROUP_READS: u32 = 0o040;
 
-/// Why a file cannot be read or written. Never says what it holds.
+/// Why a file cannot be read or written. The text never has the file's content.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {reason}")]
 pub struct FileError {
@@ -25,7 +25,7 @@ pub struct FileError {
     reason: String,
 }
 
-/// All of a file.
+/// Reads all of a file.
 ///
 /// # Errors
 /// [`FileError`].
@@ -39,13 +39,13 @@ pub async fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     .await
 }
 
-/// All of a file that must be open to nobody but its owner; or, where root owns it, to a group that
-/// may read it, which is how Kubernetes mounts a secret for a user who is not root.
+/// Reads all of a file that only its owner may read. Where root owns it, its group may read it,
+/// too: that is how Kubernetes mounts a secret for a user who is not root.
 ///
 /// # Errors
 /// [`FileError`].
 pub async fn read_private(path: &Path) -> Result<Vec<u8>, FileError> {
-    let (mode, owner) = access(path).await?;
+    let (mode, owner) = access_of(path).await?;
     if !is_private(mode, owner) {
         let path = path.display().to_string();
         let reason = format!("mode {mode:04o} opens it to others, want {PRIVATE:04o}");
@@ -54,16 +54,16 @@ pub async fn read_private(path: &Path) -> Result<Vec<u8>, FileError> {
     read(path).await
 }
 
-/// Who may do what with a file.
+/// The permissions of a file.
 ///
 /// # Errors
 /// [`FileError`].
 pub async fn mode(path: &Path) -> Result<u32, FileError> {
-    access(path).await.map(|(mode, _)| mode)
+    access_of(path).await.map(|(mode, _)| mode)
 }
 
 /// Permissions and owner.
-async fn access(path: &Path) -> Result<(u32, u32), FileError> {
+async fn access_of(path: &Path) -> Result<(u32, u32), FileError> {
     blocking(path, |path| {
         let facts = fs::metadata(path)?;
         Ok((facts.mode() & 0o777, facts.uid()))
@@ -76,13 +76,13 @@ fn is_private(mode: u32, owner: u32) -> bool {
     mode & closed == 0
 }
 
-/// Writes a file for its owner only, in the place of one that is there; makes its folder. Nobody
-/// sees a part of it.
+/// Writes a file that only its owner may read, in the place of one that exists, and makes its
+/// folder. Nobody sees a part of it.
 ///
 /// # Errors
 /// [`FileError`].
 pub async fn write_private(path: &Path, bytes: Vec<u8>) -> Result<(), FileError> {
-    write(path, bytes, PRIVATE).await
+    write_file(path, bytes, PRIVATE).await
 }
 
 /// As [`write_private`], for everybody to read.
@@ -90,10 +90,10 @@ pub async fn write_private(path: &Path, bytes: Vec<u8>) -> Result<(), FileError>
 /// # Errors
 /// [`FileError`].
 pub async fn write_public(path: &Path, bytes: Vec<u8>) -> Result<(), FileError> {
-    write(path, bytes, PUBLIC).await
+    write_file(path, bytes, PUBLIC).await
 }
 
-async fn write(path: &Path, bytes: Vec<u8>, mode: u32) -> Result<(), FileError> {
+async fn write_file(path: &Path, bytes: Vec<u8>, mode: u32) -> Result<(), FileError> {
     blocking(path, move |path| {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -103,7 +103,7 @@ async fn write(path: &Path, bytes: Vec<u8>, mode: u32) -> Result<(), FileError> 
         let draft = PathBuf::from(draft);
         let mut options = OpenOptions::new();
         let mut file = options.write(true).create(true).truncate(true).mode(mode).open(&draft)?;
-        // The mode above holds for a new file, and less what the process masks.
+        // The mode at opening counts only for a new file, and the process's mask reduces it.
         file.set_permissions(fs::Permissions::from_mode(mode))?;
         file.write_all(&bytes)?;
         file.sync_all()?;

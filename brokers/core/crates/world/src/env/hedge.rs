@@ -1,8 +1,8 @@
-//! Asks a second time where an object store is slow to answer, and takes what comes first.
+//! Repeats a read that an object store is slow to answer, and takes the first answer (hedging).
 //!
-//! A read that has waited longer than 95 of 100 did is asked for again. At most one read in twenty
-//! is, and none while the store asks for fewer requests, so that a store that is slow altogether
-//! does not get twice the work.
+//! A read that has waited longer than 95 of 100 reads did is sent a second time. At most one read
+//! in twenty is, and none while the store asks for fewer requests, so that a store that is slow
+//! altogether does not get twice the work.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -18,24 +18,25 @@ use super::store::{ObjectStore, StoreError, StoreMetrics, StoreResult};
 
 /// Answers that are remembered of each kind of read.
 const ANSWERS_MAX: usize = 128;
-/// Answers without which nothing is known of a store.
+/// With fewer answers than this no delay is derived from them.
 const ANSWERS_MIN: usize = 20;
-/// How long an answer is waited for while nothing is known.
+/// How long an answer is waited for until there are enough.
 const DELAY_FIRST: Duration = Duration::from_millis(500);
 const DELAY_MIN: Duration = Duration::from_millis(20);
 const DELAY_MAX: Duration = Duration::from_secs(2);
-/// What one read earns, and what asking again costs: of these at most so many are saved.
+/// The credit that one read earns. A repeated read costs [`COST`], and at most [`SAVED_MAX`] are
+/// saved.
 const EARNED: u32 = 1;
 const COST: u32 = 20;
 const SAVED_MAX: u32 = 8 * COST;
-/// Reads of up to so many bytes are of one kind, larger ones and whole objects of another.
+/// Reads of at most this many bytes are of one kind, larger ones and whole objects of another.
 const SMALL_BYTES_MAX: u64 = 256 << 10;
 
 /// How long reads of one kind took.
 #[derive(Default)]
 struct Answers {
     newest: VecDeque<Duration>,
-    /// What 95 of 100 did not exceed when it was last looked at.
+    /// The time that 95 of 100 did not exceed, as it was last computed.
     delay: Option<Duration>,
 }
 
@@ -61,7 +62,7 @@ struct State {
     saved: u32,
 }
 
-/// See the module.
+/// A store whose slow reads are repeated (see the module).
 pub struct HedgedStore {
     inner: Arc<dyn ObjectStore>,
     state: Mutex<State>,
@@ -69,7 +70,7 @@ pub struct HedgedStore {
 }
 
 impl HedgedStore {
-    /// A store whose reads are asked for again where they are slow.
+    /// The store `inner` with hedged reads.
     pub fn new(inner: Arc<dyn ObjectStore>) -> Self {
         let metrics = inner.metrics().cloned().unwrap_or_default();
         let (small, large) = (Answers::default(), Answers::default());
@@ -89,7 +90,7 @@ impl HedgedStore {
         answers.note(took);
     }
 
-    /// Whether a read that is slow may be asked for again.
+    /// Whether a slow read may be repeated.
     fn may_hedge(&self, throttled_before: u64) -> bool {
         let mut state = self.state.lock();
         if state.saved < COST || self.metrics.throttled.get() != throttled_before {
@@ -123,7 +124,7 @@ impl HedgedStore {
         answer
     }
 
-    /// The first answer of two that says something of the object.
+    /// The first of two answers that is not a failure of the store.
     async fn race<F, S>(&self, mut first: F, second: S) -> StoreResult<Bytes>
     where
         F: Future<Output = StoreResult<Bytes>> + Unpin + Send,

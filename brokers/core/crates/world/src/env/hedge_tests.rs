@@ -1,10 +1,10 @@
-//! A slow read is asked for again, and seldom.
+//! Slow reads are repeated, and few of them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-/// A store that answers after as long as it was told, in the order of asking.
+/// A store that answers each read after the next of the given delays.
 #[derive(Default)]
 struct Slow {
     answers: Mutex<VecDeque<(u64, StoreResult<Bytes>)>>,

@@ -1,5 +1,6 @@
-//! Memory for what goes past the page cache: aligned, as the device wants it, and used again. Fresh
-//! pages cost as much as the rest of a read, and they are mapped one after another for all threads.
+//! Memory for reads and writes past the page cache: aligned as the device requires, and used again.
+//! Fresh pages cost as much as the rest of a read, and the kernel maps them for one thread at a
+//! time.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -10,7 +11,7 @@ use parking_lot::Mutex;
 
 /// Positions, lengths and memory are multiples of this.
 pub(super) const ALIGNMENT: usize = 4096;
-/// What is kept for the next reads: as much as four of the longest take.
+/// The most bytes that are kept for the next reads: as much as four of the longest take.
 const FREE_BYTES_MAX: usize = 32 << 20;
 
 static FREE: Mutex<FreeMemory> = Mutex::new(FreeMemory::new());
@@ -24,7 +25,7 @@ pub(super) struct Aligned {
 }
 
 impl Aligned {
-    /// Zeros, which take no memory until they are written.
+    /// Memory of zeros, whose pages are taken only when they are written.
     pub(super) fn new(length: usize) -> Self {
         let memory = vec![0; length + ALIGNMENT];
         let start = memory.as_ptr().align_offset(ALIGNMENT);
@@ -36,11 +37,11 @@ impl Aligned {
     }
 }
 
-/// Memory that others use next, once it is dropped.
+/// Memory that is kept for others when it is dropped.
 pub(super) struct Lent(Aligned);
 
 impl Lent {
-    /// At least `length` bytes, with whatever they had last.
+    /// At least `length` bytes, with any content.
     pub(super) fn new(length: usize) -> Self {
         let memory = FREE.lock().take(length);
         Self(memory.unwrap_or_else(|| Aligned::new(length)))
@@ -80,7 +81,7 @@ impl FreeMemory {
         Self { kept: VecDeque::new(), bytes: 0 }
     }
 
-    /// The smallest that is large enough, unless it is larger by more than a quarter.
+    /// Takes the smallest piece that is large enough, unless it is larger by more than a quarter.
     fn take(&mut self, length: usize) -> Option<Aligned> {
         let fits = length..=length + length / 4;
         let fitting =
@@ -91,7 +92,7 @@ impl FreeMemory {
         Some(memory)
     }
 
-    /// Keeps one, and gives those that there is no room for any more.
+    /// Keeps a piece, and returns those for which there is no room any more.
     fn keep(&mut self, memory: Aligned) -> Vec<Aligned> {
         self.bytes += memory.length;
         self.kept.push_back(memory);

@@ -1,5 +1,5 @@
 //! Everything that the engine takes from the outside world, behind traits: wall clock, randomness,
-//! disk and network. The simulator gives its own; nothing else in the crate may reach past them
+//! disk and network. The simulator has its own; nothing else in the engine may reach past them
 //! (`clippy.toml` bans the real ones).
 //!
 //! Timers are not here: the engine uses `tokio::time`, which the simulator runs on a paused clock.
@@ -57,12 +57,12 @@ pub enum DiskError {
     /// The file system is full.
     #[error("{0}: no space left")]
     NoSpace(String),
-    /// Anything else: what happened on the medium is unknown.
+    /// Anything else: what happened on the disk is unknown.
     #[error("{0}: {1}")]
     Failed(String, String),
 }
 
-/// What names of drafts begin with; no other file's does.
+/// The prefix of the names of drafts, which no other file has.
 const DRAFT: &str = "draft-";
 
 /// The name under which a file is written before it is published, by random bits.
@@ -87,7 +87,7 @@ pub trait File: Send + Sync {
     /// Makes all that was written durable (`fdatasync`, or `fsync` where the size changed).
     async fn sync(&self) -> DiskResult<()>;
 
-    /// Writes and makes durable, in one step where the implementation saves a hop by it.
+    /// Writes and makes durable, in one call where that saves a change of threads.
     async fn write_and_sync(&self, position: u64, pieces: Vec<Bytes>) -> DiskResult<()> {
         self.write_at(position, pieces).await?;
         self.sync().await
@@ -96,7 +96,7 @@ pub trait File: Send + Sync {
     /// Reads up to `length` bytes; fewer only at the end of the file.
     async fn read_at(&self, position: u64, length: usize) -> DiskResult<Bytes>;
 
-    /// As [`File::read_at`], for bytes that nobody reads again: past the cache where that costs
+    /// As [`File::read_at`], for bytes that nobody will read again: past the cache where that costs
     /// less.
     async fn read_once_at(&self, position: u64, length: usize) -> DiskResult<Bytes> {
         self.read_at(position, length).await
@@ -130,12 +130,12 @@ pub trait Disk: Send + Sync {
     /// absent" that POSIX has).
     async fn publish(&self, path: &Path, pieces: Vec<Bytes>) -> DiskResult<()>;
 
-    /// Makes a file or folder and its name durable, whoever created it: one who was faster may not
-    /// have come to that yet.
+    /// Makes a file or folder and its name durable, whoever created it: another process that
+    /// created it may not have synced it yet.
     async fn make_durable(&self, path: &Path) -> DiskResult<()>;
 
-    /// Gives a file another name, in the place of what bears it, or a folder one that nothing
-    /// bears. Durable only after [`Disk::make_durable`]; whoever has a file open keeps it.
+    /// Renames a file, in the place of one that has the new name, or a folder to a name that
+    /// nothing has. The rename is durable only after [`Disk::make_durable`]; open files stay open.
     async fn rename(&self, from: &Path, to: &Path) -> DiskResult<()>;
 
     /// Removes a name. Absent is not an error.
@@ -147,15 +147,15 @@ pub trait Disk: Send + Sync {
     /// Names in a folder, sorted; empty where the folder does not exist.
     async fn list(&self, path: &Path) -> DiskResult<Vec<String>>;
 
-    /// Runs a task that mostly waits for this disk, where its operations cost least: on a thread of
-    /// its own, if that saves anything. Dropping the handle ends it.
+    /// Runs a task that mostly waits for this disk where its operations cost least: on a thread of
+    /// its own, if that saves anything. Dropping the handle ends the task.
     fn dedicate(&self, task: BoxFuture<'static, ()>) -> DiskResult<AbortOnDropHandle<()>> {
         Ok(AbortOnDropHandle::new(tokio::spawn(task)))
     }
 
-    /// Runs a task that computes for long between its operations where it holds up nobody: on a
-    /// thread of its own that gives way to others, if there are threads. Dropping the handle ends
-    /// it.
+    /// Runs a task that computes for long between its operations where it delays no client: on a
+    /// thread of its own with a lower priority, if there are threads. Dropping the handle ends the
+    /// task.
     fn set_aside(&self, task: BoxFuture<'static, ()>) -> DiskResult<AbortOnDropHandle<()>> {
         Ok(AbortOnDropHandle::new(tokio::spawn(task)))
     }
@@ -163,8 +163,8 @@ pub trait Disk: Send + Sync {
 
 /// A connection's byte stream.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {
-    /// Has the other end see a reset, not an orderly end, when this is dropped; what it was not
-    /// sent by then is discarded. Nothing where a stream knows no resets.
+    /// Makes the other end get a reset instead of an orderly end when this is dropped; bytes that
+    /// were not sent by then are discarded. Does nothing where a stream has no resets.
     fn reset_when_dropped(&mut self) {}
 }
 
@@ -173,10 +173,10 @@ impl Stream for tokio::io::DuplexStream {}
 /// Something that accepts connections.
 #[async_trait]
 pub trait Listener: Send {
-    /// The next connection, with the address of who made it.
+    /// The next connection, with the address of its other end.
     async fn accept(&mut self) -> std::io::Result<(Box<dyn Stream>, std::net::SocketAddr)>;
 
-    /// Where it listens (the port that was given for port 0).
+    /// The address on which it listens; for port 0, with the port that the system chose.
     fn local_address(&self) -> std::net::SocketAddr;
 }
 
@@ -201,6 +201,6 @@ pub struct Environment {
     pub disk: Arc<dyn Disk>,
     /// The object store.
     pub bucket: Arc<dyn ObjectStore>,
-    /// Where clients come from.
+    /// The network.
     pub network: Arc<dyn Network>,
 }

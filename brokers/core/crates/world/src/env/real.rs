@@ -27,7 +27,7 @@ impl Environment {
     /// `open_bucket` opens.
     ///
     /// # Errors
-    /// Where a folder cannot be created or its kind of file system cannot be told, or where the
+    /// Where a folder cannot be created, its kind of file system cannot be determined, or the
     /// bucket cannot be opened.
     pub fn real<E>(
         dfs: &Path,
@@ -85,7 +85,7 @@ pub struct FolderDisk {
 
 impl FolderDisk {
     /// # Errors
-    /// Where the kind of file system cannot be told.
+    /// Where the kind of file system cannot be determined.
     pub fn new(root: &Path) -> io::Result<Self> {
         fs::create_dir_all(root)?;
         let randomness = SystemRandomness::open()?;
@@ -106,7 +106,7 @@ impl FolderDisk {
     }
 }
 
-/// Runs work that blocks, and names `what` in its error.
+/// Runs work that blocks; its error names `what`.
 async fn run_blocking<T: Send + 'static>(
     what: Arc<str>,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -143,7 +143,7 @@ impl Disk for FolderDisk {
             prefix.push(part);
             let created = self
                 .blocking(&prefix, |full| match fs::create_dir(full) {
-                    // Who was faster may not have come to syncing it.
+                    // Another process that created it may not have synced it yet.
                     Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
                     _ => sync_parent(full),
                 })
@@ -168,7 +168,7 @@ impl Disk for FolderDisk {
                 let file = OpenOptions::new().read(true).write(true).create_new(true).open(full)?;
                 let filled = fill_with_zeros(&file, zeros).and_then(|()| file.sync_all());
                 if let Err(error) = filled {
-                    // A part of a file would keep the last room of a full disk.
+                    // The file that was made in part would take the last room of a full disk.
                     absent_is_fine(fs::remove_file(full))?;
                     return Err(error);
                 }
@@ -269,10 +269,10 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// More than this is written past the cache: nobody reads it soon.
+/// Writes of more bytes than this go past the cache, since nobody reads them soon.
 const CACHED_BYTES_MAX: usize = 256 << 10;
-/// More than this is read past the cache: the engine keeps it in memory of its own, pages for all
-/// of a history would push out what somebody reads again, and making them costs more than the read.
+/// Reads of more bytes than this go past the cache. The engine keeps them in its own memory; in the
+/// kernel's cache they would push out what is read again, and its pages cost more than the read.
 const CACHED_READ_BYTES_MAX: usize = 256 << 10;
 
 fn publish_through(draft: &Path, path: &Path, pieces: &[Bytes]) -> io::Result<()> {
@@ -286,7 +286,7 @@ fn publish_through(draft: &Path, path: &Path, pieces: &[Bytes]) -> io::Result<()
     sync_parent(path)
 }
 
-/// Writes past the cache, and says whether the file takes that.
+/// Writes past the cache; returns whether the file takes such writes.
 fn publish_directly(file: &fs::File, pieces: &[Bytes], bytes: u64) -> io::Result<bool> {
     let Ok(direct) = direct::open(file) else { return Ok(false) };
     direct::reserve(&direct, bytes.next_multiple_of(memory::ALIGNMENT as u64))?;
@@ -326,13 +326,14 @@ struct OpenFile {
     name: Arc<str>,
     descriptors: Arc<Descriptors>,
     /// Whether reads that must see what the server has go past this machine's cache: on a remote
-    /// file system. A local one has only the one cache that everybody shares.
+    /// file system they do. A local one has a single cache that all its readers share.
     remote: bool,
 }
 
 struct Descriptors {
     cached: fs::File,
-    /// Past the cache; opened when first needed, and none where the file system has no such thing.
+    /// The file opened past the cache, when that is first needed; `None` where the file system does
+    /// not support it.
     direct: OnceLock<Option<fs::File>>,
 }
 
@@ -341,7 +342,7 @@ impl Descriptors {
         self.direct.get_or_init(|| direct::open(&self.cached).ok()).as_ref()
     }
 
-    /// Past the cache where that is possible.
+    /// Writes past the cache where that is possible.
     fn write_all_at(&self, position: u64, pieces: &[Bytes]) -> io::Result<()> {
         let bytes = pieces.iter().map(Bytes::len).sum();
         if direct::is_aligned(position, bytes)
@@ -354,14 +355,14 @@ impl Descriptors {
     }
 
     fn read_at(&self, position: u64, length: usize, turns: Option<&Turns>) -> io::Result<Bytes> {
-        // What is read over the network is not in anybody's way here.
+        // Reads over the network delay no write of this machine's disk.
         if length > CACHED_READ_BYTES_MAX && turns.is_some() {
             return self.read_once_at(position, length, turns);
         }
         turns::read_at(&self.cached, position, length, turns)
     }
 
-    /// Past the cache where that is possible.
+    /// Reads past the cache where that is possible.
     fn read_once_at(
         &self,
         position: u64,
@@ -369,7 +370,7 @@ impl Descriptors {
         turns: Option<&Turns>,
     ) -> io::Result<Bytes> {
         match self.direct().map(|file| direct::read_at(file, position, length, turns)) {
-            // As writes past the cache that a file system does not take.
+            // The file system takes no reads past the cache, as with writes.
             Some(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => {}
             Some(read) => return read,
             None => {}
@@ -385,14 +386,15 @@ impl OpenFile {
         }
         let descriptors = Descriptors { cached, direct: OnceLock::new() };
         if remote && descriptors.direct().is_none() {
-            let what = "a remote file system without O_DIRECT: a stale cache could not be told";
+            let what = "a remote file system without O_DIRECT: a stale cache would not be noticed";
             return Err(io::Error::new(io::ErrorKind::Unsupported, what));
         }
         let name = path.display().to_string().into();
         Ok(Self { name, descriptors: Arc::new(descriptors), remote })
     }
 
-    /// For reads of a disk of this machine. A server of files has an order of its own.
+    /// The turns of reads of a disk of this machine; `None` for a file server, which orders its own
+    /// reads.
     fn turns(&self) -> Option<&'static Turns> {
         let turns = if thread::gives_way() { &turns::BACKGROUND } else { &turns::CLIENTS };
         (!self.remote).then_some(turns)
@@ -456,7 +458,7 @@ impl File for OpenFile {
 fn write_all_vectored_at(file: &fs::File, mut position: u64, pieces: &[Bytes]) -> io::Result<()> {
     const PIECES_MAX: usize = 1024;
     for group in pieces.chunks(PIECES_MAX) {
-        // Nothing written of nothing would look like a full disk.
+        // A write of nothing returns 0, which would look like a full disk.
         let pieces = group.iter().filter(|piece| !piece.is_empty());
         let mut slices: Vec<IoSlice<'_>> = pieces.map(|piece| IoSlice::new(piece)).collect();
         let mut slices = slices.as_mut_slice();
@@ -494,7 +496,7 @@ fn pwritev(file: &fs::File, position: u64, slices: &[IoSlice<'_>]) -> io::Result
 /// Whether a file system's files may change without this machine's cache knowing.
 ///
 /// # Errors
-/// Where the folder does not exist, or its kind of file system cannot be told.
+/// Where the folder does not exist, or its kind of file system cannot be determined.
 #[allow(unsafe_code)]
 pub fn is_remote(root: &Path) -> io::Result<bool> {
     use std::os::unix::ffi::OsStrExt;
@@ -538,7 +540,7 @@ impl Network for Tcp {
 
 impl Stream for tokio::net::TcpStream {
     fn reset_when_dropped(&mut self) {
-        // A socket that has failed already needs no reset.
+        // An error means that the socket has failed already, and needs no reset.
         let _ = self.set_zero_linger();
     }
 }

@@ -28,10 +28,10 @@ pub enum StoreError {
 /// Result of an operation on the object store.
 pub type StoreResult<T> = Result<T, StoreError>;
 
-/// What is counted of an object store. Clones count into the same figures.
+/// Metrics of an object store. Clones count into the same figures.
 #[derive(Debug, Clone, Default)]
 pub struct StoreMetrics {
-    /// Reads that were asked for a second time because the first was slow.
+    /// Reads that were repeated because the first request was slow.
     pub hedges: Counter,
     /// Those of them whose second answer came first.
     pub hedges_won: Counter,
@@ -39,7 +39,7 @@ pub struct StoreMetrics {
     pub throttled: Counter,
 }
 
-/// An object store. Every back end passes the conformance suite in `tests/storage/object_store.rs`.
+/// An object store. Every implementation passes the suite in [`crate::sim::conformance`].
 #[async_trait]
 pub trait ObjectStore: Send + Sync {
     /// Writes an object under a key that must be new; durable when this returns.
@@ -57,36 +57,37 @@ pub trait ObjectStore: Send + Sync {
     /// Removes an object. Absent is not an error.
     async fn delete(&self, key: &str) -> StoreResult<()>;
 
-    /// The names directly under a folder of keys of what puts left half made when their process
-    /// died, or have not made whole yet: no object has such a name, and [`ObjectStore::delete`]
-    /// removes it. None where the store cleans up after itself.
+    /// The names, directly under a folder of keys, of drafts: what puts left half made when their
+    /// process died, or are writing now. No object has such a name, and [`ObjectStore::delete`]
+    /// removes it. Empty where the store removes drafts itself.
     async fn list_half_made(&self, folder: &str) -> StoreResult<Vec<String>>;
 
-    /// How many small objects are best put side by side: where each takes tens of milliseconds,
-    /// many.
+    /// How many small objects are best put at the same time: many, where each takes tens of
+    /// milliseconds.
     fn puts_at_once(&self) -> usize {
         64
     }
 
-    /// What is counted of it, where anything is.
+    /// Its metrics, if it has any.
     fn metrics(&self) -> Option<&StoreMetrics> {
         None
     }
 }
 
-/// As many as wait for the journal of a file system become durable by one commit of it; reads of
-/// clients are left threads of their own.
+/// Puts that wait for the journal of a file system become durable by one commit of it. The number
+/// is small enough to leave threads to reads of clients.
 const FOLDER_PUTS_AT_ONCE: usize = 24;
 /// How often a folder is made for an object.
 const PUBLISH_TRIES_MAX: usize = 3;
-/// Folders above an object that go with the last one in them: as many as one partition has.
+/// Folders above an object that are removed with the last object in them: as many as one partition
+/// has.
 const FOLDERS_OF_A_KEY: usize = 2;
 
 /// An object store in a directory.
 pub struct FolderStore {
     disk: Arc<dyn Disk>,
-    /// Folders of folders that are known to be durable: to sync one again costs a flush of the
-    /// device, and thousands of partitions have the same ones.
+    /// Folders that are known to be durable. To sync one again costs a flush of the device, and
+    /// thousands of partitions share the same ones.
     durable: Mutex<BTreeSet<PathBuf>>,
 }
 
@@ -96,7 +97,8 @@ impl FolderStore {
         Self { disk, durable: Mutex::new(BTreeSet::from([PathBuf::new()])) }
     }
 
-    /// Makes the folder where there is none, again where it was emptied and removed this moment.
+    /// Publishes a file, and makes its folder where there is none; again where the folder was
+    /// emptied and removed at that moment.
     async fn publish(&self, path: &Path, pieces: Vec<Bytes>) -> Result<(), DiskError> {
         let mut tries = 0;
         loop {
@@ -110,16 +112,16 @@ impl FolderStore {
         }
     }
 
-    /// Makes a folder, durable with all that it lies in.
+    /// Makes a folder, and makes it durable with all folders above it.
     async fn make_folder(&self, folder: &Path) -> Result<(), DiskError> {
-        let unsure = folder.ancestors().take_while(|each| !self.is_durable(each));
+        let unsure = folder.ancestors().take_while(|folder| !self.is_durable(folder));
         let unsure: Vec<&Path> = unsure.collect();
-        // One that is known and missing was removed by another process.
+        // A folder that is known to be durable and is missing was removed by another process.
         let mut made = !unsure.is_empty();
-        for each in unsure.iter().rev() {
-            made = match self.disk.create_folder_exclusive(each).await {
+        for folder in unsure.iter().rev() {
+            made = match self.disk.create_folder_exclusive(folder).await {
                 Ok(()) => true,
-                // Whoever made it may not have come to syncing it, nor to what it lies in.
+                // Another process that made it may not have synced it, nor the folder above it.
                 Err(DiskError::Exists(_) | DiskError::NotFound(_)) => false,
                 Err(error) => return Err(error),
             };
@@ -127,7 +129,7 @@ impl FolderStore {
                 break;
             }
         }
-        // What was known to be durable may have been removed, and made anew, meanwhile.
+        // A folder that was known to be durable may have been removed and made again meanwhile.
         let known = unsure.last().and_then(|highest| highest.parent());
         if !made || known.is_some_and(|known| !self.is_durable(known)) {
             self.disk.create_folders(folder).await?;
@@ -205,7 +207,7 @@ impl ObjectStore for FolderStore {
         self.disk.remove(path).await.map_err(|error| store_error(key, &error))?;
         for folder in path.ancestors().skip(1).take(FOLDERS_OF_A_KEY) {
             self.durable.lock().remove(folder);
-            // Most have something in them.
+            // An error is usual: most folders still have something in them.
             if self.disk.remove_folder(folder).await.is_err() {
                 break;
             }

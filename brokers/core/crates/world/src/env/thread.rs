@@ -1,4 +1,5 @@
-//! Threads of their own, for tasks that must wait for nobody or must hold up nobody.
+//! Threads for single tasks: those that must not wait for other tasks, and those that must not
+//! delay others.
 #![allow(clippy::disallowed_methods)]
 
 use std::cell::RefCell;
@@ -10,22 +11,22 @@ use tokio::sync::oneshot;
 use tokio::task::JoinError;
 use tokio_util::task::AbortOnDropHandle;
 
-/// What a task has a thread of its own for.
+/// Why a task has a thread of its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// It waits for the disk and has nothing else to do: calls that block take place on it.
     Disk,
-    /// It computes for long and nobody waits for it: where clients need the processor, it has a
-    /// tenth of what one of their threads gets. So have the threads on which its calls block.
+    /// It computes for long and nobody waits for it. Where clients need the processor, it gets a
+    /// tenth of what one of their threads gets. So do the threads on which its calls block.
     Background,
 }
 
-/// What background work adds to its niceness. Not more: it must not starve beside other programs
-/// either, for producers wait where the splitter falls behind.
+/// What background work adds to its niceness. It is not more, because background work must not
+/// starve either: producers wait where the splitter falls behind.
 const BACKGROUND_NICE: i32 = 10;
 const BACKGROUND_CALLS_MAX: usize = 16;
 
-/// Where calls that block take place.
+/// Where calls that block are made.
 #[derive(Clone)]
 enum Place {
     /// In the runtime's own pool.
@@ -40,7 +41,7 @@ thread_local! {
     static PLACE: RefCell<Place> = const { RefCell::new(Place::Shared) };
 }
 
-/// Runs work that blocks where the calling task does not hold up others.
+/// Runs work that blocks on a thread where it delays no other task.
 ///
 /// # Errors
 /// Where the work panics, or the runtime ends first.
@@ -54,7 +55,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     }
 }
 
-/// Whether calls that block take place on threads that give way to those of clients.
+/// Whether calls that block are made on threads with a lower priority than those of clients.
 pub(super) fn gives_way() -> bool {
     PLACE.with_borrow(|place| matches!(place, Place::Pool(_)))
 }
@@ -97,12 +98,12 @@ pub(super) fn run(
     Ok(AbortOnDropHandle::new(tokio::spawn(async move {
         // Dropped with this task.
         let _abort = abort;
-        // Nothing is ever sent: the sender goes with the thread, also where that panics.
+        // Nothing is ever sent: the sender is dropped with the thread, also where that panics.
         let _ = ended.await;
     })))
 }
 
-/// A runtime of which nothing but the pool is used.
+/// A runtime of which only the pool for blocking calls is used.
 fn background_pool(name: &str) -> io::Result<Runtime> {
     Builder::new_current_thread()
         .max_blocking_threads(BACKGROUND_CALLS_MAX)
@@ -110,7 +111,7 @@ fn background_pool(name: &str) -> io::Result<Runtime> {
         .build()
 }
 
-/// Has this thread, and those that it starts, leave the processor to those of clients.
+/// Lowers the priority of this thread, and of those that it starts, below that of clients.
 fn give_way() {
     if let Err(error) = rustix::process::nice(BACKGROUND_NICE) {
         tracing::warn!(%error, "background work has the same priority as clients");
@@ -126,14 +127,14 @@ mod tests {
 
     /// The niceness of a task's thread and of those on which its calls block.
     async fn niceness(purpose: Purpose) -> (i32, i32) {
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let task = async move {
             let own = getpriority_process(None).unwrap();
             let of_calls = blocking(|| getpriority_process(None).unwrap()).await.unwrap();
-            tell.send((own, of_calls)).unwrap();
+            sender.send((own, of_calls)).unwrap();
         };
         let _task = run("test", purpose, task.boxed()).unwrap();
-        told.await.unwrap()
+        receiver.await.unwrap()
     }
 
     #[tokio::test(flavor = "multi_thread")]

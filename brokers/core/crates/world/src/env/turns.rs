@@ -1,9 +1,9 @@
 //! Reads of a disk of this machine: a piece at a time, few pieces at once.
 //!
-//! A disk serves what it was asked first. A write that somebody waits for stands behind every byte
-//! that was asked for before: behind a handful of long reads for as long as a hundred milliseconds,
-//! behind a few pieces for less than one. A few are enough to keep a disk busy. Each piece costs as
-//! much as it takes to send what it holds, so they are larger where nobody writes.
+//! A disk serves requests in order. A write that a client waits for is queued behind every byte
+//! that was requested before: behind a handful of long reads for as long as a hundred milliseconds,
+//! behind a few pieces for less than one. A few pieces are enough to keep a disk busy. Each piece
+//! costs a request to the disk, so pieces are larger where nobody writes.
 #![allow(clippy::disallowed_methods)]
 
 use std::fs;
@@ -19,24 +19,25 @@ use rustix::fs::{Advice, fadvise};
 
 use super::memory::ALIGNMENT;
 
-/// What a disk is asked for at once, at most, while somebody writes. A multiple of any alignment.
+/// The largest read that is sent to a disk while a lane is written. A multiple of any alignment.
 const PIECE_BYTES: usize = 256 << 10;
-/// The same while nobody does: the next write may wait for two of these.
+/// The same while no lane is written: the next write may wait for two of these.
 const QUIET_PIECE_BYTES: usize = 1 << 20;
-/// So long after a write the next one is expected.
+/// For this time after a write another one is expected.
 const QUIET_AFTER_MS: u64 = 100;
-/// No more than this waits for no turn: headers, footers, indexes.
+/// Reads of at most this many bytes wait for no turn: headers and indexes.
 const SHORT_BYTES: usize = 64 << 10;
 
 /// Reads for clients.
 pub(super) static CLIENTS: Turns = Turns::new(2);
-/// Reads of threads that give way to those of clients, also while they have their turn.
+/// Turns of background threads, whose priority is lower than that of clients' threads also while
+/// they have their turn.
 pub(super) static BACKGROUND: Turns = Turns::new(1);
 
-/// What was written for somebody who waits for it.
+/// Writes that a client waits for.
 pub(super) static WRITES: Writes = Writes::new();
 
-/// Knows when the disk was last written to.
+/// When the disk was last written to.
 pub(super) struct Writes {
     began: OnceLock<Instant>,
     /// Milliseconds from then to the last write; [`Self::NEVER`] before the first.
@@ -50,7 +51,7 @@ impl Writes {
         Self { began: OnceLock::new(), last_ms: AtomicU64::new(Self::NEVER) }
     }
 
-    /// Somebody writes now.
+    /// Notes that a write begins now.
     pub(super) fn note(&self) {
         self.last_ms.store(self.now_ms(), Ordering::Relaxed);
     }
@@ -71,14 +72,15 @@ impl Writes {
     }
 }
 
-/// So many may read at once; the others wait, and come in the order in which they asked.
+/// Turns to read: a fixed number of readers at a time. The others wait and follow in the order in
+/// which they asked.
 pub(super) struct Turns {
     at_once: u64,
     queue: Mutex<Queue>,
     ended: Condvar,
 }
 
-/// How many asked for a turn, and how many turns have ended.
+/// How many turns were requested, and how many have ended.
 struct Queue {
     asked: u64,
     ended: u64,
@@ -108,24 +110,25 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let mut queue = self.0.queue.lock();
         queue.ended += 1;
-        // Who has waited longest is woken, and is the next by number. Only while nobody else can
-        // come: of those who came in between, one might be woken whose turn it is not yet, and the
-        // one whose turn it is would sleep for ever.
+        // Under the lock, so that nobody joins the queue in between: the waiter that is woken is
+        // the one that has waited longest, and must also be the next by number. Otherwise a waiter
+        // might be woken whose turn it is not yet, and the one whose turn it is would sleep for
+        // ever.
         self.0.ended.notify_one();
     }
 }
 
-/// Has the kernel read what it is asked for and no more: it would ask the disk for megabytes ahead
-/// at once, and the engine reads ahead itself.
+/// Turns the kernel's reading ahead off: it would request megabytes from the disk at once, and the
+/// engine reads ahead itself.
 pub(super) fn read_only_what_is_asked(file: &fs::File) {
-    // Advice: where a file system takes none, nothing is wrong.
+    // It is advice: a file system that does not take it works all the same.
     let _ = fadvise(file, 0, None, Advice::Random);
 }
 
 /// Reads up to `length` bytes, in turns where there are any; fewer only at the end of the file.
 ///
 /// # Errors
-/// As the file's reads give them.
+/// The errors of the file's reads.
 pub(super) fn read_at(
     file: &fs::File,
     position: u64,
@@ -138,8 +141,8 @@ pub(super) fn read_at(
     Ok(Bytes::from(buffer))
 }
 
-/// Reads from `position` on as much as there is room for, and gives how much that was; less only at
-/// the end of the file.
+/// Fills the buffer from `position` on, and returns how many bytes were read; fewer than fit only
+/// at the end of the file.
 ///
 /// # Errors
 /// As [`read_at`].
@@ -156,11 +159,12 @@ pub(super) fn fill(
         let end = room.len().min(filled + piece);
         let at = position + filled as u64;
         let turn = turns.map(Turns::wait);
-        let read = read(file, at, &mut room[filled..end])?;
+        let read = read_piece(file, at, &mut room[filled..end])?;
         drop(turn);
         filled += read;
-        // What comes short within a page is the end of the file. At the end of a page it may be a
-        // fault, of which the next read tells; and past the cache no read begins within a page.
+        // A read that ends within a page is at the end of the file. One that ends at the end of a
+        // page may have met a fault, which the next read returns; and past the cache no read may
+        // begin within a page.
         let within_a_page = !(at + read as u64).is_multiple_of(ALIGNMENT as u64);
         if read == 0 || filled == room.len() || filled < end && within_a_page {
             return Ok(filled);
@@ -168,7 +172,7 @@ pub(super) fn fill(
     }
 }
 
-fn read(file: &fs::File, position: u64, room: &mut [u8]) -> io::Result<usize> {
+fn read_piece(file: &fs::File, position: u64, room: &mut [u8]) -> io::Result<usize> {
     loop {
         match file.read_at(room, position) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -266,8 +270,8 @@ mod tests {
                 (content.len() - 1, PIECE_BYTES * 2),
                 (content.len(), PIECE_BYTES),
             ] {
-                let found = read_at(&file, position as u64, length, turns).unwrap();
-                assert_eq!(found, content[position..content.len().min(position + length)]);
+                let bytes = read_at(&file, position as u64, length, turns).unwrap();
+                assert_eq!(bytes, content[position..content.len().min(position + length)]);
             }
         }
     }

@@ -1,9 +1,9 @@
-//! What this process takes of its machine, and what its allocator keeps of that.
+//! The use that this process makes of its machine, and how much its allocator may keep.
 #![allow(clippy::disallowed_methods)]
 
 use std::fs;
 
-/// Of a process, now.
+/// The current use of a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ProcessUsage {
     /// Processor time, user and system, in seconds.
@@ -20,28 +20,28 @@ pub struct ProcessUsage {
     pub open_files_max: i64,
 }
 
-/// What the kernel counts processor time in: a hundredth of a second, on every Linux.
+/// The kernel's unit of processor time is a hundredth of a second, on every Linux.
 const TICKS_PER_S: f64 = 100.0;
 /// Bytes of a page on every machine that this is built for.
 const PAGE_BYTES: i64 = 4096;
 
-/// Has the allocator keep memory in so many places for all threads, before there are threads. By
-/// default it has eight for each core, and each keeps what it once gave out and got back: requests
-/// that come and go then take several times what they hold.
+/// Sets the number of arenas of the allocator, before there are threads. By default there are eight
+/// for each core, and each keeps the memory that was freed in it: requests that come and go then
+/// take several times the memory that they hold.
 #[allow(unsafe_code)]
 pub fn bound_allocator(places: usize) {
     #[cfg(target_env = "gnu")]
     {
         let places = libc::c_int::try_from(places.max(1)).unwrap_or(libc::c_int::MAX);
-        // SAFETY: it sets a number of the allocator, under the allocator's own lock. Where it does
-        // not take the number the default stays.
+        // SAFETY: the call sets a number of the allocator, under the allocator's own lock. Where it
+        // does not accept the number, the default stays.
         unsafe { libc::mallopt(libc::M_ARENA_MAX, places) };
     }
     #[cfg(not(target_env = "gnu"))]
     let _ = places;
 }
 
-/// Of this process; none where the kernel does not tell.
+/// The use of this process; `None` where the kernel does not report it.
 pub fn process_usage() -> Option<ProcessUsage> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
@@ -54,7 +54,7 @@ pub fn process_usage() -> Option<ProcessUsage> {
     })
 }
 
-/// What `proc(5)` says of `/proc/<pid>/stat`: fields behind the name, which stands in parentheses.
+/// Parses `/proc/<pid>/stat` after `proc(5)`: fields behind the name, which is in parentheses.
 fn parse_stat(stat: &str) -> Option<ProcessUsage> {
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
     // The third field of the file is the first of these.
@@ -69,7 +69,7 @@ fn parse_stat(stat: &str) -> Option<ProcessUsage> {
     })
 }
 
-/// The soft limit on open files; none where there is no limit.
+/// The soft limit on open files; `None` where there is no limit.
 fn parse_limit(limits: &str) -> Option<i64> {
     let line = limits.lines().find(|line| line.starts_with("Max open files"))?;
     line.split_whitespace().nth(3)?.parse().ok()

@@ -1,4 +1,4 @@
-//! What every object store must do, be it a folder or S3: for the tests of each.
+//! What every object store must do, a folder as well as S3. Each one's tests run it.
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test fails by a panic")]
 
@@ -31,7 +31,7 @@ async fn put_and_get(store: &dyn ObjectStore) {
     assert_eq!(store.get("c/large").await.unwrap().len(), 6 << 20);
 }
 
-/// Of two that put the same key at once one succeeds, and its object is what is there.
+/// Of two puts of the same key at the same time one succeeds, and its object is the one that stays.
 pub async fn a_put_has_one_winner(store: Arc<dyn ObjectStore>) {
     for round in 0..20 {
         let key = format!("c/race/{round}");

@@ -17,12 +17,12 @@ use super::faults::DiskFaults;
 use super::random::Seeded;
 use crate::env::{Disk, DiskError, DiskResult, File};
 
-/// What survives a torn write is a whole number of these.
+/// A torn write leaves a whole number of sectors of this size.
 const SECTOR_BYTES: usize = 512;
 /// How long another host may not see a new name, where look-ups are stale.
 const STALE_MS: u64 = 50;
 
-/// Names a host.
+/// The number of a host.
 pub type HostId = u64;
 
 #[derive(Default, Clone)]
@@ -31,9 +31,9 @@ struct Inode {
     durable: Vec<u8>,
     /// Ranges of `visible` that are not in `durable`.
     dirty: Vec<(usize, usize)>,
-    /// Who wrote what is dirty.
+    /// The hosts that wrote the dirty ranges.
     writers: BTreeSet<HostId>,
-    /// Whose unsynced writes a restart of the server lost: their next sync fails.
+    /// Hosts whose unsynced writes were lost by a restart of the server: their next sync fails.
     losers: BTreeSet<HostId>,
 }
 
@@ -111,12 +111,12 @@ struct Server {
     folders: BTreeSet<PathBuf>,
     /// Renames that a restart may still undo, oldest first.
     renames: Vec<(PathBuf, PathBuf)>,
-    /// Lane files that were made of one that was used before.
+    /// The number of lane files that were made from a recycled one.
     reused: u64,
-    /// By arrival, then by order of submission.
+    /// Operations under way, by their time of arrival, then by order of submission.
     pending: BTreeMap<(u64, u64), Pending>,
     submitted: u64,
-    /// Per host and file, when its last operation arrives: a host's operations on one file keep
+    /// When the last operation of a host on a file arrives. A host's operations on one file keep
     /// their order.
     last_arrival: BTreeMap<(HostId, u64), u64>,
 }
@@ -160,7 +160,7 @@ impl SimServer {
         self.0.lock().full = full;
     }
 
-    /// Lane files that were made of one that was used before.
+    /// The number of lane files that were made from a recycled one.
     pub fn reused_files(&self) -> u64 {
         self.0.lock().reused
     }
@@ -177,7 +177,7 @@ impl SimServer {
             let (_, pending) = server.pending.pop_first().expect("just seen");
             let outcome = server.carry_out(pending.host, pending.operation);
             drop(server);
-            // The host may have crashed meanwhile; what it asked for was done all the same.
+            // The host may have crashed meanwhile; its operation was carried out all the same.
             let _ = pending.reply.send(outcome);
         }
     }
@@ -246,10 +246,10 @@ impl SimServer {
         }
     }
 
-    /// Another program makes an empty file, where there is a folder for it and none of its name.
+    /// Makes an empty file as another program would, where its folder exists and the name is free.
     pub fn touch(&self, path: &Path) {
         let mut server = self.0.lock();
-        // A name that is taken is as good.
+        // A file that exists already will do.
         let _ = server.create(HostId::MAX, path.to_owned(), Vec::new());
     }
 
@@ -354,7 +354,7 @@ impl Server {
         }
     }
 
-    /// Of the renames that nobody made durable, the last ones are lost.
+    /// Undoes the last of the renames that nobody made durable.
     fn undo_renames(&mut self) {
         let kept = self.random.below(self.renames.len() as u64 + 1);
         let kept = usize::try_from(kept).expect("few renames");
@@ -365,7 +365,7 @@ impl Server {
         self.renames.clear();
     }
 
-    /// Gives a file or a folder another name, if there is one.
+    /// Renames a file or a folder, if it exists.
     fn rename(&mut self, from: &Path, to: &Path) {
         let place = |path: &Path| match path.strip_prefix(from) {
             Ok(below) if below.as_os_str().is_empty() => to.to_owned(),

@@ -1,6 +1,6 @@
 //! Which faults a simulated disk injects, and how often.
 
-/// Chances are per mille of an operation.
+/// The chances of faults, each in per mille of the operations.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DiskFaults {
     /// A write fails after a part of it was done.
@@ -16,7 +16,7 @@ pub struct DiskFaults {
 }
 
 impl DiskFaults {
-    /// A disk that does what it should.
+    /// No faults.
     pub fn none() -> Self {
         Self::default()
     }

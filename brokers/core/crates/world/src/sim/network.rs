@@ -41,7 +41,7 @@ impl SimNetwork {
         Ok(near)
     }
 
-    /// Nobody listens there any more.
+    /// Removes the listener of a host.
     pub fn forget(&self, host: HostId) {
         self.0.lock().remove(&host);
     }

@@ -4,12 +4,12 @@ use parking_lot::Mutex;
 
 use crate::env::Randomness;
 
-/// A generator that gives the same numbers for the same seed.
+/// A generator that returns the same numbers for the same seed.
 #[derive(Debug, Clone)]
 pub struct Seeded(u64);
 
 impl Seeded {
-    /// Starts from a seed.
+    /// A generator that starts from a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -33,12 +33,12 @@ impl Seeded {
         low + self.below(high - low + 1)
     }
 
-    /// Whether something happens that happens `per_mille` times in a thousand.
+    /// True in `per_mille` of a thousand calls.
     pub fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille
     }
 
-    /// A generator of its own for a part of the world.
+    /// A new generator, for a part of the world, seeded by this one.
     pub fn fork(&mut self) -> Self {
         Self(self.next_u64())
     }
@@ -48,7 +48,7 @@ impl Seeded {
 pub struct SeededRandomness(Mutex<Seeded>);
 
 impl SeededRandomness {
-    /// From a generator of its own.
+    /// The randomness of a generator.
     pub fn new(seeded: Seeded) -> Self {
         Self(Mutex::new(seeded))
     }

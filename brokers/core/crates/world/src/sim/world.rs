@@ -1,4 +1,4 @@
-//! Hosts, time, and who is paused or dead.
+//! Hosts and time: which hosts run, are paused, or have crashed.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -36,9 +36,9 @@ struct Host {
     paused: bool,
 }
 
-/// See the module.
+/// A simulated world (see the module).
 pub struct World {
-    /// Draws everything that is left to chance.
+    /// The generator of all random choices.
     pub random: Seeded,
     /// The shared file system.
     pub disk: SimServer,
@@ -72,8 +72,8 @@ impl World {
         self.now_ms
     }
 
-    /// Starts a host and gives it something to do, in its own environment. What a host panics with
-    /// fails the simulation.
+    /// Starts a host that runs `main` in its own environment. A panic of a host fails the
+    /// simulation.
     pub fn start<F>(&mut self, main: impl FnOnce(HostId, Environment) -> F) -> HostId
     where
         F: Future<Output = ()> + Send + 'static,
@@ -118,7 +118,7 @@ impl World {
         }
     }
 
-    /// Steps until `done`, at most `limit_ms`; says whether it was reached.
+    /// Steps until `done` returns true, for at most `limit_ms`; returns whether it did.
     pub fn step_until(&mut self, limit_ms: u64, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         for _ in 0..limit_ms {
             if done(self) {
@@ -134,7 +134,7 @@ impl World {
         self.host(host).paused = true;
     }
 
-    /// Lets a paused host go on, unaware.
+    /// Lets a paused host go on. It does not notice the pause.
     pub fn resume(&mut self, host: HostId) {
         self.host(host).paused = false;
     }

@@ -46,8 +46,8 @@ async fn files(disk: &dyn Disk) {
     file.write_and_sync(2, pieces).await.unwrap();
     file.write_and_sync(0, vec![Bytes::new()]).await.unwrap();
     let other = disk.open(path).await.unwrap();
-    for found in [other.read_at(0, 8).await, other.read_uncached_at(0, 8).await] {
-        assert_eq!(&found.unwrap()[..], b"\0\0abcd\0\0");
+    for read in [other.read_at(0, 8).await, other.read_uncached_at(0, 8).await] {
+        assert_eq!(&read.unwrap()[..], b"\0\0abcd\0\0");
     }
     other.write_at(12, vec![Bytes::from_static(b"end")]).await.unwrap();
     other.sync().await.unwrap();
@@ -81,7 +81,7 @@ async fn published_files(disk: &dyn Disk) {
 }
 
 async fn renaming(disk: &dyn Disk) {
-    let (from, to) = (Path::new("a/spare"), Path::new("a/renamed"));
+    let (from, to) = (Path::new("a/recycled"), Path::new("a/renamed"));
     let absent = disk.rename(from, to).await;
     assert!(matches!(absent, Err(DiskError::NotFound(_))), "{absent:?}");
     let open = disk.create(from, 3).await.unwrap();
@@ -89,8 +89,8 @@ async fn renaming(disk: &dyn Disk) {
     disk.make_durable(to).await.unwrap();
     assert!(matches!(disk.open(from).await.err(), Some(DiskError::NotFound(_))));
     open.write_and_sync(0, vec![Bytes::from_static(b"new")]).await.unwrap();
-    let found = disk.open(to).await.unwrap().read_at(0, 3).await.unwrap();
-    assert_eq!(found, "new", "who has it open writes on");
+    let content = disk.open(to).await.unwrap().read_at(0, 3).await.unwrap();
+    assert_eq!(content, "new", "who has it open writes on");
     disk.remove(to).await.unwrap();
     let (from, to) = (Path::new("a/lane"), Path::new("a/removed"));
     let absent = disk.rename(from, to).await;

@@ -11,12 +11,12 @@ use crate::group::state::GroupState;
 
 /// Kafka's name of the type of these groups.
 const GROUP_TYPE: &str = "classic";
-/// From this version `DescribeGroups` says that a group is unknown, rather than dead.
+/// From this version `DescribeGroups` answers that a group is unknown; before, that it is dead.
 const DESCRIBE_KNOWS_GROUP_ID_NOT_FOUND: i16 = 6;
 
 impl GroupCoordinator {
     /// `ListGroups`: the groups of all partitions that are loaded here, by partition and name.
-    /// Filters are names in any case; an empty one lets everything pass.
+    /// Filters are names, in which case does not matter; an empty filter accepts everything.
     ///
     /// # Errors
     /// `COORDINATOR_LOAD_IN_PROGRESS` while any partition is being loaded.
@@ -54,7 +54,7 @@ impl GroupCoordinator {
         Ok(listed)
     }
 
-    /// `DescribeGroups`, in the order of the request. Errors stand in each group:
+    /// `DescribeGroups`, in the order of the request. Each group has its own error:
     /// `GROUP_ID_NOT_FOUND` (from version 6; before, the group is `Dead`), `NOT_COORDINATOR`,
     /// `COORDINATOR_LOAD_IN_PROGRESS`.
     pub fn describe_groups(&self, api_version: i16, group_ids: &[String]) -> Vec<DescribedGroup> {
@@ -89,8 +89,8 @@ impl GroupCoordinator {
         }
     }
 
-    /// `DeleteGroups`, in the order of the request. Answers once the groups are gone for good: each
-    /// with `None`, `GROUP_ID_NOT_FOUND`, `NON_EMPTY_GROUP`, `NOT_COORDINATOR`,
+    /// `DeleteGroups`. Returns once the deletions are durable, with an entry for each group in the
+    /// order of the request: `None`, `GROUP_ID_NOT_FOUND`, `NON_EMPTY_GROUP`, `NOT_COORDINATOR`,
     /// `COORDINATOR_LOAD_IN_PROGRESS` or the error of the append.
     pub async fn delete_groups(
         &self,

@@ -1,4 +1,4 @@
-//! Taking a partition over, and giving it up.
+//! Loads a partition that this broker has become leader of, and unloads it again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,20 +12,21 @@ use crate::group::offsets::Offsets;
 use crate::group::records::{self, GroupMetadata, Key, RecordError};
 use crate::group::state::Group;
 
-/// What was found in a partition.
+/// What a load read from a partition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LoadSummary {
-    /// Records read.
+    /// How many records were read.
     pub records: u64,
-    /// Records of kinds or versions that this broker does not know, or that are damaged.
+    /// How many of them were skipped: they are damaged, or of a kind or version that this broker
+    /// does not know.
     pub skipped: u64,
-    /// Groups.
+    /// How many groups there are.
     pub groups: usize,
-    /// Committed offsets.
+    /// How many committed offsets there are.
     pub offsets: usize,
 }
 
-/// What the records read so far amount to.
+/// The groups and offsets that the records read so far describe.
 #[derive(Default)]
 struct Replay {
     groups: BTreeMap<String, GroupMetadata>,
@@ -46,7 +47,7 @@ impl Replay {
         }
     }
 
-    /// Says whether the record is of a known kind.
+    /// Applies a record. Returns false where it is of an unknown kind.
     fn apply(&mut self, key: Bytes, value: Option<Bytes>) -> Result<bool, RecordError> {
         match records::read_key(key)? {
             Key::Group { group } => match value {
@@ -77,7 +78,8 @@ impl Replay {
     }
 }
 
-/// A load that does not come to its end, be it cancelled, leaves nothing behind.
+/// Resets the partition when a load fails or is cancelled, so that it does not stay in the state of
+/// being loaded.
 struct GivenUp<'a> {
     partition: &'a Partition,
     epoch: u64,
@@ -93,13 +95,13 @@ impl Drop for GivenUp<'_> {
 }
 
 impl GroupCoordinator {
-    /// Takes over partition `index`, which this broker now leads: rebuilds its groups and offsets
-    /// from the log. Members get a whole session from now. A partition that is loaded already is
-    /// unloaded first.
+    /// Loads partition `index`, which this broker now leads: rebuilds its groups and offsets from
+    /// the log. The session timeout of each member begins now. A partition that is loaded already
+    /// is unloaded first.
     ///
     /// # Errors
     /// Those of [`crate::CoordinatorLog::read`]; then the partition is not loaded.
-    /// `NOT_COORDINATOR` where it was unloaded, or loaded once more, before this load ended.
+    /// `NOT_COORDINATOR` where it was unloaded, or loaded again, before this load ended.
     pub async fn load(&self, index: i32) -> Result<LoadSummary, ResponseError> {
         self.unload(index);
         let partition = self.inner.partition(index)?;
@@ -114,14 +116,15 @@ impl GroupCoordinator {
         if !state.is_loading(epoch) {
             return Err(ResponseError::NotCoordinator);
         }
-        // `GivenUp` does the rest.
+        // Where this fails, dropping `GivenUp` resets the partition.
         read?;
         let summary = self.inner.install(index, &mut state, epoch, replay);
         info!(index, ?summary, "loaded a partition of __consumer_offsets");
         Ok(summary)
     }
 
-    /// Gives up partition `index`. Whoever waits for a group in it is sent to another coordinator.
+    /// Unloads partition `index`. Requests that wait for a group in it are answered with
+    /// `NOT_COORDINATOR`.
     pub fn unload(&self, index: i32) {
         let Ok(mut state) = self.inner.lock(index) else {
             return;
@@ -167,7 +170,8 @@ impl Inner {
             offsets: shard.groups.values().map(|entry| entry.offsets.len()).sum(),
             ..replay.summary
         };
-        // A group that is larger than it may be starts a rebalance, which asks for nothing yet.
+        // A group that is larger than `group.max.size` starts a rebalance here, which has no
+        // effects yet.
         let group_ids: Vec<String> = shard.groups.keys().cloned().collect();
         for group_id in &group_ids {
             self.tidy(index, &mut shard, group_id);

@@ -13,7 +13,7 @@ use crate::group::api::{
 use crate::group::context::{Effect, Waiter};
 
 impl GroupCoordinator {
-    /// `JoinGroup`. Answers once the rebalance lets the member in.
+    /// `JoinGroup`. Returns once the rebalance has admitted the member.
     pub async fn join_group(&self, request: JoinRequest) -> JoinResponse {
         match self.start_join(&request) {
             Ok(answer) => answer.await.unwrap_or_else(|_| {
@@ -48,7 +48,7 @@ impl GroupCoordinator {
         Ok(answer)
     }
 
-    /// `SyncGroup`. Answers once the leader's assignment is durable.
+    /// `SyncGroup`. Returns once the leader's assignment is durable.
     pub async fn sync_group(&self, request: SyncRequest) -> SyncResponse {
         match self.start_sync(&request) {
             Ok(answer) => answer
@@ -78,8 +78,8 @@ impl GroupCoordinator {
         Ok(answer)
     }
 
-    /// Heartbeat. While the partition is being loaded it is taken for granted, as by Kafka: the
-    /// load gives every member a whole session.
+    /// Heartbeat. While the partition is being loaded every heartbeat succeeds, as in Kafka, since
+    /// the load restarts every member's session timeout anyway.
     ///
     /// # Errors
     /// `INVALID_GROUP_ID`, `NOT_COORDINATOR`, and those of [`super::super::Group::heartbeat`].
@@ -101,7 +101,7 @@ impl GroupCoordinator {
         outcome
     }
 
-    /// `LeaveGroup`. Where the last member leaves, answers once that is durable.
+    /// `LeaveGroup`. Where the last member leaves, it returns once that is durable.
     pub async fn leave_group(&self, request: LeaveRequest) -> LeaveResponse {
         let refused = |error| LeaveResponse { error: Some(error), members: Vec::new() };
         let (members, stored) = match self.start_leave(&request) {
@@ -117,7 +117,8 @@ impl GroupCoordinator {
         LeaveResponse { error: None, members }
     }
 
-    /// What became of each member, and where the outcome of the append comes if there is one.
+    /// Returns the outcome for each member, and a receiver of the outcome of the append where there
+    /// is one.
     fn start_leave(
         &self,
         request: &LeaveRequest,
@@ -144,7 +145,7 @@ impl GroupCoordinator {
     }
 }
 
-/// Only committed offsets may be of the group with an empty name.
+/// Refuses the empty group id: a group with that name can have committed offsets, but no members.
 fn check_group_id(group_id: &str) -> Result<(), ResponseError> {
     if group_id.is_empty() { Err(ResponseError::InvalidGroupId) } else { Ok(()) }
 }

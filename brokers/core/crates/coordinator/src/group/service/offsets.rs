@@ -21,8 +21,8 @@ use crate::group::subscription::CONSUMER;
 const COMMIT_KNOWS_GROUP_ID_NOT_FOUND: i16 = 9;
 
 impl GroupCoordinator {
-    /// `OffsetCommit`. Answers once the offsets are durable: for each offset of the request, in its
-    /// order, `None` or `OFFSET_METADATA_TOO_LARGE`.
+    /// `OffsetCommit`. Returns once the offsets are durable, with an entry for each offset in the
+    /// order of the request: `None` or `OFFSET_METADATA_TOO_LARGE`.
     ///
     /// # Errors
     /// For all offsets alike: those of
@@ -36,7 +36,7 @@ impl GroupCoordinator {
         let limit = self.inner.settings.offset_metadata_max_bytes;
         let is_too_large = |offset: &OffsetToCommit| {
             let metadata = offset.metadata.as_deref().unwrap_or_default();
-            // At most as many units as bytes, so that most need no counting.
+            // A text has at most as many UTF-16 units as bytes, so most need no counting.
             metadata.len() > limit && metadata.encode_utf16().count() > limit
         };
         let errors: Vec<_> = request
@@ -89,8 +89,9 @@ impl GroupCoordinator {
         Ok(Some(settled))
     }
 
-    /// `OffsetFetch` of one group: what is durable. An unknown group, and a partition without an
-    /// offset, answer −1. Whether this broker still leads the partition is the caller's to check.
+    /// `OffsetFetch` of one group: its durable offsets. For an unknown group and for a partition
+    /// without an offset it returns −1. The caller must check that this broker still leads the
+    /// partition.
     ///
     /// # Errors
     /// `NOT_COORDINATOR`, `COORDINATOR_LOAD_IN_PROGRESS`.
@@ -126,8 +127,9 @@ impl GroupCoordinator {
         Ok(Some(settled))
     }
 
-    /// `OffsetDelete`. Answers once the offsets are gone for good; `GROUP_SUBSCRIBED_TO_TOPIC` for
-    /// those of a topic to which a member subscribes. A partition without an offset is no error.
+    /// `OffsetDelete`. Returns once the deletion is durable. Partitions of a topic to which a
+    /// member subscribes get `GROUP_SUBSCRIBED_TO_TOPIC`. A partition without an offset is no
+    /// error.
     ///
     /// # Errors
     /// `INVALID_GROUP_ID`, `GROUP_ID_NOT_FOUND`, `NON_EMPTY_GROUP` for a group with members that
@@ -159,36 +161,37 @@ impl GroupCoordinator {
             return Err(ResponseError::NonEmptyGroup);
         }
         let mut errors = TopicErrors::new();
-        let mut wanted = Vec::new();
+        let mut offsets = Vec::new();
         for (topic, partitions) in request.topics {
             let is_subscribed = entry.group.is_subscribed_to(&topic);
             let error = is_subscribed.then_some(ResponseError::GroupSubscribedToTopic);
             if error.is_none() {
-                wanted.extend(partitions.iter().map(|partition| (topic.clone(), *partition)));
+                offsets.extend(partitions.iter().map(|partition| (topic.clone(), *partition)));
             }
             let partitions = partitions.into_iter().map(|partition| (partition, error)).collect();
             errors.push((topic, partitions));
         }
         let (outcome, settled) = oneshot::channel();
-        let removal = Removal::Offsets(wanted, outcome);
+        let removal = Removal::Offsets(offsets, outcome);
         inner.enqueue_removal(index, shard, &request.group_id, removal);
         Ok((errors, settled))
     }
 
-    /// A topic was deleted: forgets what all loaded groups have committed for it, so that a topic
-    /// of the same name starts without offsets.
+    /// Forgets the offsets that all loaded groups have committed for a deleted topic, so that
+    /// another topic of the same name starts without offsets.
     ///
     /// # Errors
-    /// The first error of an append. Other groups are seen to nevertheless.
+    /// The first error of an append; the offsets of other groups are forgotten nevertheless.
     pub async fn forget_topic(&self, topic: &str) -> Result<(), ResponseError> {
         self.forget_deleted(None, DeletedTopics::from([(topic.to_owned(), i64::MAX)])).await
     }
 
-    /// As [`GroupCoordinator::forget_topic`] for several topics, in one partition or in all, and of
-    /// each only what was committed up to a time: a topic of the same name may be there again.
+    /// Does what [`GroupCoordinator::forget_topic`] does for several topics, in one partition or
+    /// (`None`) in all. Of each topic it forgets only what was committed up to a time, because
+    /// another topic of the same name may exist by now.
     ///
     /// # Errors
-    /// As [`GroupCoordinator::forget_topic`].
+    /// Those of [`GroupCoordinator::forget_topic`].
     pub async fn forget_deleted(
         &self,
         index: Option<i32>,
@@ -222,7 +225,7 @@ impl Inner {
         let Ok(shard) = state.active() else {
             return;
         };
-        // Also those with writes under way, which may commit to a topic of these.
+        // Groups with writes under way as well, since those may commit to one of these topics.
         let concerned = |entry: &Entry| {
             !entry.queue.is_idle()
                 || entry.offsets.topics().any(|(known, _)| deleted.contains_key(known))
@@ -249,7 +252,7 @@ fn validate_commit(shard: &Shard, request: &OffsetCommitRequest) -> Result<(), R
             request.instance_id.as_deref(),
             request.generation,
         ),
-        // A client that only keeps its offsets here makes a group by committing.
+        // A client that uses the group for its offsets only creates it by committing.
         None if request.generation < 0 => Ok(()),
         None if request.api_version >= COMMIT_KNOWS_GROUP_ID_NOT_FOUND => {
             Err(ResponseError::GroupIdNotFound)
@@ -258,7 +261,7 @@ fn validate_commit(shard: &Shard, request: &OffsetCommitRequest) -> Result<(), R
     }
 }
 
-fn fetched(partition: i32, value: Option<&CommittedOffset>) -> FetchedOffset {
+fn fetched_offset(partition: i32, value: Option<&CommittedOffset>) -> FetchedOffset {
     FetchedOffset {
         partition,
         offset: value.map_or(-1, |value| value.offset),
@@ -271,7 +274,7 @@ fn fetch_some(offsets: &Offsets, topics: TopicPartitions) -> Vec<FetchedTopic> {
     let fetch = |(topic, partitions): (String, Vec<i32>)| {
         let partitions = partitions.into_iter();
         let partitions = partitions
-            .map(|partition| fetched(partition, offsets.get(&topic, partition)))
+            .map(|partition| fetched_offset(partition, offsets.get(&topic, partition)))
             .collect();
         FetchedTopic { topic, partitions }
     };
@@ -283,7 +286,7 @@ fn fetch_all(offsets: &Offsets) -> Vec<FetchedTopic> {
         topic: topic.to_owned(),
         partitions: partitions
             .iter()
-            .map(|(partition, value)| fetched(*partition, Some(value)))
+            .map(|(partition, value)| fetched_offset(*partition, Some(value)))
             .collect(),
     };
     offsets.topics().map(fetch).collect()

@@ -1,4 +1,4 @@
-//! Removing offsets and groups, by request or because they have expired.
+//! Removes offsets and groups, on request or because they have expired.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,11 +13,12 @@ use crate::group::records;
 use crate::group::settings::GroupSettings;
 use crate::group::state::{Group, GroupState};
 
-/// Tombstones in one append: far below the size of a batch, however many offsets a group has.
+/// The most tombstones in one append: with these a batch stays far below its largest size, however
+/// many offsets a group has.
 const TOMBSTONES_MAX: usize = 1_000;
 
-/// Names of topics, each with the time up to which what was committed for it is of no use any more,
-/// in milliseconds since 1970.
+/// The names of deleted topics, each with the time, in milliseconds since 1970, up to which commits
+/// for the name were meant for the deleted topic.
 pub type DeletedTopics = BTreeMap<String, i64>;
 
 /// Something to be removed from a group.
@@ -28,11 +29,11 @@ pub(super) enum Removal {
     Offsets(Vec<(String, i32)>, Outcome),
     /// Offsets of topics that were deleted.
     Topics(Arc<DeletedTopics>, Outcome),
-    /// What has expired, and the group with the last of it.
+    /// The offsets that have expired, and the group itself where none is left.
     Expired,
 }
 
-/// What a removal comes to.
+/// What a removal removes.
 #[derive(Debug, Default)]
 pub(super) struct Doomed {
     offsets: Vec<(String, i32)>,
@@ -46,7 +47,7 @@ impl Doomed {
 }
 
 impl Entry {
-    /// What has expired. An empty group goes with its last offset.
+    /// The offsets that have expired. An empty group is removed with its last offset.
     pub(super) fn expired(&self, wall_ms: i64, settings: &GroupSettings) -> Doomed {
         let offsets = self.offsets.expired(&self.group, wall_ms, settings.offsets_retention_ms());
         let is_empty = self.group.state() == GroupState::Empty && !self.group.has_anyone();
@@ -65,11 +66,14 @@ impl Entry {
                 self.check_deletable()?;
                 Ok(Doomed { offsets: self.committed(|_, _| true), group: true })
             }
-            Removal::Offsets(wanted, _) => {
+            Removal::Offsets(requested, _) => {
                 let has = |(topic, partition): &&(String, i32)| {
                     self.offsets.get(topic, *partition).is_some()
                 };
-                Ok(Doomed { offsets: wanted.iter().filter(has).cloned().collect(), group: false })
+                Ok(Doomed {
+                    offsets: requested.iter().filter(has).cloned().collect(),
+                    group: false,
+                })
             }
             Removal::Topics(deleted, _) => {
                 let is_stale = |topic: &str, value: &CommittedOffset| {
@@ -81,7 +85,7 @@ impl Entry {
         }
     }
 
-    /// Whether `DeleteGroups` may have the group.
+    /// Checks whether `DeleteGroups` may remove the group.
     fn check_deletable(&self) -> Result<(), ResponseError> {
         match self.group.state() {
             _ if !self.exists() => Err(ResponseError::GroupIdNotFound),
@@ -91,9 +95,9 @@ impl Entry {
         }
     }
 
-    fn committed(&self, wanted: impl Fn(&str, &CommittedOffset) -> bool) -> Vec<(String, i32)> {
+    fn committed(&self, is_doomed: impl Fn(&str, &CommittedOffset) -> bool) -> Vec<(String, i32)> {
         let all = self.offsets.iter();
-        all.filter(|(topic, _, value)| wanted(topic, value))
+        all.filter(|(topic, _, value)| is_doomed(topic, value))
             .map(|(topic, partition, _)| (topic.to_owned(), partition))
             .collect()
     }
@@ -108,7 +112,7 @@ impl Removal {
             Self::Expired => {
                 if let Err(error) = outcome {
                     // The next round tries again.
-                    warn!(group = group_id, %error, "could not remove expired offsets");
+                    warn!(group = group_id, %error, "cannot remove expired offsets yet");
                 }
             }
         }
@@ -116,7 +120,7 @@ impl Removal {
 }
 
 impl Inner {
-    /// Appends tombstones and applies them, as many at a time as go into an append.
+    /// Appends tombstones and applies them, [`TOMBSTONES_MAX`] at a time.
     pub(super) async fn remove(
         &self,
         index: i32,
@@ -163,8 +167,8 @@ impl Inner {
 }
 
 impl Entry {
-    /// The group's tombstone is durable. Members who joined during its append keep the group, as
-    /// one that has nothing in the log; its next record follows the tombstone.
+    /// Forgets a group whose tombstone is durable. Where members joined during the append the group
+    /// stays, as one that has nothing in the log; its next record follows the tombstone.
     fn forget_group(&mut self, group_id: &str) {
         self.in_log = self.queue.has_group_record();
         if self.group.state() == GroupState::Empty && !self.in_log {

@@ -11,7 +11,7 @@ use super::{Inner, PartitionState};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TimerKey {
     index: i32,
-    /// `None`: the partition's expired offsets.
+    /// The group whose timer it is; `None` for the expiry of the partition's offsets.
     group_id: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl Inner {
         }
     }
 
-    /// Nothing is scheduled for whoever may not do it.
+    /// Schedules the next expiry of a partition's offsets. Does nothing without the cluster's term.
     pub(super) fn schedule_expiry(&self, index: i32) {
         if self.term.get().is_none() {
             return;
@@ -68,7 +68,8 @@ impl Inner {
     fn serve_due(self: &Arc<Self>) {
         let now = self.now().monotonic;
         loop {
-            // In a statement of its own: the lock must not be held while the deadline is served.
+            // This is a statement of its own because the lock must not be held while the deadline
+            // is served.
             let due = self.deadlines.lock().pop_due(now);
             let Some(key) = due else {
                 return;

@@ -14,13 +14,14 @@ use crate::group::context::{Persist, Purpose};
 use crate::group::offsets::CommittedOffset;
 use crate::group::records::{self, RecordError};
 
-/// Writes are joined into one append up to this many bytes. One that is larger goes alone, so that
-/// it cannot make others fail that would fit.
+/// Writes are joined into one append up to this many bytes. A larger write is appended alone, so
+/// that it cannot make the append of others fail.
 const JOINED_BYTES_MAX: usize = 256 * 1024;
 
-/// Tells a request the outcome of its write.
+/// Sends the outcome of a write to its request.
 pub(super) type Outcome = oneshot::Sender<Result<(), ResponseError>>;
-/// Where a request learns of it. Closed where the partition was given up meanwhile.
+/// Receives the outcome of a write. It is closed without one where the partition was unloaded
+/// meanwhile.
 pub(super) type Settled = oneshot::Receiver<Result<(), ResponseError>>;
 /// Offsets by topic and partition.
 pub(super) type NewOffsets = Vec<(String, i32, CommittedOffset)>;
@@ -29,7 +30,7 @@ pub(super) type NewOffsets = Vec<(String, i32, CommittedOffset)>;
 #[derive(Default)]
 pub(super) struct Queue {
     waiting: VecDeque<Write>,
-    /// A task drains the queue.
+    /// Whether a task is draining the queue.
     is_drained: bool,
 }
 
@@ -45,9 +46,9 @@ impl Queue {
 }
 
 enum Write {
-    /// Records that were made when the write was asked for.
+    /// Records that were encoded when the write was enqueued.
     Records(RecordWrite),
-    /// What is to be removed is found out when every write before it has been applied.
+    /// A removal. What it removes is decided once every write before it has been applied.
     Removal(Removal),
 }
 
@@ -70,14 +71,14 @@ impl RecordWrite {
     }
 }
 
-/// What becomes visible once the records are durable.
+/// What is changed in memory once the records are durable.
 enum Then {
     Offsets(NewOffsets),
     Group(Purpose),
     Nothing,
 }
 
-/// Kafka's translation of an error of the log into one of the coordinator.
+/// Translates an error of the log into one of the coordinator, as Kafka does.
 pub(super) fn coordinator_error(error: ResponseError) -> ResponseError {
     match error {
         ResponseError::UnknownTopicOrPartition
@@ -109,7 +110,7 @@ impl Inner {
         outcome: Option<Outcome>,
     ) {
         let records = records::group_record(group_id, Some(&persist.value));
-        // From now on it may be there, whatever becomes of this append.
+        // Set before the append, which may write the record even where it fails.
         shard.entry(group_id).in_log = true;
         let records = records.map(|record| vec![record]);
         let write = RecordWrite { records, then: Then::Group(persist.purpose), outcome };
@@ -132,7 +133,8 @@ impl Inner {
         self.enqueue(index, shard, group_id, Write::Records(write));
     }
 
-    /// Tells `outcome` when every write that is in the queue now has been settled.
+    /// Enqueues a write without records: `outcome` is sent once every write that precedes it in the
+    /// queue has been settled.
     pub(super) fn enqueue_barrier(
         self: &Arc<Self>,
         index: i32,
@@ -165,13 +167,13 @@ impl Inner {
         }
     }
 
-    /// Appends what waits in a group's queue until it is empty, or the partition is given up.
+    /// Appends the writes in a group's queue until it is empty or the partition is unloaded.
     async fn drain(self: Arc<Self>, index: i32, epoch: u64, group_id: String) {
         let Ok(partition) = self.partition(index) else {
             return;
         };
         loop {
-            // Before the epoch is looked at, so that a load cannot slip in between.
+            // Locked before the epoch is compared, so that no load can begin between the two.
             let _appending = partition.appends.read().await;
             let batch = {
                 let mut state = partition.state.lock();
@@ -200,7 +202,7 @@ impl Inner {
         }
     }
 
-    /// Takes what can be appended together off the front of the queue.
+    /// Removes the writes from the front of the queue that can be appended together.
     fn next_batch(&self, shard: &mut Shard, group_id: &str) -> Option<Batch> {
         let wall_ms = self.now().wall_ms;
         let entry = shard.groups.get_mut(group_id)?;
@@ -271,8 +273,8 @@ impl Inner {
         let Ok(mut state) = self.lock(index) else {
             return;
         };
-        // Where the partition was given up meanwhile, the requests learn of it from what is
-        // dropped here.
+        // Where the partition was unloaded meanwhile, the senders are dropped here, which ends the
+        // waiting of the requests.
         let Some(shard) = state.active_since(epoch) else {
             return;
         };
@@ -302,7 +304,7 @@ impl Inner {
                 self.carry_out(index, shard, group_id, cx, None);
             }
             Then::Offsets(_) => {}
-            // It asked for nothing that could fail.
+            // The write had no records, so it cannot have failed.
             Then::Nothing => outcome = Ok(()),
         }
         if let Some(reply) = write.outcome {

@@ -45,7 +45,7 @@ fn a_batch_is_answered_one_by_one() {
         leaving("", Some("nobody")),
         leaving("", None),
         leaving(&ids[0], Some("two")),
-        leaving("stranger", None),
+        leaving("non-member", None),
         leaving(&ids[2], None),
     ]);
     let unknown = Some(ResponseError::UnknownMemberId);
@@ -58,7 +58,7 @@ fn a_batch_is_answered_one_by_one() {
 #[test]
 fn a_batch_in_which_nobody_leaves_disturbs_nobody() {
     let (mut machine, _) = Machine::stable(vec![new_member("a")]);
-    machine.leave(&[leaving("stranger", None)]);
+    machine.leave(&[leaving("non-member", None)]);
     assert_eq!(machine.group.state(), GroupState::Stable);
 }
 

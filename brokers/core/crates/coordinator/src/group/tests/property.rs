@@ -42,7 +42,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..120)
 }
 
-/// A group, what its clients have been told, and what must not be forgotten.
+/// A group, the answers that its clients have got, and what must not be forgotten.
 struct Life {
     machine: Machine,
     /// Ids that have been given out, the newest first.
@@ -119,7 +119,7 @@ impl Life {
         self.syncs.insert(waiter, generation);
     }
 
-    /// Reads what clients have been told.
+    /// Reads the answers that clients have got.
     fn listen(&mut self) {
         for waiter in std::mem::take(&mut self.joins) {
             match self.machine.try_joined(waiter) {

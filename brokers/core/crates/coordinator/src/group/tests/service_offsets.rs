@@ -221,8 +221,8 @@ async fn commits_are_checked_against_the_group() {
     let joined = stable_group(&coordinator, "g").await;
     let good = of_member(&joined, commit("g", &[("t", 0, 4)]));
     assert_eq!(coordinator.commit_offsets(good).await, Ok(vec![None]));
-    let stranger = commit("g", &[("t", 0, 5)]);
-    let committed = coordinator.commit_offsets(stranger).await;
+    let non_member = commit("g", &[("t", 0, 5)]);
+    let committed = coordinator.commit_offsets(non_member).await;
     assert_eq!(committed, Err(ResponseError::UnknownMemberId));
     assert_eq!(fetched(&coordinator, "g").await, [("t".to_owned(), 0, 4)]);
 }

@@ -30,7 +30,7 @@ pub(super) enum Fate {
     Stored,
     /// Nothing is stored, and the caller learns of it.
     Fails(ResponseError),
-    /// Stored, but the caller is told of an error.
+    /// The records are stored, but the caller gets an error.
     StoredButFails(ResponseError),
     /// Nothing is stored, and the caller never hears: a crash before the write.
     Lost,

@@ -51,7 +51,7 @@ fn a_static_member_comes_back_unnoticed() {
 }
 
 #[test]
-fn a_leader_that_comes_back_is_told_not_to_assign() {
+fn a_leader_that_comes_back_is_asked_to_skip_the_assignment() {
     let (mut machine, ids) = two_instances();
     let waiter = machine.join(static_member("one"));
     let stored = machine.appends[0].value.clone();

@@ -90,7 +90,7 @@ fn whom_the_leader_forgets_gets_nothing() {
     let forgetful = SyncRequest {
         assignments: vec![
             (leader.clone(), Bytes::from_static(b"all")),
-            ("stranger".to_owned(), Bytes::from_static(b"x")),
+            ("non-member".to_owned(), Bytes::from_static(b"x")),
         ],
         ..machine.sync_request(&leader)
     };
@@ -245,7 +245,7 @@ fn a_commit_is_checked() {
     let group = &machine.group;
     let unknown = Err(ResponseError::UnknownMemberId);
     assert_eq!(group.validate_commit(&follower, None, 1), Ok(()));
-    assert_eq!(group.validate_commit("", None, -1), unknown, "a stranger among members");
+    assert_eq!(group.validate_commit("", None, -1), unknown, "a non-member among members");
     assert_eq!(group.validate_commit("nobody", None, 1), unknown);
     assert_eq!(group.validate_commit(&leader, Some("i"), 1), unknown);
     let illegal = Err(ResponseError::IllegalGeneration);

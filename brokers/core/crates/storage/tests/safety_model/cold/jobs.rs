@@ -23,8 +23,8 @@ pub fn actions(model: &ColdModel, state: &ColdState, actions: &mut Vec<Action>) 
     }
 }
 
-/// Begins a job with its object, of what the manifest says that the broker holds to be in force.
-/// Splitting and compaction go on beside each other, each by itself.
+/// Begins a job with its object, from the manifest that the broker takes to be in force. A split
+/// and a compaction may run at the same time.
 pub fn start(model: &ColdModel, state: &mut ColdState, broker: u8, kind: Kind) -> Option<()> {
     let memory = *state.broker(broker);
     let busy = |job: &Job| job.kind == kind && job.step != Step::Applied;
@@ -53,8 +53,8 @@ pub fn start(model: &ColdModel, state: &mut ColdState, broker: u8, kind: Kind) -
     Some(())
 }
 
-/// The manifest that is to follow `current`; none where what the job replaces is not there any
-/// more.
+/// The manifest that is to follow `current`; `None` where the objects that the job replaces are not
+/// in it any more.
 fn change(state: &ColdState, job: Job, current: Option<u8>) -> Option<Manifest> {
     let (began, current) = (state.manifest(job.base), state.manifest(current));
     match job.kind {

@@ -125,7 +125,7 @@ pub enum DeadLanes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Broker {
     pub leads: bool,
-    /// The manifest in force, as far as its jobs have told it.
+    /// The manifest in force, as far as its jobs have reported it.
     pub manifest: Option<u8>,
     pub names_used: u8,
     pub jobs: [Option<Job>; JOBS],

@@ -205,7 +205,7 @@ fn setting_sealed_end_twice_without_the_exclusive_seal_loses_an_acked_record() {
     assert_breaks(LaneModel { rules, ..TWO_TAKEOVERS }, ACKED_IS_KEPT);
 }
 
-/// A limit, not a rule: nothing tells a damaged last block from a write that never landed.
+/// A limit, not a rule: nothing distinguishes a damaged last block from a write that never landed.
 #[test]
 fn damage_of_the_last_block_is_beyond_the_rules() {
     let model = LaneModel { loss: Loss::DamageOfAny, ..ONE_TAKEOVER };

@@ -27,27 +27,27 @@ pub fn fence_lanes(model: &RestoreModel, state: &mut RestoreState) -> Option<()>
     if state.store != Store::Restored {
         return None;
     }
-    let mut found = 0;
+    let mut numbers = 0;
     for number in (0u8..).take(NUMBERS) {
         if !state.lane(number).folder {
             continue;
         }
-        found |= 1 << number;
+        numbers |= 1 << number;
         let known = state.metadata.is_live(number);
         if known || model.rules.has(Rule::ScanFencesEveryLane) {
             state.lane_mut(number).owner = None;
         }
     }
-    state.store = Store::Fenced(found);
+    state.store = Store::Fenced(numbers);
     Some(())
 }
 
-/// Seals the lanes that were found, rebuilds the metadata from them and opens the store.
+/// Seals the lanes of `numbers`, rebuilds the metadata from them and opens the store.
 pub fn rebuild(model: &RestoreModel, state: &mut RestoreState) -> Option<()> {
-    let Store::Fenced(found) = state.store else {
+    let Store::Fenced(numbers) = state.store else {
         return None;
     };
-    let mut lanes: Vec<u8> = (0u8..).take(NUMBERS).filter(|n| found & (1 << n) != 0).collect();
+    let mut lanes: Vec<u8> = (0u8..).take(NUMBERS).filter(|n| numbers & (1 << n) != 0).collect();
     for lane in &lanes {
         let owner = state.lane(*lane).owner;
         let end = seal(model, state, *lane);

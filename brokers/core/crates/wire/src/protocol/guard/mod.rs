@@ -16,9 +16,9 @@ use self::schema::{Field, Kind, Request};
 use super::decode::Decoder;
 use crate::codec::WireError;
 
-/// Checks the body of a request. What follows the body is not looked at, as in Kafka. Text is not
-/// checked to be UTF-8, nor null to be allowed where it stands: that allocates nothing, and the
-/// decoder does it.
+/// Checks the body of a request. Bytes that follow the body are ignored, as in Kafka. Whether text
+/// is UTF-8 and whether null is allowed at a place is left to the decoder, which allocates nothing
+/// for these checks.
 ///
 /// # Errors
 /// Any [`WireError`] for lengths and counts that cannot be, or more elements than
@@ -28,31 +28,31 @@ pub fn check(api: ApiKey, version: i16, body: &Bytes) -> Result<(), WireError> {
     let Some(request) = requests::schema(api) else {
         return Err(WireError::Length { position: 0, length: body.len() as i64 });
     };
-    walk(request, version, body.clone()).map(drop)
+    walk_body(request, version, body.clone()).map(drop)
 }
 
-/// Walks a body; gives back what follows it.
-fn walk(request: &Request, version: i16, body: Bytes) -> Result<Bytes, WireError> {
+/// Walks a body; returns the bytes that follow it.
+fn walk_body(request: &Request, version: i16, body: Bytes) -> Result<Bytes, WireError> {
     let mut input = Decoder::new(body, version >= request.flexible_from);
-    structure(&mut input, request.fields, version)?;
+    walk_structure(&mut input, request.fields, version)?;
     Ok(input.rest())
 }
 
-fn structure(input: &mut Decoder, fields: &[Field], version: i16) -> Result<(), WireError> {
+fn walk_structure(input: &mut Decoder, fields: &[Field], version: i16) -> Result<(), WireError> {
     for field in fields.iter().filter(|field| field.exists_in(version)) {
-        value(input, field.kind, version)?;
+        walk_value(input, field.kind, version)?;
     }
     input.skip_tagged()
 }
 
-fn value(input: &mut Decoder, kind: Kind, version: i16) -> Result<(), WireError> {
+fn walk_value(input: &mut Decoder, kind: Kind, version: i16) -> Result<(), WireError> {
     match kind {
         Kind::Fixed(bytes) => input.skip(bytes),
         Kind::String => input.nullable_text().map(drop),
         Kind::Bytes => input.nullable_bytes().map(drop),
         Kind::Nullable(fields) => match input.i8()? {
             -1 => Ok(()),
-            1 => structure(input, fields, version),
+            1 => walk_structure(input, fields, version),
             other => Err(WireError::Length { position: 0, length: other.into() }),
         },
         Kind::Array(&Kind::Fixed(bytes)) => {
@@ -62,10 +62,10 @@ fn value(input: &mut Decoder, kind: Kind, version: i16) -> Result<(), WireError>
         Kind::Array(element) => {
             let bytes_each = element.bytes_min(version, input.is_flexible());
             for _ in 0..input.nullable_count(bytes_each)?.unwrap_or(0) {
-                value(input, *element, version)?;
+                walk_value(input, *element, version)?;
             }
             Ok(())
         }
-        Kind::Structure(fields) => structure(input, fields, version),
+        Kind::Structure(fields) => walk_structure(input, fields, version),
     }
 }

@@ -9,11 +9,11 @@ use rand::{Rng, SeedableRng};
 
 use super::requests::REQUESTS;
 use super::schema::{Field, Kind, Request};
-use super::{check, walk};
+use super::{check, walk_body};
 use crate::codec::WriteExt;
 use crate::protocol::versions::ADVERTISED;
 
-/// What the other implementation made of a body.
+/// A body as the other implementation read and wrote it.
 struct Roundtrip {
     left: usize,
     encoded: Bytes,
@@ -212,7 +212,11 @@ fn bodies_are_read_and_written_alike_by_the_guarded_decoder() {
         let context = format!("{:?} {version} {body:?}", request.api);
         let theirs = decode(request.api, version, body.clone()).expect(&context);
         assert_eq!((theirs.left, &theirs.encoded), (0, &body), "{context}");
-        assert_eq!(walk(request, version, theirs.encoded).expect(&context).len(), 0, "{context}");
+        assert_eq!(
+            walk_body(request, version, theirs.encoded).expect(&context).len(),
+            0,
+            "{context}"
+        );
     });
 }
 
@@ -240,8 +244,8 @@ fn impossible_lengths_are_refused_wherever_they_stand() {
             for lie in lies {
                 let (before, after) = (&body[..length.at], &body[length.at + length.width..]);
                 let lying = Bytes::from([before, lie, after].concat());
-                let found = check(request.api, version, &lying);
-                assert!(found.is_err(), "{:?} {version} {length:?}", request.api);
+                let result = check(request.api, version, &lying);
+                assert!(result.is_err(), "{:?} {version} {length:?}", request.api);
             }
         }
     });
@@ -259,9 +263,9 @@ fn null_is_passed_on_wherever_a_length_stands() {
             let field: &'static [Field] =
                 Box::leak(Box::new([Field { kind, oldest: 0, newest: 0 }]));
             let alone = Request { api: request.api, flexible_from: i16::MAX, fields: field };
-            walk(&alone, 0, vec![0xff; width].into()).unwrap();
+            walk_body(&alone, 0, vec![0xff; width].into()).unwrap();
             let alone = Request { flexible_from: 0, ..alone };
-            walk(&alone, 0, vec![0; 2].into()).unwrap();
+            walk_body(&alone, 0, vec![0; 2].into()).unwrap();
         }
     }
 }
@@ -282,7 +286,7 @@ fn the_guard_and_the_decoder_agree_on_damaged_bodies() {
                 .get(random.random_range(0..7))
                 .unwrap();
             let bytes = Bytes::from(bytes);
-            let Ok(rest) = walk(request, version, bytes.clone()) else { continue };
+            let Ok(rest) = walk_body(request, version, bytes.clone()) else { continue };
             if let Some(theirs) = decode(request.api, version, bytes) {
                 accepted += 1;
                 assert_eq!(theirs.left, rest.len(), "{:?} {version}", request.api);
