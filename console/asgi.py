@@ -11,7 +11,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
 django.setup(set_prefix=False)
 
-# Only what Django has set up can be imported with its applications.
+# These import models, which needs Django to be set up.
 from console.base.common.bodies import BodyLimit  # noqa: E402
 from console.base.common.conf import config  # noqa: E402
 from console.base.common.metrics import serve_metrics  # noqa: E402
@@ -19,8 +19,8 @@ from console.base.common.paths import PartedHandler  # noqa: E402
 
 application = BodyLimit(PartedHandler(), settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 
-# All views now, not at the first request; and what is there stays, so that no collection looks
-# through it while somebody waits.
+# All views are imported now and not at the first request. What is in memory by then stays for ever:
+# it is frozen, so that the garbage collector does not walk it while a request waits.
 import_module("console.urls")
 serve_metrics(config().metrics.web, "web")
 gc.collect()

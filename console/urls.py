@@ -1,4 +1,4 @@
-"""The one URL table."""
+"""The URLs of the whole service."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path(API_PREFIX, include(api_urlpatterns)),
-    # What is under /api and no endpoint is a problem, not a page.
+    # An address below /api that is no endpoint answers with a problem document, not with a page.
     re_path(r"^api(/|$)", not_found, name="api-absent"),
-    # Whatever its characters: names in it may have any, line ends too.
+    # It matches any characters: names of topics in an address may contain any, line ends too.
     re_path(r"", pages.console, name="console"),
 ]
 

@@ -1,4 +1,4 @@
-"""The application of alerts."""
+"""The Django application of alerts."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from django.apps import AppConfig
 
 
 class AlertsConfig(AppConfig):
-    """What customers want to be told of their clusters."""
+    """Alerts: thresholds that customers set for figures of their clusters."""
 
     name = "console.alerts"
     label = "alerts"
 
     def ready(self) -> None:
-        """Tells limits how many alerts there are."""
+        """Registers how the alerts of an organisation are counted for its limit."""
         from console.alerts.services import alerts_used  # noqa: PLC0415
         from console.base.limits.usage import register_usage  # noqa: PLC0415
 

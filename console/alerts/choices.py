@@ -1,4 +1,4 @@
-"""Values that columns of alerts may have."""
+"""The values that columns of alerts may have, and the units of figures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class AlertKind(models.TextChoices):
-    """Which figure of a cluster is looked at."""
+    """Which figure of a cluster an alert watches."""
 
     GROUP_LAG = "group_lag", "Lag of a consumer group, in records"
     GROUP_LAG_SECONDS = "group_lag_seconds", "Lag of a consumer group, in seconds"
@@ -16,7 +16,7 @@ class AlertKind(models.TextChoices):
 
 
 class AlertState(models.TextChoices):
-    """Whether people were told."""
+    """Whether the figure is beyond the threshold for long enough that a mail was sent."""
 
     OK = "ok", "OK"
     FIRING = "firing", "Firing"

@@ -1,4 +1,4 @@
-"""When an alert fires, and when it is over. Pure."""
+"""Decides when an alert fires and when it is over. Pure: nothing here reads a clock or a store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from console.alerts.choices import AlertState
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A figure, and whose it is where there are several (a group's name)."""
+    """A measured figure. `subject`: the consumer group it belongs to; empty for other figures."""
 
     value: int
     subject: str = ""
@@ -20,9 +20,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The state of an alert after a look.
+    """The state of an alert after its figure was read.
 
-    `contrary_since`: since when every figure speaks against `state`.
+    `contrary_since`: since when every figure has spoken against `state`; None where the last one
+    did not.
     """
 
     state: AlertState
@@ -30,10 +31,14 @@ class Evaluation:
     contrary_since: datetime | None = None
 
 
-def judge(
+def judge_figure(
     before: Evaluation, value: int | None, *, threshold: int, for_s: int, at: datetime
 ) -> Evaluation:
-    """The evaluation after another look. An unknown figure proves nothing, either way."""
+    """Returns the evaluation after another figure was read.
+
+    The state changes once every figure has spoken against it for `for_s` seconds. A figure that
+    is not known (None) neither lets the alert fire nor ends it, and starts the time anew.
+    """
     if value is None or (value > threshold) == (before.state is AlertState.FIRING):
         return Evaluation(before.state, before.changed_at)
     since = before.contrary_since or at
@@ -43,15 +48,18 @@ def judge(
     return Evaluation(AlertState.FIRING if firing else AlertState.OK, at)
 
 
-def worst_group(groups: Iterable[Mapping[str, Any]], *, figure: str, wanted: str) -> Reading | None:
-    """The greatest lag of the groups of a sample, or of the one that is wanted.
+def worst_group(
+    groups: Iterable[Mapping[str, Any]], *, figure: str, group_name: str
+) -> Reading | None:
+    """Returns the greatest lag among the groups of a keeper's sample.
 
-    `figure`: `lag` or `lag_seconds`. None where nothing is known of it; no groups have no lag.
+    `figure`: `lag` (records) or `lag_seconds`. `group_name`: the only group that counts; empty for
+    all of them. Returns None where the lag is not known. A cluster without groups has a lag of 0.
     """
-    seen = [each for each in groups if wanted in {"", each["group"]}]
-    if not seen:
-        return None if wanted else Reading(0)
-    known = [(each[figure], each["group"]) for each in seen if each[figure] is not None]
+    matching = [sample for sample in groups if group_name in {"", sample["group"]}]
+    if not matching:
+        return None if group_name else Reading(0)
+    known = [(sample[figure], sample["group"]) for sample in matching if sample[figure] is not None]
     if not known:
         return None
     value, group = max(known)

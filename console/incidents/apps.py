@@ -1,4 +1,4 @@
-"""The application of incidents."""
+"""The Django application of incidents."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from django.apps import AppConfig
 
 
 class IncidentsConfig(AppConfig):
-    """What is wrong with the service, or with a cluster."""
+    """Incidents: faults of the service or of a cluster that somebody must know of."""
 
     name = "console.incidents"
     label = "incidents"
 
     def ready(self) -> None:
-        """Tells Prometheus of those that are open."""
+        """Registers the metric that counts open incidents."""
         from console.base.common.metrics import register_metrics  # noqa: PLC0415
         from console.incidents import metrics  # noqa: PLC0415
 

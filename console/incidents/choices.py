@@ -1,4 +1,4 @@
-"""Values that columns of incidents may have."""
+"""The values that columns of incidents may have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class IncidentKind(models.TextChoices):
-    """What is wrong."""
+    """Which fault an incident is about."""
 
     BROKERS_CRASHING = "brokers_crashing", "Brokers crash again and again"
     CELL_UNREACHABLE = "cell_unreachable", "A cell does not answer"
@@ -21,7 +21,7 @@ class IncidentKind(models.TextChoices):
 
 
 class IncidentState(models.TextChoices):
-    """How far it is. What is suspected is shown to nobody."""
+    """Whether an incident goes on. A suspected one is shown to staff only."""
 
     SUSPECTED = "suspected", "Suspected"
     OPEN = "open", "Open"

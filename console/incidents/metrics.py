@@ -1,4 +1,4 @@
-"""Incidents, for Prometheus."""
+"""The Prometheus metric of incidents."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from console.incidents.models import Incident
 
 
 def incident_metrics() -> Sequence[Metric]:
-    """Incidents that are open, by kind."""
-    found = Incident.objects.filter(state=IncidentState.OPEN).values_list("kind")
+    """Returns the number of open incidents of each kind."""
+    open_kinds = Incident.objects.filter(state=IncidentState.OPEN).values_list("kind")
     counts = {(kind.value,): 0.0 for kind in IncidentKind}
-    counts |= {(kind,): n for kind, n in found.annotate(Count("pk"))}
+    counts |= {(kind,): n for kind, n in open_kinds.annotate(Count("pk"))}
     return [gauge("freshet_incidents_open", "Incidents that are open", ("kind",), counts)]

@@ -1,4 +1,4 @@
-"""What is wrong, and what that means for incidents. Pure: facts in, changes out."""
+"""Decides which incidents to open, update and close. Pure: facts in, changes out."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from console.incidents.choices import IncidentKind, IncidentState
 
 OPERATION_STUCK = timedelta(minutes=15)
 TASKS_DELAYED = timedelta(minutes=3)
-# It opens anew, as the same one, where it comes back within so long.
+# Where a fault comes back within this time, its incident opens again instead of a new one.
 SAME_STORY = timedelta(minutes=10)
-# What may pass by itself is suspected for so long before it is told.
+# Faults that may pass by themselves are suspected for this long before anybody is shown them.
 SUSPECTED_FOR = {
     IncidentKind.CELL_UNREACHABLE: timedelta(seconds=25),
     IncidentKind.TASKS_DELAYED: timedelta(seconds=25),
     IncidentKind.PLATFORM_UNREACHABLE: timedelta(seconds=25),
     IncidentKind.KEEPER_SILENT: timedelta(seconds=25),
 }
-# A keeper tells every quarter of a minute.
+# A keeper reports every 15 seconds; after this time without a report it counts as silent.
 KEEPER_SILENT = timedelta(minutes=2)
-# etcd refuses all writes at the quota. The file of its database is what counts there, so it is what
-# is judged; by what is in use of the file, whether a defragmentation helps for long.
+# etcd compares the size of its database file with the quota, and refuses all writes above it: so
+# the incident depends on the file. How much of the file is in use decides what the text advises:
+# where little is, a defragmentation helps for long.
 ETCD_FILE_PERCENT = 70
 ETCD_IN_USE_PERCENT = 50
-# What is said of a cluster follows from what its cell tells.
+# Incidents that only the metadata store of a cell can prove or disprove.
 OF_CLUSTERS = frozenset({IncidentKind.BROKERS_CRASHING})
-# And what the keeper tells, from what it told not long ago.
+# Incidents that only a recent report of the keeper can prove or disprove.
 OF_KEEPERS = frozenset(
     {
         IncidentKind.BROKERS_UNHEALTHY,
@@ -38,7 +39,7 @@ OF_KEEPERS = frozenset(
 IT_IS_OVER = "It is over."
 IT_IS_BACK = "It is back."
 
-# Of the column.
+# The length of the column `subject`.
 SUBJECT_CHARS_MAX = 64
 
 Key = tuple[str, str]
@@ -46,7 +47,10 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ClusterFact:
-    """A cluster that is wanted, and what its keeper wrote. `crashing`: see `restarts.py`."""
+    """An active cluster with the phase and the message that its keeper wrote.
+
+    `crashing`: whether its brokers are in a crash loop (`restarts.is_crash_loop`).
+    """
 
     id: str
     organization_id: str
@@ -69,7 +73,10 @@ class OperationFact:
 
 @dataclass(frozen=True, slots=True)
 class UsageFact:
-    """Hours of a cluster whose usage should be complete by now, and is not."""
+    """How many hours of a cluster lack usage that should be complete by now.
+
+    `first`: when the earliest of these hours began.
+    """
 
     organization_id: str
     cluster_id: str
@@ -79,14 +86,19 @@ class UsageFact:
 
 @dataclass(frozen=True, slots=True)
 class HealthFact:
-    """What the keeper tells of a cell. `platform`: why what runs brokers cannot be asked, or empty.
-    `etcd_file_bytes`: 0 where it is not known, `etcd_quota_bytes`: 0 where there is none.
+    """The last report of a cell's keeper.
+
+    `held`: whether deletions are held, as too many brokers are unhealthy. `desired` and
+    `unhealthy`: how many brokers should run, and how many of these do not serve. `platform`: why
+    the driver cannot ask what runs the brokers; empty where it can. `machines`: names of lost
+    machines. `etcd_file_bytes`: 0 where it is not known; `etcd_quota_bytes`: 0 where there is no
+    quota.
     """
 
-    told_at: datetime
+    reported_at: datetime
     held: bool
     unhealthy: int
-    wanted: int
+    desired: int
     platform: str
     machines: Sequence[str]
     etcd_file_bytes: int = 0
@@ -96,7 +108,11 @@ class HealthFact:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that the rules judge by. `cell_answers`: without it `clusters` says nothing."""
+    """All facts that the rules judge.
+
+    `cell_answers`: whether the cell's metadata store answers; where it does not, `clusters` is
+    empty and proves nothing.
+    """
 
     at: datetime
     cell: str
@@ -104,30 +120,32 @@ class Facts:
     clusters: Sequence[ClusterFact]
     operations: Sequence[OperationFact]
     usage: Sequence[UsageFact]
-    # When the oldest task was enqueued that nobody has taken yet.
+    # When the oldest task that no worker has taken yet was enqueued; None: there is none.
     oldest_task_at: datetime | None
-    # What the keeper told last; None: it never did, or the cell does not answer.
+    # The keeper's last report; None: there never was one, or the cell does not answer.
     health: HealthFact | None = None
-    # Whether the metadata store refuses all writes for want of space; None: not known.
+    # Whether the metadata store refuses all writes since it is full; None: it is not known.
     out_of_space: bool | None = False
 
     @property
     def size_known(self) -> bool:
         """Whether it is known how full the metadata store is."""
-        told = self.keeper_speaks and self.health is not None and self.health.etcd_file_bytes > 0
-        return told and self.out_of_space is not None
+        health = self.health if self.keeper_speaks else None
+        reported = health is not None and health.etcd_file_bytes > 0
+        return reported and self.out_of_space is not None
 
     @property
     def keeper_speaks(self) -> bool:
-        """Whether what the keeper told is of now."""
-        return self.health is not None and self.at - self.health.told_at < KEEPER_SILENT
+        """Whether the keeper's last report is recent enough to be relied on."""
+        return self.health is not None and self.at - self.health.reported_at < KEEPER_SILENT
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something is wrong. `subject` tells it from others of its kind.
+    """A fault that the facts show, with the words that its incident gets.
 
-    Without an `organization_id` it concerns the service, and its text names nobody.
+    `subject`: the id of the cluster, operation or cell that it is about. Where `organization_id` is
+    None it concerns the service as a whole, and its text names no tenant.
     """
 
     kind: IncidentKind
@@ -139,31 +157,31 @@ class Finding:
 
     @property
     def key(self) -> Key:
-        """What an incident of it is found by."""
+        """Kind and subject, which the incident of this finding has too."""
         return self.kind.value, self.subject
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An incident that is suspected, open, or was closed not long ago. `text`: its last update."""
+    """An incident that is suspected, open, or closed not long ago. `text`: its last update."""
 
     id: str
     kind: IncidentKind
     subject: str
     state: IncidentState
-    # Of a suspected or open one when it began, of a closed one when it ended.
+    # When a suspected or open incident began, or when a closed one ended.
     since: datetime
     text: str
 
     @property
     def key(self) -> Key:
-        """What a finding of it has."""
+        """Kind and subject, which the finding of this incident has too."""
         return self.kind.value, self.subject
 
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """A new incident, of a state."""
+    """A new incident begins, suspected or open."""
 
     finding: Finding
     state: IncidentState
@@ -171,7 +189,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """An incident changes its state, or with the same one its story goes on."""
+    """An incident gets another state, another update, or both. `text`: the update."""
 
     id: str
     state: IncidentState
@@ -180,7 +198,7 @@ class Advance:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """What was suspected was nothing."""
+    """A suspected incident is deleted: its fault passed by itself, and nobody was shown it."""
 
     id: str
 
@@ -188,24 +206,24 @@ class Forget:
 Change = Begin | Advance | Forget
 
 
-def findings(facts: Facts) -> list[Finding]:
-    """What is wrong."""
+def find_problems(facts: Facts) -> list[Finding]:
+    """Returns every fault that the facts show."""
     return [
-        *_of_service(facts),
-        *_of_keeper(facts),
-        *_of_space(facts),
-        *(_crashing(cluster) for cluster in facts.clusters if _crashes(cluster)),
+        *_service_findings(facts),
+        *_keeper_findings(facts),
+        *_space_findings(facts),
+        *(_crash_finding(cluster) for cluster in facts.clusters if _is_crashing(cluster)),
         *(
-            _stuck(operation)
+            _stuck_finding(operation)
             for operation in facts.operations
             if facts.at - operation.created_at >= OPERATION_STUCK
         ),
-        *(_incomplete(each) for each in facts.usage),
+        *(_usage_finding(usage) for usage in facts.usage),
     ]
 
 
-def changes(
-    found: Collection[Finding],
+def decide_changes(
+    present: Collection[Finding],
     known: Collection[Known],
     *,
     at: datetime,
@@ -213,14 +231,18 @@ def changes(
     keeper_speaks: bool = True,
     size_known: bool = True,
 ) -> list[Change]:
-    """What to do, so that what is found has an open incident and nothing else has one."""
-    wrong = {each.key: each for each in found}
-    incidents = _latest(known)
-    made: list[Change] = []
+    """Returns the changes after which every finding has an incident, and nothing else has one.
+
+    `present`: the findings. `known`: the incidents so far. The last three arguments are the
+    properties of `Facts`: where something is not known, its incidents stay as they are.
+    """
+    wrong = {finding.key: finding for finding in present}
+    incidents = _latest_by_key(known)
+    changes_due: list[Change] = []
     for key, finding in sorted(wrong.items()):
-        change = _of_finding(finding, incidents.get(key), at)
+        change = _change_for_finding(finding, incidents.get(key), at)
         if change is not None:
-            made.append(change)
+            changes_due.append(change)
     for key, incident in sorted(incidents.items()):
         unknown = incident.kind in OF_CLUSTERS and not cell_answers
         unknown |= incident.kind in OF_KEEPERS and not keeper_speaks
@@ -228,13 +250,13 @@ def changes(
         if key in wrong or unknown or incident.state is IncidentState.CLOSED:
             continue
         if incident.state is IncidentState.SUSPECTED:
-            made.append(Forget(incident.id))
+            changes_due.append(Forget(incident.id))
         else:
-            made.append(Advance(incident.id, IncidentState.CLOSED, IT_IS_OVER))
-    return made
+            changes_due.append(Advance(incident.id, IncidentState.CLOSED, IT_IS_OVER))
+    return changes_due
 
 
-def _of_finding(finding: Finding, known: Known | None, at: datetime) -> Change | None:
+def _change_for_finding(finding: Finding, known: Known | None, at: datetime) -> Change | None:
     suspected_for = SUSPECTED_FOR.get(finding.kind, timedelta(0))
     if known is None or (known.state is IncidentState.CLOSED and at - known.since > SAME_STORY):
         first = IncidentState.SUSPECTED if suspected_for else IncidentState.OPEN
@@ -249,18 +271,22 @@ def _of_finding(finding: Finding, known: Known | None, at: datetime) -> Change |
     return None
 
 
-def _latest(known: Collection[Known]) -> Mapping[Key, Known]:
-    """Of each key the one that is not closed, else the one that was closed last."""
+def _latest_by_key(known: Collection[Known]) -> Mapping[Key, Known]:
+    """Returns for each key the incident that is not closed, or else the one that closed last."""
     latest: dict[Key, Known] = {}
-    for each in sorted(known, key=lambda one: (one.state is not IncidentState.CLOSED, one.since)):
-        latest[each.key] = each
+
+    def rank(incident: Known) -> tuple[bool, datetime]:
+        return incident.state is not IncidentState.CLOSED, incident.since
+
+    for incident in sorted(known, key=rank):
+        latest[incident.key] = incident
     return latest
 
 
-def _of_service(facts: Facts) -> list[Finding]:
-    found = []
+def _service_findings(facts: Facts) -> list[Finding]:
+    findings = []
     if not facts.cell_answers:
-        found.append(
+        findings.append(
             Finding(
                 kind=IncidentKind.CELL_UNREACHABLE,
                 subject=facts.cell,
@@ -273,7 +299,7 @@ def _of_service(facts: Facts) -> list[Finding]:
         )
     oldest = facts.oldest_task_at
     if oldest is not None and facts.at - oldest >= TASKS_DELAYED:
-        found.append(
+        findings.append(
             Finding(
                 kind=IncidentKind.TASKS_DELAYED,
                 subject="outbox",
@@ -284,10 +310,10 @@ def _of_service(facts: Facts) -> list[Finding]:
                 "Nothing is lost, and clients are not concerned.",
             )
         )
-    return found
+    return findings
 
 
-def _of_keeper(facts: Facts) -> list[Finding]:
+def _keeper_findings(facts: Facts) -> list[Finding]:
     health = facts.health
     if health is None:
         return []
@@ -301,11 +327,11 @@ def _of_keeper(facts: Facts) -> list[Finding]:
                 IncidentKind.KEEPER_SILENT,
                 facts.cell,
                 "Clusters do not wake up",
-                f"The keeper of the cell {facts.cell} has said nothing since "
-                f"{health.told_at:%H:%M} UTC. Clusters that run go on.",
+                f"The keeper of the cell {facts.cell} has not reported since "
+                f"{health.reported_at:%H:%M} UTC. Clusters that run go on.",
             )
         ]
-    found = [
+    findings = [
         finding(
             IncidentKind.MACHINE_LOST,
             f"{facts.cell}/{name}",
@@ -315,7 +341,7 @@ def _of_keeper(facts: Facts) -> list[Finding]:
         for name in health.machines
     ]
     if health.platform:
-        found.append(
+        findings.append(
             finding(
                 IncidentKind.PLATFORM_UNREACHABLE,
                 facts.cell,
@@ -325,7 +351,7 @@ def _of_keeper(facts: Facts) -> list[Finding]:
             )
         )
     if health.held:
-        found.append(
+        findings.append(
             finding(
                 IncidentKind.BROKERS_UNHEALTHY,
                 facts.cell,
@@ -334,11 +360,11 @@ def _of_keeper(facts: Facts) -> list[Finding]:
                 "again; until they are well nothing is deleted.",
             )
         )
-    return found
+    return findings
 
 
-def _of_space(facts: Facts) -> list[Finding]:
-    """Texts without figures: each other text is a part of the story."""
+def _space_findings(facts: Facts) -> list[Finding]:
+    """The texts hold no figures that change: every other text would be another update."""
     health = facts.health if facts.size_known else None
     cell = facts.cell
     title = "The metadata store is nearly full"
@@ -349,9 +375,9 @@ def _of_space(facts: Facts) -> list[Finding]:
             "Clients that are connected go on; changes and waking do not work. Its members must be "
             "defragmented or get a larger quota, and then its alarm NOSPACE must be disarmed."
         )
-    elif health is None or not _reached(ETCD_FILE_PERCENT, health.etcd_file_bytes, health):
+    elif health is None or not _has_reached(ETCD_FILE_PERCENT, health.etcd_file_bytes, health):
         return []
-    elif _reached(ETCD_IN_USE_PERCENT, health.etcd_in_use_bytes, health):
+    elif _has_reached(ETCD_IN_USE_PERCENT, health.etcd_in_use_bytes, health):
         text = (
             f"The metadata store of the cell {cell} has grown to more than {ETCD_FILE_PERCENT} % "
             "of its quota, at which it refuses all writes. Most of that is in use: its members "
@@ -366,16 +392,16 @@ def _of_space(facts: Facts) -> list[Finding]:
     return [Finding(IncidentKind.METADATA_FULL, cell[:SUBJECT_CHARS_MAX], None, "", title, text)]
 
 
-def _reached(percent: int, size_bytes: int, health: HealthFact) -> bool:
+def _has_reached(percent: int, size_bytes: int, health: HealthFact) -> bool:
     quota_bytes = health.etcd_quota_bytes
     return quota_bytes > 0 and 100 * size_bytes >= percent * quota_bytes
 
 
-def _crashes(cluster: ClusterFact) -> bool:
+def _is_crashing(cluster: ClusterFact) -> bool:
     return cluster.phase == "failed" or cluster.crashing
 
 
-def _crashing(cluster: ClusterFact) -> Finding:
+def _crash_finding(cluster: ClusterFact) -> Finding:
     return Finding(
         kind=IncidentKind.BROKERS_CRASHING,
         subject=cluster.id,
@@ -387,7 +413,7 @@ def _crashing(cluster: ClusterFact) -> Finding:
     )
 
 
-def _stuck(operation: OperationFact) -> Finding:
+def _stuck_finding(operation: OperationFact) -> Finding:
     minutes = int(OPERATION_STUCK.total_seconds() // 60)
     return Finding(
         kind=IncidentKind.OPERATION_STUCK,
@@ -399,7 +425,7 @@ def _stuck(operation: OperationFact) -> Finding:
     )
 
 
-def _incomplete(usage: UsageFact) -> Finding:
+def _usage_finding(usage: UsageFact) -> Finding:
     return Finding(
         kind=IncidentKind.USAGE_INCOMPLETE,
         subject=usage.cluster_id,

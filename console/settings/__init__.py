@@ -1,7 +1,8 @@
 """Django's settings (`DJANGO_SETTINGS_MODULE=console.settings`), assembled from `config`.
 
-They are made at the first look at one of them, not at the import of this package, so that those who
-only want `console.settings.config` (supervisor, keeper) need neither a secret key nor a home.
+They are made when one of them is first read and not when this package is imported, so that programs
+that import only `console.settings.config` (supervisor, keeper) need neither a secret key nor a
+home.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 
 @cache
-def _settings() -> dict[str, Any]:
+def _assembled_settings() -> dict[str, Any]:
     from console.settings.assemble import django_settings  # noqa: PLC0415
     from console.settings.config import load_config  # noqa: PLC0415
 
@@ -19,11 +20,11 @@ def _settings() -> dict[str, Any]:
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a setting has any type
-    if name.isupper() and name in _settings():
-        return _settings()[name]
+    if name.isupper() and name in _assembled_settings():
+        return _assembled_settings()[name]
     message = f"console.settings has no {name}"
     raise AttributeError(message)
 
 
 def __dir__() -> list[str]:
-    return sorted(_settings())
+    return sorted(_assembled_settings())

@@ -1,4 +1,4 @@
-"""Django's settings as a pure function of `Config` (but for the key that local mode makes once)."""
+"""Assembles Django's settings from `Config`: pure, but for the key that local mode makes once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ HSTS_SECONDS = 365 * 24 * 3600
 
 
 def django_settings(config: Config) -> dict[str, Any]:
-    """All of Django's settings, by name. `FRESHET` is the `Config` itself."""
+    """Returns all of Django's settings by name. `FRESHET` is the `Config` itself."""
     secret_key = config.secret_key or read_or_make_secret(config.secret_key_file)
     return {
         "FRESHET": config,
@@ -73,7 +73,7 @@ def django_settings(config: Config) -> dict[str, Any]:
 
 
 def databases(config: Config) -> dict[str, Any]:
-    """Two connections to one database: `default` serves, `owner` migrates."""
+    """Returns two connections to one database: `default` serves, `owner` migrates."""
     database = config.database
     common: dict[str, Any] = {
         "ENGINE": "django.db.backends.postgresql",
@@ -81,7 +81,7 @@ def databases(config: Config) -> dict[str, Any]:
         "HOST": database.host,
         "PORT": database.port,
         "ATOMIC_REQUESTS": True,
-        # Under ASGI a request has a thread of its own, which would leave its connection behind.
+        # Under ASGI each request has a thread of its own: a connection that is kept would leak.
         "CONN_MAX_AGE": 0,
         "OPTIONS": {
             "connect_timeout": database.connect_timeout_s,
@@ -91,7 +91,7 @@ def databases(config: Config) -> dict[str, Any]:
     }
     served = {**common, "USER": database.app_user, "PASSWORD": database.app_password}
     if database.pool_max:
-        # Connecting anew costs more than most of what a request asks.
+        # A new connection costs more than most requests' queries.
         pool = {"min_size": 1, "max_size": database.pool_max, "timeout": database.connect_timeout_s}
         served["OPTIONS"] = {**common["OPTIONS"], "pool": pool}
     return {
@@ -106,7 +106,7 @@ def databases(config: Config) -> dict[str, Any]:
 
 
 def web_security(config: Config) -> dict[str, Any]:
-    """Hosts, cookies and transport. Over https wherever the public address is https."""
+    """Returns the settings of hosts, cookies and transport; https where the public address is."""
     https = urlsplit(config.web.public_url).scheme == "https"
     settings: dict[str, Any] = {
         "ALLOWED_HOSTS": list(config.web.allowed_hosts),
@@ -126,7 +126,7 @@ def web_security(config: Config) -> dict[str, Any]:
         "SECURE_REFERRER_POLICY": "same-origin",
         "SECURE_CROSS_ORIGIN_OPENER_POLICY": "same-origin",
         "SECURE_SSL_REDIRECT": https,
-        # Probes come from inside, without TLS.
+        # Health probes come from inside the network, without TLS.
         "SECURE_REDIRECT_EXEMPT": [r"^healthz$", r"^readyz$"],
         "SECURE_HSTS_SECONDS": HSTS_SECONDS if https else 0,
         "SECURE_HSTS_INCLUDE_SUBDOMAINS": https,
@@ -139,7 +139,7 @@ def web_security(config: Config) -> dict[str, Any]:
 
 
 def mail(config: Config) -> dict[str, Any]:
-    """Django's e-mail: SMTP, or a folder with one .eml a mail."""
+    """Returns Django's settings of e-mail: SMTP, or a folder with one .eml file for each mail."""
     backends = {
         "folder": "console.base.common.mail.FolderBackend",
         "smtp": "django.core.mail.backends.smtp.EmailBackend",
@@ -157,9 +157,12 @@ def mail(config: Config) -> dict[str, Any]:
 
 
 def celery(config: Config) -> dict[str, Any]:
-    """A task is acknowledged after it ran, so that a killed worker's tasks run again."""
-    # A request hands its tasks over after its commit: with the broker away it does not wait, and
-    # the outbox's sweep comes back to them.
+    """Returns Celery's settings.
+
+    A task is acknowledged after it ran, so that the tasks of a killed worker run again.
+    """
+    # A request enqueues its tasks after its commit. Where the broker does not answer, the request
+    # does not wait: the sweep of the outbox enqueues them later.
     options: dict[str, Any] = {"max_retries": 0}
     if config.queue.url.startswith("redis"):
         options |= {
@@ -188,7 +191,7 @@ def celery(config: Config) -> dict[str, Any]:
 
 
 def logging(config: Config) -> dict[str, Any]:
-    """One line an event on standard error, with the ids of what caused it."""
+    """Returns Django's settings of logging: one line for each event, on standard error."""
     formatters = {
         "text": "console.base.common.logs.TextFormatter",
         "json": "console.base.common.logs.JsonFormatter",
@@ -210,9 +213,9 @@ def logging(config: Config) -> dict[str, Any]:
         "root": {"handlers": ["stderr"], "level": config.log.level.upper()},
         "loggers": {
             "django": {"level": "INFO"},
-            # Every 4xx of the API would be a warning.
+            # Otherwise every 4xx of the API would be logged as a warning.
             "django.request": {"level": "ERROR"},
-            # Every step of every page of an invoice.
+            # Otherwise every step of every page of an invoice would be logged.
             "weasyprint": {"level": "WARNING"},
             "fontTools": {"level": "WARNING"},
         },
@@ -238,9 +241,9 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["console.base.common.api.parsers.JSONParser"],
     "DEFAULT_PAGINATION_CLASS": "console.base.common.api.pagination.KeysetPagination",
     "DEFAULT_SCHEMA_CLASS": "console.base.common.api.schema.Schema",
-    "EXCEPTION_HANDLER": "console.base.common.api.problems.handle",
+    "EXCEPTION_HANDLER": "console.base.common.api.problems.handle_error",
     "UNAUTHENTICATED_USER": None,
-    # `format` is a parameter of ours.
+    # `format` is a query parameter of this API, and not the renderer's name.
     "URL_FORMAT_OVERRIDE": None,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
     "COERCE_DECIMAL_TO_STRING": True,

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from brokers.settings.errors import SettingsError
 from brokers.settings.fields import setting
-from brokers.settings.reading import Environment, load, parse_toml, read_settings
+from brokers.settings.reading import Environment, load_settings_file, parse_toml, read_settings
 from brokers.settings.values import Reading
 from console.settings.home import default_home
 from console.settings.sections import (
@@ -54,8 +54,8 @@ class Config:
     home: Path
     mode: str = setting(
         LOCAL,
-        "`local`: one person, one machine. `production` refuses to start without what strangers "
-        "make necessary.",
+        "`local`: one person, one machine. `production` refuses to start until everything is set "
+        "that a service for other people needs.",
         choices=(LOCAL, PRODUCTION),
     )
     secret_key: str = setting(
@@ -78,22 +78,25 @@ class Config:
 
     @property
     def local(self) -> bool:
-        """Tells whether one person runs all of it on one machine, on embedded stand-ins."""
+        """Whether one person runs the whole service on one machine, on embedded servers."""
         return self.mode == LOCAL
 
     @property
     def secret_key_file(self) -> Path:
-        """Where local mode keeps the key that it made at its first start."""
+        """The file with the secret key that local mode makes at its first start."""
         return self.home / "secret_key"
 
 
 def load_config(environ: Mapping[str, str] | None = None) -> Config:
-    """Reads file and environment. Raises `SettingsError`, which names either; writes nothing."""
+    """Reads the settings from the file and the environment; writes nothing.
+
+    Raises `SettingsError`, whose message names the file or the variable with the wrong setting.
+    """
     env = os.environ if environ is None else environ
     home = Path(env.get("FRESHET_HOME") or default_home(env)).expanduser().absolute()
     file = Path(env.get("FRESHET_SETTINGS") or home / "settings.toml")
     is_read = "FRESHET_SETTINGS" in env or file.exists()
-    table = load(file, parse_toml) if is_read else {}
+    table = load_settings_file(file, parse_toml) if is_read else {}
     try:
         return build_config(home, table, env)
     except SettingsError as error:
@@ -105,11 +108,14 @@ def load_config(environ: Mapping[str, str] | None = None) -> Config:
 
 
 def build_config(home: Path, table: Mapping[str, Any], environ: Mapping[str, str]) -> Config:
-    """Puts a parsed settings file and the environment together and checks the result."""
+    """Merges a parsed settings file with the environment and checks the result.
+
+    Raises `SettingsError`.
+    """
     given = ENVIRONMENT.over(table, Config, environ)
     places = {"home": str(home)}
     first = read_settings(Config, given, reading=Reading(places, as_text=True), home=home)
-    # It stands in other settings in turn.
+    # Other settings may contain `{port}`, so they are read again once the port is known.
     places["port"] = str(first.web.port)
     config = read_settings(Config, given, reading=Reading(places, as_text=True), home=home)
     if not config.local:
@@ -118,7 +124,10 @@ def build_config(home: Path, table: Mapping[str, Any], environ: Mapping[str, str
 
 
 def _check_production(config: Config) -> None:
-    """What a service that others reach must have said. Local mode has a default for all of it."""
+    """Raises `SettingsError` with all that a service for other people must set and has not.
+
+    Local mode has a default for all of it.
+    """
     public = urlsplit(config.web.public_url)
     missing = {
         "secret_key must have 50 characters or more": len(config.secret_key) < 50,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def default_home(environ: Mapping[str, str]) -> Path:
-    """`freshet` in the user's data folder, as the platform names it."""
+    """Returns the folder `freshet` in the data folder that the platform gives a user."""
     if environ.get("XDG_DATA_HOME"):
         return Path(environ["XDG_DATA_HOME"]) / "freshet"
     if sys.platform == "darwin":
@@ -19,9 +19,9 @@ def default_home(environ: Mapping[str, str]) -> Path:
 
 
 def read_or_make_secret(file: Path) -> str:
-    """A secret text that stays the same from the first call on, readable by its owner only.
+    """Returns the secret in a file, which is made at the first call and readable by its owner only.
 
-    Several processes may start at once: the first to link its file in wins, all read that one.
+    Several processes may start at once: the first one to link its file wins, and all read that one.
     """
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""How drf-spectacular writes the OpenAPI file."""
+"""The settings with which drf-spectacular writes the OpenAPI file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "InvitationState": "console.base.accounts.choices.InvitationState.choices",
         "PrincipalType": "console.base.accounts.choices.PrincipalType.choices",
         "CredentialRole": "provisioning.choices.CredentialRole.choices",
-        "UsageMeter": "metering.choices.Meter.choices",
+        "UsageMeter": "metering.choices.UsageMeter.choices",
         "InvoiceKind": "billing.choices.InvoiceKind.choices",
         "InvoiceState": "billing.choices.SHOWN_STATES",
         "InvoiceLineKind": "billing.choices.LineKind.choices",

@@ -1,4 +1,4 @@
-"""`docs/reference/settings.md`, made from the settings themselves.
+"""Writes `docs/reference/settings.md` from the settings themselves.
 
 `python -m console.settings.reference` prints the page; a test compares it with the file.
 """
@@ -44,8 +44,8 @@ with any other value `make up` starts no server of its own for them.
 
 
 def settings_reference() -> str:
-    """The page, with a table for each section."""
-    sections = [each for each in settings_of(Config).values() if each.is_section]
+    """Returns the page as Markdown, with a table for each section of the file."""
+    sections = [member for member in settings_of(Config).values() if member.is_section]
     root = Path(__file__).parents[2]
     return _HEAD + "".join(
         section_reference(section.name, section.kind, ENVIRONMENT, root=root)

@@ -1,10 +1,11 @@
-"""Everything that runs periodically, in one place. Each task has the name of its service."""
+"""The schedule of all periodic tasks. Each task has the name of the service function it calls."""
 
 from __future__ import annotations
 
 from typing import Any
 
-# Spark works for minutes: on workers of its own, so that nothing waits behind it.
+# The roll-up runs Spark for minutes: it has workers of its own, so that no other task waits behind
+# it.
 NIGHTLY_QUEUE = "nightly"
 TASK_ROUTES = {"metering.roll_up_recent_days": {"queue": NIGHTLY_QUEUE}}
 BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
@@ -15,10 +16,10 @@ BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "sweep-clusters": {
         "task": "provisioning.sweep_clusters",
         "schedule": 5.0,
-        # Where a sweep takes longer, the next ones need not wait in a row behind it.
+        # Where a sweep takes longer than that, the next ones expire instead of queueing up.
         "options": {"expires": 5.0},
     },
-    # What expires at a moment is promised to be cut off within five seconds of it.
+    # A credential is promised to be cut off within five seconds after it expires.
     "expire-credentials": {
         "task": "provisioning.expire_credentials",
         "schedule": 2.0,
@@ -34,7 +35,7 @@ BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "schedule": 30.0,
         "options": {"expires": 30.0},
     },
-    # Days are due at 00:30 UTC; looking more often lets a machine that was off then catch up.
+    # A day is due at 00:30 UTC. Checking more often lets a machine that was off then catch up.
     "roll-up-recent-days": {
         "task": "metering.roll_up_recent_days",
         "schedule": 600.0,

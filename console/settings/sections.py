@@ -1,7 +1,7 @@
 """The sections of the settings file: names, types, defaults and what each setting means.
 
-The defaults are those of one machine on embedded stand-ins. `Config` says what production must
-set itself.
+The defaults are those of one machine with embedded servers. `config._check_production` names what
+production must set itself.
 """
 
 from __future__ import annotations
@@ -116,13 +116,13 @@ class Usage:
         "The usage store, with files of every agent: `file://<path>` or `s3://`, as `cell.bucket`.",
     )
     rollups: Path = setting(
-        Path("{home}/cell/rollups"), "What roll-ups leave, in a folder for each run."
+        Path("{home}/cell/rollups"), "What roll-ups write, in a folder for each run."
     )
     progress: Path = setting(
-        Path("{home}/cell/metering"), "What of each cluster is metered, for the cell's agents."
+        Path("{home}/cell/metering"), "How far each cluster is metered, for the cell's agents."
     )
     agent_folder: Path = setting(Path("{home}/agent"), "Folder of the agent's settings file.")
-    agent_period_s: int = setting(15, "Seconds between two looks of the agent at all clusters.")
+    agent_period_s: int = setting(15, "Seconds between two passes of the agent over all clusters.")
     window_minutes: int = setting(
         5, "Storage is measured in windows of so many minutes, a whole part of an hour."
     )
@@ -185,7 +185,7 @@ class Metrics:
     worker: str = setting("127.0.0.1:0", "A worker, with all of its children.", empty=True)
     nightly: str = setting("127.0.0.1:0", "The worker of the queue `nightly`.", empty=True)
     scheduler: str = setting(
-        "127.0.0.1:0", "The scheduler, which also tells what waits in the database.", empty=True
+        "127.0.0.1:0", "The scheduler, which also counts what waits in the database.", empty=True
     )
     keeper: str = setting("127.0.0.1:0", "The keeper, where `make up` starts it.", empty=True)
     gateway: str = setting("127.0.0.1:0", "The gateway, where `make up` starts it.", empty=True)
@@ -232,7 +232,7 @@ class Limits:
         1,
         "Brokers of a cluster when it is awake; more than 1 is not supported yet.",
         maximum=BROKERS_PER_CLUSTER_MAX,
-        wanted=f"{BROKERS_PER_CLUSTER_MAX}: several brokers per cluster are not supported yet",
+        expected=f"{BROKERS_PER_CLUSTER_MAX}: several brokers per cluster are not supported yet",
     )
     credentials: int = setting(200, "Kafka credentials of a cluster.")
     budgets: int = setting(20, "Budgets of an organisation.")

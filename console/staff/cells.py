@@ -1,4 +1,4 @@
-"""A cell as the people who run it see it."""
+"""The status of cells, as staff sees it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from provisioning.models import Cell
 
 @dataclass(frozen=True, slots=True)
 class CellStatus:
-    """One cell. `phases`: how many clusters are in each; empty where it does not answer."""
+    """One cell with the sums over its clusters.
+
+    `phases`: the number of clusters in each phase. It is empty, and the sums are 0, where the
+    cell's metadata store does not answer.
+    """
 
     cell: Cell
     reachable: bool
@@ -32,7 +36,7 @@ class CellStatus:
 
 
 def list_cells() -> list[CellStatus]:
-    """Every cell by name. In the system's tenancy scope."""
+    """Returns every cell, sorted by name. The caller is in the system's tenancy scope."""
     meter = meter_status()
     return [_status_of(cell, meter) for cell in Cell.objects.order_by("pk")]
 

@@ -1,4 +1,4 @@
-"""The application of what people and probes see first."""
+"""The Django application of health checks and the console's pages."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from django.apps import AppConfig
 
 
 class WebConfig(AppConfig):
-    """Health, the console's files, the local mail folder."""
+    """Health checks, the console's pages and the local mail folder."""
 
     name = "console.web"
     label = "web"
 
     def ready(self) -> None:
-        """Registers the checks of the parts that every installation has."""
+        """Registers the readiness checks of the parts that every installation has."""
         from console.base.common.health import register_check  # noqa: PLC0415
         from console.web import checks  # noqa: PLC0415
 

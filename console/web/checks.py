@@ -1,4 +1,4 @@
-"""Checks of PostgreSQL and of Celery's broker for `/readyz`."""
+"""The readiness checks of PostgreSQL and of Celery's broker: each raises where its part fails."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ CONNECT_TIMEOUT_S = 2
 
 
 class MigrationsMissing(Exception):
-    """The database is older than this code."""
+    """The database lacks migrations that this code has."""
 
 
 def check_database() -> None:
-    """The serving role can connect and read."""
+    """Raises where the serving role cannot connect to PostgreSQL or read."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
 
 
 def check_migrations() -> None:
-    """Every migration of this code has been applied."""
+    """Raises `MigrationsMissing` where a migration of this code was not applied."""
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         raise MigrationsMissing
 
 
 def check_queue() -> None:
-    """Celery's broker accepts a connection."""
+    """Raises where Celery's broker accepts no connection within the timeout."""
     with current_app.connection_for_write(connect_timeout=CONNECT_TIMEOUT_S) as broker:
         broker.ensure_connection(max_retries=1, timeout=CONNECT_TIMEOUT_S)

@@ -24,12 +24,12 @@ class LocalMail:
 
 
 def newest_mails(folder: Path) -> list[LocalMail]:
-    """The newest mails first. A folder that is not there yet has none."""
+    """Returns the newest mails, newest first; none where the folder does not exist yet."""
     files = sorted(folder.glob("*.eml"), reverse=True)[:MAILS_MAX]
-    return [_read(file) for file in files]
+    return [_parse_mail(file) for file in files]
 
 
-def _read(file: Path) -> LocalMail:
+def _parse_mail(file: Path) -> LocalMail:
     message: EmailMessage = message_from_bytes(file.read_bytes(), policy=policy.default)
     body = message.get_body(("plain", "html"))
     date = message["Date"]

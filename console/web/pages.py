@@ -1,7 +1,8 @@
-"""The built console: its files, and `index.html` for every address that the console routes itself.
+"""Serves the built console: its files, and `index.html` for every address that it routes itself.
 
-WhiteNoise knows the files, their compressed variants and how long each may be kept; they are small,
-so an answer holds the whole of one (its own middleware streams, which ASGI would do in a thread).
+WhiteNoise knows the files, their compressed variants and how long each may be cached. They are
+small, so a response holds a whole file (WhiteNoise's middleware streams, which under ASGI takes a
+thread).
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from whitenoise.base import WhiteNoise
 
 from console.base.common.conf import config
 
-# What Vite gives a name with a hash of its content in it.
+# Names of files that Vite builds with a hash of their content: these never change.
 HASHED = re.compile(r"^/assets/.+-[A-Za-z0-9_-]{8}\.[a-z0-9.]+$")
 FILE_SECONDS = 60
-# Styles may be inline: components set custom properties in `style`.
+# Inline styles are allowed, since components set custom properties in `style`.
 POLICY = "; ".join(
     [
         "default-src 'none'",
@@ -48,9 +49,8 @@ console are built by <code>make up</code>, or by <code>npm run build</code> in
 
 
 @cache
-def _built(folder: Path, built_at_ns: int) -> WhiteNoise:
-    """The files of one build; a new build has another time."""
-    del built_at_ns
+def _files_of_build(folder: Path, built_at_ns: int) -> WhiteNoise:
+    """Returns the files of one build. A new build has another time, and so another cache entry."""
     return WhiteNoise(
         None,
         root=folder,
@@ -64,37 +64,37 @@ def _built(folder: Path, built_at_ns: int) -> WhiteNoise:
 @require_safe
 @transaction.non_atomic_requests
 def console(request: HttpRequest) -> HttpResponse:
-    """A file of the console, or the page that is all of its pages.
+    """Answers with a file of the console, or with `index.html`, which shows all of its pages.
 
-    It changes nothing, so that the wrong method is what is wrong with a POST, token or not.
+    It changes nothing and so needs no CSRF token: a POST is refused for its method alone.
     """
     folder = config().console.folder
     index = folder / "index.html"
     if not index.is_file():
-        return _page(NOT_BUILT, status=503)
+        return _page_response(NOT_BUILT, status=503)
     path = unquote(request.path)
-    files = _built(folder, index.stat().st_mtime_ns).files
+    files = _files_of_build(folder, index.stat().st_mtime_ns).files
     if path in files and path != "/index.html":
-        return _file(files[path], request)
+        return _file_response(files[path], request)
     if path.startswith("/assets/"):
-        # A file of an older build. A page in its place would be taken for a script.
+        # A file of an older build: with a page in its place the browser would run it as a script.
         return HttpResponse(status=404)
-    return _page(index.read_text(encoding="utf-8"))
+    return _page_response(index.read_text(encoding="utf-8"))
 
 
-def _file(static_file: object, request: HttpRequest) -> HttpResponse:
-    found = static_file.get_response(request.method, request.META)  # type: ignore[attr-defined]
+def _file_response(static_file: object, request: HttpRequest) -> HttpResponse:
+    answer = static_file.get_response(request.method, request.META)  # type: ignore[attr-defined]
     content = b""
-    if found.file is not None:
-        with found.file as stream:
+    if answer.file is not None:
+        with answer.file as stream:
             content = stream.read()
-    response = HttpResponse(content, status=int(found.status))
+    response = HttpResponse(content, status=int(answer.status))
     del response["Content-Type"]
-    for name, value in found.headers:
+    for name, value in answer.headers:
         response[name] = value
     return response
 
 
-def _page(text: str, *, status: int = 200) -> HttpResponse:
+def _page_response(text: str, *, status: int = 200) -> HttpResponse:
     headers = {"Cache-Control": "no-store", "Content-Security-Policy": POLICY}
     return HttpResponse(text, status=status, headers=headers)

@@ -31,20 +31,20 @@ ALERT: dict[str, Any] = {
 FRESH = {"state": "ok", "fired_at": None, "value": None, "subject": "", "evaluated_at": None}
 
 
-def answer(name: str, value: object, status: int = 200) -> OpenApiExample:
-    """What comes back."""
+def response_example(name: str, value: object, status: int = 200) -> OpenApiExample:
+    """Returns an example of a response body."""
     return OpenApiExample(name, value=value, response_only=True, status_codes=[str(status)])
 
 
 ALERTS = {
-    "list": [answer("One", ALERT)],
-    "retrieve": [answer("Firing", ALERT)],
+    "list": [response_example("One", ALERT)],
+    "retrieve": [response_example("Firing", ALERT)],
     "create": [
         OpenApiExample("A group that is a minute behind", value=NEW, request_only=True),
-        answer("Created", ALERT | FRESH, 201),
+        response_example("Created", ALERT | FRESH, 201),
     ],
     "partial_update": [
         OpenApiExample("Later", value={"threshold": 120}, request_only=True),
-        answer("Changed", ALERT | FRESH | {"threshold": 120, "generation": 2}),
+        response_example("Changed", ALERT | FRESH | {"threshold": 120, "generation": 2}),
     ],
 }

@@ -14,21 +14,21 @@ THRESHOLD_MAX = 2**62
 FOR_S_DEFAULT = 300
 FOR_S_MAX = 24 * 3600
 EMAILS_MAX = 20
-KIND_HELP = "The figure: of the keeper's last look at groups, or of what is metered."
-THRESHOLD_HELP = "It fires above: records, seconds, bytes or connections, as its kind says."
-FOR_HELP = "Seconds that the figure stays beyond it before it fires, and below before it is over."
-GROUP_HELP = "Of kinds of groups; empty: whichever group is worst."
-EMAILS_HELP = "Members who get mails; empty: those who manage the organisation."
+KIND_HELP = "The figure, which comes from the keeper's samples or from metered usage."
+THRESHOLD_HELP = "The alert fires above it. Its unit follows from `kind`."
+FOR_HELP = "Seconds that the figure is above before the alert fires, and below before it is over."
+GROUP_HELP = "The consumer group, for kinds of a lag; empty: the one furthest behind."
+EMAILS_HELP = "Addresses of members who get mails; empty: those who manage the organisation."
 
 
 class AlertQuerySerializer(serializers.Serializer[Any]):
-    """Which alerts are asked for."""
+    """The query parameters of a list of alerts."""
 
     cluster_id = serializers.RegexField(r"^cl_[a-z2-7]{20}$", required=False)
 
 
 class AlertSerializer(serializers.ModelSerializer[Alert]):
-    """An alert, and how it stands."""
+    """An alert with its state."""
 
     cluster_id = serializers.CharField()
     kind = serializers.ChoiceField(choices=AlertKind.choices, help_text=KIND_HELP)
@@ -39,11 +39,11 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
         allow_null=True, help_text="When it last began to fire; null: never yet."
     )
     value = serializers.IntegerField(
-        allow_null=True, help_text="The figure at the last look; null: not known."
+        allow_null=True, help_text="The figure when it was last read; null: not known."
     )
-    subject = serializers.CharField(help_text="The group whose figure it is, of kinds of groups.")
+    subject = serializers.CharField(help_text="The group whose figure it is, for kinds of a lag.")
     evaluated_at = serializers.DateTimeField(
-        allow_null=True, help_text="The last look; they are a minute apart."
+        allow_null=True, help_text="When the figure was last read, once a minute; null: not yet."
     )
 
     class Meta:
@@ -57,7 +57,7 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
 
 
 class AlertUpdateSerializer(serializers.Serializer[Any]):
-    """What changes. What is left out stays."""
+    """Changes of an alert. Members that are left out stay as they are."""
 
     name = serializers.CharField(max_length=NAME_CHARS_MAX, required=False)
     group = serializers.CharField(
@@ -74,7 +74,7 @@ class AlertUpdateSerializer(serializers.Serializer[Any]):
     )
 
     def validate_name(self, name: str) -> str:
-        """One line of text: it is in the subject of mails."""
+        """Refuses a name that is not one line, since it is in the subject of mails."""
         if not name.isprintable():
             message = "A name has printable characters only."
             raise serializers.ValidationError(message)
@@ -82,7 +82,7 @@ class AlertUpdateSerializer(serializers.Serializer[Any]):
 
 
 class AlertCreateSerializer(AlertUpdateSerializer):
-    """What a new alert shall be."""
+    """A new alert."""
 
     cluster_id = serializers.RegexField(r"^cl_[a-z2-7]{20}$")
     name = serializers.CharField(max_length=NAME_CHARS_MAX)

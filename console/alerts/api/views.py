@@ -24,7 +24,7 @@ from console.base.common.api.views import (
 class AlertViewSet(ListAction, RetrieveAction, CreateAction, UpdateAction, DestroyAction):
     """Alerts: a mail when a figure of a cluster stays beyond a threshold, and one when it is over.
 
-    They are looked at once a minute, and wake no cluster.
+    They are judged once a minute, which wakes no cluster.
     """
 
     queryset = Alert.objects.select_related("cluster")
@@ -44,20 +44,20 @@ class AlertViewSet(ListAction, RetrieveAction, CreateAction, UpdateAction, Destr
         return super().list(request, *args, **kwargs)
 
     def get_queryset(self) -> Any:
-        """Of one cluster, where the query says so."""
+        """Returns the organisation's alerts, or those of the cluster that the query names."""
         rows = super().get_queryset()
         if getattr(self, "action", None) != "list" or getattr(self, "swagger_fake_view", False):
             return rows
         return rows.filter(**self.validated_query(shapes.AlertQuerySerializer))
 
     def perform_create(self, data: dict[str, Any]) -> object:
-        """Sets an alert of a cluster."""
+        """Creates an alert of a cluster."""
         return services.create_alert(actor=self.actor, **data)
 
     def perform_update(self, instance: Alert, data: dict[str, Any]) -> object:
-        """Changes it; with another threshold or group it is judged anew."""
+        """Changes an alert. With another threshold or group it begins again as OK."""
         return services.update_alert(actor=self.actor, alert=instance, changes=data)
 
     def perform_destroy(self, instance: Alert) -> None:
-        """Removes it."""
+        """Removes an alert."""
         services.remove_alert(actor=self.actor, alert=instance)

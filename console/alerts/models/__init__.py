@@ -1,4 +1,4 @@
-"""Rows of alerts."""
+"""The table of alerts."""
 
 from console.alerts.models.alert import Alert
 

@@ -1,4 +1,4 @@
-"""Alerts."""
+"""The table of alerts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from console.base.common.ids import ID_CHARS_MAX, new_id
 from provisioning.models import Cluster
 
 NAME_CHARS_MAX = 100
-# Kafka's int16 of a string's length bounds it; nobody's are as long.
+# Kafka allows 32,767 bytes; a longer name than this is cut (`sweeping._storable_group`).
 GROUP_CHARS_MAX = 255
 EMAIL_CHARS_MAX = 254
 
 
 class Alert(models.Model):
-    """Somebody is told when a figure of a cluster stays beyond a threshold."""
+    """Watches a figure of a cluster: mails are sent when it stays beyond a threshold."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "alr"), editable=False
@@ -30,22 +30,23 @@ class Alert(models.Model):
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="alerts")
     name = models.CharField(max_length=NAME_CHARS_MAX)
     kind = models.CharField(max_length=32, choices=AlertKind.choices)
-    # Of kinds of groups; empty: whichever is worst.
+    # The consumer group, for the kinds that measure a lag; empty: the group that is furthest
+    # behind.
     group = models.CharField(max_length=GROUP_CHARS_MAX, blank=True)
     threshold = models.BigIntegerField()
     for_s = models.PositiveIntegerField()
-    # Empty: those who manage the organisation.
+    # Who gets the mails; empty: those who manage the organisation.
     emails = ArrayField(models.CharField(max_length=EMAIL_CHARS_MAX), default=list, blank=True)
-    # Counts changes of what is asked for: the ETag.
+    # Counts changes by people; it is the ETag of the REST resource.
     generation = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(default=now)
     state = models.CharField(max_length=16, choices=AlertState.choices, default=AlertState.OK.value)
     changed_at = models.DateTimeField(default=now)
-    # When it last went over to firing; a change of what is asked for leaves it.
+    # When it last began to fire; a change by people does not reset it.
     fired_at = models.DateTimeField(null=True, blank=True)
-    # Since when every look spoke against `state`.
+    # Since when every figure has spoken against `state`.
     contrary_since = models.DateTimeField(null=True, blank=True)
-    # The last look: what it found (None: it could not tell), and whose figure it is.
+    # When the figure was last read, the figure (None: it was not known), and its consumer group.
     evaluated_at = models.DateTimeField(null=True, blank=True)
     value = models.BigIntegerField(null=True, blank=True)
     subject = models.CharField(max_length=GROUP_CHARS_MAX, blank=True)

@@ -1,4 +1,4 @@
-"""Alerts as people set them."""
+"""Alerts are created, changed and removed here, as people ask for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from console.alerts.choices import OF_GROUPS, AlertState
 from console.alerts.models import Alert
 from console.base.accounts.models import Membership
 from console.base.common import locks
-from console.base.common.actor import Actor, Permission, require
+from console.base.common.actor import Actor, Permission, require_permission
 from console.base.common.audit import record_audit
 from console.base.common.clock import now
 from console.base.common.errors import FieldError, ValidationFailed
@@ -30,13 +30,16 @@ def create_alert(  # noqa: PLR0913 (what an alert consists of)
     group: str = "",
     emails: list[str] | None = None,
 ) -> Alert:
-    """Sets a new alert of a cluster. Raises `ValidationFailed`, `PermissionDenied`,
-    `LimitReached`.
+    """Creates an alert of a cluster.
+
+    Raises `ValidationFailed` where a value is wrong or the actor may not read the cluster,
+    `PermissionDenied` where the actor may not write in the cluster's project, and `LimitReached`
+    where the organisation has as many alerts as it may.
     """
     cluster = Cluster.objects.readable(actor).active().filter(pk=cluster_id).first()
     if cluster is None:
-        raise _invalid("cluster_id", "There is no such cluster.")
-    require(actor, Permission.WRITE, cluster.project_id)
+        raise _invalid_field("cluster_id", "There is no such cluster.")
+    require_permission(actor, Permission.WRITE, cluster.project_id)
     _check_group(kind, group)
     locks.lock("alerts", actor.organization_id)
     used = alerts_used(actor.organization_id)
@@ -52,12 +55,16 @@ def create_alert(  # noqa: PLR0913 (what an alert consists of)
         emails=_of_members(actor.organization_id, emails or []),
     )
     detail = {name: getattr(alert, name) for name in ("cluster_id", "kind", *SETTINGS)}
-    _audit(actor, alert, "create", detail)
+    _audit_change(actor, alert, "create", detail)
     return alert
 
 
 def update_alert(*, actor: Actor, alert: Alert, changes: Mapping[str, Any]) -> Alert:
-    """Changes an alert whose row is locked; it is judged anew. Raises `ValidationFailed`."""
+    """Changes an alert. The caller holds a lock on its row. Raises `ValidationFailed`.
+
+    With another threshold or group the alert begins again as OK, since the figures that were read
+    so far belonged to another question.
+    """
     changed = {name: value for name, value in changes.items() if getattr(alert, name) != value}
     if not changed:
         return alert
@@ -69,47 +76,50 @@ def update_alert(*, actor: Actor, alert: Alert, changes: Mapping[str, Any]) -> A
         setattr(alert, name, value)
     alert.generation += 1
     if set(changed) & {"group", "threshold"}:
-        # What was found spoke of something else.
         alert.state, alert.changed_at = AlertState.OK.value, now()
         alert.contrary_since = None
     alert.save()
-    _audit(actor, alert, "update", changed)
+    _audit_change(actor, alert, "update", changed)
     return alert
 
 
 def remove_alert(*, actor: Actor, alert: Alert) -> None:
-    """Ends an alert whose row is locked. Nobody is told that it is over."""
-    _audit(actor, alert, "remove", {"name": alert.name})
+    """Removes an alert. The caller holds a lock on its row. Nobody gets a mail that it is over."""
+    _audit_change(actor, alert, "remove", {"name": alert.name})
     alert.delete()
 
 
 def alerts_used(organization_id: str, cluster_id: str = "") -> int:
-    """Alerts. They count for the organisation, not for a cluster."""
-    del cluster_id
+    """Counts the alerts of an organisation; the limit is not one of a cluster."""
     return Alert.objects.filter(organization_id=organization_id).count()
 
 
 def _check_group(kind: str, group: str) -> None:
     if group and kind not in OF_GROUPS:
-        raise _invalid("group", "Only alerts of lag are of a group.")
+        raise _invalid_field(
+            "group", "Leave the group empty: only an alert of a lag can name a group."
+        )
 
 
 def _of_members(organization_id: str, emails: list[str]) -> list[str]:
-    """Sorted, each once. Raises `ValidationFailed` for one that is no member's."""
-    wanted = sorted(set(emails))
+    """Returns the addresses sorted and without duplicates.
+
+    Raises `ValidationFailed` where an address is not that of a member of the organisation.
+    """
+    addresses = sorted(set(emails))
     members = Membership.objects.for_organization(organization_id)
-    known = set(members.filter(user__email__in=wanted).values_list("user__email", flat=True))
+    known = set(members.filter(user__email__in=addresses).values_list("user__email", flat=True))
     for place, email in enumerate(emails):
         if email not in known:
-            raise _invalid(f"emails/{place}", "Mails go to members of the organisation only.")
-    return wanted
+            raise _invalid_field(f"emails/{place}", "Mails go to members of the organisation only.")
+    return addresses
 
 
-def _invalid(field: str, detail: str) -> ValidationFailed:
+def _invalid_field(field: str, detail: str) -> ValidationFailed:
     return ValidationFailed(detail, errors=[FieldError(f"/{field}", "invalid", detail)])
 
 
-def _audit(actor: Actor, alert: Alert, verb: str, detail: Mapping[str, Any]) -> None:
+def _audit_change(actor: Actor, alert: Alert, verb: str, detail: Mapping[str, Any]) -> None:
     record_audit(
         actor=actor,
         action=f"alert.{verb}",

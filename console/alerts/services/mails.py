@@ -1,4 +1,4 @@
-"""Tells people of alerts by mail: once when one fires, once when it is over."""
+"""Writes the mails of alerts: one when an alert fires, one when it is over."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONSEQUENCES = {
 
 
 def enqueue_mail(alert: Alert) -> None:
-    """Has a worker send the mail of what just happened once the transaction has committed."""
+    """Enqueues the mail of an alert that fired or ended, to be sent after the commit."""
     enqueue_task(
         task=TASK,
         organization_id=alert.organization_id,
@@ -48,14 +48,15 @@ def send_alert_mail(
 ) -> None:
     """Sends the mail of an alert that fired or ended, with the figure of that moment.
 
-    None of one that was removed meanwhile. A repeated one has the same Message-ID.
+    Sends nothing where the alert was removed meanwhile. A mail that is sent again has the same
+    Message-ID, so that mail programs show it once.
     """
     with organization_scope(organization_id):
         rows = Alert.objects.filter(organization_id=organization_id, pk=alert_id)
         alert = rows.select_related("cluster").first()
         if alert is None:
             return
-        addresses = _addresses(alert)
+        addresses = _recipients_of(alert)
     if not addresses:
         return
     unit, url = UNITS[alert.kind], config().web.public_url
@@ -77,8 +78,12 @@ def send_alert_mail(
     EmailMessage(line, text, to=addresses, headers=headers).send()
 
 
-def _addresses(alert: Alert) -> list[str]:
-    """Of those who are members still; in the organisation's scope."""
+def _recipients_of(alert: Alert) -> list[str]:
+    """Returns the addresses of an alert that still belong to active members.
+
+    An alert that names nobody goes to those who manage the organisation. The caller is in the
+    organisation's tenancy scope.
+    """
     if not alert.emails:
         return managing_addresses(organization_id=alert.organization_id)
     members = Membership.objects.for_organization(alert.organization_id)

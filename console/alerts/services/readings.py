@@ -1,6 +1,7 @@
-"""Reads the figures that alerts are about: of every organisation, in the system's tenancy scope.
+"""Reads the figures that alerts watch, for every organisation, in the system's tenancy scope.
 
-Nothing here asks a broker: a sleeping cluster goes on sleeping, with the lag that it had.
+Nothing here asks a broker, so a sleeping cluster is not woken: its groups keep the lag that they
+had.
 """
 
 from __future__ import annotations
@@ -16,52 +17,52 @@ from brokers.errors import MetadataError
 from console.alerts.choices import OF_GROUPS, OF_STORAGE, AlertKind
 from console.alerts.models import Alert
 from console.alerts.rules import Reading, worst_group
-from metering.choices import Meter
+from metering.choices import UsageMeter
 from metering.models import ClusterCoverage, ProvisionalMinute
 from metering.periods import MINUTE_MS, from_ms, to_ms
 from provisioning.cells import cell_store
 
 logger = logging.getLogger(__name__)
 
-# Storage that is metered no further than so long ago is not known.
+# Where storage was last metered longer ago than this, its size counts as not known.
 STORAGE_STALE = timedelta(hours=1)
 GROWTH = timedelta(hours=24)
 
 
 def read_figures(alerts: Collection[Alert], at: datetime) -> dict[str, Reading]:
-    """By alert's id; one whose figure is not known is left out.
+    """Returns the figure of each alert by the alert's id; a figure that is not known is left out.
 
-    Two reads of the cell a cluster at most, and three queries.
+    It takes at most two reads of the cell for each cluster, and three queries in all.
     """
-    stored = _stored({alert.cluster_id for alert in alerts if alert.kind in OF_STORAGE}, at)
-    found: dict[str, Reading] = {}
-    for cluster_id, some in _by_cluster(alerts).items():
+    stored = _stored_bytes({alert.cluster_id for alert in alerts if alert.kind in OF_STORAGE}, at)
+    figures: dict[str, Reading] = {}
+    for cluster_id, of_cluster in _group_by_cluster(alerts).items():
         try:
-            found |= _of_cluster(cluster_id, some, stored.get(cluster_id))
+            figures |= _read_cluster(cluster_id, of_cluster, stored.get(cluster_id))
         except Exception:
-            # What one cell record says must not keep other clusters' alerts from being judged.
+            # A record of one cluster that cannot be read must not stop the alerts of others.
             logger.exception("alerts.failed", extra={"cluster": cluster_id})
-    return found
+    return figures
 
 
-def _of_cluster(
+def _read_cluster(
     cluster_id: str, alerts: Sequence[Alert], stored: tuple[int, int] | None
 ) -> dict[str, Reading]:
     kinds = {alert.kind for alert in alerts}
-    groups = _groups(cluster_id) if kinds & OF_GROUPS else None
-    connections = _connections(cluster_id) if AlertKind.CONNECTIONS.value in kinds else None
-    readings = {alert.pk: _figure(alert, groups, connections, stored) for alert in alerts}
+    groups = _sampled_groups(cluster_id) if kinds & OF_GROUPS else None
+    connections = _open_connections(cluster_id) if AlertKind.CONNECTIONS.value in kinds else None
+    readings = {alert.pk: _reading_of(alert, groups, connections, stored) for alert in alerts}
     return {pk: reading for pk, reading in readings.items() if reading is not None}
 
 
-def _by_cluster(alerts: Iterable[Alert]) -> dict[str, list[Alert]]:
+def _group_by_cluster(alerts: Iterable[Alert]) -> dict[str, list[Alert]]:
     clusters: dict[str, list[Alert]] = {}
     for alert in alerts:
         clusters.setdefault(alert.cluster_id, []).append(alert)
     return clusters
 
 
-def _figure(
+def _reading_of(
     alert: Alert,
     groups: list[Mapping[str, Any]] | None,
     connections: int | None,
@@ -71,7 +72,7 @@ def _figure(
         figure = "lag" if alert.kind == AlertKind.GROUP_LAG.value else "lag_seconds"
         if groups is None:
             return None
-        return worst_group(groups, figure=figure, wanted=alert.group)
+        return worst_group(groups, figure=figure, group_name=alert.group)
     if alert.kind == AlertKind.CONNECTIONS.value:
         return None if connections is None else Reading(connections)
     if stored is None:
@@ -81,7 +82,7 @@ def _figure(
     return Reading(max(now_bytes - before_bytes, 0) if grows else now_bytes)
 
 
-def _groups(cluster_id: str) -> list[Mapping[str, Any]] | None:
+def _sampled_groups(cluster_id: str) -> list[Mapping[str, Any]] | None:
     try:
         sample = cell_store().sample(cluster_id)
     except MetadataError as error:
@@ -90,7 +91,7 @@ def _groups(cluster_id: str) -> list[Mapping[str, Any]] | None:
     return None if sample is None else list(sample.content.get("groups", []))
 
 
-def _connections(cluster_id: str) -> int | None:
+def _open_connections(cluster_id: str) -> int | None:
     try:
         status = cell_store().status(cluster_id)
     except MetadataError as error:
@@ -99,8 +100,11 @@ def _connections(cluster_id: str) -> int | None:
     return None if status is None else status.connections
 
 
-def _stored(clusters: set[str], at: datetime) -> dict[str, tuple[int, int]]:
-    """Bytes that clusters stored in the last minute that is metered, and a day before it."""
+def _stored_bytes(clusters: set[str], at: datetime) -> dict[str, tuple[int, int]]:
+    """Returns for each cluster the bytes stored in its last metered minute, and a day before that.
+
+    A cluster whose storage was not metered lately (`STORAGE_STALE`) is left out.
+    """
     known: dict[str, datetime] = {}
     for row in ClusterCoverage.objects.filter(pk__in=clusters):
         until_ms = max((span.upper or 0 for span in row.storage_ms), default=0)
@@ -108,12 +112,12 @@ def _stored(clusters: set[str], at: datetime) -> dict[str, tuple[int, int]]:
             known[row.pk] = from_ms(until_ms - MINUTE_MS)
     if not known:
         return {}
-    wanted = Q()
+    minutes = Q()
     for cluster_id, minute in known.items():
-        wanted |= Q(cluster_id=cluster_id, minute__in=[minute, minute - GROWTH])
-    rows = ProvisionalMinute.objects.filter(wanted, meter=Meter.STORAGE_BYTE_MINUTES.value)
+        minutes |= Q(cluster_id=cluster_id, minute__in=[minute, minute - GROWTH])
+    rows = ProvisionalMinute.objects.filter(minutes, meter=UsageMeter.STORAGE_BYTE_MINUTES.value)
     sums = rows.values_list("cluster_id", "minute").annotate(bytes=Sum("quantity"))
-    # A minute that is known and has no row has nothing stored.
+    # Where a metered minute has no row, nothing was stored in it.
     stored = {(cluster_id, minute): int(total) for cluster_id, minute, total in sums}
     return {
         cluster_id: (

@@ -1,4 +1,4 @@
-"""The periodic look at all alerts. Safe to repeat, to lose and to run twice at a time."""
+"""Judges all alerts, once a minute. A run may be repeated, lost, or overlap with another one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db import DatabaseError, transaction
 from console.alerts.choices import AlertState
 from console.alerts.models import Alert
 from console.alerts.models.alert import GROUP_CHARS_MAX
-from console.alerts.rules import Evaluation, Reading, judge
+from console.alerts.rules import Evaluation, Reading, judge_figure
 from console.alerts.services.mails import enqueue_mail
 from console.alerts.services.readings import read_figures
 from console.base.common import locks
@@ -30,48 +30,54 @@ SEEN = (
 
 
 def evaluate_alerts() -> int:
-    """Looks at every alert of clusters that are there; gives how many fired or ended.
+    """Judges the alerts of all active clusters; returns how many of them fired or ended.
 
-    Nothing is done where another worker is at it.
+    Does nothing and returns 0 where another worker is judging them at this moment.
     """
     at = now()
     with system_scope():
         if not locks.try_lock("alerts", "sweep"):
             return 0
-        # Whoever changes one at this moment has it judged at the next look.
+        # An alert that somebody is changing is locked: it is skipped, and judged a minute later.
         rows = Alert.objects.filter(cluster__intent=Intent.ACTIVE).order_by("pk")
         alerts = list(rows.select_for_update(of=("self",), skip_locked=True))
         figures = read_figures(alerts, at)
         turned: list[Alert] = []
         others: list[Alert] = []
         for alert in alerts:
-            (turned if _apply(alert, figures.get(alert.pk), at) else others).append(alert)
-        _save(others)
-        return sum(_turn(alert) for alert in turned)
+            (turned if _judge_alert(alert, figures.get(alert.pk), at) else others).append(alert)
+        _save_looks(others)
+        return sum(_save_turn(alert) for alert in turned)
 
 
-def _apply(alert: Alert, reading: Reading | None, at: datetime) -> bool:
-    """Judges one; tells whether it fired or ended."""
+def _judge_alert(alert: Alert, reading: Reading | None, at: datetime) -> bool:
+    """Writes the new evaluation into the alert, unsaved; returns whether it fired or ended."""
     before = Evaluation(AlertState(alert.state), alert.changed_at, alert.contrary_since)
     value = None if reading is None else reading.value
-    after = judge(before, value, threshold=alert.threshold, for_s=alert.for_s, at=at)
+    after = judge_figure(before, value, threshold=alert.threshold, for_s=alert.for_s, at=at)
     alert.state, alert.changed_at = after.state.value, after.changed_at
     alert.contrary_since = after.contrary_since
     alert.evaluated_at, alert.value = at, value
-    alert.subject = "" if reading is None else _stored(reading.subject)
+    alert.subject = "" if reading is None else _storable_group(reading.subject)
     turned = after.state is not before.state
     if turned and after.state is AlertState.FIRING:
         alert.fired_at = at
     return turned
 
 
-def _stored(group: str) -> str:
-    """A group's name as a column takes it: its beginning, and no NUL. Kafka allows both."""
+def _storable_group(group: str) -> str:
+    """Returns a group's name as a column can hold it: cut to its length, and without NUL bytes.
+
+    Kafka allows longer names and NUL bytes in them; PostgreSQL's text does not.
+    """
     return group.replace("\0", "\N{REPLACEMENT CHARACTER}")[:GROUP_CHARS_MAX]
 
 
-def _save(alerts: Sequence[Alert]) -> None:
-    """Writes the looks at alerts; one that PostgreSQL does not take stays as it was."""
+def _save_looks(alerts: Sequence[Alert]) -> None:
+    """Saves the evaluations of alerts; an alert that PostgreSQL refuses stays as it was.
+
+    All are saved in one statement. Where that fails, one after the other, to find the refused one.
+    """
     try:
         with transaction.atomic():
             Alert.objects.bulk_update(alerts, SEEN, batch_size=500)
@@ -80,25 +86,29 @@ def _save(alerts: Sequence[Alert]) -> None:
             _save_apart(alert)
 
 
-def _turn(alert: Alert) -> bool:
-    """Writes that an alert fired or ended, and tells of it; tells whether it could."""
-    return _save_apart(alert, then=_tell)
+def _save_turn(alert: Alert) -> bool:
+    """Saves an alert that fired or ended and announces it in the same transaction.
+
+    Returns whether that succeeded.
+    """
+    return _save_apart(alert, then=_announce)
 
 
 def _save_apart(alert: Alert, then: Callable[[Alert], None] = lambda alert: None) -> bool:
-    """Writes one look in a savepoint of its own; tells whether it could."""
+    """Saves one alert and calls `then`, in a savepoint of its own; returns whether it succeeded."""
     try:
         with transaction.atomic():
             alert.save(update_fields=SEEN)
             then(alert)
     except Exception:
-        # One alert must not keep those of other organisations from being judged.
+        # One alert that fails must not stop the alerts of other organisations.
         logger.exception("alert.failed", extra={"alert": alert.pk})
         return False
     return True
 
 
-def _tell(alert: Alert) -> None:
+def _announce(alert: Alert) -> None:
+    """Logs that an alert fired or ended, records it in the audit log, and has a mail sent."""
     firing = alert.state == AlertState.FIRING.value
     logger.info("alert.%s", alert.state, extra={"alert": alert.pk})
     with organization_scope(alert.organization_id):

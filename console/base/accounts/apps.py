@@ -12,7 +12,11 @@ class AccountsConfig(AppConfig):
     label = "accounts"
 
     def ready(self) -> None:
-        """Tells what users and keys are called, how many keys there are, and who belongs."""
+        """Registers what other packages ask of accounts.
+
+        These are the names of users and keys for the audit log, how much of each limit is used, and
+        the people in an organisation's archive.
+        """
         from console.base.accounts import names  # noqa: PLC0415
         from console.base.accounts.services import usage  # noqa: PLC0415
         from console.base.accounts.services.archive import archived_people  # noqa: PLC0415

@@ -22,7 +22,7 @@ class PrincipalType(models.TextChoices):
 
 
 class InvitationState(models.TextChoices):
-    """What became of an invitation."""
+    """The state of an invitation."""
 
     PENDING = "pending", "Pending"
     ACCEPTED = "accepted", "Accepted"
@@ -31,5 +31,5 @@ class InvitationState(models.TextChoices):
 
 
 ROLES = [(role.value, role.value.capitalize()) for role in Role]
-# In a project everybody is more than a member of the organisation.
+# A role in a project has to grant more than belonging to the organisation does.
 PROJECT_ROLES = [role for role in ROLES if role[0] != Role.MEMBER]

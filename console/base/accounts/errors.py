@@ -12,14 +12,14 @@ from console.base.common.errors import (
 
 
 class RoleTooHigh(PermissionDenied):
-    """Nobody hands out more than they have."""
+    """The change concerns rights that the caller lacks: nobody grants or takes what they lack."""
 
     code = "role_too_high"
     title = "The role is higher than the caller's own"
 
 
 class ExpiryInThePast(UserError):
-    """A key that could never be used."""
+    """The key would have expired before its first use."""
 
     code = "expiry_in_the_past"
     status = 422
@@ -42,7 +42,10 @@ class InvalidCredentials(NotAuthenticated):
 
 
 class ResetTokenInvalid(UserError):
-    """The link was used, the password or a sign-in came in between, it is too old, or not ours."""
+    """The link was used or is too old, the account has changed since, or we did not make it.
+
+    A new password or a sign-in since the mail was sent makes its link invalid.
+    """
 
     code = "reset_token_invalid"
     status = 422
@@ -50,7 +53,7 @@ class ResetTokenInvalid(UserError):
 
 
 class CurrentPasswordWrong(UserError):
-    """Who changes the password must know it."""
+    """The current password, which a signed-in person gives again, is wrong."""
 
     code = "current_password_wrong"
     status = 422
@@ -72,27 +75,27 @@ class CodeWrong(NotAuthenticated):
 
 
 class SecondFactorCodeWrong(CodeWrong):
-    """The same, of somebody who is signed in."""
+    """A signed-in person gave a wrong or used code: 422, because the session itself is valid."""
 
     status = 422
 
 
 class SecondFactorExists(Conflict):
-    """There is one already; remove it to have another."""
+    """The account has a second factor; remove it to add another one."""
 
     code = "second_factor_exists"
     title = "The account has a second factor"
 
 
 class SecondFactorMissing(Conflict):
-    """There is none, or its enrolment did not begin."""
+    """The account has no second factor, and no enrolment of one has begun."""
 
     code = "second_factor_missing"
     title = "The account has no second factor"
 
 
 class AddressNotAllowed(PermissionDenied):
-    """The organisation lets nobody in from where the request came from."""
+    """The request came from an address that is in none of the organisation's allowed networks."""
 
     code = "address_not_allowed"
     title = "The organisation does not allow requests from this address"
@@ -100,40 +103,40 @@ class AddressNotAllowed(PermissionDenied):
 
 
 class SecondFactorRequired(PermissionDenied):
-    """The organisation asks its people for a second factor, and the session showed none."""
+    """The organisation requires a second factor of its people, and the session showed none."""
 
     code = "second_factor_required"
     title = "The organisation requires a second factor"
 
 
 class StaffSecondFactorRequired(SecondFactorRequired):
-    """Who runs the service sees every organisation: a password alone is not enough."""
+    """Staff see every organisation, so their sessions need a second factor."""
 
     title = "Staff need a second factor"
 
     def __init__(self) -> None:
         super().__init__(
-            "Add one under Account, Sign-in (POST /session/totp): this session has it then. Where "
-            "you have one, sign out, and in again with a code of it."
+            "Add one under Account, Sign-in (POST /session/totp): this session has it then. If "
+            "you have one, sign out, and sign in again with one of its codes."
         )
 
 
 class OrganizationClosed(PermissionDenied):
-    """Its invoices can be read; nothing can be changed any more."""
+    """The organisation was closed: it can be read, its invoices above all, and not changed."""
 
     code = "organization_closed"
     title = "The organisation is closed"
 
 
 class PersonRequired(PermissionDenied):
-    """Only a signed-in person does this, never a program with a key."""
+    """Only a signed-in person may do this, never a program with an API key."""
 
     code = "person_required"
     title = "Only a person who is signed in may do this"
 
 
 class WouldLockOut(UserError):
-    """The caller could not take the change back."""
+    """After the change the caller could not come in any more, and so could not take it back."""
 
     code = "would_lock_out"
     status = 422
@@ -141,7 +144,7 @@ class WouldLockOut(UserError):
 
 
 class TokenInvalid(UserError):
-    """The link's token is not one that we made, or not for the address as it is now."""
+    """We did not make the link's token, or the user's address has changed since."""
 
     code = "verification_token_invalid"
     status = 422
@@ -149,7 +152,7 @@ class TokenInvalid(UserError):
 
 
 class TokenExpired(UserError):
-    """The link's token was good once."""
+    """The link's token was valid and has expired."""
 
     code = "verification_token_expired"
     status = 422
@@ -157,7 +160,7 @@ class TokenExpired(UserError):
 
 
 class UnknownProject(UserError):
-    """There is none with this id, or none that the caller may see: the two look the same."""
+    """No project has this id, or the caller may not see it: the two look the same."""
 
     code = "unknown_project"
     status = 422
@@ -165,13 +168,13 @@ class UnknownProject(UserError):
 
 
 class ProjectForbidden(PermissionDenied):
-    """The caller sees the project and may put nothing into it."""
+    """The caller may see the project, but may not add anything to it."""
 
     title = "The role in this project does not allow this"
 
 
 class DefaultProjectStays(Conflict):
-    """Every organisation has one."""
+    """The default project cannot be deleted: every organisation has one."""
 
     code = "default_project"
     title = "The default project stays"
@@ -185,7 +188,7 @@ class ProjectNotEmpty(Conflict):
 
 
 class UnknownServiceAccount(UserError):
-    """There is none with this id in the organisation."""
+    """No service account of the organisation has this id."""
 
     code = "unknown_service_account"
     status = 422
@@ -193,7 +196,7 @@ class UnknownServiceAccount(UserError):
 
 
 class TwoKeysAlready(Conflict):
-    """A service account has a key, and while it is rotated a second one."""
+    """A service account has at most two active keys: one, and a second one while it is rotated."""
 
     code = "two_keys_already"
     title = "The service account has two active keys"
@@ -215,28 +218,28 @@ class UnknownPrincipal(UserError):
 
 
 class AlreadyBound(Conflict):
-    """The principal has this role in the project."""
+    """The principal already has this role in the project."""
 
     code = "already_bound"
     title = "The principal has this role already"
 
 
 class LastOwner(Conflict):
-    """An organisation without an owner could not be closed by anybody, nor get another one."""
+    """The last owner stays: without one nobody could close the organisation or appoint an owner."""
 
     code = "last_owner"
     title = "It is the organisation's last owner"
 
 
 class AlreadyMember(Conflict):
-    """The address belongs to a member."""
+    """The invited address, or the person who accepts, belongs to a member already."""
 
     code = "already_member"
     title = "This person is a member already"
 
 
 class AlreadyInvited(Conflict):
-    """An invitation is pending: it can be sent anew."""
+    """An invitation of this address is pending; it can be sent again instead."""
 
     code = "already_invited"
     title = "This address is invited already"
@@ -250,14 +253,17 @@ class NotVerified(PermissionDenied):
 
 
 class InvitationClosed(Conflict):
-    """It was accepted or revoked, or another one took its place."""
+    """The invitation was accepted or revoked, or a later one replaced it."""
 
     code = "invitation_closed"
     title = "The invitation is closed"
 
 
 class InvitationInvalid(UserError):
-    """No pending invitation has this token: unknown, accepted, revoked and sent anew look alike."""
+    """No pending invitation has this token.
+
+    An unknown token and one whose invitation was accepted, revoked or sent again look the same.
+    """
 
     code = "invitation_invalid"
     status = 422
@@ -265,7 +271,7 @@ class InvitationInvalid(UserError):
 
 
 class InvitationExpired(UserError):
-    """The token was good once."""
+    """The invitation's token was valid and has expired."""
 
     code = "invitation_expired"
     status = 422
@@ -287,6 +293,6 @@ class AccountExists(Conflict):
 
 
 class PasswordRequired(ValidationFailed):
-    """A new account needs one."""
+    """An invitation was accepted for a new account, and the request has no password for it."""
 
     title = "A new account needs a password"

@@ -1,7 +1,8 @@
-"""Tokens of invitations: made again for each mail, and stored by nobody. Pure but for the secret.
+"""Tokens of invitations: derived anew for each mail, and never stored. Pure but for the secret key.
 
-A token is a keyed digest of the invitation and its nonce, so a worker that sends the mail twice
-sends the same one, and who reads the database can make none. What is stored is a digest of it.
+A token is a digest of the invitation's id and nonce, keyed with Django's secret key. So a worker
+that sends the mail twice sends the same token, and somebody who reads only the database can make
+none. The database has a digest of the token, to find its invitation.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ TOKEN_CHARS = 52
 
 
 def token_of(invitation_id: str, nonce: str) -> str:
-    """The token of an invitation's present mail: 52 characters, 256 bits."""
+    """Returns the token for an invitation's current nonce: 52 characters of base32, 256 bits."""
     value = f"{invitation_id}:{nonce}"
     digest = salted_hmac(SALT, value, algorithm="sha256").digest()
     return base64.b32encode(digest).decode().rstrip("=").lower()
 
 
 def digest_of(token: str) -> str:
-    """What is kept of a token: SHA-256 in hex."""
+    """Returns the SHA-256 of a token in hex, by which its invitation is stored."""
     return hashlib.sha256(token.encode()).hexdigest()

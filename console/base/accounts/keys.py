@@ -1,4 +1,4 @@
-"""The shape of API keys, and how one is checked. Pure."""
+"""The format of API keys, `fk_<key part of the id>_<secret>`, and how one is checked. Pure."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ SECRET_CHARS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
-    """A new key's secret text, to be shown once, and what is kept of it."""
+class KeySecret:
+    """A new key's secret text, to be shown once, and the verifier that is stored for it."""
 
     text: str
     verifier: str
 
 
-def new_secret(key_id: str) -> Secret:
-    """A secret for a key. The text names the key, so that it is found without a search."""
+def new_secret(key_id: str) -> KeySecret:
+    """Makes a secret for a key. Its text holds the key's id, by which the row is looked up."""
     text = f"{PREFIX}_{key_id.removeprefix('key_')}_{random_text(SECRET_CHARS)}"
-    return Secret(text=text, verifier=verifier_of(text))
+    return KeySecret(text=text, verifier=verifier_of(text))
 
 
 def key_id_of(text: str) -> str | None:
-    """The id of the key that a text claims to be; None if it has not the shape of one."""
+    """Returns the key id that a secret's text holds, or None if the text has another format."""
     parts = text.split("_")
     if len(parts) != 3 or parts[0] != PREFIX or len(parts[2]) != SECRET_CHARS:
         return None
@@ -36,10 +36,10 @@ def key_id_of(text: str) -> str | None:
 
 
 def verifier_of(text: str) -> str:
-    """SHA-256 in hex."""
+    """Returns the SHA-256 of a secret's text in hex."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def matches(text: str, verifier: str) -> bool:
-    """Compares in constant time."""
+def matches_verifier(text: str, verifier: str) -> bool:
+    """Returns whether a secret's text belongs to a verifier. Compares in constant time."""
     return hmac.compare_digest(verifier_of(text), verifier)

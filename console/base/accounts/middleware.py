@@ -1,4 +1,4 @@
-"""Django's sessions, but for when a browser is told to forget its cookie."""
+"""Django's session middleware, except for when an answer deletes the session cookie."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from django.utils.cache import patch_vary_headers
 
 
 class CookieKeepingSessionMiddleware(SessionMiddleware):
-    """Has a cookie forgotten only by the request that ended its session.
+    """Deletes the session cookie only in the answer to the request that ended the session.
 
-    Django has it forgotten wherever the cookie's key is unknown. A session that gets another key
-    (a password or a second factor was set) may have requests under way that bear the one before;
-    their answers come after the new cookie, and would sign the person out.
+    Django deletes it in every answer to a request whose session key is unknown. A session gets a
+    new key when a password or a second factor is set, and requests with the earlier key may still
+    be under way. Their answers would arrive after the new cookie, delete it, and sign the person
+    out.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
-        """As Django's, but that an unknown key's cookie stays."""
+        """Sets the cookie as Django does, but leaves one with an unknown key alone."""
         session = request.session
         if session.is_empty() and not session.modified:
             patch_vary_headers(response, ("Cookie",))

@@ -1,4 +1,4 @@
-"""Reads of accounts, always within an organisation but where a name says otherwise."""
+"""Querysets of accounts. A method narrows to one organisation unless its name says otherwise."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OrganizationQuerySet(models.QuerySet["Organization"]):
     """Organisations."""
 
     def for_organization(self, organization_id: str) -> Self:
-        """The one that the caller belongs to."""
+        """The organisation of this id."""
         return self.filter(pk=organization_id)
 
 

@@ -1,4 +1,4 @@
-"""The audit log as a file, sent while it is read."""
+"""The audit log as a file of JSON lines or CSV, which is sent while it is read."""
 
 from __future__ import annotations
 
@@ -22,71 +22,74 @@ COLUMNS = (
     *("id", "created_at", "action", "actor_kind", "actor_id", "actor_name", "source"),
     *("target_type", "target_id", "request_id", "address", "detail"),
 )
-# What a spreadsheet takes for a formula.
+# A spreadsheet takes a cell that begins with one of these for a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
-Shown = dict[str, Any]
+# The JSON members of an entry.
+EntryJson = dict[str, Any]
 
 
-async def export(
+async def export_entries(
     *,
     organization_id: str,
-    wanted: Mapping[str, Any],
+    filters: Mapping[str, Any],
     kind: str,
-    show: Callable[[AuditEntry, str], Shown],
+    show: Callable[[AuditEntry, str], EntryJson],
 ) -> AsyncIterator[bytes]:
-    """The file's parts, oldest entry first. `show` gives an entry with its actor's name as JSON.
+    """Yields the bytes of the file, oldest entry first, of the entries that match `filters`.
 
-    Each page is read in a transaction of its own, so a slow reader holds none open.
+    `kind` is `JSONL` or `CSV`. `show` makes the JSON members of an entry and its actor's name. Each
+    page is read in a transaction of its own, so that a slow client holds none open.
     """
-    write = _csv if kind == CSV else _jsonl
+    write = _csv_line if kind == CSV else _json_line
     if kind == CSV:
-        yield _row(COLUMNS)
+        yield _csv_row(COLUMNS)
     behind: AuditEntry | None = None
     while True:
-        page, behind = await sync_to_async(_read)(organization_id, wanted, behind, show)
+        page, behind = await sync_to_async(_read_page)(organization_id, filters, behind, show)
         if page:
-            yield b"".join(write(each) for each in page)
+            yield b"".join(write(entry) for entry in page)
         if len(page) < PAGE_ENTRIES:
             return
 
 
-def _read(
+def _read_page(
     organization_id: str,
-    wanted: Mapping[str, Any],
+    filters: Mapping[str, Any],
     behind: AuditEntry | None,
-    show: Callable[[AuditEntry, str], Shown],
-) -> tuple[list[Shown], AuditEntry | None]:
+    show: Callable[[AuditEntry, str], EntryJson],
+) -> tuple[list[EntryJson], AuditEntry | None]:
+    """Returns the page of entries behind an entry, and the page's last entry."""
     with organization_scope(organization_id):
         entries = page_behind(
-            organization_id=organization_id, wanted=wanted, behind=behind, limit=PAGE_ENTRIES
+            organization_id=organization_id, filters=filters, behind=behind, limit=PAGE_ENTRIES
         )
         names = names_of(entries)
     shown = [show(entry, names[entry.actor_kind, entry.actor_id]) for entry in entries]
     return shown, entries[-1] if entries else behind
 
 
-def _jsonl(entry: Shown) -> bytes:
+def _json_line(entry: EntryJson) -> bytes:
     return json.dumps(entry, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
 
 
-def _csv(entry: Shown) -> bytes:
+def _csv_line(entry: EntryJson) -> bytes:
     flat = {
         **entry,
         **{f"actor_{name}": value for name, value in entry["actor"].items()},
         **{f"target_{name}": value for name, value in entry["target"].items()},
         "detail": json.dumps(entry["detail"], ensure_ascii=False),
     }
-    return _row([_harmless(str(flat[name])) for name in COLUMNS])
+    return _csv_row([_as_text_cell(str(flat[name])) for name in COLUMNS])
 
 
-def _row(values: tuple[str, ...] | list[str]) -> bytes:
-    """One line of RFC 4180."""
+def _csv_row(values: tuple[str, ...] | list[str]) -> bytes:
+    """Returns one line of CSV (RFC 4180)."""
     text = io.StringIO()
     csv.writer(text).writerow(values)
     return text.getvalue().encode()
 
 
-def _harmless(text: str) -> str:
-    """A text that a spreadsheet shows instead of computing it: names come from others."""
+def _as_text_cell(text: str) -> str:
+    """Returns a text that no spreadsheet runs as a formula: others may have chosen the names."""
     return f"'{text}" if text.startswith(FORMULA) else text

@@ -1,6 +1,7 @@
-"""What actors are called. An application registers how it names its own in its `AppConfig.ready`.
+"""Names of actors in the audit log.
 
-This package knows neither users nor keys nor credentials, which lie above it.
+An application registers in its `AppConfig.ready` how its kind of actor is named: users, API keys
+and Kafka credentials are in packages that this one must not import.
 """
 
 from __future__ import annotations
@@ -10,27 +11,31 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from console.base.common.actor import ActorKind
 from console.base.common.models import AuditEntry
 
-# Ids of actors of one kind → name by id, as far as they are known.
+# Takes ids of actors of one kind; returns names by id, of those that it knows.
 Namer = Callable[[Collection[str]], Mapping[str, str]]
-NAMED = {ActorKind.SYSTEM.value: "Freshet", ActorKind.STAFF.value: "Freshet staff"}
+FIXED_NAMES = {ActorKind.SYSTEM.value: "Freshet", ActorKind.STAFF.value: "Freshet staff"}
 
 _namers: dict[str, Namer] = {}
 
 
 def register_namer(kind: ActorKind, namer: Namer) -> None:
-    """Adds how actors of a kind are named; another one under the same kind is replaced."""
+    """Registers the namer of a kind of actor, in place of an earlier one of that kind."""
     _namers[kind.value] = namer
 
 
 def names_of(entries: Iterable[AuditEntry]) -> dict[tuple[str, str], str]:
-    """Names by kind and id of all actors of some entries: one look-up a kind."""
-    wanted: dict[str, set[str]] = {}
+    """Returns the names of all actors of some entries, by kind and id.
+
+    An actor without a name, such as a deleted key, is named by its id. Calls one namer a kind.
+    """
+    ids_by_kind: dict[str, set[str]] = {}
     for entry in entries:
-        wanted.setdefault(entry.actor_kind, set()).add(entry.actor_id)
+        ids_by_kind.setdefault(entry.actor_kind, set()).add(entry.actor_id)
     names = {}
-    for kind, ids in sorted(wanted.items()):
+    for kind, ids in sorted(ids_by_kind.items()):
         namer = _namers.get(kind)
-        found = namer(ids) if namer else {}
+        names_by_id = namer(ids) if namer else {}
         for actor_id in ids:
-            names[kind, actor_id] = NAMED.get(kind) or found.get(actor_id) or actor_id
+            name = FIXED_NAMES.get(kind) or names_by_id.get(actor_id) or actor_id
+            names[kind, actor_id] = name
     return names

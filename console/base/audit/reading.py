@@ -1,4 +1,4 @@
-"""Entries of the audit log. Always within an organisation, and its tenancy scope."""
+"""Queries for entries of the audit log, within one organisation and its tenancy scope."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 
 from console.base.common.models import AuditEntry
 
-# Filter → the column that an index begins with, behind the organisation.
+# A filter's name → its column, which is the second one of an index (behind the organisation).
 COLUMNS = {
     "actor": "actor_id",
     "action": "action",
@@ -18,27 +18,32 @@ COLUMNS = {
 }
 
 
-def filtered(entries: QuerySet[AuditEntry], wanted: Mapping[str, Any]) -> QuerySet[AuditEntry]:
-    """Those that match every filter: of `COLUMNS`, and `from` ≤ `created_at` < `to`."""
+def filter_entries(
+    entries: QuerySet[AuditEntry], filters: Mapping[str, Any]
+) -> QuerySet[AuditEntry]:
+    """Narrows entries to those that match every filter.
+
+    `filters` may have the names of `COLUMNS`, and times: `from` ≤ `created_at` < `to`.
+    """
     for name, column in COLUMNS.items():
-        if wanted.get(name):
-            entries = entries.filter(**{column: wanted[name]})
-    if wanted.get("from"):
-        entries = entries.filter(created_at__gte=wanted["from"])
-    if wanted.get("to"):
-        entries = entries.filter(created_at__lt=wanted["to"])
+        if filters.get(name):
+            entries = entries.filter(**{column: filters[name]})
+    if filters.get("from"):
+        entries = entries.filter(created_at__gte=filters["from"])
+    if filters.get("to"):
+        entries = entries.filter(created_at__lt=filters["to"])
     return entries
 
 
 def page_behind(
     *,
     organization_id: str,
-    wanted: Mapping[str, Any],
+    filters: Mapping[str, Any],
     behind: AuditEntry | None,
     limit: int,
 ) -> list[AuditEntry]:
-    """The next entries behind one, oldest first; from the beginning behind None."""
-    entries = filtered(AuditEntry.objects.filter(organization_id=organization_id), wanted)
+    """Returns the next entries behind an entry, oldest first; the first ones behind None."""
+    entries = filter_entries(AuditEntry.objects.filter(organization_id=organization_id), filters)
     if behind is not None:
         at, last = behind.created_at, behind.pk
         entries = entries.filter(Q(created_at__gt=at) | Q(created_at=at, id__gt=last))

@@ -12,30 +12,30 @@ from console.base.common.errors import NotAuthenticated, NotFound, PermissionDen
 
 
 class Role(StrEnum):
-    """What somebody may do in an organisation, or in one of its projects."""
+    """A set of permissions in an organisation, or in one of its projects; `GRANTS` lists them."""
 
     OWNER = "owner"
     ADMIN = "admin"
     DEVELOPER = "developer"
     BILLING = "billing"
     VIEWER = "viewer"
-    # Belongs to the organisation, and may there what roles in projects say.
+    # Belongs to the organisation, and has further permissions only by roles in projects.
     MEMBER = "member"
 
 
 class Permission(StrEnum):
-    """What an endpoint asks for."""
+    """What an endpoint requires of its caller."""
 
-    # What everybody of the organisation may: see its name, prices and regions.
+    # Everybody in the organisation has it: to see its name, prices and regions.
     BELONG = "belong"
     READ = "read"
-    # Clusters and all that is in them.
+    # To change clusters and all that is in them.
     WRITE = "write"
-    # API keys, members, the organisation itself.
+    # To change API keys, members and the organisation itself.
     MANAGE = "manage"
-    # What only an owner does: make owners, close the organisation.
+    # Only owners have it: to make owners, and to close the organisation.
     OWN = "own"
-    # Usage, invoices, budgets.
+    # To see and change usage, invoices and budgets.
     BILLING = "billing"
 
 
@@ -65,67 +65,70 @@ class ActorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What an organisation asks of who comes in, beside a credential."""
+    """What an organisation requires of its actors beside a valid credential."""
 
-    # Networks in CIDR notation; none: from anywhere.
+    # Networks in CIDR notation that requests may come from; an empty tuple allows all.
     allowed_addresses: tuple[str, ...] = ()
-    # Of people; keys have none.
+    # Whether sessions need a second factor; API keys have none.
     second_factor: bool = False
-    # Nothing of it changes any more.
+    # Whether the organisation was closed, and so is only read.
     closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts: a key or a signed-in user, within one organisation.
+    """Who makes a request or a change, such as a key or a signed-in user, in one organisation.
 
-    The role holds in all of the organisation. What it does not grant, a role in a project may: for
-    the clusters of that project, and for all that is in them.
+    `role` holds in all of the organisation. A role in a project grants more permissions, for the
+    clusters of that project and all that is in them.
     """
 
     kind: ActorKind
-    # The key's id or the user's.
+    # The id of the key or the user.
     id: str
     organization_id: str
     role: Role
     address: str = ""
-    # Of a user's session, whose end is the end of what it opened.
+    # The id of the user's session, by whose end streams that it opened end too.
     session_id: str = ""
     access: Access = Access()
-    # Project → what roles in it grant, beside what the organisation's role does.
+    # Project id → the permissions that roles in the project grant, beside those of `role`.
     projects: Mapping[str, frozenset[Permission]] = field(default_factory=dict)
-    # The person who acts, or who had the key made. None: nobody's in particular.
+    # The person who acts, or who made the key. None for the service itself and for a service
+    # account's key whose maker is not a person.
     user_id: str | None = None
-    # The service account that acts, or that had the key made.
+    # The service account that acts, or that made the key.
     service_account_id: str | None = None
 
     def may(self, permission: Permission, project_id: str | None = None) -> bool:
-        """Tells whether a permission is granted in a project; without one, in the organisation."""
+        """Returns whether a permission is granted in a project, or for None in the organisation."""
         return permission in self.granted(project_id)
 
     def may_somewhere(self, permission: Permission) -> bool:
-        """Tells whether a permission is granted in the organisation or in any of its projects."""
+        """Returns whether a permission is granted in the organisation or in any of its projects."""
         return self.may(permission) or any(
             permission in project for project in self.projects.values()
         )
 
     def projects_with(self, permission: Permission) -> frozenset[str] | None:
-        """The projects that a permission is granted in; None: in all, those to come too."""
+        """Returns ids of the projects with a permission; None for all, including later ones."""
         if self.may(permission):
             return None
-        return frozenset(each for each, granted in self.projects.items() if permission in granted)
+        return frozenset(
+            project_id for project_id, granted in self.projects.items() if permission in granted
+        )
 
     def granted(self, project_id: str | None = None) -> frozenset[Permission]:
-        """All that is granted in a project; without one, in the organisation."""
+        """Returns all permissions in a project, or for None in the organisation."""
         own = GRANTS[self.role]
         return own if project_id is None else own | self.projects.get(project_id, frozenset())
 
     def has_all_of(
         self, role: Role, projects: Mapping[str, frozenset[Permission]] | None = None
     ) -> bool:
-        """Tells whether the actor may whatever this role, and this in projects, grants.
+        """Returns whether the actor has all permissions of a role, and those by project id.
 
-        Who hands out rights must have them: otherwise anybody could make themself an owner.
+        Whoever grants rights must have them: otherwise anybody could make themselves an owner.
         """
         return GRANTS[role] <= self.granted() and all(
             granted <= self.granted(project_id) for project_id, granted in (projects or {}).items()
@@ -133,19 +136,22 @@ class Actor:
 
     @property
     def name(self) -> str:
-        """Who it is within its organisation, for idempotency records and the audit log."""
+        """The actor's kind and id in one text, for idempotency records."""
         return f"{self.kind}:{self.id}"
 
 
 def actor_of(request: Request) -> Actor:
-    """The actor that authentication found. Raises `NotAuthenticated` if there is none."""
+    """Returns the actor that authentication set. Raises `NotAuthenticated` if there is none."""
     if isinstance(request.auth, Actor):
         return request.auth
     raise NotAuthenticated
 
 
-def require(actor: Actor, permission: Permission, project_id: str | None = None) -> None:
-    """Raises `PermissionDenied`, and `NotFound` about a project where the actor sees nothing."""
+def require_permission(actor: Actor, permission: Permission, project_id: str | None = None) -> None:
+    """Raises `PermissionDenied` if the actor lacks a permission in a project or the organisation.
+
+    Raises `NotFound` instead for a project of which the actor may read nothing.
+    """
     if actor.may(permission, project_id):
         return
     if project_id is not None and not actor.may(Permission.READ, project_id):
@@ -154,12 +160,12 @@ def require(actor: Actor, permission: Permission, project_id: str | None = None)
 
 
 def denied(actor: Actor, permission: Permission) -> PermissionDenied:
-    """The error that says what was missing."""
+    """Returns the error that names the missing permission."""
     return PermissionDenied(f"The role {actor.role} does not grant {permission}.")
 
 
 def system_actor(organization_id: str) -> Actor:
-    """The service itself, acting for an organisation: tasks and sweeps."""
+    """Returns the actor of the service itself in an organisation, for tasks and sweeps."""
     return Actor(
         kind=ActorKind.SYSTEM, id="freshet", organization_id=organization_id, role=Role.OWNER
     )

@@ -1,4 +1,4 @@
-"""The application of what every application shares."""
+"""The Django application `common`, which every other application uses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class CommonConfig(AppConfig):
     label = "common"
 
     def ready(self) -> None:
-        """Makes our Celery application the current one, in the web process too."""
+        """Makes our Celery application the current one, and registers signals and metrics."""
         from console.base.common import queue_metrics  # noqa: PLC0415
         from console.base.common.metrics import register_metrics  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Writes the audit log. Called by services, in the transaction of the change."""
+"""Writes the audit log. Services call it in the transaction of the change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def record_audit(
     target_id: str,
     detail: Mapping[str, object] | None = None,
 ) -> AuditEntry:
-    """Adds an entry: `action` is `<noun>.<verb>`; `detail` must not hold a secret."""
+    """Writes an entry. `action` is `<noun>.<verb>`; `detail` must not hold a secret."""
     entry = new_entry(
         actor=actor, action=action, target_type=target_type, target_id=target_id, detail=detail
     )
@@ -34,7 +34,7 @@ def new_entry(
     target_id: str,
     detail: Mapping[str, object] | None = None,
 ) -> AuditEntry:
-    """An entry that is not written yet: for who writes thousands at once."""
+    """Returns an unsaved entry, for callers that write thousands at once."""
     return AuditEntry(
         organization_id=actor.organization_id,
         action=action,

@@ -1,4 +1,4 @@
-"""A transaction beside the surrounding one: what must stand whatever becomes of that one."""
+"""A second transaction for writes that must stay even if the surrounding one is rolled back."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from console.base.common.tenancy import SETTING
 
 @contextmanager
 def committed_beside(organization_id: str) -> Iterator[CursorWrapper]:
-    """A cursor on a connection of its own, in an organisation's scope. Commits at the end.
+    """Yields a cursor on a separate connection, in an organisation's scope; commits at the end.
 
-    It does not see what the surrounding transaction wrote, and waits for ever for a row that this
-    one holds: write rows of your own only. Within the transaction that Django's tests take back it
-    is that one, as Django's durable blocks are.
+    The cursor does not see what the surrounding transaction wrote, and would wait for ever for a
+    row that this one has locked: write only rows that nothing else touches. In a test whose
+    transaction Django rolls back, it is a cursor of that transaction (as with durable blocks).
     """
     if any(getattr(block, "_from_testcase", False) for block in connection.atomic_blocks):
         with connection.cursor() as cursor:
             yield cursor
         return
-    # The pool may be empty because all of its connections wait here.
+    # Not from the pool: its connections may all be held by callers that wait here.
     beside = connection.copy()
     beside.settings_dict["OPTIONS"].pop("pool", None)
     try:

@@ -1,7 +1,7 @@
-"""How much of a request is taken in.
+"""Bounds the body of a request before Django reads it.
 
-Django reads the whole body into a temporary file before anything of ours sees the request, however
-long it is, and looks at its length only where the client has told it.
+Django reads the whole body into a temporary file before our code sees the request, however long the
+body is. It checks the length beforehand only if the client sent a `Content-Length`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Send = Callable[[Event], Awaitable[None]]
 class BodyLimit:
     """An ASGI application that answers 413 to a body of more than `bytes_max`, and reads no more.
 
-    All else is for the application inside.
+    It hands every request to the application `inside`, with a bound on the bytes that this reads.
     """
 
     def __init__(
@@ -32,21 +32,21 @@ class BodyLimit:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
-        left = self._bytes_max
+        remaining = self._bytes_max
 
-        async def bounded() -> Event:
-            nonlocal left
+        async def receive_bounded() -> Event:
+            nonlocal remaining
             event = await receive()
-            left -= len(event.get("body", b""))
-            # Of a client that went Django takes nothing more, and answers nothing.
-            return event if left >= 0 else {"type": "http.disconnect"}
+            remaining -= len(event.get("body", b""))
+            # Django stops reading, and sends no answer, when the client seems to have disconnected.
+            return event if remaining >= 0 else {"type": "http.disconnect"}
 
-        await self._inside(scope, bounded, send)
-        if left < 0:
-            await _refuse(send)
+        await self._inside(scope, receive_bounded, send)
+        if remaining < 0:
+            await _send_too_large(send)
 
 
-async def _refuse(send: Send) -> None:
+async def _send_too_large(send: Send) -> None:
     answer = problem_response(BodyTooLarge())
     headers = [(name.lower().encode(), value.encode()) for name, value in answer.items()]
     await send(

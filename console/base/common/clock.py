@@ -10,10 +10,10 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def now() -> datetime:
-    """The time, aware, in UTC."""
+    """Returns the current time, timezone-aware, in UTC."""
     return timezone.now()
 
 
 def unix_ms(moment: datetime) -> int:
-    """Whole milliseconds since 1970."""
+    """Returns a moment's whole milliseconds since 1970."""
     return (moment - EPOCH) // timedelta(milliseconds=1)

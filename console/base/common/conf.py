@@ -10,5 +10,5 @@ from console.settings.config import Config
 
 
 def config() -> Config:
-    """The `Config` that Django's settings were made from."""
+    """Returns the `Config` that Django's settings were made from."""
     return cast("Config", getattr(settings, "FRESHET"))  # noqa: B009 - mypy cannot see it

@@ -1,9 +1,9 @@
-"""Errors that an answer can carry.
+"""Errors that the API answers.
 
-`UserError`: the request cannot be served as it stands, and the caller can do something about it.
-`PlatformError`: the fault is ours; the same request may work later. An application subclasses
-either, with a `code` that never changes, and raises it in its services; one handler
-(`console.base.common.api.problems`) renders it as an RFC 9457 problem.
+A `UserError` says that the request cannot be served as it is, and that the caller can change that.
+A `PlatformError` says that the fault is ours, and that the same request may work later. An
+application subclasses either, with a `code` that never changes, and raises it in its services; one
+handler (`console.base.common.api.problems`) renders it as an RFC 9457 problem.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Quota:
 
 
 class AppError(Exception):
-    """An error with a stable code and an HTTP status."""
+    """An error with a stable code and an HTTP status. Raise one of its subclasses."""
 
     code: str = "error"
     status: int = 500
     title: str = "Error"
-    # What the request wrote before it stays: a count of attempts, an entry of the audit log.
+    # Whether what the request wrote before is committed, such as an entry of the audit log.
     keeps_writes: bool = False
 
     def __init__(
@@ -62,7 +62,7 @@ class AppError(Exception):
 
 
 class UserError(AppError):
-    """The caller can do something about it."""
+    """The request is at fault, and the caller can change it or the state that it meets."""
 
     code = "bad_request"
     status = 400
@@ -70,7 +70,7 @@ class UserError(AppError):
 
 
 class PlatformError(AppError):
-    """The fault is ours."""
+    """The service is at fault; the caller can only try again later."""
 
     code = "internal_error"
     status = 500
@@ -78,7 +78,7 @@ class PlatformError(AppError):
 
 
 class Unavailable(PlatformError):
-    """A part that the request needs does not answer. Worth repeating."""
+    """A part that the request needs does not answer; repeat it after `retry_after_s` seconds."""
 
     code = "unavailable"
     status = 503
@@ -97,7 +97,7 @@ class ValidationFailed(UserError):
 
 
 class NotAuthenticated(UserError):
-    """No credential, or one that is unknown, expired or revoked."""
+    """The request has no credential, or one that is unknown, expired or revoked."""
 
     code = "not_authenticated"
     status = 401
@@ -113,7 +113,7 @@ class PermissionDenied(UserError):
 
 
 class NotFound(UserError):
-    """Absent, or another organisation's: the two look the same."""
+    """The resource is absent or another organisation's: the two look the same."""
 
     code = "not_found"
     status = 404
@@ -121,7 +121,7 @@ class NotFound(UserError):
 
 
 class Conflict(UserError):
-    """The resource is not in a state that allows it."""
+    """The resource's current state does not allow the change."""
 
     code = "conflict"
     status = 409
@@ -129,14 +129,14 @@ class Conflict(UserError):
 
 
 class NameTaken(Conflict):
-    """Two of a kind, in one organisation, project or cluster, have not the same name."""
+    """The organisation, project or cluster has another resource of this kind and name."""
 
     code = "name_taken"
     title = "The name is taken"
 
 
 class NameNotConfirmed(UserError):
-    """What cannot be taken back, or not for long, needs the name of what goes."""
+    """A deletion must be confirmed by the name of what is deleted, and the name is another."""
 
     code = "name_not_confirmed"
     status = 422
@@ -152,7 +152,7 @@ class PreconditionFailed(UserError):
 
 
 class LimitReached(UserError):
-    """A published limit on how many there may be."""
+    """A published limit on the number of resources is reached."""
 
     code = "limit_reached"
     status = 403
@@ -160,7 +160,7 @@ class LimitReached(UserError):
 
 
 class BodyTooLarge(UserError):
-    """More than an operation takes."""
+    """The request's body is longer than the operation accepts."""
 
     code = "body_too_large"
     status = 413
@@ -168,7 +168,7 @@ class BodyTooLarge(UserError):
 
 
 class TooManyRequests(UserError):
-    """A published limit on how often. `retry_after_s` says when to come back."""
+    """A published limit on how often something may be done; repeat it after `retry_after_s`."""
 
     code = "too_many_requests"
     status = 429

@@ -1,10 +1,9 @@
-"""All that is an organisation's, as a ZIP archive of JSON lines, written while it is sent.
+"""An organisation's data as a ZIP archive of JSON lines, which is written while it is sent.
 
-Every table of tenants is in it by itself, a file each. Columns that hold secrets or what is made of
-them are left out by their names (`SECRET`), as are binary ones. An application adds what lies
-outside of PostgreSQL by `register_source`.
-
-Columns become JSON as `ArchiveEncoder` says.
+The archive has one file for each table with an organisation's rows; a new table is included without
+further code. Columns with secrets, or values derived from them, are left out by their names
+(`SECRET`), and so are binary columns. An application adds data outside of PostgreSQL by
+`register_source`. `ArchiveEncoder` says how columns become JSON.
 """
 
 from __future__ import annotations
@@ -31,10 +30,11 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 PAGE_ROWS = 500
-# Bytes that are compressed before they are handed on.
+# At least so many compressed bytes are collected before they are sent.
 CHUNK_BYTES = 64 * 1024
 SECRET = re.compile(r"secret|password|verifier|sealed|salt|token|digest|stored_key|server_key")
-# The service's own: tasks and entries of the audit log on their way, answers to repeated requests.
+# Tables with the service's own bookkeeping: tasks and audit entries that are not delivered yet, and
+# answers to repeated requests.
 LEFT_OUT = frozenset(
     {"common_outboxentry", "common_idempotencyrecord", "provisioning_announcement"}
 )
@@ -46,15 +46,16 @@ _sources: dict[str, Source] = {}
 
 
 def register_source(name: str, source: Source) -> None:
-    """Has archives hold `<name>.jsonl` with the rows that `source` gives of an organisation's id.
+    """Adds the file `<name>.jsonl` to archives, with the rows that `source` returns.
 
-    It is called, and read to its end, within the organisation's scope.
+    `source` takes an organisation's id. It is called, and read to its end, within the
+    organisation's tenancy scope.
     """
     _sources[name] = source
 
 
 def exported_tables() -> dict[str, type[models.Model]]:
-    """Name of the file → the table that it is made of."""
+    """Returns the models whose rows are exported, by the name of their file."""
     return {
         model._meta.db_table: model
         for model in apps.get_models()
@@ -63,7 +64,7 @@ def exported_tables() -> dict[str, type[models.Model]]:
 
 
 def organization_column(model: type[models.Model]) -> str | None:
-    """The column that says whose a row is; None for tables that are not of tenants."""
+    """Returns the column with the organisation's id; None for a table without tenants' rows."""
     if model._meta.db_table == "accounts_organization":
         return "id"
     names = {field.attname for field in model._meta.concrete_fields}
@@ -71,7 +72,7 @@ def organization_column(model: type[models.Model]) -> str | None:
 
 
 def exported_columns(model: type[models.Model]) -> list[str]:
-    """The columns of a table that are in its file."""
+    """Returns the columns of a table that are exported."""
     return [
         field.attname
         for field in model._meta.concrete_fields
@@ -80,13 +81,13 @@ def exported_columns(model: type[models.Model]) -> list[str]:
 
 
 class ArchiveEncoder(DjangoJSONEncoder):
-    """Values of columns that are no JSON by themselves.
+    """Encodes the values of columns that JSON has no type for.
 
-    - Times and days are ISO 8601, times with milliseconds and in UTC; decimals are texts.
+    - Times and days are ISO 8601, times with milliseconds and in UTC; decimals are strings.
     - A range is `{"lower": …, "upper": …, "bounds": "[)"}`. A bracket in `bounds` says that the end
-      belongs to the range, a parenthesis that it does not; an end that is null is unbounded. Of an
-      empty range both ends are null, and `bounds` is `empty`.
-    - A multirange is a list of its ranges, in their order.
+      belongs to the range, a parenthesis that it does not; a null end is unbounded. An empty range
+      has two null ends, and `bounds` is `empty`.
+    - A multirange is the list of its ranges in ascending order.
     """
 
     @override
@@ -100,21 +101,22 @@ class ArchiveEncoder(DjangoJSONEncoder):
 
 
 async def export_archive(organization_id: str) -> AsyncIterator[bytes]:
-    """The archive's parts. Each page of a table is read in a transaction of its own."""
-    parts = _archive(organization_id)
-    while part := await sync_to_async(_next)(parts):
+    """Yields the archive's bytes. Each page of a table is read in a transaction of its own."""
+    parts = _archive_parts(organization_id)
+    while part := await sync_to_async(_next_part)(parts):
         yield part
 
 
-def _next(parts: Iterator[bytes]) -> bytes:
+def _next_part(parts: Iterator[bytes]) -> bytes:
+    # A `StopIteration` must not leave a thread of `sync_to_async`: the empty part says the end.
     return next(parts, b"")
 
 
-def _archive(organization_id: str) -> Iterator[bytes]:
+def _archive_parts(organization_id: str) -> Iterator[bytes]:
     sink = _Sink()
     moment = now().timetuple()[:6]
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, rows in _files(organization_id):
+        for name, rows in _archive_files(organization_id):
             entry = zipfile.ZipInfo(f"{name}.jsonl", moment)
             entry.compress_type = zipfile.ZIP_DEFLATED
             with archive.open(entry, "w", force_zip64=True) as file:
@@ -126,14 +128,15 @@ def _archive(organization_id: str) -> Iterator[bytes]:
     yield sink.take()
 
 
-def _files(organization_id: str) -> Iterator[tuple[str, Iterable[Row]]]:
+def _archive_files(organization_id: str) -> Iterator[tuple[str, Iterable[Row]]]:
+    """Yields the name of each file, without its ending, and its rows."""
     for name, model in sorted(exported_tables().items()):
-        yield name, _rows(model, organization_id)
+        yield name, _rows_of_table(model, organization_id)
     for name, source in sorted(_sources.items()):
-        yield name, _read(source, organization_id)
+        yield name, _rows_of_source(source, organization_id)
 
 
-def _rows(model: type[models.Model], organization_id: str) -> Iterator[Row]:
+def _rows_of_table(model: type[models.Model], organization_id: str) -> Iterator[Row]:
     column, columns = organization_column(model) or "", exported_columns(model)
     last: Any = None
     while True:
@@ -148,30 +151,30 @@ def _rows(model: type[models.Model], organization_id: str) -> Iterator[Row]:
         last = page[-1].pk
 
 
-def _read(source: Source, organization_id: str) -> list[Row]:
+def _rows_of_source(source: Source, organization_id: str) -> list[Row]:
     with organization_scope(organization_id):
         return list(source(organization_id))
 
 
 class _Sink(io.RawIOBase):
-    """Takes what the archive writes; it cannot be sought, so the archive never goes back."""
+    """Collects what the archive writes. It is not seekable, so `zipfile` never goes back."""
 
     def __init__(self) -> None:
         super().__init__()
         self.parts = bytearray()
 
     def writable(self) -> bool:
-        """It is."""
+        """Returns True."""
         return True
 
     def write(self, data: Buffer, /) -> int:
-        """Keeps the bytes until they are taken."""
-        before = len(self.parts)
-        self.parts += bytes(data)
-        return len(self.parts) - before
+        """Appends the bytes; returns how many there were."""
+        content = bytes(data)
+        self.parts += content
+        return len(content)
 
     def take(self) -> bytes:
-        """What was written since the last time."""
-        taken = bytes(self.parts)
+        """Returns and removes the bytes that were written since the last call."""
+        content = bytes(self.parts)
         self.parts.clear()
-        return taken
+        return content

@@ -1,9 +1,9 @@
-"""A POST with an `Idempotency-Key` happens once, however often it is sent.
+"""Runs a POST with an `Idempotency-Key` once, however often it is sent.
 
-The record of the answer is written in the transaction of the change itself, so there is never one
-without the other, and no record of a request that died half-way. While the first is running a
-second one finds an advisory lock taken and gets 409. Only successes are kept: a refused request
-changed nothing, and may be sent again.
+The answer is stored in the transaction of the change itself, so there is never one without the
+other, and nothing is stored of a request that failed half-way. While the first request runs, a
+second one does not get the advisory lock, and is answered 409. Only successes are stored: a refused
+request changed nothing, and may be sent again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEPT = timedelta(hours=24)
 
 
 class RequestInProgress(Conflict):
-    """The first request with this key has not been answered yet."""
+    """The first request with this key is still running."""
 
     code = "idempotency_request_in_progress"
     title = "A request with this Idempotency-Key is running"
@@ -39,8 +39,8 @@ class KeyReused(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What the first request was answered: status, JSON body, and headers worth repeating."""
+class StoredAnswer:
+    """The answer of the first request: status, JSON body, and the headers that are repeated."""
 
     status: int
     body: object
@@ -49,7 +49,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One request with a key, ours to run: nobody else runs it now."""
+    """A request with a key that this process is to run; the lock keeps others from running it."""
 
     id: str
     key: str
@@ -57,12 +57,13 @@ class Attempt:
     request_digest: str
 
 
-def begin(
+def begin_attempt(
     *, organization_id: str, actor: str, path: str, key: str, body: bytes
-) -> Attempt | Answer:
-    """The stored answer of an earlier request, or the attempt to run this one.
+) -> Attempt | StoredAnswer:
+    """Returns the stored answer of an earlier request, or the attempt to run this one.
 
-    Holds a lock until the transaction ends. Raises `RequestInProgress`, `KeyReused`.
+    Holds a lock until the transaction ends. Raises `RequestInProgress`, `KeyReused` if the stored
+    request had another body, and `ValidationFailed` for a malformed key.
     """
     if not 0 < len(key) <= KEY_CHARS_MAX or not key.isprintable():
         detail = f"An Idempotency-Key has 1 to {KEY_CHARS_MAX} printable characters."
@@ -81,11 +82,11 @@ def begin(
     if record.request_digest != request_digest:
         raise KeyReused
     stored = json.loads(sealing.unseal(bytes(record.sealed_answer), key))
-    return Answer(status=record.status, body=stored["body"], headers=stored["headers"])
+    return StoredAnswer(status=record.status, body=stored["body"], headers=stored["headers"])
 
 
-def finish(attempt: Attempt, *, status: int, body: bytes, headers: dict[str, str]) -> None:
-    """Stores the answer (`body` is JSON) in the transaction of the change."""
+def finish_attempt(attempt: Attempt, *, status: int, body: bytes, headers: dict[str, str]) -> None:
+    """Stores the answer in the transaction of the change. `body` is JSON, or empty for null."""
     answer = b'{"headers":%b,"body":%b}' % (json.dumps(headers).encode(), body or b"null")
     IdempotencyRecord.objects.update_or_create(
         pk=attempt.id,
@@ -100,7 +101,7 @@ def finish(attempt: Attempt, *, status: int, body: bytes, headers: dict[str, str
 
 
 def purge_expired() -> int:
-    """Deletes what is older than a day; gives how many."""
+    """Deletes stored answers that are older than a day; returns how many."""
     with system_scope():
         deleted, _ = IdempotencyRecord.objects.filter(created_at__lt=now() - KEPT).delete()
     return deleted

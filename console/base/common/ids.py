@@ -6,21 +6,21 @@ import secrets
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 RANDOM_CHARS = 20
-# Room for the longest kind and its underscore.
+# The length of the columns: room for the longest kind, its underscore and the random part.
 ID_CHARS_MAX = 32
 
 
 def new_id(kind: str) -> str:
-    """A fresh identifier, such as `cl_…` for the kind `cl`."""
+    """Returns a new identifier, such as `cl_…` for the kind `cl`."""
     return f"{kind}_{random_text(RANDOM_CHARS)}"
 
 
 def random_text(length: int) -> str:
-    """Random lowercase base32, five bits a character."""
+    """Returns random lowercase base32, with five random bits a character."""
     return "".join(secrets.choice(ALPHABET) for _ in range(length))
 
 
 def is_id(text: str, kind: str) -> bool:
-    """Tells whether a text has the shape of an identifier of a kind."""
+    """Returns whether a text has the format of an identifier of a kind."""
     prefix, _, rest = text.partition("_")
     return prefix == kind and len(rest) == RANDOM_CHARS and set(rest) <= set(ALPHABET)

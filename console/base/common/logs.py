@@ -1,7 +1,7 @@
-"""How the control plane's processes log: one event a line, with the ids of what caused it.
+"""The log format of the control plane's processes: one event a line, with the ids of its cause.
 
-A record's own fields (`extra`) follow the message. As text each is `name=value`; as JSON a member.
-`request_id` is that of the REST request at the beginning of it all, through Celery too, and
+A record's own fields (`extra`) follow the message: `name=value` in text, members in JSON.
+`request_id` is the id of the REST request that caused the event, through Celery too, and
 `operation_id` that of the operation that is worked on.
 """
 
@@ -13,15 +13,15 @@ from datetime import UTC, datetime
 
 from typing_extensions import override
 
-# What every record has, or repeats the message (Celery's `data`): not told of beside it.
+# Attributes that every record has, or that repeat the message (Celery's `data`): not logged again.
 _OWN = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "data"}
-# Told by their own names where they say something.
+# Ids that have a place of their own in the line; `NOTHING` is the value where there is none.
 IDS = ("request_id", "operation_id")
 NOTHING = "-"
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, object]:
-    """What was logged beside the message."""
+    """Returns a record's own fields, from `extra`, without the ids."""
     return {k: v for k, v in vars(record).items() if k not in _OWN and k not in IDS}
 
 
@@ -33,7 +33,7 @@ class TextFormatter(logging.Formatter):
         ids = [str(getattr(record, name, NOTHING)) for name in IDS]
         shown = " ".join(ids if ids[1] != NOTHING else ids[:1])
         line = f"{record.levelname} {record.name} [{shown}] {record.message}"
-        return " ".join((line, *(f"{k}={_word(v)}" for k, v in fields_of(record).items())))
+        return " ".join((line, *(f"{k}={_as_word(v)}" for k, v in fields_of(record).items())))
 
     @override
     def usesTime(self) -> bool:
@@ -61,7 +61,7 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(content, default=str)
 
 
-def _word(value: object) -> str:
-    """A value as one word, quoted where it is more."""
+def _as_word(value: object) -> str:
+    """Returns a value's text, quoted as JSON if it is empty or has spaces, quotes or `=`."""
     text = str(value)
     return text if text and not any(c.isspace() or c in '"=' for c in text) else json.dumps(text)

@@ -1,11 +1,11 @@
-"""What the control plane's processes tell Prometheus: web, workers and the scheduler.
+"""Prometheus metrics of the control plane's processes: web, workers and the scheduler.
 
-A process counts what passes through it. What the database knows (how much waits, how far the meter
-is) is told by the scheduler alone, of which there is one: applications register a function for it.
-A worker's children share files in the folder that `PROMETHEUS_MULTIPROC_DIR` names; their parent
-adds them up.
+A process counts what passes through it. Metrics that are read from tables (how much waits, how far
+metering is) are served by the scheduler alone, because there is one of it: applications register a
+function for them. A worker's child processes write to shared files in the folder that
+`PROMETHEUS_MULTIPROC_DIR` names, and their parent serves the sums.
 
-Nothing decides by a metric. The stopwatch that times a request is the only clock here.
+No decision depends on a metric. The clock is read here only to time requests.
 """
 
 from __future__ import annotations
@@ -56,57 +56,57 @@ HANDED_OVER = Counter(
 )
 
 Labels = TypeVar("Labels", bound=tuple[str, ...])
-# Families from the database: the scheduler asks for them at each scrape, in the system's scope.
+# Reads metric families from tables; called at each scrape, in the system's tenancy scope.
 MetricSource = Callable[[], Sequence[Metric]]
 _sources: dict[str, MetricSource] = {}
 
 
-def register_metrics(name: str, tell: MetricSource) -> None:
-    """Adds what an application's tables tell; another one of this name is replaced."""
-    _sources[name] = tell
+def register_metrics(name: str, source: MetricSource) -> None:
+    """Registers a function that reads metrics from tables, in place of one of that name."""
+    _sources[name] = source
 
 
 def gauge(name: str, text: str, labels: Sequence[str], values: Mapping[Labels, float]) -> Metric:
-    """A family for `register_metrics`: a value for each combination of labels."""
+    """Returns a family for `register_metrics`; `values` has a value by the values of `labels`."""
     family = GaugeMetricFamily(name, text, labels=labels)
-    for given, value in sorted(values.items()):
-        family.add_metric(list(given), value)
+    for label_values, value in sorted(values.items()):
+        family.add_metric(list(label_values), value)
     return family
 
 
 class DatabaseCollector(Collector):
-    """Asks every application at each scrape."""
+    """Collects the metrics of every registered source at each scrape."""
 
     def collect(self) -> Iterator[Metric]:
-        """What the database knows. Of an application that cannot tell, only that."""
+        """Yields the families of all sources, and one that names those whose query failed."""
         failed: dict[tuple[str, ...], float] = {}
         try:
-            for name, tell in sorted(_sources.items()):
+            for name, source in sorted(_sources.items()):
                 failed[name,] = 0
                 try:
                     with system_scope():
-                        found = tell()
-                    yield from found
+                        families = source()
+                    yield from families
                 except DatabaseError as error:
                     logger.warning("metrics.source_unknown part=%s error=%r", name, error)
                     failed[name,] = 1
         finally:
-            # The thread that serves a scrape ends with it.
+            # Each scrape has a thread of its own, whose connection nobody else would close.
             connections.close_all()
         yield gauge(
             "freshet_estate_unknown", "1 where a part could not be asked", ("part",), failed
         )
 
     def describe(self) -> list[Metric]:
-        """Nothing ahead of a scrape: the database may be away when this is registered."""
+        """Returns nothing: the database may not answer yet when this is registered."""
         return []
 
 
 def serve_metrics(address: str, process: str, *, database: bool = False) -> str:
-    """Serves `/metrics` at `host:port` from a thread; gives the address, with its real port.
+    """Serves `/metrics` at `host:port` from a thread; returns the address with its actual port.
 
-    The empty address serves nothing. One that cannot be listened on is said, and stops nobody:
-    a service without metrics is better than none.
+    Serves nothing for the empty address. If the address cannot be listened on, it logs an error and
+    returns an empty text: the service runs without metrics rather than not at all.
     """
     if not address:
         return ""
@@ -124,9 +124,9 @@ def serve_metrics(address: str, process: str, *, database: bool = False) -> str:
 
 
 def registry_to_serve(*, database: bool) -> CollectorRegistry:
-    """The registry that a process serves: of all its children where it has some.
+    """Returns the registry that a process serves, with the sums of any child processes.
 
-    With `database`, also what the tables say at the time of the scrape.
+    With `database` it also has the metrics that are read from tables at each scrape.
     """
     registry = REGISTRY
     if os.environ.get(MULTIPROCESS):
@@ -142,14 +142,14 @@ Handler = Callable[[HttpRequest], HttpResponseBase]
 
 @sync_and_async_middleware
 def metrics_middleware(get_response: Handler) -> Callable[[HttpRequest], object]:
-    """Times every request by its route, never by its path: ids would make a series each."""
+    """Times every request under its route: a path has ids, which would each make a new series."""
     if iscoroutinefunction(get_response):
         answer = cast("Callable[[HttpRequest], Awaitable[HttpResponseBase]]", get_response)
 
         async def serve_async(request: HttpRequest) -> HttpResponseBase:
             began = time.perf_counter()
             response = await answer(request)
-            _observe(request, response, time.perf_counter() - began)
+            _observe_request(request, response, time.perf_counter() - began)
             return response
 
         return serve_async
@@ -157,13 +157,13 @@ def metrics_middleware(get_response: Handler) -> Callable[[HttpRequest], object]
     def serve(request: HttpRequest) -> HttpResponseBase:
         began = time.perf_counter()
         response = get_response(request)
-        _observe(request, response, time.perf_counter() - began)
+        _observe_request(request, response, time.perf_counter() - began)
         return response
 
     return serve
 
 
-def _observe(request: HttpRequest, response: HttpResponseBase, took_s: float) -> None:
+def _observe_request(request: HttpRequest, response: HttpResponseBase, took_s: float) -> None:
     match = request.resolver_match
     route = UNMATCHED if match is None else route_of(match.route)
     method = request.method if request.method in METHODS else "other"
@@ -175,5 +175,5 @@ METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 @cache
 def route_of(pattern: str) -> str:
-    """A route as people write it: `/api/v1/clusters/<cluster>/topics`."""
+    """Returns a route's pattern as people write it: `/api/v1/clusters/<cluster>/topics`."""
     return str(simplify_regex(pattern)).replace("\\", "")

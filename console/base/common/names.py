@@ -1,4 +1,4 @@
-"""Names that one of a kind has, and no other beside it."""
+"""Checks that a resource's name is not taken by another one of its kind."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from console.base.common.errors import FieldError, NameTaken
 
 
 def require_free_name(rows: QuerySet[Any], name: str, what: str) -> None:
-    """Raises `NameTaken` where one of these rows has the name.
+    """Raises `NameTaken` if one of these rows has the name.
 
-    `what` they are, for people: `A cluster of this organisation`. Of two requests at once both may
-    pass: the rows' unique constraint, or a lock that the caller holds, decides.
+    `what` says in the message what the rows are: `A cluster of this organisation`. Two requests at
+    once may both pass this check, so a unique constraint or a lock of the caller must decide.
     """
     if rows.filter(name=name).exists():
         detail = f"{what} is named {name}."

@@ -1,8 +1,8 @@
-"""Tasks enqueued with the transaction that wants them, so that neither is lost without the other.
+"""Enqueues tasks in a transaction, so that a task runs if and only if the transaction commits.
 
-The entry is written in the transaction. After its commit it is handed to Celery's broker and
-deleted; if that fails, or the process dies in between, the sweep hands it over. So a task runs at
-least once, and must be safe to repeat.
+The task is first stored as a row of the transaction. After the commit it is handed to Celery's
+broker, and the row is deleted; if that fails, or the process dies in between, the sweep hands it
+over. So a task runs at least once, and must be safe to repeat.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from console.base.common.tenancy import system_scope
 
 logger = logging.getLogger(__name__)
 
-# The sweep leaves fresh entries to the process that wrote them.
+# The sweep leaves an entry of this age to the process that wrote it.
 GRACE = timedelta(seconds=5)
 RETRY_SECONDS_MAX = 300
 SWEEP_ENTRIES_MAX = 500
@@ -36,16 +36,16 @@ def enqueue_task(*, task: str, organization_id: str, arguments: dict[str, str]) 
         request_id=current_request_id(),
         due_at=now() + GRACE,
     )
-    # The change stands, whatever happens now: it is the answer that its caller must get.
+    # `robust`: the change has committed by then, so a failure here must not fail its answer.
     transaction.on_commit(lambda: dispatch_entry(entry.pk), robust=True)
     return entry
 
 
 def dispatch_entry(entry_id: str) -> bool:
-    """Hands one entry to Celery's broker; tells whether the broker has it.
+    """Hands one entry to Celery's broker; returns whether the broker has it.
 
-    Never raises for what the broker says or does not say: the change is committed, so its caller
-    has an answer coming, and the sweep comes back to this entry as well as to those behind it.
+    Never raises for a failure of the broker: the caller's change has committed and must be answered
+    as a success, and the sweep tries this entry again and goes on with the next ones.
     """
     with system_scope():
         entry = OutboxEntry.objects.select_for_update(skip_locked=True).filter(pk=entry_id).first()
@@ -56,7 +56,7 @@ def dispatch_entry(entry_id: str) -> bool:
                 current_app.send_task(
                     entry.task, kwargs=entry.arguments, task_id=entry.pk, retry=False
                 )
-        # Redis without room on its disk answers with an error of its own, for one.
+        # Any error: a Redis whose disk is full, for example, answers with an error of its own kind.
         except Exception as error:
             entry.attempts += 1
             wait_s = min(2**entry.attempts, RETRY_SECONDS_MAX)
@@ -71,7 +71,7 @@ def dispatch_entry(entry_id: str) -> bool:
 
 
 def sweep_outbox() -> int:
-    """Hands over every entry that is due; gives how many the broker took."""
+    """Hands over the entries that are due; returns how many the broker accepted."""
     with system_scope():
         due = list(
             OutboxEntry.objects.filter(due_at__lte=now())

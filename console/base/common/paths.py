@@ -1,9 +1,9 @@
 """Paths of requests whose parts may be names with a `/` in them, such as `groups/a%2Fb`.
 
-A server decodes the whole path before Django sees it, after which that is `groups/a/b`: nobody can
-tell the name's `/` from those between the parts. So paths are made here from what was sent: each
-part is decoded by itself, and a `/` or `%` that is in one stays escaped, as `%2F` and `%25`.
-Routes are matched on that; `name_of` then gives the name.
+A server decodes the whole path before Django sees it, which makes `groups/a/b` of this: the `/` of
+the name then looks like one between parts. So the path is made here from the raw path that was
+sent: each part is decoded separately, and a `/` or `%` within a part stays escaped, as `%2F` and
+`%25`. Routes are matched on that path; `name_of` then decodes a part to the name.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ from urllib.parse import quote, unquote
 
 from django.core.handlers.asgi import ASGIHandler, ASGIRequest
 
-# Browsers and proxies take the parts `.` and `..` for steps, escaped or not. Names of this form
-# have one `~` more in a path, by which they are none.
+# Browsers and proxies resolve the parts `.` and `..`, even if they are escaped. So clients send the
+# names `.` and `..` with a `~` in front, and names that consist of `~` and such dots with one more.
 DOTS = re.compile(r"~*\.{1,2}")
 
 
 def path_of(raw_path: str) -> str:
-    """The path that routes are matched on, of one as it was sent (without its query)."""
+    """Returns the path that routes are matched on, from the raw path without its query."""
     parts = (unquote(part) for part in raw_path.split("/"))
     return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in parts)
 
 
 def name_of(part: str) -> str:
-    """The name that a part of such a path means."""
+    """Returns the name that a part of such a path stands for."""
     name = unquote(part)
     return name[1:] if name.startswith("~") and DOTS.fullmatch(name) else name
 
 
 class PartedRequest(ASGIRequest):
-    """A request whose `path` and `path_info` are as `path_of` makes them."""
+    """A request whose `path` and `path_info` are made by `path_of`."""
 
     def __init__(self, scope: Mapping[str, Any], body_file: IO[bytes]) -> None:
-        # Servers may leave it out; what is left then is a path without names that have a `/`.
+        # ASGI lets servers omit `raw_path`. Then names with a `/` in them are not supported.
         raw_path = scope.get("raw_path") or quote(scope["path"]).encode()
         super().__init__({**scope, "path": path_of(raw_path.decode("ascii"))}, body_file)
 
     def get_full_path(self, force_append_slash: bool = False) -> str:
-        """The path and the query for another request: what is escaped is not escaped again."""
+        """Returns path and query as a client would send them: escapes are not escaped twice."""
         path, mark, query = super().get_full_path(force_append_slash).partition("?")
         return path.replace("%25", "%") + mark + query
 
 
 class PartedHandler(ASGIHandler):
-    """Django as an ASGI application that keeps the parts of paths apart."""
+    """Django's ASGI application, with requests whose paths keep their parts apart."""
 
     request_class = PartedRequest

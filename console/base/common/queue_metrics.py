@@ -1,4 +1,4 @@
-"""What the outbox and Celery's queues tell Prometheus."""
+"""Metrics of the outbox and of Celery's queues."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUEUES = ("celery", NIGHTLY_QUEUE)
 
 
 def outbox_metrics() -> Sequence[Metric]:
-    """How much waits to be handed to Celery's broker, and for how long."""
+    """Reads how many tasks wait in the outbox, and how long the oldest has waited."""
     waiting = OutboxEntry.objects.aggregate(count=Count("pk"), oldest=Min("created_at"))
     oldest = waiting["oldest"]
     age_s = 0.0 if oldest is None else max(0.0, (now() - oldest) / timedelta(seconds=1))
@@ -34,20 +34,20 @@ def outbox_metrics() -> Sequence[Metric]:
 
 
 def queue_metrics() -> Sequence[Metric]:
-    """How many tasks wait for a worker. Where the broker does not answer: none is told."""
+    """Reads how many tasks wait for a worker; the family is empty if the broker does not answer."""
     lengths: dict[tuple[str, ...], float] = {}
     try:
         with current_app.connection_for_read() as connection:
             connection.ensure_connection(max_retries=1, timeout=2)
             for queue in QUEUES:
-                lengths[queue,] = _length(connection.default_channel, queue)
+                lengths[queue,] = _queue_length(connection.default_channel, queue)
     except (OperationalError, KombuError, OSError):
         lengths = {}
     return [gauge("freshet_queue_tasks", "Tasks that wait for a worker", ("queue",), lengths)]
 
 
-def _length(channel: Any, queue: str) -> int:  # noqa: ANN401 (kombu's, of any transport)
-    """Messages of a queue; none of one that nobody has used yet."""
+def _queue_length(channel: Any, queue: str) -> int:  # noqa: ANN401 (kombu's, of any transport)
+    """Returns how many messages a queue has; 0 for one that does not exist yet."""
     try:
         return int(channel.queue_declare(queue, passive=True).message_count)
     except (ChannelError, AmqpNotFound):

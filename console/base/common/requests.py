@@ -1,8 +1,8 @@
-"""A name for every request: in its answer (`X-Request-Id`), its problem, its log lines, its audit.
+"""An id for every request, which its answer (`X-Request-Id`), problem, logs and audit entries have.
 
-A caller's own name is kept if it is harmless, so that a request can be followed across services.
-Tasks go on under the name of the request that wanted them (`task_requests.py`), and so does work on
-an operation, whoever does it.
+An id that the caller sends is used if it is harmless, so that a request can be followed across
+services. Tasks have the id of the request that enqueued them (`task_requests.py`), and so has work
+on an operation, in whatever process it is done. This module also finds the caller's address.
 """
 
 from __future__ import annotations
@@ -32,13 +32,16 @@ _operation: ContextVar[str] = ContextVar("operation_id", default=NOTHING)
 
 
 def current_request_id() -> str:
-    """The id of the request that is being served, or `-` outside of one."""
+    """Returns the id of the request that is being served, or `-` outside of one."""
     return _current.get()
 
 
 @contextmanager
 def in_request(request_id: str, operation_id: str = NOTHING) -> Iterator[None]:
-    """Has what is done meanwhile go by these ids in logs, audit and tasks."""
+    """Sets the ids that logs, audit entries and enqueued tasks have within the block.
+
+    A `request_id` that is not harmless is replaced by `-`.
+    """
     request = _current.set(request_id if HARMLESS.fullmatch(request_id) else NOTHING)
     operation = _operation.set(operation_id)
     try:
@@ -49,8 +52,12 @@ def in_request(request_id: str, operation_id: str = NOTHING) -> Iterator[None]:
 
 
 def client_address(request: HttpRequest) -> str:
-    """The address that a request came from; behind our proxy the one that the proxy saw."""
+    """Returns the address that a request came from; behind our proxy the one that the proxy saw.
+
+    Returns `unknown` if the server did not say.
+    """
     if config().web.behind_proxy:
+        # The last address is the proxy's own entry; a client may have sent those before it.
         forwarded = request.headers.get("X-Forwarded-For", "").rsplit(",", maxsplit=1)[-1].strip()
         address = _without_port(forwarded)
         if address:
@@ -59,9 +66,9 @@ def client_address(request: HttpRequest) -> str:
 
 
 def _without_port(forwarded: str) -> str:
-    """The address of `address`, `address:port` or `[address]:port`; empty where it is none.
+    """Returns the address in `address`, `address:port` or `[address]:port`; empty if there is none.
 
-    Some proxies add the port, and each connection has another: no limit per address would hold.
+    Some proxies add the port, which differs by connection: with it no limit per address would hold.
     """
     bracketed = forwarded.startswith("[")
     if bracketed or forwarded.count(":") == 1:
@@ -73,7 +80,7 @@ def _without_port(forwarded: str) -> str:
 
 
 def network_of(address: str) -> str:
-    """What counts as one address: in IPv6 the /64 network, which one customer line has."""
+    """Returns what limits count as one address: for IPv6 the /64 network that one customer has."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -88,45 +95,46 @@ Handler = Callable[[HttpRequest], HttpResponseBase]
 
 @sync_and_async_middleware
 def request_id_middleware(get_response: Handler) -> Callable[[HttpRequest], object]:
-    """Names the request before anything else sees it."""
+    """Sets the request's id before other middleware runs, and adds it to the answer."""
     if iscoroutinefunction(get_response):
         answer = cast("Callable[[HttpRequest], Awaitable[HttpResponseBase]]", get_response)
 
         async def serve_async(request: HttpRequest) -> HttpResponseBase:
-            name = _name(request)
-            token = _current.set(name)
+            request_id = _request_id(request)
+            token = _current.set(request_id)
             try:
                 response = await answer(request)
             finally:
                 _current.reset(token)
-            response.headers[HEADER] = name
+            response.headers[HEADER] = request_id
             return response
 
         return serve_async
 
     def serve(request: HttpRequest) -> HttpResponseBase:
-        name = _name(request)
-        token = _current.set(name)
+        request_id = _request_id(request)
+        token = _current.set(request_id)
         try:
             response = get_response(request)
         finally:
             _current.reset(token)
-        response.headers[HEADER] = name
+        response.headers[HEADER] = request_id
         return response
 
     return serve
 
 
-def _name(request: HttpRequest) -> str:
-    given = request.headers.get(HEADER, "")
-    return given if HARMLESS.fullmatch(given) else new_id("req")
+def _request_id(request: HttpRequest) -> str:
+    """Returns the caller's id for the request if it is harmless, else a new one."""
+    header = request.headers.get(HEADER, "")
+    return header if HARMLESS.fullmatch(header) else new_id("req")
 
 
 class RequestIdFilter(logging.Filter):
     """Adds `request_id` and `operation_id` to every log record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Adds the ids; keeps every record."""
+        """Adds the ids; returns True, so that no record is dropped."""
         record.request_id = _current.get()
         record.operation_id = _operation.get()
         return True

@@ -1,7 +1,7 @@
-"""The database and its two roles, made by a superuser once. Safe to repeat. No Django.
+"""Makes the database and its two roles, once, as a superuser. Safe to repeat; needs no Django.
 
-The owner migrates and owns the tables. The application's role serves: it may read and write rows,
-is subject to row-level security, and can neither switch that off nor change a table.
+The owner role owns and migrates the tables. The application's role serves requests: it may read and
+write rows, is subject to row-level security, and can neither switch that off nor change a table.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from console.settings.sections import Database
 
 
 def prepare_database(*, superuser: str, database: Database) -> None:
-    """Makes roles, database and default privileges.
+    """Makes the roles, the database and its default privileges, where they are missing.
 
     `superuser` is a connection string of a role that may make roles and databases; its `dbname` is
-    any database that exists.
+    any database that exists. Raises `psycopg.Error`.
     """
     with psycopg.connect(superuser, autocommit=True) as connection:
         _make_role(connection, database.owner_user, database.owner_password)
@@ -28,8 +28,8 @@ def prepare_database(*, superuser: str, database: Database) -> None:
 
 
 def _make_role(connection: psycopg.Connection, role: str, password: str) -> None:
-    found = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone()
-    verb = sql.SQL("ALTER" if found else "CREATE")
+    row = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone()
+    verb = sql.SQL("ALTER" if row else "CREATE")
     secret = sql.SQL("PASSWORD {}").format(sql.Literal(password)) if password else sql.SQL("")
     connection.execute(
         sql.SQL(
@@ -39,10 +39,10 @@ def _make_role(connection: psycopg.Connection, role: str, password: str) -> None
 
 
 def _make_database(connection: psycopg.Connection, database: Database) -> None:
-    found = connection.execute(
+    row = connection.execute(
         "SELECT 1 FROM pg_database WHERE datname = %s", [database.name]
     ).fetchone()
-    if not found:
+    if not row:
         connection.execute(
             sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE template0 ENCODING 'UTF8'").format(
                 sql.Identifier(database.name), sql.Identifier(database.owner_user)

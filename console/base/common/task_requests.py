@@ -1,4 +1,4 @@
-"""Carries the request's id with Celery's messages, so that a worker's log goes on under it."""
+"""Carries the request's id in Celery's messages, so that a worker's log lines have it too."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _open: dict[str, AbstractContextManager[None]] = {}
 
 @signals.before_task_publish.connect
 def add_request_id(headers: dict[str, Any] | None = None, **_: object) -> None:
-    """Whoever sends a task names the request that it is sent for."""
+    """Adds the current request's id to a task's message when it is sent."""
     if headers is not None:
         headers.setdefault(HEADER, current_request_id())
 
 
 @signals.task_prerun.connect
 def enter_request(task_id: str = "", task: Task[..., object] | None = None, **_: object) -> None:
-    """A worker goes on where the request was."""
+    """Sets the id of the request that a task was sent for, when the task begins."""
     headers = (None if task is None else task.request.headers) or {}
     scope = in_request(str(headers.get(HEADER, "")))
     scope.__enter__()
@@ -32,7 +32,7 @@ def enter_request(task_id: str = "", task: Task[..., object] | None = None, **_:
 
 @signals.task_postrun.connect
 def leave_request(task_id: str = "", **_: object) -> None:
-    """What comes next is another's."""
+    """Removes the request's id when the task has ended, before the next one begins."""
     scope = _open.pop(task_id, None)
     if scope is not None:
         scope.__exit__(None, None, None)

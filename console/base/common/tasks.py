@@ -1,4 +1,4 @@
-"""Periodic tasks of what every application shares."""
+"""Periodic Celery tasks of the tables that every application shares."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from console.base.common import idempotency, outbox
 
 @shared_task(name="common.sweep_outbox")
 def sweep_outbox() -> None:
-    """Hands over what a commit could not."""
+    """Hands over outbox entries that were not handed over after their commit."""
     outbox.sweep_outbox()
 
 
 @shared_task(name="common.purge_expired")
 def purge_expired() -> None:
-    """Forgets idempotency records that are older than a day."""
+    """Deletes idempotency records that are older than a day."""
     idempotency.purge_expired()
 
 
 @shared_task(name="common.clear_sessions")
 def clear_sessions() -> None:
-    """Deletes sessions that have expired."""
+    """Deletes expired rows of Django's session table."""
     SessionStore.clear_expired()

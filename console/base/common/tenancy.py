@@ -1,8 +1,8 @@
-"""Row-level security: which organisation's rows a transaction sees.
+"""Tenancy scopes: which organisation's rows PostgreSQL shows to a transaction.
 
-The second of two guards (`docs/decisions/0008-two-guards-of-tenancy.md`). The first are querysets
-that name the organisation. Should one forget to, PostgreSQL shows it only the rows of the scope
-that the transaction is in, and none at all outside of a scope.
+Row-level security is the second of two guards (`docs/decisions/0008-two-guards-of-tenancy.md`). The
+first are querysets that name the organisation. If one forgets to, PostgreSQL shows it only the rows
+of the scope that the transaction is in, and no rows outside of a scope.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from console.base.common.conf import config
 
 SETTING = "freshet.organization"
 EVERY_ORGANIZATION = "*"
-# Rows of requests that nobody is signed in for, such as sign-ups.
+# The scope of rows that belong to no organisation, such as tasks of a sign-up.
 NO_ORGANIZATION = "anonymous"
 
 Row = TypeVar("Row", bound=models.Model)
@@ -28,9 +28,10 @@ Row = TypeVar("Row", bound=models.Model)
 
 @contextmanager
 def organization_scope(organization_id: str) -> Iterator[None]:
-    """Inside, PostgreSQL shows the rows of one organisation. Opens a transaction if there is none.
+    """Within the block PostgreSQL shows the rows of one organisation.
 
-    Scopes nest: at the end the outer one holds again.
+    Opens a transaction if there is none. Scopes nest: after the block the outer one holds again.
+    Raises `ValueError` for an id that is empty or `*`.
     """
     _require_organization(organization_id)
     with _scope(organization_id):
@@ -38,7 +39,7 @@ def organization_scope(organization_id: str) -> Iterator[None]:
 
 
 class Scope:
-    """A scope that holds. `after`: the one that follows, where it is not the one before."""
+    """An entered scope. `after` is the scope that holds once it ends; None for the one before."""
 
     __slots__ = ("after",)
 
@@ -46,17 +47,17 @@ class Scope:
         self.after: str | None = None
 
     def leave_for(self, organization_id: str) -> None:
-        """Has the rows of one organisation shown from this scope's end on. For authentication."""
+        """Has one organisation's scope hold once this scope ends. For authentication."""
         _require_organization(organization_id)
         self.after = organization_id
 
 
 @contextmanager
 def system_scope() -> Iterator[Scope]:
-    """Inside, PostgreSQL shows every organisation's rows.
+    """Within the block PostgreSQL shows every organisation's rows.
 
-    For finding out whose request it is, and for sweeps. `tests/console/test_tenancy.py` holds the
-    list of its callers.
+    It is for authentication, which must find the organisation of a credential, and for sweeps.
+    `tests/console/test_tenancy.py` lists the callers.
     """
     with _scope(EVERY_ORGANIZATION) as scope:
         yield scope
@@ -64,13 +65,13 @@ def system_scope() -> Iterator[Scope]:
 
 @contextmanager
 def request_scope() -> Iterator[None]:
-    """Inside, a scope that authentication enters lasts until the end of this block.
+    """Within the block a scope that authentication enters lasts until the block ends.
 
-    It ends with the request's transaction, which takes the setting back by itself. Only within a
-    wider one, as tests have, the scope before is set again.
+    PostgreSQL resets the scope at the end of the request's transaction. Only within an outer
+    transaction, as tests have, is the earlier scope restored here.
     """
     if len(connection.atomic_blocks) == 1:
-        _set("")
+        _set_scope("")
         yield
     else:
         with _scope(""):
@@ -78,15 +79,18 @@ def request_scope() -> Iterator[None]:
 
 
 def enter_organization(organization_id: str) -> None:
-    """Sets the scope for the rest of the surrounding `request_scope`. For authentication."""
+    """Sets the scope for the rest of the surrounding `request_scope`. For authentication.
+
+    Raises `RuntimeError` outside of a transaction.
+    """
     if not connection.in_atomic_block:
         message = "a scope ends with its transaction, and there is none"
         raise RuntimeError(message)
-    _set(organization_id)
+    _set_scope(organization_id)
 
 
 def current_scope() -> str:
-    """The organisation in scope, `*`, or the empty text."""
+    """Returns the id of the organisation in scope, `*` for all, or an empty text for none."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT coalesce(current_setting(%s, true), '')", [SETTING])
         row = cursor.fetchone()
@@ -109,19 +113,19 @@ def _scope(value: str) -> Iterator[Scope]:
 
 
 def _set_and_restore(value: str) -> Iterator[Scope]:
-    scope, before = Scope(), _set(value)
+    scope, before = Scope(), _set_scope(value)
     try:
         yield scope
     finally:
-        # A transaction that failed takes no more commands; its end takes the setting back.
+        # A failed transaction accepts no commands; its rollback resets the setting anyway.
         raw = connection.connection
         healthy = raw is not None and raw.info.transaction_status == TransactionStatus.INTRANS
         if healthy and not connection.needs_rollback:
-            _set(before if scope.after is None else scope.after)
+            _set_scope(before if scope.after is None else scope.after)
 
 
-def _set(value: str) -> str:
-    """Sets the scope until the transaction ends; gives the one before."""
+def _set_scope(value: str) -> str:
+    """Sets the scope until the transaction ends; returns the one before."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT coalesce(current_setting(%s, true), ''), set_config(%s, %s, true)",
@@ -132,15 +136,15 @@ def _set(value: str) -> str:
 
 
 def enable_rls(table: str, column: str = "organization_id") -> RunSQL:
-    """A migration's operation: rows of `table` are seen and written only in their scope.
+    """Returns a migration's operation: rows of `table` are seen and written only in their scope.
 
-    `column` holds the organisation's id. The owner is subject to it as well (`FORCE`): a migration
-    that changes rows sets the scope itself. Every table of tenants gets it in the migration that
-    creates it; `tests/console/test_tenancy.py` finds one that did not.
+    `column` holds the organisation's id. The table's owner is subject to it too (`FORCE`), so a
+    migration that changes rows sets the scope itself. Every table with tenants' rows needs it in
+    the migration that creates it; `tests/console/test_tenancy.py` fails for one without it.
     """
     scope = f"current_setting('{SETTING}', true)"
-    condition = f"{_quoted(column)} = {scope} OR {scope} = '{EVERY_ORGANIZATION}'"
-    name = _quoted(table)
+    condition = f"{_quote_name(column)} = {scope} OR {scope} = '{EVERY_ORGANIZATION}'"
+    name = _quote_name(table)
     return RunSQL(
         sql=[
             f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY",
@@ -156,13 +160,13 @@ def enable_rls(table: str, column: str = "organization_id") -> RunSQL:
 
 
 def append_only(table: str) -> RunSQL:
-    """A migration's operation: the serving role may only add rows to `table`."""
-    role = _quoted(config().database.app_user)
+    """Returns a migration's operation that has the serving role only add rows to `table`."""
+    role = _quote_name(config().database.app_user)
     return RunSQL(
-        sql=f"REVOKE UPDATE, DELETE ON {_quoted(table)} FROM {role}",
-        reverse_sql=f"GRANT UPDATE, DELETE ON {_quoted(table)} TO {role}",
+        sql=f"REVOKE UPDATE, DELETE ON {_quote_name(table)} FROM {role}",
+        reverse_sql=f"GRANT UPDATE, DELETE ON {_quote_name(table)} TO {role}",
     )
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return sql.Identifier(name).as_string(None)

@@ -1,12 +1,13 @@
-"""When principals of clusters last moved records. Who meters tells; who keeps credentials listens.
+"""A signal that says when principals of clusters last moved records.
 
-Neither knows the other.
+Metering sends it, and the package with Kafka credentials receives it; neither imports the other.
 """
 
 from __future__ import annotations
 
 from django.dispatch import Signal
 
-# After the commit of what was metered; lost where the process ends just then: the next use tells
-# anew. Arguments: `used`, a mapping of cluster id and principal to the minute (its beginning).
+# Sent after metered usage has committed. It is lost if the process ends just then; the next use
+# sends it again. Arguments: `used`, a mapping from cluster id and principal to the beginning of the
+# minute of the last use.
 principals_used = Signal()

@@ -12,7 +12,7 @@ class LimitsConfig(AppConfig):
     label = "limits"
 
     def ready(self) -> None:
-        """Tells whoever counts API requests what an organisation may make."""
+        """Registers how the counter of API requests reads an organisation's limit."""
         from console.base.common.rates import register_organization_rate  # noqa: PLC0415
         from console.base.limits.services.values import requests_per_second  # noqa: PLC0415
 

@@ -14,7 +14,7 @@ class LimitScope(models.TextChoices):
 
 
 class LimitRequestState(models.TextChoices):
-    """How far a request for more is. The last two are final."""
+    """The state of a limit request. Granted and refused are final."""
 
     OPEN = "open", "Open"
     GRANTED = "granted", "Granted"

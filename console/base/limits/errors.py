@@ -6,7 +6,7 @@ from console.base.common.errors import Conflict, UserError
 
 
 class LimitNotRaisable(UserError):
-    """The limit is the same for everybody."""
+    """The limit cannot be raised: it is the same for everybody, or the service supports no more."""
 
     code = "limit_not_raisable"
     status = 422
@@ -14,7 +14,7 @@ class LimitNotRaisable(UserError):
 
 
 class LimitNotHigher(UserError):
-    """More is asked for only above what there is."""
+    """The requested value is not above the current limit."""
 
     code = "limit_not_higher"
     status = 422
@@ -22,14 +22,14 @@ class LimitNotHigher(UserError):
 
 
 class LimitRequestOpen(Conflict):
-    """The same limit was asked for, and there is no answer yet; `limit_request_id` names it."""
+    """A request for the same limit is open; `limit_request_id` in the problem names it."""
 
     code = "limit_request_open"
     title = "A request for this limit is open"
 
 
 class LimitRequestAnswered(Conflict):
-    """A request is answered once."""
+    """The request was granted or refused already, and is answered only once."""
 
     code = "limit_request_answered"
     title = "The request was answered"

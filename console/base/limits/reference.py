@@ -38,15 +38,15 @@ some 40 MiB for itself, 40 KiB for each connection, 20 KiB for each partition, 1
 segments are joined or compacted, and 32 MiB that long reads leave for the next ones. A request of
 one large batch among small ones takes half as much again until it is written. Under a load that
 changes the allocator may keep as much again as is in use. Each is a [setting](broker-settings.md);
-[metrics](metrics.md) tell of the same parts. Where fetches wait for memory, a client that holds
+[metrics](metrics.md) measure the same parts. Where fetches wait for memory, a client that holds
 some and takes nothing for 10 s loses its connection.
 
 | Memory | Setting | Default | What happens |
 |---|---|---|---|
 """
 _MIB = 1 << 20
-# What is held, by which setting, how often that is taken, and what happens at the bound. What is
-# part of another row is taken no more than that.
+# What the memory is for, the setting that bounds it, how many times that is used at once, and what
+# happens at the bound. Rows with 0 times are part of another row, and not added to the sum.
 _MEMORY = (
     ("Requests not answered or written", "limits.in_flight_bytes", 1, "Further ones are not read."),
     ("Of these, what waits for the disk", "lane.queue_bytes_max", 0, "Producers wait."),
@@ -60,33 +60,34 @@ _MEMORY = (
 
 
 def memory_reference() -> str:
-    """The part on a broker's memory."""
+    """Returns the page's section on a broker's memory."""
     settings = tomllib.loads(_core.default_settings())
     parts, total = [_MEMORY_HEAD], 0
     for what, setting, times, effect in _MEMORY:
         section, _, name = setting.partition(".")
         mib = int(settings[section][name]) * max(times, 1) // _MIB
         total += mib if times else 0
-        said = f"`{setting}`" if times <= 1 else f"{times} × `{setting}`"
-        parts.append(f"| {what} | {said} | {mib} MiB | {effect} |\n")
+        bound = f"`{setting}`" if times <= 1 else f"{times} × `{setting}`"
+        parts.append(f"| {what} | {bound} | {mib} MiB | {effect} |\n")
     parts.append(f"| All | | {total} MiB | |\n")
     return "".join(parts)
 
 
 def limits_reference() -> str:
-    """The page, with a table for each scope."""
+    """Returns the page, with a table for each scope."""
     parts = [_HEAD]
     defaults = {field.name: int(str(field.default)) for field in dataclasses.fields(Limits)}
     for scope, title in _TITLES.items():
         parts.append(f"\n## {title}\n\n")
         parts.append("| Limit | Default | Can be raised | What happens |\n|---|---|---|---|\n")
-        found = sorted((each for each in LIMITS if each.scope is scope), key=lambda each: each.name)
-        parts += [_row(limit, defaults[limit.name]) for limit in found]
+        limits = [limit for limit in LIMITS if limit.scope is scope]
+        limits.sort(key=lambda limit: limit.name)
+        parts += [_limit_row(limit, defaults[limit.name]) for limit in limits]
     parts.append(memory_reference())
     return "".join(parts)
 
 
-def _row(limit: Limit, default: int) -> str:
+def _limit_row(limit: Limit, default: int) -> str:
     raisable = "yes" if limit.raisable else "no"
     return f"| `{limit.name}` | {default} {limit.unit} | {raisable} | {limit.effect} |\n"
 

@@ -1,6 +1,7 @@
-"""Every published limit. What is enforced anywhere is here, with its default in the settings.
+"""Every published limit. A limit that any package enforces is listed here.
 
-A name is also the setting's, in the section `limits`, and the `quota.name` of problems.
+A limit's name is also the name of its default's setting in the section `limits`, and the
+`quota.name` of problems.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from console.base.limits.choices import LimitScope
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit as it is published. `effect`: what happens at it, in a sentence.
+    """A limit as it is published. `effect` is a sentence on what happens when it is reached.
 
-    `supported_max`: the service can do no more yet, whatever the settings say or was granted;
-    `unsupported` tells so to whoever wants more. None: as much as is set or granted.
+    `supported_max` is the most that the service supports yet, whatever is set or granted; None for
+    no such bound. `unsupported` is the error text for somebody who asks for more than that.
     """
 
     name: str
@@ -30,12 +31,12 @@ class Limit:
 
     @property
     def default(self) -> int:
-        """What holds where nothing else was granted."""
+        """The value that applies if no other was granted."""
         value: int = getattr(config().limits, self.name)
         return self.supported(value)
 
     def supported(self, value: int) -> int:
-        """The value, or what the service can do where that is less."""
+        """Returns the value, or the most that the service supports if that is less."""
         return value if self.supported_max is None else min(value, self.supported_max)
 
 

@@ -1,4 +1,4 @@
-"""What others do when a limit changes, without limits knowing them."""
+"""The signal of a granted limit, so that this package need not import those that act on it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The clocks of a process: each gives Unix time in milliseconds that never goes back.
+"""The two clocks of a process. Both give Unix time in milliseconds that never goes back.
 
-Which of the two a process wants depends on what it compares the time with.
+A process chooses by what it compares the time with: its own earlier times, or those of others.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 
-# Goes on while a laptop sleeps, where there is such a clock.
+# `CLOCK_BOOTTIME`, where there is one, goes on while the machine is suspended.
 STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -17,34 +17,33 @@ class Clock(ABC):
 
     @abstractmethod
     def now_ms(self) -> int:
-        """Now."""
+        """Returns the current Unix time in milliseconds."""
 
 
 class SteadyClock(Clock):
-    """Reads the machine's time once, and counts from there on.
+    """Reads the machine's time once, and counts from there with a monotonic clock.
 
-    It is for whoever measures how long something lasts: when the machine's time is set, no duration
-    changes.
+    It is for measuring durations: when somebody sets the machine's time, no duration changes.
     """
 
     def __init__(self) -> None:
         self._offset_ns = time.time_ns() - time.clock_gettime_ns(STEADY)
 
     def now_ms(self) -> int:
-        """Now."""
+        """Returns the current Unix time in milliseconds."""
         return (time.clock_gettime_ns(STEADY) + self._offset_ns) // 1_000_000
 
 
 class WallClock(Clock):
-    """Follows the machine's time, and stops while that is behind what was given already.
+    """Follows the machine's time, and stands still while that is behind what it returned before.
 
-    It is for whoever compares its time with what other processes wrote by theirs, as brokers do.
+    It is for comparing with times that other processes, such as brokers, wrote by their clocks.
     """
 
     def __init__(self) -> None:
         self._last_ms = 0
 
     def now_ms(self) -> int:
-        """Now."""
+        """Returns the current Unix time in milliseconds."""
         self._last_ms = max(self._last_ms, time.time_ns() // 1_000_000)
         return self._last_ms

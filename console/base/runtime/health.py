@@ -1,6 +1,6 @@
-"""Whether the passes of a process, which it makes again and again, end well: for `/healthz`.
+"""The health of a process that does its work in repeated passes, for `/healthz`.
 
-Reads no clock: times are given, in seconds of any steady clock.
+It reads no clock: callers pass times, in seconds of any monotonic clock.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ import math
 
 
 class Health:
-    """The last pass, and when one ended well. `quiet_max_s`: that may be so long ago."""
+    """Whether the last pass failed, and when one last succeeded.
+
+    A process is not well if its last pass failed, or if none succeeded for `quiet_max_s` seconds.
+    """
 
     def __init__(self, quiet_max_s: float = math.inf) -> None:
         self._quiet_max_s = quiet_max_s
@@ -17,20 +20,20 @@ class Health:
         self.failure: str | None = None
 
     def passed(self, now_s: float) -> bool:
-        """A pass ended well; tells whether the one before it had failed."""
+        """Notes a pass that succeeded; returns whether the one before it had failed."""
         recovered = self.failure is not None
         self.failure = None
         self._passed_at_s = now_s
         return recovered
 
     def failed(self, reason: str) -> bool:
-        """A pass failed; tells whether the reason is news."""
-        news = self.failure != reason
+        """Notes a pass that failed; returns whether its reason differs from the last failure's."""
+        is_new = self.failure != reason
         self.failure = reason
-        return news
+        return is_new
 
     def reason(self, now_s: float) -> str | None:
-        """Why it is not well; None where it is, or where nothing is known yet."""
+        """Returns why the process is not well; None if it is, or if no pass has ended yet."""
         if self.failure is not None:
             return self.failure
         if self._passed_at_s is not None and now_s - self._passed_at_s > self._quiet_max_s:

@@ -1,4 +1,4 @@
-"""What a process tells Prometheus, in its text format (version 0.0.4)."""
+"""Metrics of a process, in Prometheus's text format (version 0.0.4)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from prometheus_client.registry import Collector
 
 
 class ProcessMetrics:
-    """The metrics of one process: `prefix` begins each name, and each has the labels `common`.
+    """The metrics of one process: names begin with `prefix`, samples have the labels `common`.
 
-    There is one registry for each object, so that tests may have several in one process.
+    Every object has a registry of its own, so that tests may have several in one process.
     """
 
     def __init__(self, prefix: str, common: Mapping[str, str] | None = None) -> None:
@@ -21,39 +21,41 @@ class ProcessMetrics:
         self._registry = CollectorRegistry()
 
     def gauge(self, name: str, text: str) -> Callable[[float], None]:
-        """A value that goes up and down: gives what sets it. Before that it has no value."""
-        made = Gauge(self.name(name), text, list(self._common), registry=self._registry)
-        return lambda value: made.labels(**self._common).set(value)
+        """Adds a gauge; returns the function that sets it. It has no sample before that."""
+        gauge = Gauge(self.name(name), text, list(self._common), registry=self._registry)
+        return lambda value: gauge.labels(**self._common).set(value)
 
     def counter(self, name: str, text: str) -> Callable[[float], None]:
-        """A value that only grows, which Prometheus sees as `<name>_total`: gives what adds."""
-        made = Counter(self.name(name), text, list(self._common), registry=self._registry)
-        return lambda by: made.labels(**self._common).inc(by)
+        """Adds the counter `<name>_total`; returns the function that adds to it."""
+        counter = Counter(self.name(name), text, list(self._common), registry=self._registry)
+        return lambda by: counter.labels(**self._common).inc(by)
 
     def counters(self, name: str, text: str, label: str) -> Callable[[str], None]:
-        """A counter for each value of a further label: gives what adds 1 to the one of a value."""
-        made = Counter(self.name(name), text, [*self._common, label], registry=self._registry)
-        return lambda value: made.labels(**self._common, **{label: value}).inc()
+        """Adds a counter with one more label; returns the function that adds 1 for its value."""
+        counter = Counter(self.name(name), text, [*self._common, label], registry=self._registry)
+        return lambda value: counter.labels(**self._common, **{label: value}).inc()
 
     def families(self, collect: Callable[[], Iterable[Metric]]) -> None:
-        """Adds metrics whose values are asked for at each `render`."""
-        self._registry.register(_Asked(collect))
+        """Adds metrics that `collect` returns anew at each `render`."""
+        self._registry.register(_FamilyCollector(collect))
 
     def value(self, name: str, **labels: str) -> float:
-        """The value of a sample, by its full name behind the prefix; 0 where there is none yet."""
-        found = self._registry.get_sample_value(self.name(name), {**self._common, **labels})
-        return found or 0.0
+        """Returns the value of a sample, by its name without the prefix; 0 if there is none yet."""
+        sample = self._registry.get_sample_value(self.name(name), {**self._common, **labels})
+        return sample or 0.0
 
     def render(self) -> str:
-        """All of them, as text."""
+        """Returns all metrics in the text format."""
         return generate_latest(self._registry).decode()
 
     def name(self, name: str) -> str:
-        """The full name of a metric."""
+        """Returns the full name of a metric, with the prefix."""
         return f"{self._prefix}_{name}"
 
 
-class _Asked(Collector):
+class _FamilyCollector(Collector):
+    """Calls a function at each scrape."""
+
     def __init__(self, collect: Callable[[], Iterable[Metric]]) -> None:
         self._collect = collect
 
@@ -61,5 +63,5 @@ class _Asked(Collector):
         return self._collect()
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing ahead of a scrape: registering must not ask."""
+        """Returns nothing, so that registering does not call the function."""
         return ()

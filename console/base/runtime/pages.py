@@ -1,4 +1,4 @@
-"""`/metrics` and `/healthz` of a process: two pages over HTTP/1.1."""
+"""Serves the pages `/metrics` and `/healthz` of a process over HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ TEXT_TYPE = "text/plain; charset=utf-8"
 
 
 class Pages:
-    """Serves the metrics, and whether the process is well: `healthz` gives a reason where not."""
+    """Serves `/metrics` with the text of `metrics`, and `/healthz` with the state of the process.
+
+    `healthz` returns why the process is not well, which is answered with 503, or None.
+    """
 
     def __init__(self, metrics: Callable[[], str], healthz: Callable[[], str | None]) -> None:
         self._metrics = metrics
@@ -20,14 +23,14 @@ class Pages:
         self._server: asyncio.Server | None = None
 
     async def start(self, address: str) -> str:
-        """Listens on `host:port`; gives the address that it is. Raises `OSError`."""
+        """Listens on `host:port`; returns the address with its actual port. Raises `OSError`."""
         host, _, port = address.rpartition(":")
         self._server = await asyncio.start_server(self._serve, host.strip("[]"), int(port))
         bound = self._server.sockets[0].getsockname()
         return f"{host}:{bound[1]}"
 
     async def close(self) -> None:
-        """Listens no longer."""
+        """Stops listening."""
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()

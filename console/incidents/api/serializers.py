@@ -11,21 +11,21 @@ from console.incidents.models import Incident
 
 
 class IncidentQuerySerializer(serializers.Serializer[Any]):
-    """Which incidents are asked for."""
+    """The query parameters of a list of incidents."""
 
     state = serializers.ChoiceField(choices=SHOWN_STATES, required=False)
     cluster_id = serializers.RegexField(r"^cl_[a-z2-7]{20}$", required=False)
 
 
 class IncidentUpdateSerializer(serializers.Serializer[Any]):
-    """A part of the story."""
+    """An update of an incident."""
 
     at = serializers.DateTimeField()
     text = serializers.CharField()
 
 
 class IncidentSerializer(serializers.ModelSerializer[Incident]):
-    """Something that is or was wrong."""
+    """A fault of the service or of a cluster."""
 
     cluster_id = serializers.SerializerMethodField(
         help_text="Null: it concerns the service as a whole."
@@ -42,5 +42,5 @@ class IncidentSerializer(serializers.ModelSerializer[Incident]):
         read_only_fields = fields
 
     def get_cluster_id(self, incident: Incident) -> str | None:
-        """The cluster that it is about."""
+        """Returns the cluster's id; None where the incident concerns the service as a whole."""
         return incident.cluster_id or None

@@ -17,7 +17,7 @@ from console.incidents.models import Incident
 
 
 class IncidentViewSet(ListAction, RetrieveAction):
-    """What is or was wrong with the organisation's clusters, or with the service as a whole."""
+    """Faults of the organisation's clusters, or of the service as a whole."""
 
     queryset = Incident.objects.filter(state__in=SHOWN_STATES)
     serializer_class = shapes.IncidentSerializer
@@ -26,15 +26,15 @@ class IncidentViewSet(ListAction, RetrieveAction):
     list_ordering = ("-opened_at", "-id")
 
     def get_queryset(self) -> Any:
-        """Those of the organisation, and those that are nobody's alone."""
+        """Returns the organisation's incidents, and those of the service as a whole."""
         if getattr(self, "swagger_fake_view", False):
             return Incident.objects.none()
         own = Q(organization_id=self.organization_id)
-        found = Incident.objects.filter(own | Q(organization_id=None), state__in=SHOWN_STATES)
+        visible = Incident.objects.filter(own | Q(organization_id=None), state__in=SHOWN_STATES)
         if getattr(self, "action", None) != "list":
-            return found
-        wanted = self.validated_query(shapes.IncidentQuerySerializer)
-        return found.filter(**{name: value for name, value in wanted.items() if value})
+            return visible
+        query = self.validated_query(shapes.IncidentQuerySerializer)
+        return visible.filter(**{name: value for name, value in query.items() if value})
 
     @extend_schema(parameters=[shapes.IncidentQuerySerializer])
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:

@@ -1,4 +1,4 @@
-"""What keepers tell of."""
+"""Adds the kinds of incidents that keepers report."""
 
 from __future__ import annotations
 

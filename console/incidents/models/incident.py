@@ -1,4 +1,4 @@
-"""Incidents."""
+"""The table of incidents."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ TITLE_CHARS_MAX = 200
 
 
 class Incident(models.Model):
-    """Something that is or was wrong."""
+    """A fault of the service or of a cluster, from its beginning to its end."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "inc"), editable=False
     )
-    # Null: the service as a whole, which every organisation may see.
+    # Null: it concerns the service as a whole, and every organisation may see it.
     organization_id = models.CharField(max_length=ID_CHARS_MAX, null=True, blank=True)
     cluster_id = models.CharField(max_length=ID_CHARS_MAX, blank=True)
     kind = models.CharField(max_length=32, choices=IncidentKind.choices)
-    # What tells it from others of its kind: a cluster, an operation, a cell.
+    # The id of the cluster, operation or cell it is about: one incident of a kind and subject is
+    # open.
     subject = models.CharField(max_length=64)
     state = models.CharField(max_length=16, choices=IncidentState.choices)
     title = models.CharField(max_length=TITLE_CHARS_MAX)

@@ -1,4 +1,4 @@
-"""What the sweep remembers of restarts."""
+"""The table of restarts, from which a crash loop is recognised."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from console.base.common.ids import ID_CHARS_MAX
 
 
 class RestartCount(models.Model):
-    """Restarts of one cluster's brokers, as of the last look that found another one."""
+    """How often one cluster's brokers had restarted when the sweep last saw a new restart."""
 
     cluster_id = models.CharField(primary_key=True, max_length=ID_CHARS_MAX)
     organization_id = models.CharField(max_length=ID_CHARS_MAX)

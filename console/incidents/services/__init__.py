@@ -1,4 +1,4 @@
-"""Finds out what is wrong, and tells people."""
+"""Opens and closes incidents, and sends their mails."""
 
 from console.incidents.services.mails import send_incident_mail
 from console.incidents.services.sweeping import sweep_incidents

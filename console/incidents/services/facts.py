@@ -1,4 +1,4 @@
-"""Reads what the rules judge by, of every organisation. In the system's tenancy scope."""
+"""Reads the facts that the rules judge, of every organisation, in the system's tenancy scope."""
 
 from __future__ import annotations
 
@@ -28,31 +28,34 @@ from provisioning.models import Cluster, Operation
 
 logger = logging.getLogger(__name__)
 
-# The hour that runs and the two before it may be incomplete; what is older than two days is told of
-# by the roll-up's own checks.
+# The hour that runs and the two before it may be incomplete. Hours older than two days are left to
+# the checks of the roll-up.
 USAGE_LATE = timedelta(hours=3)
 USAGE_OLDEST = timedelta(hours=48)
 RUNNING_PHASES = {"starting", "running", "stopping"}
 
 
 def gather_facts(at: datetime) -> Facts:
-    """All of it: three queries, three reads of the cell, and what changed of restarts."""
-    statuses = _statuses()
+    """Reads all facts: three queries, and three reads of the cell.
+
+    Restarts that are new since the last sweep are written to `RestartCount`.
+    """
+    statuses = _read_statuses()
     return Facts(
         at=at,
         cell=config().cell.id,
         cell_answers=statuses is not None,
-        clusters=_clusters(statuses, at) if statuses is not None else (),
-        operations=_operations(),
-        usage=_usage(at),
-        health=_health(),
-        # A store that does not answer need not be waited for again.
+        clusters=_cluster_facts(statuses, at) if statuses is not None else (),
+        operations=_operation_facts(),
+        usage=_usage_facts(at),
+        health=_read_health(),
+        # A store that did not answer a moment ago is not asked, and waited for, again.
         out_of_space=None if statuses is None else metadata_out_of_space(),
         oldest_task_at=OutboxEntry.objects.aggregate(oldest=Min("created_at"))["oldest"],
     )
 
 
-def _statuses() -> Mapping[str, ClusterStatus] | None:
+def _read_statuses() -> Mapping[str, ClusterStatus] | None:
     try:
         return cell_store().statuses()
     except MetadataError as error:
@@ -60,15 +63,15 @@ def _statuses() -> Mapping[str, ClusterStatus] | None:
         return None
 
 
-def _health() -> HealthFact | None:
+def _read_health() -> HealthFact | None:
     health = cell_health()
     if health is None:
         return None
     return HealthFact(
-        told_at=datetime.fromtimestamp(health.told_at_ms / 1000, UTC),
+        reported_at=datetime.fromtimestamp(health.told_at_ms / 1000, UTC),
         held=health.held,
         unhealthy=health.unhealthy,
-        wanted=health.wanted,
+        desired=health.wanted,
         platform=health.platform,
         machines=health.machines,
         etcd_file_bytes=health.etcd_file_bytes,
@@ -77,7 +80,7 @@ def _health() -> HealthFact | None:
     )
 
 
-def _clusters(statuses: Mapping[str, ClusterStatus], at: datetime) -> list[ClusterFact]:
+def _cluster_facts(statuses: Mapping[str, ClusterStatus], at: datetime) -> list[ClusterFact]:
     known = {count.cluster_id: count for count in RestartCount.objects.all()}
     facts = []
     for pk, organization_id, name in Cluster.objects.active().values_list(
@@ -93,24 +96,25 @@ def _clusters(statuses: Mapping[str, ClusterStatus], at: datetime) -> list[Clust
                 name=name,
                 phase=status.phase,
                 message=status.message,
-                crashing=_crashing(known.pop(pk, None), pk, organization_id, status, at),
+                crashing=_note_restarts(known.pop(pk, None), pk, organization_id, status, at),
             )
         )
-    # Of clusters that are gone.
+    # What remains belongs to clusters that are not active any more.
     RestartCount.objects.filter(pk__in=known).delete()
     return facts
 
 
-def _crashing(
+def _note_restarts(
     row: RestartCount | None,
     cluster_id: str,
     organization_id: str,
     status: ClusterStatus,
     at: datetime,
 ) -> bool:
+    """Writes down new restarts of a cluster; returns whether its brokers are in a crash loop."""
     before = None if row is None else restarts.Restarts(row.count, row.streak, row.last_at)
     count = status.restarts if status.phase in RUNNING_PHASES else 0
-    after = restarts.seen(before, count, at)
+    after = restarts.count_restarts(before, count, at)
     if after is None:
         if row is not None:
             row.delete()
@@ -124,23 +128,23 @@ def _crashing(
                 "last_at": after.last_at,
             },
         )
-    return restarts.crashing(after, at)
+    return restarts.is_crash_loop(after, at)
 
 
-def _operations() -> list[OperationFact]:
+def _operation_facts() -> list[OperationFact]:
     return [
         OperationFact(
-            id=each.pk,
-            organization_id=each.organization_id,
-            cluster_id=each.cluster_id,
-            type=each.type,
-            created_at=each.created_at,
+            id=operation.pk,
+            organization_id=operation.organization_id,
+            cluster_id=operation.cluster_id,
+            type=operation.type,
+            created_at=operation.created_at,
         )
-        for each in Operation.objects.unfinished()
+        for operation in Operation.objects.unfinished()
     ]
 
 
-def _usage(at: datetime) -> list[UsageFact]:
+def _usage_facts(at: datetime) -> list[UsageFact]:
     late = JudgedHour.objects.filter(
         complete=False, hour__gte=at - USAGE_OLDEST, hour__lt=at - USAGE_LATE
     )

@@ -1,4 +1,4 @@
-"""Tells people of incidents by mail."""
+"""Writes the mails of incidents: one when an incident opens, one when it closes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from console.incidents.choices import IncidentKind, IncidentState
 from console.incidents.models import Incident
 
 TASK = "incidents.send_incident_mail"
-# Nobody needs to do anything about the others.
+# The kinds that cause mails. About the others nobody needs to do anything.
 MAILED = {
     IncidentKind.BROKERS_CRASHING.value,
     IncidentKind.BROKERS_UNHEALTHY.value,
@@ -35,7 +35,7 @@ TEXT = """\
 
 
 def enqueue_mail(incident: Incident) -> None:
-    """Has a worker send the mail of what just happened once the transaction has committed."""
+    """Enqueues the mail of an incident that opened or closed, to be sent once this commits."""
     if incident.kind not in MAILED:
         return
     enqueue_task(
@@ -50,10 +50,11 @@ def enqueue_mail(incident: Incident) -> None:
 
 
 def send_incident_mail(*, organization_id: str, incident_id: str, state: str) -> None:
-    """Sends the mail of an incident that opened or closed, to those whom it concerns.
+    """Sends the mail of an incident that opened or closed.
 
-    Without an organisation: to staff. A repeated one has the same Message-ID. None of an incident
-    that there is not, or not in this organisation.
+    It goes to those who manage the organisation; without an `organization_id` to staff. Nothing is
+    sent where there is no such incident in this organisation. A mail that is sent again has the
+    same Message-ID, so that mail programs show it once.
     """
     rows = Incident.objects.filter(pk=incident_id)
     if organization_id:
@@ -67,9 +68,9 @@ def send_incident_mail(*, organization_id: str, incident_id: str, state: str) ->
         addresses = sorted(staff.values_list("email", flat=True))
     if incident is None or not addresses:
         return
-    story = "\n".join(f"{update['at']}  {update['text']}" for update in incident.updates)
+    history = "\n".join(f"{update['at']}  {update['text']}" for update in incident.updates)
     url = config().web.public_url
-    text = TEXT.format(title=incident.title, story=story, link=f"{url}/incidents")
+    text = TEXT.format(title=incident.title, story=history, link=f"{url}/incidents")
     over = state == IncidentState.CLOSED.value
     domain = url.split("://")[-1].split("/")[0].split(":")[0]
     headers = {"Message-ID": f"<{incident.pk}.{state}.{len(incident.updates)}@{domain}>"}

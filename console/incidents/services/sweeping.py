@@ -1,4 +1,7 @@
-"""Does what the rules say. The only writer of incidents; safe to repeat and to run twice."""
+"""Opens and closes incidents as the rules decide. Nothing else writes incidents.
+
+A sweep may be repeated, and may overlap with another one.
+"""
 
 from __future__ import annotations
 
@@ -21,40 +24,41 @@ from console.incidents.rules import (
     Change,
     Forget,
     Known,
-    changes,
-    findings,
+    decide_changes,
+    find_problems,
 )
 from console.incidents.services.facts import gather_facts
 from console.incidents.services.mails import enqueue_mail
 
 logger = logging.getLogger(__name__)
 
-# A story that never ends keeps its latest part.
+# Of an incident with more updates than this only the latest are kept.
 UPDATES_MAX = 50
 
 
 def sweep_incidents() -> int:
-    """Opens and closes what there is to; gives how many incidents changed.
+    """Opens, updates and closes incidents; returns how many changed.
 
-    Nothing is done where another worker is at it.
+    Does nothing and returns 0 where another worker is sweeping at this moment.
     """
     at = now()
     with system_scope():
         if not locks.try_lock("incidents", "sweep"):
             return 0
         facts = gather_facts(at)
-        made = changes(
-            findings(facts),
-            _known(at),
+        changes_due = decide_changes(
+            find_problems(facts),
+            _known_incidents(at),
             at=at,
             cell_answers=facts.cell_answers,
             keeper_speaks=facts.keeper_speaks,
             size_known=facts.size_known,
         )
-        return sum(_do_apart(change, at) for change in made)
+        return sum(_make_change_apart(change, at) for change in changes_due)
 
 
-def _known(at: datetime) -> list[Known]:
+def _known_incidents(at: datetime) -> list[Known]:
+    """Returns the incidents that are not closed, or were closed less than `SAME_STORY` ago."""
     rows = Incident.objects.exclude(state=IncidentState.CLOSED) | Incident.objects.filter(
         state=IncidentState.CLOSED, closed_at__gte=at - SAME_STORY
     )
@@ -71,64 +75,65 @@ def _known(at: datetime) -> list[Known]:
     ]
 
 
-def _do_apart(change: Change, at: datetime) -> bool:
-    """Does one change in a savepoint of its own; tells whether it could."""
+def _make_change_apart(change: Change, at: datetime) -> bool:
+    """Makes one change in a savepoint of its own; returns whether that succeeded."""
     try:
         with transaction.atomic():
-            _do(change, at)
+            _make_change(change, at)
     except Exception:
-        # One that PostgreSQL does not take must not undo those of other organisations.
+        # A change that PostgreSQL refuses must not undo those of other organisations.
         logger.exception("incident.failed", extra={"change": repr(change)})
         return False
     return True
 
 
-def _do(change: Change, at: datetime) -> None:
+def _make_change(change: Change, at: datetime) -> None:
     match change:
         case Begin():
-            _begin(change, at)
+            _begin_incident(change, at)
         case Advance():
-            _advance(change, at)
+            _advance_incident(change, at)
         case Forget():
             Incident.objects.filter(pk=change.id, state=IncidentState.SUSPECTED).delete()
         case _:
             assert_never(change)
 
 
-def _begin(change: Begin, at: datetime) -> None:
-    found = change.finding
+def _begin_incident(change: Begin, at: datetime) -> None:
+    finding = change.finding
     incident = Incident.objects.create(
-        organization_id=found.organization_id,
-        cluster_id=found.cluster_id,
-        kind=found.kind,
-        subject=found.subject,
+        organization_id=finding.organization_id,
+        cluster_id=finding.cluster_id,
+        kind=finding.kind,
+        subject=finding.subject,
         state=change.state,
-        title=found.title[:TITLE_CHARS_MAX],
-        updates=[_update(at, found.text)],
+        title=finding.title[:TITLE_CHARS_MAX],
+        updates=[_update_entry(at, finding.text)],
         opened_at=at,
     )
     if change.state is IncidentState.OPEN:
-        _told(incident)
+        _announce(incident)
 
 
-def _advance(change: Advance, at: datetime) -> None:
+def _advance_incident(change: Advance, at: datetime) -> None:
     incident = Incident.objects.select_for_update().get(pk=change.id)
     before = incident.state
     incident.state = change.state
     incident.closed_at = at if change.state is IncidentState.CLOSED else None
     if not incident.updates or incident.updates[-1]["text"] != change.text:
-        incident.updates = [*incident.updates, _update(at, change.text)][-UPDATES_MAX:]
+        incident.updates = [*incident.updates, _update_entry(at, change.text)][-UPDATES_MAX:]
     incident.save(update_fields=["state", "closed_at", "updates"])
-    # Who was told of its beginning hears of its end; what comes back is the same story.
+    # A mail when it opens and when it closes; none when it opens again, which is the same fault.
     if before == IncidentState.SUSPECTED or change.state is IncidentState.CLOSED:
-        _told(incident)
+        _announce(incident)
 
 
-def _update(at: datetime, text: str) -> dict[str, str]:
+def _update_entry(at: datetime, text: str) -> dict[str, str]:
     return {"at": at.isoformat().replace("+00:00", "Z"), "text": text}
 
 
-def _told(incident: Incident) -> None:
+def _announce(incident: Incident) -> None:
+    """Logs the state of an incident and has its mail sent."""
     logger.warning(
         "incident.%s", incident.state, extra={"incident": incident.pk, "kind": incident.kind}
     )

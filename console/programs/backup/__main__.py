@@ -23,94 +23,94 @@ EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
+def build_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
     root = argparse.ArgumentParser(
         prog="manage.py", description="Back up and restore PostgreSQL and the metadata store."
     )
     commands = root.add_subparsers(dest="command", required=True)
-    backup = commands.add_parser("backup", help="make a backup; the service may run")
+    backup = commands.add_parser("backup", help="make a backup; the service may run meanwhile")
     backup.add_argument("--to", required=True, type=Path, metavar="DIR", help="a new folder")
     backup.add_argument(
         "--without-secrets", action="store_true", help="leave out secret_key and the cell's secret"
     )
-    restore = commands.add_parser("restore", help="go back to a backup; the service is stopped")
+    restore = commands.add_parser("restore", help="go back to a backup; stop the service first")
     restore.add_argument(
         "--from", required=True, type=Path, metavar="DIR", dest="source", help="a backup's folder"
     )
     restore.add_argument(
         "--accept-other-secrets",
         action="store_true",
-        help="go on though the backup's secrets are neither in it nor in place",
+        help="go on although the backup's secrets are neither in it nor in place",
     )
     restore.add_argument(
         "--accept-lost-documents",
         action="store_true",
-        help="go on though billing.documents lacks numbers that the backup knows",
+        help="go on although billing.documents lacks invoice numbers that the backup knows",
     )
     for command in (backup, restore):
         command.add_argument(
             "--superuser",
             default=os.environ.get(VARIABLE),
             metavar="DSN",
-            help=f"superuser of a PostgreSQL of your own (or {VARIABLE})",
+            help=f"superuser of a PostgreSQL server of your own (or {VARIABLE})",
         )
     return root
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a command; returns the status to exit with."""
-    given = parser().parse_args(arguments)
+    """Runs the command that the arguments name; returns the exit status."""
+    options = build_parser().parse_args(arguments)
     os.umask(0o077)
-    # What asks to end is answered as Ctrl-C is: in order.
+    # SIGTERM and SIGHUP are handled as Ctrl-C is: what was begun is removed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
-        run(load_config(), given)
+        run_command(load_config(), options)
     except SettingsError as error:
-        return _fail(str(error))
+        return _print_failure(str(error))
     except BackupError as error:
-        return _fail(error.sentence, error.lines)
+        return _print_failure(error.sentence, error.lines)
     except StartError as error:
-        return _fail(error.sentence, error.lines)
+        return _print_failure(error.sentence, error.lines)
     except (OSError, psycopg.Error) as error:
-        return _fail(str(error).strip())
+        return _print_failure(str(error).strip())
     except KeyboardInterrupt:
-        _fail("Interrupted.")
+        _print_failure("Interrupted.")
         return EXIT_INTERRUPTED
     return EXIT_DONE
 
 
-def run(config: Config, given: argparse.Namespace) -> None:
-    """Does what the arguments say."""
-    if given.command == "backup":
+def run_command(config: Config, options: argparse.Namespace) -> None:
+    """Makes or restores a backup, as the options say. Raises `BackupError`, `StartError`."""
+    if options.command == "backup":
         make_backup(
             config,
-            given.to.absolute(),
-            say,
-            superuser=given.superuser,
-            with_secrets=not given.without_secrets,
+            options.to.absolute(),
+            print_progress,
+            superuser=options.superuser,
+            with_secrets=not options.without_secrets,
         )
         return
     restore_backup(
         config,
-        given.source.absolute(),
-        say,
-        superuser=given.superuser,
-        other_secrets=given.accept_other_secrets,
-        lost_documents=given.accept_lost_documents,
+        options.source.absolute(),
+        print_progress,
+        superuser=options.superuser,
+        other_secrets=options.accept_other_secrets,
+        lost_documents=options.accept_lost_documents,
     )
 
 
-def say(line: str) -> None:
-    """Tells how far it is."""
+def print_progress(line: str) -> None:
+    """Prints a line on how far the command is, at once."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
-def _fail(sentence: str, lines: tuple[str, ...] = ()) -> int:
+def _print_failure(sentence: str, lines: tuple[str, ...] = ()) -> int:
     sys.stderr.write(
-        "".join(f"{line}\n" for line in (sentence, *(f"    {each}" for each in lines)))
+        "".join(f"{line}\n" for line in (sentence, *(f"    {line}" for line in lines)))
     )
     return EXIT_FAILED
 

@@ -1,4 +1,6 @@
-"""The control plane's database: dumped at a moment, restored beside the present one, swapped."""
+"""The control plane's database: it is dumped at one moment, restored beside the present one, and
+put in its place.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,13 @@ from psycopg import IsolationLevel, sql
 
 from console.base.common.roles import prepare_database
 from console.programs.backup.errors import BackupError
-from console.programs.backup.programs import Program, Say, Tables, run_program
+from console.programs.backup.programs import PostgresProgram, Say, Tables, run_program
 from console.settings.sections import Database
 
 T = TypeVar("T")
 
-# Whoever changes the cell's metadata for the control plane writes one of these rows first.
+# Before the control plane changes the cell's metadata it writes a row of one of these tables: while
+# they are locked, the metadata does not change.
 GATES = ("provisioning_cluster", "provisioning_credential")
 LOCK_TRIES = 6
 LOCK_WAIT = "5s"
@@ -26,7 +29,11 @@ LOCK_WAIT = "5s"
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What the dump shows. `name` is PostgreSQL's, good while the block is open."""
+    """What the dump will show.
+
+    `name`: PostgreSQL's name of the snapshot, valid while `hold_snapshot` is open. `migrations` and
+    `number_blocks`: see `DatabaseFacts`.
+    """
 
     name: str
     server_major: int
@@ -36,18 +43,20 @@ class Snapshot:
 
 
 @contextmanager
-def moment(dsn: str, name: str, copy: Callable[[], T]) -> Iterator[tuple[Snapshot, T]]:
-    """A snapshot of the database `name`, and what `copy` gives at the same moment.
+def hold_snapshot(dsn: str, name: str, copy: Callable[[], T]) -> Iterator[tuple[Snapshot, T]]:
+    """Holds a snapshot of the database `name` open; yields it with the result of `copy`.
 
-    Writers of the rows behind the metadata wait while it copies, and no longer: so no cluster's
-    generation and no credential is newer in one of the two. Raises `BackupError`.
+    While `copy` runs, writers of the tables `GATES` wait. So the snapshot and what `copy` copied
+    (the metadata store) show the same moment: no cluster's generation and no credential is newer in
+    one of them. Raises `BackupError` where this is not Freshet's database, where PostgreSQL does
+    not answer, or where the tables could not be locked.
     """
     try:
         with psycopg.connect(dsn, dbname=name) as reader:
             reader.isolation_level = IsolationLevel.REPEATABLE_READ
             with psycopg.connect(dsn, dbname=name) as gate:
-                _close(gate)
-                snapshot = _look(reader)
+                _lock_gates(gate)
+                snapshot = _describe_snapshot(reader)
                 copied = copy()
             yield snapshot, copied
     except psycopg.errors.UndefinedTable as error:
@@ -56,31 +65,33 @@ def moment(dsn: str, name: str, copy: Callable[[], T]) -> Iterator[tuple[Snapsho
         raise BackupError(f"PostgreSQL: {str(error).strip()}") from error
 
 
-def _close(gate: psycopg.Connection) -> None:
-    """Waits for those who write, and holds the next ones back until the transaction ends."""
+def _lock_gates(gate: psycopg.Connection) -> None:
+    """Locks the tables `GATES` against writers until the transaction of `gate` ends.
+
+    Raises `BackupError` where earlier writers do not end within `LOCK_TRIES` times `LOCK_WAIT`.
+    """
     names = sql.SQL(", ").join(map(sql.Identifier, GATES))
     for _ in range(LOCK_TRIES):
         try:
             gate.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(LOCK_WAIT))
             gate.execute(sql.SQL("LOCK TABLE {} IN SHARE MODE").format(names))
         except psycopg.errors.LockNotAvailable:
-            gate.rollback()  # others wait behind us: let them pass, and try again
+            gate.rollback()  # later writers queue behind this lock: let them pass, then try again
         else:
             return
     raise BackupError(
-        "Changes to clusters go on without a pause, and the backup needs one of them to end: try"
-        " again."
+        "The backup needs a moment without changes to clusters, and there was none: try again."
     )
 
 
-def _look(reader: psycopg.Connection) -> Snapshot:
+def _describe_snapshot(reader: psycopg.Connection) -> Snapshot:
     migrations = reader.execute("SELECT app || '.' || name FROM django_migrations ORDER BY 1")
     blocks = reader.execute(
         "SELECT DISTINCT ON (series_id) key FROM billing_numberblock ORDER BY series_id, first DESC"
     )
-    tables = _one(reader, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
+    tables = _query_value(reader, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
     return Snapshot(
-        name=str(_one(reader, "SELECT pg_export_snapshot()")),
+        name=str(_query_value(reader, "SELECT pg_export_snapshot()")),
         server_major=reader.info.server_version // 10_000,
         tables=int(tables),
         migrations=tuple(row[0] for row in migrations),
@@ -88,83 +99,98 @@ def _look(reader: psycopg.Connection) -> Snapshot:
     )
 
 
-def dump(
-    program: Program, snapshot: Snapshot, *, dsn: str, name: str, file: Path, say: Say
+def dump_database(
+    program: PostgresProgram, snapshot: Snapshot, *, dsn: str, name: str, file: Path, say: Say
 ) -> None:
-    """Dumps the database as the snapshot shows it. Raises `BackupError`."""
+    """Dumps the database `name` as the snapshot shows it into `file`. Raises `BackupError`."""
     file.touch(mode=0o600)
     command = (
         program.path,
         *("--format=custom", "--verbose", "--no-password"),
         *(f"--snapshot={snapshot.name}", f"--file={file}", f"--dbname={name}"),
     )
-    told = Tables(say, "PostgreSQL", "dumping contents of table", snapshot.tables)
-    run_program(command, dsn=dsn, on_line=told)
+    progress = Tables(say, "PostgreSQL", "dumping contents of table", snapshot.tables)
+    run_program(command, dsn=dsn, on_line=progress)
 
 
 def server_major(dsn: str) -> int:
-    """The server's release."""
+    """Returns the major version of the PostgreSQL server."""
     with psycopg.connect(dsn) as connection:
         return connection.info.server_version // 10_000
 
 
-def stage(
-    program: Program, *, dsn: str, database: Database, dump: Path, tables: int, say: Say
+def stage_database(
+    program: PostgresProgram,
+    *,
+    dsn: str,
+    database: Database,
+    dump: Path,
+    tables: int,
+    say: Say,
 ) -> None:
-    """Restores a dump into a database that is made anew. Raises `BackupError`."""
-    drop(dsn, database.name)
+    """Restores a dump into a new database; one of that name is dropped first.
+
+    `tables`: how many the dump has, to report progress. Raises `BackupError`.
+    """
+    drop_database(dsn, database.name)
     prepare_database(superuser=dsn, database=database)
     command = (
         program.path,
         *("--exit-on-error", "--single-transaction", "--verbose", "--no-password"),
         *(f"--dbname={database.name}", dump),
     )
-    told = Tables(say, "PostgreSQL", "processing data for table", tables)
-    run_program(command, dsn=dsn, on_line=told)
+    progress = Tables(say, "PostgreSQL", "processing data for table", tables)
+    run_program(command, dsn=dsn, on_line=progress)
 
 
-def drop(dsn: str, name: str) -> None:
-    """Removes a database, if there is one."""
+def drop_database(dsn: str, name: str) -> None:
+    """Drops a database where it exists, and ends the connections to it."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
         connection.execute(statement.format(sql.Identifier(name)))
 
 
-def users(dsn: str, name: str) -> int:
-    """How many others are connected to a database."""
+def count_connections(dsn: str, name: str) -> int:
+    """Returns how many connections to a database are open."""
     with psycopg.connect(dsn) as connection:
         return int(
-            _one(connection, "SELECT count(*) FROM pg_stat_activity WHERE datname = %s", name)
+            _query_value(
+                connection, "SELECT count(*) FROM pg_stat_activity WHERE datname = %s", name
+            )
         )
 
 
-def clusters(dsn: str, name: str) -> set[str]:
-    """The ids of all clusters that a database has ever known."""
+def known_clusters(dsn: str, name: str) -> set[str]:
+    """Returns the ids of all clusters that a database has rows of, deleted ones too."""
     with psycopg.connect(dsn, dbname=name) as connection:
         rows = connection.execute("SELECT id FROM provisioning_cluster").fetchall()
     return {row[0] for row in rows}
 
 
-def swap(dsn: str, *, staged: str, name: str, before: str) -> bool:
-    """Gives the staged database the name, and the one that has it the name `before`, at once.
+def swap_databases(dsn: str, *, staged: str, name: str, before: str) -> bool:
+    """Renames the database `name` to `before` and `staged` to `name`, in one transaction.
 
-    Tells whether there was one. Raises `BackupError` where somebody is connected.
+    Returns whether there was a database `name`. Raises `BackupError` where somebody is connected.
     """
     rename = sql.SQL("ALTER DATABASE {} RENAME TO {}")
     try:
         with psycopg.connect(dsn) as connection:
-            found = _one(connection, "SELECT count(*) FROM pg_database WHERE datname = %s", name)
-            if found:
+            exists = _query_value(
+                connection, "SELECT count(*) FROM pg_database WHERE datname = %s", name
+            )
+            if exists:
                 old, kept = sql.Identifier(name), sql.Identifier(before)
                 connection.execute(rename.format(old, kept))
             connection.execute(rename.format(sql.Identifier(staged), sql.Identifier(name)))
     except psycopg.errors.ObjectInUse as error:
-        raise BackupError(f"Somebody uses the database: {str(error).strip()}") from error
-    return bool(found)
+        raise BackupError(
+            f"Somebody is connected to the database; stop whoever uses it: {str(error).strip()}"
+        ) from error
+    return bool(exists)
 
 
-def _one(connection: psycopg.Connection, query: str, *given: str) -> int | str:
-    row = connection.execute(query.encode(), given).fetchone()
-    assert row is not None  # noqa: S101 (each of these gives a row)
+def _query_value(connection: psycopg.Connection, query: str, *parameters: str) -> int | str:
+    row = connection.execute(query.encode(), parameters).fetchone()
+    assert row is not None  # noqa: S101 (each query of this module gives a row)
     value: int | str = row[0]
     return value

@@ -1,4 +1,4 @@
-"""What a person reads when a backup or a restore does not go on."""
+"""The error with which a backup or a restore ends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Iterable
 
 
 class BackupError(Exception):
-    """A sentence that says what to do. `lines`: the last lines of a program that failed."""
+    """A backup or a restore cannot go on. `sentence` says why and what to do.
+
+    `lines`: the last lines of a program that failed, oldest first.
+    """
 
     def __init__(self, sentence: str, lines: Iterable[str] = ()) -> None:
         super().__init__(sentence)

@@ -1,4 +1,4 @@
-"""What this release's code knows: the migrations that a database may have gone through."""
+"""The migrations that this release knows, to recognise a backup of a newer release."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from console.programs.supervisor.services import ROOT
 
 
 def known_migrations(root: Path = ROOT) -> set[str]:
-    """Every `<application>.<name>`, of this project and of Django's own applications."""
+    """Returns `<application>.<name>` of every migration of this project and of Django itself."""
     folders = [folder for name in PACKAGES for folder in (root / name).rglob("migrations")]
     django = importlib.util.find_spec("django")
     if django is not None and django.origin is not None:
@@ -23,6 +23,6 @@ def known_migrations(root: Path = ROOT) -> set[str]:
     }
 
 
-def unknown_migrations(found: Iterable[str]) -> list[str]:
-    """Those that only a newer release has."""
-    return sorted(set(found) - known_migrations())
+def unknown_migrations(migrations: Iterable[str]) -> list[str]:
+    """Returns those migrations, sorted, that this release does not know."""
+    return sorted(set(migrations) - known_migrations())

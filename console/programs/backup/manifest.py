@@ -1,4 +1,4 @@
-"""What a backup says of itself: `manifest.json` beside its files."""
+"""The manifest of a backup, `manifest.json`: what it holds, with sizes, digests and versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _READ_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file of the backup, by its name in the folder."""
+    """One file of the backup: its name in the folder, its size and its SHA-256 in hex."""
 
     name: str
     size_bytes: int
@@ -29,10 +29,12 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFacts:
-    """PostgreSQL: a dump in pg_dump's custom format.
+    """The dump of PostgreSQL, in pg_dump's custom format.
 
-    `migrations`: `<application>.<name>` of each that the database went through. `number_blocks`:
-    keys of the last block of invoice numbers of each series (`billing/services/numbers.py`).
+    `server_major` and `program_major`: the major versions of the server and of pg_dump. `tables`:
+    how many tables the dump has. `migrations`: `<application>.<name>` of each migration that was
+    applied. `number_blocks`: the key of the last block of invoice numbers of each series
+    (`billing/services/numbers.py`).
     """
 
     dump: File
@@ -45,7 +47,11 @@ class DatabaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class MetadataFacts:
-    """The cell's metadata store. `kind` names it; `version` is of its tables."""
+    """The copy of the cell's metadata store.
+
+    `kind`: `sqlite` or `etcd`. `version`: that of the tables, or of the copy's format. `revision`:
+    the store's own, at the moment of the copy.
+    """
 
     copy: File
     kind: str
@@ -55,7 +61,11 @@ class MetadataFacts:
 
 @dataclass(frozen=True, slots=True)
 class SecretFacts:
-    """A secret: its file, or none where it was left out; what tells it from another."""
+    """A secret of the service.
+
+    `copy`: its file in the backup; None where it was left out. `fingerprint`: see
+    `ServiceSecret.fingerprint`.
+    """
 
     name: str
     copy: File | None
@@ -64,7 +74,10 @@ class SecretFacts:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All of it. Times are ISO 8601 in UTC: `taken_at` is the moment that all of it shows."""
+    """The whole manifest.
+
+    Times are ISO 8601 in UTC; `taken_at` is the moment that database and metadata show.
+    """
 
     taken_at: str
     finished_at: str
@@ -74,13 +87,13 @@ class Manifest:
     secrets: tuple[SecretFacts, ...]
 
     def files(self) -> list[File]:
-        """Every file but the manifest itself."""
+        """Returns every file of the backup but the manifest itself."""
         copies = [secret.copy for secret in self.secrets if secret.copy is not None]
         return [self.database.dump, self.metadata.copy, *copies]
 
 
-def describe(file: Path) -> File:
-    """A file's size and digest."""
+def describe_file(file: Path) -> File:
+    """Returns the name, size and digest of a file."""
     digest, size = hashlib.sha256(), 0
     with file.open("rb") as stream:
         while part := stream.read(_READ_BYTES):
@@ -89,8 +102,8 @@ def describe(file: Path) -> File:
     return File(file.name, size, digest.hexdigest())
 
 
-def sync(path: Path) -> None:
-    """Has a file, or the names in a folder, reach the disk."""
+def sync_path(path: Path) -> None:
+    """Syncs a file, or the names in a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -99,20 +112,24 @@ def sync(path: Path) -> None:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Writes it, mode 0600."""
+    """Writes the manifest into the folder, mode 0600, and syncs it."""
     content = {"format": FORMAT, **dataclasses.asdict(manifest)}
     file = folder / NAME
     file.touch(mode=0o600)
     file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    sync(file)
+    sync_path(file)
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Reads it. Raises `BackupError` where the folder is no backup, or of a newer release."""
+    """Reads the manifest of a backup.
+
+    Raises `BackupError` where the folder is no backup, its format is another one, or the manifest
+    is damaged.
+    """
     file = folder / NAME
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-        found = content.pop("format")
+        file_format = content.pop("format")
     except FileNotFoundError:
         raise BackupError(
             f"{folder} is no backup: it has no {NAME}. A folder whose name ends in .partial is one"
@@ -120,32 +137,33 @@ def read_manifest(folder: Path) -> Manifest:
         ) from None
     except (OSError, ValueError, KeyError, AttributeError) as error:
         raise BackupError(f"{file} cannot be read: {error}.") from error
-    if found != FORMAT:
+    if file_format != FORMAT:
         raise BackupError(
-            f"{folder} has the format {found}, and this release reads {FORMAT}: restore with the"
-            f" release that made it, {content.get('release', 'which it does not name')}."
+            f"{folder} has the format {file_format}, and this release reads {FORMAT}: restore with"
+            f" the release that made it, {content.get('release', 'which it does not name')}."
         )
     try:
-        return _manifest(content)
+        return _parse_manifest(content)
     except (KeyError, TypeError) as error:
         raise BackupError(f"{file} is damaged: {error!r}.") from error
 
 
 def check_files(folder: Path, files: Iterable[File]) -> None:
-    """Raises `BackupError` where one is missing or is not what was written."""
-    for wanted in files:
+    """Raises `BackupError` where a file is missing, or differs from what the manifest says."""
+    for expected in files:
         try:
-            found = describe(folder / wanted.name)
+            actual = describe_file(folder / expected.name)
         except OSError as error:
-            raise BackupError(f"The backup is not whole: {error}.") from error
-        if found != wanted:
+            raise BackupError(f"The backup is not complete: {error}.") from error
+        if actual != expected:
             raise BackupError(
-                f"{folder / wanted.name} is damaged: it has {found.size_bytes} bytes and SHA-256"
-                f" {found.sha256[:12]}…, and had {wanted.size_bytes} and {wanted.sha256[:12]}…."
+                f"{folder / expected.name} is damaged: it has {actual.size_bytes} bytes and SHA-256"
+                f" {actual.sha256[:12]}…, and its manifest says {expected.size_bytes} bytes and"
+                f" {expected.sha256[:12]}…."
             )
 
 
-def _manifest(content: dict[str, Any]) -> Manifest:
+def _parse_manifest(content: dict[str, Any]) -> Manifest:
     database, metadata = content["database"], content["metadata"]
     return Manifest(
         taken_at=content["taken_at"],
@@ -154,16 +172,16 @@ def _manifest(content: dict[str, Any]) -> Manifest:
         database=DatabaseFacts(
             **{
                 **database,
-                "dump": _file(database["dump"]),
+                "dump": _parse_file(database["dump"]),
                 "migrations": tuple(database["migrations"]),
                 "number_blocks": tuple(database["number_blocks"]),
             }
         ),
-        metadata=MetadataFacts(**{**metadata, "copy": _file(metadata["copy"])}),
+        metadata=MetadataFacts(**{**metadata, "copy": _parse_file(metadata["copy"])}),
         secrets=tuple(
             SecretFacts(
                 secret["name"],
-                None if secret["copy"] is None else _file(secret["copy"]),
+                None if secret["copy"] is None else _parse_file(secret["copy"]),
                 secret["fingerprint"],
             )
             for secret in content["secrets"]
@@ -171,7 +189,7 @@ def _manifest(content: dict[str, Any]) -> Manifest:
     )
 
 
-def _file(content: dict[str, Any]) -> File:
+def _parse_file(content: dict[str, Any]) -> File:
     file = File(**content)
     if Path(file.name).name != file.name:
         raise BackupError(f"The manifest names {file.name!r}, which is not in its folder.")

@@ -1,4 +1,4 @@
-"""PostgreSQL's own programs: where they are, and how they are run."""
+"""Finds and runs PostgreSQL's own programs, pg_dump and pg_restore."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ LINES_KEPT = 8
 SAY_EVERY_S = 2.0
 STOP_S = 10.0
 
-# What libpq reads of a connection string, in the environment: a password on a command line is there
-# for every user of the machine to read.
+# The variables of libpq for the parts of a connection string. The parts are given in the
+# environment, since every user of the machine can read a password on a command line.
 _VARIABLES = {
     "host": "PGHOST",
     "hostaddr": "PGHOSTADDR",
@@ -44,22 +44,22 @@ _VARIABLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
-    """One of PostgreSQL's programs, with the release that it is of."""
+class PostgresProgram:
+    """One of PostgreSQL's programs with its major version."""
 
     path: Path
     major: int
 
 
-def find_program(name: str, *, at_least: int) -> Program:
-    """The embedded server's program, or the one on the PATH, where it is not too old.
+def find_program(name: str, *, at_least: int) -> PostgresProgram:
+    """Returns the program of the embedded server, or the one on the PATH.
 
-    Raises `BackupError`, which names what to install.
+    `at_least`: the lowest major version. Raises `BackupError`, which names what to install.
     """
-    for path in _candidates(name):
-        major = _major(path)
+    for path in _candidate_paths(name):
+        major = _release_of(path)
         if major is not None and major >= at_least:
-            return Program(path, major)
+            return PostgresProgram(path, major)
     raise BackupError(
         f"There is no {name} of PostgreSQL {at_least} or later: run `make setup`, or install the"
         f" package postgresql-client-{at_least} (as Debian and Ubuntu name it) so that {name} is on"
@@ -68,14 +68,15 @@ def find_program(name: str, *, at_least: int) -> Program:
 
 
 def run_program(command: Sequence[str | Path], *, dsn: str, on_line: Callable[[str], None]) -> None:
-    """Runs one with `--verbose` to its end; whatever interrupts this ends it too.
+    """Runs a program to its end and calls `on_line` with each line of its standard error.
 
-    Raises `BackupError` with its last lines.
+    Where this is interrupted, the program is ended too. Raises `BackupError` with its last lines
+    where it fails.
     """
     lines: deque[str] = deque(maxlen=LINES_KEPT)
     process = subprocess.Popen(
         [str(word) for word in command],
-        env=environment(dsn, os.environ),
+        env=environment_for(dsn, os.environ),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -91,14 +92,14 @@ def run_program(command: Sequence[str | Path], *, dsn: str, on_line: Callable[[s
                 on_line(line)
         code = process.wait()
     except BaseException:
-        end(process)
+        end_process(process)
         raise
     if code != 0:
-        raise BackupError(f"{Path(command[0]).name} failed. It said:", lines)
+        raise BackupError(f"{Path(command[0]).name} failed. Its last lines:", lines)
 
 
-def end(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
-    """Asks a process to end, and kills it after a while."""
+def end_process(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
+    """Asks a process to end, and kills it where it still runs after `STOP_S`."""
     process.terminate()
     try:
         process.wait(STOP_S)
@@ -107,8 +108,11 @@ def end(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def environment(dsn: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """What a program of PostgreSQL is started with to reach a server, and nothing of others."""
+def environment_for(dsn: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Returns the environment of a program of PostgreSQL that shall reach the server `dsn`.
+
+    Variables of libpq in `environ` are left out, so that they cannot lead it to another server.
+    """
     given = {name: str(value) for name, value in conninfo_to_dict(dsn).items() if value is not None}
     ours = {variable: given[name] for name, variable in _VARIABLES.items() if given.get(name)}
     kept = {name: value for name, value in environ.items() if not name.startswith("PG")}
@@ -116,7 +120,7 @@ def environment(dsn: str, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 class Tables:
-    """Says how far a program is, every few seconds, from the tables that its lines name."""
+    """Reports how many tables a program has begun, every few seconds, from its lines."""
 
     def __init__(self, say: Say, what: str, pattern: str, total: int) -> None:
         self._say = say
@@ -127,7 +131,7 @@ class Tables:
         self._said_at = time.monotonic()
 
     def __call__(self, line: str) -> None:
-        """Counts the line where it begins a table."""
+        """Counts a line that names the next table."""
         if not self._pattern.search(line):
             return
         self._count += 1
@@ -137,23 +141,23 @@ class Tables:
             self._say(f"{self._what}: table {self._count} of {self._total}")
 
 
-def _candidates(name: str) -> list[Path]:
-    found = []
+def _candidate_paths(name: str) -> list[Path]:
+    candidates = []
     with contextlib.suppress(StartError):  # the wheel may not be installed
-        found.append(postgres.binaries() / name)
+        candidates.append(postgres.programs_folder() / name)
     on_path = shutil.which(name)
     if on_path is not None:
-        found.append(Path(on_path))
-    return found
+        candidates.append(Path(on_path))
+    return candidates
 
 
-def _major(path: Path) -> int | None:
-    """The release of a program; none where it does not run here."""
+def _release_of(path: Path) -> int | None:
+    """Returns the major version of a program; None where it does not run here."""
     try:
-        said = subprocess.run(
+        printed = subprocess.run(
             [path, "--version"], capture_output=True, text=True, check=True, timeout=STOP_S
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    version = re.search(r"\(PostgreSQL\) (\d+)", said)
+    version = re.search(r"\(PostgreSQL\) (\d+)", printed)
     return int(version.group(1)) if version else None

@@ -1,9 +1,9 @@
-"""`restore`: everything is brought beside what is there, and then put in its place in few steps.
+"""Restores a backup: it is staged beside the present data, and then replaces it in a few steps.
 
-Until the first of these steps nothing is changed, whatever interrupts it. From there to the last
-the home carries a mark (`console/programs/supervisor/marker.py`) that keeps everything from
-starting; the same restore, run again, completes it. What was there before is kept under another
-name.
+Before the first of these steps nothing is changed, whatever interrupts the restore. From the first
+to the last step the home carries a mark (`console/programs/supervisor/marker.py`) that keeps the
+service from starting; the same restore, run again, completes it. The data before the restore is
+kept under another name.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from console.programs.backup.errors import BackupError
 from console.programs.backup.known import unknown_migrations
 from console.programs.backup.manifest import Manifest, check_files, read_manifest
 from console.programs.backup.metadata import MetadataStore, metadata_store
-from console.programs.backup.programs import Program, Say, find_program
-from console.programs.backup.secrets import differing, put_secrets
-from console.programs.backup.standstill import standstill
+from console.programs.backup.programs import PostgresProgram, Say, find_program
+from console.programs.backup.secrets import differing_secrets, put_secrets
+from console.programs.backup.standstill import hold_standstill
 from console.programs.supervisor import services
 from console.programs.supervisor.home import make_home
 from console.programs.supervisor.marker import clear_restoring, mark_restoring
@@ -52,48 +52,51 @@ def restore_backup(
     other_secrets: bool,
     lost_documents: bool,
 ) -> Manifest:
-    """Makes the service what the backup shows. Raises `BackupError`, and has changed nothing then,
-    unless the sentence says so.
+    """Makes the service what the backup shows.
+
+    `other_secrets` and `lost_documents`: whether to go on where the backup's secrets are neither in
+    it nor in place, and where `billing.documents` lacks invoice numbers that the backup knows.
+    Raises `BackupError`; nothing was changed then, unless its sentence says so.
     """
     manifest = read_manifest(source)
     store = metadata_store(config.cell.metadata, config.cell.secret)
     say(f"The backup shows {manifest.taken_at}, made by Freshet {manifest.release}.")
-    _check(config, source, manifest, store)
+    _check_backup(config, source, manifest, store)
     _check_secrets(config, manifest, accepted=other_secrets)
     _check_documents(config, manifest, accepted=lost_documents)
     program = find_program("pg_restore", at_least=manifest.database.program_major)
     make_home(config)
-    with standstill(config, say), _server(config, superuser, say) as dsn:
+    with hold_standstill(config, say), _running_server(config, superuser, say) as dsn:
         _check_vacant(config, store, dsn)
-        work = _Work(config, source, manifest, store, dsn)
+        work = _RestoreWork(config, source, manifest, store, dsn)
         try:
             work.stage(program, say)
-            # Ours cannot start; processes on another machine could, meanwhile.
+            # Nothing can start on this home meanwhile, but processes on another machine could.
             _check_vacant(config, store, dsn)
         except BaseException:
             work.unstage()
             raise
-        strangers = work.unknown_clusters()
-        with _uninterrupted():
-            kept = work.put()
-    _conclude(manifest, kept, strangers, say)
+        unknown_clusters = work.unknown_clusters()
+        with _signals_blocked():
+            kept = work.put_in_place()
+    _report_restore(manifest, kept, unknown_clusters, say)
     return manifest
 
 
-def _check(config: Config, source: Path, manifest: Manifest, store: MetadataStore) -> None:
-    """Raises where the backup is damaged, or of a newer release than this one."""
+def _check_backup(config: Config, source: Path, manifest: Manifest, store: MetadataStore) -> None:
+    """Raises `BackupError` where the backup is damaged, or of a newer release than this one."""
     unknown = unknown_migrations(manifest.database.migrations)
     if unknown:
         raise BackupError(
-            f"The backup is of a newer Freshet ({manifest.release}): this release does not know"
-            f" {unknown[0]} and {len(unknown) - 1} other migrations. Restore with that release."
+            f"The backup is of a newer Freshet ({manifest.release}): this release lacks"
+            f" {len(unknown)} of its migrations, such as {unknown[0]}. Restore with that release."
         )
     store.check(manifest.metadata)
     check_files(source, manifest.files())
 
 
 def _check_secrets(config: Config, manifest: Manifest, *, accepted: bool) -> None:
-    names = differing(config, manifest.secrets)
+    names = differing_secrets(config, manifest.secrets)
     if names and not accepted:
         raise BackupError(
             f"{' and '.join(names)} of this service is not that of the backup, which holds no copy:"
@@ -104,9 +107,10 @@ def _check_secrets(config: Config, manifest: Manifest, *, accepted: bool) -> Non
 
 
 def _check_documents(config: Config, manifest: Manifest, *, accepted: bool) -> None:
-    """The numbers of invoices are in two places, and this one must never go back.
+    """Raises `BackupError` where `billing.documents` lacks invoice numbers that the backup knows.
 
-    See `docs/decisions/0010-numbers-in-two-places.md`.
+    Numbers of invoices are written in the database and in this store, which must never go back in
+    time (`docs/decisions/0010-numbers-in-two-places.md`).
     """
     location = config.billing.documents
     try:
@@ -130,7 +134,7 @@ def _check_vacant(config: Config, store: MetadataStore, dsn: str) -> None:
             "The metadata store is in use by the processes"
             f" {', '.join(map(str, users))}: stop keeper, gateway, agent, brokers, web and workers."
         )
-    connected = database.users(dsn, config.database.name)
+    connected = database.count_connections(dsn, config.database.name)
     if connected:
         raise BackupError(
             f"{connected} connections to the database {config.database.name} are open: stop web,"
@@ -139,7 +143,7 @@ def _check_vacant(config: Config, store: MetadataStore, dsn: str) -> None:
 
 
 @contextlib.contextmanager
-def _server(config: Config, superuser: str | None, say: Say) -> Iterator[str]:
+def _running_server(config: Config, superuser: str | None, say: Say) -> Iterator[str]:
     given = server.server_superuser(config, superuser)
     if given is not None:
         yield given
@@ -149,8 +153,8 @@ def _server(config: Config, superuser: str | None, say: Say) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
-    """The steps of a restore."""
+class _RestoreWork:
+    """The steps of a restore, on the server `dsn`."""
 
     config: Config
     source: Path
@@ -160,15 +164,15 @@ class _Work:
 
     @property
     def staged(self) -> str:
-        """The database that is put in place of the present one."""
+        """The name of the database into which the backup is restored before the swap."""
         return f"{self.config.database.name}_restored"
 
-    def stage(self, program: Program, say: Say) -> None:
-        """Everything beside what is there."""
+    def stage(self, program: PostgresProgram, say: Say) -> None:
+        """Restores metadata and database beside the present ones."""
         say(f"Metadata: {self.manifest.metadata.copy.size_bytes:,} bytes.")
         self.store.stage(self.source, self.manifest.metadata)
         say(f"PostgreSQL: {self.manifest.database.tables} tables.")
-        database.stage(
+        database.stage_database(
             program,
             dsn=self.dsn,
             database=replace(self.config.database, name=self.staged),
@@ -178,31 +182,32 @@ class _Work:
         )
 
     def unstage(self) -> None:
-        """Leaves nothing of it."""
+        """Removes what `stage` made."""
         self.store.unstage()
         with contextlib.suppress(psycopg.Error):
-            database.drop(self.dsn, self.staged)
+            database.drop_database(self.dsn, self.staged)
 
     def unknown_clusters(self) -> list[str]:
-        """Clusters that storage has and the backup does not."""
-        known = database.clusters(self.dsn, self.staged)
+        """Returns the ids of clusters, sorted, that are on storage and not in the backup."""
+        known = database.known_clusters(self.dsn, self.staged)
         with contextlib.suppress(FileNotFoundError):
-            found = {folder.name for folder in self.config.cell.dfs.glob("cl_*")}
-            return sorted(found - known)
+            on_storage = {folder.name for folder in self.config.cell.dfs.glob("cl_*")}
+            return sorted(on_storage - known)
         return []
 
-    def put(self) -> list[str]:
-        """Puts all of it in place; gives what was there before, and where it is."""
+    def put_in_place(self) -> list[str]:
+        """Replaces the present data by the staged data; returns where the former is kept."""
         config = self.config
         stamp = datetime.now(UTC).strftime(STAMP)
         kept = []
         mark_restoring(config.home, self.source)
         before = f"{config.database.name}_before_{stamp}"
-        if self._swap(before):
+        if self._swap_databases(before):
             kept.append(f"the database {before}")
-        old = self.store.put(stamp)
+        old = self.store.install_staged(stamp)
         kept += [str(old)] if old is not None else []
-        # Tasks of the time that is gone; whatever is left to do, the sweeps find.
+        # The queue holds tasks of the time after the backup. What must still be done, the sweeps
+        # find.
         queue = services.redis_folder(config)
         if services.embeds_redis(config) and queue.exists():
             shutil.rmtree(queue)
@@ -210,11 +215,14 @@ class _Work:
         clear_restoring(config.home)
         return kept
 
-    def _swap(self, before: str) -> bool:
-        """The first step, all or nothing: where it is nothing, nothing is half restored."""
+    def _swap_databases(self, before: str) -> bool:
+        """Swaps the databases: the first step, in one transaction. See `swap_databases`.
+
+        Where it fails, nothing was replaced yet: the mark and the staged data are removed.
+        """
         name = self.config.database.name
         try:
-            return database.swap(self.dsn, staged=self.staged, name=name, before=before)
+            return database.swap_databases(self.dsn, staged=self.staged, name=name, before=before)
         except BackupError:
             clear_restoring(self.config.home)
             self.unstage()
@@ -222,24 +230,26 @@ class _Work:
 
 
 @contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Has Ctrl-C and its kin wait: the steps are few and short, and belong together."""
-    asked = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, asked)
+def _signals_blocked() -> Iterator[None]:
+    """Holds SIGINT, SIGTERM and SIGHUP back, so that the few short steps are not interrupted."""
+    blocked = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _conclude(manifest: Manifest, kept: list[str], strangers: list[str], say: Say) -> None:
+def _report_restore(
+    manifest: Manifest, kept: list[str], unknown_clusters: list[str], say: Say
+) -> None:
     say(f"Restored: the service is as it was at {manifest.taken_at}.")
     if kept:
         say(f"What was there before is kept: {', '.join(kept)}.")
     for line in ADVICE:
         say(line)
-    if strangers:
+    if unknown_clusters:
         say(
-            f"Clusters made since are on storage and in no organisation: {', '.join(strangers)}."
-            " docs/how-to/back-up.md says what to do."
+            "Clusters made since are on storage and in no organisation:"
+            f" {', '.join(unknown_clusters)}. docs/how-to/back-up.md says what to do."
         )

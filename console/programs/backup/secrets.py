@@ -1,7 +1,7 @@
-"""The secrets that what is backed up rests on: kept with it, or named loudly where they are not.
+"""The secrets without which a backup is of little use: copied into it, or left out on request.
 
-Without Django's key no second factor of the backup is right any more, and no session or link.
-Without the cell's secret no broker takes its own service's word.
+Without Django's secret key the second factors, sessions and links of the backup are not valid.
+Without the cell's secret the brokers refuse the control plane and the gateway.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from console.programs.backup.errors import BackupError
-from console.programs.backup.manifest import SecretFacts, describe, sync
+from console.programs.backup.manifest import SecretFacts, describe_file, sync_path
 from console.settings.config import Config
 
 SECRET_KEY = "secret_key"  # noqa: S105 (a name)
@@ -20,8 +20,11 @@ CELL_SECRET = "cell_secret"  # noqa: S105 (a name)
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
-    """A secret by name. `file`: where it is kept, none where the settings themselves say it."""
+class ServiceSecret:
+    """A secret of the service.
+
+    `file`: where it is kept; None where the settings hold it. `value`: empty where it is missing.
+    """
 
     name: str
     file: Path | None
@@ -29,14 +32,17 @@ class Secret:
 
     @property
     def fingerprint(self) -> str:
-        """Tells it from another, and nothing else of it: of a text that nobody can guess."""
+        """The beginning of a SHA-256 of the value, to compare secrets without showing them.
+
+        The values are random texts, so nobody can find one by trying.
+        """
         return hashlib.sha256(f"freshet {self.name}\0{self.value}".encode()).hexdigest()[:16]
 
 
-def secrets_of(config: Config) -> list[Secret]:
-    """The secrets of a service; the value of one that is not there is empty."""
+def secrets_of(config: Config) -> list[ServiceSecret]:
+    """Returns the secrets of a service. Raises `BackupError` where a file cannot be read."""
     return [
-        Secret(SECRET_KEY, None, config.secret_key)
+        ServiceSecret(SECRET_KEY, None, config.secret_key)
         if config.secret_key
         else _in_file(SECRET_KEY, config.secret_key_file),
         _in_file(CELL_SECRET, config.cell.secret),
@@ -44,12 +50,19 @@ def secrets_of(config: Config) -> list[Secret]:
 
 
 def copy_secrets(config: Config, folder: Path, *, with_files: bool) -> tuple[SecretFacts, ...]:
-    """Copies those that lie in files, mode 0600, unless they are to be left out."""
-    return tuple(_copied(secret, folder, with_files) for secret in secrets_of(config))
+    """Copies the secrets that are in files into the backup, mode 0600, where `with_files`.
+
+    Returns the facts of all secrets, those without a copy too.
+    """
+    return tuple(_copy_secret(secret, folder, with_files) for secret in secrets_of(config))
 
 
-def differing(config: Config, facts: tuple[SecretFacts, ...]) -> list[str]:
-    """Names of secrets that will not be those of the backup, as it has no copy of them."""
+def differing_secrets(config: Config, facts: tuple[SecretFacts, ...]) -> list[str]:
+    """Returns the names of secrets that a restore cannot put back and that differ from the
+    backup's.
+
+    A secret cannot be put back where the backup has no copy, or where the settings hold it.
+    """
     present = {secret.name: secret for secret in secrets_of(config)}
     return [
         fact.name
@@ -62,7 +75,7 @@ def differing(config: Config, facts: tuple[SecretFacts, ...]) -> list[str]:
 def put_secrets(
     config: Config, folder: Path, facts: tuple[SecretFacts, ...], stamp: str
 ) -> list[Path]:
-    """Puts the backup's secrets where they belong; gives where other ones are kept."""
+    """Writes the backup's secrets into their files; returns the files that keep the former ones."""
     kept = []
     present = {secret.name: secret for secret in secrets_of(config)}
     for fact in facts:
@@ -74,38 +87,38 @@ def put_secrets(
             secret.file.rename(before)
             kept.append(before)
         secret.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write(secret.file, (folder / fact.copy.name).read_bytes())
+        _write_secret(secret.file, (folder / fact.copy.name).read_bytes())
     return kept
 
 
-def _is_kept_elsewhere(facts: SecretFacts, present: Secret) -> bool:
+def _is_kept_elsewhere(facts: SecretFacts, present: ServiceSecret) -> bool:
     return facts.copy is None or present.file is None
 
 
-def _in_file(name: str, file: Path) -> Secret:
+def _in_file(name: str, file: Path) -> ServiceSecret:
     try:
-        return Secret(name, file, file.read_text(encoding="ascii").strip())
+        return ServiceSecret(name, file, file.read_text(encoding="ascii").strip())
     except FileNotFoundError:
-        return Secret(name, file, "")
+        return ServiceSecret(name, file, "")
     except (OSError, UnicodeDecodeError) as error:
         raise BackupError(f"{file} cannot be read: {error}.") from error
 
 
-def _copied(secret: Secret, folder: Path, with_files: bool) -> SecretFacts:
+def _copy_secret(secret: ServiceSecret, folder: Path, with_files: bool) -> SecretFacts:
     if secret.file is None or not secret.value or not with_files:
         return SecretFacts(secret.name, None, secret.fingerprint)
     target = folder / secret.name
-    _write(target, f"{secret.value}\n".encode("ascii"))
-    return SecretFacts(secret.name, describe(target), secret.fingerprint)
+    _write_secret(target, f"{secret.value}\n".encode("ascii"))
+    return SecretFacts(secret.name, describe_file(target), secret.fingerprint)
 
 
-def _write(file: Path, content: bytes) -> None:
-    """Whole or not at all, for the owner only."""
+def _write_secret(file: Path, content: bytes) -> None:
+    """Replaces a file in one step, so that it is never half written; mode 0600."""
     draft = file.with_name(f".{file.name}.new")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(content)
-    sync(draft)
+    sync_path(draft)
     draft.rename(file)
-    sync(file.parent)
+    sync_path(file.parent)

@@ -1,4 +1,4 @@
-"""The way to the PostgreSQL server: the embedded one, started if it does not run, or another."""
+"""Reaches the PostgreSQL server: the embedded one, which is started for it, or another one."""
 
 from __future__ import annotations
 
@@ -24,36 +24,43 @@ VARIABLE = "FRESHET_SUPERUSER_DSN"
 
 
 def server_superuser(config: Config, given: str | None) -> str | None:
-    """The superuser's connection string for a server of one's own; none for the embedded one.
+    """Returns the superuser's connection string for a server of one's own; None for the embedded
+    one.
 
-    Row security binds the tables' owner too, so only a superuser reads all rows.
-    Raises `BackupError` where nobody said who that is.
+    Only a superuser reads all rows, as row security binds the owner of the tables too. `given`: the
+    option or the variable. Raises `BackupError` where it is missing and needed.
     """
     if services.embeds_postgres(config):
         return None
     if not given:
         raise BackupError(
-            "The database is on a server of yours: say who may read all of it, by --superuser or"
-            f" {VARIABLE} in the environment (`host=... user=postgres dbname=postgres`)."
+            "The database is on a server of yours: name its superuser, who may read all of it, by"
+            f" --superuser or {VARIABLE} in the environment (`host=... user=postgres"
+            " dbname=postgres`)."
         )
     return given
 
 
 def embedded_superuser(config: Config) -> str:
-    """The superuser of the embedded server."""
+    """Returns the connection string of the embedded server's superuser."""
     data = services.postgres_folder(config)
-    return postgres.dsn(data, postgres.SUPERUSER, postgres.SUPERUSER)
+    return postgres.connection_string(data, postgres.SUPERUSER, postgres.SUPERUSER)
 
 
-def wait_for(dsn: str, *, limit_s: float, process: subprocess.Popen[bytes] | None = None) -> None:
-    """Waits until the server takes connections. Raises `BackupError`."""
+def wait_for_server(
+    dsn: str, *, limit_s: float, process: subprocess.Popen[bytes] | None = None
+) -> None:
+    """Waits until the server accepts connections.
+
+    Raises `BackupError` after `limit_s`, or as soon as `process` (the server) has ended.
+    """
     deadline = time.monotonic() + limit_s
     while True:
         try:
             psycopg.connect(dsn, connect_timeout=5).close()
         except psycopg.OperationalError as error:
-            gone = process is not None and process.poll() is not None
-            if gone or time.monotonic() > deadline:
+            ended = process is not None and process.poll() is not None
+            if ended or time.monotonic() > deadline:
                 raise BackupError(f"PostgreSQL does not answer: {str(error).strip()}") from error
             time.sleep(POLL_S)
         else:
@@ -62,25 +69,25 @@ def wait_for(dsn: str, *, limit_s: float, process: subprocess.Popen[bytes] | Non
 
 @contextmanager
 def embedded_server(config: Config, say: Say) -> Iterator[str]:
-    """Runs the embedded server for as long as this is open; gives its superuser.
+    """Runs the embedded server while this is open; yields its superuser's connection string.
 
-    The caller holds the home's lock and has ended what an earlier run left. A data folder is made
-    where there is none.
+    The caller holds the home's lock and has ended what an earlier run left. The data folder is made
+    where there is none. Raises `BackupError` where the server does not start.
     """
     data = services.postgres_folder(config)
     account = postgres.account_for_root()
-    asyncio.run(postgres.prepare(config.home, data, account, _ignore))
+    asyncio.run(postgres.prepare_data(config.home, data, account, _ignore_pid))
     say("Starting the embedded PostgreSQL.")
     log = config.home / "log" / "postgres.log"
     with log.open("ab") as output:
         process = subprocess.Popen(
-            postgres.command(data),
+            postgres.server_command(data),
             cwd=data,
             env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8"},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            # Ctrl-C is for us; the server ends when we are done with it.
+            # Ctrl-C reaches this program only, which then stops the server in order.
             start_new_session=True,
             user=account.uid if account else None,
             group=account.gid if account else None,
@@ -89,7 +96,7 @@ def embedded_server(config: Config, say: Say) -> Iterator[str]:
     try:
         dsn = embedded_superuser(config)
         try:
-            wait_for(dsn, limit_s=START_S, process=process)
+            wait_for_server(dsn, limit_s=START_S, process=process)
         except BackupError as error:
             raise BackupError(
                 f"{error.sentence} Its log is {log}. Where its data folder {data} is damaged, move"
@@ -97,11 +104,13 @@ def embedded_server(config: Config, say: Say) -> Iterator[str]:
             ) from error
         yield dsn
     finally:
-        _stop(process)
+        _stop_server(process)
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Ends it with a checkpoint; what does not end is killed, and recovers at its next start."""
+def _stop_server(process: subprocess.Popen[bytes]) -> None:
+    """Stops the server with a checkpoint; kills it after `STOP_S`, whereupon its next start
+    recovers.
+    """
     process.send_signal(signal.SIGINT)
     try:
         process.wait(STOP_S)
@@ -110,6 +119,5 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _ignore(pid: int) -> None:
-    """Nobody else needs to know of `initdb`."""
-    del pid
+def _ignore_pid(pid: int) -> None:
+    """Ignores the process id of `initdb`: a backup keeps no record of children."""

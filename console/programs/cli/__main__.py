@@ -8,13 +8,13 @@ import sys
 def main() -> int:
     """Runs the command line; returns its exit code."""
     try:
-        from console.programs.cli.app import run  # noqa: PLC0415
+        from console.programs.cli.app import run_command_line  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise
         sys.stderr.write("freshet: The command line needs click: pip install 'freshet[cli]'\n")
         return 2
-    return run()
+    return run_command_line()
 
 
 if __name__ == "__main__":

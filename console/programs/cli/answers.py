@@ -1,4 +1,4 @@
-"""Answers of the API, printed."""
+"""Prints answers of the API, or saves them to files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from console.programs.cli.errors import OPERATION_FAILED, CommandError, Unreacha
 from console.programs.cli.session import Session
 from console.programs.cli.transport import Lost
 
-# The service holds a request for an operation this long at most.
+# The longest time for which the service holds a request for an operation.
 WAIT_S = 30
 FINAL = {"succeeded", "failed", "cancelled"}
 
@@ -22,17 +22,17 @@ FINAL = {"succeeded", "failed", "cancelled"}
 def print_page(
     session: Session, items: list[dict[str, Any]], cursor: str | None, columns: str
 ) -> None:
-    """Prints items of a list; `cursor` tells that there are more."""
+    """Prints items of a list. `cursor`: where the list goes on; None where there are no more."""
     if session.as_json:
         session.print_json({"items": items, "next_cursor": cursor})
         return
     print_rows(session, items, columns)
     if cursor:
-        session.note(f"These are {len(items)}; there are more: --limit 0 shows all.")
+        session.note(f"These are the first {len(items)}; there are more: --limit 0 shows all.")
 
 
 def print_items(session: Session, answer: dict[str, Any], columns: str) -> None:
-    """Prints an answer that holds items, as it is."""
+    """Prints an answer that holds all items of a list."""
     if session.as_json:
         session.print_json(answer)
     else:
@@ -40,33 +40,35 @@ def print_items(session: Session, answer: dict[str, Any], columns: str) -> None:
 
 
 def print_rows(session: Session, rows: list[dict[str, Any]], columns: str) -> None:
-    """Prints a table, or says that there is nothing in it."""
+    """Prints a table, or a note that it is empty."""
     if rows:
-        session.print_lines(output.table(rows, columns))
+        session.print_lines(output.table_lines(rows, columns))
     else:
         session.note("There are none.")
 
 
 def print_object(session: Session, answer: Mapping[str, Any] | None) -> None:
-    """Prints one object."""
+    """Prints one object of the API."""
     if session.as_json:
         session.print_json(answer)
     else:
-        session.print_lines(output.details(answer or {}))
+        session.print_lines(output.detail_lines(answer or {}))
 
 
 def print_operation(
     session: Session, operation: dict[str, Any], *, wait: bool, timeout_s: int
 ) -> None:
-    """Prints an operation, once it is final where that is wanted.
+    """Prints an operation; with `wait` only once it has ended.
 
-    Raises CommandError if it failed, or took longer.
+    Raises `CommandError` where it failed, was cancelled, or took longer than `timeout_s`.
     """
     if wait:
         operation = await_operation(session, operation, timeout_s)
     print_object(session, operation)
     if not wait:
-        session.note(f"It goes on by itself; wait with: freshet operation wait {operation['id']}")
+        session.note(
+            f"It goes on by itself. To wait for it: freshet operation wait {operation['id']}"
+        )
     if operation["state"] in {"failed", "cancelled"}:
         error = operation.get("error") or {}
         detail = error.get("detail") or "No reason was given."
@@ -75,23 +77,27 @@ def print_operation(
 
 
 def await_operation(session: Session, operation: dict[str, Any], timeout_s: int) -> dict[str, Any]:
-    """The operation once it is final. Raises CommandError when it took longer."""
+    """Returns the operation once it has ended. Raises `CommandError` after `timeout_s`."""
     end = session.clock() + timeout_s
     while operation["state"] not in FINAL:
-        left = int(end - session.clock())
-        if left <= 0:
+        remaining_s = int(end - session.clock())
+        if remaining_s <= 0:
             raise CommandError(
                 f"The operation is {operation['state']} after {timeout_s} s.",
                 advice=f"It goes on by itself: freshet operation wait {operation['id']}",
                 code=OPERATION_FAILED,
             )
         path = f"/operations/{segment(operation['id'])}"
-        operation = session.client.get(path, wait=min(WAIT_S, left))
+        operation = session.client.get(path, wait=min(WAIT_S, remaining_s))
     return operation
 
 
-def save(session: Session, path: str, query: Mapping[str, object], file: str) -> None:
-    """Writes an answer into a file as it arrives, all of it or none."""
+def save_file(session: Session, path: str, query: Mapping[str, object], file: str) -> None:
+    """Saves an answer to a file as it arrives; a file that exists is replaced once all has arrived.
+
+    `file`: its path; `-` for the standard output. Raises `Unreachable` where the answer was cut
+    short, `CommandError` where the file cannot be written.
+    """
     try:
         with session.client.stream(path, query=query) as reply:
             if file == "-":
@@ -115,7 +121,7 @@ def save(session: Session, path: str, query: Mapping[str, object], file: str) ->
     session.note(f"Written to {file}.")
 
 
-def flush() -> None:
-    """Everything that was printed goes out now; whoever reads may be gone."""
+def flush_output() -> None:
+    """Flushes the standard output; does nothing where its reader has gone away."""
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""All commands, and what happens around one."""
+"""Builds the command line from all commands, runs it, and turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ asked for, an id will do.
 
 
 def build_root() -> click.Group:
-    """The command line."""
+    """Returns the command line with all of its commands."""
     root = click.Group(
         "freshet",
         help=ABOUT,
@@ -38,7 +38,7 @@ def build_root() -> click.Group:
     groups: dict[str, click.Group] = {}
     for row in ALL:
         words = row.words.split()
-        built = command.build(row)
+        built = command.build_command(row)
         if len(words) == 1:
             root.add_command(built)
             continue
@@ -47,8 +47,8 @@ def build_root() -> click.Group:
             root.add_command(groups[words[0]])
         groups[words[0]].add_command(built)
     groups["operation"].add_command(extra.wait_command())
-    by_hand = (
-        *login.commands(),
+    written_commands = (
+        *login.login_commands(),
         produce.produce_command(),
         consume.consume_command(),
         lag.lag_command(),
@@ -56,34 +56,37 @@ def build_root() -> click.Group:
         extra.completion_command(),
         extra.version_command(),
     )
-    for each in by_hand:
-        root.add_command(each)
+    for written_command in written_commands:
+        root.add_command(written_command)
     return root
 
 
-def run(arguments: list[str] | None = None, session: Session | None = None) -> int:
-    """Runs a command line; returns its exit code."""
+def run_command_line(arguments: list[str] | None = None, session: Session | None = None) -> int:
+    """Runs a command line; returns its exit code.
+
+    `arguments`: None for those of the process. `session`: None for a new one.
+    """
     session = session or Session()
     try:
         build_root().main(arguments, prog_name="freshet", standalone_mode=False, obj=session)
     except CommandError as error:
-        return fail(error.lines(), error.code)
+        return print_failure(error.lines(), error.code)
     except click.ClickException as error:
-        return _misused(error)
+        return _print_misuse(error)
     except (KeyboardInterrupt, click.Abort):
-        answers.flush()
+        answers.flush_output()
         return INTERRUPTED
     except BrokenPipeError:
-        return _reader_is_gone()
-    except SystemExit as done:  # a shell was told what it can complete
+        return _discard_output()
+    except SystemExit as done:  # the shell asked for completions, and click has printed them
         return int(done.code or 0)
     finally:
         session.close()
     return 0
 
 
-def _misused(error: click.ClickException) -> int:
-    """Says what is wrong with the command line; of a group without a command what it has."""
+def _print_misuse(error: click.ClickException) -> int:
+    """Prints what is wrong with the command line; for a group without a command, its help."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(error.ctx.get_help() if error.ctx else "", err=True)
         return USAGE
@@ -91,15 +94,22 @@ def _misused(error: click.ClickException) -> int:
     return error.exit_code
 
 
-def fail(lines: list[str], code: int) -> int:
-    """Says what went wrong, on the standard error."""
-    answers.flush()
+def print_failure(lines: list[str], code: int) -> int:
+    """Prints what went wrong to the standard error; returns `code`."""
+    answers.flush_output()
     for number, line in enumerate(lines):
-        output.note(f"freshet: {output.safe(line)}" if number == 0 else output.safe(line))
+        output.print_note(
+            f"freshet: {output.escape_controls(line)}"
+            if number == 0
+            else output.escape_controls(line)
+        )
     return code
 
 
-def _reader_is_gone() -> int:
-    """Such as `head`, which had enough: Python must not complain about it at its end."""
+def _discard_output() -> int:
+    """Replaces the standard output after its reader (such as `head`) went away; returns 0.
+
+    Otherwise Python prints an error when it flushes the standard output at exit.
+    """
     sys.stdout = open("/dev/null", "w")  # noqa: PTH123, SIM115 - until the process ends
     return 0

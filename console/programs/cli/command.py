@@ -1,4 +1,4 @@
-"""Commands as rows of a table: which request, which values it takes, what its answer looks like."""
+"""Commands as rows of a table: the request, the values it takes, and how its answer is shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from console.programs.cli import answers, names, options
-from console.programs.cli.client import Answer, segment
+from console.programs.cli.client import ApiAnswer, segment
 from console.programs.cli.errors import CommandError
 from console.programs.cli.fields import Field, Kind, body_of, query_of
 from console.programs.cli.session import Session, pass_session
@@ -21,39 +21,41 @@ CLUSTER_PATH = "/clusters/{cluster_id}"
 
 
 class Shape(StrEnum):
-    """What an answer is."""
+    """The kind of a command's answer, which decides how it is printed."""
 
     # One object.
     OBJECT = auto()
-    # `{"items": […], "next_cursor": …}`, all pages of it.
+    # `{"items": […], "next_cursor": …}`, of which all pages are read.
     PAGES = auto()
-    # The same without pages.
+    # `{"items": […]}` in one answer.
     ITEMS = auto()
-    # Slow work, which can be waited for.
+    # An operation, which can be waited for.
     OPERATION = auto()
-    # Nothing but that it is done.
+    # No content.
     NOTHING = auto()
-    # A text as it is.
+    # A text, which is printed as it is.
     TEXT = auto()
-    # A file to be kept.
+    # A file, which is saved.
     FILE = auto()
 
 
 class Confirm(StrEnum):
-    """How somebody at a terminal says that they mean it; `--yes` says so for them."""
+    """How a person at a terminal confirms a command. `--yes` confirms it without a question."""
 
     NO = auto()
     YES = auto()
-    # By typing the name, which is sent as `?name=`.
+    # The person types the name, which is sent as `?name=`.
     NAME = auto()
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandRow:
     """One command of the table.
 
-    `words`: how it is called. `request`: method and path as OpenAPI has it; a `{cluster_id}` inside
-    is the option --cluster, every other parameter an argument. `columns`: of a table of its items.
+    `words`: the words of the command line, such as `topic list`. `request`: method and path as in
+    the OpenAPI file; `{cluster_id}` below `/clusters` is the option --cluster, every other
+    parameter of the path an argument. `columns`: those of the table of its items (see
+    `output.columns_of`).
     """
 
     words: str
@@ -63,11 +65,11 @@ class Command:
     shape: Shape = Shape.OBJECT
     columns: str = ""
     confirm: Confirm = Confirm.NO
-    # Whether the argument's name means something deleted rather than what goes on.
+    # Whether a name that both a deleted and a present item have means the deleted one.
     over: bool = False
-    # Items that a list shows unless --limit says otherwise; 0: all.
+    # How many items a list shows without --limit; 0: all.
     items_max: int = 0
-    # Of a FILE: its name unless --file says otherwise, with the argument for `*`.
+    # For a FILE: its name without --file, in which the argument takes the place of `*`.
     file: str = ""
 
     @property
@@ -77,97 +79,100 @@ class Command:
 
     @property
     def path(self) -> str:
-        """The path with its parameters, below `/api/v1`."""
+        """The path below `/api/v1`, with its parameters."""
         return self.request.split()[1]
 
     def arguments(self) -> list[str]:
-        """Parameters of the path that are arguments."""
+        """Returns the parameters of the path that are arguments."""
         return [name for name in _PATH_PARAMETER.findall(self.path) if name != "cluster_id"]
 
     @property
     def in_cluster(self) -> bool:
-        """Whether it is about what is in a cluster."""
+        """Whether the command is about something in a cluster."""
         return self.path.startswith(CLUSTER_PATH)
 
 
-def build(command: Command) -> click.Command:
-    """What click runs for a row."""
+def build_command(command: CommandRow) -> click.Command:
+    """Returns the command of click for a row."""
 
     @pass_session
-    def callback(session: Session, /, **given: Any) -> None:
-        Run(command, session, given).go()
+    def run_row(session: Session, /, **values: Any) -> None:
+        CommandRun(command, session, values).execute()
 
     return click.Command(
         command.words.split()[-1],
-        callback=callback,
+        callback=run_row,
         params=parameters_of(command),
         help=command.about,
     )
 
 
-def parameters_of(command: Command) -> list[click.Parameter]:
-    """Arguments and options of a row."""
-    found: list[click.Parameter] = []
+def parameters_of(command: CommandRow) -> list[click.Parameter]:
+    """Returns the arguments and options of a row, as click's parameters."""
+    parameters: list[click.Parameter] = []
     for name in command.arguments():
         collection = collection_of(command.path, name)
-        found.append(names.argument(collection, f"p_{name}", names.metavar(collection)))
+        parameters.append(
+            names.build_argument(collection, f"p_{name}", names.metavar_of(collection))
+        )
     arguments = [field for field in command.fields if field.argument]
     others = [field for field in command.fields if not field.argument]
-    found += [names.parameter(field) for field in [*arguments, *others]]
+    parameters += [names.build_parameter(field) for field in [*arguments, *others]]
     if command.in_cluster:
-        found.append(options.cluster())
+        parameters.append(options.cluster_option())
     if command.shape is Shape.PAGES:
-        found.append(options.limit(command.items_max))
+        parameters.append(options.limit_option(command.items_max))
     if command.shape is Shape.OPERATION:
-        found += options.waiting()
+        parameters += options.waiting_options()
     if command.shape is Shape.FILE:
-        found.append(options.file())
+        parameters.append(options.file_option())
     if command.confirm is not Confirm.NO:
-        found.append(options.yes())
-    return [*found, *options.common()]
+        parameters.append(options.yes_option())
+    return [*parameters, *options.common_options()]
 
 
 def collection_of(path: str, name: str) -> str:
-    """The list that a path's parameter is in: `/clusters/{cluster_id}/topics` of a topic."""
+    """Returns the path of the list that a parameter's item is in, such as
+    `/clusters/{cluster_id}/topics` for a topic."""
     return path.partition(f"/{{{name}}}")[0]
 
 
 @dataclass(slots=True)
-class Run:
-    """One run of a command."""
+class CommandRun:
+    """One run of a command. `values`: what click read from the command line, by parameter."""
 
-    command: Command
+    command: CommandRow
     session: Session
-    given: dict[str, Any]
+    values: dict[str, Any]
 
-    def go(self) -> None:
-        """Sends the request and prints its answer."""
+    def execute(self) -> None:
+        """Sends the request and prints its answer. Raises `CommandError`."""
         command, session = self.command, self.session
         self._ask_for_secrets()
         self._resolve_references()
         try:
-            query = query_of(command.fields, self.given)
-            body = body_of(command.fields, self.given)
+            query = query_of(command.fields, self.values)
+            body = body_of(command.fields, self.values)
         except ValueError as error:
             raise CommandError(str(error)) from error
         if command.method == "PATCH" and not body:
             raise CommandError(
-                "Nothing is to be changed.",
-                advice=f"`freshet {command.words} --help` lists what can be.",
+                "There is nothing to change.",
+                advice=f"`freshet {command.words} --help` lists what can be changed.",
             )
         path, named = self._resolve_path(query)
         match command.shape:
             case Shape.PAGES:
-                items, cursor = session.client.pages(path, query, items_max=self.given["limit"])
+                items, cursor = session.client.pages(path, query, items_max=self.values["limit"])
                 answers.print_page(session, items, cursor, command.columns)
             case Shape.FILE:
-                file = self.given["file"] or command.file.replace("*", named)
-                answers.save(session, path, query, file)
+                file = self.values["file"] or command.file.replace("*", named)
+                answers.save_file(session, path, query, file)
             case _:
                 answer = session.client.call(command.method, path, query=query, body=body or None)
-                self._print(answer)
+                self._print_answer(answer)
 
-    def _print(self, answer: Answer) -> None:
+    def _print_answer(self, answer: ApiAnswer) -> None:
         match self.command.shape:
             case Shape.TEXT:
                 self.session.write_bytes(answer.content)
@@ -179,51 +184,65 @@ class Run:
                 answers.print_operation(
                     self.session,
                     answer.json(),
-                    wait=self.given["wait"],
-                    timeout_s=self.given["timeout"],
+                    wait=self.values["wait"],
+                    timeout_s=self.values["timeout"],
                 )
             case _:
                 answers.print_object(self.session, answer.json())
 
     def _ask_for_secrets(self) -> None:
         for field in self.command.fields:
-            if field.kind is Kind.SECRET and field.required and not self.given.get(field.key):
+            if field.kind is Kind.SECRET and field.required and not self.values.get(field.key):
                 what = field.flag_name.replace("-", " ").capitalize()
-                self.given[field.key] = click.prompt(what, hide_input=True, err=True)
+                self.values[field.key] = click.prompt(what, hide_input=True, err=True)
 
     def _resolve_references(self) -> None:
         for field in self.command.fields:
-            text = self.given.get(field.key)
+            text = self.values.get(field.key)
             if field.kind is Kind.REFERENCE and text:
-                self.given[field.key] = names.resolve(self.session, field.collection, text)
+                self.values[field.key] = names.resolve_id(self.session, field.collection, text)
 
     def _resolve_path(self, query: dict[str, Any]) -> tuple[str, str]:
-        """The path with ids in it, and the name of the last of them. Asks whether it is meant."""
-        path, named, cluster_id = self.command.path, "", ""
+        """Returns the path with ids in it, and the name of its last item.
+
+        Asks for confirmation where the command needs one. With `Confirm.NAME` it adds the name to
+        `query`.
+        """
+        path, item_name, cluster_id = self.command.path, "", ""
         if self.command.in_cluster:
-            cluster_id = names.cluster_id(self.session, self.given["cluster"])
+            cluster_id = names.cluster_id(self.session, self.values["cluster"])
         for name in self.command.arguments():
             collection = collection_of(self.command.path, name)
-            named = found = self.given[f"p_{name}"]
+            item_name = item_id = self.values[f"p_{name}"]
             if self.command.confirm is Confirm.NAME:
-                item = names.find(self.session, collection, named, cluster_id=cluster_id)
-                found, named = item["id"], item["name"]
-                query["name"] = named
+                item = names.find_item(self.session, collection, item_name, cluster_id=cluster_id)
+                item_id, item_name = item["id"], item["name"]
+                query["name"] = item_name
             else:
-                found = names.resolve(
-                    self.session, collection, named, cluster_id=cluster_id, over=self.command.over
+                item_id = names.resolve_id(
+                    self.session,
+                    collection,
+                    item_name,
+                    cluster_id=cluster_id,
+                    over=self.command.over,
                 )
-            path = path.replace(f"{{{name}}}", segment(found))
-        self._confirm(named)
-        return path.replace("{cluster_id}", segment(cluster_id)), named
+            path = path.replace(f"{{{name}}}", segment(item_id))
+        self._ask_whether_meant(item_name)
+        return path.replace("{cluster_id}", segment(cluster_id)), item_name
 
-    def _confirm(self, named: str) -> None:
-        """Asks, where --yes is not given. Raises CommandError unless it is meant."""
-        if self.command.confirm is Confirm.NO or self.given["yes"]:
+    def _ask_whether_meant(self, named: str) -> None:
+        """Asks for confirmation unless --yes is given.
+
+        Raises `CommandError` where it is refused.
+        """
+        if self.command.confirm is Confirm.NO or self.values["yes"]:
             return
         what = f"{self.command.words} {named}".strip()
         if not sys.stdin.isatty():
-            raise CommandError(f"`freshet {what}` cannot ask here.", advice="--yes means it.")
+            raise CommandError(
+                f"`freshet {what}` asks for confirmation, and this is no terminal.",
+                advice="Add --yes to confirm it.",
+            )
         if self.command.confirm is Confirm.NAME:
             meant = click.prompt(f"{what}: type its name to go on", err=True) == named
         else:

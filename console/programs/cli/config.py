@@ -1,4 +1,7 @@
-"""Profiles: which Freshet, and with which API key. Kept in a file that only its owner reads."""
+"""Profiles: the address of a Freshet with an API key.
+
+They are kept in a file for its owner only.
+"""
 
 from __future__ import annotations
 
@@ -19,78 +22,90 @@ DEFAULT_PROFILE = "default"
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One Freshet and one organisation's key. `key_id`: of a key that `login` made itself."""
+    """The address of a service and the API key of an organisation.
+
+    `key_id`: the id of a key that `login` or `signup` made, which `logout` revokes; else empty.
+    """
 
     url: str = DEFAULT_URL
     api_key: str = ""
     key_id: str = ""
-    # The one that commands mean that name none, by its id.
+    # The id of the cluster that commands mean when they name none.
     cluster: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
-    """All profiles, and the one in use."""
+class CliConfig:
+    """All profiles by name, and the name of the one in use."""
 
     current: str = DEFAULT_PROFILE
     profiles: Mapping[str, Profile] = field(default_factory=dict)
 
-    def with_profile(self, name: str, profile: Profile) -> Config:
-        """The same with a profile that is new or changed."""
+    def with_profile(self, name: str, profile: Profile) -> CliConfig:
+        """Returns a copy with a new or changed profile."""
         return replace(self, profiles={**self.profiles, name: profile})
 
-    def without(self, name: str) -> Config:
-        """The same without a profile. Another one is in use then, if there is one."""
+    def without(self, name: str) -> CliConfig:
+        """Returns a copy without a profile.
+
+        Where it was in use, another one is, if there is one.
+        """
         left = {key: value for key, value in self.profiles.items() if key != name}
         current = next(iter(left), DEFAULT_PROFILE) if name == self.current else self.current
-        return Config(current, left)
+        return CliConfig(current, left)
 
 
 def config_path(environment: Mapping[str, str]) -> Path:
-    """Where the file is: FRESHET_CONFIG, or `freshet/config.json` in the user's configuration."""
+    """Returns the path of the file: FRESHET_CONFIG, or `freshet/config.json` in the user's
+    configuration folder."""
     if chosen := environment.get("FRESHET_CONFIG"):
         return Path(chosen)
     folder = environment.get("XDG_CONFIG_HOME")
     return (Path(folder) if folder else Path.home() / ".config") / "freshet" / "config.json"
 
 
-def read_config(path: Path) -> Config:
-    """The file's content; nothing where it is absent. Raises CommandError for a bad one.
+def read_config(path: Path) -> CliConfig:
+    """Returns the profiles in a file; none where it does not exist.
 
-    One that others can read is refused: the keys in it are no secret any more.
+    Raises `CommandError` where it cannot be read or understood, or where others can read it, as its
+    keys are not secret any more then.
     """
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             content = file.read()
     except FileNotFoundError:
-        return Config()
+        return CliConfig()
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror}.") from error
     if mode & 0o077:
         raise CommandError(
-            f"{path} holds API keys, and others may read it.",
-            advice=f"Close it with `chmod 600 {path}`, and replace its keys if they may be known.",
+            f"{path} holds API keys, and others can read it.",
+            advice=f"Close it with `chmod 600 {path}`, and rotate keys that others may know.",
         )
     try:
-        return _decode(json.loads(content))
+        return _decode_config(json.loads(content))
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         raise CommandError(
-            f"{path} is no configuration of freshet.", advice="Remove it, and `freshet login` anew."
+            f"{path} is no configuration of freshet.",
+            advice="Remove it, and sign in again with `freshet login`.",
         ) from error
 
 
-def _decode(content: Any) -> Config:
+def _decode_config(content: Any) -> CliConfig:
     known = Profile.__dataclass_fields__
     profiles = {
-        str(name): Profile(**{key: str(value) for key, value in given.items() if key in known})
-        for name, given in content["profiles"].items()
+        str(name): Profile(**{key: str(value) for key, value in members.items() if key in known})
+        for name, members in content["profiles"].items()
     }
-    return Config(str(content["current"]), profiles)
+    return CliConfig(str(content["current"]), profiles)
 
 
-def write_config(path: Path, config: Config) -> None:
-    """Replaces the file in one step; nobody but its owner may read it at any moment."""
+def write_config(path: Path, config: CliConfig) -> None:
+    """Replaces the file in one step; only its owner can read it at any moment.
+
+    Raises `CommandError` where it cannot be written.
+    """
     content = {
         "current": config.current,
         "profiles": {name: asdict(profile) for name, profile in config.profiles.items()},

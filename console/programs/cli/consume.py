@@ -1,4 +1,4 @@
-"""`consume`: records through the REST interface, live by Server-Sent Events."""
+"""`freshet consume`: reads records through the REST interface, live ones by Server-Sent Events."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from console.programs.cli.transport import Lost
 
 PAGE_RECORDS = 500
 SCAN_BYTES_MIN = 1024
-# Streams that fail one after the other, without a word between them, before it is given up.
+# How many streams may fail in a row, without an event between them, before the command gives up.
 FAILURES_MAX = 6
-# Reasons for which the service ends a stream, after which asking again makes no sense.
+# The reasons for which the service ends a stream for good. After any other a new one is opened.
 ENDS = {
     "access_ended": ("The API key may not read this any more.", NOT_ALLOWED),
     "topic_gone": ("The topic, or a partition of it, is gone.", NOT_FOUND),
@@ -39,7 +39,7 @@ ENDS = {
 
 @dataclass
 class Consumer:
-    """One `consume`: what it prints, and how far it has come."""
+    """One run of `consume`: what it prints, and how far it has read."""
 
     session: Session
     path: str
@@ -47,31 +47,31 @@ class Consumer:
     partition: int | None
     wake: bool
     max: int | None
-    # None: values alone; keys; long.
+    # None: print values; `keys`: keys and values; `long`: partition, offset and time as well.
     style: str | None = None
-    # Where each partition goes on.
+    # The offset at which each partition goes on.
     positions: dict[int, int] = field(default_factory=dict)
     printed: int = 0
     _truncated: bool = False
 
     def query(self, **more: object) -> dict[str, object]:
-        """Parameters of a page or a stream."""
+        """Returns the query parameters of a page or a stream, with `more`."""
         return {"filter": self.filter, "wake": True if self.wake else None, **more}
 
     @property
     def done(self) -> bool:
-        """Whether as many were printed as were wanted."""
+        """Whether as many records were printed as `max` asks for."""
         return self.max is not None and self.printed >= self.max
 
     def read_forward(self, **start: object) -> None:
-        """Prints what there is from a beginning on to the end."""
+        """Prints the records from a beginning to the end of the topic."""
         cursor: str | None = None
         while not self.done:
-            left = PAGE_RECORDS if self.max is None else min(PAGE_RECORDS, self.max - self.printed)
-            query = self.query(partition=self.partition, limit=left, cursor=cursor, **start)
+            limit = PAGE_RECORDS if self.max is None else min(PAGE_RECORDS, self.max - self.printed)
+            query = self.query(partition=self.partition, limit=limit, cursor=cursor, **start)
             page = self.session.client.call("GET", self.path, query=query).json()
             for record in page["items"]:
-                self.print(record)
+                self.print_record(record)
             for partition in page["scanned"]["partitions"]:
                 self.positions[partition["partition"]] = partition["position"]
             cursor = page["next_cursor"]
@@ -79,23 +79,26 @@ class Consumer:
                 return
 
     def read_last(self, count: int) -> None:
-        """Prints the newest ones, the oldest of them first."""
+        """Prints the newest `count` records, the oldest of them first."""
         query = self.query(partition=self.partition, **{"from": "newest"})
-        found: list[dict[str, Any]] = []
-        while len(found) < count:
-            query["limit"] = min(PAGE_RECORDS, count - len(found))
+        records: list[dict[str, Any]] = []
+        while len(records) < count:
+            query["limit"] = min(PAGE_RECORDS, count - len(records))
             page = self.session.client.call("GET", self.path, query=query).json()
-            found += page["items"]
+            records += page["items"]
             for partition in page["scanned"]["partitions"]:
                 self.positions.setdefault(partition["partition"], partition["end"])
             query["cursor"] = page["next_cursor"]
             if query["cursor"] is None:
                 break
-        for record in reversed(found):
-            self.print(record)
+        for record in reversed(records):
+            self.print_record(record)
 
     def find_end(self) -> None:
-        """Begins where the topic ends now: a stream that is lost misses nothing since."""
+        """Sets the positions to the present end of the topic.
+
+        Every stream begins at them, so no record is missed where a stream is lost.
+        """
         query = {"from": "newest", "limit": 1, "scan_bytes_max": SCAN_BYTES_MIN}
         query |= {"wake": True} if self.wake else {}
         page = self.session.client.call("GET", self.path, query=query).json()
@@ -103,7 +106,7 @@ class Consumer:
             self.positions[partition["partition"]] = partition["end"]
 
     def follow(self) -> None:
-        """Prints what arrives, over one stream after the other, until enough was printed."""
+        """Prints records as they arrive, over one stream after another, until `max` are printed."""
         failures = 0
         while not self.done:
             try:
@@ -119,38 +122,42 @@ class Consumer:
                 self.session.pause(min(0.2 * 2**failures, 5.0))
 
     def _one_stream(self) -> bool:
-        """Whether anything came over it. Raises `Lost`, CommandError."""
+        """Prints the records of one stream; returns whether any event came over it.
+
+        Raises `Lost` where it is lost or the brokers are being replaced, `CommandError` where
+        reading cannot go on.
+        """
         headers = {"Last-Event-ID": event_id(self.positions), "Accept": "text/event-stream"}
         heard = False
         try:
             with self.session.client.stream(
                 f"{self.path}/stream", query=self.query(), headers=headers
             ) as reply:
-                for kind, data in events(reply.chunks()):
+                for kind, data in parse_events(reply.chunks()):
                     if kind == "end":
-                        _over(data["reason"])
+                        _raise_if_over(data["reason"])
                         return heard
                     heard = True
-                    self._take(kind, data)
+                    self._handle_event(kind, data)
                     if self.done:
                         return heard
         except CommandError as error:
-            # Its brokers are being replaced: they will be back.
+            # The cluster's brokers are being replaced, and will serve again soon.
             if error.code != UNAVAILABLE:
                 raise
             raise Lost(error.message) from error
         return heard
 
-    def _take(self, kind: str, data: dict[str, Any]) -> None:
+    def _handle_event(self, kind: str, data: dict[str, Any]) -> None:
         if kind == "message":
             self.positions[data["partition"]] = data["offset"] + 1
             if self.partition in {None, data["partition"]}:
-                self.print(data)
+                self.print_record(data)
         elif kind == "skipped":
-            self.session.note(f"{data['count']} records were skipped: they come too fast.")
+            self.session.note(f"{data['count']} records were skipped, as they arrive too fast.")
 
-    def print(self, record: dict[str, Any]) -> None:
-        """Prints a record, in the style that was asked for."""
+    def print_record(self, record: dict[str, Any]) -> None:
+        """Prints a record in the style `style`, unless enough records were printed."""
         if self.done:
             return
         self.printed += 1
@@ -158,56 +165,63 @@ class Consumer:
             self.session.print_json(record, indent=None)
             sys.stdout.flush()
             return
-        words = [_shown(record["value"])]
+        words = [_content_text(record["value"])]
         if self.style in {"keys", "long"}:
-            words.insert(0, _shown(record["key"]))
+            words.insert(0, _content_text(record["key"]))
         if self.style == "long":
-            words[:0] = [f"{record['partition']}:{record['offset']}", _time(record["timestamp_ms"])]
+            words[:0] = [
+                f"{record['partition']}:{record['offset']}",
+                _time_text(record["timestamp_ms"]),
+            ]
         text = "\t".join(words)
-        output.write(output.safe(text) if sys.stdout.isatty() else text)
+        output.print_line(output.escape_controls(text) if sys.stdout.isatty() else text)
         sys.stdout.flush()
         if (record["value"] or {}).get("truncated") and not self._truncated:
             self._truncated = True
-            self.session.note("Of values that are longer, the first 64 KiB are shown.")
+            self.session.note("Of longer values only the first 64 KiB are shown.")
 
 
-def _shown(content: dict[str, Any] | None) -> str:
-    """A key or a value: its text, or base64 of what is none; null as `-`."""
+def _content_text(content: dict[str, Any] | None) -> str:
+    """Returns the text of a key or a value; base64 where it is no text; `-` for null."""
     if content is None:
         return "-"
     return str(content["base64"] if content["text"] is None else content["text"])
 
 
-def _time(timestamp_ms: int | None) -> str:
+def _time_text(timestamp_ms: int | None) -> str:
     if timestamp_ms is None:
         return "-"
     try:
         when = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    except (ValueError, OverflowError, OSError):  # the producer's own, it may be anything
+    except (ValueError, OverflowError, OSError):  # the producer sets it, so it may be any number
         return str(timestamp_ms)
     return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _over(reason: str) -> None:
-    """Raises CommandError where a stream's end is the end of it all."""
+def _raise_if_over(reason: str) -> None:
+    """Raises `CommandError` where the service ended a stream for good."""
     if reason in ENDS:
         message, code = ENDS[reason]
         raise CommandError(message, code=code)
 
 
 def event_id(positions: dict[int, int]) -> str:
-    """Positions as the id of an event that the next stream goes on behind
-    (`provisioning/administration/api/streams.py`)."""
+    """Returns positions as an event id, after which the next stream goes on.
+
+    `provisioning/administration/api/streams.py` reads it.
+    """
     text = json.dumps({str(n): at for n, at in positions.items()}, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def events(chunks: Iterator[bytes]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Kind and data of Server-Sent Events (WHATWG HTML, section 9.2), as this service sends them:
-    the data is one line of JSON."""
-    kind, left = "message", b""
+def parse_events(chunks: Iterator[bytes]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the kind and the data of Server-Sent Events (WHATWG HTML, section 9.2).
+
+    As this service sends them: the data of an event is one line of JSON.
+    """
+    kind, rest = "message", b""
     for chunk in chunks:
-        *lines, left = (left + chunk).split(b"\n")
+        *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             name, _, value = line.rstrip(b"\r").partition(b":")
             if name == b"event":
@@ -219,18 +233,20 @@ def events(chunks: Iterator[bytes]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 @pass_session
-def consume(
+def consume_records(
     session: Session, /, topic: str, cluster: str | None, *, follow: bool, **given: Any
 ) -> None:
-    """Read records. Without a place to begin: those that arrive from now on, until Ctrl-C.
+    """Read records: those that arrive from now on, until Ctrl-C, or from a place on.
 
-    With one it reads to the end and stops there, or goes on with --follow. It commits nothing and
-    joins no group, and is not billed.
+    From a place on (--from-beginning, --from-offset, --since, --last) it reads to the end and stops
+    there, or goes on with --follow. It commits nothing, joins no group, and is not billed.
     """
     starts = {name: given.pop(name) for name in ("from_beginning", "from_offset", "since", "last")}
     chosen = [(name, value) for name, value in starts.items() if value not in {None, False}]
     if len(chosen) > 1:
-        raise CommandError("Only one place to begin can be chosen.")
+        raise CommandError(
+            "Choose only one of --from-beginning, --from-offset, --since and --last."
+        )
     consumer = Consumer(session, messages_path(session, cluster, topic), **given)
     match chosen:
         case [("from_beginning", _)]:
@@ -248,21 +264,30 @@ def consume(
 
 
 def consume_command() -> click.Command:
-    """`freshet consume`."""
+    """Returns `freshet consume`."""
     count = click.IntRange(min=1)
     parameters: list[click.Parameter] = [
         topic_argument(),
-        click.Option(["--from-beginning", "-b"], is_flag=True, help="Begin with the oldest."),
         click.Option(
-            ["--from-offset"], type=click.IntRange(min=0), help="Begin there in each partition."
+            ["--from-beginning", "-b"], is_flag=True, help="Begin with the oldest record."
         ),
         click.Option(
-            ["--since"], type=Moment(), metavar="TIME", help="Begin with those of this time: -1h."
+            ["--from-offset"],
+            type=click.IntRange(min=0),
+            help="Begin at this offset in each partition.",
         ),
-        click.Option(["--last"], type=count, help="Begin with the newest so many."),
-        click.Option(["--follow"], is_flag=True, help="Go on with those that arrive."),
-        click.Option(["--max", "-n"], type=count, help="Stop after so many."),
-        click.Option(["--partition"], type=click.IntRange(min=0), help="Only of this partition."),
+        click.Option(
+            ["--since"],
+            type=Moment(),
+            metavar="TIME",
+            help="Begin with records of this time, such as -1h.",
+        ),
+        click.Option(["--last"], type=count, help="Begin with the newest N records."),
+        click.Option(["--follow"], is_flag=True, help="Go on with records that arrive."),
+        click.Option(["--max", "-n"], type=count, help="Stop after N records."),
+        click.Option(
+            ["--partition"], type=click.IntRange(min=0), help="Only records of this partition."
+        ),
         click.Option(
             ["--filter"],
             help="A text in key, value or headers, or an expression such as 'value.total > 100'.",
@@ -272,7 +297,9 @@ def consume_command() -> click.Command:
             ["--long", "style"], flag_value="long", help="Print partition, offset and time too."
         ),
         wake_option(),
-        options.cluster(),
-        *options.common(),
+        options.cluster_option(),
+        *options.common_options(),
     ]
-    return click.Command("consume", callback=consume, params=parameters, help=consume.__doc__)
+    return click.Command(
+        "consume", callback=consume_records, params=parameters, help=consume_records.__doc__
+    )

@@ -1,4 +1,4 @@
-"""What ends a command before it is done, as sentences for people and exit codes for scripts."""
+"""Errors that end a command: sentences for people, and exit codes for scripts."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ UNAVAILABLE = 8
 OPERATION_FAILED = 9
 INTERRUPTED = 130
 
-# What each says, for the reference.
+# The meaning of each, for the reference page.
 EXIT_CODES = {
     0: "Done.",
-    REFUSED: "The request was refused for another reason than those below.",
+    REFUSED: "The request was refused for a reason that is not listed below.",
     USAGE: "The command line or the configuration is wrong; nothing was sent.",
-    NOT_ALLOWED: "No API key, one that ended, or one whose role does not allow it (401, 403).",
-    NOT_FOUND: "It is not there, or another organisation's (404).",
+    NOT_ALLOWED: "There is no API key, it has ended, or its role does not allow this (401, 403).",
+    NOT_FOUND: "It does not exist, or belongs to another organisation (404).",
     CONFLICT: "The resource's state does not allow it now (409, 412).",
     INVALID: "A value is not valid (400, 422).",
     LIMITED: "A limit is reached (`quota`, 429).",
     UNAVAILABLE: "Freshet could not be reached, or does not work at the moment (5xx).",
     OPERATION_FAILED: "The operation that was waited for failed, or took longer than `--timeout`.",
-    INTERRUPTED: "Ctrl-C.",
+    INTERRUPTED: "Ctrl-C was pressed.",
 }
 
 _BY_STATUS = {
@@ -42,7 +42,7 @@ _BY_STATUS = {
     429: LIMITED,
 }
 
-# What to do about problems whose own words cannot know of this command line, by their code.
+# What to do about a problem, by its code: the service's own sentence cannot name these commands.
 _ADVICE = {
     "not_authenticated": "Sign in with `freshet login`, or set FRESHET_API_KEY.",
     "cluster_asleep": "Add --wake, or wake it first: freshet cluster wake CLUSTER --wait",
@@ -62,13 +62,13 @@ _ADVICE = {
     "project_not_empty": (
         "Move its clusters first: freshet cluster update CLUSTER --project PROJECT"
     ),
-    "would_lock_out": "Add --force if you know another way in.",
-    "person_required": "This needs somebody who is signed in to the console.",
+    "would_lock_out": "Add --force if you are sure that you can still reach the organisation.",
+    "person_required": "Do this in the console: an API key may not.",
 }
 
 
 class CommandError(Exception):
-    """A command cannot be done. `advice`: what to do, where that is known."""
+    """A command cannot be done. `advice`: what to do; empty where that is not known."""
 
     def __init__(self, message: str, *, advice: str = "", code: int = USAGE) -> None:
         super().__init__(message)
@@ -77,22 +77,22 @@ class CommandError(Exception):
         self.code = code
 
     def lines(self) -> list[str]:
-        """What is printed."""
+        """Returns the lines that are printed."""
         return [self.message, *([self.advice] if self.advice else [])]
 
 
 class Unreachable(CommandError):
-    """No answer, or none that can be understood."""
+    """The service gave no answer, or one that is not Freshet's."""
 
     def __init__(self, message: str) -> None:
         advice = (
-            "Is the address right, and is Freshet up? `freshet profile show` says what is used."
+            "Is the address right, and is Freshet up? `freshet profile show` shows the address."
         )
         super().__init__(message, advice=advice, code=UNAVAILABLE)
 
 
 class Refused(CommandError):
-    """The service answered with a problem (RFC 9457)."""
+    """The service refused a request with a problem document (RFC 9457)."""
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         self.status = status
@@ -114,23 +114,28 @@ class Refused(CommandError):
         return advice.replace("OPERATION", str(operation)) if operation else advice
 
     def lines(self) -> list[str]:
-        """The problem's sentence, what is wrong where, what to do, and the request's id."""
-        found = [self.message]
+        """Returns the problem's sentence, the wrong values, what to do, and the request's id."""
+        lines = [self.message]
         for error in self.problem.get("errors") or []:
             pointer = option_of(str(error.get("pointer", "")))
-            found.append(f"  {pointer}: {error.get('detail', '')}" if pointer else error["detail"])
+            lines.append(f"  {pointer}: {error.get('detail', '')}" if pointer else error["detail"])
         quota = self.problem.get("quota")
         if quota:
-            found.append(f"  limit {quota['name']}: {quota['used']} of {quota['limit']} used")
+            lines.append(f"  limit {quota['name']}: {quota['used']} of {quota['limit']} used")
         if self.advice:
-            found.append(self.advice)
+            lines.append(self.advice)
         if self.status >= 500 and self.problem.get("request_id"):
-            found.append(f"If it goes on, tell support the request: {self.problem['request_id']}")
-        return [line for line in dict.fromkeys(found) if line]
+            lines.append(
+                f"If it goes on, give support this request id: {self.problem['request_id']}"
+            )
+        return [line for line in dict.fromkeys(lines) if line]
 
 
 def option_of(pointer: str) -> str:
-    """Where a value was given, from a JSON pointer (`/spec/idle_timeout_s`) or `?parameter`."""
+    """Returns the option of a value, from a JSON pointer (`/spec/idle_timeout_s`) or `?parameter`.
+
+    Returns an empty text for a pointer to the whole body.
+    """
     if pointer.startswith("?"):
         pointer = "/" + pointer[1:]
     parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]

@@ -1,8 +1,8 @@
-"""`export terraform`: what there is, as a configuration that takes it over.
+"""`freshet export terraform`: writes an organisation as a Terraform configuration.
 
-Each thing is a resource with an import block, by the ids of the provider's pages
-(`provisioning/deliverables/terraform/docs`). What the provider does not manage is not in it:
-passwords, API keys.
+Each item becomes a resource with an import block; the import ids are those of the provider's pages
+(`provisioning/deliverables/terraform/docs`). Passwords and API keys are not in it, as the provider
+does not manage them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from console.programs.cli import names
 from console.programs.cli.client import segment
 from console.programs.cli.errors import CommandError
 from console.programs.cli.hcl import Names, Resource, Value
-from console.programs.cli.options import common
+from console.programs.cli.options import common_options
 from console.programs.cli.session import Session, pass_session
 
 HEAD = """# Made by `freshet export terraform`. It needs FRESHET_ENDPOINT and FRESHET_API_KEY.
@@ -53,169 +53,184 @@ ACL_KEY = (
 
 @dataclass
 class Export:
-    """What is read from the API, as resources that refer to each other."""
+    """Reads items from the API and yields them as resources that refer to each other."""
 
     session: Session
     _names: Names = field(default_factory=Names)
-    # By id.
+    # The resources of projects and service accounts by the API's id, for references to them.
     _projects: dict[str, Resource] = field(default_factory=dict)
     _accounts: dict[str, Resource] = field(default_factory=dict)
 
-    def _list(self, path: str) -> list[dict[str, Any]]:
+    def _read_list(self, path: str) -> list[dict[str, Any]]:
         return self.session.client.pages(path)[0]
 
-    def _new(self, kind: str, words: list[str], import_id: str, /, **attributes: Value) -> Resource:
+    def _new_resource(
+        self, kind: str, words: list[str], import_id: str, /, **attributes: Value
+    ) -> Resource:
         kind = f"freshet_{kind}"
         return Resource(kind, self._names.take(kind, *words), import_id, attributes)
 
-    def organization(self) -> Iterator[Resource]:
-        """Settings, people, projects, service accounts, roles, budgets. The default project is not
-        in it: it cannot be deleted, and every organisation has one."""
-        yield self._settings()
-        yield from self._people()
-        for each in self._list("/projects"):
-            if not each["default"]:
-                made = self._new(
-                    "project", [each["name"]], each["id"],
-                    name=each["name"], labels=each["labels"] or None,
+    def organization_resources(self) -> Iterator[Resource]:
+        """Yields settings, people, projects, service accounts, role bindings and budgets.
+
+        The default project is left out: every organisation has one, and it cannot be deleted.
+        """
+        yield self._settings_resource()
+        yield from self._member_resources()
+        for project in self._read_list("/projects"):
+            if not project["default"]:
+                resource = self._new_resource(
+                    "project", [project["name"]], project["id"],
+                    name=project["name"], labels=project["labels"] or None,
                 )  # fmt: skip
-                self._projects[each["id"]] = made
-                yield made
-        for each in self._list("/service-accounts"):
-            made = self._new(
-                "service_account", [each["name"]], each["id"],
-                name=each["name"], description=each["description"] or None, role=each["role"],
-                disabled=each["disabled"] or None,
+                self._projects[project["id"]] = resource
+                yield resource
+        for account in self._read_list("/service-accounts"):
+            resource = self._new_resource(
+                "service_account", [account["name"]], account["id"],
+                name=account["name"], description=account["description"] or None,
+                role=account["role"],
+                disabled=account["disabled"] or None,
             )  # fmt: skip
-            self._accounts[each["id"]] = made
-            yield made
-        for each in self._list("/role-bindings"):
-            yield self._role_binding(each)
-        for each in self._list("/budgets"):
-            yield self._new(
-                "budget", [each["name"]], each["id"],
-                name=each["name"], amount_minor=each["amount_minor"],
-                thresholds=each["thresholds"], action=each["action"],
+            self._accounts[account["id"]] = resource
+            yield resource
+        for binding in self._read_list("/role-bindings"):
+            yield self._binding_resource(binding)
+        for budget in self._read_list("/budgets"):
+            yield self._new_resource(
+                "budget", [budget["name"]], budget["id"],
+                name=budget["name"], amount_minor=budget["amount_minor"],
+                thresholds=budget["thresholds"], action=budget["action"],
             )  # fmt: skip
 
-    def _settings(self) -> Resource:
-        each = self.session.client.get("/organizations/current")
-        return self._new(
+    def _settings_resource(self) -> Resource:
+        settings = self.session.client.get("/organizations/current")
+        return self._new_resource(
             "organization_settings",
-            [each["name"]],
-            each["id"],
-            name=each["name"],
-            allowed_addresses=each["allowed_addresses"],
-            two_factor_required=each["two_factor_required"],
+            [settings["name"]],
+            settings["id"],
+            name=settings["name"],
+            allowed_addresses=settings["allowed_addresses"],
+            two_factor_required=settings["two_factor_required"],
         )
 
-    def _people(self) -> Iterator[Resource]:
-        """Members, and who may still accept an invitation."""
-        invited = [each for each in self._list("/invitations") if each["state"] == "pending"]
-        for each in [*self._list("/members"), *invited]:
-            yield self._new(
-                "member", [each["email"]], each["email"], email=each["email"], role=each["role"]
+    def _member_resources(self) -> Iterator[Resource]:
+        """Yields members and pending invitations."""
+        invited = [
+            invitation
+            for invitation in self._read_list("/invitations")
+            if invitation["state"] == "pending"
+        ]
+        for person in [*self._read_list("/members"), *invited]:
+            yield self._new_resource(
+                "member",
+                [person["email"]],
+                person["email"],
+                email=person["email"],
+                role=person["role"],
             )
 
-    def _role_binding(self, each: dict[str, Any]) -> Resource:
-        account = self._accounts.get(each["principal_id"])
-        project = self._projects.get(each["project_id"])
-        words = [account.name if account else each["principal_id"], each["role"]]
-        return self._new(
+    def _binding_resource(self, row: dict[str, Any]) -> Resource:
+        account = self._accounts.get(row["principal_id"])
+        project = self._projects.get(row["project_id"])
+        words = [account.name if account else row["principal_id"], row["role"]]
+        return self._new_resource(
             "role_binding",
             [*words, *([project.name] if project else [])],
-            each["id"],
-            principal_type=each["principal_type"],
-            principal_id=account.refer("id") if account else each["principal_id"],
-            project_id=project.refer("id") if project else each["project_id"],
-            role=each["role"],
+            row["id"],
+            principal_type=row["principal_type"],
+            principal_id=account.refer("id") if account else row["principal_id"],
+            project_id=project.refer("id") if project else row["project_id"],
+            role=row["role"],
         )
 
-    def clusters(self, wanted: list[str]) -> Iterator[Resource]:
-        """Clusters (all, or those with these ids) with what is in them."""
-        alerts = self._list("/alerts")
-        for each in self._list("/clusters"):
-            if each["deleted_at"] is None and (not wanted or each["id"] in wanted):
-                ours = [alert for alert in alerts if alert["cluster_id"] == each["id"]]
-                yield from self._cluster(each, ours)
+    def cluster_resources(self, ids: list[str]) -> Iterator[Resource]:
+        """Yields clusters with what is in them. `ids`: only these clusters; empty for all."""
+        alerts = self._read_list("/alerts")
+        for row in self._read_list("/clusters"):
+            if row["deleted_at"] is None and (not ids or row["id"] in ids):
+                ours = [alert for alert in alerts if alert["cluster_id"] == row["id"]]
+                yield from self._cluster_resources(row, ours)
 
-    def _cluster(self, each: dict[str, Any], alerts: list[dict[str, Any]]) -> Iterator[Resource]:
-        project = self._projects.get(each["project_id"])
-        scale = each["spec"]["scale"]
-        cluster = self._new(
+    def _cluster_resources(
+        self, row: dict[str, Any], alerts: list[dict[str, Any]]
+    ) -> Iterator[Resource]:
+        project = self._projects.get(row["project_id"])
+        scale = row["spec"]["scale"]
+        cluster = self._new_resource(
             "cluster",
-            [each["name"]],
-            each["id"],
-            name=each["name"],
+            [row["name"]],
+            row["id"],
+            name=row["name"],
             project_id=project.refer("id") if project else None,
-            region=each["region"],
-            idle_timeout_s=each["spec"]["idle_timeout_s"],
-            deletion_protection=each["deletion_protection"],
+            region=row["region"],
+            idle_timeout_s=row["spec"]["idle_timeout_s"],
+            deletion_protection=row["deletion_protection"],
             scale={"min": scale["min"], "max": scale["max"]},
-            schedules=each["spec"]["schedules"] or None,
-            labels=each["labels"] or None,
+            schedules=row["spec"]["schedules"] or None,
+            labels=row["labels"] or None,
         )
         yield cluster
-        path = f"/clusters/{segment(each['id'])}"
-        for topic in self._list(f"{path}/topics"):
-            yield self._new(
-                "topic", [cluster.name, topic["name"]], f"{each['id']}/{topic['name']}",
+        path = f"/clusters/{segment(row['id'])}"
+        for topic in self._read_list(f"{path}/topics"):
+            yield self._new_resource(
+                "topic", [cluster.name, topic["name"]], f"{row['id']}/{topic['name']}",
                 cluster_id=cluster.refer("id"), name=topic["name"],
                 partitions=topic["partitions"], configs=topic["configs"] or None,
             )  # fmt: skip
         users = {}
-        for credential in self._list(f"{path}/credentials"):
+        for credential in self._read_list(f"{path}/credentials"):
             if credential["replaced_by"] is None:
-                made = self._credential(cluster, credential)
-                users[credential["username"]] = made
-                yield made
-        for acl in self._list(f"{path}/acls"):
-            yield self._acl(cluster, acl, users)
-        for quota in self._list(f"{path}/quotas"):
-            yield self._quota(cluster, quota, users)
+                resource = self._credential_resource(cluster, credential)
+                users[credential["username"]] = resource
+                yield resource
+        for acl in self._read_list(f"{path}/acls"):
+            yield self._acl_resource(cluster, acl, users)
+        for quota in self._read_list(f"{path}/quotas"):
+            yield self._quota_resource(cluster, quota, users)
         for alert in alerts:
-            yield self._new(
+            yield self._new_resource(
                 "alert", [cluster.name, alert["name"]], alert["id"],
                 cluster_id=cluster.refer("id"), name=alert["name"], kind=alert["kind"],
                 group=alert["group"] or None, threshold=alert["threshold"], for_s=alert["for_s"],
                 emails=alert["emails"] or None,
             )  # fmt: skip
 
-    def _credential(self, cluster: Resource, each: dict[str, Any]) -> Resource:
-        return self._new(
+    def _credential_resource(self, cluster: Resource, row: dict[str, Any]) -> Resource:
+        return self._new_resource(
             "credential",
-            [cluster.name, each["name"]],
-            f"{cluster.import_id}/{each['id']}",
+            [cluster.name, row["name"]],
+            f"{cluster.import_id}/{row['id']}",
             cluster_id=cluster.refer("id"),
-            name=each["name"],
-            role=each["role"],
-            mechanism=each["mechanism"],
+            name=row["name"],
+            role=row["role"],
+            mechanism=row["mechanism"],
         )
 
-    def _acl(self, cluster: Resource, each: dict[str, Any], users: dict[str, Resource]) -> Resource:
-        user = users.get(each["principal"].removeprefix("User:"))
-        who = user.name if user else f"{cluster.name}_{each['principal'].removeprefix('User:')}"
-        key = [cluster.import_id, *(quote(each[part], safe=":*") for part in ACL_KEY)]
-        return self._new(
+    def _acl_resource(
+        self, cluster: Resource, row: dict[str, Any], users: dict[str, Resource]
+    ) -> Resource:
+        user = users.get(row["principal"].removeprefix("User:"))
+        who = user.name if user else f"{cluster.name}_{row['principal'].removeprefix('User:')}"
+        key = [cluster.import_id, *(quote(row[part], safe=":*") for part in ACL_KEY)]
+        return self._new_resource(
             "acl",
-            [who, each["operation"].lower(), each["resource_type"].lower(), each["resource_name"]],
+            [who, row["operation"].lower(), row["resource_type"].lower(), row["resource_name"]],
             "/".join(key),
             cluster_id=cluster.refer("id"),
-            principal=user.refer("principal") if user else each["principal"],
-            resource_type=each["resource_type"],
-            resource_name=each["resource_name"],
-            pattern_type=each["pattern_type"],
-            operation=each["operation"],
-            permission=each["permission"],
-            host=each["host"],
+            principal=user.refer("principal") if user else row["principal"],
+            resource_type=row["resource_type"],
+            resource_name=row["resource_name"],
+            pattern_type=row["pattern_type"],
+            operation=row["operation"],
+            permission=row["permission"],
+            host=row["host"],
         )
 
-    def _quota(
-        self, cluster: Resource, each: dict[str, Any], users: dict[str, Resource]
+    def _quota_resource(
+        self, cluster: Resource, row: dict[str, Any], users: dict[str, Resource]
     ) -> Resource:
-        entity = {
-            part: each[part] for part in ("user", "client_id", "ip") if each[part] is not None
-        }
+        entity = {part: row[part] for part in ("user", "client_id", "ip") if row[part] is not None}
         user = users.get(entity.get("user", ""))
         key = [f"{part}={quote(value, safe='')}" for part, value in entity.items()]
         words = [user.name if part == "user" and user else value or f"any_{part}"
@@ -223,9 +238,9 @@ class Export:
         named: dict[str, Value] = {
             **entity,
             **({"user": user.refer("username")} if user else {}),
-            **{name: each[name] for name in QUOTA_VALUES},
+            **{name: row[name] for name in QUOTA_VALUES},
         }
-        return self._new(
+        return self._new_resource(
             "client_quota",
             words if user else [cluster.name, *words],
             "/".join([cluster.import_id, *key]),
@@ -235,18 +250,18 @@ class Export:
 
 
 @pass_session
-def terraform(session: Session, /, cluster: tuple[str, ...], file: str | None) -> None:
-    """Write what there is as a Terraform configuration that takes it over.
+def export_terraform(session: Session, /, cluster: tuple[str, ...], file: str | None) -> None:
+    """Write the organisation as a Terraform configuration, with blocks that import it.
 
     The organisation's settings and people, projects, service accounts, roles, budgets, clusters
     with their topics, credentials, ACLs, quotas and alerts; with --cluster only those clusters. No
     secret is in it.
     """
     export = Export(session)
-    wanted = [names.resolve(session, names.CLUSTERS, each) for each in cluster]
-    found = [] if wanted else list(export.organization())
-    found += export.clusters(wanted)
-    text = "\n".join([HEAD, *(each.text() for each in found)])
+    ids = [names.resolve_id(session, names.CLUSTERS, text) for text in cluster]
+    resources = [] if ids else list(export.organization_resources())
+    resources += export.cluster_resources(ids)
+    text = "\n".join([HEAD, *(resource.text() for resource in resources)])
     if file is None or file == "-":
         sys.stdout.write(text)
         return
@@ -254,24 +269,30 @@ def terraform(session: Session, /, cluster: tuple[str, ...], file: str | None) -
         Path(file).write_text(text)
     except OSError as error:
         raise CommandError(f"{file} cannot be written: {error.strerror}.") from error
-    session.note(f"{len(found)} resources are in {file}. Next: terraform plan")
+    session.note(f"{len(resources)} resources are in {file}. Next: terraform plan")
 
 
 def export_commands() -> click.Group:
-    """`freshet export`."""
-    group = click.Group("export", help="What there is, for other tools.")
+    """Returns `freshet export`."""
+    group = click.Group("export", help="Write the organisation's resources for other tools.")
     parameters: list[click.Parameter] = [
         click.Option(
             ["--cluster", "-c"],
             multiple=True,
             metavar="NAME_OR_ID",
-            shell_complete=names.completing(names.CLUSTERS),
-            help="Only this cluster, again and again.",
+            shell_complete=names.completion_of(names.CLUSTERS),
+            help="Only this cluster; can be given several times.",
         ),
-        click.Option(["--file", "-f"], metavar="FILE", help="Else it is printed."),
-        *common(),
+        click.Option(
+            ["--file", "-f"],
+            metavar="FILE",
+            help="Write it to this file. Default: the standard output.",
+        ),
+        *common_options(),
     ]
     group.add_command(
-        click.Command("terraform", callback=terraform, params=parameters, help=terraform.__doc__)
+        click.Command(
+            "terraform", callback=export_terraform, params=parameters, help=export_terraform.__doc__
+        )
     )
     return group

@@ -1,4 +1,4 @@
-"""Options and arguments of commands, and how a value becomes a member of a request."""
+"""Options and arguments of commands, and how their values become parts of a request."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 class Kind(StrEnum):
-    """What a value is."""
+    """The kind of a value."""
 
     TEXT = auto()
     INTEGER = auto()
     NUMBER = auto()
-    # `--x` and `--no-x`; left out where neither is given.
+    # `--x` and `--no-x`; without either nothing is sent.
     BOOLEAN = auto()
-    # `--x`; left out where it is not given.
+    # `--x`; without it nothing is sent.
     FLAG = auto()
     CHOICE = auto()
     MOMENT = auto()
-    # `--x NAME=VALUE`, again and again.
+    # `--x NAME=VALUE`, which can be given several times.
     PAIRS = auto()
-    # `--x VALUE`, again and again.
+    # `--x VALUE`, which can be given several times.
     LIST = auto()
-    # Asked for without being shown, where it is neither given nor left out.
+    # A secret. A required one is asked for, without an echo, where it is not given.
     SECRET = auto()
-    # The JSON in a file; `-` is the standard input.
+    # The JSON content of a file; `-` is the standard input.
     FILE = auto()
-    # The name or the id of something in a list of the API.
+    # The name or the id of an item of a list of the API.
     REFERENCE = auto()
 
 
@@ -49,8 +49,10 @@ class Kind(StrEnum):
 class Field:
     """One value of a request.
 
-    `name`: its member in the body (`spec.scale.min` is inside others), or the query parameter.
-    `parse`: from what was given to what is sent. `collection`: of a REFERENCE, the list's path.
+    `name`: the member of the body (`spec.scale.min` is a member of members), or the query
+    parameter. `query`: whether it is a query parameter. `option`: the option's name where it is not
+    derived from `name`. `parse`: turns the value of the command line into the value that is sent;
+    raises `ValueError`. `collection`: for a REFERENCE, the path of the list.
     """
 
     name: str
@@ -62,47 +64,47 @@ class Field:
     option: str = ""
     choices: tuple[str, ...] = ()
     collection: str = ""
-    # `none` (of a moment: `never`) is sent as null.
+    # Whether `none` or `never` is sent as null.
     nullable: bool = False
     multiple: bool = False
     parse: Callable[[Any], Any] | None = None
 
     @property
     def flag_name(self) -> str:
-        """The option without its dashes."""
+        """The name of the option, without its dashes."""
         derived = self.name.removeprefix("spec.").removesuffix("_id")
         return self.option or derived.replace("_", "-").replace(".", "-")
 
     @property
     def key(self) -> str:
-        """The parameter's name with click."""
+        """The name of click's parameter."""
         name = f"{self.name}.{self.option}".replace(".", "__").replace("-", "_")
         return ("q_" if self.query else "b_") + name
 
     def parameter(self, complete: Completion | None = None) -> click.Parameter:
-        """The option or argument. `complete`: what a shell offers for it."""
+        """Returns click's option or argument. `complete`: gives what a shell offers for it."""
         if self.argument:
             metavar = self.flag_name.upper().replace("-", "_")
             if self.multiple:
                 metavar += "..."
             return click.Argument(
                 [self.key],
-                type=self._type(),
+                type=self._click_type(),
                 metavar=metavar,
                 shell_complete=complete,
                 nargs=-1 if self.multiple else 1,
                 required=self.required or not self.multiple,
             )
-        return self._option(complete)
+        return self._build_option(complete)
 
-    def _option(self, complete: Completion | None) -> click.Option:
+    def _build_option(self, complete: Completion | None) -> click.Option:
         many = self.multiple or self.kind in {Kind.PAIRS, Kind.LIST}
         names = [self.key, f"--{self.flag_name}"]
         if self.kind is Kind.BOOLEAN:
             names[1] += f"/--no-{self.flag_name}"
         return click.Option(
             names,
-            type=None if self.kind in {Kind.BOOLEAN, Kind.FLAG} else self._type(),
+            type=None if self.kind in {Kind.BOOLEAN, Kind.FLAG} else self._click_type(),
             is_flag=self.kind in {Kind.BOOLEAN, Kind.FLAG},
             required=self.required and self.kind is not Kind.SECRET,
             multiple=many,
@@ -112,7 +114,7 @@ class Field:
             shell_complete=complete,
         )
 
-    def _type(self) -> click.ParamType[Any]:
+    def _click_type(self) -> click.ParamType[Any]:
         plain: dict[Kind, click.ParamType[Any]] = {
             Kind.INTEGER: click.INT,
             Kind.NUMBER: click.FLOAT,
@@ -121,18 +123,18 @@ class Field:
             Kind.PAIRS: Pair(),
             Kind.FILE: JsonFile(),
         }
-        found = plain.get(self.kind, click.STRING)
-        return Nullable(found) if self.nullable else found
+        kind = plain.get(self.kind, click.STRING)
+        return Nullable(kind) if self.nullable else kind
 
-    def sent(self, given: Any) -> Any:
-        """What is sent for what click made of the command line; None: left out."""
-        if given is None or given == ():
+    def value_sent(self, values: Any) -> Any:
+        """Returns what is sent for a value that click read; None where nothing is sent."""
+        if values is None or values == ():
             return None
         if self.kind is Kind.PAIRS:
-            given = dict(given)
-        elif isinstance(given, tuple):
-            given = list(given)
-        return self.parse(given) if self.parse else given
+            values = dict(values)
+        elif isinstance(values, tuple):
+            values = list(values)
+        return self.parse(values) if self.parse else values
 
 
 _METAVARS = {
@@ -142,12 +144,12 @@ _METAVARS = {
     Kind.REFERENCE: "NAME_OR_ID",
 }
 
-# A value that is sent as null: None means that nothing was given.
+# Stands for a value that is sent as null, since None means that nothing is sent.
 NULL: Any = type("Null", (), {"__repr__": lambda _: "null"})()
 
 
 class Nullable(click.ParamType[Any]):
-    """A value, or `none` (of a time `never`), which is sent as null."""
+    """A type of click: the type `inner`, or `none` or `never`, which are sent as null."""
 
     def __init__(self, inner: click.ParamType[Any]) -> None:
         self.inner = inner
@@ -159,12 +161,12 @@ class Nullable(click.ParamType[Any]):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Any:
-        """NULL for either word."""
+        """Returns `NULL` for either word, or else the converted value."""
         return NULL if value in {"none", "never", NULL} else self.inner.convert(value, param, ctx)
 
 
 class Moment(click.ParamType[Any]):
-    """A time: RFC 3339, `now`, or from now on (`+30d`) and ago (`-24h`)."""
+    """A type of click: a time as RFC 3339, `now`, or relative to now (`+30d`, `-24h`)."""
 
     name = "time"
 
@@ -174,19 +176,23 @@ class Moment(click.ParamType[Any]):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Any:
-        """RFC 3339 in UTC."""
+        """Returns the time as RFC 3339 in UTC."""
         try:
-            return moment(str(value))
+            return parse_moment(str(value))
         except (ValueError, OverflowError):
-            self.fail(f"{value!r} is neither RFC 3339 nor like now, -24h, +30d.", param, ctx)
+            self.fail(
+                f"{value!r} is no time: write it as RFC 3339, or like now, -24h or +30d.",
+                param,
+                ctx,
+            )
 
 
-def moment(text: str, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> str:
-    """A time as RFC 3339 in UTC. Raises ValueError."""
+def parse_moment(text: str, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> str:
+    """Returns a time (see `Moment`) as RFC 3339 in UTC. Raises `ValueError`, `OverflowError`."""
     if text == "now":
         return _rfc3339(now())
-    if found := _RELATIVE.fullmatch(text):
-        sign, count, unit = found.groups()
+    if relative := _RELATIVE.fullmatch(text):
+        sign, count, unit = relative.groups()
         distance = timedelta(**{_UNITS[unit]: int(count)})
         return _rfc3339(now() + distance if sign == "+" else now() - distance)
     parsed = datetime.fromisoformat(text)
@@ -198,7 +204,7 @@ def _rfc3339(when: datetime) -> str:
 
 
 class Pair(click.ParamType[Any]):
-    """`name=value`."""
+    """A type of click: `NAME=VALUE`."""
 
     name = "pair"
 
@@ -208,17 +214,17 @@ class Pair(click.ParamType[Any]):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> tuple[str, str]:
-        """Name and value."""
+        """Returns name and value."""
         if isinstance(value, tuple):
             return value
         name, equals, content = str(value).partition("=")
         if not name or not equals:
-            self.fail(f"{value!r} is not like NAME=VALUE.", param, ctx)
+            self.fail(f"{value!r} must be like NAME=VALUE.", param, ctx)
         return name, content
 
 
 class JsonFile(click.ParamType[Any]):
-    """A file that holds JSON."""
+    """A type of click: the path of a file that holds JSON."""
 
     name = "file"
 
@@ -228,7 +234,7 @@ class JsonFile(click.ParamType[Any]):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Any:
-        """The content, decoded."""
+        """Returns the decoded content of the file."""
         if not isinstance(value, str):
             return value
         try:
@@ -239,11 +245,14 @@ class JsonFile(click.ParamType[Any]):
             self.fail(f"{value} holds no JSON: {error}.", param, ctx)
 
 
-def body_of(fields: tuple[Field, ...], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The members of the body that were given, each inside of what its name says."""
+def body_of(fields: tuple[Field, ...], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the body with the values that were given, each at the place that its name says.
+
+    `values`: what click read, by `Field.key`. Raises `ValueError` where a value cannot be parsed.
+    """
     body: dict[str, Any] = {}
     for field in fields:
-        value = None if field.query else field.sent(given.get(field.key))
+        value = None if field.query else field.value_sent(values.get(field.key))
         if value is None:
             continue
         inside = body
@@ -258,7 +267,7 @@ def body_of(fields: tuple[Field, ...], given: Mapping[str, Any]) -> dict[str, An
     return body
 
 
-def query_of(fields: tuple[Field, ...], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The query parameters that were given."""
-    found = {f.name: f.sent(given.get(f.key)) for f in fields if f.query}
-    return {name: value for name, value in found.items() if value is not None}
+def query_of(fields: tuple[Field, ...], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the query parameters that were given. Raises `ValueError` as `body_of` does."""
+    parameters = {f.name: f.value_sent(values.get(f.key)) for f in fields if f.query}
+    return {name: value for name, value in parameters.items() if value is not None}

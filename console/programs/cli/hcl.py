@@ -1,4 +1,4 @@
-"""Terraform configuration as text, laid out as `terraform fmt` does it."""
+"""Writes Terraform configuration as text, laid out as by `terraform fmt`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class Expression(str):
-    """Text that stands for itself, such as `freshet_cluster.orders.id`."""
+    """An expression, which is written without quotes, such as `freshet_cluster.orders.id`."""
 
     __slots__ = ()
 
@@ -22,7 +22,10 @@ Value = str | bool | int | float | Sequence[object] | Mapping[str, object] | Non
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource, and the id that Terraform takes it over by. Attributes that are None stay out."""
+    """A resource of Terraform. Attributes that are None are left out.
+
+    `import_id`: the id by which Terraform imports it.
+    """
 
     type: str
     name: str
@@ -31,28 +34,28 @@ class Resource:
 
     @property
     def address(self) -> str:
-        """How others refer to it."""
+        """The address of the resource in the configuration."""
         return f"{self.type}.{self.name}"
 
     def refer(self, attribute: str) -> Expression:
-        """An attribute of it."""
+        """Returns an expression that refers to an attribute of the resource."""
         return Expression(f"{self.address}.{attribute}")
 
     def text(self) -> str:
-        """The import and the resource."""
-        head = block("import", {"to": Expression(self.address), "id": self.import_id})
-        return head + "\n" + block(f'resource "{self.type}" "{self.name}"', self.attributes)
+        """Returns the import block and the resource block."""
+        head = render_block("import", {"to": Expression(self.address), "id": self.import_id})
+        return head + "\n" + render_block(f'resource "{self.type}" "{self.name}"', self.attributes)
 
 
-def block(head: str, attributes: Mapping[str, Value]) -> str:
-    """A block with its attributes: those of one line first, their equals signs below each other."""
-    given = {name: value for name, value in attributes.items() if value is not None}
-    short = {name: value for name, value in given.items() if not _is_long(value)}
-    lines = _aligned(short.items(), "  ")
-    for name, value in given.items():
+def render_block(head: str, attributes: Mapping[str, Value]) -> str:
+    """Returns a block. Attributes of one line come first, with their equals signs aligned."""
+    present = {name: value for name, value in attributes.items() if value is not None}
+    short = {name: value for name, value in present.items() if not _is_long(value)}
+    lines = _align_pairs(short.items(), "  ")
+    for name, value in present.items():
         if isinstance(value, Mapping) and name not in short:
-            pairs = [(quoted(key), each) for key, each in value.items()]
-            lines += [f"  {name} = {{", *_aligned(pairs, "    "), "  }"]
+            pairs = [(quote_text(key), member) for key, member in value.items()]
+            lines += [f"  {name} = {{", *_align_pairs(pairs, "    "), "  }"]
     return "\n".join([f"{head} {{", *lines, "}", ""])
 
 
@@ -60,14 +63,14 @@ def _is_long(value: object) -> bool:
     return isinstance(value, Mapping) and bool(value)
 
 
-def _aligned(pairs: Iterable[tuple[str, object]], indent: str) -> list[str]:
-    written = [(name, rendered(value)) for name, value in pairs]
+def _align_pairs(pairs: Iterable[tuple[str, object]], indent: str) -> list[str]:
+    written = [(name, render_value(value)) for name, value in pairs]
     width = max((len(name) for name, _ in written), default=0)
     return [f"{indent}{name.ljust(width)} = {value}" for name, value in written]
 
 
-def rendered(value: object) -> str:
-    """A value on one line."""
+def render_value(value: object) -> str:
+    """Returns a value as Terraform writes it on one line."""
     if isinstance(value, Expression):
         return str(value)
     if isinstance(value, bool):
@@ -75,20 +78,22 @@ def rendered(value: object) -> str:
     if isinstance(value, int | float):
         return repr(int(value) if value == int(value) else value)
     if isinstance(value, Mapping):
-        inner = ", ".join(f"{quoted(key)} = {rendered(each)}" for key, each in value.items())
+        inner = ", ".join(
+            f"{quote_text(key)} = {render_value(item)}" for key, item in value.items()
+        )
         return f"{{ {inner} }}" if inner else "{}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(rendered(each) for each in value)}]"
-    return quoted(str(value))
+        return f"[{', '.join(render_value(item) for item in value)}]"
+    return quote_text(str(value))
 
 
-def quoted(text: str) -> str:
-    """A string in which nothing is a template."""
-    return f'"{_SPECIAL.sub(_escaped, text)}"'
+def quote_text(text: str) -> str:
+    """Returns a quoted string, in which nothing is a template of Terraform."""
+    return f'"{_SPECIAL.sub(_escape_match, text)}"'
 
 
-def _escaped(found: re.Match[str]) -> str:
-    mark = found[0]
+def _escape_match(match: re.Match[str]) -> str:
+    mark = match[0]
     if mark in "$%":
         return mark * 2
     return _ESCAPES.get(mark) or f"\\u{ord(mark):04x}"
@@ -96,12 +101,12 @@ def _escaped(found: re.Match[str]) -> str:
 
 @dataclass(slots=True)
 class Names:
-    """Names of resources that are new in their type, made from what people called the things."""
+    """Makes unique names of resources from the names that people gave the items."""
 
     _taken: set[tuple[str, str]] = field(default_factory=set)
 
     def take(self, kind: str, *words: str) -> str:
-        """A name of letters, digits, `_` and `-` from the words, new for resources of its kind."""
+        """Returns a new name for a resource of a kind, of letters, digits, `_` and `-`."""
         base = _NO_NAME.sub("_", "_".join(words)).strip("_-") or kind.removeprefix("freshet_")
         base = f"_{base}" if base[0].isdigit() else base
         name, number = base, 1

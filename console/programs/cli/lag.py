@@ -1,4 +1,4 @@
-"""`lag`: how far consumer groups are behind, again and again."""
+"""`freshet lag`: shows how far consumer groups are behind, once or repeatedly."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ PARTITION_COLUMNS = "topic partition committed end lag seconds:lag_seconds"
 
 
 @pass_session
-def lag(
-    session: Session, /, group: str | None, cluster: str | None, *, watch: bool, **given: Any
+def show_lag(
+    session: Session, /, group: str | None, cluster: str | None, *, watch: bool, **values: Any
 ) -> None:
     """Show how far a group is behind, in records and in seconds; without GROUP, all groups.
 
-    Of a sleeping cluster it is what was seen last. With -o json and --watch, one line each time.
+    For a sleeping cluster it shows the last known lag. With -o json and --watch it prints one line
+    each time.
     """
-    found = names.cluster_id(session, cluster)
-    path = f"/clusters/{segment(found)}/groups" + (f"/{segment(group)}" if group else "")
+    cluster_id = names.cluster_id(session, cluster)
+    path = f"/clusters/{segment(cluster_id)}/groups" + (f"/{segment(group)}" if group else "")
     shown = 0
     while True:
         if group:
-            _print_group(session, session.client.get(path), given["topic"], watch=watch)
+            _print_group(session, session.client.get(path), values["topic"], watch=watch)
         else:
             items, cursor = session.client.pages(path)
             _print_groups(session, items, cursor, watch=watch)
         sys.stdout.flush()
         shown += 1
-        if not watch or shown == given["rounds"]:
+        if not watch or shown == values["rounds"]:
             return
-        session.pause(given["interval"])
+        session.pause(values["interval"])
 
 
-def _begin(*, watch: bool) -> None:
+def _clear_screen(*, watch: bool) -> None:
     if watch and sys.stdout.isatty():
         sys.stdout.write(CLEAR)
 
@@ -51,10 +52,10 @@ def _print_group(
     if session.as_json:
         session.print_json(answer, indent=None if watch else 2)
         return
-    _begin(watch=watch)
+    _clear_screen(watch=watch)
     rows = [partition for partition in answer["partitions"] if topic in {None, partition["topic"]}]
-    lines = output.table([answer], GROUP_COLUMNS)
-    session.print_lines([*lines, "", *output.table(rows, PARTITION_COLUMNS)])
+    lines = output.table_lines([answer], GROUP_COLUMNS)
+    session.print_lines([*lines, "", *output.table_lines(rows, PARTITION_COLUMNS)])
 
 
 def _print_groups(
@@ -64,32 +65,32 @@ def _print_groups(
         page = {"items": items, "next_cursor": cursor}
         session.print_json(page, indent=None if watch else 2)
         return
-    _begin(watch=watch)
+    _clear_screen(watch=watch)
     if items:
-        session.print_lines(output.table(items, GROUP_COLUMNS))
+        session.print_lines(output.table_lines(items, GROUP_COLUMNS))
     else:
         session.note("There are none.")
 
 
 def lag_command() -> click.Command:
-    """`freshet lag`."""
-    argument = names.argument(f"{names.IN_CLUSTER}/groups", "group", "GROUP")
+    """Returns `freshet lag`."""
+    argument = names.build_argument(f"{names.IN_CLUSTER}/groups", "group", "GROUP")
     argument.required = False
     parameters: list[click.Parameter] = [
         argument,
         click.Option(["--topic"], help="Only partitions of this topic."),
-        click.Option(["--watch", "-w"], is_flag=True, help="Again and again, until Ctrl-C."),
+        click.Option(["--watch", "-w"], is_flag=True, help="Show it repeatedly, until Ctrl-C."),
         click.Option(
             ["--interval"],
             type=click.FloatRange(min=0.5),
             default=2.0,
             show_default=True,
-            help="Seconds between, with --watch.",
+            help="With --watch: seconds between two times.",
         ),
         click.Option(
-            ["--rounds"], type=click.IntRange(min=1), help="With --watch: end after so many."
+            ["--rounds"], type=click.IntRange(min=1), help="With --watch: end after N times."
         ),
-        options.cluster(),
-        *options.common(),
+        options.cluster_option(),
+        *options.common_options(),
     ]
-    return click.Command("lag", callback=lag, params=parameters, help=lag.__doc__)
+    return click.Command("lag", callback=show_lag, params=parameters, help=show_lag.__doc__)

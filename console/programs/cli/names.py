@@ -1,4 +1,4 @@
-"""Names for people where the API has ids: looked up in the list that the thing is in."""
+"""Lets people use names where the API has ids: a name is looked up in the list of the items."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ from console.programs.cli.fields import Field
 from console.programs.cli.session import Session
 
 CLUSTERS = "/clusters"
-# Members by which a thing is over: a name means one that goes on, where there is one.
+# An item with one of these members is over: it was deleted, revoked or replaced. A name means an
+# item that is not over, where there is one.
 _OVER = ("deleted_at", "revoked_at", "replaced_by")
-# And states of invitations in which one is.
+# The states of an invitation that is over.
 _OVER_STATES = {"accepted", "revoked", "expired"}
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Things of a list. `prefix` of their ids (empty: their ids are looked up too), `by`: the
-    member that is their name."""
+    """The items of a list that have names.
+
+    `word`: what an argument is called in help. `prefix`: what their ids begin with; empty where ids
+    are looked up as well. `by` and `id`: the members with the name and the id.
+    """
 
     word: str
     prefix: str
@@ -46,7 +50,7 @@ COLLECTIONS = {
     f"{IN_CLUSTER}/credentials": Named("CREDENTIAL", "cred_"),
     f"{IN_CLUSTER}/deleted-topics": Named("TOPIC", ""),
 }
-# Things that have no id but their name, and those that have no name but their id.
+# Lists whose items have only a name or only an id, so that nothing is looked up.
 WORDS = {
     f"{IN_CLUSTER}/topics": "TOPIC",
     f"{IN_CLUSTER}/groups": "GROUP",
@@ -59,32 +63,33 @@ WORDS = {
     "/role-bindings": "ID",
     "/usage/rows": "ROW",
 }
-# Names that completion offers where nothing is looked up.
+# The member that completion offers for such lists.
 _NAMES = {f"{IN_CLUSTER}/topics": "name", f"{IN_CLUSTER}/groups": "group", "/operations": "id"}
 
 
-def metavar(collection: str) -> str:
-    """What an argument that names one of a list is called."""
+def metavar_of(collection: str) -> str:
+    """Returns what help calls an argument that names an item of a list."""
     known = COLLECTIONS.get(collection)
     return known.word if known else WORDS[collection]
 
 
-def resolve(
+def resolve_id(
     session: Session, collection: str, text: str, *, cluster_id: str = "", over: bool = False
 ) -> str:
-    """The id of what is named; what is an id already, or has none, is given back as it is."""
+    """Returns the id of an item by its name; an id is returned as it is. Raises `CommandError`."""
     known = COLLECTIONS.get(collection)
     if known is None or (known.prefix and text.startswith(known.prefix)):
         return text
-    return str(find(session, collection, text, cluster_id=cluster_id, over=over)[known.id])
+    return str(find_item(session, collection, text, cluster_id=cluster_id, over=over)[known.id])
 
 
-def find(
+def find_item(
     session: Session, collection: str, text: str, *, cluster_id: str = "", over: bool = False
 ) -> dict[str, Any]:
-    """The thing that a name or an id means. `over`: rather one that is deleted.
+    """Returns the item of a list that has a name or an id.
 
-    Raises CommandError where there is none, or where there are several.
+    `over`: whether an item that is over comes first. Raises `CommandError` where there is none, or
+    where several have the name.
     """
     known = COLLECTIONS[collection]
     path = collection.replace("{cluster_id}", segment(cluster_id))
@@ -92,14 +97,16 @@ def find(
     by_id = [item for item in items if item[known.id] == text]
     named = by_id or [item for item in items if item.get(known.by) == text]
     preferred = [item for item in named if _is_over(item) == over]
-    found = preferred or named
+    matches = preferred or named
     word = known.word.lower().replace("_", " ")
-    if not found:
+    if not matches:
         raise CommandError(f"There is no {word} {text!r}.", code=NOT_FOUND)
-    if len(found) > 1:
-        ids = ", ".join(str(item[known.id]) for item in found)
-        raise CommandError(f"Several have the name {text!r}.", advice=f"Take one's id: {ids}")
-    return found[0]
+    if len(matches) > 1:
+        ids = ", ".join(str(item[known.id]) for item in matches)
+        raise CommandError(
+            f"Several have the name {text!r}.", advice=f"Use one of their ids: {ids}"
+        )
+    return matches[0]
 
 
 def _is_over(item: dict[str, Any]) -> bool:
@@ -107,22 +114,28 @@ def _is_over(item: dict[str, Any]) -> bool:
 
 
 def cluster_id(session: Session, given: str | None) -> str:
-    """The cluster that a command means: by --cluster, FRESHET_CLUSTER, or `freshet use`."""
+    """Returns the id of the cluster that a command means.
+
+    It is the first of --cluster (`given`), FRESHET_CLUSTER and the one of `freshet use`. Raises
+    `CommandError` where there is none.
+    """
     text = given or session.environment.get("FRESHET_CLUSTER") or session.profile.cluster
     if not text:
         raise CommandError(
             "Which cluster?", advice="Add --cluster NAME, or choose one with `freshet use NAME`."
         )
-    return resolve(session, CLUSTERS, text)
+    return resolve_id(session, CLUSTERS, text)
 
 
-def completing(collection: str) -> Callable[..., list[CompletionItem]]:
-    """What a shell offers for one of a list. Says nothing when the service does not answer."""
+def completion_of(collection: str) -> Callable[..., list[CompletionItem]]:
+    """Returns a function that gives a shell the names of a list's items.
 
-    def complete(
+    It gives none where the service does not answer.
+    """
+
+    def complete_name(
         ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        del param
         session = ctx.find_object(Session) or Session()
         known = COLLECTIONS.get(collection)
         by = known.by if known else _NAMES.get(collection)
@@ -136,19 +149,19 @@ def completing(collection: str) -> Callable[..., list[CompletionItem]]:
             items, _ = session.client.pages(path, items_max=200)
         except CommandError:
             return []
-        found = {str(item[by]) for item in items if item.get(by) and not _is_over(item)}
-        return [CompletionItem(name) for name in sorted(found) if name.startswith(incomplete)]
+        candidates = {str(item[by]) for item in items if item.get(by) and not _is_over(item)}
+        return [CompletionItem(name) for name in sorted(candidates) if name.startswith(incomplete)]
 
-    return complete
-
-
-def argument(collection: str, key: str, word: str) -> click.Argument:
-    """An argument that names one of a list."""
-    return click.Argument([key], metavar=word, shell_complete=completing(collection))
+    return complete_name
 
 
-def parameter(field: Field) -> click.Parameter:
-    """A field's option or argument; what names one of a list is completed from it."""
+def build_argument(collection: str, key: str, word: str) -> click.Argument:
+    """Returns an argument that names an item of a list, with completion."""
+    return click.Argument([key], metavar=word, shell_complete=completion_of(collection))
+
+
+def build_parameter(field: Field) -> click.Parameter:
+    """Returns a field's option or argument; one that names an item of a list has completion."""
     if not field.collection:
         return field.parameter()
-    return field.parameter(completing(field.collection))
+    return field.parameter(completion_of(field.collection))

@@ -1,4 +1,4 @@
-"""`produce`: records through the REST interface, one after the other."""
+"""`freshet produce`: writes records through the REST interface, one after the other."""
 
 from __future__ import annotations
 
@@ -20,57 +20,62 @@ TOPICS = f"{names.IN_CLUSTER}/topics"
 
 
 @pass_session
-def produce(
-    session: Session, /, topic: str, cluster: str | None, *, wake: bool, **given: Any
+def produce_records(
+    session: Session, /, topic: str, cluster: str | None, *, wake: bool, **values: Any
 ) -> None:
     """Produce records: --value, --file, or each line of the standard input.
 
-    Each is durable before the next one is sent. For volume use a Kafka client.
+    Each record is durable before the next one is sent. For many records use a Kafka client.
     """
     path = messages_path(session, cluster, topic)
-    headers = [{"key": name, "value": value} for name, value in given["header"]]
-    chosen = {"partition": given["partition"], "key": given["key"], "headers": headers or None}
+    headers = [{"key": name, "value": value} for name, value in values["header"]]
+    chosen = {"partition": values["partition"], "key": values["key"], "headers": headers or None}
     common = {name: value for name, value in chosen.items() if value is not None}
     query = {"wake": True} if wake else {}
     produced = 0
     try:
-        for each in _bodies(given["value"], given["file"], given["separator"]):
-            body = {**common, **each}
+        for record in _read_bodies(values["value"], values["file"], values["separator"]):
+            body = {**common, **record}
             answer = session.client.call("POST", path, query=query, body=body).json()
             produced += 1
             if session.as_json:
                 session.print_json(answer, indent=None)
             else:
-                output.write(f"partition {answer['partition']} offset {answer['offset']}")
+                output.print_line(f"partition {answer['partition']} offset {answer['offset']}")
     finally:
         if produced != 1:
             session.note(f"{produced} records were produced.")
 
 
-def _bodies(value: str | None, file: str | None, separator: str | None) -> Iterator[dict[str, Any]]:
-    """Bodies of the records that the command line or its input names."""
+def _read_bodies(
+    value: str | None, file: str | None, separator: str | None
+) -> Iterator[dict[str, Any]]:
+    """Yields the request bodies of the records on the command line or the standard input.
+
+    Raises `CommandError` where a file cannot be read, or a line has no separator.
+    """
     if value is not None:
         yield {"value": value}
     elif file is not None:
         try:
-            yield {"value": written(Path(file).read_bytes())}
+            yield {"value": encode_content(Path(file).read_bytes())}
         except OSError as error:
             raise CommandError(f"{file} cannot be read: {error.strerror}.") from error
     else:
         for line in sys.stdin.buffer:
             content = line.rstrip(b"\n").removesuffix(b"\r")
-            key, found, rest = content.partition(separator.encode() if separator else b"\0")
-            if separator and not found:
-                raise CommandError(f"A line has no {separator!r} in it: {content[:60]!r}.")
+            key, mark, rest = content.partition(separator.encode() if separator else b"\0")
+            if separator and not mark:
+                raise CommandError(f"A line lacks the separator {separator!r}: {content[:60]!r}.")
             yield (
-                {"key": written(key), "value": written(rest)}
+                {"key": encode_content(key), "value": encode_content(rest)}
                 if separator
-                else {"value": written(content)}
+                else {"value": encode_content(content)}
             )
 
 
-def written(content: bytes) -> str | dict[str, str]:
-    """Bytes as the API takes them."""
+def encode_content(content: bytes) -> str | dict[str, str]:
+    """Returns bytes as the API takes them: as text where they are UTF-8, otherwise as base64."""
     try:
         return content.decode()
     except UnicodeDecodeError:
@@ -78,37 +83,43 @@ def written(content: bytes) -> str | dict[str, str]:
 
 
 def messages_path(session: Session, cluster: str | None, topic: str) -> str:
-    """The path of a topic's messages."""
-    found = names.cluster_id(session, cluster)
-    return f"/clusters/{segment(found)}/topics/{segment(topic)}/messages"
+    """Returns the path of a topic's messages."""
+    cluster_id = names.cluster_id(session, cluster)
+    return f"/clusters/{segment(cluster_id)}/topics/{segment(topic)}/messages"
 
 
 def topic_argument() -> click.Argument:
-    """Which topic."""
-    return names.argument(TOPICS, "topic", "TOPIC")
+    """Returns the argument TOPIC."""
+    return names.build_argument(TOPICS, "topic", "TOPIC")
 
 
 def wake_option() -> click.Option:
-    """Whether a sleeping cluster is woken."""
+    """Returns --wake."""
     return click.Option(["--wake"], is_flag=True, help="Wake the cluster if it sleeps.")
 
 
 def produce_command() -> click.Command:
-    """`freshet produce`."""
+    """Returns `freshet produce`."""
     parameters: list[click.Parameter] = [
         topic_argument(),
         click.Option(["--value", "-v"], help="The value of one record."),
         click.Option(["--file", "-f"], metavar="FILE", help="A file: the value of one record."),
-        click.Option(["--key", "-k"], help="The key of all of them."),
+        click.Option(["--key", "-k"], help="The key of all records."),
         click.Option(
-            ["--separator", "-s"], help="What stands between key and value of each line of input."
+            ["--separator", "-s"], help="The text between key and value in each line of input."
         ),
         click.Option(
             ["--header"], type=Pair(), multiple=True, metavar="NAME=VALUE", help="A header."
         ),
-        click.Option(["--partition"], type=click.IntRange(min=0), help="Else the key decides."),
+        click.Option(
+            ["--partition"],
+            type=click.IntRange(min=0),
+            help="The partition. Default: the key decides.",
+        ),
         wake_option(),
-        options.cluster(),
-        *options.common(),
+        options.cluster_option(),
+        *options.common_options(),
     ]
-    return click.Command("produce", callback=produce, params=parameters, help=produce.__doc__)
+    return click.Command(
+        "produce", callback=produce_records, params=parameters, help=produce_records.__doc__
+    )

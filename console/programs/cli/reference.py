@@ -1,4 +1,4 @@
-"""`docs/reference/command-line.md`, made from the commands.
+"""Writes `docs/reference/command-line.md` from the commands.
 
 `python -m console.programs.cli.reference` prints the page; a test compares it with the file.
 """
@@ -22,7 +22,7 @@ work. Where a NAME_OR_ID or an argument in capitals is asked for, a name or an i
 Every command also takes `--output table|json` (`-o`), `--profile NAME` (`-p`) and `--help` (`-h`).
 With `json` it prints the API's own object (of a list all pages, as
 `{"items": […], "next_cursor": null}`) and nothing else; `consume`, `produce` and `lag --watch`
-print one object a line. What is said to people goes to the standard error.
+print one object a line. Messages for people go to the standard error.
 
 TIME is RFC 3339, `now`, ago (`-24h`) or from now on (`+30d`), in `s`, `m`, `h` or `d`. Options that
 take NAME=VALUE, and those that say so, can be given again and again.
@@ -47,38 +47,43 @@ This page is made from the code: `python -m console.programs.cli.reference`.
 """
 
 
-def reference() -> str:
-    """The page: a section for each group, the commands in it as tables of what they take."""
+def command_reference() -> str:
+    """Returns the page as Markdown: a section for each group, with a table for each command."""
     root = app.build_root()
     parts = [_HEAD, *(f"| {code} | {when} |\n" for code, when in EXIT_CODES.items())]
     alone = {
-        name: each for name, each in root.commands.items() if not isinstance(each, click.Group)
+        name: member
+        for name, member in root.commands.items()
+        if not isinstance(member, click.Group)
     }
     parts.append("\n## Commands by themselves\n")
-    parts += [_section(name, command) for name, command in sorted(alone.items())]
+    parts += [_command_section(name, command) for name, command in sorted(alone.items())]
     for name, group in sorted(root.commands.items()):
         if isinstance(group, click.Group):
             parts.append(f"\n## {name}\n\n{group.help}\n")
-            parts += [_section(f"{name} {n}", each) for n, each in sorted(group.commands.items())]
+            parts += [
+                _command_section(f"{name} {n}", member)
+                for n, member in sorted(group.commands.items())
+            ]
     return "".join(parts)
 
 
-def _section(words: str, command: click.Command) -> str:
+def _command_section(words: str, command: click.Command) -> str:
     arguments = [param for param in command.params if isinstance(param, click.Argument)]
-    usage = " ".join(["freshet", words, *map(_argument, arguments)])
+    usage = " ".join(["freshet", words, *map(_argument_usage, arguments)])
     text = "\n".join(line.strip() for line in (command.help or "").splitlines())
-    rows = "".join(_rows(command))
+    rows = "".join(_option_rows(command))
     table = f"\n| Option | What |\n|---|---|\n{rows}" if rows else ""
     return f"\n### `{usage}`\n\n{text.strip()}\n{table}"
 
 
-def _argument(argument: click.Argument) -> str:
+def _argument_usage(argument: click.Argument) -> str:
     word = argument.metavar or str(argument.name).upper()
     return word if argument.required else f"[{word}]"
 
 
-def _rows(command: click.Command) -> Iterator[str]:
-    common = {each.name for each in options.common()}
+def _option_rows(command: click.Command) -> Iterator[str]:
+    common = {option.name for option in options.common_options()}
     for option in command.params:
         if isinstance(option, click.Option) and option.name not in common:
             names = ", ".join(f"`{name}`" for name in [*option.opts, *option.secondary_opts])
@@ -90,4 +95,4 @@ def _rows(command: click.Command) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(reference())
+    sys.stdout.write(command_reference())

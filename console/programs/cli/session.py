@@ -1,4 +1,4 @@
-"""What one run of the command line knows: the profile, the client, and how to print."""
+"""The session of one run of the command line: its profile, its client, and how it prints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from console.programs.cli import output
 from console.programs.cli.client import Client
 from console.programs.cli.config import (
     DEFAULT_PROFILE,
-    Config,
+    CliConfig,
     Profile,
     config_path,
     read_config,
@@ -32,23 +32,23 @@ LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 @dataclass
 class Session:
-    """One run. Flags win over the environment, and that over the profile."""
+    """One run. Options win over the environment, and the environment over the profile."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     make_transport: Callable[[str], Transport] = HttpTransport
     pause: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
-    # Of flags.
+    # Set by the options --profile and --output; empty where they are not given.
     profile_name: str = ""
     output: str = ""
 
     @cached_property
     def config_file(self) -> Path:
-        """Where profiles are kept."""
+        """The file of profiles."""
         return config_path(self.environment)
 
     @cached_property
-    def config(self) -> Config:
+    def config(self) -> CliConfig:
         """All profiles, as they were when the run began."""
         return read_config(self.config_file)
 
@@ -59,27 +59,30 @@ class Session:
 
     @property
     def profile(self) -> Profile:
-        """The profile in use; an empty one where there is none of that name."""
+        """The profile in use; an empty one where there is no profile at all.
+
+        Raises `CommandError` where a profile was named that does not exist.
+        """
         known = self.config.profiles.get(self.current)
         if known is None and self.current != DEFAULT_PROFILE:
             names = ", ".join(self.config.profiles) or "none"
-            raise CommandError(f"There is no profile {self.current!r}, only: {names}.")
+            raise CommandError(f"There is no profile {self.current!r}. The profiles are: {names}.")
         return known or Profile()
 
     @property
     def url(self) -> str:
-        """The service's address. FRESHET_ENDPOINT is the Terraform provider's name of it."""
-        given = self.environment.get("FRESHET_URL") or self.environment.get("FRESHET_ENDPOINT")
-        return (given or self.profile.url).rstrip("/")
+        """The service's address. FRESHET_ENDPOINT is the variable of the Terraform provider."""
+        address = self.environment.get("FRESHET_URL") or self.environment.get("FRESHET_ENDPOINT")
+        return (address or self.profile.url).rstrip("/")
 
     @property
     def key(self) -> str:
-        """The API key."""
+        """The API key; empty where there is none."""
         return self.environment.get("FRESHET_API_KEY") or self.profile.api_key
 
     @cached_property
     def client(self) -> Client:
-        """Speaks with the key. Raises CommandError without one."""
+        """The client with the API key. Raises `CommandError` where there is none."""
         if not self.key:
             raise CommandError(
                 "You are not signed in.",
@@ -89,39 +92,39 @@ class Session:
         return self.client_of(self.url, self.key)
 
     def client_of(self, url: str, key: str = "") -> Client:
-        """Speaks to an address."""
+        """Returns a client of the service at an address."""
         return Client(
             self.make_transport(url), key, parse_url(url).path.rstrip("/"), pause=self.pause
         )
 
     @property
     def as_json(self) -> bool:
-        """Whether a program reads what is printed."""
+        """Whether the output is JSON, for a program."""
         return (self.output or self.environment.get("FRESHET_OUTPUT", TABLE)) == JSON
 
-    def keep(self, changed: Config) -> None:
-        """Writes the profiles."""
+    def keep_config(self, changed: CliConfig) -> None:
+        """Writes the file of profiles. Raises `CommandError` where that fails."""
         write_config(self.config_file, changed)
         self.__dict__["config"] = changed
 
     def close(self) -> None:
-        """Lets go of connections."""
+        """Closes the connections."""
         if "client" in self.__dict__:
             self.client.transport.close()
 
     def print_json(self, value: object, *, indent: int | None = 2) -> None:
-        """Prints the API's object."""
-        output.write(output.to_json(value, indent=indent))
+        """Prints an object of the API as JSON."""
+        output.print_line(output.to_json(value, indent=indent))
 
     def print_lines(self, lines: list[str]) -> None:
-        """Prints lines of a table."""
+        """Prints lines to the standard output."""
         for line in lines:
-            output.write(line)
+            output.print_line(line)
 
     def note(self, text: str) -> None:
-        """Says something to a person: on the standard error, and not where a program reads."""
+        """Prints a message for a person to the standard error; nothing where the output is JSON."""
         if not self.as_json:
-            output.note(text)
+            output.print_note(text)
 
     @staticmethod
     def write_bytes(content: bytes) -> None:

@@ -1,5 +1,7 @@
-"""HTTP/1.1 over the standard library: what starts fast, with proxies and certificates of the
-machine."""
+"""HTTP/1.1 by the standard library, which is imported quickly.
+
+It uses the proxies and the certificates of the machine.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from console.programs.cli.errors import CommandError
 
-# Longer than any answer is waited for at the service: operations for a minute.
+# Longer than the service holds any request: those for operations up to a minute.
 TIMEOUT_S = 100.0
 CHUNK_BYTES = 64 * 1024
 
@@ -30,66 +32,66 @@ class Request:
 
 
 class Reply(Protocol):
-    """An answer whose body is still to be read."""
+    """An answer whose body has yet to be read."""
 
     @property
     def status(self) -> int:
-        """HTTP status."""
+        """The HTTP status."""
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """By their names in lower case; several of one name are lines."""
+        """The headers by lower-case name; several headers of one name are joined by line ends."""
 
     def read(self) -> bytes:
-        """All of the body. Raises `Lost`."""
+        """Returns the whole body. Raises `Lost`."""
 
     def chunks(self) -> Iterator[bytes]:
-        """The body as it arrives. Raises `Lost`."""
+        """Yields the body as it arrives. Raises `Lost`."""
 
 
 class Transport(Protocol):
-    """Something that answers requests."""
+    """Sends requests to one server."""
 
     def open(self, request: Request) -> contextlib.AbstractContextManager[Reply]:
-        """Sends a request; the answer can be read within. Raises `Lost`."""
+        """Sends a request; its answer can be read while this is open. Raises `Lost`."""
 
     def close(self) -> None:
-        """Lets go of connections."""
+        """Closes the connections."""
 
 
 class Lost(Exception):
-    """No answer came, or not all of it: whether the request was served is unknown."""
+    """No answer came, or only a part of it: it is unknown whether the request was carried out."""
 
 
 @dataclass(slots=True)
 class HttpReply:
-    """An answer of a server's."""
+    """An answer of an HTTP server; implements `Reply`."""
 
     _response: http.client.HTTPResponse
 
     @property
     def status(self) -> int:
-        """HTTP status."""
+        """The HTTP status."""
         return self._response.status
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """By their names in lower case; several of one name are lines."""
-        found: dict[str, str] = {}
+        """The headers by lower-case name; several headers of one name are joined by line ends."""
+        headers: dict[str, str] = {}
         for name, value in self._response.getheaders():
-            known = found.get(name.lower())
-            found[name.lower()] = value if known is None else f"{known}\n{value}"
-        return found
+            known = headers.get(name.lower())
+            headers[name.lower()] = value if known is None else f"{known}\n{value}"
+        return headers
 
     def read(self) -> bytes:
-        """All of the body. Raises `Lost`."""
-        with losing():
+        """Returns the whole body. Raises `Lost`."""
+        with raising_lost():
             return self._response.read()
 
     def chunks(self) -> Iterator[bytes]:
-        """The body as it arrives. Raises `Lost`."""
+        """Yields the body as it arrives. Raises `Lost`."""
         while True:
-            with losing():
+            with raising_lost():
                 chunk = self._response.read1(CHUNK_BYTES)
             if not chunk:
                 return
@@ -97,22 +99,27 @@ class HttpReply:
 
 
 @contextlib.contextmanager
-def losing() -> Iterator[None]:
-    """What goes wrong on the way, as `Lost`."""
+def raising_lost() -> Iterator[None]:
+    """Raises errors of the network as `Lost`.
+
+    A certificate that is not trusted is raised as `CommandError`, as repeating would not help.
+    """
     try:
         yield
     except ssl.SSLCertVerificationError as error:
         message = f"The server's certificate is not trusted: {error.verify_message}."
         raise CommandError(
-            message, advice="SSL_CERT_FILE names a file of authorities that you trust."
+            message, advice="Name a file with the authorities that you trust by SSL_CERT_FILE."
         ) from error
     except (OSError, http.client.HTTPException) as error:
         raise Lost(str(error) or type(error).__name__) from error
 
 
 class HttpTransport:
-    """One server, over a connection that stays open between requests. Follows no redirects: the key
-    goes to nobody but whom it was meant for."""
+    """Sends requests to one server, over a connection that stays open between them.
+
+    It follows no redirects, so that the API key goes to no other server.
+    """
 
     def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
         self._url = parse_url(url)
@@ -121,22 +128,24 @@ class HttpTransport:
 
     @contextlib.contextmanager
     def open(self, request: Request) -> Iterator[HttpReply]:
-        """Sends a request; the answer can be read within. Raises `Lost`."""
-        kept = self._connection or self._connect()
+        """Sends a request; its answer can be read while this is open. Raises `Lost`."""
+        connection = self._connection or self._connect()
         self._connection = None
         complete = False
         try:
-            with losing():
-                kept.request(request.method, request.target, request.body, dict(request.headers))
-                response = kept.getresponse()
+            with raising_lost():
+                connection.request(
+                    request.method, request.target, request.body, dict(request.headers)
+                )
+                response = connection.getresponse()
             yield HttpReply(response)
             complete = response.isclosed() and not response.will_close
         finally:
-            # What was left unread would be taken for the next answer.
+            # The rest of an answer that was not read would be taken for the next answer.
             if complete:
-                self._connection = kept
+                self._connection = connection
             else:
-                kept.close()
+                connection.close()
 
     def close(self) -> None:
         """Closes the connection."""
@@ -163,7 +172,7 @@ class HttpTransport:
 
 
 def parse_url(url: str) -> SplitResult:
-    """The parts of an address. Raises CommandError for what is none."""
+    """Returns the parts of an address. Raises `CommandError` where it is not http or https."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
@@ -172,6 +181,6 @@ def parse_url(url: str) -> SplitResult:
     if not usable:
         raise CommandError(
             f"{url!r} is no address of Freshet.",
-            advice="It looks like https://freshet.example.com, or http://localhost:8080.",
+            advice="An address looks like https://freshet.example.com or http://localhost:8080.",
         )
     return parts

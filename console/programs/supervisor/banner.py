@@ -1,4 +1,4 @@
-"""What a person needs to know once all is up."""
+"""The text that a start prints once the service is up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from console.settings.config import Config
 
 
 def banner(config: Config) -> str:
-    """The last thing that a start prints: where everything is."""
+    """Returns the text with all addresses and folders."""
     first = config.gateway.kafka_port
     last = first + config.gateway.kafka_ports - 1
     rows = [

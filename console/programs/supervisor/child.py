@@ -1,4 +1,6 @@
-"""One child process: started, listened to, started again when it dies, stopped within a bound."""
+"""One child process: it is started, read, started again when it ends, and stopped in a bounded
+time.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ _LINES_MAX = 200
 
 @dataclass(frozen=True)
 class Account:
-    """The user that a child runs as, when it may not run as ours."""
+    """The user and group that a child runs as, where it may not run as root."""
 
     uid: int
     gid: int
@@ -36,11 +38,11 @@ class Account:
 
 @dataclass(frozen=True)
 class ChildSpec:
-    """What to start and how to tell that it is up.
+    """What to start, and the condition that holds once it is up.
 
-    `after`: names of what must be up before. `own_session`: whether all of its session ends with
-    it; the keeper's brokers outlive a keeper that died, so its does not. `routine`: lines that say
-    nothing to a person; the log has them.
+    `after`: names of the children that must be up before. `own_session`: whether every process of
+    its session is killed once it has ended; not so for the keeper, whose brokers outlive it.
+    `routine`: a pattern of lines that go to the log only, as they say nothing to a person.
     """
 
     name: str
@@ -58,7 +60,10 @@ class ChildSpec:
 
 
 def back_off_s(deaths: int) -> float:
-    """How long to wait after the n-th death in a row (from 1) before the next start."""
+    """Returns how many seconds to wait before the next start.
+
+    `deaths`: how often it ended in a row.
+    """
     return float(min(BACK_OFF_MAX_S, BACK_OFF_FIRST_S * 2 ** (deaths - 1)))
 
 
@@ -79,16 +84,20 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """The process's number while one runs."""
+        """The process id; None while no process runs."""
         process = self._process
         return process.pid if process and process.returncode is None else None
 
     async def start(self) -> None:
-        """Starts the process and waits until its condition holds; raises StartError if not."""
-        self._keeping = asyncio.create_task(self._keep())
+        """Starts the process and waits until its condition holds.
+
+        Raises `StartError` where the condition does not hold in time, or the process ends again and
+        again.
+        """
+        self._keeping = asyncio.create_task(self._keep_running())
         try:
             async with asyncio.timeout(self.spec.start_timeout_s):
-                while not await self._ready():
+                while not await self._is_ready():
                     if self._failed is not None:
                         raise self._failed
                     await asyncio.sleep(_POLL_S)
@@ -100,11 +109,11 @@ class Child:
         self.is_up.set()
 
     async def stop(self) -> None:
-        """Asks the process to end, kills it after its bound, and waits until it is gone."""
+        """Asks the process to end, kills it after `stop_timeout_s`, and waits for its end."""
         self._stopping.set()
         process = self._process
         if process is not None and process.returncode is None:
-            self._signal(self.spec.stop_signal)
+            self._send_signal(self.spec.stop_signal)
             try:
                 async with asyncio.timeout(self.spec.stop_timeout_s):
                     await process.wait()
@@ -116,15 +125,15 @@ class Child:
             await self._keeping
 
     def kill(self) -> None:
-        """Kills the process and whatever shares its session, now."""
+        """Kills the process and every other process of its session at once."""
         self._stopping.set()
-        self._signal(signal.SIGKILL)
+        self._send_signal(signal.SIGKILL)
         self._kill_session()
 
-    async def _ready(self) -> bool:
+    async def _is_ready(self) -> bool:
         return self.pid is not None and await self.spec.ready.holds(self._lines)
 
-    async def _keep(self) -> None:
+    async def _keep_running(self) -> None:
         deaths = 0
         clock = asyncio.get_running_loop().time
         while not self._stopping.is_set():
@@ -144,11 +153,11 @@ class Child:
                 await asyncio.wait_for(self._stopping.wait(), delay_s)
 
     async def _run_once(self) -> str:
-        """Runs the process to its end; returns how it ended."""
+        """Runs the process to its end; returns how it ended (see `_describe_exit`)."""
         self._lines = []
         account = self.spec.account
         reading, writing = os.pipe()
-        lines, transport = await _reader(reading)
+        lines, transport = await _open_reader(reading)
         try:
             process = await asyncio.create_subprocess_exec(
                 *self.spec.command,
@@ -171,19 +180,19 @@ class Child:
             os.close(writing)
         self._process = process
         if self._stopping.is_set():  # asked to stop while it was being started
-            self._signal(self.spec.stop_signal)
-        self._note(process.pid)
+            self._send_signal(self.spec.stop_signal)
+        self._record_process(process.pid)
         passing = asyncio.create_task(self._pass_on(lines))
         code = await process.wait()
         if self.spec.own_session:
             self._kill_session()
-        # What it still had to say; a descendant may hold the pipe open for longer.
+        # The last lines are read for a moment only: a descendant may hold the pipe open for longer.
         await asyncio.wait({passing}, timeout=_LAST_WORDS_S)
         passing.cancel()
         transport.close()
         return _describe_exit(code)
 
-    def _note(self, pid: int) -> None:
+    def _record_process(self, pid: int) -> None:
         spec = self.spec
         try:
             self._record.add(spec.name, pid, spec.stop_signal, members=spec.own_session)
@@ -194,7 +203,7 @@ class Child:
         while True:
             try:
                 raw = await stream.readline()
-            except ValueError:  # longer than the limit: what was read of it is dropped
+            except ValueError:  # a line longer than the limit: what was read of it is dropped
                 continue
             if not raw:
                 return
@@ -216,21 +225,21 @@ class Child:
     def _say(self, what: str) -> None:
         self._output.say("freshet", f"{self.spec.name} {what}")
 
-    def _signal(self, number: signal.Signals) -> None:
+    def _send_signal(self, number: signal.Signals) -> None:
         process = self._process
         if process is not None and process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(number)
 
     def _kill_session(self) -> None:
-        """What shares the process's group: it leads one, and ours is another."""
+        """Kills the process group that the child leads; the supervisor is in another one."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
 
-async def _reader(descriptor: int) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
-    """Lines of a pipe, and what closes it."""
+async def _open_reader(descriptor: int) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
+    """Returns a reader of a pipe's lines and the transport that closes the pipe."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_LINE_BYTES_MAX)
     transport, _ = await loop.connect_read_pipe(

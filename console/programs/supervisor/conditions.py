@@ -1,4 +1,4 @@
-"""What it means that a child is up. A condition is asked again and again until it holds."""
+"""The conditions that say that a child is up. One is checked again and again until it holds."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ ASK_TIMEOUT_S = 2.0
 
 
 class Condition(Protocol):
-    """Something that is so, or not yet."""
+    """A condition that holds once a child is up."""
 
     @property
     def sentence(self) -> str:
-        """What is waited for, to follow `did not`."""
+        """What the child did not do yet, as words that follow `did not`."""
 
     async def holds(self, lines: list[str]) -> bool:
-        """Tells whether it is so. `lines`: what the child said since it started."""
+        """Returns whether the condition holds. `lines`: what the child printed since its start."""
 
 
 @dataclass(frozen=True)
 class Says:
-    """The child says so itself, in a line that matches."""
+    """The child printed a line that matches the pattern."""
 
     pattern: re.Pattern[str]
 
@@ -40,7 +40,7 @@ class Says:
 
 @dataclass(frozen=True)
 class AnswersHttp:
-    """A GET of a path on a loopback port is answered with status 200."""
+    """A GET of a path on a port of the loopback is answered with status 200."""
 
     port: int
     path: str
@@ -68,7 +68,7 @@ class AnswersHttp:
 
 @dataclass(frozen=True)
 class AnswersPing:
-    """Redis answers PING on its unix socket (while it loads its file it answers otherwise)."""
+    """Redis answers PING on its Unix socket. While it still loads its file it answers an error."""
 
     socket: Path
 

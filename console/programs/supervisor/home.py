@@ -1,4 +1,4 @@
-"""The data folder: its folders, the secrets made in it, the ports that it says."""
+"""The data folder: its folders, the secrets and settings files in it, and the ports of a start."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ from console.settings.home import read_or_make_secret
 
 Sections = Mapping[str, Mapping[str, str | int | bool]]
 
-# The keeper gives its brokers so long; the supervisor gives the keeper a little more.
+# How long the keeper waits for its brokers to stop. `services._keeper_spec` gives the keeper
+# longer.
 KEEPER_STOP_MS = 15_000
 
 
 def make_home(config: Config) -> None:
-    """Makes the data folder, for nobody else to look into, and the folder of the logs."""
+    """Makes the data folder, which only its owner can read, and the folder of the logs."""
     config.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # It may have been there, open to others. Passing through may stay: see `postgres.open_way`.
+    # An existing folder may be open to others. The search bit may stay: see `postgres.open_way`.
     config.home.chmod(stat.S_IMODE(config.home.stat().st_mode) & (stat.S_IRWXU | stat.S_IXOTH))
     (config.home / "log").mkdir(mode=0o700, exist_ok=True)
 
 
 def make_folders(config: Config) -> None:
-    """Makes what the parts expect to be there. PostgreSQL makes its own."""
+    """Makes the folders that the parts expect to exist. PostgreSQL makes its own."""
     folders = [config.home / "beat", config.cell.dfs, config.cell.secret.parent]
     folders += [config.cell.keeper, config.gateway.folder]
     folders += [config.usage.progress, config.usage.agent_folder]
     objects = (config.cell.bucket, config.usage.location)
-    folders += [path for each in objects if (path := local_path(each)) is not None]
+    folders += [path for location in objects if (path := local_path(location)) is not None]
     metadata = local_path(config.cell.metadata)
     if metadata is not None:
         folders.append(metadata.parent)
@@ -45,7 +46,7 @@ def make_folders(config: Config) -> None:
     if services.embeds_redis(config):
         folders.append(services.redis_folder(config))
     for worker in (services.WORKER, services.NIGHTLY):
-        # What children of an earlier run counted is none of this one's.
+        # Figures that the children of an earlier run left must not be added to those of this run.
         shutil.rmtree(services.metrics_folder(config, worker), ignore_errors=True)
         folders.append(services.metrics_folder(config, worker))
     for folder in folders:
@@ -53,16 +54,17 @@ def make_folders(config: Config) -> None:
 
 
 def make_secrets(config: Config) -> None:
-    """Makes Django's key and the cell's secret, mode 0600, each unless it is there."""
+    """Makes Django's secret key and the cell's secret, mode 0600, where they do not exist."""
     if not config.secret_key:
         read_or_make_secret(config.secret_key_file)
     create_cell_secret(config.cell.secret)
 
 
-def ports(config: Config) -> list[Port]:
-    """What a start listens on. Of the range of Kafka ports the first, which the first cluster gets.
+def listening_ports(config: Config) -> list[Port]:
+    """Returns the ports that a start listens on.
 
-    Raises StartError when the settings themselves are at odds.
+    Of the range of Kafka ports it names only the first, which the first cluster gets. Raises
+    `StartError` where another port lies in that range.
     """
     kafka = range(config.gateway.kafka_port, config.gateway.kafka_port + config.gateway.kafka_ports)
     listeners = [
@@ -79,14 +81,14 @@ def ports(config: Config) -> list[Port]:
 
 
 def write_settings(config: Config) -> None:
-    """Writes the settings files of keeper, gateway and agent, from ours: they know no other."""
+    """Writes the settings files of keeper, gateway and agent, which read no other settings."""
     _write_toml(services.keeper_file(config), keeper_settings(config))
     _write_toml(services.gateway_file(config), gateway_settings(config))
     _write_toml(services.agent_file(config), agent_settings(config))
 
 
 def keeper_settings(config: Config) -> Sections:
-    """The keeper's settings by section (see `provisioning.cell.keeper.settings`)."""
+    """Returns the keeper's settings by section (see `provisioning.cell.keeper.settings`)."""
     return {
         "cell": {
             "metadata": absolute(config.cell.metadata),
@@ -97,7 +99,7 @@ def keeper_settings(config: Config) -> Sections:
         "keeper": {
             "folder": str(config.cell.keeper),
             "metrics": config.metrics.keeper,
-            # Another keeper of this home can only be one that is on its way out.
+            # Another keeper of this home can only be one that is stopping: this one waits for it.
             "standby": True,
             "stop_brokers_on_exit": True,
             "stop_timeout_ms": KEEPER_STOP_MS,
@@ -106,7 +108,7 @@ def keeper_settings(config: Config) -> Sections:
 
 
 def gateway_settings(config: Config) -> Sections:
-    """The gateway's settings by section (see `docs/reference/gateway-settings.md`)."""
+    """Returns the gateway's settings by section (see `docs/reference/gateway-settings.md`)."""
     return {
         "cell": {
             "metadata": absolute(config.cell.metadata),
@@ -122,7 +124,7 @@ def gateway_settings(config: Config) -> Sections:
 
 
 def agent_settings(config: Config) -> Sections:
-    """The metering agent's settings by section (see `metering.agent.settings`)."""
+    """Returns the metering agent's settings by section (see `metering.agent.settings`)."""
     return {
         "cell": {
             "id": config.cell.id,

@@ -1,7 +1,8 @@
-"""The record of a run's children, and the end of those that a killed run left behind.
+"""Records the children of a run, and ends those that a killed run left behind.
 
-Only a process with the recorded number *and* start time is touched, and members of its session that
-carry the run's mark in their environment (a worker's pool outlives a killed worker).
+A process is ended only if it has the recorded number *and* start time, or if it belongs to the
+session of a recorded one and carries the run's mark in its environment: a worker's pool outlives a
+killed worker.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from console.programs.supervisor.processes import (
     Identity,
     boot_id,
-    identify,
+    identify_process,
     is_running,
     members_of,
 )
@@ -29,7 +30,10 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True)
 class Recorded:
-    """A child as the record keeps it. `members`: whether its session is all its own."""
+    """A child as `run.json` holds it.
+
+    `started`: see `Identity`. `members`: whether the rest of its session is ended with it.
+    """
 
     name: str
     pid: int
@@ -39,7 +43,7 @@ class Recorded:
 
 
 class Record:
-    """`<home>/run.json`: what runs now, rewritten whole whenever a child starts."""
+    """The file `<home>/run.json` with the children of this run, rewritten when a child starts."""
 
     def __init__(self, path: Path, run: str) -> None:
         self._path = path
@@ -47,15 +51,15 @@ class Record:
         self._children: dict[str, Recorded] = {}
 
     def add(self, name: str, pid: int, stop_signal: int, *, members: bool) -> None:
-        """Records a child that just started, in place of the one of this name before."""
-        identity = identify(pid)
+        """Records a child that just started, in place of an earlier one of the same name."""
+        identity = identify_process(pid)
         if identity is None:  # it ended already
             return
         self._children[name] = Recorded(name, pid, identity.started, stop_signal, members)
         self._write()
 
     def clear(self) -> None:
-        """Forgets all: everything was stopped."""
+        """Removes the file, once every child has stopped."""
         self._path.unlink(missing_ok=True)
 
     def _write(self) -> None:
@@ -69,8 +73,8 @@ class Record:
         temporary.replace(self._path)
 
 
-def _read(path: Path) -> tuple[str, list[Recorded]]:
-    """The run's mark and its children; nothing if there is no record of this boot."""
+def _read_record(path: Path) -> tuple[str, list[Recorded]]:
+    """Returns the run's mark and its children; neither where there is no record of this boot."""
     try:
         content = json.loads(path.read_text())
         if content["boot"] != boot_id():
@@ -83,12 +87,12 @@ def _read(path: Path) -> tuple[str, list[Recorded]]:
 
 
 async def end_leftovers(path: Path, timeout_s: float = END_TIMEOUT_S) -> list[str]:
-    """Ends what the last run left behind; returns the names of what still ran.
+    """Ends the processes that the last run left behind; returns the names of those that still ran.
 
-    Asks first, all at once, and kills what has not ended after `timeout_s`.
+    All are asked to end at once; those that still run after `timeout_s` are killed.
     """
-    run, children = _read(path)
-    found: dict[Identity, int] = {}
+    run, children = _read_record(path)
+    processes: dict[Identity, int] = {}
     names = []
     for child in children:
         leader = Identity(child.pid, child.started)
@@ -97,18 +101,18 @@ async def end_leftovers(path: Path, timeout_s: float = END_TIMEOUT_S) -> list[st
             mine += [m for m in members_of(child.pid, f"{MARK}={run}") if m != leader]
         if mine:
             names.append(child.name)
-        found |= dict.fromkeys(mine, child.stop_signal)
-    for identity, stop_signal in found.items():
-        _send(identity, stop_signal)
-    remaining = await _wait_for_end(list(found), timeout_s)
+        processes |= dict.fromkeys(mine, child.stop_signal)
+    for identity, stop_signal in processes.items():
+        _send_signal(identity, stop_signal)
+    remaining = await _wait_for_end(list(processes), timeout_s)
     for identity in remaining:
-        _send(identity, signal.SIGKILL)
+        _send_signal(identity, signal.SIGKILL)
     await _wait_for_end(remaining, timeout_s)
     path.unlink(missing_ok=True)
     return names
 
 
-def _send(identity: Identity, number: int) -> None:
+def _send_signal(identity: Identity, number: int) -> None:
     if is_running(identity):
         with contextlib.suppress(ProcessLookupError):
             os.kill(identity.pid, number)

@@ -1,4 +1,4 @@
-"""One run on one home at a time: a lock on `<home>/up.lock`, which says who holds it."""
+"""Allows one run on a home at a time, by a lock on `<home>/up.lock`, which names its holder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from console.programs.supervisor.errors import StartError
 
 
 class HomeLock:
-    """Holds the lock while it is open. The kernel lets go of it when the process ends, however."""
+    """Holds the lock while it is open. The kernel releases it when the process ends in any way.
+
+    Opening raises `StartError` where another process holds it.
+    """
 
     def __init__(self, path: Path, address: str) -> None:
         self._path = path

@@ -1,8 +1,8 @@
-"""Migrating the database, when there is anything to migrate.
+"""Finds out without Django whether the database must be migrated.
 
-Asking Django costs seconds of a start. The database carries, as its comment, the fingerprint of all
-migrations that it went through; while it equals that of the code nothing is asked. The comment is
-written after the last migration, so whatever interrupts one leads to another attempt.
+Asking Django takes seconds of each start. So the database has a comment with the fingerprint of all
+migrations that were applied; while it equals the fingerprint of the code, nothing is to be done.
+The comment is written after the last migration, so an interrupted migration is tried again.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import psycopg
 from psycopg import sql
 
 PACKAGES = ("console", "provisioning", "metering", "billing")
-# Packages with migrations of their own.
+# Other packages that have migrations; their version is a part of the fingerprint.
 FOREIGN = ("django",)
 _PREFIX = "freshet migrations "
 
 
-def fingerprint(root: Path) -> str:
-    """Names and contents of all migrations below the checkout, as one hash in hex."""
+def migrations_fingerprint(root: Path) -> str:
+    """Returns a SHA-256 in hex over the names and contents of all migrations below `root`."""
     digest = hashlib.sha256()
     for package in FOREIGN:
         digest.update(f"{package} {metadata.version(package)}\n".encode())
@@ -33,7 +33,7 @@ def fingerprint(root: Path) -> str:
 
 
 async def is_migrated(dsn: str, expected: str) -> bool:
-    """Tells whether the database went through exactly these migrations."""
+    """Returns whether exactly the migrations with the fingerprint `expected` were applied."""
     query = (
         "SELECT shobj_description(oid, 'pg_database') FROM pg_database"
         " WHERE datname = current_database()"
@@ -43,10 +43,10 @@ async def is_migrated(dsn: str, expected: str) -> bool:
     return row is not None and row[0] == _PREFIX + expected
 
 
-async def mark_migrated(dsn: str, done: str) -> None:
-    """Writes the fingerprint down. The database's owner may."""
+async def mark_migrated(dsn: str, fingerprint: str) -> None:
+    """Writes the fingerprint into the database's comment. `dsn` names the database's owner."""
     async with await psycopg.AsyncConnection.connect(dsn) as connection:
         statement = sql.SQL("COMMENT ON DATABASE {} IS {}").format(
-            sql.Identifier(connection.info.dbname), sql.Literal(_PREFIX + done)
+            sql.Identifier(connection.info.dbname), sql.Literal(_PREFIX + fingerprint)
         )
         await connection.execute(statement)

@@ -1,4 +1,4 @@
-"""What children say: a prefixed line each on the terminal, and a log file for each of them."""
+"""The lines of children: shown on the terminal with a prefix, and written to a log file each."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _BOLD = 1
 
 
 class LogFile:
-    """An append-only log of at most two times `LOG_BYTES_MAX`: the older half has `.1` added.
+    """A log in two files of at most `LOG_BYTES_MAX` bytes each; the older one has the ending `.1`.
 
-    A log that cannot be written (a full disk) never stops the service: lines are dropped until
-    there is room again.
+    A log that cannot be written, as on a full disk, never stops the service: lines are dropped
+    until there is room again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,11 +36,11 @@ class LogFile:
             self._file.write(line + "\n")
             self._file.flush()
             if self._file.tell() > LOG_BYTES_MAX:
-                self._roll()
+                self._roll_over()
         except OSError:
             self.close()
 
-    def _roll(self) -> None:
+    def _roll_over(self) -> None:
         self.close()
         self._path.replace(self._path.with_name(self._path.name + ".1"))
 
@@ -53,7 +53,10 @@ class LogFile:
 
 
 class Output:
-    """Lines of named speakers, written to one stream and to `<folder>/<name>.log`."""
+    """Writes the lines of children to one stream and to `<folder>/<name>.log`.
+
+    `names`: all children, for the width and the colours of the prefixes.
+    """
 
     def __init__(self, stream: TextIO, folder: Path, names: Sequence[str], *, colour: bool) -> None:
         self._stream: TextIO | None = stream
@@ -65,7 +68,7 @@ class Output:
         self._tails: dict[str, deque[str]] = {}
 
     def say(self, name: str, line: str, *, shown: bool = True) -> None:
-        """Keeps one line of `name`, in its log and its tail, and shows it."""
+        """Adds a line to the log and the tail of the child `name`, and shows it where `shown`."""
         self._tails.setdefault(name, deque(maxlen=LINES_KEPT)).append(line)
         if name not in self._files:
             self._files[name] = LogFile(self._folder / f"{name}.log")
@@ -74,11 +77,11 @@ class Output:
             self._show(f"{self._prefix(name)} {line}")
 
     def show(self, text: str) -> None:
-        """Shows text of several lines as it is, without a prefix and without keeping it."""
+        """Shows a text of several lines without a prefix; it goes into no log."""
         self._show(text)
 
     def tail(self, name: str) -> list[str]:
-        """The last lines of `name`, oldest first."""
+        """Returns the last lines of a child, oldest first."""
         return list(self._tails.get(name, ()))
 
     def close(self) -> None:
@@ -99,14 +102,15 @@ class Output:
             self._stream.write(text + "\n")
             self._stream.flush()
         except OSError as error:
-            # Anything but a reader that went away (`make up | head`) may pass: a full disk, say.
+            # A reader that went away (`make up | head`) does not come back. Other errors, as of a
+            # full disk, may pass, and the next line is tried again.
             if error.errno == errno.EPIPE:
                 _point_nowhere(self._stream.fileno())
                 self._stream = None
 
 
 def _point_nowhere(descriptor: int) -> None:
-    """What is left in the stream's buffer goes nowhere, instead of failing at exit."""
+    """Points a stream to the null device, so that what is in its buffer does not fail at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""Which ports a start needs, and who has them."""
+"""Checks that the ports of a start are free, and finds out who uses them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from console.programs.supervisor.processes import listener_on
 
 @dataclass(frozen=True)
 class Port:
-    """A port that a start will listen on. `setting`: the variable that moves it."""
+    """A port that a start will listen on. `setting`: the variable that sets another one."""
 
     number: int
     purpose: str
@@ -21,9 +21,9 @@ class Port:
 
 
 def is_free(number: int, host: str = "127.0.0.1") -> bool:
-    """Tells whether `host:number` can be listened on."""
+    """Returns whether a program can listen on `host:number`."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
-        # As servers do: what lingers of closed connections is no one in the way.
+        # Servers set this too: connections that were closed and still linger are no obstacle.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, number))
@@ -35,7 +35,7 @@ def is_free(number: int, host: str = "127.0.0.1") -> bool:
 
 
 def check_ports(ports: Iterable[Port]) -> None:
-    """Names every port that is taken, by whom, and what to set; raises StartError."""
+    """Raises `StartError` where ports are taken: it names each, by whom, and what to set."""
     complaints = []
     for port in ports:
         if not is_free(port.number):

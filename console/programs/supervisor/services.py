@@ -1,4 +1,4 @@
-"""The service's parts as child processes: what runs, with which words, after what.
+"""The service's parts as child processes: with which command and after which others each starts.
 
 Pure: settings in, specifications out.
 """
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
 POSTGRES, REDIS, MIGRATE = "postgres", "redis", "migrate"
 KEEPER, GATEWAY, AGENT = "keeper", "gateway", "agent"
 WEB, WORKER, NIGHTLY, BEAT = "web", "worker", "nightly", "beat"
-# As they start; they stop in reverse. The migrations are no child that stays.
+# In the order of their start; they stop in reverse. The migrations end by themselves.
 NAMES = (POSTGRES, REDIS, KEEPER, GATEWAY, AGENT, MIGRATE, WEB, WORKER, NIGHTLY, BEAT)
 
 WORKER_PROCESSES = 2
@@ -31,32 +31,32 @@ POOL_MAX = "20"
 
 
 def postgres_folder(config: Config) -> Path:
-    """Where the embedded PostgreSQL keeps its data."""
+    """Returns the folder in which the embedded PostgreSQL keeps its data."""
     return config.home / "postgres"
 
 
 def redis_folder(config: Config) -> Path:
-    """Where the embedded Redis keeps its data."""
+    """Returns the folder in which the embedded Redis keeps its data."""
     return config.home / "redis"
 
 
 def metrics_folder(config: Config, worker: str) -> Path:
-    """Where the children of a worker leave their figures for their parent to add up."""
+    """Returns the folder in which a worker's processes write their metrics for it to add up."""
     return config.home / "metrics" / worker
 
 
 def embeds_postgres(config: Config) -> bool:
-    """Tells whether the settings name no other PostgreSQL than the embedded one."""
+    """Returns whether the settings name the embedded PostgreSQL and no other one."""
     return Path(config.database.host) == postgres_folder(config)
 
 
 def embeds_redis(config: Config) -> bool:
-    """Tells whether the settings name no other queue than the embedded one."""
+    """Returns whether the settings name the embedded Redis and no other queue."""
     return config.queue.url == f"redis+socket://{redis_folder(config) / redis.SOCKET_NAME}"
 
 
 def child_environment(config: Config, environ: Mapping[str, str], run: str) -> dict[str, str]:
-    """What every child finds in its environment: ours, the home, the code, and the run's mark."""
+    """Returns the environment of every child: `environ`, the home, the code and the run's mark."""
     paths = [str(ROOT), *filter(None, environ.get("PYTHONPATH", "").split(":"))]
     return {
         **environ,
@@ -68,51 +68,53 @@ def child_environment(config: Config, environ: Mapping[str, str], run: str) -> d
     }
 
 
-def specify(
+def specify_children(
     config: Config, environment: Mapping[str, str], account: Account | None
 ) -> list[ChildSpec]:
-    """All children that stay, in the order in which they start."""
+    """Returns all children that stay, in the order in which they start."""
     specs = []
     if embeds_postgres(config):
-        specs.append(_postgres(config, environment, account))
+        specs.append(_postgres_spec(config, environment, account))
     if embeds_redis(config):
-        specs.append(_redis(config, environment))
+        specs.append(_redis_spec(config, environment))
     stores = tuple(spec.name for spec in specs)
     return [
         *specs,
-        _keeper(config, environment),
-        _gateway(config, environment),
-        _agent(config, environment),
-        _web(config, environment),
-        _worker(config, WORKER, environment, stores, "celery", WORKER_PROCESSES),
-        # What takes minutes keeps no short task waiting.
-        _worker(config, NIGHTLY, environment, stores, NIGHTLY_QUEUE, 1),
-        _beat(config, environment, stores),
+        _keeper_spec(config, environment),
+        _gateway_spec(config, environment),
+        _agent_spec(config, environment),
+        _web_spec(config, environment),
+        _worker_spec(config, WORKER, environment, stores, "celery", WORKER_PROCESSES),
+        # Tasks that take minutes have a worker of their own, so that no short task waits for them.
+        _worker_spec(config, NIGHTLY, environment, stores, NIGHTLY_QUEUE, 1),
+        _beat_spec(config, environment, stores),
     ]
 
 
 def migrate_command() -> tuple[str, ...]:
-    """Brings the database to the code's shape, as its owner."""
+    """Returns the command that migrates the database, as its owner."""
     return (
         *(sys.executable, "-m", "django", "migrate", "--no-input", "--verbosity", "1"),
         *("--database", "owner"),
     )
 
 
-def _celery(command: str) -> tuple[str, ...]:
+def _celery_command(command: str) -> tuple[str, ...]:
     return (sys.executable, "-m", "celery", "--app", "console.celery", "--quiet", command)
 
 
-def _postgres(config: Config, environment: Mapping[str, str], account: Account | None) -> ChildSpec:
+def _postgres_spec(
+    config: Config, environment: Mapping[str, str], account: Account | None
+) -> ChildSpec:
     data = postgres_folder(config)
     return ChildSpec(
         name=POSTGRES,
-        command=postgres.command(data),
+        command=postgres.server_command(data),
         ready=Says(re.compile("database system is ready to accept connections")),
         folder=data,
-        # Nothing of ours: PostgreSQL reads variables of its own (PGDATA, LC_ALL, ...).
+        # No further variables, as PostgreSQL reads some of its own (PGDATA, LC_ALL, ...).
         environment={"PATH": environment.get("PATH", ""), "LC_ALL": "C.UTF-8"},
-        # Ends transactions and writes a checkpoint; the default signal waits for every client.
+        # SIGINT ends transactions and writes a checkpoint; SIGTERM would wait for every client.
         stop_signal=signal.SIGINT,
         stop_timeout_s=20.0,
         account=account,
@@ -120,15 +122,15 @@ def _postgres(config: Config, environment: Mapping[str, str], account: Account |
     )
 
 
-def _redis(config: Config, environment: Mapping[str, str]) -> ChildSpec:
+def _redis_spec(config: Config, environment: Mapping[str, str]) -> ChildSpec:
     folder = redis_folder(config)
     return ChildSpec(
         name=REDIS,
-        command=redis.command(folder),
+        command=redis.server_command(folder),
         ready=AnswersPing(folder / redis.SOCKET_NAME),
         folder=folder,
         environment=environment,
-        # How it starts and stops, and advice to set the kernel up for forks of gigabytes.
+        # Lines on its start and stop, and advice on kernel settings for forks of gigabytes.
         routine=re.compile(
             r"oO0OoO0|Redis version=|Configuration loaded|Server initialized|overcommit_memory"
             r"|SIGTERM scheduling|User requested shutdown|ready to exit"
@@ -136,7 +138,7 @@ def _redis(config: Config, environment: Mapping[str, str]) -> ChildSpec:
     )
 
 
-def _keeper(config: Config, environment: Mapping[str, str]) -> ChildSpec:
+def _keeper_spec(config: Config, environment: Mapping[str, str]) -> ChildSpec:
     return ChildSpec(
         name=KEEPER,
         command=(
@@ -146,13 +148,13 @@ def _keeper(config: Config, environment: Mapping[str, str]) -> ChildSpec:
         ready=Says(re.compile(r"^ready\b")),
         folder=ROOT,
         environment=environment,
-        # It stops the cell's brokers, all at once, before it ends.
+        # Before it ends it stops all brokers of the cell (see `home.KEEPER_STOP_MS`).
         stop_timeout_s=20.0,
         own_session=False,
     )
 
 
-def _gateway(config: Config, environment: Mapping[str, str]) -> ChildSpec:
+def _gateway_spec(config: Config, environment: Mapping[str, str]) -> ChildSpec:
     return ChildSpec(
         name=GATEWAY,
         command=(
@@ -165,7 +167,7 @@ def _gateway(config: Config, environment: Mapping[str, str]) -> ChildSpec:
     )
 
 
-def _agent(config: Config, environment: Mapping[str, str]) -> ChildSpec:
+def _agent_spec(config: Config, environment: Mapping[str, str]) -> ChildSpec:
     return ChildSpec(
         name=AGENT,
         command=(
@@ -179,39 +181,39 @@ def _agent(config: Config, environment: Mapping[str, str]) -> ChildSpec:
 
 
 def agent_file(config: Config) -> Path:
-    """The metering agent's settings file, which each start writes."""
+    """Returns the metering agent's settings file, which each start writes."""
     return config.usage.agent_folder / "agent.toml"
 
 
 def keeper_file(config: Config) -> Path:
-    """The keeper's settings file, which each start writes."""
+    """Returns the keeper's settings file, which each start writes."""
     return config.cell.keeper / "keeper.toml"
 
 
 def gateway_file(config: Config) -> Path:
-    """The gateway's settings file, which each start writes."""
+    """Returns the gateway's settings file, which each start writes."""
     return config.gateway.folder / "gateway.toml"
 
 
-def _web(config: Config, environment: Mapping[str, str]) -> ChildSpec:
+def _web_spec(config: Config, environment: Mapping[str, str]) -> ChildSpec:
     return ChildSpec(
         name=WEB,
         command=(
             *(sys.executable, "-m", "uvicorn", "console.asgi:application"),
             *("--host", config.web.bind, "--port", str(config.web.port), "--lifespan", "off"),
             *("--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "5"),
-            # `web.behind_proxy` decides whether forwarded addresses are believed.
+            # Whether forwarded addresses count is decided by `web.behind_proxy`, not by uvicorn.
             "--no-proxy-headers",
         ),
         ready=AnswersHttp(config.web.port, "/healthz"),
         folder=ROOT,
-        # Only here: workers fork, and the threads of a pool do not come along.
+        # Only web has a pool: workers fork, and the threads of a pool do not survive a fork.
         environment={"FRESHET_DATABASE_POOL_MAX": POOL_MAX, **environment},
         after=(MIGRATE,),
     )
 
 
-def _worker(
+def _worker_spec(
     config: Config,
     name: str,
     environment: Mapping[str, str],
@@ -222,19 +224,19 @@ def _worker(
     return ChildSpec(
         name=name,
         command=(
-            *_celery("worker"),
+            *_celery_command("worker"),
             *("--hostname", f"{name}@%h", "--queues", queue),
             *("--concurrency", str(processes), "--loglevel", "INFO"),
-            # There is nobody to greet, and greeting takes a second.
+            # These look for other workers, which takes a second, and there are none.
             *("--without-mingle", "--without-gossip", "--without-heartbeat"),
         ),
         ready=Says(re.compile(r"@\S+ ready\.")),
         folder=ROOT,
-        # Root or not: it takes JSON only, so nobody's message runs as code.
+        # Celery warns of running as root. It accepts only JSON, so no message can run as code.
         environment={
             **environment,
             "PYTHONWARNINGS": "ignore:You're running the worker",
-            # prometheus_client's name for where children leave their figures.
+            # The variable of prometheus_client for the folder of the processes' metrics.
             "PROMETHEUS_MULTIPROC_DIR": str(metrics_folder(config, name)),
         },
         after=(MIGRATE, *stores),
@@ -243,11 +245,13 @@ def _worker(
     )
 
 
-def _beat(config: Config, environment: Mapping[str, str], stores: tuple[str, ...]) -> ChildSpec:
+def _beat_spec(
+    config: Config, environment: Mapping[str, str], stores: tuple[str, ...]
+) -> ChildSpec:
     return ChildSpec(
         name=BEAT,
         command=(
-            *_celery("beat"),
+            *_celery_command("beat"),
             *("--schedule", str(config.home / "beat" / "schedule"), "--pidfile="),
             *("--loglevel", "INFO"),
         ),

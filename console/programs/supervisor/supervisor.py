@@ -1,6 +1,7 @@
-"""The whole run on one machine: check, clear up, start, watch, stop.
+"""Runs Freshet on one machine: check, end leftovers, start, watch, stop.
 
-What a start needs is checked before anything starts; what can start side by side does.
+What a start needs is checked before anything starts. Parts that do not depend on each other start
+at the same time.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ SELF = "freshet"
 
 
 class Supervisor:
-    """One run of everything on one home."""
+    """One run of the whole service on one home."""
 
     def __init__(self, config: Config, environ: Mapping[str, str], output: Output) -> None:
         self._config = config
@@ -62,18 +63,21 @@ class Supervisor:
         self._say("Killing everything.")
         for child in self._children.values():
             child.kill()
-        # Nothing is waited for: the next start clears up.
+        # Nothing is waited for: the next start ends what is left.
         self._output.close()
         os._exit(EXIT_KILLED)
 
     async def run(self) -> None:
-        """Runs until it is asked to stop. Raises StartError when it could not start."""
+        """Runs the service until it is asked to stop.
+
+        Raises `StartError` where it could not start.
+        """
         with HomeLock(self._config.home / "up.lock", self._config.web.public_url):
             refuse_half_restored(self._config.home)
             left = await end_leftovers(self._record_path)
             if left:
                 self._say(f"The last run was killed; ended what it left: {', '.join(left)}.")
-            check_ports(home.ports(self._config))
+            check_ports(home.listening_ports(self._config))
             first = not services.postgres_folder(self._config).exists()
             check_space(self._config.home, first=first)
             home.make_folders(self._config)
@@ -103,7 +107,7 @@ class Supervisor:
             "Starting for the first time; this takes a little longer." if first else "Starting."
         )
         account = await self._prepare_postgres()
-        specs = services.specify(self._config, self._environment, account)
+        specs = services.specify_children(self._config, self._environment, account)
         for spec in specs:
             self._children[spec.name] = Child(spec, self._output, self._record, self._config.home)
         tasks = [self._migrate(), *(self._start_child(child) for child in self._children.values())]
@@ -112,7 +116,7 @@ class Supervisor:
                 for task in tasks:
                     group.create_task(task)
         except ExceptionGroup as failures:
-            # The first to fail is the cause; others may have failed for want of it.
+            # The first failure is the cause; the others may have failed because of it.
             raise failures.exceptions[0] from None
         took_s = asyncio.get_running_loop().time() - begun
         self._say(f"All of it is up after {took_s:.1f} s.")
@@ -123,7 +127,7 @@ class Supervisor:
             return None
         account = postgres.account_for_root()
         data = services.postgres_folder(self._config)
-        await postgres.prepare(self._config.home, data, account, self._note_initdb)
+        await postgres.prepare_data(self._config.home, data, account, self._note_initdb)
         return account
 
     def _note_initdb(self, pid: int) -> None:
@@ -136,22 +140,23 @@ class Supervisor:
         await child.start()
 
     async def _migrate(self) -> None:
-        """Makes roles, database and tables, as far as they are not there."""
+        """Makes the roles, the database and the tables that do not exist yet."""
         config = self._config
         dsn = None
         if services.embeds_postgres(config):
             await self._children[services.POSTGRES].is_up.wait()
             data = services.postgres_folder(config)
-            superuser = postgres.dsn(data, postgres.SUPERUSER, postgres.SUPERUSER)
+            superuser = postgres.connection_string(data, postgres.SUPERUSER, postgres.SUPERUSER)
             database = config.database
             await asyncio.to_thread(prepare_database, superuser=superuser, database=database)
-            dsn = postgres.dsn(data, database.owner_user, database.name)
-        wanted = migrations.fingerprint(services.ROOT)
-        # Another PostgreSQL may be shared with others: Django looks itself, each time.
-        if dsn is None or not await migrations.is_migrated(dsn, wanted):
+            dsn = postgres.connection_string(data, database.owner_user, database.name)
+        expected = migrations.migrations_fingerprint(services.ROOT)
+        # Another server may be shared with others and has no fingerprint: Django checks it each
+        # time.
+        if dsn is None or not await migrations.is_migrated(dsn, expected):
             await self._run_migrations()
             if dsn is not None:
-                await migrations.mark_migrated(dsn, wanted)
+                await migrations.mark_migrated(dsn, expected)
         self._migrated.set()
 
     async def _run_migrations(self) -> None:
@@ -179,7 +184,9 @@ class Supervisor:
             lines = self._output.tail(services.MIGRATE)
             if names_full_disk(lines):
                 raise StartError(disk_full_sentence(self._config.home), lines)
-            raise StartError("The database could not be migrated. The last lines:", lines)
+            raise StartError(
+                "The database could not be migrated. The last lines of the migration:", lines
+            )
 
     async def _stop_all(self) -> None:
         if self._children:
@@ -192,7 +199,7 @@ class Supervisor:
         self._output.say(SELF, line)
 
 
-async def _supervise(supervisor: Supervisor) -> None:
+async def _run_supervisor(supervisor: Supervisor) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, supervisor.request_stop)
@@ -200,9 +207,9 @@ async def _supervise(supervisor: Supervisor) -> None:
 
 
 def main(environ: Mapping[str, str] | None = None, stream: TextIO = sys.stdout) -> int:
-    """Runs Freshet on this machine until it is told to stop; returns the status to exit with."""
+    """Runs Freshet on this machine until a signal asks it to stop; returns the exit status."""
     env = os.environ if environ is None else environ
-    os.umask(0o077)  # nothing that we or a child makes is for others to read
+    os.umask(0o077)  # files of the supervisor and its children are for their owner only
     try:
         config = load_config(env)
     except SettingsError as error:
@@ -217,19 +224,19 @@ def main(environ: Mapping[str, str] | None = None, stream: TextIO = sys.stdout) 
     names = (SELF, *services.NAMES)
     output = Output(stream, config.home / "log", names, colour=colour)
     try:
-        asyncio.run(_supervise(Supervisor(config, env, output)))
+        asyncio.run(_run_supervisor(Supervisor(config, env, output)))
     except StartError as error:
-        _report(output, error)
+        _report_failure(output, error)
         return EXIT_FAILED
     except OSError as error:
-        _report(output, from_os_error(error, config.home))
+        _report_failure(output, from_os_error(error, config.home))
         return EXIT_FAILED
     finally:
         output.close()
     return EXIT_STOPPED
 
 
-def _report(output: Output, error: StartError) -> None:
+def _report_failure(output: Output, error: StartError) -> None:
     output.say(SELF, f"Freshet did not start. {error.sentence}")
     for line in error.lines:
         output.say(SELF, f"    {line}")

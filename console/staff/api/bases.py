@@ -1,4 +1,4 @@
-"""Lists over every organisation, for staff."""
+"""The base of endpoints for staff: lists of rows of every organisation."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class StaffSchema(Schema):
     """Adds the parameters that `query_serializers` describe."""
 
     def get_override_parameters(self) -> list[Any]:
-        """Query and header parameters."""
+        """Returns the query and header parameters of an action."""
         queries = getattr(self.view, "query_serializers", {})
         described = [queries[self._key()]] if self._key() in queries else []
         return [*super().get_override_parameters(), *described]
 
 
 class StaffViewSet(ApiViewSet):
-    """What only staff may see. Rows of every organisation, by `rows`."""
+    """The base of endpoints that only staff may use. `rows` gives rows of every organisation."""
 
     schema = StaffSchema()
     authentication_classes = (PersonAuthentication,)
@@ -37,7 +37,10 @@ class StaffViewSet(ApiViewSet):
     query_serializers: ClassVar[Mapping[str, SerializerType]] = {}
 
     def staff_actor(self, organization_id: str) -> Actor:
-        """The signed-in person, acting in an organisation for the service; grants nothing."""
+        """Returns the signed-in person as an actor in an organisation, for its audit log.
+
+        Its role is the lowest one: what staff may do is decided by `StaffOnly` and not by a role.
+        """
         user = self.request.user
         assert isinstance(user, User)  # noqa: S101 (`StaffOnly` let in nobody else)
         return Actor(
@@ -50,19 +53,18 @@ class StaffViewSet(ApiViewSet):
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """One page of rows, newest first."""
-        del request, args, kwargs
         kind = self.query_serializers.get("list")
-        wanted = self.validated_query(kind) if kind else {}
+        query = self.validated_query(kind) if kind else {}
         with system_scope():
-            rows = self.paginate_queryset(self.rows(wanted))
+            rows = self.paginate_queryset(self.rows(query))
             data = self.output_serializer()(rows, many=True).data
         return self.get_paginated_response(data)
 
-    def rows(self, wanted: Mapping[str, Any]) -> Any:
-        """The rows that match. In the system's tenancy scope."""
-        raise TypeError(type(self))
+    def rows(self, query: Mapping[str, Any]) -> Any:
+        """Returns the rows that match the query. Called in the system's tenancy scope."""
+        raise NotImplementedError
 
 
-def named(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the query's parameters that were given."""
-    return {name: value for name, value in wanted.items() if value not in {None, ""}}
+def filters_of(query: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the parameters of the query that have a value, as filters of a queryset."""
+    return {name: value for name, value in query.items() if value not in {None, ""}}

@@ -1,4 +1,4 @@
-"""Examples of what staff sees for the OpenAPI file."""
+"""Examples of what staff sees, for the OpenAPI file."""
 
 from __future__ import annotations
 
@@ -79,34 +79,39 @@ REFUSED: dict[str, Any] = {
 }
 
 
-def _shown(name: str, value: object) -> OpenApiExample:
+def _response_example(name: str, value: object) -> OpenApiExample:
     return OpenApiExample(name, value=value, response_only=True, status_codes=["200"])
 
 
-def _made(name: str, value: object) -> OpenApiExample:
+def _created_example(name: str, value: object) -> OpenApiExample:
     return OpenApiExample(name, value=value, response_only=True, status_codes=["201"])
 
 
-def _sent(name: str, value: object) -> OpenApiExample:
+def _request_example(name: str, value: object) -> OpenApiExample:
     return OpenApiExample(name, value=value, request_only=True)
 
 
-CELLS = {"list": [_shown("The only cell", CELL)]}
-CLUSTERS = {"list": [_shown("A cluster", CLUSTER)]}
+CELLS = {"list": [_response_example("The only cell", CELL)]}
+CLUSTERS = {"list": [_response_example("A cluster", CLUSTER)]}
 BREAK_GLASS = {
-    "list": [_shown("Not used yet", PERMIT)],
+    "list": [_response_example("Not used yet", PERMIT)],
     "permit_deletion": [
-        _sent("For an hour", {"reason": PERMIT["reason"]}),
-        _made("It holds", PERMIT),
+        _request_example("For an hour", {"reason": PERMIT["reason"]}),
+        _created_example("It holds", PERMIT),
     ],
 }
-OPERATIONS = {"list": [_shown("It runs", {**OPERATION, "organization": ORGANIZATION})]}
-INCIDENTS = {"list": [_shown("It is open", {**INCIDENT, "organization_id": ORGANIZATION_ID})]}
+OPERATIONS = {"list": [_response_example("It runs", {**OPERATION, "organization": ORGANIZATION})]}
+INCIDENTS = {
+    "list": [_response_example("It is open", {**INCIDENT, "organization_id": ORGANIZATION_ID})]
+}
 LIMIT_REQUESTS = {
-    "list": [_shown("It is open", {**REQUEST, "organization_id": ORGANIZATION_ID})],
-    "grant_request": [_sent("As wanted", {"answer": "Gladly."}), _shown("Granted", ANSWERED)],
+    "list": [_response_example("It is open", {**REQUEST, "organization_id": ORGANIZATION_ID})],
+    "grant_request": [
+        _request_example("As wanted", {"answer": "Gladly."}),
+        _response_example("Granted", ANSWERED),
+    ],
     "refuse_request": [
-        _sent("Not now", {"answer": "Please split the cluster first."}),
-        _shown("Refused", REFUSED),
+        _request_example("Not now", {"answer": "Please split the cluster first."}),
+        _response_example("Refused", REFUSED),
     ],
 }

@@ -1,4 +1,4 @@
-"""Who is staff."""
+"""Lets only staff use an endpoint."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from console.base.common.errors import NotAuthenticated, PermissionDenied
 
 
 class StaffOnly(BasePermission):
-    """The session of somebody who runs the service, begun with a second factor."""
+    """Allows the session of a staff member that was begun with a second factor."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        """Raises what says which: nobody is signed in, nobody of the staff, or without a code."""
-        del view
+        """Returns True, or raises the error that says why not.
+
+        Raises `NotAuthenticated` without a session, `PermissionDenied` where the person is not
+        staff, `StaffSecondFactorRequired` where the session began without a second factor.
+        """
         if not isinstance(request.auth, UserSession):
             raise NotAuthenticated
         user = request.user
         if not isinstance(user, User) or not user.is_staff:
-            message = "Only who runs the service may do this."
+            message = "Only staff of the service may do this."
             raise PermissionDenied(message)
         if not request.auth.second_factor:
             raise StaffSecondFactorRequired

@@ -32,25 +32,25 @@ ORGANIZATION_ID = r"^org_[a-z2-7]{20}$"
 
 
 class OrganizationQuerySerializer(serializers.Serializer[Any]):
-    """Whose rows are asked for."""
+    """The query parameters of a list: whose rows."""
 
     organization_id = serializers.RegexField(ORGANIZATION_ID, required=False)
 
 
 class OperationQuerySerializer(OrganizationQuerySerializer):
-    """Which operations are asked for."""
+    """The query parameters of a list of operations."""
 
     state = serializers.ChoiceField(choices=OperationState.choices, required=False)
 
 
-class IncidentQuerySerializer(OrganizationQuerySerializer):
-    """Which incidents are asked for."""
+class StaffIncidentQuerySerializer(OrganizationQuerySerializer):
+    """The query parameters of a list of incidents."""
 
     state = serializers.ChoiceField(choices=IncidentState.choices, required=False)
 
 
 class LimitRequestQuerySerializer(OrganizationQuerySerializer):
-    """Which requests are asked for."""
+    """The query parameters of a list of limit requests."""
 
     state = serializers.ChoiceField(choices=LimitRequestState.choices, required=False)
 
@@ -67,40 +67,38 @@ class MeterSerializer(serializers.Serializer[Any]):
     missing_days = serializers.ListField(child=serializers.DateField())
 
     def get_lag_s(self, meter: Any) -> int | None:
-        """In seconds."""
+        """Returns the age of the newest usage file in seconds; None where there is none."""
         return None if meter.lag is None else int(meter.lag.total_seconds())
 
     def get_damaged_files(self, meter: Any) -> int:
-        """How many."""
+        """Returns the number of damaged usage files."""
         return len(meter.damaged)
 
     def get_incomplete_hours(self, meter: Any) -> int:
-        """How many."""
+        """Returns the number of hours of clusters whose usage is late."""
         return len(meter.incomplete)
 
 
 class HealthSerializer(serializers.Serializer[Any]):
-    """How a cell's brokers are, as its keeper tells."""
+    """The last report of a cell's keeper on its brokers."""
 
     told_at = serializers.SerializerMethodField()
     wanted = serializers.IntegerField(help_text="Brokers that should run.")
-    unhealthy = serializers.IntegerField(help_text="Those of them that do not serve.")
+    unhealthy = serializers.IntegerField(help_text="Brokers of these that do not serve.")
     deletions_held = serializers.BooleanField(source="held")
-    reason = serializers.CharField(help_text="Why they are held; empty: they are not.")
+    reason = serializers.CharField(help_text="Why deletions are held; empty: they are not.")
     platform = serializers.CharField(
-        help_text="Why what runs brokers cannot be asked; empty: it can."
+        help_text="Why the platform that runs brokers cannot be asked; empty: it can."
     )
-    machines = serializers.ListField(
-        child=serializers.CharField(), help_text="Those that are lost."
-    )
+    machines = serializers.ListField(child=serializers.CharField(), help_text="Lost machines.")
     orphans = serializers.ListField(
         child=serializers.CharField(),
-        help_text="Clusters that brokers or settings are there of, and that nobody wants.",
+        help_text="Clusters that brokers or settings exist for, and that no organisation has.",
     )
 
     @extend_schema_field(serializers.DateTimeField())
     def get_told_at(self, health: CellHealth) -> datetime:
-        """When."""
+        """Returns when the keeper wrote the report."""
         return datetime.fromtimestamp(health.told_at_ms / 1000, UTC)
 
 
@@ -111,31 +109,33 @@ class StaffCellSerializer(serializers.Serializer[CellStatus]):
     region = serializers.CharField(source="cell.region")
     reachable = serializers.BooleanField(help_text="Whether its metadata store answers.")
     phases = serializers.DictField(
-        child=serializers.IntegerField(), help_text="How many clusters are in each."
+        child=serializers.IntegerField(), help_text="The number of clusters in each phase."
     )
     brokers = serializers.IntegerField()
     connections = serializers.IntegerField()
-    restarts = serializers.IntegerField(help_text="Of brokers, since their clusters woke up.")
+    restarts = serializers.IntegerField(
+        help_text="Restarts of brokers since their clusters woke up."
+    )
     meter = MeterSerializer()
-    health = HealthSerializer(allow_null=True, help_text="Null: the keeper never told.")
+    health = HealthSerializer(allow_null=True, help_text="Null: the keeper never reported.")
 
 
 class StaffOrganizationSerializer(serializers.Serializer[Any]):
-    """Whose it is."""
+    """The organisation of a row."""
 
     id = serializers.CharField()
     name = serializers.CharField()
 
 
 class StaffClusterSerializer(serializers.ModelSerializer[Cluster]):
-    """A cluster as it runs. Nothing of what is in it."""
+    """A cluster as it runs, without its contents."""
 
     organization = StaffOrganizationSerializer()
     cell = serializers.CharField(source="cell_id")
     phase = serializers.SerializerMethodField()
     restarts = serializers.SerializerMethodField()
     connections = serializers.SerializerMethodField()
-    message = serializers.SerializerMethodField(help_text="What its keeper says.")
+    message = serializers.SerializerMethodField(help_text="The message of its keeper.")
 
     class Meta:
         model = Cluster
@@ -146,33 +146,29 @@ class StaffClusterSerializer(serializers.ModelSerializer[Cluster]):
         read_only_fields = fields
 
     def to_representation(self, instance: Cluster) -> dict[str, Any]:
-        """With one read of the cell."""
+        """Returns the JSON of a cluster, after one read of its status in the cell."""
         self._seen = observe_cluster(instance)
         return super().to_representation(instance)
 
     def get_phase(self, cluster: Cluster) -> str:
-        """As people are shown it."""
-        del cluster
+        """Returns the phase as the cluster's own organisation sees it."""
         return self._seen.phase.value
 
     def get_restarts(self, cluster: Cluster) -> int | None:
-        """Since it woke up."""
-        del cluster
+        """Returns how often brokers restarted since the cluster woke up; None: not known."""
         return self._seen.restarts
 
     def get_connections(self, cluster: Cluster) -> int | None:
-        """Of clients."""
-        del cluster
+        """Returns the number of clients' connections; None: not known."""
         return self._seen.connections
 
     def get_message(self, cluster: Cluster) -> str:
-        """Empty where there is nothing to say."""
-        del cluster
+        """Returns the keeper's message; empty where it has none."""
         return "" if self._seen.cell is None else self._seen.cell.message
 
 
 class BreakGlassInputSerializer(serializers.Serializer[Any]):
-    """Why one deletion shall pass, and for how long it may."""
+    """The reason for a permit to delete a cluster, and how long the permit is valid."""
 
     reason = serializers.CharField(
         min_length=REASON_CHARS_MIN,
@@ -202,13 +198,13 @@ class BreakGlassSerializer(serializers.ModelSerializer[BreakGlass]):
 
 
 class StaffOperationSerializer(OperationSerializer):
-    """An operation, and whose it is."""
+    """An operation with its organisation."""
 
     organization = StaffOrganizationSerializer()
 
 
 class StaffIncidentSerializer(IncidentSerializer):
-    """An incident, a suspected one too, and whose it is."""
+    """An incident, also a suspected one, with its organisation."""
 
     organization_id = serializers.CharField(
         allow_null=True, help_text="Null: of the service as a whole."
@@ -221,7 +217,7 @@ class StaffIncidentSerializer(IncidentSerializer):
 
 
 class StaffLimitRequestSerializer(LimitRequestSerializer):
-    """A request for more, and whose it is."""
+    """A request for a higher limit, with its organisation."""
 
     organization_id = serializers.CharField()
 
@@ -232,10 +228,13 @@ class StaffLimitRequestSerializer(LimitRequestSerializer):
 
 
 class GrantSerializer(serializers.Serializer[Any]):
-    """What is granted."""
+    """The answer that grants a request."""
 
     value = serializers.IntegerField(
-        min_value=1, max_value=VALUE_MAX, required=False, help_text="Without it: what was wanted."
+        min_value=1,
+        max_value=VALUE_MAX,
+        required=False,
+        help_text="Without it: the requested value.",
     )
     answer = serializers.CharField(
         max_length=TEXT_CHARS_MAX, required=False, allow_blank=True, default=""
@@ -243,6 +242,6 @@ class GrantSerializer(serializers.Serializer[Any]):
 
 
 class RefuseSerializer(serializers.Serializer[Any]):
-    """Why it is refused."""
+    """The answer that refuses a request."""
 
     answer = serializers.CharField(max_length=TEXT_CHARS_MAX)

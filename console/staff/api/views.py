@@ -17,7 +17,7 @@ from console.base.limits.models import LimitRequest
 from console.incidents.models import Incident
 from console.staff.api import examples
 from console.staff.api import serializers as shapes
-from console.staff.api.bases import StaffViewSet, named
+from console.staff.api.bases import StaffViewSet, filters_of
 from console.staff.cells import list_cells
 from provisioning.clusters.services.deletion_guard import break_glass
 from provisioning.models import BreakGlass, Cluster, Operation
@@ -31,11 +31,10 @@ class StaffCellViewSet(StaffViewSet):
 
     @extend_schema(operation_id="staff_cells_list")
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Every cell by name."""
-        del request, args, kwargs
+        """Every cell, sorted by name."""
         with system_scope():
-            found = list_cells()
-        return self.page(found, key=lambda each: each.id)
+            cells = list_cells()
+        return self.page(cells, key=lambda cell: cell.id)
 
 
 class StaffClusterViewSet(StaffViewSet):
@@ -45,9 +44,11 @@ class StaffClusterViewSet(StaffViewSet):
     query_serializers = {"list": shapes.OrganizationQuerySerializer}
     examples = examples.CLUSTERS
 
-    def rows(self, wanted: Mapping[str, Any]) -> Any:
-        """Those that are not purged."""
-        return Cluster.objects.not_purged().select_related("organization").filter(**named(wanted))
+    def rows(self, query: Mapping[str, Any]) -> Any:
+        """Returns the clusters that match the query and are not purged."""
+        return (
+            Cluster.objects.not_purged().select_related("organization").filter(**filters_of(query))
+        )
 
 
 class StaffBreakGlassViewSet(StaffViewSet):
@@ -58,16 +59,15 @@ class StaffBreakGlassViewSet(StaffViewSet):
     input_serializers = {"permit_deletion": shapes.BreakGlassInputSerializer}
     examples = examples.BREAK_GLASS
 
-    def rows(self, wanted: Mapping[str, Any]) -> Any:
-        """Those that match."""
-        return BreakGlass.objects.filter(**named(wanted))
+    def rows(self, query: Mapping[str, Any]) -> Any:
+        """Returns the rows that match the query."""
+        return BreakGlass.objects.filter(**filters_of(query))
 
     @extend_schema(responses={201: shapes.BreakGlassSerializer})
     def permit_deletion(self, request: Request, id: str, **kwargs: Any) -> Response:  # noqa: A002
-        """Lets one deletion of a cluster pass, until it expires. Its organisation's audit log says
-        so, with the reason.
+        """Permits one deletion of a cluster until the permit expires. The audit log of its
+        organisation has an entry with the reason.
         """
-        del request, kwargs
         data = self.validated_input()
         with system_scope():
             owner = Cluster.objects.filter(pk=id).values_list("organization_id").first()
@@ -92,26 +92,26 @@ class StaffOperationViewSet(StaffViewSet):
     query_serializers = {"list": shapes.OperationQuerySerializer}
     examples = examples.OPERATIONS
 
-    def rows(self, wanted: Mapping[str, Any]) -> Any:
-        """Those that match."""
-        return Operation.objects.select_related("organization").filter(**named(wanted))
+    def rows(self, query: Mapping[str, Any]) -> Any:
+        """Returns the rows that match the query."""
+        return Operation.objects.select_related("organization").filter(**filters_of(query))
 
 
 class StaffIncidentViewSet(StaffViewSet):
     """Incidents of every organisation and of the service, suspected ones too."""
 
     serializer_class = shapes.StaffIncidentSerializer
-    query_serializers = {"list": shapes.IncidentQuerySerializer}
+    query_serializers = {"list": shapes.StaffIncidentQuerySerializer}
     examples = examples.INCIDENTS
     list_ordering = ("-opened_at", "-id")
 
-    def rows(self, wanted: Mapping[str, Any]) -> Any:
-        """Those that match."""
-        return Incident.objects.filter(**named(wanted))
+    def rows(self, query: Mapping[str, Any]) -> Any:
+        """Returns the rows that match the query."""
+        return Incident.objects.filter(**filters_of(query))
 
 
 class StaffLimitRequestViewSet(StaffViewSet):
-    """Requests for more, and the answers to them."""
+    """Requests for higher limits, with their answers."""
 
     serializer_class = shapes.StaffLimitRequestSerializer
     query_serializers = {"list": shapes.LimitRequestQuerySerializer}
@@ -121,29 +121,27 @@ class StaffLimitRequestViewSet(StaffViewSet):
     }
     examples = examples.LIMIT_REQUESTS
 
-    def rows(self, wanted: Mapping[str, Any]) -> Any:
-        """Those that match."""
-        return LimitRequest.objects.filter(**named(wanted))
+    def rows(self, query: Mapping[str, Any]) -> Any:
+        """Returns the rows that match the query."""
+        return LimitRequest.objects.filter(**filters_of(query))
 
     def grant_request(self, request: Request, id: str, **kwargs: Any) -> Response:  # noqa: A002
-        """Grants it, as it was asked or another value. It holds within half a minute."""
-        del request, kwargs
-        return self._answer(id, limits.grant_limit)
+        """Grants the requested value or another one. It takes effect within half a minute."""
+        return self._answer_request(id, limits.grant_limit)
 
     def refuse_request(self, request: Request, id: str, **kwargs: Any) -> Response:  # noqa: A002
-        """Refuses it, and says why."""
-        del request, kwargs
-        return self._answer(id, limits.refuse_limit)
+        """Refuses a request, with a reason."""
+        return self._answer_request(id, limits.refuse_limit)
 
-    def _answer(self, request_id: str, act: Callable[..., LimitRequest]) -> Response:
+    def _answer_request(self, request_id: str, act: Callable[..., LimitRequest]) -> Response:
         data = self.validated_input()
         with system_scope():
             owner = LimitRequest.objects.filter(pk=request_id).values_list("organization_id")
-            found = owner.first()
-        if found is None:
+            owner_row = owner.first()
+        if owner_row is None:
             raise NotFound
-        (organization_id,) = found
+        (organization_id,) = owner_row
         with organization_scope(organization_id):
-            asked = LimitRequest.objects.select_for_update().get(pk=request_id)
-            answered = act(actor=self.staff_actor(organization_id), request=asked, **data)
+            limit_request = LimitRequest.objects.select_for_update().get(pk=request_id)
+            answered = act(actor=self.staff_actor(organization_id), request=limit_request, **data)
         return self.answer(answered)

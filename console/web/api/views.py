@@ -67,7 +67,6 @@ class LocalMailView(ApiView):
     @extend_schema(operation_id="local_mail_list")
     def get(self, request: Request) -> Response:
         """The newest mails first."""
-        del request
         settings = config()
         if not settings.local or settings.mail.backend != "folder":
             raise NotFound

@@ -1,4 +1,4 @@
-"""Commands that are programs of their own, which need no Django and no database."""
+"""The base of commands that are programs of their own and need neither Django nor a database."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from django.core.management.base import BaseCommand
 
 
 class HandOver(BaseCommand):
-    """Replaces this process by `python -m` of `module`, with all arguments as they are."""
+    """Replaces this process by `python -m <module>`, with the arguments as they are."""
 
     requires_system_checks = ()
     requires_migrations_checks = False
     module: ClassVar[tuple[str, ...]]
 
     def run_from_argv(self, argv: list[str]) -> None:
-        """Does not return. `argv`: the program's name, the command's, its arguments."""
+        """Starts the program and never returns. `argv`: `manage.py`, the command, its arguments."""
         sys.stdout.flush()
         words = [sys.executable, "-m", *self.module, *argv[2:]]
         os.execv(sys.executable, words)  # noqa: S606 (there is no shell)

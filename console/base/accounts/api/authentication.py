@@ -39,7 +39,10 @@ class ApiKeyAuthentication(BaseAuthentication):
     """`Authorization: Bearer fk_…`."""
 
     def authenticate(self, request: Request) -> tuple[User | None, Actor] | None:
-        """The key's actor; None without the header; `NotAuthenticated` for a bad one."""
+        """Returns no user and the key's actor, or None without the header.
+
+        Raises `NotAuthenticated` for a key that is not valid, and what `admit_actor` raises.
+        """
         scheme, _, text = request.headers.get("Authorization", "").partition(" ")
         if not scheme:
             return None
@@ -49,23 +52,23 @@ class ApiKeyAuthentication(BaseAuthentication):
         actor = services.authenticate_key(
             text=text.strip(), address=client_address(request._request)
         )
-        services.admit(actor=actor, method=request.method or "", second_factor=False)
+        services.admit_actor(actor=actor, method=request.method or "", second_factor=False)
         return None, actor
 
     def authenticate_header(self, request: Request) -> str:
-        """What a 401 asks for."""
-        del request
+        """The `WWW-Authenticate` header of a 401."""
         return 'Bearer realm="freshet"'
 
 
 class PersonAuthentication(SessionAuthentication):
-    """The session cookie; changes need the CSRF header as well.
+    """The session cookie; a request that changes something needs the CSRF header as well.
 
-    For what is the person's own, whatever organisation they work in: `request.auth` is the session.
+    It is for endpoints of a person, whatever organisation they work in. `request.auth` is the
+    `UserSession`.
     """
 
     def authenticate(self, request: Request) -> tuple[User, Any] | None:
-        """The signed-in user, and their session."""
+        """Returns the signed-in user and the session, or None. Raises `PermissionDenied` (CSRF)."""
         session = services.current_session(request._request)
         if session is None:
             return None
@@ -77,30 +80,31 @@ class PersonAuthentication(SessionAuthentication):
 
 
 class ConsoleSessionAuthentication(PersonAuthentication):
-    """The session, acting in one of its user's organisations."""
+    """The session cookie, for endpoints of an organisation: `request.auth` is an `Actor`."""
 
     def authenticate(self, request: Request) -> tuple[User, Any] | None:
-        """The signed-in user's actor in the session's organisation."""
-        found = super().authenticate(request)
-        if found is None:
+        """Returns the signed-in user and their actor in the session's organisation, or None."""
+        signed_in = super().authenticate(request)
+        if signed_in is None:
             return None
-        user, session = found
+        user, session = signed_in
         actor = _actor_of(request._request, user)
         if actor is None:
             return None
         actor = replace(actor, session_id=session.pk)
         enter_organization(actor.organization_id)
-        services.admit(
+        services.admit_actor(
             actor=actor, method=request.method or "", second_factor=session.second_factor
         )
         return user, actor
 
 
 def _actor_of(request: HttpRequest, user: User) -> Actor | None:
-    """The user's actor in the organisation that the session works in.
+    """Returns the user's actor in the organisation that the session works in.
 
-    Looking at something pins the session to an organisation, and to another one where the user
-    belongs to it no longer. A change never goes to another organisation than its sender saw.
+    A read stores the organisation in the session; where the user no longer belongs to the stored
+    one, it stores another of theirs. A change never falls back to another organisation: it would go
+    to one that its sender did not look at.
     """
     session, address = request.session, client_address(request)
     chosen = session.get(services.SESSION_ORGANIZATION)
@@ -115,47 +119,43 @@ def _actor_of(request: HttpRequest, user: User) -> Actor | None:
 
 
 class SignedIn(BasePermission):
-    """For what is the person's own: any session will do, and no API key."""
+    """Allows any session, and no API key: for endpoints of a person."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         """Raises `NotAuthenticated` without a session."""
-        del view
         if not isinstance(request.auth, UserSession):
             raise NotAuthenticated
         return True
 
 
 class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """The key in the OpenAPI file."""
+    """How the OpenAPI file describes authentication by an API key."""
 
     target_class = ApiKeyAuthentication
     name = "api_key"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
-        """A bearer token."""
-        del auto_schema
+        """Returns the scheme of a bearer token."""
         return {"type": "http", "scheme": "bearer", "description": "An API key of an organisation."}
 
 
 class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """The console's session in the OpenAPI file."""
+    """How the OpenAPI file describes authentication by the console's session."""
 
     target_class = ConsoleSessionAuthentication
     name = "session"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
-        """A cookie."""
-        del auto_schema
+        """Returns the scheme of a cookie."""
         return dict(COOKIE)
 
 
 class PersonScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """The same for what is the person's own, which no API key opens."""
+    """How the OpenAPI file describes endpoints of a person, which no API key may call."""
 
     target_class = PersonAuthentication
     name = "person"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
-        """A cookie."""
-        del auto_schema
+        """Returns the scheme of a cookie."""
         return dict(COOKIE)

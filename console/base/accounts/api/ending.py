@@ -1,4 +1,4 @@
-"""Endpoints of an organisation's end: all of it as a file, and its closing."""
+"""Endpoints for leaving the service: an archive of the organisation, and its closing."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ ZIP = "application/zip"
 
 
 class ExportView(ApiView):
-    """All that the organisation has, but for secrets and for records of topics."""
+    """The organisation's data, without secrets and without records of topics."""
 
     permissions_required = {"GET": Permission.MANAGE}
 
     @extend_schema(operation_id="organization_export", responses={(200, ZIP): OpenApiTypes.BINARY})
     def get(self, request: Request) -> HttpResponseBase:
-        """A ZIP archive of JSON lines, a file a table, sent while it is read."""
-        del request
+        """Downloads a ZIP archive of JSON lines, one file for each table, sent while it is read."""
         return StreamingHttpResponse(
             services.export_organization(actor=self.actor),
             content_type=ZIP,
@@ -37,12 +36,12 @@ class ExportView(ApiView):
         )
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
-        """Whoever asks for a file alone gets a problem as JSON all the same."""
+        """Does not refuse a client that accepts the file's type alone: problems are JSON anyway."""
         return super().perform_content_negotiation(request, force=True)
 
 
 class CloseView(ApiView):
-    """The end of the organisation."""
+    """Closing of the organisation."""
 
     serializer_class = serializers.OrganizationSerializer
     input_serializers = {"POST": serializers.CloseSerializer}
@@ -50,11 +49,11 @@ class CloseView(ApiView):
     examples = {"POST": examples.CLOSE}
 
     def post(self, request: Request) -> Response:
-        """Closes it for good. Its clusters are deleted, its keys end, a last invoice follows.
+        """Closes the organisation: clusters are deleted, keys revoked, and a last invoice follows.
 
-        Only a person who is signed in may. Afterwards its people can read, its invoices above all.
+        Only a signed-in person may do it. Afterwards its people can still read, its invoices above
+        all.
         """
-        del request
         try:
             closed = services.close_organization(actor=self.actor, **self.validated_input())
         except SecondFactorCodeWrong as error:

@@ -26,12 +26,12 @@ LABEL_CHARS_MAX = 63
 USER_NAME_CHARS_MAX = 100
 TOKEN_CHARS_MAX = 128
 PROJECT_ROLES_MAX = 50
-PERMISSIONS = [(each.value, each.value.capitalize()) for each in Permission]
+PERMISSIONS = [(permission.value, permission.value.capitalize()) for permission in Permission]
 OWN_ROLE = "Grants at most what the caller's own grants."
 
 
 def one_line(text: str) -> None:
-    """Text without line breaks and other marks that show nothing."""
+    """Raises `ValidationError` for a text with line breaks or other invisible characters."""
     if not text.isprintable():
         message = "Printable characters only."
         raise serializers.ValidationError(message)
@@ -54,13 +54,13 @@ class ProjectSerializer(serializers.ModelSerializer[Project]):
         read_only_fields = fields
 
     def get_permissions(self, project: Project) -> list[str]:
-        """Sorted by name."""
+        """The caller's permissions in the project, sorted by name."""
         actor: Actor = self.context["view"].actor
         return sorted(actor.granted(project.pk))
 
 
 class ProjectUpdateSerializer(serializers.Serializer[Any]):
-    """What changes. What is left out stays."""
+    """The fields to change. Fields that are left out stay as they are."""
 
     name = serializers.CharField(max_length=NAME_CHARS_MAX, required=False, validators=[one_line])
     labels = serializers.DictField(
@@ -70,7 +70,7 @@ class ProjectUpdateSerializer(serializers.Serializer[Any]):
     )
 
     def validate_labels(self, labels: dict[str, str]) -> dict[str, str]:
-        """Few and short ones."""
+        """Raises `ValidationError` for too many labels, or an unprintable or too long name."""
         if len(labels) > LABELS_MAX:
             message = f"At most {LABELS_MAX} labels."
             raise serializers.ValidationError(message)
@@ -81,13 +81,13 @@ class ProjectUpdateSerializer(serializers.Serializer[Any]):
 
 
 class ProjectCreateSerializer(ProjectUpdateSerializer):
-    """What a new project shall be."""
+    """The fields of a new project."""
 
     name = serializers.CharField(max_length=NAME_CHARS_MAX, validators=[one_line])
 
 
 class MemberSerializer(serializers.ModelSerializer[Membership]):
-    """A person's part in the organisation."""
+    """A person's membership in the organisation."""
 
     user_id = serializers.CharField()
     email = serializers.EmailField(source="user.email")
@@ -97,7 +97,8 @@ class MemberSerializer(serializers.ModelSerializer[Membership]):
         help_text="Whether signing in asks for a second factor."
     )
     last_seen_at = serializers.DateTimeField(
-        allow_null=True, help_text="When they last used the console here; right to some minutes."
+        allow_null=True,
+        help_text="When they last used the console here; accurate to five minutes.",
     )
 
     class Meta:
@@ -115,13 +116,13 @@ class MemberSerializer(serializers.ModelSerializer[Membership]):
         read_only_fields = fields
 
     def get_two_factor(self, member: Membership) -> bool:
-        """One that is confirmed."""
+        """Whether the member has a second factor that is confirmed."""
         factor = getattr(member.user, "second_factor", None)
         return factor is not None and factor.confirmed_at is not None
 
 
 class MemberUpdateSerializer(serializers.Serializer[Any]):
-    """What changes."""
+    """The member's new role."""
 
     role = serializers.ChoiceField(choices=ROLES, help_text=OWN_ROLE)
 
@@ -136,7 +137,7 @@ class InvitedRoleSerializer(serializers.Serializer[Any]):
 
 
 class InvitationSerializer(serializers.ModelSerializer[Invitation]):
-    """An invitation. Its token is in the mail only."""
+    """An invitation. Only its mail has the token."""
 
     role = serializers.ChoiceField(choices=ROLES)
     state = serializers.ChoiceField(source="shown_state", choices=InvitationState.choices)
@@ -155,7 +156,7 @@ class InvitationSerializer(serializers.ModelSerializer[Invitation]):
 
 
 class InvitationCreateSerializer(serializers.Serializer[Any]):
-    """Whom to invite."""
+    """The address to invite, and the roles that it gets."""
 
     email = serializers.EmailField(max_length=254)
     role = serializers.ChoiceField(choices=ROLES, default=Role.MEMBER.value, help_text=OWN_ROLE)
@@ -169,7 +170,7 @@ class InvitationCreateSerializer(serializers.Serializer[Any]):
 
 
 class InvitationAcceptSerializer(serializers.Serializer[Any]):
-    """The token of the mail's link; of who has no account yet, what the account shall be."""
+    """The token of the mail's link; password and name are for a person without an account."""
 
     token = serializers.CharField(max_length=TOKEN_CHARS_MAX)
     password = serializers.CharField(
@@ -177,7 +178,7 @@ class InvitationAcceptSerializer(serializers.Serializer[Any]):
         trim_whitespace=False,
         write_only=True,
         required=False,
-        help_text="Of a new account.",
+        help_text="The password of a new account.",
     )
     name = serializers.CharField(
         max_length=USER_NAME_CHARS_MAX, required=False, default="", validators=[one_line]
@@ -185,14 +186,14 @@ class InvitationAcceptSerializer(serializers.Serializer[Any]):
 
 
 class AcceptedSerializer(serializers.Serializer[Any]):
-    """What the person belongs to now."""
+    """The organisation that the person joined, and their membership."""
 
     organization = OrganizationSerializer()
     member = MemberSerializer()
 
 
 class RoleBindingSerializer(serializers.ModelSerializer[RoleBinding]):
-    """A role in a project, beside what a role in the organisation grants."""
+    """A role in a project. It adds to what the role in the organisation grants."""
 
     principal_type = serializers.ChoiceField(choices=PrincipalType.choices)
     principal_id = serializers.CharField(help_text="The user's id, or the service account's.")
@@ -206,7 +207,7 @@ class RoleBindingSerializer(serializers.ModelSerializer[RoleBinding]):
 
 
 class RoleBindingCreateSerializer(serializers.Serializer[Any]):
-    """Who shall have which role where."""
+    """The principal, the project and the role that it gets there."""
 
     principal_type = serializers.ChoiceField(choices=PrincipalType.choices)
     principal_id = serializers.CharField(
@@ -220,11 +221,11 @@ class RoleBindingCreateSerializer(serializers.Serializer[Any]):
 
 
 class RoleBindingQuerySerializer(serializers.Serializer[Any]):
-    """Which roles."""
+    """Filters of a list of roles in projects."""
 
-    project_id = serializers.CharField(required=False, help_text="In this project.")
+    project_id = serializers.CharField(required=False, help_text="Shows roles in this project.")
     principal_id = serializers.CharField(
-        required=False, help_text="Of this user or service account."
+        required=False, help_text="Shows roles of this user or service account."
     )
 
 
@@ -240,7 +241,7 @@ class ServiceAccountSerializer(serializers.ModelSerializer[ServiceAccount]):
 
 
 class ServiceAccountUpdateSerializer(serializers.Serializer[Any]):
-    """What changes. What is left out stays."""
+    """The fields to change. Fields that are left out stay as they are."""
 
     name = serializers.CharField(
         max_length=ACCOUNT_CHARS_MAX, required=False, validators=[one_line]
@@ -250,12 +251,12 @@ class ServiceAccountUpdateSerializer(serializers.Serializer[Any]):
     )
     role = serializers.ChoiceField(choices=ROLES, required=False, help_text=OWN_ROLE)
     disabled = serializers.BooleanField(
-        required=False, help_text="None of its keys authenticates meanwhile."
+        required=False, help_text="While it is true, none of the account's keys authenticates."
     )
 
 
 class ServiceAccountCreateSerializer(serializers.Serializer[Any]):
-    """What a new service account shall be."""
+    """The fields of a new service account."""
 
     name = serializers.CharField(max_length=ACCOUNT_CHARS_MAX, validators=[one_line])
     description = serializers.CharField(

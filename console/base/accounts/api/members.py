@@ -29,8 +29,8 @@ from console.base.common.api.views import (
 class MemberViewSet(ListAction, RetrieveAction, UpdateAction, DestroyAction):
     """People who belong to the organisation.
 
-    Whoever may not read the organisation sees themself alone, but for those who manage a project:
-    they see whom they may give roles in it.
+    A person who may not read the organisation sees only themselves, unless they manage a project:
+    then they see everybody to whom they may give roles in it.
     """
 
     queryset = Membership.objects.select_related("user", "user__second_factor")
@@ -40,7 +40,7 @@ class MemberViewSet(ListAction, RetrieveAction, UpdateAction, DestroyAction):
         "list": Permission.BELONG,
         "retrieve": Permission.BELONG,
         "partial_update": Permission.MANAGE,
-        # Oneself; others need `manage`.
+        # Members may remove themselves; removing others needs `manage`.
         "destroy": Permission.BELONG,
     }
     list_ordering = ("created_at", "id")
@@ -48,28 +48,28 @@ class MemberViewSet(ListAction, RetrieveAction, UpdateAction, DestroyAction):
     examples = examples.MEMBERS
 
     def get_queryset(self) -> Any:
-        """Those that the actor may see."""
-        found = super().get_queryset()
+        """The members that the actor may see."""
+        members = super().get_queryset()
         if getattr(self, "swagger_fake_view", False):
-            return found
+            return members
         actor = self.actor
         if actor.may(Permission.READ) or actor.may_somewhere(Permission.MANAGE):
-            return found
+            return members
         own = actor.id if actor.kind is ActorKind.SESSION else None
-        return found.filter(user_id=own)
+        return members.filter(user_id=own)
 
     def perform_update(self, instance: Membership, data: dict[str, Any]) -> object:
-        """Another role. Keys and invitations of theirs that grant more end."""
+        """Gives the member another role. Their keys and invitations that grant more end."""
         role = data.get("role", instance.role)
         return services.update_member(actor=self.actor, member=instance, role=role)
 
     def perform_destroy(self, instance: Membership) -> None:
-        """Belongs to it no longer: sessions, roles in projects and own keys end."""
+        """Removes the member: their sessions, roles in projects and own keys end."""
         services.remove_member(actor=self.actor, member=instance)
 
 
 class InvitationViewSet(ListAction, CreateAction, DestroyAction):
-    """Invitations by mail, good for seven days and once."""
+    """Invitations by mail, which are valid for seven days and can be accepted once."""
 
     queryset = Invitation.objects.all()
     serializer_class = shapes.InvitationSerializer
@@ -79,23 +79,22 @@ class InvitationViewSet(ListAction, CreateAction, DestroyAction):
     examples = examples.INVITATIONS
 
     def perform_create(self, data: dict[str, Any]) -> object:
-        """Sends the mail."""
+        """Creates the invitation and sends its mail."""
         return services.create_invitation(actor=self.actor, **data)
 
     def perform_destroy(self, instance: Invitation) -> None:
-        """Revokes: the mail's link ends."""
+        """Revokes the invitation: the mail's link becomes invalid."""
         services.revoke_invitation(actor=self.actor, invitation=instance)
 
     @extend_schema(responses={200: shapes.InvitationSerializer})
     def resend(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Sends the mail anew, for seven days more; links of earlier mails end."""
-        del request, args, kwargs
+        """Sends the mail again, valid for seven days from now; links of earlier mails end."""
         invitation = self.get_object()
         return self.answer(services.resend_invitation(actor=self.actor, invitation=invitation))
 
 
 class InvitationAcceptView(ApiView):
-    """The link of an invitation's mail."""
+    """Acceptance of an invitation by the link in its mail."""
 
     authentication_classes = (PersonAuthentication,)
     permission_classes = (Anyone,)
@@ -105,9 +104,9 @@ class InvitationAcceptView(ApiView):
     examples = {"POST": examples.ACCEPT}
 
     def post(self, request: Request) -> Response:
-        """Joins: whoever is signed in, or a new account, which is signed in then.
+        """Joins the organisation: the signed-in person, or a new account, which is then signed in.
 
-        409 `account_exists` where the invited address has an account: sign in first.
+        Answers 409 `account_exists` if the invited address has an account: sign in first.
         """
         user = request.user if isinstance(request.user, User) else None
         data = self.validated_input()

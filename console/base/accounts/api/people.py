@@ -1,4 +1,4 @@
-"""Endpoints of what is a person's own: their sessions and their password."""
+"""Endpoints of a person: their sessions and their password."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from console.base.common.api.views import ApiMixin, ApiView, ApiViewSet
 
 
 class PersonMixin(ApiMixin):
-    """For who is signed in, in whatever organisation, or in none."""
+    """What endpoints of a person share: any session may call them, in whatever organisation."""
 
     authentication_classes = (PersonAuthentication,)
     permission_classes = (SignedIn,)
-    # An answer would be kept for an actor, which nobody is here.
+    # Answers are kept under the actor, and these requests have none.
     idempotent = False
 
     @property
     def session(self) -> UserSession:
-        """The session of the request."""
+        """The session that authenticated the request."""
         return cast("UserSession", self.request.auth)
 
     @property
     def person(self) -> User:
-        """Who is signed in."""
+        """The signed-in user."""
         return self.session.user
 
 
 class UserSessionViewSet(PersonMixin, ApiViewSet):
-    """Where the person is signed in. Only a session sees them, and only its own user's."""
+    """The person's sessions. Only a session sees them, and only those of its own user."""
 
     queryset = UserSession.objects.none()
     serializer_class = shapes.UserSessionSerializer
@@ -45,8 +45,7 @@ class UserSessionViewSet(PersonMixin, ApiViewSet):
     examples = {"list": examples.SESSIONS}
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """The sessions, the newest first. `last_seen_at` is right to five minutes."""
-        del request, args, kwargs
+        """Lists the sessions, the newest first. `last_seen_at` is accurate to five minutes."""
         rows = self.paginate_queryset(services.sessions_of(self.person))
         context = {"current": self.session.pk}
         shown = shapes.UserSessionSerializer(rows, many=True, context=context)
@@ -54,29 +53,27 @@ class UserSessionViewSet(PersonMixin, ApiViewSet):
 
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Ends a session: its next request is refused, and open streams end within 5 seconds."""
-        del request, args
         services.end_session(user=self.person, session_id=kwargs["id"], address=self.address)
         return Response(status=204)
 
 
 class EndOtherSessionsView(PersonMixin, ApiView):
-    """All sessions of the person but the one that asks."""
+    """All sessions of the person except the one that makes the request."""
 
     def post(self, request: Request) -> Response:
-        """Ends them."""
-        del request
+        """Ends all other sessions of the person."""
         services.end_sessions(user=self.person, but_for=self.session, address=self.address)
         return Response(status=204)
 
 
 class PasswordView(PersonMixin, ApiView):
-    """The password of who is signed in."""
+    """The password of the signed-in person."""
 
     input_serializers = {"POST": shapes.PasswordChangeSerializer}
     examples = {"POST": examples.PASSWORD_CHANGE}
 
     def post(self, request: Request) -> Response:
-        """Changes it, and ends the person's other sessions. A mail tells them."""
+        """Changes the password and ends the person's other sessions. A mail informs the person."""
         try:
             services.change_password(
                 request=request._request, session=self.session, **self.validated_input()
@@ -87,7 +84,7 @@ class PasswordView(PersonMixin, ApiView):
 
 
 class PasswordResetView(ApiView):
-    """A new password for who forgot theirs."""
+    """A mail for a person who forgot their password."""
 
     authentication_classes = ()
     permission_classes = (Anyone,)
@@ -96,8 +93,7 @@ class PasswordResetView(ApiView):
     examples = {"POST": examples.PASSWORD_RESET}
 
     def post(self, request: Request) -> Response:
-        """Sends a mail with a link if there is such an account, and does not tell."""
-        del request
+        """Sends a mail with a link if there is such an account; the answer is the same if not."""
         services.request_password_reset(**self.validated_input(), address=self.address)
         return Response(status=204)
 
@@ -112,7 +108,7 @@ class PasswordResetConfirmView(ApiView):
     examples = {"POST": examples.PASSWORD_RESET_CONFIRM}
 
     def post(self, request: Request) -> Response:
-        """Sets it and ends all sessions of the account. The token is used up; sign in next."""
+        """Sets the password and ends all sessions of the account. The token can be used once."""
         data = self.validated_input()
         user = services.reset_password(**data, address=self.address)
         response = Response(status=204)

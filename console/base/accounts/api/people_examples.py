@@ -1,4 +1,4 @@
-"""Examples of what is a person's own, for the OpenAPI file."""
+"""Examples of a person's sessions, password and second factor, for the OpenAPI file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON shapes of what is a person's own."""
+"""JSON shapes of a person's sessions, password and second factor."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from console.base.accounts.models import UserSession
 
 
 class UserSessionSerializer(serializers.ModelSerializer[UserSession]):
-    """A place where the person is signed in."""
+    """A session of the person."""
 
-    current = serializers.SerializerMethodField(help_text="The session that asks.")
+    current = serializers.SerializerMethodField(
+        help_text="Whether it is the session that makes the request."
+    )
 
     class Meta:
         model = UserSession
@@ -21,12 +23,12 @@ class UserSessionSerializer(serializers.ModelSerializer[UserSession]):
         read_only_fields = fields
 
     def get_current(self, session: UserSession) -> bool:
-        """Whether it is the session that asks."""
+        """Whether it is the session that makes the request."""
         return session.pk == self.context.get("current")
 
 
 class PasswordChangeSerializer(serializers.Serializer[Any]):
-    """The password now, and the one to be."""
+    """The current password and the new one."""
 
     current_password = serializers.CharField(
         max_length=PASSWORD_CHARS_MAX, trim_whitespace=False, write_only=True
@@ -37,21 +39,21 @@ class PasswordChangeSerializer(serializers.Serializer[Any]):
 
 
 class EnrolmentSerializer(serializers.Serializer[Any]):
-    """A new secret for an authenticator app. It is shown this once."""
+    """A new secret for an authenticator app. It is shown only now."""
 
-    secret = serializers.CharField(help_text="Base32, to type in.")
-    otpauth_uri = serializers.CharField(help_text="For a link on a phone.")
-    qr_svg = serializers.CharField(help_text="The address as a QR code: an SVG document.")
+    secret = serializers.CharField(help_text="The secret in base32, to type in.")
+    otpauth_uri = serializers.CharField(help_text="The secret as a link, to open on a phone.")
+    qr_svg = serializers.CharField(help_text="The link as a QR code: an SVG document.")
 
 
 class CodeSerializer(serializers.Serializer[Any]):
-    """A code of the authenticator app; where there is a second factor, a recovery code too."""
+    """A code of the authenticator app, or a recovery code once the second factor is confirmed."""
 
     code = serializers.CharField(max_length=40)
 
 
 class PasswordSerializer(serializers.Serializer[Any]):
-    """The password of who is signed in, asked for again."""
+    """The password of the signed-in person, given again."""
 
     password = serializers.CharField(
         max_length=PASSWORD_CHARS_MAX, trim_whitespace=False, write_only=True
@@ -59,21 +61,21 @@ class PasswordSerializer(serializers.Serializer[Any]):
 
 
 class PasswordAndCodeSerializer(PasswordSerializer):
-    """Both, for what takes a safeguard away."""
+    """The password and a code, for a change that makes the account less safe."""
 
     code = serializers.CharField(
-        max_length=40, help_text="Of the authenticator app, or a recovery code."
+        max_length=40, help_text="A code of the authenticator app, or a recovery code."
     )
 
 
 class RecoveryCodesSerializer(serializers.Serializer[Any]):
-    """Codes that stand in for the app, each of them once. They are shown this once."""
+    """Codes that each replace a code of the app once. They are shown only now."""
 
     recovery_codes = serializers.ListField(child=serializers.CharField())
 
 
 class PasswordResetSerializer(serializers.Serializer[Any]):
-    """Whose password."""
+    """The address of the account whose password is to be set."""
 
     email = serializers.EmailField(max_length=254)
 

@@ -12,7 +12,7 @@ from console.base.accounts import services
 from console.base.accounts.api import member_examples as examples
 from console.base.accounts.api import member_serializers as shapes
 from console.base.accounts.models import Project, RoleBinding, ServiceAccount
-from console.base.common.actor import Permission, require
+from console.base.common.actor import Permission, require_permission
 from console.base.common.api.views import (
     CreateAction,
     DestroyAction,
@@ -25,7 +25,8 @@ from console.base.common.api.views import (
 class ProjectViewSet(ListAction, RetrieveAction, CreateAction, UpdateAction, DestroyAction):
     """Projects: parts of the organisation's clusters, with roles of their own.
 
-    Managing the organisation makes and deletes them; managing a project changes it.
+    Creating and deleting a project needs `manage` in the organisation; changing it needs `manage`
+    in the project.
     """
 
     in_projects = True
@@ -41,22 +42,22 @@ class ProjectViewSet(ListAction, RetrieveAction, CreateAction, UpdateAction, Des
     examples = examples.PROJECTS
 
     def perform_create(self, data: dict[str, Any]) -> object:
-        """A project without clusters."""
-        require(self.actor, Permission.MANAGE)
+        """Creates a project without clusters."""
+        require_permission(self.actor, Permission.MANAGE)
         return services.create_project(actor=self.actor, **data)
 
     def perform_update(self, instance: Project, data: dict[str, Any]) -> object:
-        """Another name, other labels."""
+        """Changes name or labels."""
         return services.update_project(actor=self.actor, project=instance, changes=data)
 
     def perform_destroy(self, instance: Project) -> None:
-        """Ends it, if it has no clusters (409 `project_not_empty`) and is not the default one."""
-        require(self.actor, Permission.MANAGE)
+        """Deletes a project; answers 409 for one with clusters and for the default project."""
+        require_permission(self.actor, Permission.MANAGE)
         services.delete_project(actor=self.actor, project=instance)
 
 
 class RoleBindingViewSet(ListAction, RetrieveAction, CreateAction, DestroyAction):
-    """Roles in projects. What the role in the organisation does not grant, these may."""
+    """Roles in projects, which add to what the role in the organisation grants."""
 
     in_projects = True
     project_field = "project_id"
@@ -69,18 +70,18 @@ class RoleBindingViewSet(ListAction, RetrieveAction, CreateAction, DestroyAction
 
     @extend_schema(parameters=[shapes.RoleBindingQuerySerializer])
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Newest first."""
+        """Lists roles in projects, newest first."""
         return super().list(request, *args, **kwargs)
 
     def filter_queryset(self, queryset: Any) -> Any:
-        """Those of one project or principal, if the query names it."""
+        """Narrows a list to the project and the principal that the query names."""
         if self._action() != "list":
             return queryset
-        wanted = self.validated_query(shapes.RoleBindingQuerySerializer)
-        if "project_id" in wanted:
-            queryset = queryset.filter(project_id=wanted["project_id"])
-        if "principal_id" in wanted:
-            queryset = queryset.of_principal(wanted["principal_id"])
+        filters = self.validated_query(shapes.RoleBindingQuerySerializer)
+        if "project_id" in filters:
+            queryset = queryset.filter(project_id=filters["project_id"])
+        if "principal_id" in filters:
+            queryset = queryset.of_principal(filters["principal_id"])
         return queryset
 
     def perform_create(self, data: dict[str, Any]) -> object:
@@ -88,15 +89,15 @@ class RoleBindingViewSet(ListAction, RetrieveAction, CreateAction, DestroyAction
         return services.create_role_binding(actor=self.actor, **data)
 
     def perform_destroy(self, instance: RoleBinding) -> None:
-        """Takes it away: effective with the next request, and within 5 s on open streams."""
+        """Takes the role away, from the next request on, and within 5 s on open streams."""
         services.delete_role_binding(actor=self.actor, binding=instance)
 
 
 class ServiceAccountViewSet(ListAction, RetrieveAction, CreateAction, UpdateAction, DestroyAction):
-    """Programs of the organisation, which act by API keys of theirs.
+    """Service accounts: identities of the organisation's programs, which act by API keys.
 
-    Whoever may not read the organisation sees none, but for those who manage a project: they see
-    which accounts they may give roles in it.
+    A person who may not read the organisation sees none, unless they manage a project: then they
+    see all accounts, to which they may give roles in it.
     """
 
     queryset = ServiceAccount.objects.current()
@@ -113,21 +114,21 @@ class ServiceAccountViewSet(ListAction, RetrieveAction, CreateAction, UpdateActi
     examples = examples.SERVICE_ACCOUNTS
 
     def get_queryset(self) -> Any:
-        """Those that the actor may see."""
-        found = super().get_queryset()
+        """The service accounts that the actor may see."""
+        accounts = super().get_queryset()
         if getattr(self, "swagger_fake_view", False):
-            return found
-        seen = self.actor.may(Permission.READ) or self.actor.may_somewhere(Permission.MANAGE)
-        return found if seen else found.none()
+            return accounts
+        visible = self.actor.may(Permission.READ) or self.actor.may_somewhere(Permission.MANAGE)
+        return accounts if visible else accounts.none()
 
     def perform_create(self, data: dict[str, Any]) -> object:
-        """An account without keys."""
+        """Creates an account without keys."""
         return services.create_service_account(actor=self.actor, **data)
 
     def perform_update(self, instance: ServiceAccount, data: dict[str, Any]) -> object:
-        """Changes it. Disabled, none of its keys authenticates, within 5 s on open streams."""
+        """Changes the account. Disabling it refuses its keys, within 5 s on open streams."""
         return services.update_service_account(actor=self.actor, account=instance, changes=data)
 
     def perform_destroy(self, instance: ServiceAccount) -> None:
-        """Ends it with its keys and its roles in projects."""
+        """Deletes the account, with its keys and its roles in projects."""
         services.delete_service_account(actor=self.actor, account=instance)

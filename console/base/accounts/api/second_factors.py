@@ -14,7 +14,7 @@ from console.base.common.api.views import ApiView
 
 
 class TotpView(PersonMixin, ApiView):
-    """The authenticator app of who is signed in."""
+    """The authenticator app of the signed-in person."""
 
     serializer_class = shapes.EnrolmentSerializer
     input_serializers = {
@@ -24,11 +24,10 @@ class TotpView(PersonMixin, ApiView):
     examples = {"POST": examples.ENROLMENT, "DELETE": examples.PASSWORD_AND_CODE}
 
     def post(self, request: Request) -> Response:
-        """A new secret. It counts once a code of it was sent to `/session/totp/confirm`.
+        """Makes a new secret. It takes effect once a code of it is sent to `/session/totp/confirm`.
 
         Needs the password again.
         """
-        del request
         data = self.validated_input()
         try:
             begun = services.begin_enrolment(user=self.person, **data, address=self.address)
@@ -37,11 +36,10 @@ class TotpView(PersonMixin, ApiView):
         return self.answer(begun)
 
     def delete(self, request: Request) -> Response:
-        """Has signing in ask for the password alone; a mail tells the person.
+        """Removes the second factor: signing in asks for the password alone.
 
-        Needs the password again, and a code.
+        Needs the password again, and a code. A mail informs the person.
         """
-        del request
         try:
             services.remove_second_factor(
                 session=self.session, **self.validated_input(), address=self.address
@@ -52,14 +50,14 @@ class TotpView(PersonMixin, ApiView):
 
 
 class TotpConfirmView(PersonMixin, ApiView):
-    """The end of an enrolment."""
+    """Confirmation of a new secret by its first code."""
 
     serializer_class = shapes.RecoveryCodesSerializer
     input_serializers = {"POST": shapes.CodeSerializer}
     examples = {"POST": examples.TOTP_CONFIRM}
 
     def post(self, request: Request) -> Response:
-        """From now on signing in asks for a code. Other sessions end; a mail tells the person."""
+        """Has sign-in ask for a code from now on. Other sessions end; a mail informs the person."""
         try:
             codes = services.confirm_enrolment(
                 request=request._request, session=self.session, **self.validated_input()
@@ -70,15 +68,14 @@ class TotpConfirmView(PersonMixin, ApiView):
 
 
 class RecoveryCodesView(PersonMixin, ApiView):
-    """Codes for who loses the authenticator app."""
+    """Recovery codes, for a person who loses the authenticator app."""
 
     serializer_class = shapes.RecoveryCodesSerializer
     input_serializers = {"POST": shapes.CodeSerializer}
     examples = {"POST": examples.TOTP_CONFIRM}
 
     def post(self, request: Request) -> Response:
-        """New ones. The older ones have no effect any more; a mail tells the person."""
-        del request
+        """Makes new recovery codes. The older ones become invalid; a mail informs the person."""
         try:
             codes = services.renew_recovery_codes(
                 session=self.session, **self.validated_input(), address=self.address

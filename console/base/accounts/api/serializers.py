@@ -25,7 +25,7 @@ class ApiKeySerializer(serializers.ModelSerializer[ApiKey]):
     role = serializers.ChoiceField(
         source="effective_role",
         choices=ROLES,
-        help_text="Its own, or its service account's at the moment.",
+        help_text="Its own, or its service account's current one.",
     )
     service_account_id = serializers.CharField(allow_null=True)
 
@@ -45,7 +45,7 @@ class ApiKeySerializer(serializers.ModelSerializer[ApiKey]):
 
 
 class ApiKeyCreatedSerializer(serializers.Serializer[Any]):
-    """A new key with its secret, which is shown this once."""
+    """A new key with its secret, which is shown only now."""
 
     id = serializers.CharField(source="key.id")
     name = serializers.CharField(source="key.name")
@@ -57,14 +57,14 @@ class ApiKeyCreatedSerializer(serializers.Serializer[Any]):
 
 
 class ApiKeyCreateSerializer(serializers.Serializer[Any]):
-    """What a new key shall be."""
+    """The fields of a new key."""
 
     name = serializers.CharField(max_length=NAME_CHARS_MAX)
     role = serializers.ChoiceField(
         choices=ROLES,
         required=False,
-        help_text="At most the caller's own; without it, admin. None beside a service account, "
-        "whose role and roles in projects its keys have.",
+        help_text="At most the caller's own; without it, admin. Not allowed beside a service "
+        "account: its keys have the account's role and roles in projects.",
     )
     service_account_id = serializers.CharField(
         max_length=ID_CHARS_MAX, required=False, allow_null=True, default=None
@@ -79,27 +79,29 @@ class ApiKeyRotateSerializer(serializers.Serializer[Any]):
         min_value=0,
         max_value=OVERLAP_S_MAX,
         default=OVERLAP_S_DEFAULT,
-        help_text="The old key ends after so many seconds.",
+        help_text="After how many seconds the old key ends.",
     )
     expires_at = serializers.DateTimeField(
         required=False,
         allow_null=True,
         default=None,
-        help_text="Of the new key. Without it, it lives as long as the old one was to.",
+        help_text="When the new key expires. Without it, it lives as long as the old one was to.",
     )
 
 
 class ApiKeyListQuerySerializer(serializers.Serializer[Any]):
-    """Which keys."""
+    """Filters of a list of keys."""
 
-    service_account_id = serializers.CharField(required=False, help_text="Of this service account.")
+    service_account_id = serializers.CharField(
+        required=False, help_text="Shows keys of this service account."
+    )
 
 
 class NetworkField(serializers.CharField):
     """A network in CIDR notation, or a single address."""
 
     def to_internal_value(self, data: Any) -> str:
-        """The network as it is kept."""
+        """Returns the network's canonical notation. Raises `ValidationError`."""
         try:
             return read_network(super().to_internal_value(data))
         except NetworkInvalid as error:
@@ -118,28 +120,28 @@ class OrganizationSerializer(serializers.Serializer[Any]):
     )
     produce_suspended_reason = serializers.CharField(
         allow_null=True,
-        help_text="Why its clusters refuse produce at the moment; null: they do not.",
+        help_text="Why its clusters refuse produce; null if they do not.",
     )
     allowed_addresses: Any = serializers.ListField(
         child=serializers.CharField(),
         help_text="Networks that API keys and people may come from; empty: from anywhere.",
     )
     two_factor_required = serializers.BooleanField(
-        help_text="Sessions without a second factor see nothing of the organisation."
+        help_text="Whether sessions without a second factor are refused."
     )
     closed_at = serializers.DateTimeField(
-        allow_null=True, help_text="When its owner closed it. It can be read, and not changed."
+        allow_null=True, help_text="When its owner closed it. Since then it can only be read."
     )
     generation = serializers.IntegerField()
     created_at = serializers.DateTimeField()
 
     def get_verified(self, organization: Organization) -> bool:
-        """Whether it was verified."""
+        """Whether an owner proved to own an address."""
         return organization.verified_at is not None
 
 
 class OrganizationUpdateSerializer(serializers.Serializer[Any]):
-    """What of an organisation changes."""
+    """The fields of an organisation to change."""
 
     name = serializers.CharField(max_length=ORGANIZATION_CHARS_MAX)
     allowed_addresses = serializers.ListField(
@@ -151,22 +153,22 @@ class OrganizationUpdateSerializer(serializers.Serializer[Any]):
 
 
 class CloseSerializer(serializers.Serializer[Any]):
-    """What confirms the end of an organisation."""
+    """The confirmation that an organisation shall be closed."""
 
     name = serializers.CharField(
-        max_length=ORGANIZATION_CHARS_MAX, help_text="The organisation's, typed by who closes it."
+        max_length=ORGANIZATION_CHARS_MAX, help_text="The organisation's name, typed by the person."
     )
     code = serializers.CharField(
         max_length=40,
         allow_null=True,
         default=None,
         write_only=True,
-        help_text="Of the authenticator app, where the person has one.",
+        help_text="A code of the authenticator app, if the person has one.",
     )
 
 
 class ForceQuerySerializer(serializers.Serializer[Any]):
-    """How carefully a change is made."""
+    """Whether a change is made that locks the caller out."""
 
     force = serializers.BooleanField(
         default=False, help_text="Make the change even if it locks out the caller."
@@ -174,7 +176,7 @@ class ForceQuerySerializer(serializers.Serializer[Any]):
 
 
 class SignUpSerializer(serializers.Serializer[Any]):
-    """A new account."""
+    """The fields of a new account and its organisation."""
 
     email = serializers.EmailField(max_length=254)
     password = serializers.CharField(
@@ -188,7 +190,7 @@ class SignUpSerializer(serializers.Serializer[Any]):
 
 
 class SignedUpSerializer(serializers.Serializer[Any]):
-    """What a sign-up made. The key's secret is shown this once."""
+    """The organisation and the API key that a sign-up made. The secret is shown only now."""
 
     organization = OrganizationSerializer()
     api_key = ApiKeyCreatedSerializer()
@@ -201,7 +203,7 @@ class VerifySerializer(serializers.Serializer[Any]):
 
 
 class VerificationRequestSerializer(serializers.Serializer[Any]):
-    """Whom to send the mail anew."""
+    """The address to send the mail to again."""
 
     email = serializers.EmailField(max_length=254)
 
@@ -226,7 +228,7 @@ class UserSerializer(serializers.Serializer[Any]):
 
 
 class SignInSerializer(serializers.Serializer[Any]):
-    """Address and password."""
+    """The address and the password of an account, and a code if it has a second factor."""
 
     email = serializers.EmailField(max_length=254)
     password = serializers.CharField(
@@ -238,7 +240,7 @@ class SignInSerializer(serializers.Serializer[Any]):
         allow_null=True,
         default=None,
         write_only=True,
-        help_text="Of the authenticator app, or a recovery code: where the account has them.",
+        help_text="A code of the authenticator app or a recovery code, if the account has them.",
     )
 
 
@@ -251,17 +253,17 @@ class SwitchSerializer(serializers.Serializer[Any]):
 class MembershipSerializer(OrganizationSerializer):
     """An organisation, and the user's role in it."""
 
-    # Nothing for who is not let in.
+    # A session lists organisations that may refuse its address: their networks are not shown to it.
     allowed_addresses = None
     role = serializers.ChoiceField(choices=ROLES)
 
 
 class SessionSerializer(serializers.Serializer[Any]):
-    """Who is signed in; `user` is null for nobody."""
+    """The signed-in person, or null, with their organisations."""
 
     user = UserSerializer(allow_null=True)
     organizations = MembershipSerializer(many=True)
     organization = MembershipSerializer(
         allow_null=True, help_text="The one that the session works in."
     )
-    csrf_token = serializers.CharField(help_text="For the header X-CSRFToken of every change.")
+    csrf_token = serializers.CharField(help_text="The value of the header X-CSRFToken of changes.")

@@ -19,7 +19,7 @@ from console.base.common.errors import NotAuthenticated
 
 
 def session_of(request: HttpRequest) -> dict[str, object]:
-    """What `SessionSerializer` shows of a request's session."""
+    """Returns the members that `SessionSerializer` shows of a request's session."""
     session = services.current_session(request)
     user = session.user if session is not None else None
     memberships = services.organizations_of(user) if user is not None else []
@@ -42,7 +42,7 @@ def _with_role(membership: Membership) -> object:
 
 
 class SessionView(ApiView):
-    """The session of the cookie. Nobody needs to be signed in to look."""
+    """The session of the cookie. Reading it needs no credential."""
 
     authentication_classes = (PersonAuthentication,)
     permission_classes = (Anyone,)
@@ -60,17 +60,17 @@ class SessionView(ApiView):
     signs_in = ("POST", "PATCH")
 
     def get_authenticators(self) -> list[BaseAuthentication]:
-        """Signing in does not look at an older session, which may be another person's."""
+        """Ignores an older session when somebody signs in: it may be another person's."""
         if self.request is not None and self.request.method == "POST":
             return []
         return [PersonAuthentication()]
 
     def get(self, request: Request) -> Response:
-        """Who is signed in, and the token that changes need."""
+        """Shows who is signed in, and the CSRF token that changes need."""
         return self.answer(session_of(request._request))
 
     def post(self, request: Request) -> Response:
-        """Signs in. `code_required`: send the same again, with a code of the authenticator app."""
+        """Signs in. After `code_required`, repeat it with a code of the authenticator app."""
         try:
             user = services.sign_in(
                 request=request._request, **self.validated_input(), address=self.address
@@ -82,7 +82,7 @@ class SessionView(ApiView):
         return response
 
     def patch(self, request: Request) -> Response:
-        """Works in another of the user's organisations from now on."""
+        """Has the session work in another of the user's organisations."""
         if not isinstance(request.user, User):
             raise NotAuthenticated
         services.switch_organization(

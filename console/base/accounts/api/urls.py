@@ -1,4 +1,4 @@
-"""Addresses of accounts, under `/api/v1/`."""
+"""Paths of accounts' endpoints, below `/api/v1/`."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from console.base.common.api.views import ApiView, CreateAction, DestroyAction, 
 
 
 class ApiKeyViewSet(ListAction, CreateAction, DestroyAction):
-    """API keys of the organisation. A revoked one stays listed, without effect."""
+    """API keys of the organisation. Revoked keys stay in the list."""
 
     queryset = ApiKey.objects.select_related("service_account")
     serializer_class = serializers.ApiKeySerializer
@@ -41,35 +41,37 @@ class ApiKeyViewSet(ListAction, CreateAction, DestroyAction):
 
     @extend_schema(parameters=[serializers.ApiKeyListQuerySerializer])
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Newest first, revoked ones too."""
+        """Lists API keys, newest first, revoked ones too."""
         return super().list(request, *args, **kwargs)
 
     def filter_queryset(self, queryset: Any) -> Any:
-        """Those of one service account, if the query of a list names it."""
+        """Narrows a list to the service account that the query names."""
         if self._action() != "list":
             return queryset
-        wanted = self.validated_query(serializers.ApiKeyListQuerySerializer)
-        return queryset.filter(**wanted)
+        filters = self.validated_query(serializers.ApiKeyListQuerySerializer)
+        return queryset.filter(**filters)
 
     @extend_schema(responses={201: serializers.ApiKeyCreatedSerializer})
     def rotate(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """A new key with the same rights, its secret for this once; the old one ends later."""
-        del request, args, kwargs
+        """Makes a new key with the same rights, whose secret is shown only now.
+
+        The old key ends after `overlap_s` seconds.
+        """
         key, data = self.get_object(), self.validated_input()
-        made = services.rotate_api_key(actor=self.actor, key=key, **data)
-        return self.answer(made, status=201)
+        new_key = services.rotate_api_key(actor=self.actor, key=key, **data)
+        return self.answer(new_key, status=201)
 
     def perform_create(self, data: dict[str, Any]) -> object:
-        """A key, and its secret for this once."""
+        """Creates a key; its secret is shown only now."""
         return services.create_api_key(actor=self.actor, **data)
 
     def perform_destroy(self, instance: ApiKey) -> None:
-        """Revokes: the next request with it is refused."""
+        """Revokes the key: the next request with it is refused."""
         services.revoke_api_key(actor=self.actor, key=instance)
 
 
 class CurrentOrganizationView(ApiView):
-    """The organisation of the key, or the one that the session works in."""
+    """The organisation of the API key, or the one that the session works in."""
 
     serializer_class = serializers.OrganizationSerializer
     input_serializers = {"PATCH": serializers.OrganizationUpdateSerializer}
@@ -77,13 +79,12 @@ class CurrentOrganizationView(ApiView):
     examples = {"GET": examples.ORGANIZATION_CURRENT, "PATCH": examples.ORGANIZATION_UPDATE}
 
     def get(self, request: Request) -> Response:
-        """Shows it."""
-        del request
+        """Shows the organisation."""
         return self.answer(Organization.objects.for_organization(self.organization_id).get())
 
     @extend_schema(parameters=[serializers.ForceQuerySerializer])
     def patch(self, request: Request) -> Response:
-        """Renames it, or says from where and how its people and keys come in."""
+        """Changes the name, the allowed networks, or whether a second factor is required."""
         rows = Organization.objects.for_organization(self.organization_id).select_for_update()
         organization = rows.get()
         etags.check_if_match(request, organization)
@@ -107,18 +108,18 @@ class SignUpView(ApiView):
     examples = {"POST": examples.SIGN_UP}
 
     def post(self, request: Request) -> Response:
-        """Makes them, and sends a mail to verify the address."""
+        """Creates the account, and sends a mail to verify its address."""
         data = self.validated_input()
         session = data.pop("session")
         try:
-            made = services.sign_up(**data, address=self.address, from_console=session)
+            account = services.sign_up(**data, address=self.address, from_console=session)
         except EmailTaken as error:
             return self.refuse(error)
         if session:
-            services.begin_session(request=request._request, user=made.user)
-        response = self.answer(made, status=201)
+            services.begin_session(request=request._request, user=account.user)
+        response = self.answer(account, status=201)
         if session:
-            services.remember_device(request._request, response, made.user.email)
+            services.remember_device(request._request, response, account.user.email)
         return response
 
 
@@ -132,8 +133,7 @@ class VerifyView(ApiView):
     examples = {"POST": examples.VERIFY}
 
     def post(self, request: Request) -> Response:
-        """Takes the token. Repeating it changes nothing."""
-        del request
+        """Verifies the address by the mail's token. Repeating it changes nothing."""
         return self.answer(services.verify_email(**self.validated_input()))
 
 
@@ -146,7 +146,6 @@ class VerificationRequestView(ApiView):
     examples = {"POST": examples.VERIFICATION}
 
     def post(self, request: Request) -> Response:
-        """Sends it if there is such an account, and does not tell."""
-        del request
+        """Sends the mail if there is such an account; the answer is the same if not."""
         services.request_verification(**self.validated_input(), address=self.address)
         return Response(status=204)

@@ -1,4 +1,4 @@
-"""What the commands of support share: they do one thing to one organisation, for a reason."""
+"""The base of support's commands: each changes one organisation, and audits the reason."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 class SupportCommand(BaseCommand, ABC):
     """`ORGANIZATION --reason REASON`; the reason is kept in the audit log."""
 
-    # What holds once it is done, and what to say where there was nothing to do, after the id.
+    # What is printed after the change; what follows the organisation's id where there was none.
     done: ClassVar[str]
     nothing: ClassVar[str]
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Which one, and why."""
+        """Adds the organisation's id and the reason."""
         parser.add_argument("organization", help="org_…")
         parser.add_argument("--reason", required=True, help="kept in the audit log")
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 (as Django has it)
-        """Does it, or says that there is nothing to do."""
-        del args
-        wanted = options["organization"]
-        if not self.work(wanted, options["reason"]):
-            message = f"{wanted} {self.nothing}"
+        """Makes the change. Raises `CommandError` where there is nothing to change."""
+        organization_id = options["organization"]
+        if not self.change(organization_id, options["reason"]):
+            message = f"{organization_id} {self.nothing}"
             raise CommandError(message)
         self.stdout.write(self.done)
 
     @abstractmethod
-    def work(self, organization_id: str, reason: str) -> bool:
-        """Does it. False where there is nothing to do."""
+    def change(self, organization_id: str, reason: str) -> bool:
+        """Makes the change; returns whether there was something to change."""

@@ -13,7 +13,7 @@ SCOPE = f"SELECT set_config('{SETTING}', %s, true)"
 
 
 def make_default_projects(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-    """One each, where there is none."""
+    """Makes a default project for each organisation that has none."""
     alias = schema_editor.connection.alias
     project = apps.get_model("accounts", "Project")
     organizations = apps.get_model("accounts", "Organization").objects.using(alias)
@@ -21,8 +21,8 @@ def make_default_projects(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -
         cursor.execute(SCOPE, [EVERY_ORGANIZATION])
         without = list(organizations.exclude(projects__is_default=True))
         project.objects.using(alias).bulk_create(
-            project(id=new_id("prj"), organization=each, name="Default", is_default=True)
-            for each in without
+            project(id=new_id("prj"), organization=organization, name="Default", is_default=True)
+            for organization in without
         )
         cursor.execute(SCOPE, [""])
 

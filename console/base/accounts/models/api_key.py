@@ -1,4 +1,4 @@
-"""API keys: the credential of programs."""
+"""API keys: the credentials of programs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ NAME_CHARS_MAX = 100
 
 
 class ApiKey(models.Model):
-    """A key of an organisation, with a role of its own, or of one of its service accounts.
+    """An API key, which has a role of its own or belongs to a service account of the organisation.
 
-    The secret is `fk_<key part of the id>_<secret>`; only its SHA-256 is kept. A secret of 160
-    random bits needs no slow hash.
+    The secret's text is `fk_<key part of the id>_<secret>`; only its SHA-256 is stored. A secret of
+    160 random bits cannot be guessed, so it needs no slow hash.
     """
 
     id = models.CharField(
@@ -31,26 +31,26 @@ class ApiKey(models.Model):
     organization = models.ForeignKey(
         Organization, on_delete=models.CASCADE, related_name="api_keys"
     )
-    # It has the rights of this account, whatever they are at the moment.
+    # The key has this account's rights, as they are at the time of each request.
     service_account = models.ForeignKey(
         ServiceAccount, null=True, blank=True, on_delete=models.PROTECT, related_name="api_keys"
     )
     name = models.CharField(max_length=NAME_CHARS_MAX)
-    # Empty for a service account's.
+    # Empty for a key of a service account.
     role = models.CharField(max_length=16, choices=ROLES, blank=True)
     verifier = models.CharField(max_length=64)
-    # The person who made it, by themself or with another key of theirs: it ends when they leave.
+    # The person who made the key, signed in or with another key: the key ends when they leave.
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
-    # The service account that made it, by a key of its own or of its making: it ends with that.
+    # The service account whose key, or a key that it made, made this key: this key ends with it.
     created_by_account = models.ForeignKey(
         ServiceAccount, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     created_at = models.DateTimeField(default=now)
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
-    # Right to some minutes: it is not written on every request.
+    # Accurate to five minutes, because it is not written on every request.
     last_used_at = models.DateTimeField(null=True, blank=True)
 
     objects = ApiKeyQuerySet.as_manager()
@@ -70,5 +70,5 @@ class ApiKey(models.Model):
 
     @property
     def effective_role(self) -> str:
-        """Its role in the organisation at the moment."""
+        """The key's role in the organisation: its own, or its service account's current one."""
         return self.service_account.role if self.service_account else self.role

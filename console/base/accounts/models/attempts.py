@@ -1,4 +1,4 @@
-"""Wrong passwords and codes, counted by what they were tried on."""
+"""Wrong passwords and codes, counted for each account or device that they were tried on."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from console.base.common.clock import now
 
 
 class FailedAttempts(models.Model):
-    """How often in a row a proof was wrong for one account, and until when nobody may try again.
+    """How many wrong passwords or codes in a row one subject had, and when the last one was.
 
-    Accounts that do not exist have rows too: they answer like those that do.
+    `services/attempts.py` derives the wait from both. Addresses without an account have rows too,
+    so that they answer like those with one.
     """
 
-    # A keyed digest: the table names no address.
+    # A keyed digest of the account, or of the account and a known device.
     subject = models.CharField(primary_key=True, max_length=64)
     failures = models.PositiveIntegerField(default=0)
     changed_at = models.DateTimeField(default=now, db_index=True)

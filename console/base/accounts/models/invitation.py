@@ -18,7 +18,7 @@ from console.base.common.ids import ID_CHARS_MAX, new_id
 
 
 class Invitation(models.Model):
-    """An address that may join, with a role. Its mail has a token, of which a digest is kept."""
+    """An address that may join with a role. Its mail has a token, of which a digest is stored."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "ivt"), editable=False
@@ -28,22 +28,23 @@ class Invitation(models.Model):
     )
     email = models.EmailField(max_length=254)
     role = models.CharField(max_length=16, choices=ROLES)
-    # One that is over by time is still `pending` here until another one takes its place.
+    # An expired invitation stays `pending` here until another one of the address replaces it.
     state = models.CharField(
         max_length=16, choices=InvitationState.choices, default=InvitationState.PENDING.value
     )
-    # Changed whenever it is sent anew: older mails' tokens end.
+    # Changes whenever the mail is sent again, which makes the tokens of earlier mails invalid.
     nonce = models.CharField(max_length=32)
     token_digest = models.CharField(max_length=64, unique=True)
-    # The person who invites, or who had the key made that did.
+    # The person who invites, or who made the key that did.
     invited_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
-    # The service account whose key, or a key of whose making, did: it ends with that.
+    # The service account whose key, or a key that it made, invites: the invitation ends with it.
     invited_by_account = models.ForeignKey(
         ServiceAccount, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
-    # `{project_id, role}`: what else who accepts it gets, where the project is there still.
+    # A list of `{project_id, role}`: roles in projects that the person gets on accepting, for those
+    # projects that still exist then.
     project_roles = models.JSONField(default=list, blank=True)
     created_at = models.DateTimeField(default=now)
     sent_at = models.DateTimeField(default=now)
@@ -69,7 +70,7 @@ class Invitation(models.Model):
 
     @property
     def shown_state(self) -> str:
-        """Its state at this moment."""
+        """The state to show: `expired` for a pending invitation whose time is over."""
         if self.state == InvitationState.PENDING and self.expires_at <= now():
             return InvitationState.EXPIRED
         return self.state

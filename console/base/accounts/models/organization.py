@@ -29,17 +29,17 @@ class Organization(models.Model):
         default=AccountStatus.ACTIVE.value,
         db_column="standing",
     )
-    # Why its clusters refuse to take records, in words for whoever produces. None: they take them.
+    # Why its clusters refuse produce, as producing clients are shown it. None: they do not refuse.
     produce_suspended_reason = models.CharField(max_length=REASON_CHARS_MAX, null=True, blank=True)
-    # Networks that keys and people may come from, in CIDR notation; none: from anywhere.
+    # Networks in CIDR notation that keys and people may come from; an empty list allows all.
     allowed_addresses = models.JSONField(default=list, blank=True)
-    # Sessions without a second factor see nothing of it.
+    # Whether sessions without a second factor are refused.
     two_factor_required = models.BooleanField(default=False)
-    # When its owner closed it: nothing of it changes any more.
+    # When its owner closed it. From then on it is only read.
     closed_at = models.DateTimeField(null=True, blank=True)
-    # When the first of its members proved to own an address.
+    # When the first of its owners proved to own an address.
     verified_at = models.DateTimeField(null=True, blank=True)
-    # Counts changes of what the organisation asked for: the ETag.
+    # Counts changes that people made to the organisation; the ETag is made from it.
     generation = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(default=now)
 
@@ -49,7 +49,7 @@ class Organization(models.Model):
         return self.name
 
     def may_be_reached(self, *, local: bool) -> bool:
-        """Tells whether its clusters get public endpoints."""
+        """Returns whether its clusters get public endpoints: if active, and verified or `local`."""
         return self.account_status == AccountStatus.ACTIVE and (
             local or self.verified_at is not None
         )
@@ -69,7 +69,7 @@ class Membership(models.Model):
     )
     role = models.CharField(max_length=16, choices=ROLES)
     created_at = models.DateTimeField(default=now)
-    # When the user's session last did something here; right to some minutes.
+    # When the user last used the console in this organisation; accurate to five minutes.
     last_seen_at = models.DateTimeField(null=True, blank=True)
 
     objects = MembershipQuerySet.as_manager()

@@ -1,4 +1,4 @@
-"""Passwords that somebody asked to set anew."""
+"""Requests to set a new password by mail."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from console.base.common.ids import ID_CHARS_MAX, new_id
 
 
 class PasswordReset(models.Model):
-    """A request for a mail, for whatever address was given. Gone once a worker has looked at it.
+    """A request for the mail that sets a new password. A worker deletes it when it handles it.
 
-    Written for unknown addresses too: the request does the same for each, and takes as long.
+    It is written for addresses without an account too, so that the REST request does the same, and
+    takes as long, for every address.
     """
 
     id = models.CharField(

@@ -29,12 +29,12 @@ class Project(models.Model):
     )
     name = models.CharField(max_length=NAME_CHARS_MAX)
     labels = models.JSONField(default=dict)
-    # Where clusters go that name none. Every organisation has one, which stays.
+    # Whether clusters go here that name no project. Every organisation has one, which stays.
     is_default = models.BooleanField(default=False)
-    # Counts changes: the ETag.
+    # Counts changes; the ETag is made from it.
     generation = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(default=now)
-    # Its row stays for the purged clusters whose usage is its.
+    # The row of a deleted project stays: usage of its purged clusters refers to it.
     deleted_at = models.DateTimeField(null=True, blank=True)
 
     objects = ProjectQuerySet.as_manager()
@@ -64,7 +64,7 @@ class Project(models.Model):
 
 
 class RoleBinding(models.Model):
-    """A role in a project: of a member, or of a service account. It goes with either."""
+    """A role in a project, of a member or of a service account; it is deleted with either."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "rb"), editable=False

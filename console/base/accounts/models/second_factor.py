@@ -1,4 +1,4 @@
-"""Second factors: codes by time, and codes for who lost the device."""
+"""Second factors: time-based codes, and recovery codes for people who lost the device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from console.base.common.clock import now
 
 
 class SecondFactor(models.Model):
-    """A user's secret for time-based codes (RFC 6238). It counts from its confirmation on."""
+    """A user's secret for time-based codes (RFC 6238). It takes effect once it is confirmed."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL,
@@ -19,7 +19,7 @@ class SecondFactor(models.Model):
     )
     # Sealed with our secret key and the user's id (`console.base.common.sealing`).
     sealed_secret = models.BinaryField()
-    # The time step of the last code that was taken: neither it nor an earlier one is taken again.
+    # The time step of the last accepted code: no code of this step or an earlier one is accepted.
     last_step = models.BigIntegerField(default=0)
     created_at = models.DateTimeField(default=now)
     confirmed_at = models.DateTimeField(null=True, blank=True)
@@ -29,7 +29,7 @@ class SecondFactor(models.Model):
 
 
 class RecoveryCode(models.Model):
-    """A code that stands in for the second factor once. Only a keyed digest of it is kept."""
+    """A code that replaces the second factor once. Only a keyed digest of it is stored."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="recovery_codes"

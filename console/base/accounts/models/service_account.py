@@ -1,4 +1,4 @@
-"""Service accounts: programs that outlive the people who set them up."""
+"""Service accounts: identities of programs, which stay when the people who made them leave."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DESCRIPTION_CHARS_MAX = 500
 
 
 class ServiceAccount(models.Model):
-    """A program of an organisation, with a role of its own; it acts by its API keys."""
+    """The identity of an organisation's program. It has a role of its own and acts by API keys."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "sa"), editable=False
@@ -29,12 +29,12 @@ class ServiceAccount(models.Model):
     name = models.CharField(max_length=NAME_CHARS_MAX)
     description = models.CharField(max_length=DESCRIPTION_CHARS_MAX, blank=True)
     role = models.CharField(max_length=16, choices=ROLES)
-    # None of its keys authenticates meanwhile.
+    # Whether its keys are refused.
     disabled = models.BooleanField(default=False)
-    # Counts changes: the ETag.
+    # Counts changes; the ETag is made from it.
     generation = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(default=now)
-    # Its row stays for the keys and the audit log that name it.
+    # The row of a deleted account stays: keys and the audit log refer to it.
     deleted_at = models.DateTimeField(null=True, blank=True)
 
     objects = ServiceAccountQuerySet.as_manager()

@@ -1,4 +1,4 @@
-"""Where people are signed in."""
+"""Sessions of people in the console."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ USER_AGENT_CHARS_MAX = 200
 
 
 class UserSession(models.Model):
-    """A session of the console. Without its row Django's own session lets nobody in.
+    """A session of the console. Django's own session authenticates nobody without this row.
 
-    Django's table knows neither whose a session is nor from where it is used.
+    Django's table holds neither the user of a session nor where it is used from.
     """
 
     id = models.CharField(
@@ -25,13 +25,13 @@ class UserSession(models.Model):
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="sessions"
     )
-    # Of Django's session; another one after each change of password.
+    # The key of Django's session. It changes with each change of password.
     session_key = models.CharField(max_length=40, unique=True)
-    # Whether a second factor was shown, at the sign-in or since.
+    # Whether the person showed a second factor, at the sign-in or since.
     second_factor = models.BooleanField(default=False)
     created_at = models.DateTimeField(default=now)
     expires_at = models.DateTimeField()
-    # These are right to some minutes: they are not written on every request.
+    # These are accurate to five minutes, because they are not written on every request.
     last_seen_at = models.DateTimeField(default=now)
     address = models.CharField(max_length=64)
     user_agent = models.CharField(max_length=USER_AGENT_CHARS_MAX, blank=True)

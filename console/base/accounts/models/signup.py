@@ -1,4 +1,4 @@
-"""What addresses did, for limits per address."""
+"""Events of network addresses, counted for limits per address."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from console.base.common.clock import now
 
 
 class AddressEvent(models.Model):
-    """A sign-up or a failed sign-in from an address. Deleted after some hours."""
+    """A sign-up, a failed sign-in or the like from an address. Deleted after two hours."""
 
     kind = models.CharField(max_length=16)
     address = models.CharField(max_length=64)

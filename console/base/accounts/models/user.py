@@ -1,4 +1,4 @@
-"""People."""
+"""Users: the people who sign in."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from console.base.common.ids import ID_CHARS_MAX, new_id
 
 
 class UserManager(BaseUserManager["User"]):
-    """Finds users by address, whatever its case. Services make them."""
+    """Finds users by e-mail address, whatever its case. Services create users, not this manager."""
 
     def get_by_natural_key(self, username: str | None) -> User:
-        """The user of an address, which is kept in lower case."""
+        """Returns the user of an address. Raises `User.DoesNotExist`."""
         return self.get(email=normal_email(username or ""))
 
 
 def normal_email(email: str) -> str:
-    """An address as it is kept and compared: in lower case, without surrounding space."""
+    """Returns an address as it is stored and compared: in lower case, without surrounding space."""
     return email.strip().lower()
 
 
 class User(AbstractBaseUser):
-    """Somebody who signs in. Belongs to organisations through memberships."""
+    """A person who signs in, and belongs to organisations through memberships."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "usr"), editable=False
@@ -36,7 +36,7 @@ class User(AbstractBaseUser):
     name = models.CharField(max_length=100, blank=True)
     email_verified_at = models.DateTimeField(null=True, blank=True)
     is_active = models.BooleanField(default=True)
-    # Runs the service; sees cells and operations, never a tenant's records.
+    # Whether the person runs the service: staff see cells and operations, never a tenant's records.
     is_staff = models.BooleanField(default=False)
     created_at = models.DateTimeField(default=now)
 

@@ -1,7 +1,7 @@
-"""The only writers of accounts' rows, and who a credential belongs to."""
+"""The functions that write accounts' rows, and those that find whose a credential is."""
 
 from console.base.accounts.services.access import renew_actor
-from console.base.accounts.services.admission import admit
+from console.base.accounts.services.admission import admit_actor
 from console.base.accounts.services.api_keys import (
     CreatedKey,
     create_api_key,
@@ -88,7 +88,7 @@ __all__ = [
     "SignedUp",
     "accept_invitation",
     "actor_of_user",
-    "admit",
+    "admit_actor",
     "admit_everybody",
     "authenticate_key",
     "begin_enrolment",

@@ -1,4 +1,4 @@
-"""Whether an actor would still be let in: asked again by what stays open after its request."""
+"""Whether an actor would still be admitted: streams ask while they stay open."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from console.base.common.tenancy import organization_scope
 
 
 def renew_actor(actor: Actor) -> Actor | None:
-    """The actor as it would authenticate now; None if it would not.
+    """Returns the actor as it would authenticate now, or None if it would be refused.
 
-    A stream asks every few seconds, so that a revoked key, an ended session and a member who left
-    see nothing more within five.
+    A stream asks every few seconds, so that it ends within five seconds after its key is revoked,
+    its session ends or its user leaves the organisation.
     """
     match actor.kind:
         case ActorKind.API_KEY:
-            again, second_factor = _renew_key(actor), False
+            renewed, second_factor = _renew_key(actor), False
         case ActorKind.SESSION:
-            again, second_factor = _renew_session(actor)
+            renewed, second_factor = _renew_session(actor)
         case _:
             return actor
-    if again is None or not may_stay(actor=again, second_factor=second_factor):
+    if renewed is None or not may_stay(actor=renewed, second_factor=second_factor):
         return None
-    return again
+    return renewed
 
 
 def _renew_key(actor: Actor) -> Actor | None:
     with organization_scope(actor.organization_id):
         keys = ApiKey.objects.for_organization(actor.organization_id).usable()
-        found = keys.select_related("organization", "service_account").filter(pk=actor.id)
-        key = found.first()
+        key = keys.select_related("organization", "service_account").filter(pk=actor.id).first()
         return None if key is None else actor_of_key(key, address=actor.address)
 
 
 def _renew_session(actor: Actor) -> tuple[Actor | None, bool]:
+    """Returns the actor, or None, and whether its session showed a second factor."""
     session = (
         UserSession.objects.filter(
             pk=actor.session_id, user=actor.id, user__is_active=True, expires_at__gt=now()
@@ -48,8 +48,9 @@ def _renew_session(actor: Actor) -> tuple[Actor | None, bool]:
     )
     if session is None:
         return None, False
-    found = actor_of_user(
+    renewed = actor_of_user(
         user=session.user, organization_id=actor.organization_id, address=actor.address
     )
-    again = None if found is None else replace(found, session_id=session.pk)
-    return again, session.second_factor
+    if renewed is not None:
+        renewed = replace(renewed, session_id=session.pk)
+    return renewed, session.second_factor

@@ -1,6 +1,7 @@
-"""What an organisation asks of who comes in, beside a credential: one place for keys and sessions.
+"""What an organisation requires of a request beside a valid credential, for keys and sessions.
 
-The addresses that it allows, a second factor of people, and once it is closed that nothing changes.
+It requires an address that it allows, of people a second factor, and once it is closed that the
+request only reads.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def access_of(organization: Organization) -> Access:
-    """What an organisation asks, for its actors."""
+    """Returns what an organisation requires, as its actors carry it."""
     return Access(
         allowed_addresses=tuple(organization.allowed_addresses),
         second_factor=organization.two_factor_required,
@@ -26,11 +27,12 @@ def access_of(organization: Organization) -> Access:
     )
 
 
-def admit(*, actor: Actor, method: str, second_factor: bool) -> None:
-    """Lets an authenticated actor's request go on, within the scope of its organisation.
+def admit_actor(*, actor: Actor, method: str, second_factor: bool) -> None:
+    """Refuses an authenticated actor's request where its organisation does not admit it.
 
-    `second_factor` says whether a session showed one. Raises `AddressNotAllowed`, before which the
-    refusal has been audited, `SecondFactorRequired`, and `OrganizationClosed`.
+    Runs in the organisation's tenancy scope. `method` is the HTTP method, `second_factor` whether
+    the session showed one. Raises `AddressNotAllowed` (after it has audited the refusal),
+    `SecondFactorRequired`, or `OrganizationClosed` for a change of a closed organisation.
     """
     if not is_allowed(actor.access.allowed_addresses, actor.address):
         _note_refusal(actor)
@@ -42,17 +44,17 @@ def admit(*, actor: Actor, method: str, second_factor: bool) -> None:
 
 
 def may_stay(*, actor: Actor, second_factor: bool) -> bool:
-    """Tells whether what an actor opened may stay open as the organisation is now."""
+    """Returns whether an actor's open stream may go on, by its organisation's settings."""
     missing = actor.access.second_factor and actor.kind is ActorKind.SESSION and not second_factor
     return is_allowed(actor.access.allowed_addresses, actor.address) and not missing
 
 
 def _note_refusal(actor: Actor) -> None:
-    """Audits a refusal, of each actor and network once an hour: a loop must not fill the log."""
-    told = digest("refused", actor.organization_id, actor.name, network_of(actor.address))
-    if events_of_address(kind="refused", address=told):
+    """Audits a refusal once an hour for each actor and network: a loop must not fill the log."""
+    subject = digest("refused", actor.organization_id, actor.name, network_of(actor.address))
+    if events_of_address(kind="refused", address=subject):
         return
-    note_address(kind="refused", address=told)
+    note_address(kind="refused", address=subject)
     record_audit(
         actor=actor,
         action="access.refuse",

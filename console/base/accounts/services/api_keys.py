@@ -1,4 +1,4 @@
-"""API keys: made, rotated and revoked."""
+"""Creates, rotates and revokes API keys."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from console.base.common.clock import now
 from console.base.common.errors import FieldError, NotAuthenticated, ValidationFailed
 from console.base.limits.services import require_room
 
-# For rotation: the old one and the new one.
+# Two, so that a rotation can have the old key and the new one for a while.
 KEYS_OF_ACCOUNT_MAX = 2
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedKey:
-    """A new API key, and its secret: the only time that it is known."""
+    """A new API key with its secret, which is known only now."""
 
     key: ApiKey
     secret: str
@@ -43,14 +43,15 @@ def create_api_key(
     service_account_id: str | None = None,
     expires_at: datetime | None = None,
 ) -> CreatedKey:
-    """Makes a key of the actor's organisation, or of one of its service accounts.
+    """Creates a key of the actor's organisation, or of one of its service accounts.
 
-    It may no more than the actor may: its own role (`admin` without one), or the account's role and
-    roles in projects. Raises `RoleTooHigh`, `ExpiryInThePast`, `LimitReached`, `TwoKeysAlready`,
-    `UnknownServiceAccount`, and `ValidationFailed` for a role beside an account.
+    The key gets `role` (`admin` if None), or with `service_account_id` the rights of that account.
+    Raises `RoleTooHigh` if these are more than the actor has, `ExpiryInThePast`, `LimitReached`,
+    `TwoKeysAlready`, `UnknownServiceAccount`, `ValidationFailed` for a role beside an account, and
+    `NotAuthenticated` as `lock_maker` does.
     """
-    hold_maker(actor)
-    account = _account(actor, service_account_id, role)
+    lock_maker(actor)
+    account = _lock_account(actor, service_account_id, role)
     own_role = "" if account else (role or Role.ADMIN.value)
     if account is None:
         require_rights(actor, own_role, {})
@@ -65,7 +66,7 @@ def create_api_key(
         created_by_id=actor.user_id,
         created_by_account_id=actor.service_account_id,
     )
-    made = _save(key)
+    created = _save_key(key)
     record_audit(
         actor=actor,
         action="api_key.create",
@@ -75,16 +76,17 @@ def create_api_key(
         if account
         else {"name": name, "role": own_role},
     )
-    return made
+    return created
 
 
 def rotate_api_key(
     *, actor: Actor, key: ApiKey, overlap_s: int, expires_at: datetime | None = None
 ) -> CreatedKey:
-    """A new key with the rights of one whose row the caller has locked, which ends after a while.
+    """Creates a key with the rights of `key`, which ends after `overlap_s` seconds.
 
-    Without `expires_at` the new one lives as long as the old one was to. Raises `KeyNotActive`, and
-    what `create_api_key` raises: nobody gets a key with rights that they do not have.
+    The caller has locked the row of `key`. Without `expires_at` the new key's life is as long as
+    that of the old one was to be. Raises `KeyNotActive` for a revoked or expired key, and what
+    `create_api_key` raises.
     """
     if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= now()):
         raise KeyNotActive
@@ -94,7 +96,7 @@ def rotate_api_key(
     if key.expires_at is None or ends_at < key.expires_at:
         key.expires_at = ends_at
         key.save(update_fields=["expires_at"])
-    made = create_api_key(
+    created = create_api_key(
         actor=actor,
         name=key.name,
         role=key.role or None,
@@ -106,24 +108,23 @@ def rotate_api_key(
         action="api_key.rotate",
         target_type="api_key",
         target_id=key.pk,
-        detail={"new_key": made.key.pk, "overlap_s": overlap_s},
+        detail={"new_key": created.key.pk, "overlap_s": overlap_s},
     )
-    return made
+    return created
 
 
 def keys_used(organization_id: str, cluster_id: str = "") -> int:
-    """Keys that authenticate; they are the organisation's, not a cluster's."""
-    del cluster_id
+    """Counts keys that are neither revoked nor expired. `cluster_id` is ignored."""
     return ApiKey.objects.for_organization(organization_id).unexpired().count()
 
 
 def revoke_api_key(*, actor: Actor, key: ApiKey) -> None:
-    """Ends a key. Repeating it changes nothing."""
+    """Revokes a key. Repeating it changes nothing."""
     end_keys(actor=actor, keys=[key])
 
 
 def end_keys(*, actor: Actor, keys: Iterable[ApiKey]) -> list[str]:
-    """Ends several; gives the ids of those that were not revoked before."""
+    """Revokes several keys; returns the ids of those that were not revoked before."""
     ended = [key for key in keys if key.revoked_at is None]
     for key in ended:
         key.revoked_at = now()
@@ -132,11 +133,12 @@ def end_keys(*, actor: Actor, keys: Iterable[ApiKey]) -> list[str]:
     return [key.pk for key in ended]
 
 
-def hold_maker(actor: Actor) -> None:
-    """Has the service account that acts, if one does, stay as it is until the transaction ends.
+def lock_maker(actor: Actor) -> None:
+    """Locks the row of the service account that acts, if one does, until the transaction ends.
 
-    Whoever ends it comes before us and is seen, or after us and finds what we made. Raises
-    `NotAuthenticated`.
+    The account's keys and invitations end with it. The lock has whoever disables or deletes it run
+    either before us, so that we refuse here, or after us, so that they find what we made. Raises
+    `NotAuthenticated` where the account is disabled or deleted.
     """
     if actor.service_account_id is None:
         return
@@ -147,20 +149,24 @@ def hold_maker(actor: Actor) -> None:
 
 
 def rights_of_account(account: ServiceAccount) -> dict[str, frozenset[Permission]]:
-    """What roles in projects grant a service account."""
+    """Returns what a service account's roles in projects grant: permissions by project id."""
     return granted_projects(account.role_bindings.all())
 
 
-def _account(
+def _lock_account(
     actor: Actor, service_account_id: str | None, role: str | None
 ) -> ServiceAccount | None:
+    """Returns the service account that a new key is for, with its row locked; None without an id.
+
+    Raises `ValidationFailed` for a role beside an account, and `UnknownServiceAccount`.
+    """
     if service_account_id is None:
         return None
     if role is not None:
         detail = "A service account's key has the account's role."
         raise ValidationFailed(errors=[FieldError("/role", "not_allowed", detail)])
     accounts = ServiceAccount.objects.for_organization(actor.organization_id).current()
-    # Whoever deletes it comes before us and is seen, or after us and finds the key.
+    # Whoever deletes it runs before us, and we do not find it, or after us, and finds the key.
     account = accounts.select_for_update(no_key=True).filter(pk=service_account_id).first()
     if account is None:
         title = UnknownServiceAccount.title
@@ -168,8 +174,11 @@ def _account(
     return account
 
 
-def _save(key: ApiKey) -> CreatedKey:
-    """Writes a key where there is room for it."""
+def _save_key(key: ApiKey) -> CreatedKey:
+    """Makes a new key's secret and writes its row.
+
+    Raises `ExpiryInThePast`, `LimitReached`, `TwoKeysAlready`.
+    """
     if key.expires_at is not None and key.expires_at <= now():
         raise ExpiryInThePast(errors=[FieldError("/expires_at", "past", ExpiryInThePast.title)])
     # Two requests at once must not both take the last place.

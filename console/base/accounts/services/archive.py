@@ -1,4 +1,4 @@
-"""What an organisation's archive holds of its people: their accounts are no organisation's."""
+"""The people in an organisation's archive. Users belong to no organisation, so it has no table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from console.base.common.exports import Row
 
 
 def archived_people(organization_id: str) -> Iterator[Row]:
-    """Its members, as it knows them."""
+    """Yields one row for each member, in the order in which they joined."""
     members = Membership.objects.for_organization(organization_id).select_related("user")
     for membership in members.order_by("created_at", "id"):
         yield {

@@ -1,4 +1,4 @@
-"""Whose a credential is."""
+"""Finds the actor whose credential a request shows."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ LAST_USED_STEP = timedelta(minutes=5)
 
 
 def authenticate_key(*, text: str, address: str) -> Actor:
-    """The actor of an API key's secret, whose organisation's tenancy scope holds from then on.
+    """Returns the actor of an API key's secret, and enters its organisation's tenancy scope.
 
-    Raises `NotAuthenticated`, and never says why.
+    Raises `NotAuthenticated` with the same message for every reason, so that nobody learns which
+    keys exist.
     """
     message = "The API key is unknown, expired or revoked."
     key_id = keys.key_id_of(text)
     if key_id is None:
         raise NotAuthenticated(message)
     with system_scope() as scope:
-        found = ApiKey.objects.usable().select_related("organization", "service_account")
-        key = found.filter(pk=key_id).first()
-        if key is None or not keys.matches(text, key.verifier):
+        usable = ApiKey.objects.usable().select_related("organization", "service_account")
+        key = usable.filter(pk=key_id).first()
+        if key is None or not keys.matches_verifier(text, key.verifier):
             raise NotAuthenticated(message)
         actor = actor_of_key(key, address=address)
         _note_use(key)
@@ -40,7 +41,7 @@ def authenticate_key(*, text: str, address: str) -> Actor:
 
 
 def actor_of_key(key: ApiKey, *, address: str) -> Actor:
-    """Whom a key that authenticates stands for: itself, or its service account."""
+    """Returns the actor of a key, with the rights of its service account where it has one."""
     account = key.service_account
     return Actor(
         kind=ActorKind.API_KEY,
@@ -56,22 +57,22 @@ def actor_of_key(key: ApiKey, *, address: str) -> Actor:
 
 
 def granted_projects(bindings: Iterable[RoleBinding]) -> dict[str, frozenset[Permission]]:
-    """Project → what roles in it grant."""
+    """Returns the permissions that role bindings grant, by project id."""
     granted: dict[str, frozenset[Permission]] = {}
     for binding in bindings:
-        before = granted.get(binding.project_id, frozenset())
-        granted[binding.project_id] = before | GRANTS[Role(binding.role)]
+        earlier = granted.get(binding.project_id, frozenset())
+        granted[binding.project_id] = earlier | GRANTS[Role(binding.role)]
     return granted
 
 
 def _note_use(key: ApiKey) -> None:
-    """Has `last_used_at` written after the request, at most once in some minutes.
+    """Writes `last_used_at` after the request has committed, at most once in `LAST_USED_STEP`.
 
-    Within the request's transaction it would lock the key's row: requests with one key would wait
-    for each other, and revoking it for the longest of them.
+    Written within the request's transaction it would lock the key's row: requests with one key
+    would wait for one another, and revoking the key for the longest of them.
     """
     if key.last_used_at is None or now() - key.last_used_at >= LAST_USED_STEP:
-        # The request's change stands, whatever happens to this one.
+        # `robust`: the request has committed, so a failure here must not fail its answer.
         transaction.on_commit(lambda: _write_last_use(key.pk), robust=True)
 
 
@@ -83,9 +84,9 @@ def _write_last_use(key_id: str) -> None:
 
 
 def actor_of_user(*, user: User, organization_id: str | None, address: str) -> Actor | None:
-    """A user's actor in the named organisation, or in the one that they joined first.
+    """Returns a user's actor in the named organisation, or for None in the one they joined first.
 
-    None for who belongs to none, or not (or no longer) to the named one.
+    Returns None if the user is no member of the named organisation, or of any.
     """
     with system_scope():
         memberships = Membership.objects.filter(user=user).order_by("created_at", "id")
@@ -109,7 +110,7 @@ def actor_of_user(*, user: User, organization_id: str | None, address: str) -> A
 
 
 def _note_seen(membership: Membership) -> None:
-    """Has `last_seen_at` written after the request, as of keys."""
+    """Writes `last_seen_at` after the request has committed, for the reasons in `_note_use`."""
     if membership.last_seen_at is None or now() - membership.last_seen_at >= LAST_USED_STEP:
         transaction.on_commit(lambda: _write_last_seen(membership.pk), robust=True)
 

@@ -1,9 +1,8 @@
-"""The end of an organisation: its clusters go, its keys end, and its last invoice comes by itself.
+"""Closes an organisation: its clusters are deleted, its keys revoked, and a last invoice follows.
 
-What others do then follows `console.base.accounts.signals.organization_closed`. Afterwards its
-people
-sign in as before and read, its invoices above all; nothing of it changes any more
-(`admission.py`).
+Other applications delete clusters and the like when they receive
+`console.base.accounts.signals.organization_closed`. Afterwards the organisation's people sign in as
+before and read, its invoices above all; `admission.py` refuses every change.
 """
 
 from __future__ import annotations
@@ -47,15 +46,16 @@ If this was a mistake, answer within seven days.
 
 
 def close_organization(*, actor: Actor, name: str, code: str | None) -> Organization:
-    """Closes the actor's organisation, within its scope, for good.
+    """Closes the actor's organisation for good, within its tenancy scope.
 
-    For a person who types its name, and a code where they have a second factor. Raises
-    `PersonRequired`, `NameNotConfirmed`, `OrganizationClosed`, `TooManyRequests`, and
-    `SecondFactorCodeWrong`, before which the attempt has been counted.
+    A person confirms it by the organisation's name, and by a code if they have a second factor.
+    Raises `PersonRequired` for an API key, `NameNotConfirmed`, `OrganizationClosed`,
+    `TooManyRequests`, and `SecondFactorCodeWrong` after it has counted the attempt.
     """
     if actor.kind is not ActorKind.SESSION:
         raise PersonRequired
-    # Whoever makes a cluster at this moment holds the row: it is found, or finds it closed.
+    # Creating a cluster locks this row too. So a cluster that is being created now is either there
+    # before us, and is deleted, or waits for us, and is refused.
     organization = Organization.objects.select_for_update(no_key=True).get(pk=actor.organization_id)
     if organization.closed_at is not None:
         raise OrganizationClosed
@@ -85,7 +85,7 @@ def close_organization(*, actor: Actor, name: str, code: str | None) -> Organiza
 
 
 def send_closing_mail(*, organization_id: str) -> None:
-    """Tells who looks after the organisation's money that it was closed, and what comes."""
+    """Mails the members with the billing permission that the organisation was closed."""
     with organization_scope(organization_id):
         organization = Organization.objects.for_organization(organization_id).first()
     if organization is None or organization.closed_at is None:
@@ -100,6 +100,9 @@ def send_closing_mail(*, organization_id: str) -> None:
 
 
 def _require_second_factor(actor: Actor, code: str | None) -> None:
+    """Raises `SecondFactorCodeWrong` or `TooManyRequests` if the actor's user has a second factor
+    and `code` is not one of its codes.
+    """
     user = User.objects.get(pk=actor.id)
     if not has_second_factor(user):
         return

@@ -1,8 +1,8 @@
-"""An organisation's archive as the audit log tells of it: begun, and then exported or failed.
+"""Exports an organisation's archive, with audit entries for its beginning and its end.
 
-The archive is read while it is sent, so a request that was answered with 200 may still fail. An
-entry is there before the first byte leaves, so that nobody takes data along without one; a second
-one tells how it ended. Only where the process dies meanwhile is there no second one.
+The archive is read while it is sent, so a request that was answered with 200 may still fail. The
+first entry is committed before the first byte leaves, so that nobody takes data without one; a
+second entry says whether the export succeeded or failed. It is missing only if the process died.
 """
 
 from __future__ import annotations
@@ -22,43 +22,45 @@ from console.base.common.tenancy import organization_scope
 STARTED = "organization.export_started"
 EXPORTED = "organization.export"
 FAILED = "organization.export_failed"
-# The reason of an export that its client gave up, or that the server's own end cut off.
+# The reason of an export whose client went away, or during which the server was stopped.
 INTERRUPTED = "interrupted"
 
 
 def export_organization(*, actor: Actor) -> AsyncGenerator[bytes, None]:
-    """The archive's parts, of the actor's organisation and within its scope.
+    """Yields the bytes of the ZIP archive of the actor's organisation.
 
-    Whatever its reading raises, reading the parts raises; `PlatformError` for a `TypeError`.
+    Iteration raises whatever reading the archive raises, except `PlatformError` in place of
+    `TypeError`.
     """
-    return _parts(actor, current_request_id())
+    # The request's id is read now: the iteration happens after the request, outside its context.
+    return _archive_parts(actor, current_request_id())
 
 
-async def _parts(actor: Actor, request_id: str) -> AsyncGenerator[bytes, None]:
+async def _archive_parts(actor: Actor, request_id: str) -> AsyncGenerator[bytes, None]:
     try:
-        await _write(actor, request_id, STARTED)
+        await _write_entry(actor, request_id, STARTED)
         async for part in export_archive(actor.organization_id):
             yield part
     except BaseException as error:
-        # A client that is gone is a `GeneratorExit`, or the cancellation of its request.
-        await _write(actor, request_id, FAILED, _reason(error))
+        # `BaseException`: a client that went away shows as `GeneratorExit`, or as cancellation.
+        await _write_entry(actor, request_id, FAILED, _reason_of(error))
         if isinstance(error, TypeError):
-            # Django takes one for the sign of a synchronous iterator, and raises another instead.
+            # Django takes a `TypeError` to mean that this is a synchronous iterator, and hides it.
             raise PlatformError from error
         raise
-    await _write(actor, request_id, EXPORTED)
+    await _write_entry(actor, request_id, EXPORTED)
 
 
-def _reason(error: BaseException) -> str:
-    """A code, as the error itself may quote rows."""
+def _reason_of(error: BaseException) -> str:
+    """Returns a code for the audit log, not the error's text, which may quote rows."""
     if isinstance(error, AppError):
         return error.code
     return PlatformError.code if isinstance(error, Exception) else INTERRUPTED
 
 
 @sync_to_async
-def _write(actor: Actor, request_id: str, action: str, reason: str = "") -> None:
-    """Writes an entry in a transaction of its own: the request's ended with its answer."""
+def _write_entry(actor: Actor, request_id: str, action: str, reason: str = "") -> None:
+    """Writes an audit entry in a transaction of its own: the request's ended with its headers."""
     with in_request(request_id), organization_scope(actor.organization_id):
         record_audit(
             actor=actor,
@@ -68,6 +70,6 @@ def _write(actor: Actor, request_id: str, action: str, reason: str = "") -> None
             detail={"reason": reason} if reason else None,
         )
     if not connection.in_atomic_block:
-        # Once the client is gone this may be a thread of its own, whose connection nobody else
-        # gives back to the pool.
+        # After the client went away this may run in a thread of its own, whose connection nobody
+        # else returns to the pool.
         connection.close()

@@ -1,4 +1,4 @@
-"""Invitations: sent, sent anew, revoked, accepted once."""
+"""Invitations: created, sent again, revoked, and accepted once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from console.base.accounts.errors import (
 from console.base.accounts.invitation_tokens import digest_of, token_of
 from console.base.accounts.models import Invitation, Membership, Organization, User
 from console.base.accounts.models.user import normal_email
-from console.base.accounts.services.api_keys import hold_maker
+from console.base.accounts.services.api_keys import lock_maker
 from console.base.accounts.services.passwords import check_password
 from console.base.accounts.services.rights import require_role, require_role_in
 from console.base.accounts.services.role_bindings import (
@@ -44,7 +44,7 @@ from console.base.common.tenancy import organization_scope, system_scope
 from console.base.limits.services import require_room
 
 VALID = timedelta(days=7)
-# Between two mails of one invitation.
+# The least time between two mails of one invitation.
 RESEND_AFTER = timedelta(minutes=1)
 DAY = timedelta(days=1)
 NONCE_CHARS = 20
@@ -63,7 +63,7 @@ If you do not know what this is about, there is nothing to do.
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What accepting an invitation made. `new_user` tells whether the account is new too."""
+    """The membership that accepting made. `new_user` says whether the account is new as well."""
 
     organization: Organization
     member: Membership
@@ -80,11 +80,11 @@ def create_invitation(
     """Invites an address, with a role and roles in projects that grant no more than the actor's.
 
     Raises `RoleTooHigh`, `UnknownProject`, `NotVerified`, `AlreadyMember`, `AlreadyInvited`,
-    `LimitReached`.
+    `LimitReached`, and what `check_project_roles` and `lock_maker` raise.
     """
-    hold_maker(actor)
+    lock_maker(actor)
     require_role(actor, role)
-    check_project_roles(actor=actor, wanted=project_roles)
+    check_project_roles(actor=actor, project_roles=project_roles)
     email = normal_email(email)
     _require_verified(actor)
     locks.lock("members", actor.organization_id)
@@ -98,7 +98,7 @@ def create_invitation(
     require_room("members", organization_id=organization_id, used=members_used(organization_id))
     today = invitations_used(organization_id)
     require_room("invitations_per_day", organization_id=organization_id, used=today)
-    # The place of one that is over by time.
+    # An expired one still is `pending`, and a constraint allows one pending invitation an address.
     ours.filter(email=email, state=InvitationState.PENDING).update(state=InvitationState.EXPIRED)
     invitation = Invitation(
         organization_id=actor.organization_id,
@@ -111,59 +111,61 @@ def create_invitation(
     )
     _renew_token(invitation)
     invitation.save(force_insert=True)
-    _enqueue(invitation)
+    _enqueue_mail(invitation)
     detail = {"email": email, "role": role, "project_roles": invitation.project_roles}
-    _audit(actor, invitation, "invitation.create", detail)
+    _audit_invitation(actor, invitation, "invitation.create", detail)
     return invitation
 
 
 def resend_invitation(*, actor: Actor, invitation: Invitation) -> Invitation:
-    """Sends the mail of an invitation anew, whose row the caller has locked, for seven days more.
+    """Sends the mail of an invitation again, which is then valid for seven days from now.
 
-    Links of earlier mails end. Raises `RoleTooHigh`, `InvitationClosed`, `TooManyRequests`.
+    The caller has locked its row. Links of earlier mails become invalid. Raises `RoleTooHigh`,
+    `InvitationClosed`, `TooManyRequests`.
     """
-    hold_maker(actor)
+    lock_maker(actor)
     require_role(actor, invitation.role)
     for role in invitation.project_roles:
         require_role_in(actor, role["role"], role["project_id"])
     if invitation.state != InvitationState.PENDING:
-        raise InvitationClosed(f"It is {invitation.state}.")
+        raise InvitationClosed(f"The invitation is {invitation.state}; create another one.")
     wait = invitation.sent_at + RESEND_AFTER - now()
     if wait > timedelta():
         raise TooManyRequests(
-            "It was sent a moment ago.", retry_after_s=max(1, math.ceil(wait.total_seconds()))
+            "The invitation was sent less than a minute ago.",
+            retry_after_s=max(1, math.ceil(wait.total_seconds())),
         )
     _renew_token(invitation)
     invitation.sent_at, invitation.expires_at = now(), now() + VALID
-    # Whoever sends it anew answers for it: it ends when they leave.
+    # Whoever sends it again becomes its inviter: it ends when they leave.
     invitation.invited_by_id = actor.user_id
     invitation.invited_by_account_id = actor.service_account_id
     invitation.save()
-    _enqueue(invitation)
-    _audit(actor, invitation, "invitation.resend", {"email": invitation.email})
+    _enqueue_mail(invitation)
+    _audit_invitation(actor, invitation, "invitation.resend", {"email": invitation.email})
     return invitation
 
 
 def revoke_invitation(*, actor: Actor, invitation: Invitation) -> None:
-    """Ends an invitation whose row the caller has locked. Repeating it changes nothing.
+    """Revokes an invitation whose row the caller has locked. Repeating it changes nothing.
 
     Raises `InvitationClosed` for an accepted one.
     """
     if invitation.state == InvitationState.ACCEPTED:
-        raise InvitationClosed("It is accepted: remove the member.")
+        raise InvitationClosed("The invitation is accepted; remove the member instead.")
     if invitation.state != InvitationState.PENDING:
         return
     invitation.state = InvitationState.REVOKED.value
     invitation.save(update_fields=["state"])
-    _audit(actor, invitation, "invitation.revoke", {"email": invitation.email})
+    _audit_invitation(actor, invitation, "invitation.revoke", {"email": invitation.email})
 
 
 def send_invitation(*, organization_id: str, invitation_id: str) -> None:
-    """Sends the mail; nothing if the invitation is accepted, revoked or over meanwhile."""
+    """Sends the mail, unless the invitation was accepted or revoked, or has expired meanwhile."""
     with organization_scope(organization_id):
-        found = Invitation.objects.for_organization(organization_id).open()
+        pending = Invitation.objects.for_organization(organization_id).open()
         invitation = (
-            found.select_related("organization", "invited_by").filter(pk=invitation_id).first()
+            pending.select_related("organization", "invited_by").filter(pk=invitation_id).first()
         )
     if invitation is None:
         return
@@ -171,7 +173,7 @@ def send_invitation(*, organization_id: str, invitation_id: str) -> None:
     inviter = invitation.invited_by.email if invitation.invited_by else "An administrator"
     body = TEXT.format(
         inviter=inviter,
-        # A name with line breaks must not write the mail.
+        # Line breaks in a name would let its owner write paragraphs of the mail.
         organization=" ".join(invitation.organization.name.split()),
         role=invitation.role,
         until=f"{invitation.expires_at:%-d %B %Y %H:%M}",
@@ -188,11 +190,12 @@ def accept_invitation(
     name: str,
     address: str,
 ) -> Accepted:
-    """Has the invited person join: the signed-in `user`, or with None a new account.
+    """Makes the invited person a member: the signed-in `user`, or a new account if that is None.
 
-    Of two who accept at once the second finds it accepted. Raises `InvitationInvalid`,
-    `InvitationExpired`, `InvitedAnother`, `AlreadyMember`; without a user `AccountExists` and
-    `PasswordRequired` (`ValidationFailed` for a weak one).
+    Of two requests that accept at once the second finds the invitation accepted. Raises
+    `InvitationInvalid`, `InvitationExpired`, `InvitedAnother`, `AlreadyMember`, `LimitReached`; for
+    a new account also `AccountExists`, `PasswordRequired`, and `ValidationFailed` for a weak
+    password.
     """
     with system_scope():
         rows = Invitation.objects.select_for_update(of=("self",)).select_related("organization")
@@ -207,24 +210,22 @@ def accept_invitation(
         raise InvitedAnother
     joining = user or _new_user(invitation.email, password, name)
     with organization_scope(invitation.organization_id):
-        return _join(invitation, joining, new_user=user is None, address=address)
+        return _add_member(invitation, joining, new_user=user is None, address=address)
 
 
 def members_used(organization_id: str, cluster_id: str = "") -> int:
-    """Members, and those who are invited. They are the organisation's, not a cluster's."""
-    del cluster_id
+    """Counts members and open invitations. `cluster_id` is ignored."""
     members = Membership.objects.for_organization(organization_id).count()
     return members + Invitation.objects.for_organization(organization_id).open().count()
 
 
 def invitations_used(organization_id: str, cluster_id: str = "") -> int:
-    """Invitations of the last 24 hours, whatever became of them."""
-    del cluster_id
+    """Counts invitations of the last 24 hours in any state. `cluster_id` is ignored."""
     ours = Invitation.objects.for_organization(organization_id)
     return ours.filter(created_at__gt=now() - DAY).count()
 
 
-def _join(invitation: Invitation, user: User, *, new_user: bool, address: str) -> Accepted:
+def _add_member(invitation: Invitation, user: User, *, new_user: bool, address: str) -> Accepted:
     locks.lock("members", invitation.organization_id)
     members = Membership.objects.for_organization(invitation.organization_id)
     if members.filter(user=user).exists():
@@ -244,14 +245,14 @@ def _join(invitation: Invitation, user: User, *, new_user: bool, address: str) -
         user_id=user.pk,
     )
     detail = {"email": invitation.email, "role": invitation.role, "member_id": member.pk}
-    _audit(actor, invitation, "invitation.accept", detail)
-    bind_invited(actor=actor, member=member, wanted=invitation.project_roles)
+    _audit_invitation(actor, invitation, "invitation.accept", detail)
+    bind_invited(actor=actor, member=member, project_roles=invitation.project_roles)
     return Accepted(organization=invitation.organization, member=member, new_user=new_user)
 
 
 def _new_user(email: str, password: str | None, name: str) -> User:
-    """An account whose address is proved: its mail was read."""
-    # As at sign-up: of two at once the second sees the first.
+    """Creates the account of an invited address, which is verified: its owner read the mail."""
+    # As at sign-up: of two requests at once the second waits, and sees the first's account.
     locks.lock("email", email)
     if User.objects.filter(email=email).exists():
         raise AccountExists
@@ -271,13 +272,13 @@ def _renew_token(invitation: Invitation) -> None:
 
 
 def _require_verified(actor: Actor) -> None:
-    """Nobody sends mail to strangers in our name before they proved to own an address."""
+    """Raises `NotVerified`: nobody has us mail invitations before they proved to own an address."""
     organization = Organization.objects.for_organization(actor.organization_id).get()
     if organization.verified_at is None and not config().local:
         raise NotVerified
 
 
-def _enqueue(invitation: Invitation) -> None:
+def _enqueue_mail(invitation: Invitation) -> None:
     enqueue_task(
         task=TASK,
         organization_id=invitation.organization_id,
@@ -288,7 +289,9 @@ def _enqueue(invitation: Invitation) -> None:
     )
 
 
-def _audit(actor: Actor, invitation: Invitation, action: str, detail: Mapping[str, object]) -> None:
+def _audit_invitation(
+    actor: Actor, invitation: Invitation, action: str, detail: Mapping[str, object]
+) -> None:
     record_audit(
         actor=actor,
         action=action,

@@ -1,4 +1,4 @@
-"""Limits per address, counted in rows: they hold over processes and restarts."""
+"""Limits per network address, counted in rows, so that all processes share them across restarts."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from console.base.common.errors import Quota, TooManyRequests
 from console.base.common.requests import network_of
 
 WINDOW = timedelta(hours=1)
-# What is counted → the limit as it is published.
+# The kind of event that is counted → the name of its published limit.
 PUBLISHED = {
     "password_reset": "password_resets_per_address",
     "signin_failed": "signins_failed_per_address",
     "signup": "signups_per_address",
-    # A mail like the one that a sign-up sends.
+    # It sends the same mail as a sign-up.
     "verification": "signups_per_address",
 }
 
 
 def check_address(*, kind: str, address: str, limit: int) -> None:
-    """Raises `TooManyRequests` if the address did it as often as allowed within the last hour.
+    """Raises `TooManyRequests` if the address had `limit` events of a kind within the last hour.
 
-    Holds the address's lock until the transaction ends, so that many requests at once do not pass
-    together.
+    Holds the address's lock until the transaction ends, so that simultaneous requests are counted
+    one after the other.
     """
     network = network_of(address)
     locks.lock(f"address:{kind}", network)
@@ -35,7 +35,7 @@ def check_address(*, kind: str, address: str, limit: int) -> None:
     times = list(events.order_by("created_at").values_list("created_at", flat=True))
     if len(times) < limit:
         return
-    # With the oldest of the last `limit` ones gone there is room again.
+    # There is room again once the oldest of the last `limit` events is an hour old.
     room_at = times[len(times) - limit] + WINDOW if limit else now() + WINDOW
     raise TooManyRequests(
         "This address has done this too often within an hour.",
@@ -45,18 +45,18 @@ def check_address(*, kind: str, address: str, limit: int) -> None:
 
 
 def note_address(*, kind: str, address: str) -> None:
-    """Counts one."""
+    """Counts one event of an address, or of the /64 network of an IPv6 address."""
     AddressEvent.objects.create(kind=kind, address=network_of(address))
 
 
 def events_of_address(*, kind: str, address: str) -> int:
-    """How often it was counted within the last hour."""
+    """Returns how many events of a kind an address had within the last hour."""
     since = now() - WINDOW
     events = AddressEvent.objects.filter(kind=kind, created_at__gt=since)
     return events.filter(address=network_of(address)).count()
 
 
 def purge_address_events() -> int:
-    """Deletes what no window reaches any more; gives how many."""
+    """Deletes events that no limit counts any more; returns how many."""
     deleted, _ = AddressEvent.objects.filter(created_at__lt=now() - 2 * WINDOW).delete()
     return deleted

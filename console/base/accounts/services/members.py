@@ -1,4 +1,4 @@
-"""Members: which role each has, and who belongs no longer."""
+"""Changes the roles of members, and removes members."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def update_member(*, actor: Actor, member: Membership, role: str) -> Membership:
     """Gives a member, whose row the caller has locked, another role.
 
     Keys that the member made and invitations that they sent end where they grant more than the new
-    role does. Raises `RoleTooHigh` (the new role or the present one is above the actor's own) and
+    role does. Raises `RoleTooHigh` if the new role or the current one is above the actor's, and
     `LastOwner`.
     """
     if member.role == role:
@@ -25,22 +25,25 @@ def update_member(*, actor: Actor, member: Membership, role: str) -> Membership:
     require_role(actor, role)
     if member.role == Role.OWNER:
         _require_another_owner(member)
-    before, member.role = member.role, role
+    earlier, member.role = member.role, role
     member.save(update_fields=["role"])
-    detail = {"role": {"from": before, "to": role}, **_end_what_exceeds(actor, member, Role(role))}
-    _audit(actor, member, "member.update", detail)
+    detail = {
+        "role": {"from": earlier, "to": role},
+        **_end_grants_above(actor, member, Role(role)),
+    }
+    _audit_member(actor, member, "member.update", detail)
     return member
 
 
 def remove_member(*, actor: Actor, member: Membership) -> None:
-    """Has a member, whose row the caller has locked, belong to the organisation no longer.
+    """Removes a member, whose row the caller has locked, from the organisation.
 
-    Their sessions end here at once, with what they opened within seconds; their roles in projects,
-    the keys that they made and the invitations that they sent go with them. Keys of service
-    accounts stay: the audit log names those whose secrets they saw. Members may leave by
-    themselves. Raises `PermissionDenied`, `RoleTooHigh`, `LastOwner`.
+    Their sessions see nothing of it from the next request on, and open streams end within seconds.
+    Their roles in projects, the keys that they made and the invitations that they sent end too.
+    Keys of service accounts stay, and the audit log names those whose secrets they saw. Members
+    may remove themselves. Raises `PermissionDenied`, `RoleTooHigh`, `LastOwner`.
     """
-    # Somebody's key is not them: it does not have them leave.
+    # A person's key may not remove them: only their session counts as themselves.
     if actor.kind is not ActorKind.SESSION or actor.id != member.user_id:
         if not actor.may(Permission.MANAGE):
             raise denied(actor, Permission.MANAGE)
@@ -48,13 +51,16 @@ def remove_member(*, actor: Actor, member: Membership) -> None:
             raise RoleTooHigh
     if member.role == Role.OWNER:
         _require_another_owner(member)
-    detail = {"user_id": member.user_id, **_end_what_exceeds(actor, member, None)}
-    _audit(actor, member, "member.delete", detail)
+    detail = {"user_id": member.user_id, **_end_grants_above(actor, member, None)}
+    _audit_member(actor, member, "member.delete", detail)
     member.delete()
 
 
 def _require_another_owner(member: Membership) -> None:
-    """Raises `LastOwner`. Of two owners who go at once the second sees that the first has gone."""
+    """Raises `LastOwner` if no other owner is active.
+
+    The lock has the second of two owners who leave at once see that the first has left.
+    """
     locks.lock("owners", member.organization_id)
     owners = Membership.objects.for_organization(member.organization_id).filter(
         role=Role.OWNER, user__is_active=True
@@ -63,26 +69,35 @@ def _require_another_owner(member: Membership) -> None:
         raise LastOwner
 
 
-def _end_what_exceeds(actor: Actor, member: Membership, role: Role | None) -> dict[str, object]:
-    """Ends what a member made that grants more than a role; without one, all of it. Says what."""
+def _end_grants_above(actor: Actor, member: Membership, role: Role | None) -> dict[str, object]:
+    """Ends a member's keys and invitations that grant more than `role`; with None, all of them.
+
+    Returns, for the audit entry, the ids of the revoked keys and invitations, and of the service
+    accounts' keys that the member made: these stay, and the member has seen their secrets.
+    """
     allowed = frozenset[Permission]() if role is None else GRANTS[role]
-    made = ApiKey.objects.for_organization(member.organization_id).unexpired()
-    made = made.filter(created_by=member.user_id)
-    own = [key for key in made.filter(service_account=None) if not _fits(key.role, allowed)]
-    seen = made.exclude(service_account=None).order_by("id").values_list("id", flat=True)
-    sent = Invitation.objects.for_organization(member.organization_id).filter(
+    keys = ApiKey.objects.for_organization(member.organization_id).unexpired()
+    keys = keys.filter(created_by=member.user_id)
+    own_keys = [
+        key for key in keys.filter(service_account=None) if not _grants_within(key.role, allowed)
+    ]
+    seen_ids = keys.exclude(service_account=None).order_by("id").values_list("id", flat=True)
+    invitations = Invitation.objects.for_organization(member.organization_id).filter(
         state=InvitationState.PENDING, invited_by=member.user_id
     )
     exceeding = [
-        each.pk
-        for each in sent
-        if not all(_fits(role, allowed) for role in (each.role, *_roles_in_projects(each)))
+        invitation.pk
+        for invitation in invitations
+        if not all(
+            _grants_within(role, allowed)
+            for role in (invitation.role, *_roles_in_projects(invitation))
+        )
     ]
-    sent.filter(pk__in=exceeding).update(state=InvitationState.REVOKED)
+    invitations.filter(pk__in=exceeding).update(state=InvitationState.REVOKED)
     return {
-        "revoked_keys": end_keys(actor=actor, keys=own),
+        "revoked_keys": end_keys(actor=actor, keys=own_keys),
         "revoked_invitations": exceeding,
-        "service_account_keys_seen": list(seen),
+        "service_account_keys_seen": list(seen_ids),
     }
 
 
@@ -90,11 +105,12 @@ def _roles_in_projects(invitation: Invitation) -> list[str]:
     return [role["role"] for role in invitation.project_roles]
 
 
-def _fits(role: str, allowed: frozenset[Permission]) -> bool:
+def _grants_within(role: str, allowed: frozenset[Permission]) -> bool:
+    """Returns whether a role grants nothing but `allowed`; nothing is within an empty set."""
     return bool(allowed) and GRANTS[Role(role)] <= allowed
 
 
-def _audit(actor: Actor, member: Membership, action: str, detail: dict[str, object]) -> None:
+def _audit_member(actor: Actor, member: Membership, action: str, detail: dict[str, object]) -> None:
     record_audit(
         actor=actor, action=action, target_type="member", target_id=member.pk, detail=detail
     )

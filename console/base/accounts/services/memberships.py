@@ -1,4 +1,4 @@
-"""Where a person belongs."""
+"""The organisations that a person belongs to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from console.base.common.tenancy import system_scope
 
 
 def organizations_of(user: User) -> list[Membership]:
-    """A user's memberships with their organisations, the first joined first."""
+    """Returns a user's memberships with their organisations, in the order in which they joined."""
     with system_scope():
         return list(
             Membership.objects.filter(user=user)

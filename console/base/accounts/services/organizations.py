@@ -1,4 +1,4 @@
-"""Organisations: what their members change, and the account status that billing gives them."""
+"""Changes of organisations: by their members, and by billing, which suspends them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from console.base.common.tenancy import organization_scope
 def update_organization(
     *, actor: Actor, organization: Organization, changes: Mapping[str, Any], force: bool = False
 ) -> Organization:
-    """Changes name, allowed addresses or the second factor's duty of a row that the caller locked.
+    """Changes an organisation whose row the caller has locked; returns it as it is afterwards.
 
-    Gives the row as it is afterwards. Raises `WouldLockOut`, unless `force` says to go on.
+    `changes` may have `name`, `allowed_addresses` and `two_factor_required`. Raises `WouldLockOut`
+    if the caller could not come in afterwards, unless `force` is set.
     """
     changed = {
         name: value for name, value in changes.items() if getattr(organization, name) != value
@@ -49,6 +50,7 @@ def update_organization(
 
 
 def _refuse_lock_out(actor: Actor, changed: Mapping[str, Any]) -> None:
+    """Raises `WouldLockOut` if the changes would refuse the actor's address or session."""
     if not is_allowed(changed.get("allowed_addresses", ()), actor.address):
         detail = f"The caller's own address, {actor.address}, is in none of the networks."
         errors = [FieldError("/allowed_addresses", "would_lock_out", detail)]
@@ -62,7 +64,7 @@ def _refuse_lock_out(actor: Actor, changed: Mapping[str, Any]) -> None:
 
 
 def set_account_status(*, organization_id: str, status: AccountStatus, reason: str) -> bool:
-    """Suspends an organisation or lets it go on; tells whether that changed anything."""
+    """Suspends an organisation or makes it active again; returns whether its status changed."""
     with organization_scope(organization_id):
         changed = (
             Organization.objects.filter(pk=organization_id)
@@ -84,45 +86,48 @@ def set_account_status(*, organization_id: str, status: AccountStatus, reason: s
 
 
 def set_produce_suspension(*, organization_id: str, reason: str | None) -> bool:
-    """Has an organisation's clusters refuse produce, or with None take records again.
+    """Has an organisation's clusters refuse produce, or with None accept records again.
 
-    Everything else goes on: fetching, commits, administration. Clients that produce are shown the
-    `reason`, so it says who can do what about it; more than `REASON_CHARS_MAX` are cut off. Tells
-    whether that changed anything. Raises `ValueError` for a reason that says nothing.
+    Fetching, commits and administration go on. Producing clients are shown `reason`, so it must say
+    who can do what about it; it is cut off behind `REASON_CHARS_MAX` characters. Returns whether
+    the reason changed. Raises `ValueError` for an empty reason.
     """
     if reason is not None and not reason.strip():
         message = "a produce suspension needs a reason"
         raise ValueError(message)
-    wanted = None if reason is None else reason[:REASON_CHARS_MAX]
+    if reason is not None:
+        reason = reason[:REASON_CHARS_MAX]
     with organization_scope(organization_id):
-        # Whoever makes a cluster at this moment holds the row: it is found, or finds the reason.
+        # Creating a cluster locks this row too. So a cluster that is being created now is either
+        # there before us, and is announced to, or waits for us, and starts with the reason.
         organization = Organization.objects.select_for_update(no_key=True).get(pk=organization_id)
-        if organization.produce_suspended_reason == wanted:
+        if organization.produce_suspended_reason == reason:
             return False
-        organization.produce_suspended_reason = wanted
+        organization.produce_suspended_reason = reason
         organization.save(update_fields=["produce_suspended_reason"])
         record_audit(
             actor=system_actor(organization_id),
             action="organization.set_produce_suspension",
             target_type="organization",
             target_id=organization_id,
-            detail={"reason": wanted},
+            detail={"reason": reason},
         )
         produce_suspension_changed.send(sender=Organization, organization_id=organization_id)
     return True
 
 
 def billing_addresses(*, organization_id: str) -> list[str]:
-    """Addresses of an organisation's members who look after its money, each once."""
-    return _addresses(organization_id, Permission.BILLING)
+    """Returns the e-mail addresses of an organisation's members with the billing permission."""
+    return _addresses_with(organization_id, Permission.BILLING)
 
 
 def managing_addresses(*, organization_id: str) -> list[str]:
-    """The same of those who manage it."""
-    return _addresses(organization_id, Permission.MANAGE)
+    """Returns the e-mail addresses of an organisation's members with the manage permission."""
+    return _addresses_with(organization_id, Permission.MANAGE)
 
 
-def _addresses(organization_id: str, permission: Permission) -> list[str]:
+def _addresses_with(organization_id: str, permission: Permission) -> list[str]:
+    """Returns the sorted, distinct addresses of active members whose role grants a permission."""
     with organization_scope(organization_id):
         members = Membership.objects.for_organization(organization_id).filter(
             role__in=[role.value for role in Role if permission in GRANTS[role]],

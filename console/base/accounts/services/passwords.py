@@ -1,7 +1,7 @@
-"""Passwords: how good one must be, changed by who knows it, set anew by who reads the mail.
+"""Passwords: checked for strength, changed by whoever knows them, or set anew by mail.
 
 The mail's link carries Django's reset token: an HMAC over the password's hash and the last sign-in.
-So it is used up with its use, and dies with any other change of password and with a sign-in.
+So its use, any other change of the password, and a sign-in each make it invalid.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from console.base.accounts.services.attempts import (
     person_subject,
 )
 from console.base.accounts.services.limits import check_address, events_of_address, note_address
-from console.base.accounts.services.people import audit_person, enqueue_for_nobody, tell_person
+from console.base.accounts.services.people import audit_person, enqueue_for_nobody, notify_person
 from console.base.accounts.services.sessions import end_sessions, renew_session
 from console.base.common.conf import config
 from console.base.common.errors import FieldError, ValidationFailed
 from console.base.common.requests import client_address
 
 TASK = "accounts.send_password_reset"
-# To one account in an hour, whoever asks for them.
+# The most mails to one account in an hour, whoever asks for them.
 MAILS_MAX = 5
 TEXT = """\
 Somebody, most likely you, asked to set a new password for your Freshet account.
@@ -50,16 +50,17 @@ def check_password(*, password: str, user: User, pointer: str) -> None:
     except ValidationError as error:
         raise ValidationFailed(
             errors=[
-                FieldError(pointer, each.code or "invalid", str(each.messages[0]))
-                for each in error.error_list
+                FieldError(pointer, reason.code or "invalid", str(reason.messages[0]))
+                for reason in error.error_list
             ]
         ) from error
 
 
 def request_password_reset(*, email: str, address: str) -> None:
-    """Sends the mail if there is such an account, and does not tell. Raises `TooManyRequests`.
+    """Requests the mail that sets a new password. Raises `TooManyRequests` (per network address).
 
-    A worker looks whether there is: here both take as long.
+    A worker looks whether there is an account. This request takes as long, and answers the same,
+    whether or not there is one.
     """
     limit = config().limits.password_resets_per_address
     check_address(kind="password_reset", address=address, limit=limit)
@@ -69,7 +70,7 @@ def request_password_reset(*, email: str, address: str) -> None:
 
 
 def send_password_reset(*, reset_id: str) -> None:
-    """Sends the mail that was asked for, unless the account got several within the hour."""
+    """Sends a requested mail if there is an account that got fewer than `MAILS_MAX` this hour."""
     reset = PasswordReset.objects.select_for_update().filter(pk=reset_id).first()
     if reset is None:
         return
@@ -85,11 +86,11 @@ def send_password_reset(*, reset_id: str) -> None:
 def reset_password(*, token: str, password: str, address: str) -> User:
     """Sets a new password with the mail's token, and ends all sessions of the account.
 
-    A second factor stays: the next sign-in asks for it. Raises `ResetTokenInvalid`,
-    `ValidationFailed`.
+    A second factor stays: the next sign-in asks for it. Raises `ResetTokenInvalid`, and
+    `ValidationFailed` for a weak password.
     """
     user_id, _, proof = token.partition(".")
-    # Of two uses at once the second sees the first's password.
+    # Of two uses at once the second waits, and sees the first's password: its token is invalid.
     user = User.objects.select_for_update().filter(pk=user_id, is_active=True).first()
     if user is None or not default_token_generator.check_token(user, proof):
         raise ResetTokenInvalid
@@ -99,15 +100,15 @@ def reset_password(*, token: str, password: str, address: str) -> User:
     end_sessions(user=user, but_for=None, address=address)
     clear_attempts(account_subject(user.email))
     audit_person(user=user, action="user.reset_password", address=address)
-    tell_person(user=user, about="password_changed")
+    notify_person(user=user, about="password_changed")
     return user
 
 
 def require_password(*, user: User, password: str, pointer: str) -> None:
-    """Asks somebody who is signed in for the password again: a session may be another's by now.
+    """Checks the password of a signed-in person, whose session somebody else may have taken over.
 
-    Failed attempts count on where the caller does not clear them: a code may be asked for as well.
-    Raises `TooManyRequests`, and `CurrentPasswordWrong`, before which the attempt has been counted.
+    Does not reset the count of wrong attempts: the caller does, once it has checked a code too.
+    Raises `TooManyRequests`, and `CurrentPasswordWrong` after it has counted the attempt.
     """
     subject = person_subject(user.pk)
     check_attempts(subject)
@@ -120,10 +121,10 @@ def require_password(*, user: User, password: str, pointer: str) -> None:
 def change_password(
     *, request: HttpRequest, session: UserSession, current_password: str, new_password: str
 ) -> None:
-    """Changes the password of who is signed in, and ends their other sessions.
+    """Changes the password of a signed-in person, and ends their other sessions.
 
-    Raises `TooManyRequests`, `ValidationFailed`, and `CurrentPasswordWrong`, before which the
-    attempt has been counted.
+    Raises `TooManyRequests`, `ValidationFailed` for a weak password, and `CurrentPasswordWrong`
+    after it has counted the attempt.
     """
     user, address = session.user, client_address(request)
     require_password(user=user, password=current_password, pointer="/current_password")
@@ -134,4 +135,4 @@ def change_password(
     renew_session(request=request, session=session)
     end_sessions(user=user, but_for=session, address=address)
     audit_person(user=user, action="user.change_password", address=address)
-    tell_person(user=user, about="password_changed")
+    notify_person(user=user, about="password_changed")

@@ -1,4 +1,4 @@
-"""What happens to a person's account: the audit logs that show it, and the mail that tells them."""
+"""Audit entries and mails about a change of a person's account."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ and then look at the sessions and API keys in the console.
 def audit_person(
     *, user: User, action: str, address: str, detail: Mapping[str, object] | None = None
 ) -> None:
-    """Adds an entry to the audit log of every organisation that the person belongs to."""
+    """Adds an entry to the audit log of every organisation that the person is a member of."""
     for membership in organizations_of(user):
         actor = Actor(
             kind=ActorKind.SESSION,
@@ -63,19 +63,22 @@ def audit_person(
             )
 
 
-def tell_person(*, user: User, about: str) -> None:
-    """Has a worker send the mail of `SUBJECTS` once the surrounding transaction has committed."""
+def notify_person(*, user: User, about: str) -> None:
+    """Enqueues a mail to a person about their account; `about` is a key of `SUBJECTS`.
+
+    A worker sends it once the surrounding transaction has committed.
+    """
     enqueue_for_nobody(task=TASK, arguments={"user_id": user.pk, "about": about})
 
 
 def enqueue_for_nobody(*, task: str, arguments: dict[str, str]) -> None:
-    """Enqueues a task that belongs to a person and so to no organisation."""
+    """Enqueues a task about a person or an address, in the scope of no organisation."""
     with organization_scope(NO_ORGANIZATION):
         enqueue_task(task=task, organization_id=NO_ORGANIZATION, arguments=arguments)
 
 
 def send_security_mail(*, user_id: str, about: str) -> None:
-    """Tells a person what happened to their account."""
+    """Sends the mail that `notify_person` enqueued, unless the user was deleted."""
     user = User.objects.filter(pk=user_id).first()
     if user is None:
         return

@@ -23,7 +23,7 @@ from console.base.limits.services import require_room
 
 
 def create_project(*, actor: Actor, name: str, labels: Mapping[str, str] | None = None) -> Project:
-    """Makes a project. Raises `NameTaken`, `LimitReached`."""
+    """Creates a project. Raises `NameTaken`, `LimitReached`."""
     locks.lock("projects", actor.organization_id)
     used = projects_used(actor.organization_id)
     require_room("projects", organization_id=actor.organization_id, used=used)
@@ -31,16 +31,16 @@ def create_project(*, actor: Actor, name: str, labels: Mapping[str, str] | None 
     project = Project.objects.create(
         organization_id=actor.organization_id, name=name, labels=dict(labels or {})
     )
-    _audit(actor, project, "project.create", {"name": name})
+    _audit_project(actor, project, "project.create", {"name": name})
     return project
 
 
 def create_default_project(*, actor: Actor) -> Project:
-    """Makes the project of a new organisation, where clusters go that name none."""
+    """Creates a new organisation's default project, where clusters go that name no project."""
     project = Project.objects.create(
         organization_id=actor.organization_id, name=DEFAULT_NAME, is_default=True
     )
-    _audit(actor, project, "project.create", {"name": DEFAULT_NAME})
+    _audit_project(actor, project, "project.create", {"name": DEFAULT_NAME})
     return project
 
 
@@ -56,14 +56,15 @@ def update_project(*, actor: Actor, project: Project, changes: Mapping[str, Any]
         setattr(project, name, value)
     project.generation += 1
     project.save(update_fields=[*changed, "generation"])
-    _audit(actor, project, "project.update", changed)
+    _audit_project(actor, project, "project.update", changed)
     return project
 
 
 def delete_project(*, actor: Actor, project: Project) -> None:
-    """Ends a project whose row the caller has locked, and every role in it.
+    """Deletes a project whose row the caller has locked, and every role in it.
 
-    Raises `DefaultProjectStays`, and what those who keep things in it raise: `ProjectNotEmpty`.
+    Raises `DefaultProjectStays`, and what receivers of `project_deleting` raise, such as
+    `ProjectNotEmpty`.
     """
     if project.is_default:
         raise DefaultProjectStays
@@ -71,34 +72,33 @@ def delete_project(*, actor: Actor, project: Project) -> None:
     project.role_bindings.all().delete()
     project.deleted_at = now()
     project.save(update_fields=["deleted_at"])
-    _audit(actor, project, "project.delete", {"name": project.name})
+    _audit_project(actor, project, "project.delete", {"name": project.name})
 
 
 def projects_used(organization_id: str, cluster_id: str = "") -> int:
-    """Projects. They are the organisation's, not a cluster's."""
-    del cluster_id
+    """Counts projects. `cluster_id` is ignored."""
     return Project.objects.for_organization(organization_id).current().count()
 
 
 def project_for(*, actor: Actor, project_id: str | None) -> Project:
-    """The project that something is to be put into, the default one without an id.
+    """Returns the project that something is to be added to, or the default one without an id.
 
-    It stays until the transaction ends. Raises `UnknownProject`, `ProjectForbidden`: it takes
-    `WRITE` there, and who may not even see it is told that there is none.
+    Its row is locked until the transaction ends. Raises `ProjectForbidden` if the actor lacks
+    `WRITE` in it, and `UnknownProject` if there is none or the actor may not even see it.
     """
     projects = Project.objects.for_organization(actor.organization_id).current()
-    wanted = (
+    matches = (
         projects.filter(is_default=True) if project_id is None else projects.filter(pk=project_id)
     )
-    # Who deletes it comes before us and is seen, or after us and finds what we put there.
-    project = wanted.select_for_update(no_key=True).first()
+    # Whoever deletes it runs before us, and we do not find it, or after us, and finds what we add.
+    project = matches.select_for_update(no_key=True).first()
     if project is None or (project_id is not None and not actor.may(Permission.READ, project.pk)):
         raise UnknownProject(
             errors=[FieldError("/project_id", "unknown_project", UnknownProject.title)]
         )
     if not actor.may(Permission.WRITE, project.pk):
         raise ProjectForbidden(
-            "Name a project where the role allows it."
+            "The role in the default project does not allow it: name another project."
             if project_id is None
             else "The role in this project does not allow it.",
             errors=[FieldError("/project_id", "project_forbidden", ProjectForbidden.title)],
@@ -111,7 +111,9 @@ def _require_free_name(organization_id: str, name: str) -> None:
     require_free_name(current, name, "A project of this organisation")
 
 
-def _audit(actor: Actor, project: Project, action: str, detail: Mapping[str, object]) -> None:
+def _audit_project(
+    actor: Actor, project: Project, action: str, detail: Mapping[str, object]
+) -> None:
     record_audit(
         actor=actor, action=action, target_type="project", target_id=project.pk, detail=detail
     )

@@ -1,4 +1,4 @@
-"""Nobody hands out what they do not have, and nobody takes it from who has more."""
+"""Checks that an actor has the rights that it is about to grant or to take away."""
 
 from __future__ import annotations
 
@@ -10,18 +10,24 @@ from console.base.common.errors import FieldError
 
 
 def require_role(actor: Actor, role: str) -> None:
-    """The actor could hand out a role in the organisation. Raises `RoleTooHigh`."""
+    """Raises `RoleTooHigh` unless the actor has all that a role in the organisation grants."""
     require_rights(actor, role, {})
 
 
 def require_role_in(actor: Actor, role: str, project_id: str, pointer: str = "/role") -> None:
-    """The actor could hand out a role in a project. Raises `RoleTooHigh`."""
+    """Raises `RoleTooHigh` unless the actor has all that a role grants in a project.
+
+    `pointer` is the JSON pointer to the role in the request's body.
+    """
     if not GRANTS[Role(role)] <= actor.granted(project_id):
         raise _too_high(pointer)
 
 
 def require_rights(actor: Actor, role: str, projects: Mapping[str, frozenset[Permission]]) -> None:
-    """The actor has all that this role grants, and these rights in projects."""
+    """Raises `RoleTooHigh` unless the actor has all that `role` grants, and all of `projects`.
+
+    `projects` maps project ids to permissions in them.
+    """
     if not actor.has_all_of(Role(role), projects):
         raise _too_high()
 

@@ -1,4 +1,4 @@
-"""Roles in projects: given to members and service accounts, and taken."""
+"""Gives members and service accounts roles in projects, and takes them away."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from console.base.limits.services import require_room
 
 
 class ProjectRole(TypedDict):
-    """A role in a project that somebody is to have."""
+    """A role in a project that an invited person is to have."""
 
     project_id: str
     role: str
@@ -28,15 +28,15 @@ def create_role_binding(
 ) -> RoleBinding:
     """Gives a principal of the organisation a role in one of its projects.
 
-    Takes `MANAGE` in the project, and every right that the role grants there. Raises
+    The actor needs `MANAGE` in the project, and every right that the role grants there. Raises
     `UnknownProject`, `UnknownPrincipal`, `PermissionDenied`, `RoleTooHigh`, `AlreadyBound`,
     `LimitReached`.
     """
-    project = _project(actor, project_id)
+    project = _lock_project(actor, project_id)
     if not actor.may(Permission.MANAGE, project.pk):
         raise denied(actor, Permission.MANAGE)
     require_role_in(actor, role, project.pk)
-    principal = _principal(actor, principal_type, principal_id)
+    principal = _lock_principal(actor, principal_type, principal_id)
     locks.lock("role-bindings", actor.organization_id)
     bindings = RoleBinding.objects.for_organization(actor.organization_id)
     if bindings.filter(project=project, role=role, **principal).exists():
@@ -45,57 +45,59 @@ def create_role_binding(
     binding = RoleBinding.objects.create(
         organization_id=actor.organization_id, project=project, role=role, **principal
     )
-    _audit(actor, binding, "role_binding.create")
+    _audit_binding(actor, binding, "role_binding.create")
     return binding
 
 
-def check_project_roles(*, actor: Actor, wanted: Sequence[ProjectRole]) -> None:
-    """Raises for roles in projects that the actor could not give, at their place in the list.
+def check_project_roles(*, actor: Actor, project_roles: Sequence[ProjectRole]) -> None:
+    """Raises for roles in projects that the actor may not give, with their index in the list.
 
-    `UnknownProject`, `PermissionDenied`, `RoleTooHigh`, `LimitReached`; `AlreadyBound` for one that
-    is there twice.
+    Raises `UnknownProject`, `PermissionDenied`, `RoleTooHigh`, `LimitReached`, and `AlreadyBound`
+    for a role that is in the list twice.
     """
-    seen = set()
-    for place, each in enumerate(wanted):
-        project_id, role = each["project_id"], each["role"]
-        project = _project(actor, project_id, pointer=f"/project_roles/{place}/project_id")
+    checked = set()
+    for index, project_role in enumerate(project_roles):
+        project_id, role = project_role["project_id"], project_role["role"]
+        project = _lock_project(actor, project_id, pointer=f"/project_roles/{index}/project_id")
         if not actor.may(Permission.MANAGE, project.pk):
             raise denied(actor, Permission.MANAGE)
-        require_role_in(actor, role, project.pk, pointer=f"/project_roles/{place}/role")
-        if (project_id, role) in seen:
+        require_role_in(actor, role, project.pk, pointer=f"/project_roles/{index}/role")
+        if (project_id, role) in checked:
             raise AlreadyBound
-        seen.add((project_id, role))
-    _require_room(actor.organization_id, len(wanted))
+        checked.add((project_id, role))
+    _require_room(actor.organization_id, len(project_roles))
 
 
-def bind_invited(*, actor: Actor, member: Membership, wanted: Sequence[ProjectRole]) -> None:
-    """Gives a new member the roles in projects that the invitation was sent with.
+def bind_invited(*, actor: Actor, member: Membership, project_roles: Sequence[ProjectRole]) -> None:
+    """Gives a new member the roles in projects that their invitation was sent with.
 
-    A project that is gone by now is left out. Raises `LimitReached`.
+    A project that was deleted meanwhile is left out. Raises `LimitReached`.
     """
-    there = Project.objects.for_organization(actor.organization_id).current()
-    there = there.select_for_update(no_key=True)
-    found = {project.pk for project in there.filter(pk__in={each["project_id"] for each in wanted})}
-    given = [each for each in wanted if each["project_id"] in found]
+    projects = Project.objects.for_organization(actor.organization_id).current()
+    projects = projects.select_for_update(no_key=True)
+    ids = {project_role["project_id"] for project_role in project_roles}
+    current = {project.pk for project in projects.filter(pk__in=ids)}
+    bound = [
+        project_role for project_role in project_roles if project_role["project_id"] in current
+    ]
     locks.lock("role-bindings", actor.organization_id)
-    _require_room(actor.organization_id, len(given))
-    for each in given:
+    _require_room(actor.organization_id, len(bound))
+    for project_role in bound:
         binding = RoleBinding.objects.create(
-            organization_id=actor.organization_id, membership=member, **each
+            organization_id=actor.organization_id, membership=member, **project_role
         )
-        _audit(actor, binding, "role_binding.create")
+        _audit_binding(actor, binding, "role_binding.create")
 
 
 def delete_role_binding(*, actor: Actor, binding: RoleBinding) -> None:
     """Takes a role in a project away. Raises `RoleTooHigh` for one above the actor's own."""
     require_role_in(actor, binding.role, binding.project_id)
-    _audit(actor, binding, "role_binding.delete")
+    _audit_binding(actor, binding, "role_binding.delete")
     binding.delete()
 
 
 def role_bindings_used(organization_id: str, cluster_id: str = "") -> int:
-    """Roles in all projects. They are the organisation's, not a cluster's."""
-    del cluster_id
+    """Counts roles in all projects of an organisation. `cluster_id` is ignored."""
     return RoleBinding.objects.for_organization(organization_id).count()
 
 
@@ -104,8 +106,11 @@ def _require_room(organization_id: str, adding: int) -> None:
     require_room("role_bindings", organization_id=organization_id, used=used, adding=adding)
 
 
-def _project(actor: Actor, project_id: str, pointer: str = "/project_id") -> Project:
-    """The project, which stays until the transaction ends, if the actor may see it."""
+def _lock_project(actor: Actor, project_id: str, pointer: str = "/project_id") -> Project:
+    """Returns a project with its row locked until the transaction ends.
+
+    Raises `UnknownProject` if there is none, or the actor may not see it.
+    """
     projects = Project.objects.for_organization(actor.organization_id).current()
     project = projects.select_for_update(no_key=True).filter(pk=project_id).first()
     if project is None or not actor.may(Permission.READ, project.pk):
@@ -113,25 +118,28 @@ def _project(actor: Actor, project_id: str, pointer: str = "/project_id") -> Pro
     return project
 
 
-def _principal(actor: Actor, principal_type: str, principal_id: str) -> dict[str, Any]:
-    """The columns that name it; its row stays until the transaction ends."""
-    found: Membership | ServiceAccount | None
+def _lock_principal(actor: Actor, principal_type: str, principal_id: str) -> dict[str, Any]:
+    """Locks a principal's row until the transaction ends; returns a binding's column and its value.
+
+    Raises `UnknownPrincipal`.
+    """
+    principal: Membership | ServiceAccount | None
     if principal_type == PrincipalType.USER:
         members = Membership.objects.for_organization(actor.organization_id)
-        name = "membership"
-        found = members.select_for_update(no_key=True).filter(user_id=principal_id).first()
+        column = "membership"
+        principal = members.select_for_update(no_key=True).filter(user_id=principal_id).first()
     else:
         accounts = ServiceAccount.objects.for_organization(actor.organization_id).current()
-        name = "service_account"
-        found = accounts.select_for_update(no_key=True).filter(pk=principal_id).first()
-    if found is None:
+        column = "service_account"
+        principal = accounts.select_for_update(no_key=True).filter(pk=principal_id).first()
+    if principal is None:
         raise UnknownPrincipal(
             errors=[FieldError("/principal_id", "unknown_principal", UnknownPrincipal.title)]
         )
-    return {name: found}
+    return {column: principal}
 
 
-def _audit(actor: Actor, binding: RoleBinding, action: str) -> None:
+def _audit_binding(actor: Actor, binding: RoleBinding, action: str) -> None:
     record_audit(
         actor=actor,
         action=action,

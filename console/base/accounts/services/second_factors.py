@@ -1,7 +1,7 @@
-"""Second factors: time-based codes (RFC 6238), and codes that stand in for them once.
+"""Second factors: time-based codes (RFC 6238), and recovery codes that each replace one once.
 
-Of the secret only a sealed form is kept, of recovery codes keyed digests. A code is taken once: the
-time step of the last one is kept, and neither it nor an earlier one counts again.
+The secret is stored sealed, recovery codes as keyed digests. A time-based code is accepted once:
+the time step of the last one is stored, and no code of that step or an earlier one is accepted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from console.base.accounts.services.attempts import (
     person_subject,
 )
 from console.base.accounts.services.passwords import require_password
-from console.base.accounts.services.people import audit_person, tell_person
+from console.base.accounts.services.people import audit_person, notify_person
 from console.base.accounts.services.sessions import end_sessions, renew_session
 from console.base.common.clock import now
 from console.base.common.errors import FieldError
@@ -42,17 +42,17 @@ from console.base.common.sealing import SealBroken, digest, seal, unseal
 logger = logging.getLogger(__name__)
 
 ISSUER = "Freshet"
-# Steps before and after the present one that count too: clocks differ.
+# Steps of 30 s before and after the current one that are accepted too, because clocks differ.
 STEPS_EITHER_SIDE = 1
 RECOVERY_CODES = 10
-# 80 random bits in groups of four.
+# Base32 characters: 80 random bits, shown in groups of four characters.
 RECOVERY_CHARS = 16
 TOTP_SHAPE = re.compile(r"[0-9]{6}")
 RECOVERY_SHAPE = re.compile(rf"[a-z2-7]{{{RECOVERY_CHARS}}}")
 
 
 class Proof(StrEnum):
-    """What was shown as the second factor."""
+    """The kind of code that was accepted as the second factor."""
 
     TOTP = "totp"
     RECOVERY_CODE = "recovery_code"
@@ -60,25 +60,25 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Enrolment:
-    """A new secret, for an authenticator app. It is shown this once."""
+    """A new secret for an authenticator app, which is shown only now."""
 
-    # Base32, to type in.
+    # In base32, to type in.
     secret: str
     otpauth_uri: str
-    # The address as a QR code: an SVG document.
+    # `otpauth_uri` as a QR code: an SVG document.
     qr_svg: str
 
 
 def has_second_factor(user: User) -> bool:
-    """Tells whether signing in asks for a code as well."""
+    """Returns whether the user has a confirmed second factor, so that sign-in asks for a code."""
     return SecondFactor.objects.filter(user=user).exclude(confirmed_at=None).exists()
 
 
 def begin_enrolment(*, user: User, password: str, address: str) -> Enrolment:
-    """Makes a secret, which counts once a code of it was shown.
+    """Makes a secret, which takes effect once `confirm_enrolment` accepts a code of it.
 
-    A secret that was not confirmed is replaced. Raises `SecondFactorExists`, `TooManyRequests`, and
-    `CurrentPasswordWrong`, before which the attempt has been counted.
+    An earlier secret that was not confirmed is replaced. Raises `SecondFactorExists`,
+    `TooManyRequests`, and `CurrentPasswordWrong` after it has counted the attempt.
     """
     if has_second_factor(user):
         raise SecondFactorExists
@@ -99,10 +99,10 @@ def begin_enrolment(*, user: User, password: str, address: str) -> Enrolment:
 
 
 def confirm_enrolment(*, request: HttpRequest, session: UserSession, code: str) -> list[str]:
-    """Takes the first code of the new secret; gives the recovery codes, which are shown this once.
+    """Accepts the first code of a new secret; returns the recovery codes, which are shown only now.
 
     All other sessions end. Raises `SecondFactorMissing`, `SecondFactorExists`, `TooManyRequests`,
-    and `SecondFactorCodeWrong`, before which the attempt has been counted.
+    and `SecondFactorCodeWrong` after it has counted the attempt.
     """
     user = session.user
     factor = SecondFactor.objects.select_for_update().filter(user=user).first()
@@ -110,7 +110,7 @@ def confirm_enrolment(*, request: HttpRequest, session: UserSession, code: str) 
         raise SecondFactorMissing
     if factor.confirmed_at is not None:
         raise SecondFactorExists
-    _require(user, shown=lambda: _take_totp(factor, code))
+    _require_proof(user, accepts=lambda: _take_totp(factor, code))
     factor.confirmed_at = now()
     factor.save(update_fields=["confirmed_at"])
     codes = _make_recovery_codes(user)
@@ -119,65 +119,68 @@ def confirm_enrolment(*, request: HttpRequest, session: UserSession, code: str) 
     address = client_address(request)
     end_sessions(user=user, but_for=session, address=address)
     audit_person(user=user, action="second_factor.add", address=address)
-    tell_person(user=user, about="second_factor_added")
+    notify_person(user=user, about="second_factor_added")
     return codes
 
 
 def remove_second_factor(*, session: UserSession, password: str, code: str, address: str) -> None:
-    """Has signing in ask for the password alone. A recovery code will do.
+    """Removes the second factor, so that sign-in asks for the password alone.
 
-    Raises `SecondFactorMissing`, `TooManyRequests`, and `CurrentPasswordWrong` and
-    `SecondFactorCodeWrong`, before which the attempt has been counted.
+    `code` may be a recovery code. Raises `SecondFactorMissing`, `TooManyRequests`, and
+    `CurrentPasswordWrong` or `SecondFactorCodeWrong` after it has counted the attempt.
     """
     user = session.user
     if not has_second_factor(user):
         raise SecondFactorMissing
-    # Before the code, which is used up with its use.
+    # The password comes first: a code is used up even if a later check fails.
     require_password(user=user, password=password, pointer="/password")
     require_code(user=user, code=code)
-    _remove(user)
+    _delete_factor(user)
     audit_person(user=user, action="second_factor.remove", address=address)
-    tell_person(user=user, about="second_factor_removed")
+    notify_person(user=user, about="second_factor_removed")
 
 
 def renew_recovery_codes(*, session: UserSession, code: str, address: str) -> list[str]:
-    """New recovery codes; the older ones end. Raises as `require_code` does."""
+    """Makes new recovery codes and deletes the older ones. Raises what `require_code` raises."""
     user = session.user
     require_code(user=user, code=code)
     codes = _make_recovery_codes(user)
     audit_person(user=user, action="second_factor.renew_recovery_codes", address=address)
-    tell_person(user=user, about="recovery_codes_made")
+    notify_person(user=user, about="recovery_codes_made")
     return codes
 
 
 def reset_second_factor(*, email: str, reason: str) -> bool:
-    """For people who lost device and recovery codes, once somebody made sure who they are.
+    """Removes the second factor of a person who lost device and recovery codes.
 
-    Tells whether there was one.
+    Whoever calls it has made sure who asks. Returns whether there was a second factor.
     """
     user = User.objects.filter(email=email).first()
     if user is None or not has_second_factor(user):
         return False
-    _remove(user)
+    _delete_factor(user)
     end_sessions(user=user, but_for=None, address="")
     audit_person(user=user, action="second_factor.reset", address="", detail={"reason": reason})
-    tell_person(user=user, about="second_factor_removed")
+    notify_person(user=user, about="second_factor_removed")
     return True
 
 
 def require_code(*, user: User, code: str) -> None:
-    """Takes a code from somebody who is signed in.
+    """Checks a code of a signed-in person, and uses it up.
 
-    Raises `SecondFactorMissing`, `TooManyRequests`, and `SecondFactorCodeWrong`, before which the
-    attempt has been counted.
+    Raises `SecondFactorMissing`, `TooManyRequests`, and `SecondFactorCodeWrong` after it has
+    counted the attempt.
     """
     if not has_second_factor(user):
         raise SecondFactorMissing
-    _require(user, shown=lambda: take_code(user=user, code=code) is not None)
+    _require_proof(user, accepts=lambda: take_code(user=user, code=code) is not None)
 
 
 def take_code(*, user: User, code: str) -> Proof | None:
-    """Uses up a code of the user's app, or a recovery code. None: it is none, or was used."""
+    """Uses up a code of the user's app, or a recovery code, and returns which kind it was.
+
+    Returns None for a wrong code, for one that was used, and without a confirmed second factor.
+    """
     factor = SecondFactor.objects.select_for_update().filter(user=user).first()
     if factor is None or factor.confirmed_at is None:
         return None
@@ -189,10 +192,14 @@ def take_code(*, user: User, code: str) -> Proof | None:
     return None
 
 
-def _require(user: User, *, shown: Callable[[], bool]) -> None:
+def _require_proof(user: User, *, accepts: Callable[[], bool]) -> None:
+    """Calls `accepts`, which checks a code, within the limit on wrong attempts of the user.
+
+    Raises `TooManyRequests`, and `SecondFactorCodeWrong` after it has counted the attempt.
+    """
     subject = person_subject(user.pk)
     check_attempts(subject)
-    if not shown():
+    if not accepts():
         note_failure(subject)
         wrong = FieldError("/code", "code_wrong", SecondFactorCodeWrong.title)
         raise SecondFactorCodeWrong(errors=[wrong])
@@ -200,6 +207,7 @@ def _require(user: User, *, shown: Callable[[], bool]) -> None:
 
 
 def _take_totp(factor: SecondFactor, code: str) -> bool:
+    """Uses up a time-based code, whose row the caller has locked; returns whether it was right."""
     text = re.sub(r"\s", "", code)
     if not TOTP_SHAPE.fullmatch(text):
         return False
@@ -211,7 +219,7 @@ def _take_totp(factor: SecondFactor, code: str) -> bool:
     except OTPVerificationError:
         return False
     except SealBroken:
-        # Somebody set another secret key, or moved the row: no code can be right.
+        # Django's secret key was changed, or the row was moved: no code can be right.
         logger.exception("second_factor.seal_broken user=%s", factor.user_id)
         return False
     if step <= factor.last_step:
@@ -222,29 +230,33 @@ def _take_totp(factor: SecondFactor, code: str) -> bool:
 
 
 def _take_recovery_code(user: User, text: str) -> bool:
-    unused = RecoveryCode.objects.filter(user=user, verifier=_verifier(user, text), used_at=None)
+    """Uses up a recovery code; returns whether it was right and unused."""
+    unused = RecoveryCode.objects.filter(
+        user=user, verifier=_recovery_verifier(user, text), used_at=None
+    )
     if not unused.update(used_at=now()):
         return False
-    tell_person(user=user, about="recovery_code_used")
+    notify_person(user=user, about="recovery_code_used")
     return True
 
 
 def _make_recovery_codes(user: User) -> list[str]:
+    """Replaces a user's recovery codes; returns the new ones, in groups of four characters."""
     codes = [random_text(RECOVERY_CHARS) for _ in range(RECOVERY_CODES)]
     RecoveryCode.objects.filter(user=user).delete()
     RecoveryCode.objects.bulk_create(
-        RecoveryCode(user=user, verifier=_verifier(user, code)) for code in codes
+        RecoveryCode(user=user, verifier=_recovery_verifier(user, code)) for code in codes
     )
     return ["-".join(code[at : at + 4] for at in range(0, RECOVERY_CHARS, 4)) for code in codes]
 
 
-def _remove(user: User) -> None:
+def _delete_factor(user: User) -> None:
     RecoveryCode.objects.filter(user=user).delete()
     SecondFactor.objects.filter(user=user).delete()
     UserSession.objects.filter(user=user).update(second_factor=False)
 
 
-def _verifier(user: User, code: str) -> str:
+def _recovery_verifier(user: User, code: str) -> str:
     return digest("recovery_code", user.pk, code)
 
 

@@ -1,4 +1,4 @@
-"""Service accounts: programs with a role of their own."""
+"""Creates, changes and deletes service accounts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from console.base.limits.services import require_room
 def create_service_account(
     *, actor: Actor, name: str, role: str = Role.MEMBER, description: str = ""
 ) -> ServiceAccount:
-    """Makes one, with a role that grants no more than the actor's.
+    """Creates a service account, with a role that grants no more than the actor's.
 
     Raises `RoleTooHigh`, `NameTaken`, `LimitReached`.
     """
@@ -32,7 +32,7 @@ def create_service_account(
     account = ServiceAccount.objects.create(
         organization_id=actor.organization_id, name=name, description=description, role=role
     )
-    _audit(actor, account, "service_account.create", {"name": name, "role": role})
+    _audit_account(actor, account, "service_account.create", {"name": name, "role": role})
     return account
 
 
@@ -41,9 +41,9 @@ def update_service_account(
 ) -> ServiceAccount:
     """Changes name, description, role or `disabled` of a row that the caller has locked.
 
-    Whoever manages accounts may disable each of them; its role is changed, and it is enabled
-    again, only by who has all of its rights. Disabling it ends for good what it made for others.
-    Raises `RoleTooHigh`, `NameTaken`.
+    Anybody with `manage` may disable an account. Changing its role, or enabling it again, needs all
+    of its rights. Disabling it revokes the keys and invitations that it made, and enabling it does
+    not bring them back. Raises `RoleTooHigh`, `NameTaken`.
     """
     changed = {name: value for name, value in changes.items() if getattr(account, name) != value}
     if not changed:
@@ -59,47 +59,47 @@ def update_service_account(
         setattr(account, name, value)
     account.generation += 1
     account.save(update_fields=[*changed, "generation"])
-    ended = _end_what_it_made(actor, account) if changed.get("disabled") else {}
-    _audit(actor, account, "service_account.update", {**changed, **ended})
+    ended = _revoke_made_by(actor, account) if changed.get("disabled") else {}
+    _audit_account(actor, account, "service_account.update", {**changed, **ended})
     return account
 
 
 def delete_service_account(*, actor: Actor, account: ServiceAccount) -> None:
-    """Ends one whose row the caller has locked, with its keys, its roles in projects, and the keys
-    and invitations that it made for others.
+    """Deletes a service account whose row the caller has locked.
+
+    Its keys, its roles in projects, and the keys and invitations that it made end too.
     """
-    ended = end_keys(actor=actor, keys=account.api_keys.all())
-    made = _end_what_it_made(actor, account)
+    own_keys = end_keys(actor=actor, keys=account.api_keys.all())
+    ended = _revoke_made_by(actor, account)
     account.role_bindings.all().delete()
     account.deleted_at = now()
     account.save(update_fields=["deleted_at"])
-    detail = {"name": account.name, "revoked_keys": ended, **made}
-    _audit(actor, account, "service_account.delete", detail)
+    detail = {"name": account.name, "revoked_keys": own_keys, **ended}
+    _audit_account(actor, account, "service_account.delete", detail)
 
 
 def service_accounts_used(organization_id: str, cluster_id: str = "") -> int:
-    """Service accounts, disabled ones too. They are the organisation's, not a cluster's."""
-    del cluster_id
+    """Counts service accounts, disabled ones too. `cluster_id` is ignored."""
     return ServiceAccount.objects.for_organization(organization_id).current().count()
 
 
-def _end_what_it_made(actor: Actor, account: ServiceAccount) -> dict[str, object]:
-    """Ends keys and invitations that it made, or that keys of its making did. Says which.
+def _revoke_made_by(actor: Actor, account: ServiceAccount) -> dict[str, object]:
+    """Revokes keys and invitations that an account's keys made, or keys that those made.
 
-    Keys of other service accounts stay, as where a member leaves: the audit log names those whose
-    secrets it saw.
+    Keys of other service accounts stay, as when a member leaves. Returns, for the audit entry, the
+    ids of what was revoked, and of the keys of other accounts whose secrets this one saw.
     """
     keys = ApiKey.objects.for_organization(account.organization_id).unexpired()
     keys = keys.filter(created_by_account=account)
     seen = keys.exclude(service_account=None).exclude(service_account=account).order_by("id")
-    sent = Invitation.objects.for_organization(account.organization_id).filter(
+    invitations = Invitation.objects.for_organization(account.organization_id).filter(
         state=InvitationState.PENDING, invited_by_account=account
     )
-    invitations = list(sent.order_by("id").values_list("id", flat=True))
-    sent.filter(pk__in=invitations).update(state=InvitationState.REVOKED)
+    invitation_ids = list(invitations.order_by("id").values_list("id", flat=True))
+    invitations.filter(pk__in=invitation_ids).update(state=InvitationState.REVOKED)
     return {
         "revoked_made_keys": end_keys(actor=actor, keys=keys.filter(service_account=None)),
-        "revoked_invitations": invitations,
+        "revoked_invitations": invitation_ids,
         "service_account_keys_seen": list(seen.values_list("id", flat=True)),
     }
 
@@ -109,7 +109,7 @@ def _require_free_name(organization_id: str, name: str) -> None:
     require_free_name(current, name, "A service account of this organisation")
 
 
-def _audit(
+def _audit_account(
     actor: Actor, account: ServiceAccount, action: str, detail: Mapping[str, object]
 ) -> None:
     record_audit(

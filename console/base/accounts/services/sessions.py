@@ -1,7 +1,7 @@
-"""The console's sessions: begun, listed, ended.
+"""Begins, lists and ends the console's sessions.
 
-Django's session holds what the browser's cookie stands for; a row of ours (`UserSession`) says
-whose it is. A session is good while both are there: deleting the row ends it at once, everywhere.
+Django's session row belongs to the browser's cookie; our `UserSession` row says whose it is. A
+session is valid while both rows exist: deleting ours ends it at once, in every process.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from console.base.common.conf import config
 from console.base.common.errors import NotFound
 from console.base.common.requests import client_address
 
-# The session's member that names the organisation that the person works in.
+# The key in Django's session under which the id of the person's current organisation is stored.
 SESSION_ORGANIZATION = "organization_id"
 LAST_SEEN_STEP = timedelta(minutes=5)
-# Of one user: beyond it the oldest end.
+# The most sessions of one user; a further one ends the oldest.
 SESSIONS_MAX = 100
 
 
 def begin_session(*, request: HttpRequest, user: User, second_factor: bool = False) -> UserSession:
-    """Signs in somebody who has just proved who they are, under a fresh key of the session."""
+    """Signs in a user who has just proved who they are, under a new session key."""
     UserSession.objects.filter(session_key=request.session.session_key).delete()
     auth.login(request, user, backend="django.contrib.auth.backends.ModelBackend")
-    # Django keeps the key of who was signed in already.
+    # Django would keep the session key of a user who was signed in already.
     request.session.cycle_key()
     session = UserSession.objects.create(
         user=user,
@@ -45,7 +45,7 @@ def begin_session(*, request: HttpRequest, user: User, second_factor: bool = Fal
         user_agent=_user_agent(request),
     )
     oldest = UserSession.objects.filter(user=user).order_by("-created_at", "-id")
-    _end(oldest.filter(pk__in=list(oldest.values_list("pk", flat=True)[SESSIONS_MAX:])))
+    _delete_sessions(oldest.filter(pk__in=list(oldest.values_list("pk", flat=True)[SESSIONS_MAX:])))
     audit_person(
         user=user,
         action="session.begin",
@@ -56,9 +56,9 @@ def begin_session(*, request: HttpRequest, user: User, second_factor: bool = Fal
 
 
 def current_session(request: HttpRequest) -> UserSession | None:
-    """The session of a request's cookie, with its user; None if nobody is signed in.
+    """Returns the session of a request's cookie, with its user; None if nobody is signed in.
 
-    Reads the request's Django session, which ends by itself with the user's password.
+    Django's session, which it reads, becomes invalid when the user's password changes.
     """
     user = getattr(request, "user", None)
     if not isinstance(user, User) or not user.is_active:
@@ -74,23 +74,23 @@ def current_session(request: HttpRequest) -> UserSession | None:
 
 
 def sessions_of(user: User) -> QuerySet[UserSession]:
-    """Where a user is signed in."""
+    """Returns a user's sessions that have not expired."""
     return UserSession.objects.filter(user=user, expires_at__gt=now())
 
 
 def end_session(*, user: User, session_id: str, address: str) -> None:
     """Ends one of a user's sessions; open streams of it end within seconds. Raises `NotFound`."""
-    if not _end(UserSession.objects.filter(pk=session_id, user=user)):
+    if not _delete_sessions(UserSession.objects.filter(pk=session_id, user=user)):
         raise NotFound
     audit_person(user=user, action="session.end", address=address, detail={"session": session_id})
 
 
 def end_sessions(*, user: User, but_for: UserSession | None, address: str) -> int:
-    """Ends a user's sessions, but for one if it is given; gives how many."""
+    """Ends all of a user's sessions except `but_for`; returns how many."""
     others = UserSession.objects.filter(user=user)
     if but_for is not None:
         others = others.exclude(pk=but_for.pk)
-    ended = _end(others)
+    ended = _delete_sessions(others)
     if ended:
         audit_person(
             user=user, action="session.end_others", address=address, detail={"ended": ended}
@@ -99,7 +99,7 @@ def end_sessions(*, user: User, but_for: UserSession | None, address: str) -> in
 
 
 def sign_out(*, request: HttpRequest) -> None:
-    """Ends the session and forgets what it held."""
+    """Ends the request's session and deletes its data."""
     session = current_session(request)
     if session is not None:
         end_session(user=session.user, session_id=session.pk, address=client_address(request))
@@ -107,14 +107,15 @@ def sign_out(*, request: HttpRequest) -> None:
 
 
 def switch_organization(*, request: HttpRequest, user: User, organization_id: str) -> None:
-    """Makes another of the user's organisations the session's. Raises `NotFound`."""
-    if organization_id not in {each.organization_id for each in organizations_of(user)}:
+    """Has the session work in another of the user's organisations. Raises `NotFound`."""
+    ids = {membership.organization_id for membership in organizations_of(user)}
+    if organization_id not in ids:
         raise NotFound
     request.session[SESSION_ORGANIZATION] = organization_id
 
 
 def renew_session(*, request: HttpRequest, session: UserSession) -> None:
-    """Gives the session another key, and has it outlive a change of the user's password."""
+    """Gives the session a new key, and keeps it valid after a change of the user's password."""
     auth.update_session_auth_hash(request, session.user)
     request.session.save()
     session.session_key = request.session.session_key or ""
@@ -122,11 +123,12 @@ def renew_session(*, request: HttpRequest, session: UserSession) -> None:
 
 
 def purge_sessions() -> int:
-    """Deletes sessions that have expired; gives how many."""
-    return _end(UserSession.objects.filter(expires_at__lte=now()))
+    """Deletes sessions that have expired; returns how many."""
+    return _delete_sessions(UserSession.objects.filter(expires_at__lte=now()))
 
 
-def _end(sessions: QuerySet[UserSession]) -> int:
+def _delete_sessions(sessions: QuerySet[UserSession]) -> int:
+    """Deletes our rows and Django's of these sessions; returns how many sessions there were."""
     keys = list(sessions.values_list("session_key", flat=True))
     if keys:
         UserSession.objects.filter(session_key__in=keys).delete()
@@ -135,7 +137,10 @@ def _end(sessions: QuerySet[UserSession]) -> int:
 
 
 def _note_seen(session: UserSession, address: str) -> None:
-    """Has the last use written after the request, at most once in some minutes an address."""
+    """Writes the last use after the request has committed.
+
+    It is written at most once in `LAST_SEEN_STEP`, unless the address changed.
+    """
     recent = now() - session.last_seen_at < LAST_SEEN_STEP
     if not recent or session.address != address:
         transaction.on_commit(lambda: _write_last_seen(session.pk, address), robust=True)
@@ -148,6 +153,6 @@ def _write_last_seen(session_id: str, address: str) -> None:
 
 
 def _user_agent(request: HttpRequest) -> str:
-    """What the browser calls itself, as far as it can be shown."""
-    given = request.headers.get("User-Agent", "")[:USER_AGENT_CHARS_MAX]
-    return "".join(each for each in given if each.isprintable())
+    """Returns the printable characters of the browser's `User-Agent`, cut off at the maximum."""
+    header = request.headers.get("User-Agent", "")[:USER_AGENT_CHARS_MAX]
+    return "".join(character for character in header if character.isprintable())

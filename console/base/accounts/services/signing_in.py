@@ -25,11 +25,11 @@ KIND = "signin_failed"
 def sign_in(
     *, request: HttpRequest, email: str, password: str, code: str | None, address: str
 ) -> User:
-    """Begins a session under a fresh key.
+    """Signs in by e-mail address, password and code; returns the user of the new session.
 
-    Raises `TooManyRequests`, `CodeRequired`, and `InvalidCredentials` or `CodeWrong`, before which
-    the attempt has been counted against the address and the account. An unknown address takes as
-    long as a wrong password.
+    Raises `TooManyRequests`, `CodeRequired`, and `InvalidCredentials` or `CodeWrong` after it has
+    counted the attempt against the network address and the account. An unknown e-mail address takes
+    as long as a wrong password.
     """
     check_address(kind=KIND, address=address, limit=config().limits.signins_failed_per_address)
     email = normal_email(email)
@@ -52,5 +52,6 @@ def sign_in(
 
 
 def _note_failure(address: str, subject: str) -> None:
+    """Counts a wrong attempt against the network address and the account."""
     note_address(kind=KIND, address=address)
     note_failure(subject)

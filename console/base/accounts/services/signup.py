@@ -25,7 +25,7 @@ FIRST_KEY = "First key"
 
 @dataclass(frozen=True, slots=True)
 class SignedUp:
-    """What a sign-up made."""
+    """The rows that a sign-up made, with the secret of the first API key."""
 
     user: User
     organization: Organization
@@ -35,16 +35,17 @@ class SignedUp:
 def sign_up(
     *, email: str, password: str, organization_name: str, address: str, from_console: bool
 ) -> SignedUp:
-    """Makes user, organisation, membership and key, and a mail to verify the address.
+    """Creates user, organisation, membership and key, and enqueues a mail to verify the address.
 
-    Raises `TooManyRequests`, `ValidationFailed` (a weak password), and `EmailTaken`, before which
-    the attempt has been counted against the address.
+    `from_console` asks receivers of the signal for a first cluster too. Raises `TooManyRequests`,
+    `ValidationFailed` for a weak password, and `EmailTaken` after it has counted the attempt
+    against the network address.
     """
     check_address(kind="signup", address=address, limit=config().limits.signups_per_address)
     user = User(email=normal_email(email))
     check_password(password=password, user=user, pointer="/password")
     note_address(kind="signup", address=address)
-    # Two sign-ups with one address at once: the second waits, and sees the first.
+    # Of two sign-ups with one address at once the second waits, and sees the first's account.
     locks.lock("email", user.email)
     if User.objects.filter(email=user.email).exists():
         raise EmailTaken(errors=[FieldError("/email", "email_taken", EmailTaken.title)])

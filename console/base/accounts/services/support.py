@@ -1,4 +1,4 @@
-"""What who runs the service does for an organisation that cannot help itself, with a reason."""
+"""What staff do for an organisation that cannot help itself. Each change audits a reason."""
 
 from __future__ import annotations
 
@@ -9,33 +9,36 @@ from console.base.common.tenancy import organization_scope
 
 
 def admit_everybody(*, organization_id: str, reason: str) -> bool:
-    """Lets keys and people in from anywhere, people without a second factor too.
+    """Lifts allowed networks and the required second factor, where they lock everybody out.
 
-    For who locked everybody out. Tells whether there was something to lift.
+    Returns whether either was set.
     """
-    nothing = {"allowed_addresses": [], "two_factor_required": False}
-    return _change(organization_id, "organization.admit_everybody", nothing, reason)
+    values = {"allowed_addresses": [], "two_factor_required": False}
+    return _change_organization(organization_id, "organization.admit_everybody", values, reason)
 
 
 def reopen_organization(*, organization_id: str, reason: str) -> bool:
-    """Takes an organisation's end back; tells whether it was closed.
+    """Undoes the closing of an organisation; returns whether it was closed.
 
-    Its clusters can be restored for as long as any that was deleted. Its keys stay revoked.
+    Its clusters can be restored for as long as any deleted cluster. Its keys stay revoked.
     """
-    return _change(organization_id, "organization.reopen", {"closed_at": None}, reason)
+    return _change_organization(organization_id, "organization.reopen", {"closed_at": None}, reason)
 
 
-def _change(organization_id: str, action: str, wanted: dict[str, object], reason: str) -> bool:
+def _change_organization(
+    organization_id: str, action: str, values: dict[str, object], reason: str
+) -> bool:
+    """Sets fields of an organisation and audits it; returns whether any of them changed."""
     with organization_scope(organization_id):
         rows = Organization.objects.for_organization(organization_id)
         organization = rows.select_for_update().first()
         if organization is None:
             return False
-        changed = [name for name, value in wanted.items() if getattr(organization, name) != value]
+        changed = [name for name, value in values.items() if getattr(organization, name) != value]
         if not changed:
             return False
         for name in changed:
-            setattr(organization, name, wanted[name])
+            setattr(organization, name, values[name])
         organization.generation += 1
         organization.save(update_fields=[*changed, "generation"])
         record_audit(

@@ -1,4 +1,4 @@
-"""How much of each limit of accounts is used."""
+"""The functions that count how much of each limit of accounts is used, by the limit's name."""
 
 from __future__ import annotations
 

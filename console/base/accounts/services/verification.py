@@ -1,6 +1,6 @@
-"""Proof that a person owns the address that they signed up with.
+"""Verifies that a person owns the address that they signed up with.
 
-The mail's link carries a signed token that names user and address and expires; nothing is stored.
+The mail's link carries a signed token that names user and address and expires. No token is stored.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ If it was not you, there is nothing to do.
 
 
 def enqueue_verification(*, user: User, organization_id: str) -> None:
-    """Has a worker send the mail once the surrounding transaction has committed."""
+    """Enqueues the mail; a worker sends it once the surrounding transaction has committed."""
     enqueue_task(task=TASK, organization_id=organization_id, arguments={"user_id": user.pk})
 
 
 def send_verification(*, user_id: str) -> None:
-    """Sends the mail; nothing if the address is verified meanwhile."""
+    """Sends the mail, unless the address was verified meanwhile."""
     user = User.objects.filter(pk=user_id, email_verified_at=None).first()
     if user is None:
         return
@@ -52,7 +52,10 @@ def send_verification(*, user_id: str) -> None:
 
 
 def request_verification(*, email: str, address: str) -> None:
-    """Sends the mail anew. Does not tell whether there is an account. Raises `TooManyRequests`."""
+    """Sends the mail again if an unverified owner has the address. Raises `TooManyRequests`.
+
+    It returns nothing either way, so that nobody learns which addresses have accounts.
+    """
     limit = config().limits.signups_per_address
     check_address(kind="verification", address=address, limit=limit)
     note_address(kind="verification", address=address)
@@ -69,9 +72,10 @@ def request_verification(*, email: str, address: str) -> None:
 
 
 def verify_email(*, token: str) -> User:
-    """Takes the mail's token. Repeating it changes nothing. Raises `TokenExpired`, `TokenInvalid`.
+    """Verifies a user's address by the mail's token. Raises `TokenExpired`, `TokenInvalid`.
 
-    The organisations that the user owns may get public endpoints from then on.
+    The organisations that the user owns count as verified from then on, and may get public
+    endpoints. Repeating it changes nothing.
     """
     try:
         claim = signing.loads(token, salt=SALT, max_age=VALID)

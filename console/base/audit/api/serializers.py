@@ -12,7 +12,7 @@ from console.base.common.models import AuditEntry
 from console.base.common.models.audit import ACTION_CHARS_MAX, ACTOR_CHARS_MAX, TARGET_CHARS_MAX
 
 KINDS = [kind.value for kind in ActorKind]
-# Where a change came from, by who made it.
+# The kind of actor → what `source` shows for it.
 SOURCES = {
     ActorKind.API_KEY.value: "api",
     ActorKind.SESSION.value: "console",
@@ -23,12 +23,12 @@ SOURCES = {
 
 
 class AuditQuerySerializer(serializers.Serializer[Any]):
-    """Which entries are asked for. Filters are exact, and all of them must match."""
+    """Filters of the audit log. They are exact, and all of them must match."""
 
     actor = serializers.CharField(
         required=False,
         max_length=ACTOR_CHARS_MAX,
-        help_text="Id of a key or a user; of a Kafka client, its principal.",
+        help_text="The id of a key or a user, or the principal of a Kafka client.",
     )
     action = serializers.CharField(
         required=False, max_length=ACTION_CHARS_MAX, help_text="Such as `cluster.create`."
@@ -37,12 +37,12 @@ class AuditQuerySerializer(serializers.Serializer[Any]):
     target_id = serializers.CharField(
         required=False,
         max_length=TARGET_CHARS_MAX,
-        help_text="An id; of what has none `<cluster id>/<name>`.",
+        help_text="An id, or `<cluster id>/<name>` for a target without one.",
     )
     to = serializers.DateTimeField(required=False, help_text="Entries before this time.")
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """`from` is a word of the language."""
+        """Adds the field `from`, which cannot be a class attribute: it is a keyword of Python."""
         start = serializers.DateTimeField(
             required=False, help_text="Entries at or after this time, in RFC 3339."
         )
@@ -50,7 +50,7 @@ class AuditQuerySerializer(serializers.Serializer[Any]):
 
 
 class AuditExportQuerySerializer(AuditQuerySerializer):
-    """Which entries, as what."""
+    """Filters of the audit log, and the format of the file."""
 
     format = serializers.ChoiceField(
         choices=[JSONL, CSV], default=JSONL, help_text="`jsonl`: one JSON object a line."
@@ -58,22 +58,22 @@ class AuditExportQuerySerializer(AuditQuerySerializer):
 
 
 class AuditActorSerializer(serializers.Serializer[Any]):
-    """Who made a change."""
+    """The actor who made a change."""
 
     kind = serializers.ChoiceField(choices=KINDS)
     id = serializers.CharField()
-    name = serializers.CharField(help_text="As it is called now; the id of one that is gone.")
+    name = serializers.CharField(help_text="Its current name, or its id if it was deleted.")
 
 
 class AuditTargetSerializer(serializers.Serializer[Any]):
-    """What was changed."""
+    """The resource that was changed."""
 
     type = serializers.CharField()
     id = serializers.CharField()
 
 
 class AuditEntrySerializer(serializers.Serializer[Any]):
-    """One change. Entries are never changed nor removed."""
+    """One change. Entries are never changed or removed."""
 
     id = serializers.CharField()
     created_at = serializers.DateTimeField()
@@ -81,17 +81,17 @@ class AuditEntrySerializer(serializers.Serializer[Any]):
     actor = AuditActorSerializer()
     target = AuditTargetSerializer()
     request_id = serializers.CharField(
-        help_text="Of a Kafka client the id of its connection, `con_…`; `-` of what neither did."
+        help_text="The request's id; for a Kafka client its connection's, `con_…`; `-` for others."
     )
     address = serializers.CharField(help_text="Where the request came from; may be empty.")
-    detail = serializers.DictField(help_text="What changed. Never a secret.")
+    detail = serializers.DictField(help_text="What changed; it never has a secret.")
     source = serializers.ChoiceField(  # type: ignore[assignment]
         choices=["api", "console", "kafka", "system"], help_text="Where the change came from."
     )
 
 
 def show_entry(entry: AuditEntry, actor_name: str) -> dict[str, Any]:
-    """An entry as JSON."""
+    """Returns the JSON members of an entry, as `AuditEntrySerializer` describes them."""
     return {
         "id": entry.pk,
         "created_at": entry.created_at.isoformat().replace("+00:00", "Z"),

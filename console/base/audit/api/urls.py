@@ -1,4 +1,4 @@
-"""Addresses of the audit log, under `/api/v1/`."""
+"""Paths of the audit log's endpoints, below `/api/v1/`."""
 
 from __future__ import annotations
 

@@ -13,16 +13,16 @@ from rest_framework.response import Response
 
 from console.base.audit.api import examples
 from console.base.audit.api import serializers as shapes
-from console.base.audit.export import CONTENT_TYPES, CSV, JSONL, export
+from console.base.audit.export import CONTENT_TYPES, CSV, JSONL, export_entries
 from console.base.audit.names import names_of
-from console.base.audit.reading import filtered
+from console.base.audit.reading import filter_entries
 from console.base.common.actor import Permission
 from console.base.common.api.views import ListAction
 from console.base.common.models import AuditEntry
 
 
 class AuditLogViewSet(ListAction):
-    """What was changed, by whom, from where."""
+    """The audit log: what was changed, by whom, and from where."""
 
     queryset = AuditEntry.objects.all()
     serializer_class = shapes.AuditEntrySerializer
@@ -31,10 +31,9 @@ class AuditLogViewSet(ListAction):
 
     @extend_schema(operation_id="audit_log_list", parameters=[shapes.AuditQuerySerializer])
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Newest first. What Kafka clients changed is there some seconds later, at its time."""
-        del request, args, kwargs
-        wanted = self.validated_query(shapes.AuditQuerySerializer)
-        rows = self.paginate_queryset(filtered(self.get_queryset(), wanted)) or []
+        """Lists entries, newest first. Changes by Kafka clients appear some seconds late."""
+        filters = self.validated_query(shapes.AuditQuerySerializer)
+        rows = self.paginate_queryset(filter_entries(self.get_queryset(), filters)) or []
         names = names_of(rows)
         shown = [shapes.show_entry(row, names[row.actor_kind, row.actor_id]) for row in rows]
         return self.get_paginated_response(shown)
@@ -48,12 +47,11 @@ class AuditLogViewSet(ListAction):
         },
     )
     def export(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """All entries that match as one file, oldest first."""
-        del request, args, kwargs
-        wanted = self.validated_query(shapes.AuditExportQuerySerializer)
-        kind = wanted.pop("format")
-        parts = export(
-            organization_id=self.organization_id, wanted=wanted, kind=kind, show=shapes.show_entry
+        """Downloads all matching entries as one file, oldest first."""
+        filters = self.validated_query(shapes.AuditExportQuerySerializer)
+        kind = filters.pop("format")
+        parts = export_entries(
+            organization_id=self.organization_id, filters=filters, kind=kind, show=shapes.show_entry
         )
         name = f"audit-log.{kind}"
         return StreamingHttpResponse(
@@ -63,5 +61,5 @@ class AuditLogViewSet(ListAction):
         )
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
-        """Whoever asks for a file alone gets a problem as JSON all the same."""
+        """Does not refuse a client that accepts the file's type alone: problems are JSON anyway."""
         return super().perform_content_negotiation(request, force=True)

@@ -45,29 +45,28 @@ class KeysetPagination(BasePagination):
         request: Request,
         view: APIView | None = None,
     ) -> list[Any]:
-        """One page of rows; one row more is read to know whether there is a next page."""
+        """Returns one page of rows. Reads one row more, to know whether there is a next page."""
         ordering: tuple[str, ...] = getattr(view, "list_ordering", self.ordering)
         limit = page_limit(request)
         after = read_cursor(request, len(ordering))
         if after is not None:
-            queryset = queryset.filter(_behind(queryset.model, ordering, after))
+            queryset = queryset.filter(_rows_behind(queryset.model, ordering, after))
         rows = list(queryset.order_by(*ordering)[: limit + 1])
         if len(rows) > limit:
             rows = rows[:limit]
-            self.next_cursor = write_cursor([_value(rows[-1], name) for name in ordering])
+            self.next_cursor = write_cursor([_ordering_value(rows[-1], name) for name in ordering])
         return rows
 
     def get_paginated_response(self, data: Any) -> Response:
-        """The page as an answer."""
+        """Returns the answer for a page of serialized rows."""
         return Response({"items": data, "next_cursor": self.next_cursor})
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The page's shape in the OpenAPI file."""
+        """Returns the page's schema for the OpenAPI file."""
         return page_schema(schema)
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
-        """The parameters of every list."""
-        del view
+        """Returns the parameters of every list for the OpenAPI file."""
         return PARAMETERS
 
 
@@ -78,9 +77,9 @@ def page_of(
     key: Callable[[Item], str],
     limit_max: int = LIMIT_MAX,
 ) -> tuple[list[Item], str | None]:
-    """A page of what does not come from PostgreSQL, in the order of a unique key, and its cursor.
+    """Returns a page of items in the order of a unique key, and the next page's cursor or None.
 
-    For lists that are in memory anyway, such as a cluster's topics.
+    It is for lists that are in memory anyway, such as a cluster's topics.
     """
     ordered = sorted(items, key=key)
     after = read_cursor(request, 1)
@@ -94,7 +93,10 @@ def page_of(
 def page_of_names(
     request: Request, names: Sequence[str], *, limit_max: int = LIMIT_MAX
 ) -> tuple[list[str], str | None]:
-    """The same of sorted, unique names: what a page costs does not grow with the list."""
+    """Returns a page of sorted, unique names, and the next page's cursor or None.
+
+    Unlike `page_of` it bisects: the cost of a page does not grow with the list.
+    """
     after = read_cursor(request, 1)
     first = 0 if after is None else bisect_right(names, str(after[0]))
     behind = first + page_limit(request, limit_max)
@@ -103,52 +105,59 @@ def page_of_names(
 
 
 def page_limit(request: Request, limit_max: int = LIMIT_MAX) -> int:
-    """The parameter `limit`."""
-    given = request.query_params.get("limit")
-    if given is None:
+    """Returns the query parameter `limit`, or its default. Raises `ValidationFailed`."""
+    text = request.query_params.get("limit")
+    if text is None:
         return LIMIT_DEFAULT
-    if not given.isascii() or not given.isdigit() or not 1 <= int(given[:9]) <= limit_max:
-        raise _invalid("limit", f"A whole number from 1 to {limit_max} is expected.")
-    return int(given)
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= limit_max:
+        raise _invalid_parameter("limit", f"A whole number from 1 to {limit_max} is expected.")
+    return int(text)
 
 
 def read_cursor(request: Request, values: int) -> list[str] | None:
-    """The parameter `cursor`: the ordering values of the row before the page."""
-    given = request.query_params.get("cursor")
-    if not given:
+    """Returns the ordering values of the row before the page, from the query parameter `cursor`.
+
+    `values` is how many there must be. Returns None for the first page. Raises `ValidationFailed`.
+    """
+    text = request.query_params.get("cursor")
+    if not text:
         return None
     try:
-        padded = given + "=" * (-len(given) % 4)
+        padded = text + "=" * (-len(text) % 4)
         decoded = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (binascii.Error, ValueError, RecursionError) as error:
-        raise _invalid("cursor", "This is not a cursor that a list gave.") from error
+        raise _invalid_parameter("cursor", "This is not a cursor that a list gave.") from error
     if (
         not isinstance(decoded, list)
         or len(decoded) != values
-        # What PostgreSQL takes as no text (NUL, half a surrogate) is not printable either.
+        # PostgreSQL refuses NUL and lone surrogates in a text; neither is printable.
         or not all(isinstance(value, str) and value.isprintable() for value in decoded)
     ):
-        raise _invalid("cursor", "This is a cursor of another list.")
+        raise _invalid_parameter("cursor", "This is a cursor of another list.")
     return decoded
 
 
 def write_cursor(values: Sequence[object]) -> str:
-    """The cursor behind a row with these ordering values."""
+    """Returns the cursor of the page behind a row with these ordering values."""
     text = json.dumps([str(value) for value in values], separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _invalid(name: str, detail: str) -> ValidationFailed:
+def _invalid_parameter(name: str, detail: str) -> ValidationFailed:
     return ValidationFailed(detail, errors=[FieldError(f"?{name}", "invalid", detail)])
 
 
-def _value(row: Model, name: str) -> str:
+def _ordering_value(row: Model, name: str) -> str:
     value = getattr(row, name.lstrip("-"))
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
-def _behind(model: type[Model], ordering: Sequence[str], after: Sequence[str]) -> Q:
-    """Rows behind the cursor: greater (or, descending, less) in the first field that differs."""
+def _rows_behind(model: type[Model], ordering: Sequence[str], after: Sequence[str]) -> Q:
+    """Returns the condition for rows behind a cursor's values.
+
+    Such a row is greater (in a descending field less) in the first field that differs. Raises
+    `ValidationFailed` for a value that its field does not take.
+    """
     condition = Q()
     same = Q()
     for name, text in zip(ordering, after, strict=True):
@@ -156,7 +165,8 @@ def _behind(model: type[Model], ordering: Sequence[str], after: Sequence[str]) -
         try:
             value = cast("Field[Any, Any]", model._meta.get_field(field)).to_python(text)
         except (DjangoValidationError, ValueError) as error:
-            raise _invalid("cursor", "This is not a cursor that a list gave.") from error
+            detail = "This is not a cursor that a list gave."
+            raise _invalid_parameter("cursor", detail) from error
         comparison = "lt" if name.startswith("-") else "gt"
         condition |= same & Q(**{f"{field}__{comparison}": value})
         same &= Q(**{field: value})
@@ -164,7 +174,7 @@ def _behind(model: type[Model], ordering: Sequence[str], after: Sequence[str]) -
 
 
 def page_schema(items: dict[str, Any]) -> dict[str, Any]:
-    """The OpenAPI schema of a page of what `items` describes."""
+    """Returns the OpenAPI schema of a page whose items are as the schema `items` says."""
     return {
         "type": "object",
         "required": ["items", "next_cursor"],
@@ -173,7 +183,7 @@ def page_schema(items: dict[str, Any]) -> dict[str, Any]:
             "next_cursor": {
                 "type": ["string", "null"],
                 "description": "For the parameter `cursor` of the next page; null on the last.",
-                # Completes the examples of lists.
+                # Without it the generated examples of lists would lack the member.
                 "example": None,
             },
         },

@@ -1,4 +1,4 @@
-"""Bodies of requests."""
+"""The parser of JSON bodies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rest_framework.parsers import JSONParser as FrameworkJSONParser
 
 
 class JSONParser(FrameworkJSONParser):
-    """The framework's, for which a body that is nested too deeply is malformed as well."""
+    """The framework's parser, which here refuses a body that is nested too deeply as malformed."""
 
     def parse(
         self,
@@ -18,7 +18,7 @@ class JSONParser(FrameworkJSONParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """The body's value. Raises `ParseError`."""
+        """Returns the body's value. Raises `ParseError`."""
         try:
             return super().parse(stream, media_type, parser_context)
         except RecursionError as error:

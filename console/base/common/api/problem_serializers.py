@@ -1,4 +1,4 @@
-"""The shapes of problem documents and of what was only validated, for the OpenAPI file."""
+"""Serializers of problem documents and of `validate_only` answers, for the OpenAPI file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FieldErrorSerializer(serializers.Serializer[Any]):
 
 
 class QuotaSerializer(serializers.Serializer[Any]):
-    """A published limit that was met."""
+    """The published limit that was reached."""
 
     name = serializers.CharField()
     limit = serializers.IntegerField()
@@ -26,7 +26,7 @@ class QuotaSerializer(serializers.Serializer[Any]):
 
 
 class ValidatedSerializer(serializers.Serializer[Any]):
-    """What `validate_only` answers: the change would have worked, and nothing has changed."""
+    """The answer to `validate_only`: the change would have worked; nothing was changed."""
 
     valid = serializers.BooleanField()
 

@@ -1,4 +1,4 @@
-"""Every error of the API as an RFC 9457 problem document. The one place where they are rendered."""
+"""Renders every error of the API as an RFC 9457 problem document, here and nowhere else."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TYPE_BASE = "urn:freshet:problem:"
 
 
 class FrameworkError(errors.UserError):
-    """What the framework refuses by itself: malformed JSON, a wrong method or media type."""
+    """An error that the framework raises itself: malformed JSON, a wrong method or media type."""
 
     code = "bad_request"
     codes: ClassVar[dict[int, str]] = {
@@ -46,7 +46,7 @@ class FrameworkError(errors.UserError):
 
 
 def problem(error: errors.AppError) -> dict[str, Any]:
-    """The members of an error's problem document."""
+    """Returns the members of an error's problem document."""
     document: dict[str, Any] = {
         "type": TYPE_BASE + error.code,
         "title": error.title,
@@ -58,8 +58,8 @@ def problem(error: errors.AppError) -> dict[str, Any]:
     }
     if error.errors:
         document["errors"] = [
-            {"pointer": each.pointer, "code": each.code, "detail": each.detail}
-            for each in error.errors
+            {"pointer": field.pointer, "code": field.code, "detail": field.detail}
+            for field in error.errors
         ]
     if error.quota is not None:
         document["quota"] = {
@@ -71,44 +71,50 @@ def problem(error: errors.AppError) -> dict[str, Any]:
 
 
 def headers(error: errors.AppError) -> dict[str, str]:
-    """Headers that go with a problem: when to come back, which limit, how to authenticate."""
-    given = {"Cache-Control": "no-store"}
+    """Returns the headers of a problem: when to come back, which limit, how to authenticate."""
+    values = {"Cache-Control": "no-store"}
     if error.retry_after_s is not None:
-        given["Retry-After"] = str(error.retry_after_s)
+        values["Retry-After"] = str(error.retry_after_s)
     if error.quota is not None and error.status == status.HTTP_429_TOO_MANY_REQUESTS:
         # draft-ietf-httpapi-ratelimit-headers-10
-        name, left = error.quota.name, max(error.quota.limit - error.quota.used, 0)
-        given["RateLimit-Policy"] = f'"{name}";q={error.quota.limit}'
-        given["RateLimit"] = f'"{name}";r={left};t={error.retry_after_s or 0}'
+        name, remaining = error.quota.name, max(error.quota.limit - error.quota.used, 0)
+        values["RateLimit-Policy"] = f'"{name}";q={error.quota.limit}'
+        values["RateLimit"] = f'"{name}";r={remaining};t={error.retry_after_s or 0}'
     if error.status == status.HTTP_401_UNAUTHORIZED:
-        given["WWW-Authenticate"] = 'Bearer realm="freshet"'
-    return given
+        values["WWW-Authenticate"] = 'Bearer realm="freshet"'
+    return values
 
 
-def handle(error: Exception, context: Mapping[str, Any]) -> Response:
-    """The framework's exception handler. Takes the transaction back, unless the error keeps it."""
-    known = as_app_error(error)
-    if known is None or not known.keeps_writes:
+def handle_error(error: Exception, context: Mapping[str, Any]) -> Response:
+    """Answers an error that a view raised. The framework calls it, by Django's settings.
+
+    Rolls the request's transaction back, unless the error says that what was written stays.
+    """
+    app_error = as_app_error(error)
+    if app_error is None or not app_error.keeps_writes:
         set_rollback()
-    if known is None:
+    if app_error is None:
         logger.error("request.failed", exc_info=error, extra={"view": str(context.get("view"))})
-        known = errors.PlatformError()
-    elif known.status >= status.HTTP_500_INTERNAL_SERVER_ERROR:
+        app_error = errors.PlatformError()
+    elif app_error.status >= status.HTTP_500_INTERNAL_SERVER_ERROR:
         logger.warning("request.unavailable", exc_info=error)
     return Response(
-        problem(known), status=known.status, headers=headers(known), content_type=CONTENT_TYPE
+        problem(app_error),
+        status=app_error.status,
+        headers=headers(app_error),
+        content_type=CONTENT_TYPE,
     )
 
 
 def problem_response(error: errors.AppError) -> JsonResponse:
-    """A problem for what is outside of Django REST framework."""
+    """Returns an error's answer for code outside of Django REST framework."""
     return JsonResponse(
         problem(error), status=error.status, headers=headers(error), content_type=CONTENT_TYPE
     )
 
 
 def as_app_error(error: Exception) -> errors.AppError | None:  # noqa: PLR0911 - one each
-    """Puts Django's and the framework's errors into ours; None for what nobody foresaw."""
+    """Converts an error of Django or the framework to ours; returns None for any other error."""
     match error:
         case errors.AppError():
             return error
@@ -119,7 +125,7 @@ def as_app_error(error: Exception) -> errors.AppError | None:  # noqa: PLR0911 -
         case exceptions.NotAuthenticated() | exceptions.AuthenticationFailed():
             return errors.NotAuthenticated()
         case DjangoPermissionDenied() | exceptions.PermissionDenied():
-            return errors.PermissionDenied(_detail(error))
+            return errors.PermissionDenied(_detail_of(error))
         case RequestDataTooBig():
             return errors.BodyTooLarge()
         case exceptions.APIException():
@@ -130,21 +136,23 @@ def as_app_error(error: Exception) -> errors.AppError | None:  # noqa: PLR0911 -
             return None
 
 
-def _detail(error: Exception) -> str | None:
+def _detail_of(error: Exception) -> str | None:
     return str(error.detail) if isinstance(error, exceptions.APIException) else None
 
 
 def _field_errors(details: Any, pointer: str) -> Iterator[errors.FieldError]:
-    """The framework's nested details, flattened to JSON pointers into the body."""
+    """Yields the framework's nested details one by one, with JSON pointers into the body."""
     match details:
         case {"message": message, "code": code} if isinstance(code, str):
             yield errors.FieldError(pointer or "/", code, str(message))
         case Mapping():
             for name, inner in details.items():
                 whole = name == "non_field_errors"
-                yield from _field_errors(inner, pointer if whole else f"{pointer}/{_escape(name)}")
+                place = pointer if whole else f"{pointer}/{_escape_name(name)}"
+                yield from _field_errors(inner, place)
         case list():
-            # Details of a list's members come as mappings of fields, those of a field as leaves.
+            # A list has either details of its members, which are mappings by field and get an
+            # index in the pointer, or several details of one field, which do not.
             for index, inner in enumerate(details):
                 leaf = not isinstance(inner, Mapping) or {"message", "code"} == set(inner)
                 yield from _field_errors(inner, pointer if leaf else f"{pointer}/{index}")
@@ -152,43 +160,38 @@ def _field_errors(details: Any, pointer: str) -> Iterator[errors.FieldError]:
             yield errors.FieldError(pointer or "/", "invalid", str(details))
 
 
-def _escape(name: object) -> str:
-    """A member's name within a JSON pointer (RFC 6901)."""
+def _escape_name(name: object) -> str:
+    """Escapes a member's name for a JSON pointer (RFC 6901)."""
     return str(name).replace("~", "~0").replace("/", "~1")
 
 
 @csrf_exempt
 @transaction.non_atomic_requests
 def not_found(request: HttpRequest, exception: Exception | None = None) -> JsonResponse:
-    """Django's handler of addresses that nothing serves. Any method gets it: it changes nothing."""
-    del request, exception
+    """Answers paths that no route matches. No method needs a CSRF token: nothing is changed."""
     return problem_response(errors.NotFound())
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> JsonResponse:
-    """Django's handler of requests that it refuses itself, such as of an unknown host."""
-    del request, exception
+    """Answers requests that Django refuses itself, such as those for an unknown host."""
     return problem_response(errors.UserError())
 
 
 def permission_denied(request: HttpRequest, exception: Exception | None = None) -> JsonResponse:
-    """Django's handler of what it forbids itself."""
-    del request, exception
+    """Answers requests that Django forbids itself."""
     return problem_response(errors.PermissionDenied())
 
 
 def server_error(request: HttpRequest) -> JsonResponse:
-    """Django's handler of errors outside of the API's views.
+    """Answers errors outside of the API's views.
 
-    A database that is away shows before the view: its transaction does not begin.
+    A database that does not answer raises here: the transaction begins before the view runs.
     """
-    del request
     error = sys.exc_info()[1]
-    known = as_app_error(error) if isinstance(error, Exception) else None
-    return problem_response(known or errors.PlatformError())
+    app_error = as_app_error(error) if isinstance(error, Exception) else None
+    return problem_response(app_error or errors.PlatformError())
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> JsonResponse:
-    """Django's handler of a missing or wrong CSRF token."""
-    del request
+    """Answers requests with a missing or wrong CSRF token."""
     return problem_response(errors.PermissionDenied(reason or None))

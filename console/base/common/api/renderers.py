@@ -1,4 +1,4 @@
-"""Answers as JSON, written by a library that does it fast: long lists are most of what is read."""
+"""The renderer of JSON answers. It uses orjson, because most of what is read is long lists."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any
 import orjson
 from rest_framework import renderers
 
-# Dates and dataclasses go through the framework's encoder: they look the same whoever writes them.
+# Dates and dataclasses go through the framework's encoder, so that both libraries write the same.
 OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 
 
 class JSONRenderer(renderers.JSONRenderer):
-    """The framework's, but for how the bytes are made."""
+    """The framework's renderer, with orjson as the encoder."""
 
-    # Half a surrogate, which a refusal may quote, is no UTF-8: it goes as it came, escaped.
+    # For the framework's encoder: a lone surrogate, which an error may quote, is not valid UTF-8,
+    # and so is written escaped.
     ensure_ascii = True
 
     def render(
@@ -24,8 +25,10 @@ class JSONRenderer(renderers.JSONRenderer):
         accepted_media_type: str | None = None,
         renderer_context: Mapping[str, Any] | None = None,
     ) -> Any:
-        """UTF-8. What the library refuses (integers beyond 64 bits, lone surrogates) it does not
-        write: the framework does.
+        """Returns the JSON in UTF-8, or no bytes for None.
+
+        Values that orjson refuses (integers beyond 64 bits, lone surrogates) are written by the
+        framework's encoder instead.
         """
         if data is None:
             return b""

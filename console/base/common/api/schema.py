@@ -1,4 +1,4 @@
-"""What the OpenAPI file says of every endpoint by itself: parameters, answers, problems, access."""
+"""What the OpenAPI file has for every endpoint alike: parameters, answers, problems, access."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ PROBLEMS = {
     "400": "Malformed, or against a rule; `code` says which.",
     "401": "No credential, or one that is unknown, expired or revoked.",
     "403": "The role does not allow it, or a limit is reached.",
-    "404": "Absent, or another organisation's.",
+    "404": "The resource is absent, or another organisation's.",
     "409": "The resource's state does not allow it now.",
     "412": "If-Match names another generation.",
-    "413": "The body is longer than an operation takes.",
-    "415": "The body is no JSON.",
+    "413": "The body is longer than the operation accepts.",
+    "415": "The body is not JSON.",
     "422": "Invalid values; `errors` says where.",
-    "429": "Too often; `Retry-After` says when to come back.",
+    "429": "Too many requests; `Retry-After` says when to try again.",
     "503": "A part of the service does not answer; `Retry-After` says when to try again.",
 }
 
@@ -46,14 +46,14 @@ class Schema(AutoSchema):
     """drf-spectacular's description of a view, by this project's conventions."""
 
     def get_request_serializer(self) -> Any:
-        """The serializer of the body, from `input_serializers`."""
+        """Returns the serializer of the body, from `input_serializers`."""
         inputs = getattr(self.view, "input_serializers", {})
         if self.method in {"GET", "HEAD", "DELETE"}:
             return None
         return inputs.get(self._key())
 
     def get_response_serializers(self) -> Any:
-        """The answer of a success, from `output_serializers` or `serializer_class`."""
+        """Returns the serializer of a success, from `output_serializers` or `serializer_class`."""
         outputs = getattr(self.view, "output_serializers", {})
         kind = outputs.get(self._key()) or getattr(self.view, "serializer_class", None)
         if self.method == "DELETE" and self._key() not in outputs:
@@ -66,7 +66,7 @@ class Schema(AutoSchema):
         return kind
 
     def get_override_parameters(self) -> list[Any]:
-        """Headers that belong to the method."""
+        """Returns the headers that the method takes."""
         parameters = []
         if self.method == "POST" and getattr(self.view, "idempotent", True):
             parameters.append(IDEMPOTENCY_KEY)
@@ -75,14 +75,14 @@ class Schema(AutoSchema):
         return parameters
 
     def get_operation(self, *args: Any, **kwargs: Any) -> Any:
-        """Adds the problems that any endpoint may answer, and who may call it."""
+        """Adds the problems that the endpoint may answer, and the permission that it requires."""
         operation = super().get_operation(*args, **kwargs)
         if operation is None:
             return None
         open_to_all = any(isinstance(p, Anyone) for p in self.view.get_permissions())
         body = getattr(self.view, "input_serializers", {}).get(self._key())
         if self.method == "DELETE" and body is not None:
-            # The framework's description has none here; HTTP allows it.
+            # drf-spectacular describes no body of a DELETE, which HTTP allows.
             schema = self.resolve_serializer(body, "request").ref
             examples = {
                 example.name: {"value": example.value}
@@ -109,14 +109,14 @@ class Schema(AutoSchema):
         return operation
 
     def get_examples(self) -> Any:
-        """Examples that the view names by action or method: `examples = {"create": […]}`."""
+        """Returns the view's examples of this action or method: `examples = {"create": […]}`."""
         return getattr(self.view, "examples", {}).get(self._key(), [])
 
     def _key(self) -> str:
         return getattr(self.view, "action", None) or self.method
 
     def _answers(self, code: str, *, open_to_all: bool, has_query: bool) -> bool:
-        """Whether an endpoint of this kind can give this status."""
+        """Returns whether the endpoint can answer a status."""
         changes = self.method not in {"GET", "HEAD"}
         takes_body = self._key() in getattr(self.view, "input_serializers", {})
         conflicts = self._key() in getattr(self.view, "conflicts", ())
@@ -132,7 +132,7 @@ class Schema(AutoSchema):
         }.get(code, True)
 
     def _problem(self, code: str) -> dict[str, Any]:
-        """A reference to the one description of a status, which every endpoint shares."""
+        """Returns a reference to the one description of a status, which all endpoints share."""
         shared = ResolvedComponent(  # type: ignore[no-untyped-call]
             name=f"Problem{code}", type="responses", object=code
         )
@@ -146,7 +146,7 @@ class Schema(AutoSchema):
         return dict(shared.ref)
 
     def _add_validated(self, responses: dict[str, Any]) -> None:
-        """What `validate_only` answers, where a success has not a 200 of its own."""
+        """Adds the answer of `validate_only`, unless a success of the endpoint is a 200 itself."""
         if "200" not in responses:
             responses["200"] = self._get_response_for_code(  # type: ignore[no-untyped-call]
                 OpenApiResponse(ValidatedSerializer, description="With `validate_only`."), "200"
@@ -156,7 +156,6 @@ class Schema(AutoSchema):
 def sort_schema(
     result: dict[str, Any], generator: object, request: object, public: object
 ) -> dict[str, Any]:
-    """Puts paths and components in alphabetical order, so that the file changes little."""
-    del generator, request, public
+    """Sorts the paths of the OpenAPI file, so that a change of the code changes few lines of it."""
     result["paths"] = dict(sorted(result["paths"].items()))
     return result

@@ -44,7 +44,7 @@ from console.base.common.tenancy import NO_ORGANIZATION, enter_organization, req
 SerializerType = type[BaseSerializer[Any]]
 Result = TypeVar("Result")
 REPEATED_HEADERS = ("Location", "ETag", "Retry-After")
-# The published limit behind each policy.
+# The policy's name in headers → the name of its published limit.
 RATE_LIMITS = {
     "organization": "api_requests_per_second",
     "address": "anonymous_requests_per_second",
@@ -52,7 +52,7 @@ RATE_LIMITS = {
 
 
 class RateLimited(TooManyRequests):
-    """More API requests than an organisation, or an address that is nobody's, may make."""
+    """An organisation, or an address without a valid credential, made too many API requests."""
 
     code = "rate_limited"
     title = "Too many API requests"
@@ -66,24 +66,24 @@ class RateLimited(TooManyRequests):
 
 
 class ApiMixin(APIView):
-    """What every endpoint does: scope, actor, idempotency, and bodies read and written alike."""
+    """What every endpoint shares: tenancy scope, actor, idempotency, reading and writing bodies."""
 
-    # Action or method → what it asks for; see `console.base.common.api.permissions`.
+    # Action or method → the permission that it requires; see `console.base.common.api.permissions`.
     permissions_required: ClassVar[Mapping[str, Permission]] = {}
-    # A role in a project suffices, for what is that project's.
+    # Whether a role in a project suffices for rows of that project.
     in_projects: ClassVar[bool] = False
     # Action or method → serializer of the body.
     input_serializers: ClassVar[Mapping[str, SerializerType]] = {}
     # Action or method → serializer of the answer, where it is not `serializer_class`.
     output_serializers: ClassVar[Mapping[str, SerializerType]] = {}
-    # A POST whose answer is not kept under its Idempotency-Key (signing in).
+    # Whether answers of a POST are stored under its Idempotency-Key; those of a sign-in are not.
     idempotent: ClassVar[bool] = True
-    # A POST that answers 201, for the OpenAPI file (a viewset's `create` does by its name).
+    # Whether a POST answers 201. For the OpenAPI file; a viewset's `create` does so anyway.
     creates: ClassVar[bool] = False
 
-    # Actions or methods of reads that a state of the resource refuses with 409, and of what is open
-    # to all but answers 401: for the OpenAPI file.
+    # Actions or methods that read, and still may answer 409. For the OpenAPI file.
     conflicts: ClassVar[Sequence[str]] = ()
+    # Actions or methods that need no credential, and still may answer 401. For the OpenAPI file.
     signs_in: ClassVar[Sequence[str]] = ()
     # Action or method → examples for the OpenAPI file.
     examples: ClassVar[Mapping[str, Sequence[OpenApiExample]]] = {}
@@ -93,28 +93,30 @@ class ApiMixin(APIView):
     rate: Rate | None = None
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Serves within a tenancy scope of its own, which ends with the request.
+        """Serves a request within a tenancy scope of its own, which ends with the request.
 
-        Parts of the address become the names that they mean: see `console.base.common.paths`.
+        Parts of the path are decoded to names: see `console.base.common.paths`.
         """
         names = {key: name_of(part) for key, part in kwargs.items()}
         with request_scope():
             return super().dispatch(request, *args, **names)
 
     def perform_authentication(self, request: Request) -> None:
-        """Finds out who asks, and counts the request against what they may ask.
+        """Authenticates the request, and counts it against the limit of its organisation.
 
-        A credential that is wrong counts against its address, so that none is found by trying.
+        A request with a wrong credential counts against its address, so that nobody can try many.
         """
         try:
             super().perform_authentication(request)
         except AppError:
-            self._count(None)
+            self._count_request(None)
             raise
-        self._count(request.auth.organization_id if isinstance(request.auth, Actor) else None)
+        self._count_request(
+            request.auth.organization_id if isinstance(request.auth, Actor) else None
+        )
 
-    def _count(self, organization_id: str | None) -> None:
-        """Raises `RateLimited`."""
+    def _count_request(self, organization_id: str | None) -> None:
+        """Counts the request for its organisation, or its address. Raises `RateLimited`."""
         if organization_id is None:
             self.rate = count_address(network_of(self.address))
         else:
@@ -123,27 +125,27 @@ class ApiMixin(APIView):
             raise RateLimited(self.rate)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Authenticates, and stops a repeated POST at the answer that it already had."""
+        """Authenticates, checks permissions, and ends a repeated POST with the stored answer."""
         super().initial(request, *args, **kwargs)
         key = request.headers.get(idempotency.HEADER)
         if request.method != "POST" or key is None or not self.idempotent:
             return
-        known = request.auth if isinstance(request.auth, Actor) else None
-        if known is None:
+        actor = request.auth if isinstance(request.auth, Actor) else None
+        if actor is None:
             enter_organization(NO_ORGANIZATION)
-        found = idempotency.begin(
-            organization_id=known.organization_id if known else NO_ORGANIZATION,
-            actor=known.name if known else client_address(request._request),
+        begun = idempotency.begin_attempt(
+            organization_id=actor.organization_id if actor else NO_ORGANIZATION,
+            actor=actor.name if actor else client_address(request._request),
             path=request.get_full_path(),
             key=key,
             body=request._request.body,
         )
-        if isinstance(found, idempotency.Answer):
-            raise _Replay(found)
-        self.attempt = found
+        if isinstance(begun, idempotency.StoredAnswer):
+            raise _Replay(begun)
+        self.attempt = begun
 
     def handle_exception(self, exc: Exception) -> Response:
-        """A replayed answer is no error; everything else is a problem."""
+        """Answers with the stored answer of a repeated POST, and with a problem for an error."""
         if isinstance(exc, _Replay):
             return Response(
                 exc.answer.body,
@@ -160,48 +162,53 @@ class ApiMixin(APIView):
         *args: Any,
         **kwargs: Any,
     ) -> Response:
-        """Keeps the answer of a POST with a key; nothing of the API is cached by anybody."""
+        """Stores the answer of a POST with an Idempotency-Key, and adds the common headers."""
         final = super().finalize_response(request, response, *args, **kwargs)
         final.headers.setdefault("Cache-Control", "no-store")
         if self.rate is not None:
             for name, value in self.rate.headers.items():
-                # Another limit that was met says more than this one, which was not.
+                # A view may have met another limit, whose headers matter more than those of this
+                # one, unless the request was refused by this one.
                 if not self.rate.allowed or name not in final.headers:
                     final.headers[name] = value
         succeeded = final.status_code < status.HTTP_400_BAD_REQUEST
         if self.attempt is not None and succeeded:
-            body = b"" if response.data is None else _json(response.data)
-            kept = {name: final.headers[name] for name in REPEATED_HEADERS if name in final.headers}
-            idempotency.finish(self.attempt, status=final.status_code, body=body, headers=kept)
+            body = b"" if response.data is None else _json_bytes(response.data)
+            headers = {
+                name: final.headers[name] for name in REPEATED_HEADERS if name in final.headers
+            }
+            idempotency.finish_attempt(
+                self.attempt, status=final.status_code, body=body, headers=headers
+            )
             self.attempt = None
         return final
 
     @property
     def actor(self) -> Actor:
-        """Who acts. Raises `NotAuthenticated`."""
+        """The actor of the request. Raises `NotAuthenticated`."""
         return actor_of(self.request)
 
     @property
     def organization_id(self) -> str:
-        """The organisation that the actor acts in."""
+        """The id of the organisation that the actor acts in."""
         return self.actor.organization_id
 
     @property
     def address(self) -> str:
-        """The caller's address."""
+        """The caller's network address."""
         return client_address(self.request._request)
 
     @property
     def validate_only(self) -> bool:
-        """The parameter `validate_only`: check everything, change nothing."""
-        given = self.request.query_params.get("validate_only", "false")
-        if given not in {"true", "false"}:
+        """The query parameter `validate_only`: check everything, change nothing."""
+        text = self.request.query_params.get("validate_only", "false")
+        if text not in {"true", "false"}:
             detail = "true or false is expected."
             raise ValidationFailed(errors=[FieldError("?validate_only", "invalid", detail)])
-        return given == "true"
+        return text == "true"
 
     def validated_input(self, **kwargs: Any) -> dict[str, Any]:
-        """The body, read by the serializer that `input_serializers` names."""
+        """Returns the body's members, as the serializer in `input_serializers` validated them."""
         serializer_class = self.input_serializers[self._action()]
         serializer = serializer_class(
             data=self.request.data, context={"request": self.request, "view": self}, **kwargs
@@ -211,7 +218,10 @@ class ApiMixin(APIView):
         return data
 
     def validated_query(self, serializer_class: SerializerType) -> dict[str, Any]:
-        """The query parameters, read by a serializer. Errors point to `?name`."""
+        """Returns the query parameters as a serializer validated them.
+
+        Raises `ValidationFailed`, whose errors point to `?name`.
+        """
         serializer = serializer_class(data=self.request.query_params.dict())
         if not serializer.is_valid():
             raise ValidationFailed(
@@ -231,7 +241,7 @@ class ApiMixin(APIView):
         serializer: SerializerType | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """A result as an answer. A `Response` is passed on as it is."""
+        """Returns the answer for a service's result; a `Response` is returned as it is."""
         if isinstance(result, Response):
             return result
         kind = serializer or self.output_serializer()
@@ -239,22 +249,22 @@ class ApiMixin(APIView):
         return Response(data, status=status, headers={**etags.headers(result), **(headers or {})})
 
     def page(self, items: Sequence[Any], *, key: Any, limit_max: int = LIMIT_MAX) -> Response:
-        """A page of items that are in memory, in the order of a unique text key."""
+        """Returns the answer for a page of items in memory, in the order of a unique text key."""
         page, cursor = page_of(self.request, items, key=key, limit_max=limit_max)
         kind = self.output_serializer()
         data = kind(page, many=True, context={"request": self.request, "view": self}).data
         return Response({"items": data, "next_cursor": cursor})
 
     def refuse(self, error: AppError) -> Response:
-        """An error whose request keeps what it wrote (a raised one takes everything back)."""
+        """Returns the answer for an error. Unlike raising it, this commits the transaction."""
         return Response(
             problem(error), status=error.status, headers=headers(error), content_type=CONTENT_TYPE
         )
 
     def output_serializer(self) -> SerializerType:
-        """The serializer of this action's answers."""
-        named = self.output_serializers.get(self._action())
-        kind: SerializerType = named or getattr(self, "serializer_class")  # noqa: B009
+        """Returns the serializer of this action's answers."""
+        own = self.output_serializers.get(self._action())
+        kind: SerializerType = own or getattr(self, "serializer_class")  # noqa: B009
         return kind
 
     def _action(self) -> str:
@@ -262,7 +272,7 @@ class ApiMixin(APIView):
 
 
 class ApiView(ApiMixin):
-    """One endpoint that is no resource: define `get`, `post`, ….
+    """One endpoint that is not a resource: a subclass defines `get`, `post`, ….
 
     The mappings of serializers are keyed by method.
     """
@@ -271,32 +281,35 @@ class ApiView(ApiMixin):
 
 
 class ApiViewSet(ApiMixin, GenericViewSet[Any]):
-    """A resource that is not a row: define `list`, `create`, `retrieve`, ….
+    """A resource that is not a row: a subclass defines `list`, `create`, `retrieve`, ….
 
     The mappings of serializers are keyed by action.
     """
 
     filter_backends = ()
     lookup_url_kwarg = "id"
-    # Parts of the address of an item of a list, for the shared tests and the OpenAPI file.
+    # The pattern of an item's part of the path.
     lookup_value_regex = r"[a-z]+_[a-z2-7]+"
 
 
 class ResourceViewSet(ApiViewSet):
-    """Rows of an organisation. `queryset` needs no scope: it is narrowed here.
+    """Rows of an organisation. `queryset` may have all rows: it is narrowed here.
 
-    Combine with the action mixins, and implement the `perform_…` that they call.
+    A subclass combines it with action mixins, and implements the `perform_…` that they call.
     """
 
     lookup_field = "pk"
-    # Path from the row to its organisation.
+    # The path, in Django's notation, from a row to its organisation's id.
     organization_field: ClassVar[str] = "organization_id"
-    # Path from the row to its project, of rows that are seen and changed by roles in projects.
+    # The path from a row to its project's id, where roles in projects count.
     project_field: ClassVar[str | None] = None
     list_ordering: ClassVar[tuple[str, ...]] = ("-created_at", "-id")
 
     def get_queryset(self) -> QuerySet[Any]:
-        """Rows of the actor's organisation; the first of the two guards of tenancy."""
+        """Returns rows of the actor's organisation and readable projects.
+
+        It is the first of the two guards of tenancy; `console.base.common.tenancy` is the second.
+        """
         if getattr(self, "swagger_fake_view", False):
             return super().get_queryset().none()
         rows = super().get_queryset().filter(**{self.organization_field: self.organization_id})
@@ -306,7 +319,7 @@ class ResourceViewSet(ApiViewSet):
         return rows.filter(**{f"{self.project_field}__in": readable})
 
     def project_of(self, row: Any) -> str | None:
-        """The id of a row's project; None where roles in projects do not matter."""
+        """Returns the id of a row's project; None if roles in projects do not count."""
         if self.project_field is None:
             return None
         for name in self.project_field.split("__"):
@@ -314,29 +327,30 @@ class ResourceViewSet(ApiViewSet):
         return str(row)
 
     def get_object(self) -> Any:
-        """The row that the address names, locked if the request changes it.
+        """Returns the row that the path names, locked if the request changes it.
 
-        A change is refused if its `If-Match` does not name the row's generation.
+        Raises `NotFound`, `PermissionDenied`, and `PreconditionFailed` if `If-Match` does not name
+        the row's generation.
         """
         queryset = self.filter_queryset(self.get_queryset())
         changes = self.request.method not in {"GET", "HEAD", "OPTIONS"}
         if changes:
             queryset = queryset.select_for_update(of=("self",))
-        found = queryset.filter(**{self.lookup_field: self.kwargs[self.lookup_url_kwarg]}).first()
-        if found is None:
+        row = queryset.filter(**{self.lookup_field: self.kwargs[self.lookup_url_kwarg]}).first()
+        if row is None:
             raise NotFound
-        self.check_object_permissions(self.request, found)
+        self.check_object_permissions(self.request, row)
         if changes:
-            etags.check_if_match(self.request, found)
-        return found
+            etags.check_if_match(self.request, row)
+        return row
 
     def validated(self, change: Any) -> Response:
-        """Runs a change and takes it back: 200 `{"valid": true}` if it would have worked."""
+        """Runs a change and rolls it back: answers 200 `{"valid": true}` if it raised nothing."""
         self.tried(change)
         return Response({"valid": True})
 
     def tried(self, change: Callable[[], Result]) -> Result:
-        """What a change comes to, which is taken back."""
+        """Runs a change and rolls it back; returns its result."""
         with transaction.atomic():
             result = change()
             transaction.set_rollback(True)
@@ -348,7 +362,6 @@ class ListAction(ResourceViewSet):
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """One page of rows."""
-        del request, args, kwargs
         rows = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         kind = self.output_serializer()
         context = {"request": self.request, "view": self}
@@ -360,7 +373,6 @@ class RetrieveAction(ResourceViewSet):
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """One row."""
-        del request, args, kwargs
         return self.answer(self.get_object())
 
 
@@ -369,7 +381,6 @@ class CreateAction(ResourceViewSet):
 
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """A new row: 201 with its `Location`, or what `perform_create` answers itself."""
-        del request, args, kwargs
         data = self.validated_input()
         if self.validate_only:
             return self.validated(lambda: self.perform_create(data))
@@ -380,8 +391,8 @@ class CreateAction(ResourceViewSet):
         return self.answer(result, status=status.HTTP_201_CREATED, headers=place)
 
     def perform_create(self, data: dict[str, Any]) -> object:
-        """Calls the service; gives what the output serializer takes, or a `Response`."""
-        raise TypeError(type(self))
+        """Calls the service; returns what the output serializer takes, or a `Response`."""
+        raise NotImplementedError
 
 
 class UpdateAction(ResourceViewSet):
@@ -389,7 +400,6 @@ class UpdateAction(ResourceViewSet):
 
     def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """The row after the change, with its new ETag; with `validate_only` as it would be."""
-        del request, args, kwargs
         instance = self.get_object()
         data = self.validated_input(partial=True)
         if self.validate_only:
@@ -398,8 +408,8 @@ class UpdateAction(ResourceViewSet):
         return self.answer(self.perform_update(instance, data))
 
     def perform_update(self, instance: Any, data: dict[str, Any]) -> object:
-        """Calls the service; gives the row, or a `Response`."""
-        raise TypeError(type(self))
+        """Calls the service; returns the row, or a `Response`."""
+        raise NotImplementedError
 
 
 class DestroyAction(ResourceViewSet):
@@ -407,25 +417,24 @@ class DestroyAction(ResourceViewSet):
 
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """204, or what `perform_destroy` answers itself."""
-        del request, args, kwargs
         result = self.perform_destroy(self.get_object())
         if isinstance(result, Response):
             return result
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     def perform_destroy(self, instance: Any) -> object:
-        """Calls the service; gives None, or a `Response`."""
-        raise TypeError(type(self))
+        """Calls the service; returns None, or a `Response`."""
+        raise NotImplementedError
 
 
 class _Replay(Exception):
-    """Ends a repeated request with the answer of the first."""
+    """Raised to end a repeated request with the stored answer of the first."""
 
-    def __init__(self, answer: idempotency.Answer) -> None:
+    def __init__(self, answer: idempotency.StoredAnswer) -> None:
         super().__init__()
         self.answer = answer
 
 
-def _json(data: object) -> bytes:
+def _json_bytes(data: object) -> bytes:
     rendered: bytes = JSONRenderer().render(data)
     return rendered

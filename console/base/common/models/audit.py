@@ -1,4 +1,4 @@
-"""Who did what, when. Rows are only ever added: the serving role may not change or remove one."""
+"""The audit log. Rows are only added: the serving role may not change or delete one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from console.base.common.ids import ID_CHARS_MAX, new_id
 
 TARGET_CHARS_MAX = 512
 ACTION_CHARS_MAX = 64
-# A Kafka client is named by its principal; Kafka has no longest one.
+# A Kafka client is named by its principal, whose length Kafka does not bound.
 ACTOR_CHARS_MAX = 255
 
 
@@ -28,8 +28,8 @@ class AuditEntry(models.Model):
     actor_kind = models.CharField(max_length=16)
     actor_id = models.CharField(max_length=ACTOR_CHARS_MAX)
     target_type = models.CharField(max_length=32)
-    # An id, or the name of what has none (a topic: `<cluster id>/<topic>`); of one that is longer
-    # (a group's may have 32,767 characters) its beginning.
+    # An id, or the name of a target without one (a topic: `<cluster id>/<topic>`). A longer name is
+    # cut off: that of a consumer group may have 32,767 characters.
     target_id = models.CharField(max_length=TARGET_CHARS_MAX)
     request_id = models.CharField(max_length=64)
     address = models.CharField(max_length=64, blank=True)
@@ -39,7 +39,7 @@ class AuditEntry(models.Model):
     class Meta:
         indexes = (
             models.Index(fields=["organization_id", "-created_at", "-id"], name="audit_newest"),
-            # One for each filter of the list, in the list's order.
+            # One index for each filter of the list, in the order of the list.
             models.Index(
                 fields=["organization_id", "actor_id", "-created_at", "-id"], name="audit_by_actor"
             ),

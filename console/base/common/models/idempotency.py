@@ -9,13 +9,13 @@ from console.base.common.ids import ID_CHARS_MAX
 
 
 class IdempotencyRecord(models.Model):
-    """The answer to one key of one actor.
+    """The stored answer to a request with an idempotency key of one actor.
 
-    Neither the key nor the request is stored, only keyed digests of them, and the answer is sealed
-    with the key (`console.base.common.sealing`): an answer may hold a secret that is shown once.
+    Keyed digests of the key and the request are stored, not the texts, and the answer is encrypted
+    with the key (`console.base.common.sealing`): it may hold a secret that is shown once.
     """
 
-    # Digest of organisation, actor, path and key.
+    # A keyed digest of organisation, actor, path and key.
     id = models.CharField(primary_key=True, max_length=64, editable=False)
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
     request_digest = models.CharField(max_length=64)

@@ -1,4 +1,4 @@
-"""Tasks that a transaction wants to run, stored with what the transaction changed."""
+"""Tasks to run after a transaction, stored in that transaction."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from console.base.common.ids import ID_CHARS_MAX, new_id
 
 
 class OutboxEntry(models.Model):
-    """One task to hand to Celery. Gone once Celery's broker has it."""
+    """One task to hand to Celery. The row is deleted once Celery's broker has the task."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "out"), editable=False
     )
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
     task = models.CharField(max_length=128)
-    # Keyword arguments: ids only.
+    # The task's keyword arguments: ids only.
     arguments = models.JSONField(default=dict)
-    # The request that wants it, or `-`.
+    # The id of the request that enqueued it, or `-`.
     request_id = models.CharField(max_length=64, default="-")
     created_at = models.DateTimeField(default=now)
     attempts = models.PositiveIntegerField(default=0)
-    # Not before this time: a failed hand-over waits longer each time.
+    # When the sweep hands it over at the earliest; each failed hand-over moves it further away.
     due_at = models.DateTimeField(default=now, db_index=True)
 
     class Meta:

@@ -14,20 +14,20 @@ CLUSTER_ID = r"^cl_[a-z2-7]{20}$"
 
 
 class LimitsQuerySerializer(serializers.Serializer[Any]):
-    """Whose limits are asked for."""
+    """The cluster whose limits are shown."""
 
     cluster_id = serializers.RegexField(
-        CLUSTER_ID, required=False, help_text="Shows this cluster's own values, and what it uses."
+        CLUSTER_ID, required=False, help_text="Shows this cluster's own values and use."
     )
 
 
 class LimitSerializer(serializers.Serializer[Any]):
-    """A limit, and what happens at it."""
+    """A limit, with what happens when it is reached."""
 
     name = serializers.CharField(help_text="Also the `quota.name` of the problem.")
     scope = serializers.ChoiceField(source="definition.scope", choices=LimitScope.choices)
     limit = serializers.IntegerField()
-    used = serializers.IntegerField(allow_null=True, help_text="Null: not known.")
+    used = serializers.IntegerField(allow_null=True, help_text="Null if it is not known.")
     unit = serializers.CharField(source="definition.unit")
     effect = serializers.CharField(source="definition.effect")
     raisable = serializers.BooleanField(
@@ -36,10 +36,10 @@ class LimitSerializer(serializers.Serializer[Any]):
 
 
 class LimitRequestSerializer(serializers.ModelSerializer[LimitRequest]):
-    """A request for more."""
+    """A request to raise a limit."""
 
     cluster_id = serializers.SerializerMethodField(
-        help_text="Null: the organisation, or all of its clusters."
+        help_text="Null for the organisation, or all of its clusters."
     )
     state = serializers.ChoiceField(choices=LimitRequestState.choices)
 
@@ -52,18 +52,18 @@ class LimitRequestSerializer(serializers.ModelSerializer[LimitRequest]):
         read_only_fields = fields
 
     def get_cluster_id(self, request: LimitRequest) -> str | None:
-        """The cluster that it is about."""
+        """Returns the id of the request's cluster, or null."""
         return request.cluster_id or None
 
 
 class LimitRequestCreateSerializer(serializers.Serializer[Any]):
-    """What is asked for, and why."""
+    """The limit to raise, the requested value, and the reason."""
 
     limit = serializers.CharField(max_length=LIMIT_CHARS_MAX, help_text="A limit's name.")
     cluster_id = serializers.RegexField(
         CLUSTER_ID,
         required=False,
-        help_text="Of a limit of clusters: the one. Without it, all of the organisation's.",
+        help_text="For a limit of clusters: which one. Without it, all of the organisation's.",
     )
-    wanted = serializers.IntegerField(min_value=1, max_value=VALUE_MAX)
+    wanted = serializers.IntegerField(min_value=1, max_value=VALUE_MAX, source="requested")
     reason = serializers.CharField(max_length=TEXT_CHARS_MAX)

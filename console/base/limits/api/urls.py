@@ -1,4 +1,4 @@
-"""Addresses of limits, under `/api/v1/`."""
+"""Paths of limits' endpoints, below `/api/v1/`."""
 
 from __future__ import annotations
 

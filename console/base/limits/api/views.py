@@ -24,17 +24,16 @@ class LimitViewSet(ApiViewSet):
 
     @extend_schema(operation_id="limits_list", parameters=[shapes.LimitsQuerySerializer])
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Every limit by name, with what the organisation, or one of its clusters, uses."""
-        del request, args, kwargs
-        wanted = self.validated_query(shapes.LimitsQuerySerializer)
-        found = services.list_limits(
-            organization_id=self.organization_id, cluster_id=wanted.get("cluster_id", "")
+        """Lists every limit by name, with how much the organisation or one cluster uses."""
+        query = self.validated_query(shapes.LimitsQuerySerializer)
+        limits = services.list_limits(
+            organization_id=self.organization_id, cluster_id=query.get("cluster_id", "")
         )
-        return self.page(found, key=lambda each: each.name)
+        return self.page(limits, key=lambda limit: limit.name)
 
 
 class LimitRequestViewSet(ListAction, RetrieveAction, CreateAction):
-    """Requests for more, newest first."""
+    """Requests to raise limits, newest first."""
 
     queryset = LimitRequest.objects.all()
     serializer_class = shapes.LimitRequestSerializer
@@ -44,5 +43,5 @@ class LimitRequestViewSet(ListAction, RetrieveAction, CreateAction):
     lookup_value_regex = "lrq_[a-z2-7]+"
 
     def perform_create(self, data: dict[str, Any]) -> object:
-        """Asks; people answer."""
+        """Stores the request, which staff answer."""
         return services.request_limit(actor=self.actor, **data)

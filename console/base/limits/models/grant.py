@@ -1,4 +1,4 @@
-"""Limits that hold in place of the defaults."""
+"""Granted limits, which apply in place of the defaults."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class LimitGrant(models.Model):
     """The value of a limit for an organisation, or for one of its clusters."""
 
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
-    # Empty: of a limit of clusters, for all of them.
+    # Empty for a limit of the organisation, and for one that applies to all of its clusters.
     cluster_id = models.CharField(max_length=ID_CHARS_MAX, blank=True)
     limit = models.CharField(max_length=LIMIT_CHARS_MAX)
     value = models.PositiveIntegerField()
-    # What it was granted for.
+    # The request that it was granted for.
     request = models.ForeignKey(LimitRequest, on_delete=models.PROTECT, related_name="grants")
     granted_at = models.DateTimeField(default=now)
 

@@ -1,4 +1,4 @@
-"""Requests for more."""
+"""Requests to raise a limit."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from console.base.limits.choices import LimitRequestState
 
 LIMIT_CHARS_MAX = 64
 TEXT_CHARS_MAX = 2_000
-# What a column of whole numbers takes.
+# The largest value of a `PositiveIntegerField`'s column.
 VALUE_MAX = 2**31 - 1
 
 
 class LimitRequest(models.Model):
-    """An organisation asks for more than the default. Answered once, by staff."""
+    """An organisation's request for more than a limit. Staff answer it once."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "lrq"), editable=False
     )
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
-    # Empty: of a limit of clusters, for all of them.
+    # Empty for a limit of the organisation, and for one that shall apply to all of its clusters.
     cluster_id = models.CharField(max_length=ID_CHARS_MAX, blank=True)
     limit = models.CharField(max_length=LIMIT_CHARS_MAX)
     wanted = models.PositiveIntegerField(validators=[MinValueValidator(1)])
@@ -33,7 +33,7 @@ class LimitRequest(models.Model):
     state = models.CharField(
         max_length=16, choices=LimitRequestState.choices, default=LimitRequestState.OPEN.value
     )
-    # What staff says to it.
+    # The text with which staff answer it.
     answer = models.CharField(max_length=TEXT_CHARS_MAX, blank=True)
     granted = models.PositiveIntegerField(null=True, blank=True)
     created_at = models.DateTimeField(default=now)

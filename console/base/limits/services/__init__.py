@@ -1,4 +1,4 @@
-"""The value of a limit that holds, and requests for another one."""
+"""The values of limits that apply, and requests to raise them."""
 
 from console.base.limits.services.listing import LimitUse, list_limits
 from console.base.limits.services.requests import grant_limit, refuse_limit, request_limit

@@ -1,4 +1,4 @@
-"""All limits of an organisation, with what is used of each."""
+"""All limits of an organisation, with how much of each is used."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from console.base.common.errors import FieldError, ValidationFailed
 from console.base.limits.choices import LimitScope
 from console.base.limits.models import LimitGrant
 from console.base.limits.registry import LIMITS, Limit
-from console.base.limits.services.values import chosen
-from console.base.limits.usage import has_cluster, used
+from console.base.limits.services.values import choose_value
+from console.base.limits.usage import has_cluster, read_usage
 
 
 @dataclass(frozen=True, slots=True)
 class LimitUse:
-    """A limit, the value that holds, and how much of it is used; None: not known."""
+    """A limit, the value that applies, and how much of it is used (None if that is not known)."""
 
     definition: Limit
     limit: int
@@ -27,9 +27,11 @@ class LimitUse:
 
 
 def list_limits(*, organization_id: str, cluster_id: str = "") -> list[LimitUse]:
-    """Every limit by name; those of clusters for one of them, or as all of them have it.
+    """Returns every limit, sorted by name, with its value and use.
 
-    Raises `ValidationFailed` for a cluster that the organisation does not have.
+    Limits of clusters are those of `cluster_id`, or without it the values that apply to clusters
+    without a grant of their own. Raises `ValidationFailed` for a cluster that the organisation does
+    not have.
     """
     if cluster_id and not has_cluster(organization_id, cluster_id):
         detail = "The organisation has no such cluster."
@@ -43,16 +45,17 @@ def list_limits(*, organization_id: str, cluster_id: str = "") -> list[LimitUse]
     return [
         LimitUse(
             definition=limit,
-            limit=chosen(limit.name, grants.get(limit.name, {}), cluster_id),
-            used=_used(limit, organization_id, cluster_id),
+            limit=choose_value(limit.name, grants.get(limit.name, {}), cluster_id),
+            used=_used_of(limit, organization_id, cluster_id),
         )
-        for limit in sorted(LIMITS, key=lambda each: each.name)
+        for limit in sorted(LIMITS, key=lambda limit: limit.name)
     ]
 
 
-def _used(limit: Limit, organization_id: str, cluster_id: str) -> int | None:
+def _used_of(limit: Limit, organization_id: str, cluster_id: str) -> int | None:
+    """Returns how much of a limit is used; None if it is not known, or not of this scope."""
     if limit.scope is LimitScope.ADDRESS:
         return None
     if limit.scope is LimitScope.CLUSTER and not cluster_id:
         return None
-    return used(limit.name, organization_id, cluster_id)
+    return read_usage(limit.name, organization_id, cluster_id)

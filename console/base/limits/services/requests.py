@@ -1,4 +1,4 @@
-"""Requests for more: asked by an organisation, granted or refused by staff, once."""
+"""Requests to raise a limit: made by an organisation, granted or refused by staff, once."""
 
 from __future__ import annotations
 
@@ -22,55 +22,58 @@ from console.base.limits.usage import has_cluster
 
 
 def request_limit(
-    *, actor: Actor, limit: str, wanted: int, reason: str, cluster_id: str = ""
+    *, actor: Actor, limit: str, requested: int, reason: str, cluster_id: str = ""
 ) -> LimitRequest:
-    """Asks for more. Raises `ValidationFailed`, `LimitNotRaisable`, `LimitNotHigher`,
+    """Requests a higher value for a limit of the actor's organisation, or of one of its clusters.
+
+    Raises `ValidationFailed` for an unknown limit or cluster, `LimitNotRaisable`, `LimitNotHigher`,
     `LimitRequestOpen`.
     """
-    definition = _known(limit)
+    definition = _raisable_limit(limit)
     organization_id = actor.organization_id
     _check_cluster(definition, organization_id, cluster_id)
     current = limit_of(limit, organization_id=organization_id, cluster_id=cluster_id)
-    if wanted <= current:
+    if requested <= current:
         detail = f"The limit is {current}."
         raise LimitNotHigher(detail, errors=[FieldError("/wanted", "limit_not_higher", detail)])
-    # Of two requests at once the second sees the first.
+    # Of two requests at once the second waits, and sees the first's row.
     locks.lock("limit-requests", organization_id)
     same = LimitRequest.objects.filter(
         organization_id=organization_id, cluster_id=cluster_id, limit=limit
     )
-    found = same.filter(state=LimitRequestState.OPEN).first()
-    if found is not None:
-        raise LimitRequestOpen(extra={"limit_request_id": found.pk})
-    made = LimitRequest.objects.create(
+    open_request = same.filter(state=LimitRequestState.OPEN).first()
+    if open_request is not None:
+        raise LimitRequestOpen(extra={"limit_request_id": open_request.pk})
+    request = LimitRequest.objects.create(
         organization_id=organization_id,
         cluster_id=cluster_id,
         limit=limit,
-        wanted=wanted,
+        wanted=requested,
         reason=reason,
     )
-    _audit(actor, made, "create", {"limit": limit, "wanted": wanted, "cluster_id": cluster_id})
-    return made
+    entry = {"limit": limit, "wanted": requested, "cluster_id": cluster_id}
+    _audit_request(actor, request, "create", entry)
+    return request
 
 
 def grant_limit(
     *, actor: Actor, request: LimitRequest, value: int | None = None, answer: str = ""
 ) -> LimitRequest:
-    """Grants a request whose row is locked, as it was asked or another value.
+    """Grants a request whose row the caller has locked: the requested value, or `value`.
 
-    In the organisation's tenancy scope. Raises `LimitRequestAnswered`, and `LimitNotRaisable` above
-    what the service can do.
+    Runs in the organisation's tenancy scope. Raises `LimitRequestAnswered`, and `LimitNotRaisable`
+    above what the service supports.
     """
     granted = value or request.wanted
     _check_supported(request.limit, granted)
-    _answer(request, LimitRequestState.GRANTED, answer, granted=granted)
+    _close_request(request, LimitRequestState.GRANTED, answer, granted=granted)
     LimitGrant.objects.update_or_create(
         organization_id=request.organization_id,
         limit=request.limit,
         cluster_id=request.cluster_id,
         defaults={"value": granted, "request": request, "granted_at": now()},
     )
-    _audit(actor, request, "grant", {"limit": request.limit, "granted": granted})
+    _audit_request(actor, request, "grant", {"limit": request.limit, "granted": granted})
     limit_granted.send(
         sender=LimitGrant,
         organization_id=request.organization_id,
@@ -81,23 +84,24 @@ def grant_limit(
 
 
 def refuse_limit(*, actor: Actor, request: LimitRequest, answer: str) -> LimitRequest:
-    """Refuses a request whose row is locked. Raises `LimitRequestAnswered`."""
-    _answer(request, LimitRequestState.REFUSED, answer, granted=None)
-    _audit(actor, request, "refuse", {"limit": request.limit, "answer": answer})
+    """Refuses a request whose row the caller has locked. Raises `LimitRequestAnswered`."""
+    _close_request(request, LimitRequestState.REFUSED, answer, granted=None)
+    _audit_request(actor, request, "refuse", {"limit": request.limit, "answer": answer})
     return request
 
 
-def _answer(
+def _close_request(
     request: LimitRequest, state: LimitRequestState, answer: str, *, granted: int | None
 ) -> None:
     if request.state != LimitRequestState.OPEN:
-        raise LimitRequestAnswered(f"It is {request.state}.")
+        raise LimitRequestAnswered(f"The request is {request.state}.")
     request.state, request.answer = state, answer
     request.granted, request.answered_at = granted, now()
     request.save(update_fields=["state", "answer", "granted", "answered_at"])
 
 
-def _known(name: str) -> Limit:
+def _raisable_limit(name: str) -> Limit:
+    """Returns a limit by name. Raises `ValidationFailed` if unknown, or `LimitNotRaisable`."""
     definition = BY_NAME.get(name)
     if definition is None:
         detail = f"There is no limit {name}."
@@ -109,7 +113,10 @@ def _known(name: str) -> Limit:
 
 
 def _check_supported(name: str, value: int) -> None:
-    """A limit that there is no more, but that was asked for, bounds nothing."""
+    """Raises `LimitNotRaisable` for more than the service supports.
+
+    A limit that was removed since it was requested is not checked: nothing enforces it.
+    """
     definition = BY_NAME.get(name)
     if definition is not None and value > definition.supported(value):
         detail = definition.unsupported
@@ -117,17 +124,20 @@ def _check_supported(name: str, value: int) -> None:
 
 
 def _check_cluster(definition: Limit, organization_id: str, cluster_id: str) -> None:
+    """Raises `ValidationFailed` for a cluster that the limit does not take, or that is unknown."""
     if not cluster_id:
         return
     if definition.scope is not LimitScope.CLUSTER:
-        detail = "This limit is not one of clusters."
+        detail = "This limit is not one of clusters: leave cluster_id out."
         raise ValidationFailed(detail, errors=[FieldError("/cluster_id", "unexpected", detail)])
     if not has_cluster(organization_id, cluster_id):
         detail = "The organisation has no such cluster."
         raise ValidationFailed(detail, errors=[FieldError("/cluster_id", "not_found", detail)])
 
 
-def _audit(actor: Actor, request: LimitRequest, verb: str, detail: dict[str, object]) -> None:
+def _audit_request(
+    actor: Actor, request: LimitRequest, verb: str, detail: dict[str, object]
+) -> None:
     record_audit(
         actor=actor,
         action=f"limit_request.{verb}",

@@ -1,10 +1,10 @@
-"""Who may use a cluster, and how much: credentials, ACLs, quotas, and consumer groups."""
+"""Commands for a cluster's ACLs, credentials, quotas and consumer groups."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from console.programs.cli.command import Command, Confirm, Shape
+from console.programs.cli.command import CommandRow, Confirm, Shape
 from console.programs.cli.fields import Field, Kind
 from console.programs.cli.tables.shorthand import (
     choice,
@@ -24,7 +24,7 @@ ABOUT = {
     "acl": "Entries of a cluster's access control list.",
     "credential": "User names and passwords of Kafka clients.",
     "quota": "How much users, client ids and addresses may do.",
-    "group": "Consumer groups, and where they stand. `freshet lag` watches them.",
+    "group": "Consumer groups and their offsets. `freshet lag` watches their lag.",
 }
 CLUSTER = "/clusters/{cluster_id}"
 RESOURCE_TYPES = ("TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
@@ -52,13 +52,13 @@ ACL_COLUMNS = (
 TARGETS = ("earliest", "latest", "offset", "timestamp", "shift")
 
 
-def _entry(*, query: bool) -> tuple[Field, ...]:
-    """The parts of an entry: all that a new one needs, or some of them to look for."""
+def _acl_fields(*, query: bool) -> tuple[Field, ...]:
+    """Returns the fields of an ACL. `query`: of a search, in which none is required."""
     needed = not query
     return (
         text("principal", "`User:` and a user name, or `User:*`.", query=query, required=needed),
         choice(
-            "resource_type", "What kind of thing.", RESOURCE_TYPES, query=query, required=needed
+            "resource_type", "The kind of resource.", RESOURCE_TYPES, query=query, required=needed
         ),
         text(
             "resource_name",
@@ -78,23 +78,23 @@ def _entry(*, query: bool) -> tuple[Field, ...]:
     )
 
 
-def _partitions(given: list[str]) -> list[dict[str, Any]]:
-    """From `TOPIC` or `TOPIC:PARTITION,…`. Raises ValueError."""
-    found = []
-    for each in given:
-        topic, colon, numbers = each.partition(":")
+def _parse_partitions(texts: list[str]) -> list[dict[str, Any]]:
+    """Returns the API's items for texts like `TOPIC` or `TOPIC:0,1`. Raises `ValueError`."""
+    items = []
+    for value in texts:
+        topic, colon, numbers = value.partition(":")
         item: dict[str, Any] = {"topic": topic}
         if colon:
             try:
                 item["partitions"] = [int(number) for number in numbers.split(",")]
             except ValueError:
-                message = f"--topic {each}: it is like orders, or orders:0,1."
+                message = f"--topic {value}: write it like orders or orders:0,1."
                 raise ValueError(message) from None
-        found.append(item)
-    return found
+        items.append(item)
+    return items
 
 
-def _entity(*, query: bool) -> tuple[Field, ...]:
+def _entity_fields(*, query: bool) -> tuple[Field, ...]:
     return (
         text("user", "A user name; an empty one means all others.", query=query),
         text(
@@ -108,21 +108,21 @@ def _entity(*, query: bool) -> tuple[Field, ...]:
 
 
 ACLS = (
-    Command(
+    CommandRow(
         "acl list",
         f"GET {CLUSTER}/acls",
-        "Entries, all or those that match.",
-        _entry(query=True),
+        "List entries: all, or those that match.",
+        _acl_fields(query=True),
         Shape.PAGES,
         ACL_COLUMNS,
     ),
-    Command(
+    CommandRow(
         "acl create",
         f"POST {CLUSTER}/acls",
         "Add an entry.",
-        (*_entry(query=False), validate_only()),
+        (*_acl_fields(query=False), validate_only()),
     ),
-    Command(
+    CommandRow(
         "acl create-many",
         f"POST {CLUSTER}/acls:batch",
         "Add the entries of a JSON file, all or none: a list of what `acl list -o json` shows.",
@@ -139,38 +139,38 @@ ACLS = (
         Shape.ITEMS,
         ACL_COLUMNS,
     ),
-    Command("acl describe", f"GET {CLUSTER}/acls/{{id}}", "An entry."),
-    Command(
+    CommandRow("acl describe", f"GET {CLUSTER}/acls/{{id}}", "An entry."),
+    CommandRow(
         "acl delete",
         f"DELETE {CLUSTER}/acls/{{id}}",
         "Remove an entry.",
         shape=Shape.NOTHING,
         confirm=Confirm.YES,
     ),
-    Command(
+    CommandRow(
         "acl delete-matching",
         f"DELETE {CLUSTER}/acls",
         "Remove all entries that match what is given, and show them.",
-        _entry(query=True),
+        _acl_fields(query=True),
         Shape.ITEMS,
         ACL_COLUMNS,
         Confirm.YES,
     ),
-    Command(
+    CommandRow(
         "acl templates",
         "GET /acl-templates",
-        "What applications of a kind need.",
+        "List templates: what applications of a kind need.",
         shape=Shape.ITEMS,
         columns="template description needs takes",
     ),
-    Command(
+    CommandRow(
         "acl apply-template",
         f"POST {CLUSTER}/acls:apply-template",
         "Give a user what an application of a kind needs.",
         (
             Field(
                 "template",
-                "Which.",
+                "The template.",
                 Kind.CHOICE,
                 argument=True,
                 choices=("consumer", "producer", "streams"),
@@ -188,17 +188,17 @@ ACLS = (
 )
 
 CREDENTIALS = (
-    Command(
+    CommandRow(
         "credential list",
         f"GET {CLUSTER}/credentials",
         "A cluster's credentials.",
         shape=Shape.PAGES,
         columns="name id username role mechanism created_at expires_at replaced_by",
     ),
-    Command(
+    CommandRow(
         "credential create",
         f"POST {CLUSTER}/credentials",
-        "Make a credential. Its password is shown this once.",
+        "Make a credential. Its password is shown only now.",
         (
             name(),
             choice(
@@ -215,21 +215,21 @@ CREDENTIALS = (
             validate_only(),
         ),
     ),
-    Command(
+    CommandRow(
         "credential describe",
         f"GET {CLUSTER}/credentials/{{id}}",
         "A credential without its password.",
     ),
-    Command(
+    CommandRow(
         "credential update",
         f"PATCH {CLUSTER}/credentials/{{id}}",
-        "Rename a credential, or have it end.",
+        "Rename a credential, or set when it ends.",
         (text("name", "Another name."), expiry(), validate_only()),
     ),
-    Command(
+    CommandRow(
         "credential rotate",
         f"POST {CLUSTER}/credentials/{{id}}:rotate",
-        "Put a new one in its place. Both work for a while; the password is shown this once.",
+        "Replace a credential by a new one. Both work for a while. The password is shown only now.",
         (
             integer("overlap_s", "Seconds in which both work. Default: a day."),
             Field(
@@ -239,7 +239,7 @@ CREDENTIALS = (
             validate_only(),
         ),
     ),
-    Command(
+    CommandRow(
         "credential delete",
         f"DELETE {CLUSTER}/credentials/{{id}}",
         "Remove a credential; its connections end.",
@@ -249,7 +249,7 @@ CREDENTIALS = (
 )
 
 QUOTAS = (
-    Command(
+    CommandRow(
         "quota list",
         f"GET {CLUSTER}/quotas",
         "All quotas of a cluster.",
@@ -258,72 +258,78 @@ QUOTAS = (
         "fetch:fetch_bytes_per_second request_%:request_percentage connections "
         "connections/s:connections_per_second id",
     ),
-    Command(
+    CommandRow(
         "quota set",
         f"PUT {CLUSTER}/quotas",
         "Set all quotas of a user, a client id, both, or an address. What is left out is not "
         "limited.",
         (
-            *_entity(query=False),
+            *_entity_fields(query=False),
             number("produce_bytes_per_second", "Bytes a second.", option="produce"),
             number("fetch_bytes_per_second", "Bytes a second.", option="fetch"),
-            number("request_percentage", "Of the time of one thread.", option="request-percentage"),
-            integer("connections", "Open at once, of a user."),
-            number("connections_per_second", "New ones a second, of an address."),
+            number(
+                "request_percentage",
+                "Percent of the time of one thread.",
+                option="request-percentage",
+            ),
+            integer("connections", "Connections of a user at one time."),
+            number("connections_per_second", "New connections of an address in a second."),
             validate_only(),
         ),
     ),
-    Command("quota describe", f"GET {CLUSTER}/quotas/{{id}}", "The quotas of one entity."),
-    Command(
+    CommandRow("quota describe", f"GET {CLUSTER}/quotas/{{id}}", "The quotas of one entity."),
+    CommandRow(
         "quota delete",
         f"DELETE {CLUSTER}/quotas/{{id}}",
         "Remove quotas by their id.",
         shape=Shape.NOTHING,
         confirm=Confirm.YES,
     ),
-    Command(
+    CommandRow(
         "quota clear",
         f"DELETE {CLUSTER}/quotas",
         "Remove the quotas of a user, a client id, both, or an address.",
-        _entity(query=True),
+        _entity_fields(query=True),
         Shape.NOTHING,
         confirm=Confirm.YES,
     ),
 )
 
 GROUPS = (
-    Command(
+    CommandRow(
         "group list",
         f"GET {CLUSTER}/groups",
         "Consumer groups with their lag.",
         shape=Shape.PAGES,
         columns="group state type lag lag_seconds sampled_at",
     ),
-    Command(
+    CommandRow(
         "group describe",
         f"GET {CLUSTER}/groups/{{group}}",
         "A group: its members, and its lag in each partition.",
     ),
-    Command(
+    CommandRow(
         "group reset-offsets",
         f"POST {CLUSTER}/groups/{{group}}/reset-offsets",
-        "Move a group that has no members. --dry-run shows what would be.",
+        "Move the offsets of a group that has no members. --dry-run shows the plan.",
         (
             choice("to", "Where to.", TARGETS),
             text(
                 "to",
-                "Where another group stands.",
+                "To the offsets of another group.",
                 option="to-group",
                 parse=lambda group: {"group": group},
             ),
             integer("offset", "With --to offset."),
             moment("timestamp", "With --to timestamp."),
-            integer("shift", "With --to shift: records, fewer than none to go back."),
+            integer(
+                "shift", "With --to shift: so many records forward, or back where it is negative."
+            ),
             listed(
                 "topics",
-                "TOPIC, or TOPIC:PARTITION,…; without it all that it committed.",
+                "TOPIC, or TOPIC:PARTITION,…. Default: all partitions that the group committed.",
                 "topic",
-                parse=_partitions,
+                parse=_parse_partitions,
             ),
             flag("dry_run", "Show the plan, change nothing."),
             wake(),
@@ -331,7 +337,7 @@ GROUPS = (
         Shape.ITEMS,
         "topic partition current target lag_after",
     ),
-    Command(
+    CommandRow(
         "group delete",
         f"DELETE {CLUSTER}/groups/{{group}}",
         "Delete a group that has no members, with all that it committed.",

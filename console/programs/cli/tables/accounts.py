@@ -1,8 +1,8 @@
-"""The organisation, its people, programs, keys and projects."""
+"""Commands for the organisation, its people, service accounts, API keys and projects."""
 
 from __future__ import annotations
 
-from console.programs.cli.command import Command, Confirm, Shape
+from console.programs.cli.command import CommandRow, Confirm, Shape
 from console.programs.cli.fields import Field
 from console.programs.cli.tables.shorthand import (
     PROJECT_ROLES,
@@ -23,23 +23,23 @@ from console.programs.cli.tables.shorthand import (
 )
 
 ABOUT = {
-    "organization": "The organisation that the API key is of.",
-    "project": "Projects, which clusters are in.",
+    "organization": "The organisation that the API key belongs to.",
+    "project": "Projects, which hold clusters.",
     "member": "People of the organisation.",
-    "invitation": "People who shall become members.",
-    "service-account": "Programs of the organisation.",
+    "invitation": "Invitations of people to become members.",
+    "service-account": "Accounts of programs.",
     "role-binding": "Roles in projects.",
     "api-key": "Keys of the REST interface, such as this command line's.",
 }
 
 
-def _project_roles(given: dict[str, str]) -> list[dict[str, str]]:
-    return [{"project_id": project_id, "role": role} for project_id, role in given.items()]
+def _project_roles(roles: dict[str, str]) -> list[dict[str, str]]:
+    return [{"project_id": project_id, "role": role} for project_id, role in roles.items()]
 
 
 ORGANIZATION = (
-    Command("organization describe", "GET /organizations/current", "The organisation."),
-    Command(
+    CommandRow("organization describe", "GET /organizations/current", "The organisation."),
+    CommandRow(
         "organization update",
         "PATCH /organizations/current",
         "Change the organisation. What is not given stays.",
@@ -55,35 +55,35 @@ ORGANIZATION = (
                 "allowed_addresses", "Let them come from anywhere.", "allow-from-anywhere", list
             ),
             boolean("two_factor_required", "Whether members need a second factor."),
-            flag("force", "Though it locks this very command line out.", query=True),
+            flag("force", "Change it although it locks this command line out.", query=True),
         ),
     ),
-    Command(
+    CommandRow(
         "organization export",
         "GET /organizations/current/export",
-        "All of it but secrets and records: a ZIP archive of JSON lines.",
+        "Save everything but secrets and records, as a ZIP archive of JSON lines.",
         shape=Shape.FILE,
         file="organization.zip",
     ),
 )
 
 PROJECTS = (
-    Command(
+    CommandRow(
         "project list",
         "GET /projects",
         "All projects that you may see.",
         shape=Shape.PAGES,
         columns="name id default labels created_at",
     ),
-    Command("project create", "POST /projects", "Make a project.", (name(), *labels())),
-    Command("project describe", "GET /projects/{id}", "A project, and what you may do in it."),
-    Command(
+    CommandRow("project create", "POST /projects", "Make a project.", (name(), *labels())),
+    CommandRow("project describe", "GET /projects/{id}", "A project, and what you may do in it."),
+    CommandRow(
         "project update",
         "PATCH /projects/{id}",
         "Change a project.",
         (text("name", "Another name."), *labels()),
     ),
-    Command(
+    CommandRow(
         "project delete",
         "DELETE /projects/{id}",
         "Delete a project without clusters.",
@@ -93,40 +93,40 @@ PROJECTS = (
 )
 
 PEOPLE = (
-    Command(
+    CommandRow(
         "member list",
         "GET /members",
         "All members.",
         shape=Shape.PAGES,
         columns="email name role two_factor last_seen_at id user_id",
     ),
-    Command("member describe", "GET /members/{id}", "A member, by address or id."),
-    Command(
+    CommandRow("member describe", "GET /members/{id}", "A member, by address or id."),
+    CommandRow(
         "member update",
         "PATCH /members/{id}",
         "Give a member another role.",
         (choice("role", "At most your own.", ROLES),),
     ),
-    Command(
+    CommandRow(
         "member remove",
         "DELETE /members/{id}",
-        "Have somebody leave the organisation; their sessions in it end.",
+        "Remove somebody from the organisation; their sessions in it end.",
         shape=Shape.NOTHING,
         confirm=Confirm.YES,
     ),
-    Command(
+    CommandRow(
         "invitation list",
         "GET /invitations",
         "Invitations, newest first.",
         shape=Shape.PAGES,
         columns="email role state expires_at invited_by id",
     ),
-    Command(
+    CommandRow(
         "invitation create",
         "POST /invitations",
-        "Invite somebody. The mail's link is good for seven days.",
+        "Invite somebody. The link in the mail is valid for seven days.",
         (
-            Field("email", "Whom.", argument=True),
+            Field("email", "The address.", argument=True),
             choice("role", "At most your own. Default: member.", ROLES),
             pairs(
                 "project_roles",
@@ -136,12 +136,12 @@ PEOPLE = (
             ),
         ),
     ),
-    Command(
+    CommandRow(
         "invitation resend",
         "POST /invitations/{id}:resend",
-        "Send another mail; the link of the one before ends.",
+        "Send another mail; the link in the former mail ends.",
     ),
-    Command(
+    CommandRow(
         "invitation revoke",
         "DELETE /invitations/{id}",
         "Take an invitation back.",
@@ -151,14 +151,14 @@ PEOPLE = (
 )
 
 PROGRAMS = (
-    Command(
+    CommandRow(
         "service-account list",
         "GET /service-accounts",
         "All service accounts.",
         shape=Shape.PAGES,
         columns="name id role disabled description created_at",
     ),
-    Command(
+    CommandRow(
         "service-account create",
         "POST /service-accounts",
         "Make a service account. Then: api-key create NAME --service-account ACCOUNT",
@@ -170,8 +170,8 @@ PROGRAMS = (
             ),
         ),
     ),
-    Command("service-account describe", "GET /service-accounts/{id}", "A service account."),
-    Command(
+    CommandRow("service-account describe", "GET /service-accounts/{id}", "A service account."),
+    CommandRow(
         "service-account update",
         "PATCH /service-accounts/{id}",
         "Change a service account. What is not given stays.",
@@ -182,14 +182,14 @@ PROGRAMS = (
             boolean("disabled", "Whether its keys are refused."),
         ),
     ),
-    Command(
+    CommandRow(
         "service-account delete",
         "DELETE /service-accounts/{id}",
         "Delete a service account with its keys.",
         shape=Shape.NOTHING,
         confirm=Confirm.YES,
     ),
-    Command(
+    CommandRow(
         "role-binding list",
         "GET /role-bindings",
         "Who has which role in which project.",
@@ -205,24 +205,29 @@ PROGRAMS = (
         Shape.PAGES,
         "id principal_type principal_id project_id role created_at",
     ),
-    Command(
+    CommandRow(
         "role-binding create",
         "POST /role-bindings",
         "Give a user or a service account a role in a project.",
         (
-            choice("principal_type", "Who.", ("user", "service_account"), required=True),
+            choice(
+                "principal_type",
+                "Whether it is a user or a service account.",
+                ("user", "service_account"),
+                required=True,
+            ),
             text(
                 "principal_id",
                 "The `user_id` of `member list`, or the service account's id.",
                 required=True,
                 option="principal",
             ),
-            reference("project_id", "Where.", "/projects", required=True),
+            reference("project_id", "The project.", "/projects", required=True),
             choice("role", "Grants at most what you may.", PROJECT_ROLES, required=True),
         ),
     ),
-    Command("role-binding describe", "GET /role-bindings/{id}", "A role in a project."),
-    Command(
+    CommandRow("role-binding describe", "GET /role-bindings/{id}", "A role in a project."),
+    CommandRow(
         "role-binding delete",
         "DELETE /role-bindings/{id}",
         "Take a role back.",
@@ -232,7 +237,7 @@ PROGRAMS = (
 )
 
 KEYS = (
-    Command(
+    CommandRow(
         "api-key list",
         "GET /api-keys",
         "All keys, also those that ended.",
@@ -240,25 +245,25 @@ KEYS = (
         Shape.PAGES,
         "name id role service_account_id created_at last_used_at expires_at revoked_at",
     ),
-    Command(
+    CommandRow(
         "api-key create",
         "POST /api-keys",
-        "Make a key. Its secret is shown this once.",
+        "Make a key. Its secret is shown only now.",
         (
             name(),
             choice("role", "At most your own. Default: admin.", ROLES),
             reference(
                 "service_account_id",
-                "Whose role and roles in projects it has.",
+                "The service account whose roles the key has.",
                 "/service-accounts",
             ),
             expiry(),
         ),
     ),
-    Command(
+    CommandRow(
         "api-key rotate",
         "POST /api-keys/{id}:rotate",
-        "Make a key of the same rights; the old one ends after a while.",
+        "Make a key with the same rights; the old one ends after a while.",
         (
             integer("overlap_s", "Seconds in which both work. Default: an hour."),
             moment(
@@ -269,10 +274,10 @@ KEYS = (
             ),
         ),
     ),
-    Command(
+    CommandRow(
         "api-key delete",
         "DELETE /api-keys/{id}",
-        "Revoke a key; what it is used for ends within five seconds.",
+        "Revoke a key; it stops working within five seconds.",
         shape=Shape.NOTHING,
         confirm=Confirm.YES,
     ),

@@ -1,8 +1,8 @@
-"""Clusters, operations and regions."""
+"""Commands for clusters, operations and regions."""
 
 from __future__ import annotations
 
-from console.programs.cli.command import Command, Confirm, Shape
+from console.programs.cli.command import CommandRow, Confirm, Shape
 from console.programs.cli.fields import Field
 from console.programs.cli.tables.schedules import schedules_of
 from console.programs.cli.tables.shorthand import (
@@ -19,23 +19,23 @@ from console.programs.cli.tables.shorthand import (
 
 ABOUT = {
     "cluster": "Kafka clusters.",
-    "operation": "Slow work: what is going on, and waiting for it.",
+    "operation": "Operations: changes that take a while.",
     "region": "Where clusters can be.",
 }
 
 
-def _chosen() -> tuple[Field, ...]:
-    """What of a cluster can be chosen, when it is made and later."""
+def _cluster_fields() -> tuple[Field, ...]:
+    """Returns the fields of a cluster that can be set when it is made and later."""
     return (
         reference("project_id", "The project that it is in.", "/projects"),
         *labels(),
         integer("spec.idle_timeout_s", "Sleep after so many seconds without a client."),
-        *_scale(),
+        *_scale_fields(),
         boolean("deletion_protection", "Whether deleting it is refused."),
     )
 
 
-def _scale() -> tuple[Field, ...]:
+def _scale_fields() -> tuple[Field, ...]:
     return (
         integer("spec.scale.min", "Brokers at least: 0, or 1 for never to sleep.", option="min"),
         integer("spec.scale.max", "Brokers at most, up to the limit `brokers`.", option="max"),
@@ -50,14 +50,14 @@ def _scale() -> tuple[Field, ...]:
     )
 
 
-def _starts(word: str, about: str, *fields: Field) -> Command:
-    return Command(
+def _operation_row(word: str, about: str, *fields: Field) -> CommandRow:
+    return CommandRow(
         f"cluster {word}", f"POST /clusters/{{id}}:{word}", about, fields, Shape.OPERATION
     )
 
 
 COMMANDS = (
-    Command(
+    CommandRow(
         "cluster list",
         "GET /clusters",
         "All clusters, also those that can still be restored.",
@@ -65,36 +65,38 @@ COMMANDS = (
         Shape.PAGES,
         "name id phase:status.phase region bootstrap_servers created_at deleted_at",
     ),
-    Command(
+    CommandRow(
         "cluster create",
         "POST /clusters",
         "Create a cluster. Without --wait it goes on by itself.",
         (
             name(),
             text("region", "One of `freshet region list`."),
-            *_chosen(),
+            *_cluster_fields(),
             validate_only(),
         ),
         Shape.OPERATION,
     ),
-    Command("cluster describe", "GET /clusters/{id}", "A cluster, and how to connect to it."),
-    Command(
+    CommandRow("cluster describe", "GET /clusters/{id}", "A cluster, and how to connect to it."),
+    CommandRow(
         "cluster update",
         "PATCH /clusters/{id}",
         "Change a cluster. What is not given stays.",
-        (text("name", "Another name."), *_chosen(), validate_only()),
+        (text("name", "Another name."), *_cluster_fields(), validate_only()),
     ),
-    Command(
+    CommandRow(
         "cluster scale",
         "PATCH /clusters/{id}",
-        "Bound the number of brokers, and say when at least one is awake.",
-        (*_scale(), validate_only()),
+        "Set how many brokers a cluster may have, and when it does not sleep.",
+        (*_scale_fields(), validate_only()),
     ),
-    _starts("wake", "Start its brokers, if it sleeps.", validate_only()),
-    _starts("sleep", "Stop its brokers, until a client connects.", validate_only()),
-    _starts("suspend", "Stop it, and let no client in until it is resumed.", validate_only()),
-    _starts("resume", "End a suspension.", validate_only()),
-    Command(
+    _operation_row("wake", "Start its brokers, if it sleeps.", validate_only()),
+    _operation_row("sleep", "Stop its brokers, until a client connects.", validate_only()),
+    _operation_row(
+        "suspend", "Stop it, and let no client in until it is resumed.", validate_only()
+    ),
+    _operation_row("resume", "End a suspension.", validate_only()),
+    CommandRow(
         "cluster delete",
         "DELETE /clusters/{id}",
         "Delete a cluster. It can be restored for seven days.",
@@ -102,7 +104,7 @@ COMMANDS = (
         Shape.OPERATION,
         confirm=Confirm.NAME,
     ),
-    Command(
+    CommandRow(
         "cluster undelete",
         "POST /clusters/{id}:undelete",
         "Restore a deleted cluster.",
@@ -110,13 +112,13 @@ COMMANDS = (
         Shape.OPERATION,
         over=True,
     ),
-    Command(
+    CommandRow(
         "cluster metrics",
         "GET /clusters/{cluster_id}/metrics",
         "A cluster's metrics, as OpenMetrics text.",
         shape=Shape.TEXT,
     ),
-    Command(
+    CommandRow(
         "operation list",
         "GET /operations",
         "Operations, newest first.",
@@ -125,8 +127,8 @@ COMMANDS = (
         "id type resource_id state progress request_id created_at finished_at",
         items_max=50,
     ),
-    Command("operation describe", "GET /operations/{id}", "An operation, and why it failed."),
-    Command(
+    CommandRow("operation describe", "GET /operations/{id}", "An operation, and why it failed."),
+    CommandRow(
         "region list",
         "GET /regions",
         "Regions that clusters can be created in.",

@@ -1,8 +1,8 @@
-"""What was used, and what it costs."""
+"""Commands for usage, costs, budgets, invoices and billing details."""
 
 from __future__ import annotations
 
-from console.programs.cli.command import Command, Confirm, Shape
+from console.programs.cli.command import CommandRow, Confirm, Shape
 from console.programs.cli.fields import Field, Kind
 from console.programs.cli.tables.shorthand import (
     choice,
@@ -18,7 +18,7 @@ from console.programs.cli.tables.shorthand import (
 )
 
 ABOUT = {
-    "usage": "What was used, by the rows that invoices are made of.",
+    "usage": "Usage, in the rows that invoices are made from.",
     "cost": "What a month costs, and prices.",
     "budget": "What a month may cost, and what happens then.",
     "invoice": "Invoices and credit notes.",
@@ -34,11 +34,11 @@ METERS = (
 ACTIONS = ("notify", "suspend")
 
 
-def _day(when: str) -> str:
+def _day_of(when: str) -> str:
     return when[:10]
 
 
-def _threshold() -> Field:
+def _threshold_field() -> Field:
     return Field(
         "thresholds",
         "A percentage of the amount at which a mail is sent; they replace 50, 80 and 100.",
@@ -49,7 +49,7 @@ def _threshold() -> Field:
 
 
 COMMANDS = (
-    Command(
+    CommandRow(
         "usage list",
         "GET /usage",
         "What was used, in windows of time.",
@@ -77,65 +77,65 @@ COMMANDS = (
         "window_start meter quantity unit cluster_id topic principal provisional id",
         items_max=200,
     ),
-    Command("usage row", "GET /usage/rows/{id}", "A row, and the files that it was made from."),
-    Command(
+    CommandRow("usage row", "GET /usage/rows/{id}", "A row, and the files that it was made from."),
+    CommandRow(
         "usage reconciliations",
         "GET /usage/reconciliations",
-        "Whether each day's ingress is what the log holds, to the byte.",
+        "List, for each day, whether the metered ingress equals the bytes in the log.",
         (
             reference("cluster_id", "Only of this cluster.", "/clusters", query=True),
-            moment("from", "The first day.", query=True, parse=_day),
-            moment("to", "The last day.", query=True, parse=_day),
+            moment("from", "The first day.", query=True, parse=_day_of),
+            moment("to", "The last day.", query=True, parse=_day_of),
         ),
         Shape.PAGES,
         "day cluster_id agreement metered_bytes logged_bytes unknown_bytes reason",
         items_max=200,
     ),
-    Command(
+    CommandRow(
         "cost show",
         "GET /costs",
         "What a month costs so far, its forecast, and what it is for.",
         (text("month", "YYYY-MM. Default: the current one.", query=True),),
     ),
-    Command("cost prices", "GET /prices", "The prices of the current month."),
-    Command(
+    CommandRow("cost prices", "GET /prices", "The prices of the current month."),
+    CommandRow(
         "budget list",
         "GET /budgets",
-        "Budgets, and how they stand.",
+        "List budgets with what is spent of them.",
         shape=Shape.PAGES,
         columns="name id amount_minor spent_minor currency action state thresholds",
     ),
-    Command(
+    CommandRow(
         "budget create",
         "POST /budgets",
         "Set what a calendar month may cost, before taxes.",
         (
             name(),
             integer("amount_minor", "In minor units (cents).", required=True, option="amount"),
-            _threshold(),
+            _threshold_field(),
             choice("action", "`suspend`: producers are refused when it is used up.", ACTIONS),
         ),
     ),
-    Command("budget describe", "GET /budgets/{id}", "A budget with its newest events."),
-    Command(
+    CommandRow("budget describe", "GET /budgets/{id}", "A budget with its newest events."),
+    CommandRow(
         "budget update",
         "PATCH /budgets/{id}",
         "Change a budget. What is not given stays.",
         (
             text("name", "Another name."),
             integer("amount_minor", "In minor units (cents).", option="amount"),
-            _threshold(),
+            _threshold_field(),
             choice("action", "`suspend`: producers are refused when it is used up.", ACTIONS),
         ),
     ),
-    Command(
+    CommandRow(
         "budget delete",
         "DELETE /budgets/{id}",
         "Remove a budget.",
         shape=Shape.NOTHING,
         confirm=Confirm.YES,
     ),
-    Command(
+    CommandRow(
         "invoice list",
         "GET /invoices",
         "Invoices and credit notes, newest first.",
@@ -143,19 +143,23 @@ COMMANDS = (
         Shape.PAGES,
         "number id kind state month total_minor currency issued_at",
     ),
-    Command("invoice describe", "GET /invoices/{id}", "An invoice with its lines."),
-    Command(
-        "invoice pdf", "GET /invoices/{id}/pdf", "The document.", shape=Shape.FILE, file="*.pdf"
+    CommandRow("invoice describe", "GET /invoices/{id}", "An invoice with its lines."),
+    CommandRow(
+        "invoice pdf",
+        "GET /invoices/{id}/pdf",
+        "Save the document.",
+        shape=Shape.FILE,
+        file="*.pdf",
     ),
-    Command(
+    CommandRow(
         "invoice evidence",
         "GET /invoices/{id}/evidence",
-        "All that its lines were computed from, with the program that does it.",
+        "Save the rows that its lines are computed from, with the program that computes them.",
         shape=Shape.FILE,
         file="*-evidence.zip",
     ),
-    Command("billing-details describe", "GET /billing-details", "Name, address, VAT number."),
-    Command(
+    CommandRow("billing-details describe", "GET /billing-details", "Name, address, VAT number."),
+    CommandRow(
         "billing-details update",
         "PATCH /billing-details",
         "Change whom invoices are addressed to, from the next one on.",

@@ -1,8 +1,8 @@
-"""Limits, incidents, the audit log, metrics."""
+"""Commands for limits, alerts, incidents, the audit log and metrics."""
 
 from __future__ import annotations
 
-from console.programs.cli.command import Command, Confirm, Shape
+from console.programs.cli.command import CommandRow, Confirm, Shape
 from console.programs.cli.fields import Field
 from console.programs.cli.tables.shorthand import (
     choice,
@@ -17,9 +17,9 @@ from console.programs.cli.tables.shorthand import (
 )
 
 ABOUT = {
-    "limit": "What is limited, and how much of it is used.",
-    "limit-request": "Asking for more.",
-    "incident": "What is wrong with the service or a cluster.",
+    "limit": "Limits, and how much of them is used.",
+    "limit-request": "Requests for higher limits.",
+    "incident": "Faults of the service or of a cluster.",
     "alert": "Mails when a figure of a cluster stays beyond a threshold.",
     "audit": "Who changed what.",
 }
@@ -33,16 +33,18 @@ KINDS = (
 )
 
 
-def _settings() -> tuple[Field, ...]:
+def _alert_fields() -> tuple[Field, ...]:
     return (
-        text("group", "Of kinds of groups; empty: whichever is worst."),
-        integer("for_s", "Seconds that it lasts before it fires, and ends.", option="for"),
+        text("group", "For alerts of a lag: the group; empty: the group that is furthest behind."),
+        integer(
+            "for_s", "Seconds that the figure lasts before the alert fires or ends.", option="for"
+        ),
         listed("emails", "A member who gets mails; they replace all that there are.", "email"),
         cleared("emails", "Mails go to those who manage the organisation.", "no-emails", list),
     )
 
 
-def _looked_for() -> tuple[Field, ...]:
+def _audit_filters() -> tuple[Field, ...]:
     return (
         text("actor", "Id of a key or a user; of a Kafka client, its principal.", query=True),
         text("action", "Such as cluster.create.", query=True),
@@ -56,7 +58,7 @@ def _looked_for() -> tuple[Field, ...]:
 
 
 COMMANDS = (
-    Command(
+    CommandRow(
         "limit list",
         "GET /limits",
         "Limits, how much is used, and what happens at each.",
@@ -64,17 +66,17 @@ COMMANDS = (
         Shape.PAGES,
         "name scope limit used unit raisable effect",
     ),
-    Command(
+    CommandRow(
         "limit-request list",
         "GET /limit-requests",
         "Requests, newest first.",
         shape=Shape.PAGES,
         columns="id limit cluster_id wanted state granted answer created_at",
     ),
-    Command(
+    CommandRow(
         "limit-request create",
         "POST /limit-requests",
-        "Ask for more.",
+        "Ask for a higher limit.",
         (
             Field("limit", "Which of `freshet limit list`.", argument=True),
             integer("wanted", "How much.", required=True),
@@ -82,16 +84,16 @@ COMMANDS = (
             reference("cluster_id", "For this cluster alone.", "/clusters"),
         ),
     ),
-    Command("limit-request describe", "GET /limit-requests/{id}", "A request, and its answer."),
-    Command(
+    CommandRow("limit-request describe", "GET /limit-requests/{id}", "A request, and its answer."),
+    CommandRow(
         "alert list",
         "GET /alerts",
-        "Alerts, and how they stand.",
+        "List alerts with their states.",
         (reference("cluster_id", "Only those of this cluster.", "/clusters", query=True),),
         Shape.PAGES,
         "name id cluster_id kind group threshold state value subject",
     ),
-    Command(
+    CommandRow(
         "alert create",
         "POST /alerts",
         "Set an alert.",
@@ -100,28 +102,28 @@ COMMANDS = (
             reference("cluster_id", "Of this cluster.", "/clusters", required=True),
             choice("kind", "Which figure.", KINDS, required=True),
             integer("threshold", "It fires above.", required=True),
-            *_settings(),
+            *_alert_fields(),
         ),
     ),
-    Command("alert describe", "GET /alerts/{id}", "An alert, and how it stands."),
-    Command(
+    CommandRow("alert describe", "GET /alerts/{id}", "Show an alert with its state."),
+    CommandRow(
         "alert update",
         "PATCH /alerts/{id}",
         "Change an alert. What is not given stays.",
         (
             text("name", "Another name."),
             integer("threshold", "It fires above."),
-            *_settings(),
+            *_alert_fields(),
         ),
     ),
-    Command(
+    CommandRow(
         "alert delete",
         "DELETE /alerts/{id}",
         "Remove an alert.",
         shape=Shape.NOTHING,
         confirm=Confirm.YES,
     ),
-    Command(
+    CommandRow(
         "incident list",
         "GET /incidents",
         "Incidents, newest first.",
@@ -133,28 +135,28 @@ COMMANDS = (
         "id state kind cluster_id title opened_at closed_at",
         items_max=50,
     ),
-    Command("incident describe", "GET /incidents/{id}", "An incident, and how it went."),
-    Command(
+    CommandRow("incident describe", "GET /incidents/{id}", "Show an incident with its updates."),
+    CommandRow(
         "audit list",
         "GET /audit-log",
         "Who changed what, newest first.",
-        _looked_for(),
+        _audit_filters(),
         Shape.PAGES,
         "created_at action actor:actor.name kind:actor.kind target:target.id source address",
         items_max=50,
     ),
-    Command(
+    CommandRow(
         "audit export",
         "GET /audit-log/export",
         "The audit log as a file.",
         (
-            *_looked_for(),
+            *_audit_filters(),
             choice("format", "Default: jsonl.", ("jsonl", "csv"), query=True),
         ),
         Shape.FILE,
         file="audit-log",
     ),
-    Command(
+    CommandRow(
         "metrics", "GET /metrics", "Metrics of all clusters, as OpenMetrics text.", shape=Shape.TEXT
     ),
 )

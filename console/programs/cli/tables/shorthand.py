@@ -1,4 +1,4 @@
-"""What the tables are written with: fields in a word."""
+"""Short functions that make fields, with which the tables of commands are written."""
 
 from __future__ import annotations
 
@@ -12,67 +12,67 @@ PROJECT_ROLES = ROLES[:-1]
 
 
 def text(name: str, about: str, **more: Any) -> Field:
-    """A text."""
+    """Returns a field of a text."""
     return Field(name, about, Kind.TEXT, **more)
 
 
 def name(about: str = "Its name.", **more: Any) -> Field:
-    """The name that something new gets, as an argument."""
+    """Returns the argument NAME of something new."""
     return Field("name", about, argument=True, **more)
 
 
 def integer(name: str, about: str, **more: Any) -> Field:
-    """A whole number."""
+    """Returns a field of a whole number."""
     return Field(name, about, Kind.INTEGER, **more)
 
 
 def number(name: str, about: str, **more: Any) -> Field:
-    """A number."""
+    """Returns a field of a number."""
     return Field(name, about, Kind.NUMBER, **more)
 
 
 def boolean(name: str, about: str, **more: Any) -> Field:
-    """Yes or no."""
+    """Returns a field with the options `--x` and `--no-x`."""
     return Field(name, about, Kind.BOOLEAN, **more)
 
 
 def flag(name: str, about: str, **more: Any) -> Field:
-    """Yes, where it is given."""
+    """Returns a field with the option `--x`, which sends true."""
     return Field(name, about, Kind.FLAG, **more)
 
 
 def choice(name: str, about: str, choices: tuple[str, ...], **more: Any) -> Field:
-    """One of some words."""
+    """Returns a field of one of `choices`."""
     return Field(name, about, Kind.CHOICE, choices=choices, **more)
 
 
 def moment(name: str, about: str, **more: Any) -> Field:
-    """A time."""
+    """Returns a field of a time."""
     return Field(name, about, Kind.MOMENT, **more)
 
 
 def pairs(name: str, about: str, option: str, **more: Any) -> Field:
-    """Names with values."""
+    """Returns a field of names with values."""
     return Field(name, about, Kind.PAIRS, option=option, **more)
 
 
 def listed(name: str, about: str, option: str, **more: Any) -> Field:
-    """Several values."""
+    """Returns a field of several values."""
     return Field(name, about, Kind.LIST, option=option, **more)
 
 
 def cleared(name: str, about: str, option: str, value: Callable[[], object]) -> Field:
-    """An option that sends an empty value."""
+    """Returns a field whose option sends an empty value, such as `[]`."""
     return Field(name, about, Kind.FLAG, option=option, parse=lambda _: value())
 
 
 def reference(name: str, about: str, collection: str, **more: Any) -> Field:
-    """The name or the id of something."""
+    """Returns a field of the name or the id of an item of a list."""
     return Field(name, about, Kind.REFERENCE, collection=collection, **more)
 
 
 def labels() -> tuple[Field, ...]:
-    """Labels, all of them at once."""
+    """Returns the fields of labels: one that sets all of them, and one that removes them."""
     return (
         pairs("labels", "A label; they replace all that there are.", "label"),
         cleared("labels", "Without labels.", "no-labels", dict),
@@ -80,25 +80,25 @@ def labels() -> tuple[Field, ...]:
 
 
 def validate_only() -> Field:
-    """Nothing is changed."""
+    """Returns --validate-only."""
     return flag("validate_only", "Check everything, change nothing.", query=True)
 
 
 def wake() -> Field:
-    """A sleeping cluster is woken."""
+    """Returns --wake."""
     return flag("wake", "Wake the cluster if it sleeps.", query=True)
 
 
 def since(about: str) -> Field:
-    """Where a span of time begins."""
+    """Returns --from, with which a span of time begins."""
     return moment("from", about, query=True)
 
 
 def until(about: str) -> Field:
-    """Where it ends."""
+    """Returns --to, with which a span of time ends."""
     return moment("to", about, query=True)
 
 
 def expiry(about: str = "When it ends by itself; `never` for never.") -> Field:
-    """When something ends."""
+    """Returns --expires."""
     return moment("expires_at", about, option="expires", nullable=True)

@@ -1,10 +1,10 @@
-"""Topics, also deleted and unknown ones, and their records."""
+"""Commands for topics, deleted topics, orphaned topics and records."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from console.programs.cli.command import Command, Confirm, Shape
+from console.programs.cli.command import CommandRow, Confirm, Shape
 from console.programs.cli.fields import Field, Kind
 from console.programs.cli.tables.shorthand import (
     choice,
@@ -22,8 +22,8 @@ from console.programs.cli.tables.shorthand import (
 ABOUT = {
     "topic": "Topics of a cluster.",
     "deleted-topic": "Topics that were deleted and can be restored.",
-    "orphaned-topic": "Topics on storage that the cluster does not know, after a restore.",
-    "message": "Records, a page at a time. `freshet consume` reads on.",
+    "orphaned-topic": "Topics on storage that the cluster does not know, as after a restore.",
+    "message": "Records, one page at a time. `freshet consume` reads on and on.",
 }
 TOPICS = "/clusters/{cluster_id}/topics"
 DELETED = "/clusters/{cluster_id}/deleted-topics"
@@ -31,26 +31,26 @@ ORPHANED = "/clusters/{cluster_id}/orphaned-topics"
 COLUMNS = "name partitions configs created_at"
 
 
-def _unset(given: list[str]) -> dict[str, Any]:
-    return dict.fromkeys(given)
+def _unset_configs(texts: list[str]) -> dict[str, Any]:
+    return dict.fromkeys(texts)
 
 
-def _records_before(given: list[str]) -> list[dict[str, int]]:
-    """From `PARTITION:OFFSET`. Raises ValueError."""
-    found = []
-    for each in given:
-        partition, _, offset = each.partition(":")
+def _records_before(texts: list[str]) -> list[dict[str, int]]:
+    """Returns the API's items for texts like `0:1500` or `0:end`. Raises `ValueError`."""
+    items = []
+    for value in texts:
+        partition, _, offset = value.partition(":")
         try:
             before = -1 if offset == "end" else int(offset)
-            found.append({"partition": int(partition), "before_offset": before})
+            items.append({"partition": int(partition), "before_offset": before})
         except ValueError:
-            message = f"--before {each}: it is like 0:1500, or 0:end for all of partition 0."
+            message = f"--before {value}: write it like 0:1500, or 0:end for all of partition 0."
             raise ValueError(message) from None
-    return found
+    return items
 
 
 COMMANDS = (
-    Command(
+    CommandRow(
         "topic list",
         f"GET {TOPICS}",
         "A cluster's topics. It need not be awake.",
@@ -62,7 +62,7 @@ COMMANDS = (
         Shape.PAGES,
         COLUMNS,
     ),
-    Command(
+    CommandRow(
         "topic create",
         f"POST {TOPICS}",
         "Create a topic; brokers serve it when this returns.",
@@ -74,7 +74,7 @@ COMMANDS = (
             validate_only(),
         ),
     ),
-    Command(
+    CommandRow(
         "topic create-many",
         f"POST {TOPICS}",
         "Create the topics of a JSON file, all or none: a list of "
@@ -92,31 +92,33 @@ COMMANDS = (
         Shape.ITEMS,
         COLUMNS,
     ),
-    Command("topic describe", f"GET {TOPICS}/{{name}}", "A topic with its configs."),
-    Command(
+    CommandRow("topic describe", f"GET {TOPICS}/{{name}}", "A topic with its configs."),
+    CommandRow(
         "topic update",
         f"PATCH {TOPICS}/{{name}}",
         "Change a topic's configs. What is not given stays.",
         (
             pairs("configs", "A config, such as retention.ms=86400000.", "config"),
-            listed("configs", "A config that goes back to its default.", "unset", parse=_unset),
+            listed(
+                "configs", "A config that goes back to its default.", "unset", parse=_unset_configs
+            ),
             validate_only(),
         ),
     ),
-    Command(
+    CommandRow(
         "topic partitions",
         f"GET {TOPICS}/{{name}}/partitions",
         "A topic's partitions, and which broker leads each.",
         shape=Shape.PAGES,
         columns="partition leader leader_epoch",
     ),
-    Command(
+    CommandRow(
         "topic add-partitions",
         f"POST {TOPICS}/{{name}}/partitions",
         "Give a topic more partitions. It cannot have fewer again.",
         (integer("count", "How many it shall have.", required=True), validate_only()),
     ),
-    Command(
+    CommandRow(
         "topic delete-records",
         f"POST {TOPICS}/{{name}}:delete-records",
         "Delete the oldest records of partitions, for good.",
@@ -135,7 +137,7 @@ COMMANDS = (
         "partition low_watermark deleted_offsets",
         confirm=Confirm.YES,
     ),
-    Command(
+    CommandRow(
         "topic delete",
         f"DELETE {TOPICS}/{{name}}",
         "Delete a topic. It can be restored for seven days: freshet deleted-topic undelete.",
@@ -143,41 +145,41 @@ COMMANDS = (
         Shape.NOTHING,
         confirm=Confirm.YES,
     ),
-    Command(
+    CommandRow(
         "deleted-topic list",
         f"GET {DELETED}",
         "Deleted topics that can be restored.",
         shape=Shape.PAGES,
         columns="name id partitions deleted_at restorable_until",
     ),
-    Command("deleted-topic describe", f"GET {DELETED}/{{topic}}", "A deleted topic."),
-    Command(
+    CommandRow("deleted-topic describe", f"GET {DELETED}/{{topic}}", "A deleted topic."),
+    CommandRow(
         "deleted-topic undelete",
         f"POST {DELETED}/{{topic}}:undelete",
         "Restore a deleted topic with its records.",
         (text("name", "Another name, where its own was taken."), validate_only()),
     ),
-    Command(
+    CommandRow(
         "deleted-topic purge",
         f"DELETE {DELETED}/{{topic}}",
         "Delete a deleted topic's records now, for good.",
         shape=Shape.NOTHING,
         confirm=Confirm.NAME,
     ),
-    Command(
+    CommandRow(
         "orphaned-topic list",
         f"GET {ORPHANED}",
         "Topics on storage that the cluster does not know.",
         shape=Shape.PAGES,
         columns="id name partitions found_at",
     ),
-    Command(
+    CommandRow(
         "orphaned-topic attach",
         f"POST {ORPHANED}/{{topic}}:attach",
-        "Make an unknown topic one of the cluster's again.",
+        "Make an orphaned topic one of the cluster's again.",
         (text("name", "A name, where its own is unknown or was taken."), validate_only()),
     ),
-    Command(
+    CommandRow(
         "message list",
         f"GET {TOPICS}/{{name}}/messages",
         "A topic's records: the newest, or from somewhere on. Commits nothing, joins no group.",

@@ -6,7 +6,7 @@ from console.web.management.handing_over import HandOver
 
 
 class Command(HandOver):
-    """See `console/programs/backup`."""
+    """Becomes `python -m console.programs.backup backup`."""
 
     help = "Back up PostgreSQL, the cell's metadata and the secrets. The service may run."
     module = ("console.programs.backup", "backup")

@@ -6,7 +6,7 @@ from console.web.management.handing_over import HandOver
 
 
 class Command(HandOver):
-    """See `console/programs/backup`."""
+    """Becomes `python -m console.programs.backup restore`."""
 
     help = "Restore what `manage.py backup` made. The service must be stopped."
     module = ("console.programs.backup", "restore")

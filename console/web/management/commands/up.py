@@ -6,7 +6,7 @@ from console.web.management.handing_over import HandOver
 
 
 class Command(HandOver):
-    """The supervisor needs neither Django nor its memory."""
+    """Becomes the supervisor, which needs neither Django nor the memory that Django takes."""
 
     help = "Start everything on this machine: PostgreSQL, Redis, web, workers, gateway, keeper."
     module = ("console.programs.supervisor",)

@@ -7,12 +7,18 @@ from console.base.accounts.services import admit_everybody
 
 
 class Command(SupportCommand):
-    """Lifts what an organisation asks of who comes in: for who locked everybody out."""
+    """Lifts allowed networks and the required second factor of an organisation.
 
-    help = "Lifts what an organisation asks of who comes in: for who locked everybody out."
-    done = "Keys and people come in from anywhere; no second factor is asked for."
-    nothing = "has nothing to lift."
+    It is for an organisation whose settings lock everybody out.
+    """
 
-    def work(self, organization_id: str, reason: str) -> bool:
-        """False where nothing was asked."""
+    help = (
+        "Lifts an organisation's allowed networks and its required second factor, for one whose "
+        "settings lock everybody out."
+    )
+    done = "Keys and people come in from anywhere; no second factor is required."
+    nothing = "has no allowed networks and requires no second factor: nothing was changed."
+
+    def change(self, organization_id: str, reason: str) -> bool:
+        """Lifts both; returns False where neither was set."""
         return admit_everybody(organization_id=organization_id, reason=reason)

@@ -7,12 +7,12 @@ from console.base.accounts.services import reopen_organization
 
 
 class Command(SupportCommand):
-    """Takes an organisation's end back. Its owner restores clusters and makes keys."""
+    """Undoes the closing of an organisation. Its owner then restores clusters and makes keys."""
 
-    help = "Takes an organisation's end back. Its owner restores clusters and makes keys."
-    done = "It is open again. Clusters can be restored; keys stay revoked."
+    help = "Undoes the closing of an organisation. Its owner then restores clusters and makes keys."
+    done = "The organisation is open again. Its clusters can be restored; its keys stay revoked."
     nothing = "is not closed."
 
-    def work(self, organization_id: str, reason: str) -> bool:
-        """False where it is open."""
+    def change(self, organization_id: str, reason: str) -> bool:
+        """Opens the organisation again; returns False where it is open."""
         return reopen_organization(organization_id=organization_id, reason=reason)

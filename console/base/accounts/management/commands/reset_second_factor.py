@@ -1,4 +1,4 @@
-"""`manage.py reset_second_factor EMAIL --reason REASON`: for who lost device and recovery codes."""
+"""`manage.py reset_second_factor EMAIL --reason REASON`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from console.base.accounts.services import reset_second_factor
 
 
 class Command(BaseCommand):
-    """Removes a second factor once somebody made sure who asks for it. A mail tells the person."""
+    """Removes the second factor of a person who lost device and recovery codes.
+
+    Whoever runs it has made sure who asks for it. A mail informs the person.
+    """
 
     help = "Remove the second factor of a person who cannot show it any more."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Whose, and why."""
+        """Adds the person's address and the reason."""
         parser.add_argument("email")
         parser.add_argument("--reason", required=True, help="kept in the audit log")
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 (as Django has it)
-        """Removes it, or says that there is none."""
-        del args
+        """Removes the second factor. Raises `CommandError` where there is none."""
         email = normal_email(options["email"])
         with transaction.atomic():
             if not reset_second_factor(email=email, reason=options["reason"]):

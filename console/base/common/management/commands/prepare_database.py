@@ -1,4 +1,4 @@
-"""`manage.py prepare_database`: the two roles and the database, once on a server of your own."""
+"""`manage.py prepare_database`: makes the two roles and the database on your own server, once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Command(BaseCommand):
     requires_migrations_checks = False
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The superuser, whose password is better given in the environment."""
+        """Adds the superuser's connection string, whose password is safer in the environment."""
         parser.add_argument(
             "--superuser",
             default=os.environ.get(VARIABLE),
@@ -30,10 +30,12 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 (as Django has it)
-        """Makes them, or says why not."""
-        del args
+        """Makes roles and database. Raises `CommandError` without a superuser, or if one fails."""
         if not options["superuser"]:
-            message = f"Say who may make roles: --superuser, or {VARIABLE} in the environment."
+            message = (
+                "Give the connection string of a role that may make roles: --superuser, or "
+                f"{VARIABLE} in the environment."
+            )
             raise CommandError(message)
         try:
             prepare_database(superuser=options["superuser"], database=config().database)
