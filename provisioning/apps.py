@@ -12,7 +12,7 @@ class ProvisioningConfig(AppConfig):
     label = "provisioning"
 
     def ready(self) -> None:
-        """Listens to accounts, and tells probes about the cell."""
+        """Connects provisioning to the signals and registries of the other applications."""
         from console.base.accounts import signals  # noqa: PLC0415
         from console.base.audit.names import register_namer  # noqa: PLC0415
         from console.base.common import exports  # noqa: PLC0415
@@ -44,8 +44,8 @@ class ProvisioningConfig(AppConfig):
         signals.project_deleting.connect(receivers.keep_clusters, dispatch_uid=uid)
         register_clusters("provisioning", clusters_of_projects)
         register_check("cell", checks.check_cell)
-        limits.register()
-        announced.register()
+        limits.register_limits()
+        announced.register_checks()
         principals_used.connect(credential_use.note_credential_uses, dispatch_uid=uid)
         register_metrics("clusters", metrics.cluster_metrics)
         register_metrics("operations", metrics.operation_metrics)

@@ -1,7 +1,7 @@
-"""The way to a cell: its metadata store, its secret, the brokers of its clusters.
+"""Access to a cell: its metadata store, its secret, and the brokers of its clusters.
 
-The thin edge between provisioning and the data plane. What goes wrong there is raised as an error
-that the API shows.
+This is the thin edge between provisioning and the data plane. Errors of the metadata store and of
+brokers are raised here as the errors that the API shows.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 
 def cell_store() -> CellStore:
-    """The cell's metadata store. Made once a process; a forked child opens it anew by itself."""
+    """The cell's metadata store, opened once a process; a forked child opens it anew by itself."""
     return _open_store(config().cell.metadata)
 
 
@@ -53,12 +53,12 @@ def _open_store(location: str) -> CellStore:
 
 
 def cluster_store(cluster_id: str) -> ClusterStore:
-    """One cluster's own metadata."""
+    """The part of the cell's metadata store that belongs to one cluster."""
     return cell_store().cluster(cluster_id)
 
 
 def allow_brokers(cluster_id: str) -> None:
-    """Lets a cluster's brokers at its own metadata, where the store asks who they are.
+    """Gives a cluster's brokers access to its own metadata, where the store has users.
 
     Repeating it changes nothing. Raises `MetadataError`.
     """
@@ -69,7 +69,7 @@ def allow_brokers(cluster_id: str) -> None:
 
 
 def forbid_brokers(cluster_id: str) -> None:
-    """Takes that back. What is not there is no error. Raises `MetadataError`."""
+    """Takes the brokers' access back, also where there is none. Raises `MetadataError`."""
     etcd = _guarded_etcd(config().cell.metadata)
     if etcd is not None:
         forbid_cluster(etcd, cluster_id)
@@ -78,7 +78,7 @@ def forbid_brokers(cluster_id: str) -> None:
 def metadata_out_of_space() -> bool | None:
     """Whether the metadata store refuses all writes because its quota is reached.
 
-    None where that is not known. The keeper cannot tell it: what it tells is a write.
+    None where that is not known. The keeper cannot report it, because a report is a write.
     """
     etcd = _etcd(config().cell.metadata)
     if etcd is None:
@@ -91,20 +91,20 @@ def metadata_out_of_space() -> bool | None:
 
 
 def _guarded_etcd(location: str) -> Etcd | None:
-    """The cell's etcd where it knows users: then the service itself is one."""
+    """The cell's etcd where it has users, of which the service is one; otherwise None."""
     etcd = _etcd(location)
     return None if etcd is None or etcd.location.user is None else etcd
 
 
 @cache
 def _etcd(location: str) -> Etcd | None:
-    """The cell's etcd; None of a cell in SQLite."""
+    """The cell's etcd; None where the cell's metadata is in SQLite."""
     place = metadata_location(location)
     return None if isinstance(place, Path) else Etcd(place)
 
 
 def broker_access(cluster_id: str, status: ClusterStatus) -> kafka.Access:
-    """The brokers that the status names, as the control plane's own user."""
+    """Access to the brokers that a cluster's status names, as the control plane's own user."""
     bootstrap = ",".join(broker.kafka for broker in status.brokers)
     password = super_password(_secret(str(config().cell.secret)), cluster_id)
     return kafka.Access(kafka.shared_workers(), kafka.Connection(bootstrap, password))
@@ -117,7 +117,7 @@ def _secret(path: str) -> bytes:
 
 @contextmanager
 def metadata_errors() -> Iterator[None]:
-    """Raises what the metadata store raises inside as an `AppError`."""
+    """Raises a `MetadataError` of the block as the `AppError` of `app_error`."""
     try:
         yield
     except metadata.MetadataError as error:
@@ -125,7 +125,7 @@ def metadata_errors() -> Iterator[None]:
 
 
 def app_error(error: metadata.MetadataError) -> AppError:  # noqa: PLR0911 (one each)
-    """The API's error for one of the metadata store's."""
+    """The API's error for an error of the metadata store."""
     text = str(error)
     match error:
         case metadata.NotFoundError():
@@ -150,7 +150,7 @@ def app_error(error: metadata.MetadataError) -> AppError:  # noqa: PLR0911 (one 
 
 @contextmanager
 def kafka_errors() -> Iterator[None]:
-    """Raises what brokers answer, or do not, as an `AppError`."""
+    """Raises a `KafkaCallError` of the block as the `AppError` that the API shows for it."""
     try:
         yield
     except kafka.GroupActiveError as error:

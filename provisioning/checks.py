@@ -6,5 +6,5 @@ from provisioning.cells import cell_store
 
 
 def check_cell() -> None:
-    """The cell's metadata store answers. Any key will do."""
+    """Raises `MetadataError` where the cell's metadata store does not answer a read of any key."""
     cell_store().status("cl_probe")

@@ -1,4 +1,4 @@
-"""Values that columns of provisioning may have."""
+"""The values that columns of provisioning's tables may have."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from django.db import models
 
 
 class Intent(models.TextChoices):
-    """What is wanted of a cluster."""
+    """Whether a cluster is to exist."""
 
     ACTIVE = "active", "Active"
-    # Restorable; its brokers are gone.
+    # It has no brokers and can be restored.
     DELETED = "deleted", "Deleted"
-    # Nothing is left of it but the row.
+    # Only its row is left.
     PURGED = "purged", "Purged"
 
 
@@ -36,7 +36,7 @@ class OperationType(models.TextChoices):
 
 
 class OperationState(models.TextChoices):
-    """How far an operation is. The last three are final."""
+    """The state of an operation. The last three are final."""
 
     QUEUED = "queued", "Queued"
     RUNNING = "running", "Running"
@@ -58,14 +58,17 @@ class CredentialRole(models.TextChoices):
 
 
 class Mechanism(models.TextChoices):
-    """How a credential's password is checked. PLAIN is checked against either."""
+    """The SCRAM mechanism whose key the metadata store holds for a credential.
+
+    A password that a client sends by PLAIN is verified with the key of either.
+    """
 
     SCRAM_SHA_512 = "SCRAM-SHA-512", "SCRAM-SHA-512"
     SCRAM_SHA_256 = "SCRAM-SHA-256", "SCRAM-SHA-256"
 
 
 class Phase(models.TextChoices):
-    """What people are shown of a cluster's state."""
+    """The state of a cluster that people are shown."""
 
     PROVISIONING = "provisioning", "Provisioning"
     RUNNING = "running", "Running"

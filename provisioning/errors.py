@@ -1,4 +1,4 @@
-"""Errors of provisioning. Codes never change."""
+"""Errors of provisioning. Clients know them by `code`, so a code never changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from console.base.common.errors import AppError, Conflict, PlatformError, Unavai
 
 
 class OperationInProgress(Conflict):
-    """Another operation of the cluster is not finished; `operation_id` names it."""
+    """Another operation of the cluster is not finished; the member `operation_id` names it."""
 
     code = "operation_in_progress"
     title = "Another operation is in progress"
@@ -36,7 +36,7 @@ class ClusterDeleted(Conflict):
 
 
 class ClusterNotDeleted(Conflict):
-    """There is nothing to restore."""
+    """A cluster that was not deleted cannot be restored."""
 
     code = "cluster_not_deleted"
     title = "The cluster is not deleted"
@@ -50,14 +50,14 @@ class ClusterSuspended(Conflict):
 
 
 class ClusterNotSuspended(Conflict):
-    """There is nothing to resume."""
+    """A cluster that is not suspended on request cannot be resumed."""
 
     code = "cluster_not_suspended"
     title = "The cluster is not suspended"
 
 
 class ClusterNeverSleeps(Conflict):
-    """Its `scale.min` is 1."""
+    """The cluster cannot be put to sleep: its `scale.min` is 1, or a schedule wants it awake."""
 
     code = "cluster_never_sleeps"
     title = "The cluster never sleeps"
@@ -71,42 +71,42 @@ class ProduceSuspended(Conflict):
 
 
 class ClusterAsleep(Conflict):
-    """What was asked for needs running brokers. `?wake=true` wakes them."""
+    """The request needs running brokers. With `?wake=true` it starts them."""
 
     code = "cluster_asleep"
     title = "The cluster is asleep"
 
 
 class ClusterStarting(Unavailable):
-    """Its brokers do not serve yet. Worth repeating."""
+    """The cluster's brokers do not serve yet; the same request succeeds a little later."""
 
     code = "cluster_starting"
     title = "The cluster is starting"
 
 
 class RotationInProgress(Conflict):
-    """Of a credential and the one that it replaces both authenticate: end the older one first."""
+    """The credential and the one that it replaced both authenticate: end the older one first."""
 
     code = "rotation_in_progress"
     title = "A rotation is in progress"
 
 
 class CredentialReplaced(Conflict):
-    """Another credential was made in its place; it only ends."""
+    """The credential was rotated: only when it ends can be changed."""
 
     code = "credential_replaced"
     title = "The credential was replaced"
 
 
 class GroupActive(Conflict):
-    """The group has members."""
+    """The group has members, so its offsets cannot be changed."""
 
     code = "group_active"
     title = "The group is active"
 
 
 class KafkaRefused(UserError):
-    """The brokers refused; `kafka_error` is Kafka's name of the reason."""
+    """The brokers refused the request; the member `kafka_error` is Kafka's name of the reason."""
 
     code = "kafka_refused"
     status = 422
@@ -114,7 +114,7 @@ class KafkaRefused(UserError):
 
 
 class KafkaUnreadable(PlatformError):
-    """What the brokers hold ended the process that read it."""
+    """Something that the brokers hold cannot be decoded; the process that tried may have ended."""
 
     code = "kafka_unreadable"
     status = 502
@@ -137,14 +137,14 @@ class CellFull(Unavailable):
 
 
 class OutcomeUnknown(Unavailable):
-    """The metadata store's answer was lost: the change may have been made. Read again."""
+    """The metadata store's answer was lost, so the change may have been made: read it again."""
 
     code = "outcome_unknown"
     title = "It is unknown whether the change was made"
 
 
 class RecordTooLarge(UserError):
-    """The metadata store does not take a record of this size."""
+    """The metadata store refuses a record of this size."""
 
     code = "too_large"
     status = 422
@@ -152,7 +152,7 @@ class RecordTooLarge(UserError):
 
 
 class TooManyStreams(UserError):
-    """More live tails than one organisation may have open."""
+    """The organization has as many live tails open as it may."""
 
     code = "too_many_streams"
     status = 429
@@ -160,8 +160,9 @@ class TooManyStreams(UserError):
 
 
 def at_item(error: AppError, place: int) -> AppError:
-    """The error of one of several: its pointers begin at its place in `items`."""
+    """The error of one of several `items`: its pointers begin with the item's place."""
     error.errors = tuple(
-        replace(each, pointer=f"/items/{place}{each.pointer}".rstrip("/")) for each in error.errors
+        replace(field_error, pointer=f"/items/{place}{field_error.pointer}".rstrip("/"))
+        for field_error in error.errors
     )
     return error

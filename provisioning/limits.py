@@ -1,6 +1,7 @@
-"""How much of its limits an organisation, or one of its clusters, uses.
+"""How much of its limits an organization, or one of its clusters, uses.
 
-In the organisation's tenancy scope. Raises `Unavailable` where the cell does not answer.
+The functions read in the organization's tenancy scope, and raise `Unavailable` where the cell does
+not answer.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from provisioning.cells import cell_store, cluster_store, metadata_errors
 from provisioning.clusters.services.clusters import enqueue_reconcile
 from provisioning.models import Cluster, Credential
 
-# What the cell enforces: a cluster's spec tells it.
-TOLD_TO_CELLS = {"connections", "wakes_per_minute"}
+# The limits that a cell enforces, because they are part of a cluster's specification.
+ENFORCED_BY_CELLS = {"connections", "wakes_per_minute"}
 
 
-def register() -> None:
-    """Tells `console.base.limits` what this application knows."""
+def register_limits() -> None:
+    """Registers with `console.base.limits` how much of each limit is used; called once."""
     register_clusters(has_cluster)
     register_usage("clusters", clusters_used)
     register_usage("brokers", brokers_used)
@@ -26,69 +27,66 @@ def register() -> None:
     register_usage("partitions", partitions_used)
     register_usage("quotas", quotas_used)
     register_usage("connections", connections_used)
-    limit_granted.connect(tell_cells, dispatch_uid="provisioning")
+    limit_granted.connect(send_limit_to_cells, dispatch_uid="provisioning")
 
 
 def has_cluster(organization_id: str, cluster_id: str) -> bool:
-    """Whether it is the organisation's, and not purged."""
+    """Whether the organization has this cluster and it is not purged."""
     clusters = Cluster.objects.for_organization(organization_id).not_purged()
     return clusters.filter(pk=cluster_id).exists()
 
 
 def clusters_used(organization_id: str, cluster_id: str) -> int:
-    """Clusters that are not deleted."""
-    del cluster_id
+    """The number of the organization's clusters that are not deleted."""
     return Cluster.objects.for_organization(organization_id).active().count()
 
 
 def brokers_used(organization_id: str, cluster_id: str) -> int:
-    """Brokers that the cluster may have when it is awake."""
+    """The number of brokers that the cluster has when it is awake."""
     return Cluster.objects.for_organization(organization_id).get(pk=cluster_id).scale
 
 
 def credentials_used(organization_id: str, cluster_id: str) -> int:
-    """Credentials that have their name, those of an overlap not counted."""
-    found = Credential.objects.for_organization(organization_id).named()
-    return found.filter(cluster_id=cluster_id).count()
+    """The number of credentials, without those that were rotated and still authenticate."""
+    credentials = Credential.objects.for_organization(organization_id).named()
+    return credentials.filter(cluster_id=cluster_id).count()
 
 
 def acls_used(organization_id: str, cluster_id: str) -> int:
-    """Entries of the access control list."""
-    del organization_id
+    """The number of entries of the access control list."""
     with metadata_errors():
         return len(cluster_store(cluster_id).list_acls())
 
 
 def topics_used(organization_id: str, cluster_id: str) -> int:
-    """Topics, without Kafka's own."""
-    del organization_id
+    """The number of topics, without Kafka's internal ones."""
     return len(_partitions(cluster_id))
 
 
 def partitions_used(organization_id: str, cluster_id: str) -> int:
-    """Their partitions."""
-    del organization_id
+    """The number of partitions of all topics, without Kafka's internal ones."""
     return sum(_partitions(cluster_id))
 
 
 def quotas_used(organization_id: str, cluster_id: str) -> int:
-    """Entities that have quotas."""
-    del organization_id
+    """The number of entities that have quotas."""
     with metadata_errors():
         return len(cluster_store(cluster_id).quotas())
 
 
 def connections_used(organization_id: str, cluster_id: str) -> int:
-    """Clients' connections, as the keeper last counted them."""
-    del organization_id
+    """The number of clients' connections, as the keeper last counted them."""
     with metadata_errors():
         status = cell_store().status(cluster_id)
     return 0 if status is None else status.connections
 
 
-def tell_cells(*, organization_id: str, cluster_id: str, name: str, **_: object) -> None:
-    """Has the specs of the clusters written anew: they carry some of the limits."""
-    if name not in TOLD_TO_CELLS:
+def send_limit_to_cells(*, organization_id: str, cluster_id: str, name: str, **_: object) -> None:
+    """Has workers write the specifications of clusters anew that a granted limit is part of.
+
+    It receives the signal `limit_granted`. Without a cluster id the limit is the organization's.
+    """
+    if name not in ENFORCED_BY_CELLS:
         return
     clusters = Cluster.objects.for_organization(organization_id).active()
     for cluster in clusters.filter(pk=cluster_id) if cluster_id else clusters:
@@ -96,6 +94,7 @@ def tell_cells(*, organization_id: str, cluster_id: str, name: str, **_: object)
 
 
 def _partitions(cluster_id: str) -> list[int]:
+    """The number of partitions of each topic that is not internal."""
     with metadata_errors():
         topics = cluster_store(cluster_id).topics()
     return [topic.partitions for topic in topics if not topic.internal]

@@ -1,4 +1,7 @@
-"""Reads of provisioning, always within an organisation but where a name says otherwise."""
+"""Queries of provisioning's tables.
+
+Every use begins with one organization, but for the sweeps' `to_recheck` and `due`.
+"""
 
 from __future__ import annotations
 
@@ -16,77 +19,82 @@ if TYPE_CHECKING:
 
 
 class ClusterQuerySet(models.QuerySet["Cluster"]):
-    """Clusters."""
+    """Queries of clusters."""
 
     def for_organization(self, organization_id: str) -> Self:
-        """Those of one organisation."""
+        """The rows of one organization."""
         return self.filter(organization_id=organization_id)
 
     def not_purged(self) -> Self:
-        """Those that people see: deleted ones too, while they can be restored."""
+        """Clusters that people see, also deleted ones while they can be restored."""
         return self.exclude(intent=Intent.PURGED)
 
     def readable(self, actor: Actor) -> Self:
-        """Those that an actor may see."""
+        """Clusters that an actor may see: those of its projects."""
         own = self.for_organization(actor.organization_id)
         projects = actor.projects_with(Permission.READ)
         return own if projects is None else own.filter(project_id__in=projects)
 
     def active(self) -> Self:
-        """Those that are not deleted."""
+        """Clusters that are not deleted."""
         return self.filter(intent=Intent.ACTIVE)
 
     def to_recheck(self, *, moment: datetime, deleted_before: datetime) -> Self:
-        """Of every organisation, those where something may be left to do or to purge."""
+        """Clusters of all organizations that a sweep must look at.
+
+        They have an unfinished operation, a generation that their cell does not have, sample data
+        to be written, a deletion not after `deleted_before` that is to be purged, a credential
+        whose removal is not confirmed, or a schedule that is due at `moment`.
+        """
         unfinished = Q(operations__state__in=UNFINISHED)
         behind = Q(reconciled_generation__lt=F("generation"))
         samples = Q(sample_data=SampleData.WANTED)
         due = Q(intent=Intent.DELETED, deleted_at__lte=deleted_before)
         leftover = Q(credentials__removed_at__isnull=False)
         scheduled = Q(schedule_due_at__lte=moment)
-        found = unfinished | behind | samples | due | leftover | scheduled
-        return self.not_purged().filter(found).distinct()
+        open_work = unfinished | behind | samples | due | leftover | scheduled
+        return self.not_purged().filter(open_work).distinct()
 
 
 class OperationQuerySet(models.QuerySet["Operation"]):
-    """Operations."""
+    """Queries of operations."""
 
     def for_organization(self, organization_id: str) -> Self:
-        """Those of one organisation."""
+        """The rows of one organization."""
         return self.filter(organization_id=organization_id)
 
     def unfinished(self) -> Self:
-        """Those whose state is not final."""
+        """Operations whose state is not final."""
         return self.filter(state__in=UNFINISHED)
 
 
 class CredentialQuerySet(models.QuerySet["Credential"]):
-    """Credentials."""
+    """Queries of credentials."""
 
     def for_organization(self, organization_id: str) -> Self:
-        """Those of one organisation."""
+        """The rows of one organization."""
         return self.filter(organization_id=organization_id)
 
     def current(self) -> Self:
-        """Those that authenticate."""
+        """Credentials that authenticate."""
         return self.filter(removed_at=None)
 
     def named(self) -> Self:
-        """Those whose name no other may have: not those that a rotation leaves for a while."""
+        """Credentials whose names are taken: all current ones but those that were rotated."""
         return self.current().filter(replaced_at=None)
 
     def due(self, *, moment: datetime) -> Self:
-        """Those whose time is over, of every organisation."""
+        """Credentials of all organizations that have expired at a moment."""
         return self.current().filter(expires_at__lte=moment)
 
 
 class BreakGlassQuerySet(models.QuerySet["BreakGlass"]):
-    """Permits to delete although deletions are held."""
+    """Queries of permits to delete although deletions are held."""
 
     def for_organization(self, organization_id: str) -> Self:
-        """Those of one organisation."""
+        """The rows of one organization."""
         return self.filter(organization_id=organization_id)
 
     def usable(self, *, cluster_id: str, moment: datetime) -> Self:
-        """Those that let a deletion of a cluster pass at a moment."""
+        """Permits that let a deletion of a cluster pass at a moment."""
         return self.filter(cluster_id=cluster_id, used_at=None, expires_at__gt=moment)

@@ -1,4 +1,4 @@
-"""What provisioning does when something happens in accounts. Rows and outbox entries only."""
+"""Receives the signals of accounts. A receiver changes rows and adds outbox entries, no more."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from provisioning.reconciling import samples
 
 
 def create_first_cluster(*, actor: Actor, from_console: bool, **_: object) -> None:
-    """Whoever signs up in the console finds a cluster with a topic to look at."""
+    """Creates a cluster with sample data for an organization that signed up in the console."""
     if from_console:
         clusters.create_cluster(
             actor=actor, name=samples.CLUSTER_NAME, sample_data=True, deletion_protection=False
@@ -17,20 +17,20 @@ def create_first_cluster(*, actor: Actor, from_console: bool, **_: object) -> No
 
 
 def follow_account_status(*, organization_id: str, **_: object) -> None:
-    """Clusters serve as long as their organisation may be reached."""
+    """Suspends or resumes the clusters of an organization as its account status says."""
     clusters.set_suspended(organization_id=organization_id)
 
 
 def follow_produce_suspension(*, organization_id: str, **_: object) -> None:
-    """Clusters take records as long as their organisation may produce."""
+    """Has the clusters of an organization refuse records while it may not produce."""
     clusters.set_produce_suspension(organization_id=organization_id)
 
 
 def follow_closing(*, actor: Actor, **_: object) -> None:
-    """Clusters of a closed organisation go."""
+    """Deletes the clusters of an organization that was closed."""
     clusters.delete_every_cluster(actor=actor)
 
 
 def keep_clusters(*, project: Project, **_: object) -> None:
-    """A project that has clusters stays; those that are deleted leave it."""
+    """Keeps a project that has clusters from being deleted. Raises `ProjectNotEmpty`."""
     clusters.leave_project(project=project)

@@ -20,8 +20,8 @@ IN_CLUSTER = r"^clusters/(?P<cluster_id>cl_[a-z2-7]+)"
 TOPIC = IN_CLUSTER + r"/topics/(?P<name>[A-Za-z0-9._-]{1,249})"
 # Kafka's ids of topics.
 TOPIC_ID = r"(?P<topic>[A-Za-z0-9_-]{1,64})"
-# Any name: `console.base.common.paths` tells its `/` from those of the path. Yet neither librdkafka
-# nor PostgreSQL takes a NUL.
+# Any name without a NUL, which neither librdkafka nor PostgreSQL accepts. A `/` of the name arrives
+# here in another form than those of the path: see `console.base.common.paths`.
 GROUP = IN_CLUSTER + r"/groups/(?P<group>[^/\x00]+)"
 
 clusters = ClusterResourceViewSet.as_view

@@ -1,10 +1,10 @@
-"""Roles of credentials, and kinds of applications, as ACLs. Pure.
+"""The ACLs that roles of credentials and kinds of applications stand for. Pure.
 
-`full` may do everything with topics, groups and transactions, and look at the cluster. It may not
-alter the cluster: whoever may can give any user a password, the service's own among them. Users and
-ACLs are managed through the API. Nor may it alter configs of the cluster, which would let every
-application raise its own quotas: who administers them with Kafka's tools gets an ACL for it,
-`ALTER_CONFIGS` on `CLUSTER`.
+`full` may do everything with topics, groups and transactions, and may describe the cluster. It may
+not alter the cluster: whoever may do that can set the password of any user, also of the service's
+own. Users and ACLs are managed through the API. Nor may it alter the cluster's configs, which would
+let every application raise its own quotas: somebody who manages quotas with Kafka's tools needs an
+ACL of its own for that, `ALTER_CONFIGS` on `CLUSTER`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ TOPICS = ("TOPIC", "*")
 GROUPS = ("GROUP", "*")
 TRANSACTIONS = ("TRANSACTIONAL_ID", "*")
 
+# ((resource type, resource name), operation).
 Grant = tuple[tuple[str, str], str]
 
 GRANTS: dict[CredentialRole, tuple[Grant, ...]] = {
@@ -57,7 +58,7 @@ def acls_of_role(*, role: CredentialRole, principal: str) -> list[Acl]:
 
 @dataclass(frozen=True)
 class TemplateValues:
-    """What a template is filled with. `pattern_type` is that of the topic's name."""
+    """The parameters of a template. `pattern_type` says how the topic's name is matched."""
 
     principal: str
     topic: str
@@ -68,9 +69,10 @@ class TemplateValues:
 
 @dataclass(frozen=True)
 class TemplateEntry:
-    """One entry of a template: `name` is the parameter that gives the resource's name.
+    """One entry of a template. `name` is the parameter that holds the resource's name.
 
-    `pattern_type` None: as of the topic. An entry whose parameter was not given is left out.
+    Where `pattern_type` is None the entry has the topic's. An entry whose parameter is None is left
+    out.
     """
 
     resource_type: str
@@ -81,7 +83,10 @@ class TemplateEntry:
 
 @dataclass(frozen=True)
 class Template:
-    """What an application of a kind needs. `needs` are parameters beside principal and topic."""
+    """The entries that one kind of application needs.
+
+    Beside `principal` and `topic`, the parameters `needs` are required and `takes` are optional.
+    """
 
     name: str
     description: str
@@ -98,8 +103,8 @@ def _entries(
     )
 
 
-# What Kafka's own `kafka-acls --producer` and `--consumer` give, but for CREATE: topics are made
-# on purpose. Streams: https://kafka.apache.org/documentation/streams/developer-guide/security
+# As Kafka's own `kafka-acls --producer` and `--consumer`, without CREATE: topics are made on
+# purpose. Streams: https://kafka.apache.org/documentation/streams/developer-guide/security
 TEMPLATES: dict[str, Template] = {
     template.name: template
     for template in (
@@ -142,21 +147,21 @@ TEMPLATES: dict[str, Template] = {
 
 
 def acls_of_template(*, template: Template, values: TemplateValues) -> list[Acl]:
-    """The entries that a template gives. What it `needs` is given: `missing_parameters`."""
-    given = {name: getattr(values, name) for name in ("topic", "group", "transactional_id")}
+    """The entries of a template, filled with values that `missing_parameters` found complete."""
+    parameters = {name: getattr(values, name) for name in ("topic", "group", "transactional_id")}
     return [
         Acl(
             resource_type=entry.resource_type,
-            resource_name=given[entry.name],
+            resource_name=parameters[entry.name],
             pattern_type=entry.pattern_type or values.pattern_type,
             principal=values.principal,
             operation=entry.operation,
         )
         for entry in template.entries
-        if given[entry.name] is not None
+        if parameters[entry.name] is not None
     ]
 
 
 def missing_parameters(*, template: Template, values: TemplateValues) -> list[str]:
-    """Parameters that the template needs and that were not given."""
+    """The names of the parameters that the template needs and that are None in `values`."""
     return [name for name in template.needs if getattr(values, name) is None]

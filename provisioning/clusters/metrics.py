@@ -1,4 +1,4 @@
-"""What clusters and operations tell Prometheus, of all organisations together."""
+"""Metrics of clusters and operations, of all organizations together, for the operator."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from provisioning.models import Cluster, Operation
 
 
 def cluster_metrics() -> Sequence[Metric]:
-    """Clusters by what is wanted of them."""
-    found = Cluster.objects.values_list("intent").annotate(Count("pk"))
-    counts = {(intent.value,): 0.0 for intent in Intent} | {(key,): n for key, n in found}
+    """The number of clusters by intent (`active`, `deleted`, `purged`)."""
+    by_intent = Cluster.objects.values_list("intent").annotate(Count("pk"))
+    counts = {(intent.value,): 0.0 for intent in Intent} | {(key,): n for key, n in by_intent}
     return [gauge("freshet_clusters", "Clusters by what is wanted of them", ("intent",), counts)]
 
 
 def operation_metrics() -> Sequence[Metric]:
-    """Operations by state, and the age of the oldest that is not finished."""
+    """The number of operations by type and state, and the age of the oldest unfinished one."""
     by_state = Operation.objects.values_list("type", "state").annotate(Count("pk"))
     counts = {(kind.value, state.value): 0.0 for kind in OperationType for state in OperationState}
     counts |= {(kind, state): n for kind, state, n in by_state}

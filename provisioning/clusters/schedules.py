@@ -1,12 +1,12 @@
-"""Times of the week at which a cluster shall be awake. Pure: schedules and a moment in.
+"""Times of the week at which a cluster is to be awake. Pure.
 
-What is wanted follows from the moment alone, never from an event at an edge: whoever looks late,
-twice or after a pause of days comes to the same.
+Whether a cluster is to be awake follows from its schedules and the moment alone, not from an event
+when a time begins or ends. So somebody who looks late, twice or after days gets the same answer.
 
-Times are of the wall in the schedule's own zone, so 07:00 stays 07:00 when clocks change. A time
-that a change of clocks skips is taken as it would be had the clock not changed yet, as RFC 5545
-(section 3.3.5) has it; of one that comes twice the first begins and the second ends, so that a
-cluster is awake without a gap.
+Times are local times of the schedule's zone, so 07:00 stays 07:00 when clocks change. A time that a
+change of clocks skips is read with the offset before the change (RFC 5545, section 3.3.5). Of a
+time that comes twice, the first counts where it is a start and the second where it is an end, so
+that a cluster is awake without a gap.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-# The end of a day, which no clock shows.
+# The end of a day as text, which no clock shows.
 MIDNIGHT = "24:00"
 _CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Awake on these days (0 is Monday) from `start` until `end` in a zone.
+    """A cluster is awake on `days` (0 is Monday) from `start` until `end`, local times of `zone`.
 
-    Where `end` is not behind `start` it is of the day after. Both are minutes of the day, `end` up
-    to 1440.
+    Both are minutes since the day's beginning, `end` at most 1440. An `end` that is not after
+    `start` is on the next day.
     """
 
     days: frozenset[int]
@@ -39,13 +39,13 @@ class Schedule:
     zone: ZoneInfo
 
     def intervals(self, day: date, days: int) -> Iterator[tuple[datetime, datetime]]:
-        """[from, until) in UTC of those that begin on a day or the `days` behind it, in order."""
+        """Yields [from, until) in UTC, in order, of times that begin on `day` or `days` later."""
         for ahead in range(days + 1):
             begins = day + timedelta(days=ahead)
             if begins.weekday() in self.days:
                 ends = begins if self.end > self.start else begins + timedelta(days=1)
                 since, until = self._at(begins, self.start), self._at(ends, self.end, last=True)
-                # A change of clocks may leave nothing of a short one.
+                # A change of clocks may leave nothing of a short time.
                 if since < until:
                     yield since, until
 
@@ -60,21 +60,21 @@ class Schedule:
 
 @dataclass(frozen=True)
 class ScheduledState:
-    """Whether it shall be awake now, and when that changes; None: never."""
+    """Whether a cluster is to be awake at a moment, and until when that holds; None: for ever."""
 
     awake: bool
     until: datetime | None
 
 
 def scheduled_state(schedules: Sequence[Schedule], at: datetime) -> ScheduledState:
-    """What the schedules want at a moment together: awake where any of them does."""
-    found: list[tuple[datetime, datetime]] = []
+    """What schedules want together at the moment `at`: awake where any of them wants that."""
+    intervals: list[tuple[datetime, datetime]] = []
     for schedule in schedules:
-        # One that began the day before may still hold, and each comes again within a week.
+        # A time that began the day before may still last, and every time comes again in a week.
         first = at.astimezone(schedule.zone).date() - timedelta(days=2)
-        found += schedule.intervals(first, days=10)
+        intervals += schedule.intervals(first, days=10)
     awake_until: datetime | None = None
-    for since, until in sorted(found):
+    for since, until in sorted(intervals):
         if awake_until is None:
             if at < since:
                 return ScheduledState(awake=False, until=since)
@@ -85,38 +85,38 @@ def scheduled_state(schedules: Sequence[Schedule], at: datetime) -> ScheduledSta
             break
     if awake_until is None:
         return ScheduledState(awake=False, until=None)
-    # Those of the whole week follow each other without end. A gap behind a week is none: one time
-    # zone was looked at for longer than another.
+    # Times that cover a whole week follow each other for ever. A gap after more than a week is not
+    # one: the intervals of one zone end earlier than those of another.
     endless = awake_until - at > timedelta(days=7)
     return ScheduledState(awake=True, until=None if endless else awake_until)
 
 
 def schedules_of(stored: Sequence[Mapping[str, Any]]) -> tuple[Schedule, ...]:
-    """Schedules as a row and the API have them. Raises `ValueError` for what is none."""
+    """Reads schedules in the form of a cluster's row and of the API. Raises `ValueError`."""
     return tuple(
         Schedule(
-            frozenset(DAYS.index(day) for day in each["days"]),
-            minutes_of(each["start"]),
-            minutes_of(each["end"]),
-            zone_of(each["time_zone"]),
+            frozenset(DAYS.index(day) for day in schedule["days"]),
+            minutes_of(schedule["start"]),
+            minutes_of(schedule["end"]),
+            zone_of(schedule["time_zone"]),
         )
-        for each in stored
+        for schedule in stored
     )
 
 
 def minutes_of(text: str) -> int:
-    """`HH:MM` as minutes of the day; 24:00 is its end. Raises `ValueError`."""
+    """`HH:MM` as minutes since the day's beginning; 24:00 is its end. Raises `ValueError`."""
     if text == MIDNIGHT:
         return 24 * 60
-    found = _CLOCK.fullmatch(text)
-    if found is None:
+    clock = _CLOCK.fullmatch(text)
+    if clock is None:
         message = f"{text!r} is not like 07:30"
         raise ValueError(message)
-    return int(found[1]) * 60 + int(found[2])
+    return int(clock[1]) * 60 + int(clock[2])
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """A zone of the IANA's data base. Raises `ValueError` for a name of none."""
+    """The zone with a name of the IANA's database. Raises `ValueError` for another name."""
     if name not in _zones():
         message = f"{name!r} is no time zone"
         raise ValueError(message)
@@ -125,5 +125,5 @@ def zone_of(name: str) -> ZoneInfo:
 
 @cache
 def _zones() -> frozenset[str]:
-    # Reads folders: once. What is no zone of people's stays out.
+    # Cached, because it reads folders. The two names that it leaves out are no places.
     return frozenset(available_timezones() - {"localtime", "Factory"})

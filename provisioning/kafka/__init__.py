@@ -1,4 +1,4 @@
-"""The control plane and the keeper as Kafka clients. The public face of this package."""
+"""The Kafka client of the control plane and the keeper: the public names of this package."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the control plane and the keeper ask of a cluster's brokers. Each is a call of a worker.
+"""The calls that control plane and keeper make to a cluster's brokers, each through a worker.
 
-All raise `UnavailableError`, `UndecodableError`, `WorkerDiedError` and `WorkersBusyError`, and more
-where it says so.
+All raise `UnavailableError`, `UndecodableError`, `WorkerDiedError` and `WorkersBusyError`, and the
+further errors that they name. `wait_acls`, `wait_user` and `wait_topic` raise none of them.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from provisioning.kafka.shapes import (
 )
 from provisioning.kafka.workers import Workers
 
-# A call asks brokers several times, each time for some seconds at most.
+# The time limit of a call, which makes several requests of some seconds each.
 LIMIT_S = 30.0
 TAIL_S = 600.0
-# Brokers follow the metadata store within tens of milliseconds.
+# How long to wait for a change to take effect. Brokers follow the metadata store within tens of
+# milliseconds.
 EFFECT_S = 2.0
 
 
 @dataclass(frozen=True)
 class Access:
-    """The brokers of one cluster, through workers."""
+    """Reaches the brokers of one cluster through workers."""
 
     workers: Workers
     connection: Connection
@@ -43,35 +44,35 @@ class Access:
     def call(
         self, name: str, *arguments: object, limit_s: float = LIMIT_S, **options: object
     ) -> Any:  # noqa: ANN401 (JSON)
-        """The result of a worker's function, as JSON has it."""
+        """Calls a worker's function by name. Returns its result as JSON has it."""
         return self.workers.call(self.connection, name, *arguments, limit_s=limit_s, **options)
 
 
 def list_group_names(access: Access) -> list[str]:
-    """The names of all groups, sorted: all that a page needs of those that are not on it."""
+    """The names of all groups, sorted. A list needs only names of groups on its other pages."""
     return cast("list[str]", access.call("list_group_names"))
 
 
 def describe_group(access: Access, group: str) -> Group:
-    """One group with its lag. Raises `UnknownGroupError` where it neither lives nor committed."""
-    return cast("Group", _carefully(access, "describe_group", group))
+    """Describes a group with its lag. Raises `UnknownGroupError`."""
+    return cast("Group", _describe_carefully(access, "describe_group", group))
 
 
 def describe_groups(access: Access, groups: Iterable[str]) -> list[Group]:
-    """Groups with their members and lag, in the order asked for.
+    """Describes groups with their members and lag, in the order of `groups`.
 
-    Seconds of lag that cannot be read in time are None; all else that is missing raises.
+    Seconds of lag that cannot be read in time are None; anything else that is missing raises.
     """
-    return cast("list[Group]", _carefully(access, "describe_groups", list(groups)))
+    return cast("list[Group]", _describe_carefully(access, "describe_groups", list(groups)))
 
 
 def sample_groups(access: Access, *, limit_s: float) -> list[Group]:
-    """The first thousand groups by name, described: what the keeper stores in a sample."""
-    return cast("list[Group]", _carefully(access, "sample_groups", limit_s=limit_s))
+    """Describes the first thousand groups by name, for a sample that the keeper stores."""
+    return cast("list[Group]", _describe_carefully(access, "sample_groups", limit_s=limit_s))
 
 
 def delete_group(access: Access, group: str) -> None:
-    """Deletes a group with what it committed.
+    """Deletes a group and the offsets that it committed.
 
     Raises `GroupActiveError` while it has members, and `UnknownGroupError`.
     """
@@ -86,12 +87,14 @@ def reset_offsets(
     partitions: Mapping[str, list[int] | None] | None = None,
     dry_run: bool = False,
 ) -> list[PlannedOffset]:
-    """Moves the group's offsets and gives what was done, or with `dry_run` what would be.
+    """Resets a group's offsets to a target. Returns the plan; with `dry_run` it only plans.
 
-    `partitions`: by topic, None for all of a topic's; without it, all that the group committed,
-    or that the other group of `target` did. Raises `GroupActiveError` while the group has members,
-    `UnknownPartitionError`, and `RefusedError` where there is nothing to reset, or a shift or the
-    other group has nothing to start from.
+    `partitions` holds partition numbers by topic, None for all of a topic. Without it all
+    partitions are reset for which the group committed an offset, or for `to="group"` the other
+    group did.
+
+    Raises `GroupActiveError` while the group has members, `UnknownPartitionError`, and
+    `RefusedError` where there is no partition to reset, or no committed offset to shift or to copy.
     """
     done = access.call("reset_offsets", group, target, partitions=partitions, dry_run=dry_run)
     return cast("list[PlannedOffset]", done)
@@ -100,27 +103,27 @@ def reset_offsets(
 def delete_records(
     access: Access, topic: str, before: Mapping[int, int], *, validate_only: bool = False
 ) -> list[LowWatermark]:
-    """Deletes what lies before an offset of each partition; −1 is its end.
+    """Deletes the records before an offset (`before`, by partition; −1 is the partition's end).
 
-    With `validate_only` it tells what would go. Raises `UnknownPartitionError`, and `RefusedError`
-    for an offset beyond the end.
+    With `validate_only` it only returns what would be deleted. Raises `UnknownPartitionError`, and
+    `RefusedError` for an offset beyond the end.
     """
     done = access.call("delete_records", topic, before, validate_only=validate_only)
     return cast("list[LowWatermark]", done)
 
 
-def browse(access: Access, topic: str, wanted: Browse) -> Page:
-    """Reads one page. Raises `UnknownPartitionError`."""
-    page = access.call("browse", topic, wanted, limit_s=LIMIT_S + wanted.timeout_s)
+def browse(access: Access, topic: str, request: Browse) -> Page:
+    """Reads one page of records. Raises `UnknownPartitionError`."""
+    page = access.call("browse", topic, request, limit_s=LIMIT_S + request.timeout_s)
     positions = page["positions"]
-    return Page(**page | {"positions": None if positions is None else _positions(positions)})
+    return Page(**page | {"positions": None if positions is None else _int_keys(positions)})
 
 
 def produce(access: Access, topic: str, record: NewRecord) -> Produced:
     """Produces one record and waits until it is durable.
 
-    Raises `UnknownPartitionError` and `RefusedError` (too large, say). After another error it may
-    have been written all the same.
+    Raises `UnknownPartitionError`, and `RefusedError`, for a record that is too large for example.
+    After any other error the record may nevertheless have been written.
     """
     return cast("Produced", access.call("produce", topic, record))
 
@@ -134,10 +137,11 @@ def tail(
     seconds_max: float = TAIL_S,
     filter: str | None = None,  # noqa: A002 (its name in a page's and a stream's query)
 ) -> Generator[TailBatch]:
-    """Batches of new records that a filter keeps, an empty one at least every quarter second.
+    """Yields batches of new records, at least one every quarter second, which may be empty.
 
-    Begins at the end, or at `positions` (of an earlier tail). Ends once `stopped` says so or after
-    `seconds_max` seconds. Raises `UnknownPartitionError`.
+    A `filter` leaves records out. The tail begins at the end of the topic, or at `positions` (of an
+    earlier tail). It ends once `stopped` returns True, or after `seconds_max` seconds.
+    Raises `UnknownPartitionError`.
     """
     batches = access.workers.stream(
         access.connection,
@@ -150,7 +154,7 @@ def tail(
     )
     try:
         for batch in batches:
-            yield TailBatch(**batch | {"positions": _positions(batch["positions"])})
+            yield TailBatch(**batch | {"positions": _int_keys(batch["positions"])})
             if stopped():
                 return
     finally:
@@ -158,28 +162,32 @@ def tail(
 
 
 def end_offset(access: Access, topic: str, partition: int) -> int:
-    """The offset of the next record. Raises `UnknownPartitionError`."""
+    """The offset of the next record of a partition. Raises `UnknownPartitionError`."""
     return cast("int", access.call("end_offset", topic, partition))
 
 
 def wait_acls(access: Access, acls: Iterable[AclFields], timeout_s: float = EFFECT_S) -> bool:
-    """Waits until the brokers have the entries; False where the time is over first."""
-    return _in_time(access, "wait_acls", list(acls), timeout_s)
+    """Waits until the brokers have these ACLs. Returns False where `timeout_s` passes first."""
+    return _is_in_effect(access, "wait_acls", list(acls), timeout_s)
 
 
 def wait_user(access: Access, user: str, timeout_s: float = EFFECT_S) -> bool:
-    """Waits until the brokers know a user; False where the time is over first."""
-    return _in_time(access, "wait_user", user, timeout_s)
+    """Waits until the brokers know a user. Returns False where `timeout_s` passes first."""
+    return _is_in_effect(access, "wait_user", user, timeout_s)
 
 
 def wait_topic(access: Access, topic: str, timeout_s: float = EFFECT_S) -> bool:
-    """Waits until the brokers know a topic; False where the time is over first."""
-    return _in_time(access, "wait_topic", topic, timeout_s)
+    """Waits until the brokers know a topic. Returns False where `timeout_s` passes first."""
+    return _is_in_effect(access, "wait_topic", topic, timeout_s)
 
 
-def _carefully(access: Access, name: str, *arguments: object, limit_s: float = LIMIT_S) -> object:
-    """Describes groups; once more where that ends the worker, with assignments left undecoded by
-    librdkafka, which some of them end.
+def _describe_carefully(
+    access: Access, name: str, *arguments: object, limit_s: float = LIMIT_S
+) -> object:
+    """Calls a function that describes groups, and repeats it once where that ends the worker.
+
+    The second call is `careful`: librdkafka does not decode assignments, some of which end its
+    process.
     """
     try:
         return access.call(name, *arguments, limit_s=limit_s)
@@ -187,13 +195,13 @@ def _carefully(access: Access, name: str, *arguments: object, limit_s: float = L
         return access.call(name, *arguments, limit_s=limit_s, careful=True)
 
 
-def _in_time(access: Access, name: str, wanted: object, timeout_s: float) -> bool:
+def _is_in_effect(access: Access, name: str, argument: object, timeout_s: float) -> bool:
     try:
-        return bool(access.call(name, wanted, timeout_s))
+        return bool(access.call(name, argument, timeout_s))
     except KafkaCallError:
         return False
 
 
-def _positions(positions: Mapping[str, int]) -> dict[int, int]:
-    """Offsets by partition, whose numbers JSON writes as texts."""
+def _int_keys(positions: Mapping[str, int]) -> dict[int, int]:
+    """Offsets by partition. JSON has the partitions' numbers as strings."""
     return {int(number): offset for number, offset in positions.items()}

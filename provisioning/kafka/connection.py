@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 SUPER_USER = "__freshet"
-# For a broker's logs: any client may choose this id. What the meter leaves out is told by the
-# principal, which brokers authenticate.
+# Only for a broker's logs, because any client may choose this id. The meter leaves out our own
+# traffic by its principal, which brokers authenticate.
 CLIENT_ID = "freshet-console"
 
 
 @dataclass(frozen=True)
 class Connection:
-    """Brokers and the user to be there. Equal connections share clients.
+    """The address of a cluster's brokers and the user to log in as. Equal ones share clients.
 
-    `bootstrap` is `host:port,…` of the brokers' internal listener, which is in no tenant's reach.
-    Of `mechanism` only SCRAM is right where the way to the broker is not the machine's own.
+    `bootstrap` is `host:port,…` of the brokers' internal listener, which no tenant can reach.
+    `mechanism` must be SCRAM unless the broker runs on this machine, because the listener has no
+    TLS.
     """
 
     bootstrap: str
@@ -32,7 +33,7 @@ class Connection:
             "sasl.mechanism": self.mechanism,
             "sasl.username": self.username,
             "sasl.password": self.password,
-            # A cached client outlives its broker for a while; what it thinks of that is no news.
+            # A cached client outlives its broker for a while, and would log that as an error.
             "log_level": 0,
             "log.connection.close": False,
             "socket.connection.setup.timeout.ms": 3_000,
@@ -43,8 +44,10 @@ class Connection:
         }
 
     def consumer_settings(self, isolation: str) -> dict[str, object]:
-        """Of a consumer that is given its partitions and offsets: it joins no group, commits
-        nothing. The group's name is only there because librdkafka asks for one.
+        """librdkafka's settings for a consumer with assigned partitions and offsets.
+
+        It joins no group and commits nothing; librdkafka needs a `group.id` nevertheless.
+        `isolation`: the isolation level, by Kafka's name.
         """
         return self.settings() | {
             "group.id": CLIENT_ID,
@@ -61,11 +64,12 @@ class Connection:
         }
 
     def producer_settings(self, timeout_s: float) -> dict[str, object]:
-        """Of a producer whose records reach the log once, or are known not to have."""
+        """librdkafka's settings for an idempotent producer, which never writes a record twice."""
         return self.settings() | {
             "enable.idempotence": True,
             "linger.ms": 0,
             "message.timeout.ms": int(timeout_s * 1000),
-            # Where records without a partition go is where Java's clients would send them.
+            # Java's clients choose the partition in this way, and equal keys must go to the same
+            # one.
             "partitioner": "murmur2_random",
         }

@@ -1,18 +1,20 @@
-"""What can go wrong between the control plane and a broker, by what the caller can do about it.
+"""The errors of calls to a broker, by what the caller can do about them.
 
-`UnavailableError`: nobody answered in time; what was asked may or may not have been done.
-`RefusedError`: the broker answered no; `name` is Kafka's name of the error, and asking again
-without a change gives the same answer. Its children are the refusals that callers tell apart.
-`UndecodableError`: what brokers sent cannot be decoded, and will not be when it is asked for again.
-`WorkerDiedError`: it ended the process that read it; what was asked may or may not have been done.
-`WorkersBusyError`: nothing was asked, because too much is asked already.
+- `UnavailableError`: no answer came in time, so the call may or may not have taken effect.
+- `RefusedError`: the broker answered with an error, whose Kafka name is `name`. The same call gets
+  the same answer until something changes. Its subclasses are refusals that callers handle by
+  themselves.
+- `UndecodableError`: the answer cannot be decoded, and a repeated call gets the same answer.
+- `WorkerDiedError`: the answer ended the process that read it, so the call may or may not have
+  taken effect.
+- `WorkersBusyError`: the call was not made, because too many are being made already.
 """
 
 from __future__ import annotations
 
 
 class KafkaCallError(Exception):
-    """A call to a broker that gave no result. `name` is Kafka's name of the error."""
+    """A call to a broker failed. `name` is Kafka's name of the error, or one of our own."""
 
     def __init__(self, name: str, detail: str) -> None:
         super().__init__(f"{name}: {detail}")
@@ -21,38 +23,38 @@ class KafkaCallError(Exception):
 
 
 class UnavailableError(KafkaCallError):
-    """Nobody answered in time: the outcome is unknown."""
+    """No answer came in time, so the outcome is unknown."""
 
 
 class WorkerDiedError(KafkaCallError):
-    """The process that read the brokers' answers ended: the outcome is unknown."""
+    """The process that read the brokers' answers ended, so the outcome is unknown."""
 
 
 class WorkersBusyError(KafkaCallError):
-    """As many calls as this process may make at a time are on their way. Nothing was asked."""
+    """This process makes as many calls as it may at a time, so the call was not made."""
 
 
 class UndecodableError(KafkaCallError):
-    """What the brokers sent is damaged, or of a format that is not known here."""
+    """The brokers' answer is damaged, or of an unknown format."""
 
 
 class RefusedError(KafkaCallError):
-    """The broker said no."""
+    """The broker answered with an error."""
 
 
 class GroupActiveError(RefusedError):
-    """The group has members; what was asked needs it empty."""
+    """The group has members, and the call needs a group without any."""
 
 
 class UnknownGroupError(RefusedError):
-    """There is no such group."""
+    """The group does not exist."""
 
 
 class UnknownPartitionError(RefusedError):
-    """There is no such topic, or it has no such partition."""
+    """The topic does not exist, or has no such partition."""
 
 
-# What a worker may answer instead of a result.
+# The errors that a worker may answer instead of a result, by name.
 ANSWERED = {
     error.__name__: error
     for error in (

@@ -1,6 +1,6 @@
-"""Which records somebody looks for: a text, or a small expression. Pure.
+"""Filters of records: a text, or a small expression. Pure.
 
-A text is looked for in key, value and headers, whatever its case. An expression compares:
+A text is searched in key, value and headers, in any case. An expression compares:
 
     value.order.total > 100 and (key ~ eu- or headers.source = "web")
     not value.state = done
@@ -8,16 +8,16 @@ A text is looked for in key, value and headers, whatever its case. An expression
 
 Operands are `key`, `value`, a path into them where they are JSON (`value.a.b[0]`, `key["a b"]`),
 `headers`, `headers.<name>`, `partition`, `offset` and `timestamp`. Operators are `=`, `!=`, `<`,
-`<=`, `>`, `>=`, `~` (contains, whatever the case) and `!~`; between comparisons stand `and`, `or`,
-`not` and parentheses. What is absent equals `null` and nothing else. A filter that does not begin
+`<=`, `>`, `>=`, `~` (contains, in any case) and `!~`. Comparisons are combined with `and`, `or`,
+`not` and parentheses. An absent value equals `null` and nothing else. A filter that does not begin
 with an operand and an operator is a text; one in quotes always is.
 
-Numbers are compared exactly, digit by digit: those of JSON, those that a text holds, and the places
-and times of records. Of a number that has more than 1,000 characters or an exponent of more than
-three digits, and of NaN and Infinity, a filter knows only that it is there: it equals nothing, and
-is neither less nor more than anything. `~` looks at a number as it is written in the record.
+Numbers are compared exactly, as decimals: those of JSON, texts that are numbers, and partitions,
+offsets and timestamps. A number of more than 1,000 characters or with an exponent of more than
+three digits, NaN and Infinity are not null, but they equal nothing, and are neither less nor
+greater than anything. `~` searches a number as it is written in the record.
 
-There are no regular expressions: what one person looks for must not hold up a worker.
+There are no regular expressions, because a filter must not hold up a worker.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 CHARS_MAX = 1_000
-# A longer number is not read: no number of a filter is as long, and a record may be megabytes.
+# A longer number is not parsed: no filter has one as long, and a record's may have megabytes.
 NUMBER_CHARS_MAX = CHARS_MAX
 TERMS_MAX = 50
 DEPTH_MAX = 20
@@ -51,7 +51,7 @@ TOKEN = re.compile(
 STEP = re.compile(
     r"""\.(?P<name>[^.\[\]]+)|\[(?:(?P<at>\d+)|"(?P<one>[^"]*)"|'(?P<two>[^']*)')\]"""
 )
-# Exponents are small, so that no number is costly, whatever is done with it.
+# Exponents have at most three digits, so that no number is expensive to compare.
 NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
 NEGATED = {"!=": "=", "!~": "~"}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -59,25 +59,25 @@ AS_JSON = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class RecordLike(Protocol):
-    """What is looked at of a record, as confluent-kafka's messages have it."""
+    """The parts of a record that filters read, by the names of confluent-kafka's messages."""
 
     def key(self) -> bytes | None:
-        """Its key."""
+        """The key; None where there is none."""
 
     def value(self) -> bytes | None:
-        """Its value."""
+        """The value; None in a tombstone."""
 
     def headers(self) -> Sequence[tuple[str, bytes | None]] | None:
-        """Its headers, in order."""
+        """The headers, in order; None where there is none."""
 
     def partition(self) -> int | None:
-        """Where it lies."""
+        """The number of its partition."""
 
     def offset(self) -> int | None:
-        """Its place there."""
+        """Its offset."""
 
     def timestamp(self) -> tuple[int, int]:
-        """Kind and Unix milliseconds."""
+        """The kind of the timestamp and its Unix milliseconds."""
 
 
 Filter = Callable[[Any], bool]
@@ -85,15 +85,15 @@ Condition = Callable[["Facts"], bool]
 
 
 class FilterError(ValueError):
-    """The filter cannot be understood; the text says where."""
+    """The filter is not valid. The message says at which character."""
 
 
 @dataclass(slots=True)
 class Number:
-    """A number of a JSON text, as it is written there; it is read only where it is compared.
+    """A number of a JSON text, as it is written there. It is parsed only where it is compared.
 
-    Python would round a fraction to a float, and refuse an integer of thousands of digits. It also
-    takes the words NaN, Infinity and -Infinity, which are numbers here too.
+    Python would round a fraction to a float, and refuse an integer of thousands of digits. Its JSON
+    parser also accepts NaN, Infinity and -Infinity, which are such numbers too.
     """
 
     text: str
@@ -101,7 +101,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Literal:
-    """What a comparison is with: as it is written, and what that means (None is null)."""
+    """The right side of a comparison: its text, and its value (None is null)."""
 
     text: str
     value: str | Decimal | bool | None
@@ -109,13 +109,13 @@ class Literal:
 
 @dataclass
 class Facts:
-    """A record, of which each part is decoded at most once."""
+    """A record whose parts are decoded at most once."""
 
     record: RecordLike
     _decoded: dict[str, Any] = field(default_factory=dict)
 
     def text(self, part: str) -> str | None:
-        """Key or value as text; None where there is none."""
+        """The part `key` or `value` as text; None where there is none."""
         if part not in self._decoded:
             content = getattr(self.record, part)()
             self._decoded[part] = None if content is None else content.decode(errors="replace")
@@ -123,156 +123,156 @@ class Facts:
         return text
 
     def json(self, part: str) -> Any:  # noqa: ANN401 (JSON)
-        """Key or value as JSON, with a `Number` for each number; None where it is none."""
+        """Key or value as JSON, with a `Number` for each number; None where it is not JSON."""
         name = f"{part} as JSON"
         if name not in self._decoded:
             text = self.text(part)
             try:
-                self._decoded[name] = None if text is None else _parsed(text)
+                self._decoded[name] = None if text is None else _parse_json(text)
             except (ValueError, RecursionError):
                 self._decoded[name] = None
         return self._decoded[name]
 
     def headers(self) -> list[tuple[str, str | None]]:
-        """All headers, in order."""
-        given = self.record.headers() or []
-        return [(n, None if v is None else v.decode(errors="replace")) for n, v in given]
+        """All headers as texts, in order."""
+        raw_headers = self.record.headers() or []
+        return [(n, None if v is None else v.decode(errors="replace")) for n, v in raw_headers]
 
 
-def _parsed(text: str) -> Any:  # noqa: ANN401 (JSON)
+def _parse_json(text: str) -> Any:  # noqa: ANN401 (JSON)
     return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=Number)
 
 
 def compile_filter(text: str) -> Filter:
-    """What decides about a record. Raises `FilterError`."""
+    """Compiles a filter to a function that says whether a record passes. Raises `FilterError`."""
     if len(text) > CHARS_MAX:
         message = f"A filter has at most {CHARS_MAX} characters."
         raise FilterError(message)
-    wanted = text.strip()
-    if not wanted:
+    stripped = text.strip()
+    if not stripped:
         message = "A filter needs a text or an expression."
         raise FilterError(message)
-    if BEGINS_EXPRESSION.match(wanted):
-        condition = _Parser(_tokens(wanted)).parse()
+    if BEGINS_EXPRESSION.match(stripped):
+        condition = _Parser(_split_tokens(stripped)).parse()
         return lambda record: condition(Facts(record))
-    quoted = TOKEN.fullmatch(wanted)
+    quoted = TOKEN.fullmatch(stripped)
     if quoted and quoted["text"]:
-        wanted = _unquoted(wanted)
-    return _text_filter(wanted.casefold())
+        stripped = _unquote(stripped)
+    return _text_filter(stripped.casefold())
 
 
-def _text_filter(wanted: str) -> Filter:
+def _text_filter(needle: str) -> Filter:
     def matches(record: RecordLike) -> bool:
         facts = Facts(record)
         parts = [facts.text("value"), facts.text("key")]
         parts += [part for header in facts.headers() for part in header]
-        return any(part is not None and wanted in part.casefold() for part in parts)
+        return any(part is not None and needle in part.casefold() for part in parts)
 
     return matches
 
 
 @dataclass(frozen=True)
 class Token:
-    """A piece of an expression. `kind`: `text`, `operator`, `bracket`, `word` or `end`."""
+    """A token of an expression, at a character. `kind`: a group of `TOKEN`, or `end`."""
 
     kind: str
     text: str
     at: int
 
 
-def _tokens(text: str) -> list[Token]:
-    found, at = [], 0
+def _split_tokens(text: str) -> list[Token]:
+    tokens, at = [], 0
     while at < len(text):
         match = TOKEN.match(text, at)
         if match is None or match.lastgroup is None:
             message = f"Character {at + 1} is not understood: {text[at:][:20]!r}."
             raise FilterError(message)
-        found.append(Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
+        tokens.append(Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
         at = match.end()
-    return [*found, Token("end", "", len(text))]
+    return [*tokens, Token("end", "", len(text))]
 
 
 class _Parser:
-    """`or` binds weakest, then `and`, then `not`."""
+    """A recursive-descent parser: `or` binds weakest, then `and`, then `not`."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
         self._terms = 0
 
     def parse(self) -> Condition:
-        """The whole expression."""
-        condition = self._any(0)
+        """Parses the whole expression. Raises `FilterError`."""
+        condition = self._parse_or(0)
         if self._next.kind != "end":
-            raise self._unexpected("and, or, or the end")
+            raise self._unexpected_token("and, or, or the end")
         return condition
 
     @property
     def _next(self) -> Token:
         return self._tokens[0]
 
-    def _take(self) -> Token:
+    def _take_token(self) -> Token:
         return self._tokens.pop(0)
 
-    def _takes(self, kind: str, text: str) -> bool:
+    def _take_if(self, kind: str, text: str) -> bool:
         if self._next.kind == kind and self._next.text.lower() == text:
-            self._take()
+            self._take_token()
             return True
         return False
 
-    def _any(self, depth: int) -> Condition:
-        terms = [self._all(depth)]
-        while self._takes("word", "or"):
-            terms.append(self._all(depth))
+    def _parse_or(self, depth: int) -> Condition:
+        terms = [self._parse_and(depth)]
+        while self._take_if("word", "or"):
+            terms.append(self._parse_and(depth))
         return terms[0] if len(terms) == 1 else lambda facts: any(term(facts) for term in terms)
 
-    def _all(self, depth: int) -> Condition:
-        terms = [self._one(depth)]
-        while self._takes("word", "and"):
-            terms.append(self._one(depth))
+    def _parse_and(self, depth: int) -> Condition:
+        terms = [self._parse_not(depth)]
+        while self._take_if("word", "and"):
+            terms.append(self._parse_not(depth))
         return terms[0] if len(terms) == 1 else lambda facts: all(term(facts) for term in terms)
 
-    def _one(self, depth: int) -> Condition:
+    def _parse_not(self, depth: int) -> Condition:
         if depth > DEPTH_MAX:
             message = f"More than {DEPTH_MAX} levels of parentheses."
             raise FilterError(message)
-        if self._takes("word", "not"):
-            inner = self._one(depth + 1)
+        if self._take_if("word", "not"):
+            inner = self._parse_not(depth + 1)
             return lambda facts: not inner(facts)
-        if self._takes("bracket", "("):
-            inner = self._any(depth + 1)
-            if not self._takes("bracket", ")"):
-                raise self._unexpected("a closing parenthesis")
+        if self._take_if("bracket", "("):
+            inner = self._parse_or(depth + 1)
+            if not self._take_if("bracket", ")"):
+                raise self._unexpected_token("a closing parenthesis")
             return inner
-        return self._comparison()
+        return self._parse_comparison()
 
-    def _comparison(self) -> Condition:
+    def _parse_comparison(self) -> Condition:
         self._terms += 1
         if self._terms > TERMS_MAX:
             message = f"More than {TERMS_MAX} comparisons."
             raise FilterError(message)
         if self._next.kind != "word":
-            raise self._unexpected("key, value, headers, partition, offset or timestamp")
-        operand = self._take()
-        candidates = _operand(operand)
+            raise self._unexpected_token("key, value, headers, partition, offset or timestamp")
+        operand = self._take_token()
+        candidates = _compile_operand(operand)
         if self._next.kind != "operator":
-            raise self._unexpected("an operator, as = or ~")
-        operator = self._take().text.replace("==", "=")
+            raise self._unexpected_token("an operator, as = or ~")
+        operator = self._take_token().text.replace("==", "=")
         if self._next.kind not in {"text", "word"}:
-            raise self._unexpected("a value")
-        wanted = _literal(self._take(), moment=operand.text == "timestamp")
-        return _compared(candidates, operator, wanted)
+            raise self._unexpected_token("a value")
+        literal = _parse_literal(self._take_token(), moment=operand.text == "timestamp")
+        return _compile_comparison(candidates, operator, literal)
 
-    def _unexpected(self, expected: str) -> FilterError:
-        found = repr(self._next.text) if self._next.text else "the end"
-        return FilterError(f"Character {self._next.at + 1}: {expected} is expected, not {found}.")
+    def _unexpected_token(self, expected: str) -> FilterError:
+        actual = repr(self._next.text) if self._next.text else "the end"
+        return FilterError(f"Character {self._next.at + 1}: {expected} is expected, not {actual}.")
 
 
-def _operand(token: Token) -> Callable[[Facts], list[Any]]:
-    """What of a record is compared: no, one or several values; None stands for null."""
+def _compile_operand(token: Token) -> Callable[[Facts], list[Any]]:
+    """The values of a record that an operand names: none, one or several; None is null."""
     root = re.match(r"[a-z]*", token.text)
     name = root[0] if root else ""
     rest = token.text[len(name) :]
-    steps = _steps(rest, token)
+    steps = _parse_path(rest, token)
     if name in {"partition", "offset"} and not steps:
         return lambda facts: [getattr(facts.record, name)()]
     if name == "timestamp" and not steps:
@@ -291,7 +291,7 @@ def _operand(token: Token) -> Callable[[Facts], list[Any]]:
     raise FilterError(message)
 
 
-def _steps(path: str, token: Token) -> list[str | int]:
+def _parse_path(path: str, token: Token) -> list[str | int]:
     steps: list[str | int] = []
     at = 0
     while at < len(path):
@@ -319,27 +319,27 @@ def _at_path(value: Any, steps: Sequence[str | int]) -> list[Any]:  # noqa: ANN4
     return [value]
 
 
-def _literal(token: Token, *, moment: bool) -> Literal:
-    text = _unquoted(token.text) if token.kind == "text" else token.text
+def _parse_literal(token: Token, *, moment: bool) -> Literal:
+    text = _unquote(token.text) if token.kind == "text" else token.text
     if token.kind == "word":
         constants = {"true": True, "false": False, "null": None}
         if text.lower() in constants:
             return Literal(text, constants[text.lower()])
-        number = _number(text)
+        number = _parse_number(text)
         if number is not None:
             return Literal(text, number)
     if moment:
-        at = _moment(text, token)
+        at = _parse_moment(text, token)
         return Literal(f"{at:f}", at)
     return Literal(text, text)
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text[1:-1])
 
 
-def _moment(text: str, token: Token) -> Decimal:
-    """Unix milliseconds of an ISO 8601 moment; without a zone it is UTC."""
+def _parse_moment(text: str, token: Token) -> Decimal:
+    """Unix milliseconds of an ISO 8601 moment, which is UTC without a zone."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
@@ -351,91 +351,95 @@ def _moment(text: str, token: Token) -> Decimal:
     return Decimal(microseconds).scaleb(-3).normalize()
 
 
-def _number(text: str) -> Decimal | None:
-    """The number that a text holds, without rounding; None where it holds none, or one too long."""
+def _parse_number(text: str) -> Decimal | None:
+    """The exact number of a text; None where it is no number, or too long."""
     if len(text) > NUMBER_CHARS_MAX or not NUMBER.fullmatch(text):
         return None
     return Decimal(text)
 
 
-def _compared(
-    candidates: Callable[[Facts], list[Any]], operator: str, wanted: Literal
+def _compile_comparison(
+    candidates: Callable[[Facts], list[Any]], operator: str, literal: Literal
 ) -> Condition:
     if operator in NEGATED:
-        positive = _compared(candidates, NEGATED[operator], wanted)
+        positive = _compile_comparison(candidates, NEGATED[operator], literal)
         return lambda facts: not positive(facts)
-    meant = wanted.value
+    meant = literal.value
     if meant is None:
         if operator != "=":
             message = "null can only be compared by = and !=."
             raise FilterError(message)
         return lambda facts: all(value is None for value in candidates(facts))
     if operator == "~":
-        part = wanted.text.casefold()
+        part = literal.text.casefold()
         return lambda facts: any(
             part in _as_text(value).casefold() for value in candidates(facts) if value is not None
         )
-    return lambda facts: any(_holds(value, operator, meant) for value in candidates(facts))
+    return lambda facts: any(_is_true_of(value, operator, meant) for value in candidates(facts))
 
 
 def _as_text(value: Any) -> str:  # noqa: ANN401 (JSON)
-    """A text itself; else JSON on one line, with each number as it is written in the record."""
+    """A text itself; else its JSON on one line, with numbers as they are written in the record."""
     if isinstance(value, str):
         return value
     parts: list[str] = []
-    # A record may be nested as deeply as it likes, so this does not call itself.
-    left = [_leaf(value)]
-    while left:
-        each = left.pop()
-        if isinstance(each, str):
-            parts.append(each)
-        elif each:
-            left += reversed(_pieces(each))
+    # Not recursive, because a record may be nested to any depth.
+    unwritten = [_leaf_text(value)]
+    while unwritten:
+        piece = unwritten.pop()
+        if isinstance(piece, str):
+            parts.append(piece)
+        elif piece:
+            unwritten += reversed(_container_pieces(piece))
         else:
-            parts.append("{}" if isinstance(each, dict) else "[]")
+            parts.append("{}" if isinstance(piece, dict) else "[]")
     return "".join(parts)
 
 
-def _leaf(value: Any) -> str | list[Any] | dict[str, Any]:  # noqa: ANN401 (JSON)
-    """JSON of what holds nothing else; a list or an object stays as it is."""
+def _leaf_text(value: Any) -> str | list[Any] | dict[str, Any]:  # noqa: ANN401 (JSON)
+    """The JSON text of a value that holds no others; a list or an object is returned as it is."""
     if isinstance(value, Number):
         return value.text
     return value if isinstance(value, list | dict) else AS_JSON(value)
 
 
-def _pieces(value: list[Any] | dict[str, Any]) -> list[str | list[Any] | dict[str, Any]]:
-    """JSON of a list or an object that is not empty; what it holds may be to be written yet."""
+def _container_pieces(value: list[Any] | dict[str, Any]) -> list[str | list[Any] | dict[str, Any]]:
+    """The pieces of JSON of a list or an object that is not empty: texts, and nested containers."""
     pieces: list[str | list[Any] | dict[str, Any]] = []
     if isinstance(value, list):
         for item in value:
-            pieces += [", ", _leaf(item)]
+            pieces += [", ", _leaf_text(item)]
         return ["[", *pieces[1:], "]"]
     for name, item in value.items():
-        pieces += [", ", f"{AS_JSON(name)}: ", _leaf(item)]
+        pieces += [", ", f"{AS_JSON(name)}: ", _leaf_text(item)]
     return ["{", *pieces[1:], "}"]
 
 
-def _holds(value: Any, operator: str, wanted: str | Decimal | bool) -> bool:  # noqa: ANN401 (JSON)
-    """Compares within one type: numbers, texts, or truth values. A text may be a number's."""
-    if isinstance(wanted, bool):
-        return operator == "=" and (value is wanted or value == AS_JSON(wanted))
-    if isinstance(wanted, Decimal):
+def _is_true_of(
+    value: Any,  # noqa: ANN401 (JSON)
+    operator: str,
+    expected: str | Decimal | bool,
+) -> bool:
+    """Compares values of one type: truth values, numbers (also written as a text), or texts."""
+    if isinstance(expected, bool):
+        return operator == "=" and (value is expected or value == AS_JSON(expected))
+    if isinstance(expected, Decimal):
         number = _number_of(value)
-        return number is not None and _ordered(number, operator, wanted)
-    return isinstance(value, str) and _ordered(value, operator, wanted)
+        return number is not None and _compare_values(number, operator, expected)
+    return isinstance(value, str) and _compare_values(value, operator, expected)
 
 
 def _number_of(value: Any) -> Decimal | None:  # noqa: ANN401 (JSON)
     if isinstance(value, Number):
-        return _number(value.text)
+        return _parse_number(value.text)
     if isinstance(value, str):
-        return _number(value)
-    # A partition, an offset or a timestamp.
+        return _parse_number(value)
+    # An integer is a partition, an offset or a timestamp.
     is_place = isinstance(value, int) and not isinstance(value, bool)
     return Decimal(value) if is_place else None
 
 
-def _ordered(one: Any, operator: str, other: Any) -> bool:  # noqa: ANN401 (of one type)
+def _compare_values(one: Any, operator: str, other: Any) -> bool:  # noqa: ANN401 (of one type)
     match operator:
         case "=":
             return bool(one == other)

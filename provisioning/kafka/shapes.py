@@ -1,4 +1,4 @@
-"""What is asked of a cluster's brokers and what they answer, as both sides of a worker see it."""
+"""The types of requests and answers, as both sides of a worker use them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ Partition = tuple[str, int]
 # (resource type, name, pattern, principal, host, operation, permission), by Kafka's names.
 AclFields = tuple[str, str, str, str, str, str, str]
 
-# Of one step of a call, such as one request to a broker.
+# The time limit of one step of a call, such as one request to a broker.
 TIMEOUT_S = 5.0
+# The most bytes of records that one page reads, and the most records on a page.
 BYTES_MAX = 8 * 1024 * 1024
 LIMIT_MAX = 500
 
 
 class Bytes(TypedDict):
-    """Bytes. `text` where they are UTF-8. Both hold the first 64 KiB of what is longer."""
+    """Bytes as JSON. `text` is None unless they are UTF-8.
+
+    `base64` and `text` hold the first 64 KiB; then `truncated` is True. `size` counts all bytes.
+    """
 
     base64: str
     text: str | None
@@ -26,9 +30,9 @@ class Bytes(TypedDict):
 
 
 class Header(TypedDict):
-    """One header. Names may repeat, and their order counts.
+    """A header of a record. Names may repeat, and their order counts.
 
-    Of a name that is not UTF-8 `key_base64` holds the bytes, and `key` shows the wrong ones as
+    For a name that is not UTF-8 `key_base64` holds its bytes, and `key` shows the invalid ones as
     `\\xNN`; else `key_base64` is None.
     """
 
@@ -38,7 +42,7 @@ class Header(TypedDict):
 
 
 class Record(TypedDict):
-    """A record. `timestamp_ms` is Unix time; `size` counts key, value and headers, in bytes."""
+    """A record. `timestamp_ms` is Unix time; `size` is the bytes of key, value and headers."""
 
     partition: int
     offset: int
@@ -52,12 +56,17 @@ class Record(TypedDict):
 
 @dataclass(frozen=True)
 class Browse:
-    """What to read.
+    """A request for a page of a topic's records.
 
-    `filter`: the text of a filter (`filters.py`); what it leaves out is paid for too. `start`:
-    `newest` gives the last records, newest first; the others go forward, with `value` an offset or
-    a moment (Unix ms). `positions` go on where a page ended; they win over `start`'s place, and
-    keep its direction. `partitions`: None for all.
+    - `start`: `newest` reads backwards from the end; the others read forwards, from the first
+      record or from `value`, which is an offset or a moment (Unix ms).
+    - `partitions`: which to read; None for all.
+    - `positions`: where the page before ended, by partition. They replace the place that `start`
+      names, and keep its direction.
+    - `limit`, `bytes_max`, `timeout_s`: the most records on the page, bytes of records read, and
+      seconds.
+    - `filter`: the text of a filter (see `filters.py`). Records that it leaves out count towards
+      `bytes_max` too.
     """
 
     start: Literal["newest", "oldest", "offset", "timestamp"] = "newest"
@@ -71,7 +80,7 @@ class Browse:
 
 
 class Reached(TypedDict):
-    """How far a partition was read: `position` of what `begin` (kept) to `end` there is."""
+    """How far a partition was read: up to `position`, in its offsets from `begin` to `end`."""
 
     partition: int
     position: int
@@ -81,10 +90,14 @@ class Reached(TypedDict):
 
 @dataclass(frozen=True)
 class Page:
-    """Records, and where to go on (None: nothing is left in this direction).
+    """A page of records.
 
-    `stopped`: `limit`, `bytes`, `time`, or `end` where all was read. `reached`: by partition; and
-    how many records of how many bytes were read for it.
+    - `positions`: where the next page begins, by partition; None where nothing is left in this
+      direction.
+    - `stopped`: why the page ended: `limit`, `bytes`, `time`, or `end` where all was read.
+    - `reached`: how far each partition was read.
+    - `records_read`, `bytes_read`: what was read for the page, records that a filter left out
+      included.
     """
 
     records: list[Record]
@@ -97,10 +110,11 @@ class Page:
 
 @dataclass(frozen=True)
 class TailBatch:
-    """What came, perhaps nothing. `positions`: where the next batch begins, by partition.
+    """The records that arrived since the batch before, if any.
 
-    `skipped` counts offsets that were left out because records come faster than they are shown;
-    `records_read` and `bytes_read` what was looked at, records that a filter left out included.
+    - `positions`: where the next batch begins, by partition.
+    - `skipped`: how many offsets were left out because records arrive faster than they are read.
+    - `records_read`, `bytes_read`: what was read, records that a filter left out included.
     """
 
     records: list[Record]
@@ -112,7 +126,7 @@ class TailBatch:
 
 @dataclass(frozen=True)
 class NewRecord:
-    """A record to produce. Without `partition` the key decides, as with Java's clients."""
+    """A record to produce. Without `partition` its key decides, as with Java's clients."""
 
     key: bytes | None = None
     value: bytes | None = None
@@ -121,7 +135,7 @@ class NewRecord:
 
 
 class Produced(TypedDict):
-    """Where a record went."""
+    """Where a produced record was written."""
 
     partition: int
     offset: int
@@ -129,15 +143,16 @@ class Produced(TypedDict):
 
 
 class AssignedPartition(TypedDict):
-    """A partition that a member has."""
+    """A partition that is assigned to a member."""
 
     topic: str
     partition: int
 
 
 class GroupMember(TypedDict):
-    """A member. `instance_id` is a static member's own name. `truncated`: whether it has more
-    partitions than are told.
+    """A member of a group. `instance_id` is a static member's own name.
+
+    `truncated`: whether it has more partitions than `assignments` holds.
     """
 
     member_id: str
@@ -149,10 +164,10 @@ class GroupMember(TypedDict):
 
 
 class GroupPartition(TypedDict):
-    """What a group committed of a partition. What is unknown is None.
+    """What a group committed for a partition. Unknown values are None.
 
-    `committed`, `end`: offsets of the next record. `lag`: records between them. `lag_seconds`:
-    age of the first record that is not committed.
+    - `committed`: the offset that the group reads next; `end`: the offset of the next new record.
+    - `lag`: the records between them; `lag_seconds`: the age of the first one of these.
     """
 
     topic: str
@@ -164,9 +179,9 @@ class GroupPartition(TypedDict):
 
 
 class Group(TypedDict):
-    """A group. `lag` and `lag_seconds`: the sum and the greatest of its partitions'.
+    """A consumer group. `lag` is the sum and `lag_seconds` the maximum over its partitions.
 
-    It is what REST answers and what the keeper stores in a sample, so that a group of a sleeping
+    REST answers in this form, and the keeper stores it in a sample, so that a group of a sleeping
     cluster looks like one of a running cluster.
     """
 
@@ -183,9 +198,10 @@ class Group(TypedDict):
 
 @dataclass(frozen=True)
 class Target:
-    """Where to. `value`: the offset, the moment (Unix ms), or the shift in records (may be < 0).
+    """The target of a reset of offsets.
 
-    `group`: whose commits are taken over, to go where another group stands.
+    `value` is an offset, a moment (Unix ms) or a shift in records (negative for backwards), by
+    `to`. `group` is the group whose committed offsets are copied, with `to="group"`.
     """
 
     to: Literal["earliest", "latest", "offset", "timestamp", "shift", "group"]
@@ -194,7 +210,7 @@ class Target:
 
 
 class PlannedOffset(TypedDict):
-    """One partition of a plan. `current` is None where nothing was committed."""
+    """A partition of a reset's plan. `current` is None where nothing was committed."""
 
     topic: str
     partition: int
@@ -204,9 +220,9 @@ class PlannedOffset(TypedDict):
 
 
 class LowWatermark(TypedDict):
-    """Where a partition begins after its oldest records went."""
+    """Where a partition begins after its oldest records were deleted."""
 
     partition: int
     low_watermark: int
-    # Offsets that went, or would go: as many records at most, and fewer in a compacted topic.
+    # How many offsets were or would be deleted. A compacted topic has fewer records than offsets.
     deleted_offsets: int

@@ -1,12 +1,13 @@
-"""Processes that read what brokers send, so that bytes of a tenant can end nothing but one call.
+"""The pool of worker processes, which read what brokers send.
 
-librdkafka ends its process on some bytes that a tenant may send, and its Python binding on others.
-So every call runs in a worker: a process that belongs to one connection and makes one call at a
-time. A worker that made its call is kept for the next one on that connection, because its clients
-cost a handshake; after a while without a call it ends by itself.
+Some bytes that a tenant may send make librdkafka end its process, and others make its Python
+binding do so. So every call runs in a worker: a process that belongs to one connection and makes
+one call at a time. Such bytes end that call and nothing else. A worker that made its call is kept
+for the next one on that connection, because new clients cost a handshake. After a while without a
+call it ends by itself.
 
-Workers are forked by a server of their own (`worker/__main__.py`), which has the libraries loaded
-and no thread yet: a fork takes milliseconds, and takes along nothing of this process.
+Workers are forked by a fork server (`worker/__main__.py`), which has loaded the libraries and
+started no thread: a fork takes milliseconds, and copies nothing of this process.
 """
 
 from __future__ import annotations
@@ -33,45 +34,44 @@ from provisioning.kafka.errors import (
 )
 from provisioning.kafka.frames import Request, receive_answer, send_request
 
-# Idle workers that are kept; the one that has been idle for longest goes first.
+# How many idle workers are kept. Of more, those that have been idle longest are ended.
 KEPT_MAX = 64
-# Calls that may be on their way at a time, those of live tails included: of all clusters together,
-# and of one.
+# How many calls may be made at a time, live tails included: of all clusters together, and of one.
 CALLS_MAX = 256
 CALLS_MAX_CLUSTER = 32
-# All that a worker needs of this process's environment, in which there may be secrets. The last is
-# what a supervisor knows its processes by.
+# The environment variables that a worker gets. The others of this process may hold secrets. By the
+# last one a supervisor recognises its processes.
 ENVIRONMENT = ("LANG", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH", "FRESHET_RUN")
-# A server that takes no socket for so long is replaced.
+# A fork server that accepts no socket for this long is replaced.
 START_TIMEOUT_S = 5.0
-# A call that a kept worker did not begin, because it was about to end, is asked again.
+# How many workers a call is offered to: a kept worker may be about to end, and not begin the call.
 ATTEMPTS = 3
 
 
 @dataclass(eq=False)
 class _Worker:
-    """This process's end of a worker's socket."""
+    """A worker, by this process's end of its socket."""
 
     connection: Connection
     socket: socket.socket
 
     def close(self) -> None:
-        """The worker ends when it sees that, at the latest when its call's time is over."""
+        """Closes the socket, which ends the worker, at the latest when its call's time is over."""
         self.socket.close()
 
 
 @dataclass
 class _Exchange:
-    """A call on its way: who makes it, and what was answered and not taken yet."""
+    """A call that a worker makes. `first` is its first answer until that was taken."""
 
     worker: _Worker
     limit_s: float
     first: dict[str, Any] | None
-    # Whether the worker may make another call.
+    # Whether the call has ended in order, so that the worker may make another one.
     finished: bool = False
 
-    def take(self) -> dict[str, Any]:
-        """The next answer. Raises the error that ended the call, if one did."""
+    def next_answer(self) -> dict[str, Any]:
+        """The next answer. Raises the `KafkaCallError` that ended the call, if one did."""
         answer, self.first = self.first, None
         if answer is None:
             answer = _next_answer(self.worker, self.limit_s)
@@ -86,32 +86,32 @@ class _Exchange:
             ):
                 self.finished = True
                 raise ANSWERED[kind](name, detail)
-        raise WorkerDiedError("WORKER_DIED", "its answer is none that it may give")
+        raise WorkerDiedError("WORKER_DIED", "its answer has an unknown form")
 
 
 class _NotBegunError(Exception):
-    """The worker ended before it read the request."""
+    """The worker ended before it read the request, so another one may get it."""
 
 
 @dataclass
 class _ForkServer:
-    """The process that forks workers. It is started with the first, and anew where it ended."""
+    """The process that forks workers. It is started for the first one, and again if it ended."""
 
     _process: subprocess.Popen[bytes] | None = None
     _control: socket.socket | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def fork(self, connection: Connection) -> _Worker:
-        """A new worker. Raises `WorkersBusyError` where none can be made."""
+        """Forks a new worker. Raises `WorkersBusyError` where that fails."""
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
             try:
                 try:
-                    self._send(theirs)
+                    self._send_socket(theirs)
                 except OSError:
-                    # It ended, as by an operator's kill, before it got this one.
-                    self._stop()
-                    self._send(theirs)
+                    # The fork server had ended, as by an operator's kill: start another one.
+                    self._stop_process()
+                    self._send_socket(theirs)
             except OSError as error:
                 ours.close()
                 name = "WORKER_NOT_STARTED"
@@ -119,22 +119,22 @@ class _ForkServer:
         return _Worker(connection, ours)
 
     def close(self) -> None:
-        """Ends it, without a word to the workers that there are."""
+        """Ends the fork server. Existing workers go on."""
         with self._lock:
-            self._stop()
+            self._stop_process()
 
     def forget(self) -> None:
-        """Lets go of another process's server, whose child this one is not."""
+        """Closes the socket of the fork server, which belongs to the parent of this process."""
         if self._control is not None:
             self._control.close()
 
-    def _send(self, theirs: socket.socket) -> None:
+    def _send_socket(self, theirs: socket.socket) -> None:
         if self._control is None:
-            self._start()
+            self._start_process()
         if self._control is not None:
             socket.send_fds(self._control, [b"f"], [theirs.fileno()])
 
-    def _start(self) -> None:
+    def _start_process(self) -> None:
         self._control, theirs = socket.socketpair()
         self._control.settimeout(START_TIMEOUT_S)
         with theirs:
@@ -145,7 +145,7 @@ class _ForkServer:
                 env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
             )
 
-    def _stop(self) -> None:
+    def _stop_process(self) -> None:
         control, process = self._control, self._process
         self._control = self._process = None
         if control is not None:
@@ -157,7 +157,7 @@ class _ForkServer:
 
 @dataclass
 class Workers:
-    """The workers of this process. Thread-safe."""
+    """The pool of this process's workers. It is thread-safe."""
 
     kept_max: int = KEPT_MAX
     calls_max: int = CALLS_MAX
@@ -175,13 +175,13 @@ class Workers:
         limit_s: float,
         **options: object,
     ) -> Any:  # noqa: ANN401 (JSON)
-        """The result of one call, as JSON has it.
+        """Makes a call in a worker. Returns its result as JSON has it.
 
-        Raises `KafkaCallError`: what the call raised in the worker, `UnavailableError` where no
+        Raises the `KafkaCallError` that the call raised in the worker, `UnavailableError` where no
         answer came within `limit_s` seconds, `WorkerDiedError` and `WorkersBusyError`.
         """
-        with self._asked(Request(connection, name, arguments, options, limit_s)) as exchange:
-            return exchange.take().get("result")
+        with self._started_call(Request(connection, name, arguments, options, limit_s)) as exchange:
+            return exchange.next_answer().get("result")
 
     def stream(
         self,
@@ -191,16 +191,16 @@ class Workers:
         limit_s: float,
         **options: object,
     ) -> Generator[Any]:
-        """What a call gives bit by bit, each within `limit_s` seconds of the one before.
+        """Makes a call that yields items, each within `limit_s` seconds of the one before.
 
-        Raises as `call`. Whoever closes it early ends the worker.
+        Raises as `call`. Closing the generator early ends the worker.
         """
-        with self._asked(Request(connection, name, arguments, options, limit_s)) as exchange:
-            while "item" in (answer := exchange.take()):
+        with self._started_call(Request(connection, name, arguments, options, limit_s)) as exchange:
+            while "item" in (answer := exchange.next_answer()):
                 yield answer["item"]
 
     def close(self) -> None:
-        """Ends all workers that make no call, and the server that forks them."""
+        """Ends all idle workers and the fork server."""
         with self._lock:
             idle, self._idle = self._idle, []
         for worker in idle:
@@ -208,7 +208,7 @@ class Workers:
         self._server.close()
 
     def forget(self) -> None:
-        """Lets go of what belongs to the parent of this forked process."""
+        """Closes the sockets that this forked process inherited from its parent."""
         for worker in self._idle:
             worker.close()
         self._server.forget()
@@ -219,7 +219,7 @@ class Workers:
             return len(self._idle)
 
     @contextlib.contextmanager
-    def _asked(self, request: Request) -> Iterator[_Exchange]:
+    def _started_call(self, request: Request) -> Iterator[_Exchange]:
         connection = request.connection
         with self._lock:
             calls, of_cluster = self._calls.total(), self._calls[connection]
@@ -228,21 +228,21 @@ class Workers:
                 raise WorkersBusyError(name, f"{calls} calls are made, {of_cluster} of the cluster")
             self._calls[connection] += 1
         try:
-            exchange = self._ask(request)
+            exchange = self._start_call(request)
             try:
                 yield exchange
             finally:
-                self._give_back(exchange.worker, reusable=exchange.finished)
+                self._return_worker(exchange.worker, reusable=exchange.finished)
         finally:
             with self._lock:
                 self._calls[connection] -= 1
                 if not self._calls[connection]:
                     del self._calls[connection]
 
-    def _ask(self, request: Request) -> _Exchange:
+    def _start_call(self, request: Request) -> _Exchange:
         for attempt in range(ATTEMPTS):
-            # The last attempt is a new worker's, which has no reason to end.
-            worker = self._borrow(request.connection, kept=attempt < ATTEMPTS - 1)
+            # The last attempt uses a new worker, which does not end before its first call.
+            worker = self._borrow_worker(request.connection, kept=attempt < ATTEMPTS - 1)
             try:
                 return _Exchange(worker, request.limit_s, _first_answer(worker, request))
             except _NotBegunError:
@@ -253,7 +253,7 @@ class Workers:
         name = "WORKER_DIED"
         raise WorkerDiedError(name, "its processes ended before they began")
 
-    def _borrow(self, connection: Connection, *, kept: bool) -> _Worker:
+    def _borrow_worker(self, connection: Connection, *, kept: bool) -> _Worker:
         if kept:
             with self._lock:
                 for worker in reversed(self._idle):
@@ -262,22 +262,22 @@ class Workers:
                         return worker
         return self._server.fork(connection)
 
-    def _give_back(self, worker: _Worker, *, reusable: bool) -> None:
+    def _return_worker(self, worker: _Worker, *, reusable: bool) -> None:
         if not reusable:
             worker.close()
             return
         with self._lock:
             self._idle.append(worker)
-            ended = [each for each in self._idle if _has_ended(each)]
-            self._idle = [each for each in self._idle if each not in ended]
+            ended = [idle for idle in self._idle if _has_ended(idle)]
+            self._idle = [idle for idle in self._idle if idle not in ended]
             surplus = self._idle[: max(len(self._idle) - self.kept_max, 0)]
             del self._idle[: len(surplus)]
-        for each in (*ended, *surplus):
-            each.close()
+        for unneeded in (*ended, *surplus):
+            unneeded.close()
 
 
 def _first_answer(worker: _Worker, request: Request) -> dict[str, Any]:
-    """Asks. Raises `_NotBegunError` where the worker said that it had ended."""
+    """Sends the request and waits for an answer. Raises `_NotBegunError` where the worker ended."""
     try:
         worker.socket.settimeout(request.limit_s)
         send_request(worker.socket, request)
@@ -310,8 +310,8 @@ def _timed_out(limit_s: float) -> UnavailableError:
 
 
 def _has_ended(worker: _Worker) -> bool:
-    """Whether an idle worker said so, or is gone: nothing else makes its socket readable."""
-    # Unlike `select` it takes handles of any number.
+    """Whether an idle worker has ended: nothing else makes its socket readable."""
+    # `select` fails for file descriptors of 1024 and above; `poll` does not.
     readable = select.poll()
     readable.register(worker.socket, select.POLLIN)
     return bool(readable.poll(0))
@@ -322,7 +322,7 @@ _shared_lock = threading.Lock()
 
 
 def shared_workers() -> Workers:
-    """The workers of this process, made when first needed."""
+    """The pool of this process, which is created at the first call."""
     global _shared  # noqa: PLW0603 (one a process)
     with _shared_lock:
         if _shared is None:
@@ -331,7 +331,7 @@ def shared_workers() -> Workers:
 
 
 def _forget_after_fork() -> None:
-    """A child has its parent's sockets, which only the parent may use."""
+    """Drops the pool in a forked child, because only its parent may use the sockets."""
     global _shared, _shared_lock
     if _shared is not None:
         _shared.forget()

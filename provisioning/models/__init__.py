@@ -1,4 +1,4 @@
-"""Rows of provisioning."""
+"""The tables of provisioning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes that are about to be made in a cell, of which nothing would be left to tell."""
+"""Announcements of changes in a cell that leave nothing behind to find them by."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from console.base.common.ids import ID_CHARS_MAX
 
 
 class Announcement(models.Model):
-    """An entry of the audit log that is written as soon as its change is made.
+    """An entry of the audit log that becomes one when its change is made.
 
-    It is committed before the change, and goes with the entry: one that is there and that nobody
-    holds any more is of a request that died.
+    It is committed before the change and deleted in the transaction that adds the entry. An
+    announcement whose lock nobody holds was left by a request that died.
     """
 
-    # The entry's.
+    # The id of the entry.
     id = models.CharField(primary_key=True, max_length=ID_CHARS_MAX, editable=False)
-    # No references: it is written beside the transaction that holds what they refer to.
+    # Not foreign keys, because the row is written while another transaction locks those rows.
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
     cluster_id = models.CharField(max_length=ID_CHARS_MAX)
     created_at = models.DateTimeField(default=now)
-    # The entry's fields by their names, but for those above.
+    # The other fields of the entry by their names.
     entry = models.JSONField()
 
     def __str__(self) -> str:

@@ -20,7 +20,7 @@ LASTS_S_MAX = 24 * 3_600
 
 
 class BreakGlass(models.Model):
-    """Lets one deletion of one cluster pass, until it expires. Never changes but for its use."""
+    """A permit for one deletion of one cluster. Only `used_at` is ever changed."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "bgl"), editable=False
@@ -28,9 +28,9 @@ class BreakGlass(models.Model):
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+")
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="break_glasses")
     reason = models.CharField(max_length=REASON_CHARS_MAX)
-    # Who of the staff.
+    # The id of the staff member.
     made_by = models.CharField(max_length=ID_CHARS_MAX)
-    # The entry of the audit log that tells the organisation's people of it.
+    # The entry of the audit log in which the organization's people read of it.
     audit_id = models.CharField(max_length=ID_CHARS_MAX)
     created_at = models.DateTimeField(default=now)
     expires_at = models.DateTimeField()

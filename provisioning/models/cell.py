@@ -11,7 +11,7 @@ PORT_MAX = 65_535
 
 
 class Cell(models.Model):
-    """Where clusters are placed. How to reach it is a setting, not a row."""
+    """A cell, in which clusters are placed. How to reach it is a setting and not stored here."""
 
     id = models.CharField(primary_key=True, max_length=ID_CHARS_MAX)
     region = models.CharField(max_length=64)
@@ -22,12 +22,12 @@ class Cell(models.Model):
 
 
 class CellPort(models.Model):
-    """A port of the cell that is a cluster's from its creation until it is purged."""
+    """A port of a cell's gateway that belongs to a cluster from its creation until its purge."""
 
     cell = models.ForeignKey(Cell, on_delete=models.PROTECT, related_name="ports")
     port = models.PositiveIntegerField()
     cluster_id = models.CharField(max_length=ID_CHARS_MAX)
-    # The broker's node id that the port leads to.
+    # The node id of the broker to which the port leads.
     slot = models.PositiveSmallIntegerField()
 
     class Meta:

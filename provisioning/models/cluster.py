@@ -1,4 +1,4 @@
-"""Clusters, as they are wanted."""
+"""Clusters, as their owners want them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RESTORABLE = timedelta(days=7)
 
 
 class Cluster(models.Model):
-    """What is wanted of a cluster. What is observed is read from its cell each time."""
+    """What a cluster is asked to be. Its status is read from its cell for every answer."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "cl"), editable=False
@@ -39,37 +39,38 @@ class Cluster(models.Model):
     cell = models.ForeignKey(Cell, on_delete=models.PROTECT, related_name="clusters")
     name = models.CharField(max_length=NAME_CHARS_MAX)
     labels = models.JSONField(default=dict)
-    # Its label in the names of TLS listeners.
+    # Its label in the domain names of TLS listeners.
     host = models.CharField(max_length=63, unique=True)
-    # By slot; also rows of `CellPort`, which keep them unique.
+    # By slot. The rows of `CellPort`, which hold the same ports, keep them unique.
     ports = ArrayField(models.PositiveIntegerField())
     intent = models.CharField(max_length=16, choices=Intent.choices, default=Intent.ACTIVE.value)
-    # By the organisation's account status, not by its own wish.
+    # Suspended because of the organization's account status.
     suspended = models.BooleanField(default=False)
-    # By its own wish: it keeps its data and does not run until it is resumed.
+    # Suspended on request: it keeps its data and does not run until somebody resumes it.
     suspend_wanted = models.BooleanField(default=False)
-    # Why it refuses produce, by its organisation's suspension. None: it takes records.
+    # Why the organization's clusters refuse records; None where they take them.
     produce_suspended_reason = models.CharField(max_length=REASON_CHARS_MAX, null=True, blank=True)
     idle_timeout_s = models.PositiveIntegerField(default=IDLE_TIMEOUT_S_DEFAULT)
-    # 1: it never sleeps.
+    # 0, or 1: it never sleeps.
     scale_min = models.PositiveSmallIntegerField(default=0)
-    # Brokers when awake; see `scale`.
+    # The number of brokers when it is awake; see `scale`.
     scale_max = models.PositiveSmallIntegerField(default=1)
-    # When it shall be awake whoever is connected, as the API has it: see
+    # The times in which it is awake whether a client is connected or not, in the API's form: see
     # `provisioning.clusters.schedules`.
     schedules = models.JSONField(default=list)
-    # What they wanted when a worker last looked, which the cell was told, and when that changes.
+    # Whether the schedules wanted it awake when a worker last looked, as the cell then got it, and
+    # when that changes.
     schedule_awake = models.BooleanField(default=False)
     schedule_due_at = models.DateTimeField(null=True, blank=True)
-    # To sleep as soon as nobody is connected, whatever the idle time.
+    # It is to sleep as soon as no client is connected, whatever `idle_timeout_s` is.
     sleep_wanted = models.BooleanField(default=False)
     sample_data = models.CharField(
         max_length=16, choices=SampleData.choices, default=SampleData.NONE.value
     )
     deletion_protection = models.BooleanField(default=True)
-    # Counts changes of what is wanted. Only the service's compare-and-swap changes it.
+    # Counts changes of the specification. Only `bump_generation` changes it, by compare-and-swap.
     generation = models.PositiveIntegerField(default=1)
-    # The generation that the cell is known to have. 0: none yet.
+    # The generation of the specification that the cell is known to have; 0 where it has none.
     reconciled_generation = models.PositiveIntegerField(default=0)
     # When it was first ready for clients.
     provisioned_at = models.DateTimeField(null=True, blank=True)
@@ -77,9 +78,9 @@ class Cluster(models.Model):
     # When a worker last compared it with its cell.
     checked_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
-    # `[from_ms, until_ms]` of each time that it was deleted, Unix time; the last `until_ms` is null
-    # while it is. Where the cell heard of it late, as of then: see `reconcile.date_deletions`.
-    # Nothing that it stores is billed meanwhile.
+    # `[from_ms, until_ms]` (Unix time) of every time that it was deleted; the last `until_ms` is
+    # null while it is deleted. Where the cell got a deletion late, `from_ms` is that later moment:
+    # see `date_deletions` of `provisioning.reconciling.plan`. Storage is not billed meanwhile.
     deletions = models.JSONField(default=list)
 
     objects = ClusterQuerySet.as_manager()
@@ -111,10 +112,13 @@ class Cluster(models.Model):
 
     @property
     def scale(self) -> int:
-        """Brokers that it has when awake: an earlier release may have stored more."""
+        """The number of brokers when awake, at most what is supported.
+
+        An earlier release may have stored more.
+        """
         return min(self.scale_max, BROKERS_PER_CLUSTER_MAX)
 
     @property
     def purge_at(self) -> datetime | None:
-        """When a deleted cluster's data goes."""
+        """When a deleted cluster's data is removed; None where it is not deleted."""
         return None if self.deleted_at is None else self.deleted_at + RESTORABLE

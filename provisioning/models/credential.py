@@ -18,9 +18,9 @@ NAME_CHARS_MAX = 100
 
 
 class Credential(models.Model):
-    """A user of a cluster. The metadata store holds its salted key, nobody its password."""
+    """A user of a cluster. The metadata store has a salted key; the password is stored nowhere."""
 
-    # Also its user name at Kafka: a pseudonym, so that usage and logs name no person.
+    # Also the user name at Kafka. It is a pseudonym, so that usage and logs name no person.
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "cred"), editable=False
     )
@@ -33,20 +33,20 @@ class Credential(models.Model):
     mechanism = models.CharField(
         max_length=16, choices=Mechanism.choices, default=Mechanism.SCRAM_SHA_512.value
     )
-    # Counts changes of name and expiry: the ETag.
+    # Counts changes of name and expiry, for the ETag.
     generation = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(default=now)
     # When it ends by itself; None: never.
     expires_at = models.DateTimeField(null=True, blank=True)
-    # The last minute in which it produced or fetched records, as metered; None: not that we know.
+    # The last metered minute in which it produced or fetched records; None where there is none.
     last_used_at = models.DateTimeField(null=True, blank=True)
-    # The one in whose place it was made. Both authenticate until that one expires.
+    # The credential in whose place it was made. Both authenticate until that one expires.
     replaces = models.OneToOneField(
         "self", on_delete=models.SET_NULL, related_name="successor", null=True, blank=True
     )
-    # Another was made in its place: its name is that one's too, and its ACLs end with it.
+    # When another was made in its place, which has the same name. When it ends, all its ACLs go.
     replaced_at = models.DateTimeField(null=True, blank=True)
-    # Its removal from the metadata store is under way: the sweep ends what a lost answer began.
+    # When its removal from the metadata store began; the sweep goes on where an answer was lost.
     removed_at = models.DateTimeField(null=True, blank=True)
 
     objects = CredentialQuerySet.as_manager()
@@ -73,7 +73,7 @@ class Credential(models.Model):
 
     @property
     def replaced_by(self) -> str | None:
-        """The id of the one that was made in its place, where that one is still there."""
+        """The id of the credential that was made in its place, where that one still exists."""
         successor: Credential | None = getattr(self, "successor", None)
         return None if successor is None else successor.pk
 

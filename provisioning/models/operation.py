@@ -1,4 +1,4 @@
-"""Work that takes longer than a request."""
+"""Operations: changes of clusters that take longer than a request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from provisioning.querysets import OperationQuerySet
 
 
 class Operation(models.Model):
-    """One piece of work on a cluster. Once its state is final nothing of it changes."""
+    """One change of a cluster that takes a while. Once its state is final the row never changes."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "op"), editable=False
@@ -29,13 +29,13 @@ class Operation(models.Model):
     state = models.CharField(
         max_length=16, choices=OperationState.choices, default=OperationState.QUEUED.value
     )
-    # The cluster's generation that it brings about.
+    # The generation of the cluster that it waits for.
     generation = models.PositiveIntegerField()
     # In percent.
     progress = models.PositiveSmallIntegerField(default=0)
     # `{code, detail}` of a failed one.
     error = models.JSONField(null=True, blank=True)
-    # The request that began it, or `-`.
+    # The id of the request that began it, or `-` where none did.
     request_id = models.CharField(max_length=64, default="-")
     created_at = models.DateTimeField(default=now)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -59,10 +59,10 @@ class Operation(models.Model):
 
     @property
     def resource_id(self) -> str:
-        """The cluster's id."""
+        """The id of the cluster."""
         return self.cluster_id
 
     @property
     def finished(self) -> bool:
-        """Whether nothing of it will change any more."""
+        """Whether its state is final."""
         return self.state not in UNFINISHED

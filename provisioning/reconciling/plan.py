@@ -1,8 +1,9 @@
-"""What to do about a cluster so that its cell has what is wanted of it. Pure.
+"""Plans what to do about a cluster so that its cell matches its database row: pure.
 
-Wanted comes from the row, observed from the cell's metadata store. `plan` gives actions in their
-order; each may be repeated, and where one fails the next plan begins again. Nothing waits: where
-something is yet to come, the plan ends with `LookAgain`.
+The desired state comes from the row, the observed state from the cell's metadata store.
+`plan_actions` returns actions in their order. Each action may be repeated; where one fails, the
+next reconcile makes a new plan. No action waits: while the cell has yet to change, the plan ends
+with `LookAgain`.
 """
 
 from __future__ import annotations
@@ -13,22 +14,22 @@ from dataclasses import dataclass
 from brokers.metadata_records import ClusterSpec, ClusterStatus
 from provisioning.choices import OperationType
 
-# How long brokers may take before an operation that waits for them fails. They are still tried.
+# After this time an operation that waits for brokers fails. The keeper still goes on starting them.
 START_TIMEOUT_S = 60.0
-# How long an operation waits for clients to leave before the cluster stays awake.
+# How long an operation waits for clients to disconnect before it fails and the cluster stays awake.
 SLEEP_TIMEOUT_S = 60.0
-# A cell that hears of a deletion later than this may have metered what was stored since. Less than
-# the time that its meter leaves between a minute and counting it.
+# A cell that learns of a deletion later than this may have metered the bytes that were stored
+# since. It is less than the time that the meter waits between a minute and counting it.
 HEARD_LATE_MS = 30_000
-# For a cluster that is to sleep as soon as nobody is connected.
+# The idle time of a cluster that is to sleep as soon as nobody is connected.
 SLEEP_SOON_MS = 1_000
-# For a cluster that never sleeps, and is started where it does not run.
+# The idle time that means: the cluster never sleeps, and is started where it does not run.
 NEVER_MS = 0
 
 
 @dataclass(frozen=True)
 class RunningOperation:
-    """The cluster's unfinished operation. `since_ms` is Unix time, `age_s` seconds."""
+    """The cluster's unfinished operation: `since_ms` (Unix time) is its start, `age_s` its age."""
 
     type: OperationType
     since_ms: int
@@ -36,10 +37,12 @@ class RunningOperation:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is wanted. `purge`: deleted for so long that its data goes.
+class DesiredCluster:
+    """The state that the cell shall have, from the cluster's row.
 
-    `produce_suspension`: why it refuses produce; None: it takes records.
+    `sample_data`: it shall have the sample topic and its records. `purge`: it was deleted so long
+    ago that its data is to be removed. `produce_suspension`: why its brokers shall refuse produce;
+    None where they shall take records.
     """
 
     spec: ClusterSpec
@@ -51,10 +54,11 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Observed:
-    """What the cell tells. `known` is False where it did not answer: the rest says nothing then.
+    """The state that the cell has. `known` is False where it did not answer; then ignore the rest.
 
-    `record`: the cluster has a record of its own, which says its `scale`. `sample_topic`: it has
-    the sample topic. `produce_suspension`: why its brokers refuse produce; None: they take records.
+    `wake`: there is a wake request. `record`: the cluster has a record of its own, which says its
+    `scale`. `sample_topic`: it has the sample topic. `produce_suspension`: why its brokers refuse
+    produce; None where they take records.
     """
 
     known: bool
@@ -68,36 +72,37 @@ class Observed:
 
     @property
     def running(self) -> bool:
-        """Brokers serve."""
+        """Whether its brokers serve."""
         return self.status is not None and self.status.phase == "running"
 
     @property
     def at_rest(self) -> bool:
-        """No broker is left."""
+        """Whether no broker is left."""
         if self.status is None:
             return True
         return self.status.phase in {"asleep", "failed"} and not self.status.brokers
 
 
+# When a cluster was deleted and when it was restored, in Unix ms; None: it still is deleted.
 Deletion = tuple[int, int | None]
 
 
 def date_deletions(
-    deletions: Sequence[Deletion], *, told: Collection[int], now_ms: int
+    deletions: Sequence[Deletion], *, reported: Collection[int], now_ms: int
 ) -> list[Deletion]:
-    """When a cluster was deleted, `[from_ms, until_ms]`, so that its meter has counted none of it.
+    """The times of a cluster's deletions, moved so that its meter has counted none of that time.
 
-    What the cell was told already (`told`: when those began) stays as it is, also where whoever
-    told it died before the row had it. A deletion that the cell hears of late begins now; one that
-    is over by then was none to the cell.
+    `reported` holds when those deletions began that the cell's spec already has: they stay as they
+    are, also where a worker wrote the spec and ended before it saved the row. A deletion that the
+    cell learns of late begins at `now_ms`. One that is over by then is left out.
     """
     dated: list[Deletion] = []
-    heard = sorted(set(told) - {since_ms for since_ms, _ in deletions})
+    heard = sorted(set(reported) - {since_ms for since_ms, _ in deletions})
     for since_ms, until_ms in deletions:
-        if since_ms in told or now_ms - since_ms <= HEARD_LATE_MS:
+        if since_ms in reported or now_ms - since_ms <= HEARD_LATE_MS:
             dated.append((since_ms, until_ms))
             continue
-        begins_ms = next((each for each in heard if each > since_ms), now_ms)
+        begins_ms = next((earlier for earlier in heard if earlier > since_ms), now_ms)
         if until_ms is None or begins_ms < until_ms:
             dated.append((begins_ms, until_ms))
     return dated
@@ -105,72 +110,72 @@ def date_deletions(
 
 @dataclass(frozen=True)
 class CreateRecord:
-    """Make the cluster's own record."""
+    """Create the cluster's own record."""
 
 
 @dataclass(frozen=True)
 class SetScale:
-    """Tell the cluster's record how many brokers it has when awake."""
+    """Write to the cluster's record how many brokers it has when awake."""
 
     scale: int
 
 
 @dataclass(frozen=True)
 class CreateSampleTopic:
-    """Make the sample topic."""
+    """Create the sample topic."""
 
 
 @dataclass(frozen=True)
 class ProduceSamples:
-    """Produce the sample records that are not there yet."""
+    """Produce those sample records that are missing."""
 
 
 @dataclass(frozen=True)
 class SuspendProduce:
-    """Have its brokers, those of later too, refuse produce with these words."""
+    """Have the cluster's brokers, present and future ones, refuse produce with this message."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class ResumeProduce:
-    """Have its brokers take records again."""
+    """Have the cluster's brokers take records again."""
 
 
 @dataclass(frozen=True)
 class PutSpec:
-    """Tell the cell what is wanted."""
+    """Write the cluster's spec to the cell."""
 
     spec: ClusterSpec
 
 
 @dataclass(frozen=True)
 class MarkReconciled:
-    """Remember that the cell has this generation."""
+    """Note in the row that the cell has this generation."""
 
     generation: int
 
 
 @dataclass(frozen=True)
 class RequestWake:
-    """Ask the keeper to start brokers."""
+    """Write a wake request, so that the keeper starts brokers."""
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far the operation is, in percent."""
+class OperationProgress:
+    """Note how far the operation is, in percent."""
 
     percent: int
 
 
 @dataclass(frozen=True)
 class Succeed:
-    """The operation is done."""
+    """End the operation as succeeded."""
 
 
 @dataclass(frozen=True)
 class Fail:
-    """The operation will not succeed."""
+    """End the operation as failed, with an error for the user."""
 
     code: str
     detail: str
@@ -178,12 +183,12 @@ class Fail:
 
 @dataclass(frozen=True)
 class Purge:
-    """Remove every record and all data of the cluster, and give its ports back."""
+    """Remove every record and all data of the cluster, and release its ports."""
 
 
 @dataclass(frozen=True)
 class LookAgain:
-    """Something is yet to come: plan again soon."""
+    """Reconcile again soon, because the cell has yet to change."""
 
 
 Action = (
@@ -196,7 +201,7 @@ Action = (
     | PutSpec
     | MarkReconciled
     | RequestWake
-    | Progress
+    | OperationProgress
     | Succeed
     | Fail
     | Purge
@@ -204,86 +209,92 @@ Action = (
 )
 
 
-def plan(wanted: Wanted, observed: Observed) -> list[Action]:
-    """What to do now."""
+def plan_actions(desired: DesiredCluster, observed: Observed) -> list[Action]:
+    """The actions that bring the cell closer to the desired state."""
     if not observed.known:
-        # Nothing follows from not knowing, and the sweep comes back anyway.
-        return [LookAgain()] if wanted.operation else []
-    if wanted.purge:
+        # Without an observation nothing can be planned. The sweep reconciles the cluster later.
+        return [LookAgain()] if desired.operation else []
+    if desired.purge:
         return [Purge()]
-    if observed.spec is not None and observed.spec.generation > wanted.spec.generation:
-        # The row was read before somebody else's change: this worker has nothing to say.
+    if observed.spec is not None and observed.spec.generation > desired.spec.generation:
+        # Another worker has written a later generation: this one read the row before that.
         return []
-    return [*_record(wanted, observed), *_operation(wanted, observed), *_samples(wanted, observed)]
+    return [
+        *_plan_record(desired, observed),
+        *_plan_operation(desired, observed),
+        *_plan_samples(desired, observed),
+    ]
 
 
-def _record(wanted: Wanted, observed: Observed) -> list[Action]:
-    """The cluster's record first: brokers that start find their topics."""
+def _plan_record(desired: DesiredCluster, observed: Observed) -> list[Action]:
+    """Plans the cluster's record before the spec, so that brokers that start find their topics."""
     actions: list[Action] = []
-    if wanted.spec.state != "deleted":
+    if desired.spec.state != "deleted":
         if not observed.record:
             actions.append(CreateRecord())
-        elif observed.scale is not None and observed.scale != wanted.spec.scale:
-            actions.append(SetScale(wanted.spec.scale))
-        if wanted.sample_data and not observed.sample_topic:
+        elif observed.scale is not None and observed.scale != desired.spec.scale:
+            actions.append(SetScale(desired.spec.scale))
+        if desired.sample_data and not observed.sample_topic:
             actions.append(CreateSampleTopic())
-    if observed.record or wanted.spec.state != "deleted":
-        actions += _produce_suspension(wanted, observed)
-    if observed.spec != wanted.spec:
-        actions.append(PutSpec(wanted.spec))
-    actions.append(MarkReconciled(wanted.spec.generation))
+    if observed.record or desired.spec.state != "deleted":
+        actions += _plan_produce_suspension(desired, observed)
+    if observed.spec != desired.spec:
+        actions.append(PutSpec(desired.spec))
+    actions.append(MarkReconciled(desired.spec.generation))
     return actions
 
 
-def _produce_suspension(wanted: Wanted, observed: Observed) -> list[Action]:
-    """Before the spec: brokers that start on it refuse from the first."""
-    if wanted.produce_suspension == observed.produce_suspension:
+def _plan_produce_suspension(desired: DesiredCluster, observed: Observed) -> list[Action]:
+    """Plans it before the spec, so that brokers which start on it refuse produce at once."""
+    if desired.produce_suspension == observed.produce_suspension:
         return []
-    if wanted.produce_suspension is None:
+    if desired.produce_suspension is None:
         return [ResumeProduce()]
-    return [SuspendProduce(wanted.produce_suspension)]
+    return [SuspendProduce(desired.produce_suspension)]
 
 
-def _samples(wanted: Wanted, observed: Observed) -> list[Action]:
-    may = wanted.sample_data and wanted.spec.state == "active"
+def _plan_samples(desired: DesiredCluster, observed: Observed) -> list[Action]:
+    may = desired.sample_data and desired.spec.state == "active"
     return [ProduceSamples()] if may and observed.running else []
 
 
-def _operation(wanted: Wanted, observed: Observed) -> list[Action]:
-    operation = wanted.operation
+def _plan_operation(desired: DesiredCluster, observed: Observed) -> list[Action]:
+    operation = desired.operation
     if operation is None:
         return []
     match operation.type:
         case OperationType.UNDELETE_CLUSTER | OperationType.RESUME_CLUSTER:
             return [Succeed()]
         case OperationType.DELETE_CLUSTER | OperationType.SUSPEND_CLUSTER:
-            done = observed.at_rest and _has_seen(wanted, observed)
-            return [Succeed()] if done else [Progress(50), LookAgain()]
+            done = observed.at_rest and _keeper_has_seen(desired, observed)
+            return [Succeed()] if done else [OperationProgress(50), LookAgain()]
         case OperationType.SLEEP_CLUSTER:
-            return _sleep(operation, observed)
+            return _plan_sleep(operation, observed)
         case OperationType.CREATE_CLUSTER | OperationType.WAKE_CLUSTER:
-            return _start(wanted, operation, observed)
+            return _plan_start(desired, operation, observed)
 
 
-def _has_seen(wanted: Wanted, observed: Observed) -> bool:
-    """The keeper knows what is wanted; one that never looked has started nothing."""
+def _keeper_has_seen(desired: DesiredCluster, observed: Observed) -> bool:
+    """Whether the keeper has seen this generation. Without a status it has started nothing."""
     status = observed.status
-    return status is None or status.observed_generation >= wanted.spec.generation
+    return status is None or status.observed_generation >= desired.spec.generation
 
 
-def _sleep(operation: RunningOperation, observed: Observed) -> list[Action]:
+def _plan_sleep(operation: RunningOperation, observed: Observed) -> list[Action]:
     if observed.at_rest:
         return [Succeed()]
     if operation.age_s < SLEEP_TIMEOUT_S:
-        return [Progress(50), LookAgain()]
+        return [OperationProgress(50), LookAgain()]
     connections = observed.status.connections if observed.status is not None else 0
     if connections:
         return [Fail("clients_connected", f"{connections} clients stayed connected.")]
     return [Fail("sleep_timed_out", f"It was still awake after {SLEEP_TIMEOUT_S:.0f} s.")]
 
 
-def _start(wanted: Wanted, operation: RunningOperation, observed: Observed) -> list[Action]:
-    if wanted.spec.state == "suspended":
+def _plan_start(
+    desired: DesiredCluster, operation: RunningOperation, observed: Observed
+) -> list[Action]:
+    if desired.spec.state == "suspended":
         if operation.type is OperationType.CREATE_CLUSTER:
             return [Succeed()]
         return [Fail("cluster_suspended", "A suspended cluster does not run.")]
@@ -301,4 +312,4 @@ def _start(wanted: Wanted, operation: RunningOperation, observed: Observed) -> l
         detail = f"Its brokers did not serve within {START_TIMEOUT_S:.0f} s."
         return [Fail("start_timed_out", detail)]
     wake: list[Action] = [] if observed.wake else [RequestWake()]
-    return [*wake, Progress(50), LookAgain()]
+    return [*wake, OperationProgress(50), LookAgain()]

@@ -1,4 +1,4 @@
-"""A first cluster's topic, with records to look at."""
+"""The sample topic of a user's first cluster, with records to look at."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RECORDS = (
 
 
 def has_sample_topic(store: ClusterStore) -> bool:
-    """Whether the cluster has the topic."""
+    """Whether the cluster has the sample topic."""
     try:
         store.topic(TOPIC)
     except NotFoundError:
@@ -25,7 +25,7 @@ def has_sample_topic(store: ClusterStore) -> bool:
 
 
 def create_sample_topic(store: ClusterStore) -> None:
-    """Makes it, with one partition: its records are in one order. One that is there stays."""
+    """Creates the sample topic unless it exists. Its one partition keeps the records in order."""
     try:
         store.create_topic(TOPIC, partitions=1)
     except ExistsError:
@@ -33,9 +33,9 @@ def create_sample_topic(store: ClusterStore) -> None:
 
 
 def produce_samples(access: kafka.Access) -> None:
-    """Produces what is missing. A record is there if the log is longer than its place.
+    """Produces the missing sample records. A record exists if the log is longer than its place.
 
-    So a repeated call produces nothing twice, nor behind what the user has produced meanwhile.
+    So a repeated call produces no record twice, and none after records of the user.
     """
     for place, (key, value) in enumerate(RECORDS):
         if kafka.end_offset(access, TOPIC, 0) == place:

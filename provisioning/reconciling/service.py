@@ -1,4 +1,7 @@
-"""Makes cells have what is wanted. Safe to repeat, to lose and to run twice at a time."""
+"""Reconciles clusters with their cells.
+
+It may be repeated, interrupted, and run twice at a time.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ from provisioning.clusters.services.deletion_guard import (
     cell_health,
     deletions_held,
     purge_allowed,
-    tell_purged,
+    report_purge,
     use_permit,
 )
 from provisioning.clusters.services.operations import finish_operation, note_progress
@@ -57,34 +60,35 @@ from provisioning.reconciling.storage import remove_storage
 logger = logging.getLogger(__name__)
 
 RECONCILES = Counter("freshet_reconciles", "Looks at a cluster, by what came of them", ("result",))
-# Who wants clusters awake that no client wants.
+# The sender of wake requests that the control plane itself makes.
 WAKER = "control-plane"
-# Of those with nothing known to do, so many are looked at in a sweep, the longest unseen first.
+# How many clusters without known work a sweep looks at, those that were not looked at longest
+# first.
 RECHECKED_A_SWEEP = 50
-# For so long after an operation began its cluster is looked at again and again.
+# For this long after its operation began, a cluster is reconciled again and again by tasks.
 CHASED_S = 120.0
-# Long after its deletion no broker of a cluster runs any more, and none uses anything.
+# This long after its deletion no broker of a cluster runs any more, so there is no further usage.
 LAST_USE = timedelta(hours=1)
-# What the meter has not found by then is lost to it, and the customer's data is promised to go.
+# After this time the data is purged although usage is missing: we promise that deleted data goes.
 METER_WAIT_MAX = timedelta(days=30)
 
 
 def reconcile_cluster(*, organization_id: str, cluster_id: str, wait: bool = True) -> bool:
-    """Does what `reconcile.plan` says; tells whether to look again soon.
+    """Does what `reconcile.plan_actions` says. Returns whether to reconcile again soon.
 
-    Without `wait` nothing is done where another worker is at it.
+    Without `wait` nothing is done while another worker reconciles the cluster.
 
-    Never raises for a cell or storage that does not answer: the operation stays as it is, and the
-    sweep comes back.
+    It never raises for a cell or storage that does not answer: the operation stays as it is, and
+    the sweep tries again.
     """
     with organization_scope(organization_id):
         if wait:
-            # Whoever waits here sees what the other did. A reconcile is short.
+            # A reconcile is short, and the one that waited sees the changes of the one before.
             locks.lock("cluster", cluster_id)
         elif not locks.try_lock("cluster", cluster_id):
             return False
-        # The row is locked from its reading on: whoever restores a cluster that is being purged
-        # waits, and finds it gone.
+        # The row is locked as soon as it is read: a request to restore a cluster that is being
+        # purged waits here, and finds it gone.
         rows = Cluster.objects.not_purged().select_for_update(no_key=True)
         cluster = rows.for_organization(organization_id).filter(pk=cluster_id).first()
         if cluster is None:
@@ -92,16 +96,17 @@ def reconcile_cluster(*, organization_id: str, cluster_id: str, wait: bool = Tru
         Cluster.objects.filter(pk=cluster_id).update(checked_at=now())
         operation = cluster.operations.unfinished().first()
         due_at = follow_schedules(cluster=cluster)
-        observed = observe(cluster)
+        observed = observe_cluster(cluster)
         if observed.known:
             _date_deletions(cluster, observed)
-        wanted = wanted_of(cluster, operation)
-        actions = reconcile.plan(wanted, observed)
-        # What takes longer is left to the sweep: a cell that is away is not asked twice a second.
-        chased = wanted.operation is not None and wanted.operation.age_s < CHASED_S
+        desired = desired_of(cluster, operation)
+        actions = reconcile.plan_actions(desired, observed)
+        # A longer operation is left to the sweep, so that a cell that is away is not asked twice a
+        # second.
+        chased = desired.operation is not None and desired.operation.age_s < CHASED_S
         try:
             with _as_caused(operation):
-                again = _perform(cluster, operation, actions)
+                again = _perform_actions(cluster, operation, actions)
             if observed.known:
                 look_again_at(cluster=cluster, moment=due_at)
             if observed.known and cluster.intent == Intent.ACTIVE:
@@ -119,45 +124,48 @@ def reconcile_cluster(*, organization_id: str, cluster_id: str, wait: bool = Tru
 
 
 def sweep_clusters() -> int:
-    """Reconciles every cluster with something left to do, and some others; gives how many.
+    """Reconciles every cluster with work left, and some others. Returns how many.
 
-    In the end it alone would do: tasks only make it quicker.
+    The sweep alone would be enough; tasks only make changes quicker.
     """
     with system_scope():
         moment = now()
         urgent = Cluster.objects.to_recheck(moment=moment, deleted_before=moment - RESTORABLE)
         rest = Cluster.objects.not_purged().order_by(F("checked_at").asc(nulls_first=True), "id")
-        found = dict(urgent.values_list("pk", "organization_id"))
-        found |= dict(rest.values_list("pk", "organization_id")[:RECHECKED_A_SWEEP])
-    for cluster_id, organization_id in found.items():
+        organizations = dict(urgent.values_list("pk", "organization_id"))
+        organizations |= dict(rest.values_list("pk", "organization_id")[:RECHECKED_A_SWEEP])
+    for cluster_id, organization_id in organizations.items():
         try:
-            # Sweep after sweep would wait for a long purge, until no worker is left.
+            # It does not wait for locks, or each sweep would wait for a long purge until all
+            # workers do.
             reconcile_cluster(organization_id=organization_id, cluster_id=cluster_id, wait=False)
             ingest_protocol_changes(organization_id=organization_id, cluster_id=cluster_id)
         except Exception:
-            # One cluster must not keep the sweep from those behind it.
+            # One cluster must not keep the sweep from the others.
             logger.exception("sweep.failed", extra={"cluster": cluster_id})
     forget_purged()
     settle_announcements()
-    return len(found)
+    return len(organizations)
 
 
 def forget_purged() -> int:
-    """Removes what the cell was told of a cluster after it was purged; gives of how many.
+    """Removes records that were written to the cell after their cluster was purged.
 
-    By a worker that hung until somebody else had its lock, or a call that arrived late: nothing is
-    stored by then that could refuse it. What no row tells of stays: it may be younger than the
-    backup that the rows came from.
+    Such a write comes from a worker that hung until another one had its lock, or from a call that
+    arrived late; after the purge no record is left that could refuse it. Records of a cluster that
+    has no row stay: they may be younger than the backup from which the rows were restored.
+
+    Returns how many clusters were removed.
     """
     try:
-        told = [*cell_store().specs(), *_orphans()]
+        reported = [*cell_store().specs(), *_orphans()]
     except (MetadataError, OSError) as error:
         logger.warning("purged.later", extra={"error": str(error)})
         return 0
     with system_scope():
-        found = list(Cluster.objects.filter(pk__in=told, intent=Intent.PURGED))
+        clusters = list(Cluster.objects.filter(pk__in=reported, intent=Intent.PURGED))
     forgotten = 0
-    for cluster in found:
+    for cluster in clusters:
         try:
             with organization_scope(cluster.organization_id):
                 if locks.try_lock("cluster", cluster.pk):
@@ -165,7 +173,7 @@ def forget_purged() -> int:
         except (MetadataError, OSError) as error:
             logger.warning("purged.later", extra={"cluster": cluster.pk, "error": str(error)})
         except Exception:
-            # One cluster must not keep those behind it.
+            # One cluster must not keep the others from being removed.
             logger.exception("purged.failed", extra={"cluster": cluster.pk})
         else:
             forgotten += 1
@@ -173,14 +181,16 @@ def forget_purged() -> int:
 
 
 def _orphans() -> tuple[str, ...]:
-    """Clusters that the keeper has something of and nobody told it of: a purged one may be among
-    them, whose word was lost with the metadata."""
+    """The orphans that the keeper reports: clusters without a spec and without a `Removal`.
+
+    A purged one is among them where its `Removal` was lost with the metadata.
+    """
     health = cell_health()
     return () if health is None else health.orphans
 
 
 def spec_of(cluster: Cluster) -> ClusterSpec:
-    """What the cell is told: the row, and the limits that the cell enforces."""
+    """The spec for the cell, from the row and the limits that the cell enforces."""
     stays_awake = cluster.scale_min or cluster.schedule_awake
     idle_ms = reconcile.NEVER_MS if stays_awake else cluster.idle_timeout_s * 1000
     if cluster.sleep_wanted:
@@ -198,18 +208,18 @@ def spec_of(cluster: Cluster) -> ClusterSpec:
         idle_timeout_ms=idle_ms,
         ports=tuple(cluster.ports),
         host=cluster.host,
-        connections_max=_limit(cluster, "connections"),
-        wakes_per_minute_max=_limit(cluster, "wakes_per_minute"),
+        connections_max=_limit_of_cluster(cluster, "connections"),
+        wakes_per_minute_max=_limit_of_cluster(cluster, "wakes_per_minute"),
         deletions=tuple((since_ms, until_ms) for since_ms, until_ms in cluster.deletions),
     )
 
 
-def _limit(cluster: Cluster, name: str) -> int:
+def _limit_of_cluster(cluster: Cluster, name: str) -> int:
     return limit_of(name, organization_id=cluster.organization_id, cluster_id=cluster.pk)
 
 
-def wanted_of(cluster: Cluster, operation: Operation | None) -> reconcile.Wanted:
-    """What the row says, for `reconcile.plan`."""
+def desired_of(cluster: Cluster, operation: Operation | None) -> reconcile.DesiredCluster:
+    """The desired state of a cluster, from its row, for `reconcile.plan_actions`."""
     running = None
     if operation is not None:
         running = reconcile.RunningOperation(
@@ -217,7 +227,7 @@ def wanted_of(cluster: Cluster, operation: Operation | None) -> reconcile.Wanted
             since_ms=unix_ms(operation.created_at),
             age_s=(now() - operation.created_at) / timedelta(seconds=1),
         )
-    return reconcile.Wanted(
+    return reconcile.DesiredCluster(
         spec=spec_of(cluster),
         produce_suspension=cluster.produce_suspended_reason,
         operation=running,
@@ -227,20 +237,20 @@ def wanted_of(cluster: Cluster, operation: Operation | None) -> reconcile.Wanted
 
 
 def _date_deletions(cluster: Cluster, observed: reconcile.Observed) -> None:
-    """Has a deletion that the cell hears of late begin now, in the row as in the cell."""
+    """Moves the start of a deletion that the cell learns of late, in the row as in the cell."""
     known = [(since_ms, until_ms) for since_ms, until_ms in cluster.deletions]
-    told = {since_ms for since_ms, _ in observed.spec.deletions} if observed.spec else set()
-    dated = reconcile.date_deletions(known, told=told, now_ms=unix_ms(now()))
+    reported = {since_ms for since_ms, _ in observed.spec.deletions} if observed.spec else set()
+    dated = reconcile.date_deletions(known, reported=reported, now_ms=unix_ms(now()))
     if dated != known:
-        cluster.deletions = [list(each) for each in dated]
+        cluster.deletions = [list(deletion) for deletion in dated]
         Cluster.objects.filter(pk=cluster.pk).update(deletions=cluster.deletions)
 
 
 def _purge_is_due(cluster: Cluster) -> bool:
-    """It can no longer be restored, and every meter has what its data says of its usage.
+    """Whether a cluster can no longer be restored, and its usage is metered.
 
-    A meter that cannot have it, of an hour whose usage is lost, is waited for no longer than
-    `METER_WAIT_MAX`; what it missed is not billed.
+    The usage of an hour that is lost is waited for no longer than `METER_WAIT_MAX`; it is not
+    billed.
     """
     deleted_at, purge_at = cluster.deleted_at, cluster.purge_at
     if cluster.intent != Intent.DELETED or deleted_at is None or purge_at is None:
@@ -257,8 +267,8 @@ def _purge_is_due(cluster: Cluster) -> bool:
     return overdue
 
 
-def observe(cluster: Cluster) -> reconcile.Observed:
-    """What the cell tells of a cluster."""
+def observe_cluster(cluster: Cluster) -> reconcile.Observed:
+    """The observed state of a cluster, from the cell's metadata store."""
     cell, store = cell_store(), cluster_store(cluster.pk)
     try:
         wants_samples = cluster.sample_data == SampleData.WANTED
@@ -285,7 +295,7 @@ def _record_of(store: ClusterStore) -> ClusterRecord | None:
         return None
 
 
-def _perform(
+def _perform_actions(
     cluster: Cluster, operation: Operation | None, actions: list[reconcile.Action]
 ) -> bool:
     again = False
@@ -294,36 +304,36 @@ def _perform(
             case reconcile.LookAgain():
                 again = True
             case reconcile.ProduceSamples():
-                pass  # brokers are asked when the lock is free again
+                pass  # `reconcile_cluster` does it once the lock is released
             case reconcile.Purge():
-                _purge(cluster)
+                _purge_cluster(cluster)
             case reconcile.MarkReconciled():
                 Cluster.objects.filter(
                     pk=cluster.pk, reconciled_generation__lt=action.generation
                 ).update(reconciled_generation=action.generation)
-            case reconcile.Progress() | reconcile.Succeed() | reconcile.Fail():
-                again |= _note(cluster, operation, action)
+            case reconcile.OperationProgress() | reconcile.Succeed() | reconcile.Fail():
+                again |= _note_operation(cluster, operation, action)
             case _:
-                _write(cluster, operation, action)
+                _write_to_cell(cluster, operation, action)
     return again
 
 
 def _as_caused(operation: Operation | None) -> AbstractContextManager[None]:
-    """Work on an operation goes by its ids, also where a sweep does it."""
+    """Sets the ids of the operation's request for logs, also where the sweep does the work."""
     if operation is None:
         return nullcontext()
     return in_request(operation.request_id, operation.pk)
 
 
-def _asker(operation: Operation | None) -> str:
-    """Who asks a keeper for brokers, as its log shows it: with the ids that led here."""
+def _waker_of(operation: Operation | None) -> str:
+    """The sender of a wake request for the keeper's log, with the ids of operation and request."""
     if operation is None:
         return WAKER
     return f"{WAKER} {operation.pk} {operation.request_id}"
 
 
-def _write(cluster: Cluster, operation: Operation | None, action: reconcile.Action) -> None:
-    """What goes to the cell's metadata store."""
+def _write_to_cell(cluster: Cluster, operation: Operation | None, action: reconcile.Action) -> None:
+    """Carries out an action that writes to the cell's metadata store. Raises `MetadataError`."""
     store = cluster_store(cluster.pk)
     match action:
         case reconcile.CreateRecord():
@@ -342,18 +352,20 @@ def _write(cluster: Cluster, operation: Operation | None, action: reconcile.Acti
             cell_store().put_spec(action.spec)
         case reconcile.RequestWake():
             moment_ms = unix_ms(now())
-            cell_store().request_wake(cluster.pk, requested_at_ms=moment_ms, by=_asker(operation))
+            cell_store().request_wake(
+                cluster.pk, requested_at_ms=moment_ms, by=_waker_of(operation)
+            )
 
 
-def _note(
+def _note_operation(
     cluster: Cluster,
     operation: Operation | None,
-    action: reconcile.Progress | reconcile.Succeed | reconcile.Fail,
+    action: reconcile.OperationProgress | reconcile.Succeed | reconcile.Fail,
 ) -> bool:
-    """How the operation stands; tells whether what is wanted changed by its end."""
+    """Notes progress or the end of the operation. Returns whether the desired state changed."""
     if operation is None:
         return False
-    if isinstance(action, reconcile.Progress):
+    if isinstance(action, reconcile.OperationProgress):
         note_progress(operation=operation, percent=action.percent)
         return False
     if isinstance(action, reconcile.Fail):
@@ -364,17 +376,17 @@ def _note(
     if operation.type == OperationType.CREATE_CLUSTER and cluster.provisioned_at is None:
         Cluster.objects.filter(pk=cluster.pk).update(provisioned_at=now())
     if cluster.sleep_wanted:
-        # The idle time holds again.
+        # The cluster's own idle time applies again.
         bump_generation(cluster=cluster, sleep_wanted=False)
         return True
     return False
 
 
 def _produce_samples(cluster: Cluster, observed: reconcile.Observed) -> None:
-    """Brokers that cannot be reached are no failure: the sweep comes back.
+    """Produces the sample records. Where no broker can be reached, the sweep tries again.
 
-    Under a lock of its own: a broker may take seconds, and two workers at a time would produce
-    twice.
+    It has a lock of its own, because a broker may take seconds and two workers at a time would
+    produce records twice.
     """
     with organization_scope(cluster.organization_id):
         if observed.status is None or not locks.try_lock("samples", cluster.pk):
@@ -387,7 +399,7 @@ def _produce_samples(cluster: Cluster, observed: reconcile.Observed) -> None:
         Cluster.objects.filter(pk=cluster.pk).update(sample_data=SampleData.DONE)
 
 
-def _purge(cluster: Cluster) -> None:
+def _purge_cluster(cluster: Cluster) -> None:
     _remove_data(cluster, use_permit(cluster=cluster) if deletions_held() else None)
     release_ports(cluster_id=cluster.pk)
     cluster.credentials.all().delete()
@@ -405,17 +417,21 @@ def _purge(cluster: Cluster) -> None:
 
 
 def _remove_data(cluster: Cluster, permit: BreakGlass | None = None) -> None:
-    """The cell hears first that it may not run, so that nothing starts again on what is being
-    removed, and last that all of it is gone: only then does the keeper remove its place.
+    """Removes all data of a cluster.
+
+    The order matters. First the spec says `deleted`, so that no broker starts on data that is being
+    removed. The `Removal` comes last, because with it the keeper removes the cluster's objects and
+    files.
 
     Raises `MetadataError`, `OSError`.
     """
-    told = cell_store().spec(cluster.pk)
-    if told is not None and told.state != "deleted":
-        # Of its own generation: what a hung worker told last may be newer than the row.
-        cell_store().put_spec(replace(told, state="deleted"))
+    reported = cell_store().spec(cluster.pk)
+    if reported is not None and reported.state != "deleted":
+        # The generation of the stored spec is kept: a worker that hung may have written a newer one
+        # than the row has.
+        cell_store().put_spec(replace(reported, state="deleted"))
     forbid_brokers(cluster.pk)
     cluster_store(cluster.pk).remove_all()
     remove_storage(cluster.pk)
-    tell_purged(cluster=cluster, permit=permit)
+    report_purge(cluster=cluster, permit=permit)
     cell_store().remove_spec(cluster.pk)

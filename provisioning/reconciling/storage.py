@@ -1,4 +1,4 @@
-"""The data of purged clusters: its folders on the shared file system and in the object store."""
+"""Removes the data of purged clusters from the shared file system and the object store."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from console.base.common.ids import is_id
 
 
 def remove_storage(cluster_id: str) -> None:
-    """Removes what a cluster stored. Repeating it changes nothing.
+    """Removes all data that a cluster stored. It may be repeated.
 
-    Of the shared file system only what this machine has mounted.
-    Raises `OSError` where some of it could not be removed: then it is not gone.
+    On the shared file system it removes the folder only where this machine has it mounted.
+    Raises `OSError` where something could not be removed, and `ValueError` for an invalid id.
     """
     if not is_id(cluster_id, "cl"):
-        message = f"{cluster_id!r} is no cluster's id"
+        message = f"{cluster_id!r} is not a cluster id"
         raise ValueError(message)
     settings = config().cell
     with suppress(FileNotFoundError):

@@ -52,7 +52,7 @@ class NewAclSerializer(serializers.Serializer[Any]):
     host = serializers.CharField(max_length=256, default="*")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """A cluster has one name as a resource."""
+        """Refuses another name of the cluster as a resource than the one that Kafka has for it."""
         if attrs.get("resource_type") == "CLUSTER" and attrs.get("resource_name") != CLUSTER_NAME:
             message = f"The cluster as a resource is named {CLUSTER_NAME}."
             raise serializers.ValidationError({"resource_name": message})
@@ -72,11 +72,11 @@ class AclSerializer(serializers.Serializer[Any]):
     host = serializers.CharField()
 
     def get_id(self, entry: Acl) -> str:
-        """Stable: the same entry has the same one."""
+        """The entry's id, which is the same for the same fields."""
         return acl_id(entry)
 
     def to_representation(self, instance: Acl) -> dict[str, Any]:
-        """The same, without a step for each field: lists are long."""
+        """The entry as JSON. It is written out because lists are long and single fields slow."""
         return {
             "id": acl_id(instance),
             "principal": instance.principal,
@@ -122,9 +122,9 @@ class AclCreateSerializer(NewAclSerializer):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """One or several, not both."""
-        given = one_or_items(attrs, "principal", "resource_type", "resource_name", "operation")
-        return given if "items" in given else super().validate(given)
+        """Refuses a body that is neither one entry nor several as `items`."""
+        fields = one_or_items(attrs, "principal", "resource_type", "resource_name", "operation")
+        return fields if "items" in fields else super().validate(fields)
 
 
 class AclBatchSerializer(serializers.Serializer[Any]):

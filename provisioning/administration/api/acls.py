@@ -56,15 +56,13 @@ class AclViewSet(ClusterViewSet):
 
     def list(self, request: Request, **kwargs: Any) -> Response:
         """Entries that have the given fields; all of them without any."""
-        del request, kwargs
-        found = acls.list_acls(cluster=self.cluster, wanted=self._wanted())
+        entries = acls.list_acls(cluster=self.cluster, matching=self._matching())
         return self.page(
-            found, key=lambda entry: json.dumps(astuple(entry)), limit_max=LIST_LIMIT_MAX
+            entries, key=lambda entry: json.dumps(astuple(entry)), limit_max=LIST_LIMIT_MAX
         )
 
     def retrieve(self, request: Request, id: str, **kwargs: Any) -> Response:  # noqa: A002
         """One entry."""
-        del request, kwargs
         return self.answer(acls.get_acl(cluster=self.cluster, acl=id))
 
     def create(self, request: Request, **kwargs: Any) -> Response:
@@ -72,7 +70,6 @@ class AclViewSet(ClusterViewSet):
 
         Running brokers have them when this returns, or the condition says that it is not known.
         """
-        del request, kwargs
         data = self.validated_input()
         several = "items" in data
         return self._add(
@@ -81,60 +78,58 @@ class AclViewSet(ClusterViewSet):
 
     def create_batch(self, request: Request, **kwargs: Any) -> Response:
         """Adds entries, all or none. Those that are there stay."""
-        del request, kwargs
-        wanted = [Acl(**item) for item in self.validated_input()["items"]]
-        return self._add(wanted, several=True)
+        entries = [Acl(**item) for item in self.validated_input()["items"]]
+        return self._add(entries, several=True)
 
     def apply_template(self, request: Request, **kwargs: Any) -> Response:
         """Adds the entries that a template (`/acl-templates`) gives; those that are there stay.
 
         With `validate_only` it gives them and adds none.
         """
-        del request, kwargs
         data = self.validated_input()
         template = data.pop("template")
-        wanted = acls.template_acls(template=template, values=TemplateValues(**data))
-        return self._add(wanted, several=True)
+        entries = acls.template_acls(template=template, values=TemplateValues(**data))
+        return self._add(entries, several=True)
 
     def destroy(self, request: Request, id: str, **kwargs: Any) -> Response:  # noqa: A002
         """Removes one entry."""
-        del request, kwargs
         acls.delete_acl(actor=self.actor, cluster=self.cluster, acl=id)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     def destroy_matching(self, request: Request, **kwargs: Any) -> Response:
         """Removes the entries that have the given fields (query or body), and gives them."""
-        del request, kwargs
-        going = acls.delete_acls(actor=self.actor, cluster=self.cluster, wanted=self._wanted())
-        return Response({"items": shapes.AclSerializer(going, many=True).data})
+        removed = acls.delete_acls(
+            actor=self.actor, cluster=self.cluster, matching=self._matching()
+        )
+        return Response({"items": shapes.AclSerializer(removed, many=True).data})
 
-    def _add(self, wanted: Sequence[Acl], *, several: bool) -> Response:
+    def _add(self, entries: Sequence[Acl], *, several: bool) -> Response:
         try:
             effect = acls.create_acls(
                 actor=self.actor,
                 cluster=self.cluster,
-                acls=wanted,
+                acls=entries,
                 validate_only=self.validate_only,
             )
         except AppError as error:
-            raise _placed(error, several=several) from error
-        shown: list[Any] = list(shapes.AclSerializer(wanted, many=True).data)
+            raise _with_rest_pointers(error, several=several) from error
+        shown: list[Any] = list(shapes.AclSerializer(entries, many=True).data)
         if self.validate_only:
             return Response({"valid": True, "items": shown})
-        told = EffectSerializer(effect).data
-        made = [{**each, "status": told} for each in shown]
-        body: Any = {"items": made, "next_cursor": None} if several else made[0]
+        effect_data = EffectSerializer(effect).data
+        created = [{**entry, "status": effect_data} for entry in shown]
+        body: Any = {"items": created, "next_cursor": None} if several else created[0]
         return Response(body, status=status.HTTP_201_CREATED)
 
-    def _wanted(self) -> dict[str, str]:
-        wanted = self.query()
+    def _matching(self) -> dict[str, str]:
+        """The fields that entries must have, from the query and, for a deletion, the body."""
+        matching = self.query()
         body = self.request.data
         if self.action == "destroy_matching" and isinstance(body, dict) and body:
             fields = shapes.AclQuerySerializer(data=body)
             fields.is_valid(raise_exception=True)
-            wanted = {**wanted, **fields.validated_data}
-        # A multi-valued wish is none of this filter's.
-        return {name: str(value) for name, value in wanted.items()}
+            matching = {**matching, **fields.validated_data}
+        return {name: str(value) for name, value in matching.items()}
 
 
 class AclTemplateView(ApiView):
@@ -146,16 +141,18 @@ class AclTemplateView(ApiView):
 
     def get(self, request: Request) -> HttpResponseBase:
         """All of them, in one page."""
-        del request
         shown = shapes.AclTemplateSerializer(TEMPLATES.values(), many=True).data
         return Response({"items": shown, "next_cursor": None})
 
 
-def _placed(error: AppError, *, several: bool) -> AppError:
-    """The metadata store names entries `acls/<place>`; the body names them otherwise."""
-    for each in error.errors:
-        prefix = each.pointer.removeprefix("/acls/").partition("/")
-        if each.pointer.startswith("/acls/") and prefix[0].isdigit():
-            error.errors = (type(each)(f"/{prefix[2]}", each.code, each.detail),)
-            return at_item(error, int(prefix[0])) if several else error
+def _with_rest_pointers(error: AppError, *, several: bool) -> AppError:
+    """Rewrites the pointer of an error: the metadata store points at `/acls/<place>/<field>`.
+
+    The body of a request has `/<field>`, or `/items/<place>/<field>` where it has several entries.
+    """
+    for field_error in error.errors:
+        place, _, field = field_error.pointer.removeprefix("/acls/").partition("/")
+        if field_error.pointer.startswith("/acls/") and place.isdigit():
+            error.errors = (type(field_error)(f"/{field}", field_error.code, field_error.detail),)
+            return at_item(error, int(place)) if several else error
     return error

@@ -14,7 +14,7 @@ from provisioning.models.credential import NAME_CHARS_MAX
 
 PASSWORD_CHARS_MIN = 16
 PASSWORD_CHARS_MAX = 128
-# What every client's SASLprep (RFC 4013) leaves as it is.
+# The characters that every client's SASLprep (RFC 4013) leaves unchanged.
 PASSWORD = re.compile(r"[!-~]+")
 OVERLAP_S_DEFAULT = 24 * 3600
 OVERLAP_S_MAX = 30 * 24 * 3600
@@ -82,7 +82,7 @@ class CredentialCreatedSerializer(serializers.Serializer[Any]):
 
 
 def validate_password(password: str) -> None:
-    """A password of the caller's own choice: visible ASCII characters."""
+    """Refuses a password that has other characters than visible ASCII."""
     if not PASSWORD.fullmatch(password):
         message = "A password has visible ASCII characters only."
         raise serializers.ValidationError(message)

@@ -45,24 +45,28 @@ class CredentialViewSet(
     examples = examples.CREDENTIALS
 
     def get_queryset(self) -> Any:
-        """Those of the cluster that the address names."""
-        found = super().get_queryset()
+        """The credentials of the cluster that the address names."""
+        rows = super().get_queryset()
         if getattr(self, "swagger_fake_view", False):
-            return found
-        return found.filter(cluster=self.cluster).select_related("cluster", "replaces", "successor")
+            return rows
+        return rows.filter(cluster=self.cluster).select_related("cluster", "replaces", "successor")
 
     def perform_create(self, data: dict[str, Any]) -> object:
-        """A credential, and its password for this once."""
+        """Creates a credential; the answer is the only one that has its password."""
         return credentials.create_credential(
             actor=self.actor, cluster=self.cluster, validate_only=self.validate_only, **data
         )
 
     def perform_update(self, instance: Credential, data: dict[str, Any]) -> object:
-        """Another name or expiry."""
+        """Changes name or expiry."""
         return credentials.update_credential(actor=self.actor, credential=instance, changes=data)
 
     def perform_destroy(self, instance: Credential) -> Response | None:
-        """Ends it. What could not be confirmed goes on, so the row's change is kept."""
+        """Ends the credential.
+
+        Where the cell did not confirm it, the answer is an error and the transaction is committed
+        all the same, because the sweep goes on with the removal.
+        """
         error = credentials.delete_credential(actor=self.actor, credential=instance)
         return None if error is None else self.refuse(error)
 
@@ -71,14 +75,13 @@ class CredentialViewSet(
 
         The new one has this one's name, role and ACLs, and a user name and password of its own.
         """
-        del request, args, kwargs
         instance, data = self.get_object(), self.validated_input()
         if self.validate_only:
             return self.validated(lambda: self._rotate(instance, data, validate_only=True))
-        made = self._rotate(instance, data, validate_only=False)
-        place = self.request.path.rpartition("/")[0] + f"/{made.credential.pk}"
+        created = self._rotate(instance, data, validate_only=False)
+        place = self.request.path.rpartition("/")[0] + f"/{created.credential.pk}"
         return self.answer(
-            made,
+            created,
             status=status.HTTP_201_CREATED,
             serializer=shapes.CredentialCreatedSerializer,
             headers={"Location": place},

@@ -32,7 +32,7 @@ class DeletedTopicSerializer(serializers.Serializer[Any]):
         return moment(topic.deleted_at_ms)
 
     def get_restorable_until(self, topic: DeletedTopic) -> datetime:
-        """When its records go."""
+        """When its records are removed for good."""
         return moment(topic.restorable_until_ms)
 
 
@@ -40,12 +40,12 @@ class OrphanedTopicSerializer(serializers.Serializer[Any]):
     """A topic on storage that the metadata does not know. It is kept."""
 
     id = serializers.CharField(help_text="As Kafka writes it.")
-    name = serializers.CharField(allow_null=True, help_text="Null where storage does not tell it.")
+    name = serializers.CharField(allow_null=True, help_text="Null where storage does not have it.")
     partitions = serializers.IntegerField(help_text="How many storage has.")
     found_at = serializers.SerializerMethodField()
 
     def get_found_at(self, topic: OrphanedTopic) -> datetime:
-        """When a broker found it."""
+        """When a broker first saw it on storage."""
         return moment(topic.found_at_ms)
 
 
@@ -75,18 +75,15 @@ class DeletedTopicViewSet(ClusterViewSet):
 
     def list(self, request: Request, **kwargs: Any) -> Response:
         """All of them, by id."""
-        del request, kwargs
-        found = deleted_topics.list_deleted_topics(cluster=self.cluster)
-        return self.page(found, key=lambda topic: topic.id, limit_max=LIST_LIMIT_MAX)
+        topics = deleted_topics.list_deleted_topics(cluster=self.cluster)
+        return self.page(topics, key=lambda topic: topic.id, limit_max=LIST_LIMIT_MAX)
 
     def retrieve(self, request: Request, topic: str, **kwargs: Any) -> Response:
         """One of them."""
-        del request, kwargs
         return self.answer(deleted_topics.get_deleted_topic(cluster=self.cluster, topic=topic))
 
     def undelete(self, request: Request, topic: str, **kwargs: Any) -> Response:
         """Brings it back with its records, configs and id. 409 `name_taken`: give another name."""
-        del request, kwargs
         name = self.validated_input().get("name")
         return self.answer(
             deleted_topics.undelete_topic(
@@ -100,7 +97,6 @@ class DeletedTopicViewSet(ClusterViewSet):
 
     def destroy(self, request: Request, topic: str, **kwargs: Any) -> Response:
         """Gives it up now: its records go. Needs its name, to confirm."""
-        del request, kwargs
         name = self.query().get("name")
         deleted_topics.purge_topic(actor=self.actor, cluster=self.cluster, topic=topic, name=name)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -117,13 +113,11 @@ class OrphanedTopicViewSet(ClusterViewSet):
 
     def list(self, request: Request, **kwargs: Any) -> Response:
         """All of them, by id."""
-        del request, kwargs
-        found = deleted_topics.list_orphaned_topics(cluster=self.cluster)
-        return self.page(found, key=lambda topic: topic.id, limit_max=LIST_LIMIT_MAX)
+        topics = deleted_topics.list_orphaned_topics(cluster=self.cluster)
+        return self.page(topics, key=lambda topic: topic.id, limit_max=LIST_LIMIT_MAX)
 
     def attach(self, request: Request, topic: str, **kwargs: Any) -> Response:
         """Makes it one of the cluster's topics again, with its id and records."""
-        del request, kwargs
         name = self.validated_input().get("name")
         return self.answer(
             deleted_topics.attach_topic(
@@ -137,5 +131,5 @@ class OrphanedTopicViewSet(ClusterViewSet):
 
 
 def moment(unix_ms: int) -> datetime:
-    """A moment of the metadata."""
+    """Unix milliseconds, as the metadata has them, as a `datetime` in UTC."""
     return datetime.fromtimestamp(unix_ms / 1000, UTC)

@@ -17,9 +17,9 @@ from provisioning.administration.services.groups import SeenGroup
 from provisioning.clusters.api import examples
 from provisioning.clusters.api.bases import ClusterViewSet
 
-# Kafka's int32.
+# Kafka numbers partitions with an int32.
 PARTITION_MAX = 2**31 - 1
-# What is shown of a group: as `provisioning.kafka` and samples have it.
+# The members of a group's JSON; `provisioning.kafka` and samples of the keeper have the same names.
 SHOWN = ("group", "state", "type", "protocol", "members", "partitions", "lag", "lag_seconds")
 TARGETS = ["earliest", "latest", "offset", "timestamp", "shift"]
 
@@ -73,7 +73,7 @@ class GroupSerializer(serializers.Serializer[Any]):
     )
 
     def to_representation(self, instance: SeenGroup) -> dict[str, Any]:
-        """The same as by the fields, of which a page of groups has thousands."""
+        """The group as JSON. It is written out because a page of groups has thousands of fields."""
         group, at = instance.group, instance.sampled_at
         return {name: group[name] for name in SHOWN} | {
             "sampled_at": None if at is None else at.isoformat().replace("+00:00", "Z")
@@ -108,7 +108,7 @@ class TargetField(serializers.Field[Any, Any, Any, Any]):
     """A kind of target, or `{"group": …}`."""
 
     def to_internal_value(self, data: Any) -> str | dict[str, str]:
-        """What is meant."""
+        """A name of `TARGETS`, or `{"group": name}`."""
         if isinstance(data, str) and data in TARGETS:
             return data
         if isinstance(data, dict) and set(data) == {"group"}:
@@ -132,7 +132,7 @@ class ResetSerializer(serializers.Serializer[Any]):
     dry_run = serializers.BooleanField(default=False, help_text="Give the plan, change nothing.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """The value that belongs to the target."""
+        """Refuses a target without the member that it needs, such as `offset` for `to: offset`."""
         to = attrs["to"]
         if isinstance(to, str) and to in {"offset", "timestamp", "shift"} and to not in attrs:
             raise serializers.ValidationError({to: "This field is required."}, code="required")
@@ -156,7 +156,7 @@ class ResetPlanSerializer(serializers.Serializer[Any]):
     items = PlannedOffsetSerializer(many=True)
 
 
-class WakeQuerySerializer(serializers.Serializer[Any]):
+class GroupWakeQuerySerializer(serializers.Serializer[Any]):
     """What to do about a sleeping cluster."""
 
     wake = serializers.BooleanField(
@@ -169,26 +169,26 @@ class GroupViewSet(ClusterViewSet):
 
     serializer_class = GroupSerializer
     input_serializers = {"reset_offsets": ResetSerializer}
-    query_serializers = {"reset_offsets": WakeQuerySerializer, "destroy": WakeQuerySerializer}
+    query_serializers = {
+        "reset_offsets": GroupWakeQuerySerializer,
+        "destroy": GroupWakeQuerySerializer,
+    }
     responses = {"reset_offsets": {200: ResetPlanSerializer}}
     examples = examples.GROUPS
 
     def list(self, request: Request, **kwargs: Any) -> Response:
         """Groups by name, with members and lag."""
-        del kwargs
-        there = groups.Groups(self.cluster)
-        page, cursor = page_of_names(request, there.names)
-        items = GroupSerializer(there.describe(page), many=True).data
+        all_groups = groups.Groups(self.cluster)
+        page, cursor = page_of_names(request, all_groups.names)
+        items = GroupSerializer(all_groups.describe(page), many=True).data
         return Response({"items": items, "next_cursor": cursor})
 
     def retrieve(self, request: Request, group: str, **kwargs: Any) -> Response:
         """One group, with members and lag by partition."""
-        del request, kwargs
         return self.answer(groups.get_group(cluster=self.cluster, group=group))
 
     def destroy(self, request: Request, group: str, **kwargs: Any) -> Response:
         """Deletes a group with what it committed. It must be empty."""
-        del request, kwargs
         groups.delete_group(
             actor=self.actor, cluster=self.cluster, group=group, wake=self.query()["wake"]
         )
@@ -196,7 +196,6 @@ class GroupViewSet(ClusterViewSet):
 
     def reset_offsets(self, request: Request, group: str, **kwargs: Any) -> Response:
         """Moves the group's offsets, or with `dry_run` shows where. The group must be empty."""
-        del request, kwargs
         data = self.validated_input()
         topics = data.get("topics")
         plan = groups.reset_offsets(

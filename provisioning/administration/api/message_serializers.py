@@ -103,7 +103,7 @@ class BytesField(serializers.Field[Any, Any, Any, Any]):
     """Bytes as text, or as `{"base64": …}`. Null stays null."""
 
     def to_internal_value(self, data: Any) -> bytes:
-        """The bytes meant."""
+        """The bytes that a text (as UTF-8) or `{"base64": …}` stands for."""
         if isinstance(data, str):
             content = data.encode()
         elif isinstance(data, dict) and set(data) == {"base64"} and isinstance(data["base64"], str):
@@ -141,7 +141,7 @@ class ProduceSerializer(serializers.Serializer[Any]):
     )
 
     def record(self) -> kafka.NewRecord:
-        """The record meant."""
+        """The record that the body describes."""
         data = self.validated_data
         headers = tuple((header["key"], header["value"]) for header in data.get("headers", []))
         return kafka.NewRecord(
@@ -162,7 +162,7 @@ class FilterField(serializers.Field[Any, Any, Any, Any]):
     """A text or an expression that can be understood."""
 
     def to_internal_value(self, data: Any) -> str:
-        """The text as it was given."""
+        """The text, unchanged, where `kafka.compile_filter` accepts it."""
         try:
             kafka.compile_filter(str(data))
         except kafka.FilterError as error:
@@ -194,7 +194,7 @@ class BrowseQuerySerializer(serializers.Serializer[Any]):
     )
 
     def get_fields(self) -> dict[str, Any]:
-        """`from` is a word of Python's, so it is added here."""
+        """Adds the field `from`, which no class body can have because it is a keyword of Python."""
         start = serializers.ChoiceField(
             choices=["newest", "oldest", "offset", "timestamp"],
             default="newest",
@@ -202,17 +202,17 @@ class BrowseQuerySerializer(serializers.Serializer[Any]):
         )
         return {"from": start, **super().get_fields()}
 
-    def validate_timestamp(self, given: str) -> int:
-        """Unix milliseconds of a moment."""
-        if given.isascii() and given.isdigit():
-            return int(given[:18])
-        moment = serializers.DateTimeField().to_internal_value(given)
+    def validate_timestamp(self, text: str) -> int:
+        """Unix milliseconds, from ISO 8601 or from such a number."""
+        if text.isascii() and text.isdigit():
+            return int(text[:18])
+        moment = serializers.DateTimeField().to_internal_value(text)
         return int(moment.timestamp() * 1000)
 
-    def validate_cursor(self, given: str) -> dict[int, int]:
-        """Where a page ended, by partition."""
+    def validate_cursor(self, cursor: str) -> dict[int, int]:
+        """Partition → offset where the earlier page ended."""
         try:
-            padded = given + "=" * (-len(given) % 4)
+            padded = cursor + "=" * (-len(cursor) % 4)
             decoded = json.loads(base64.urlsafe_b64decode(padded))
             return {int(number): int(offset) for number, offset in decoded.items()}
         except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -220,7 +220,7 @@ class BrowseQuerySerializer(serializers.Serializer[Any]):
             raise serializers.ValidationError(message) from error
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """The value that belongs to the beginning."""
+        """Refuses `from=offset` and `from=timestamp` without that value, but for a cursor."""
         start = attrs["from"]
         if start in {"offset", "timestamp"} and start not in attrs and "cursor" not in attrs:
             raise serializers.ValidationError({start: "This is required."}, code="required")
@@ -241,7 +241,7 @@ class StreamQuerySerializer(serializers.Serializer[Any]):
 
 
 def write_positions(positions: dict[int, int] | None) -> str | None:
-    """Where a page ended, as a cursor."""
+    """A page's cursor: partition → offset where it ended, as base64 of JSON; None stays None."""
     if positions is None:
         return None
     text = json.dumps({str(n): at for n, at in positions.items()}, separators=(",", ":"))

@@ -19,19 +19,19 @@ from provisioning.clusters.api import examples
 from provisioning.clusters.api.bases import ClusterViewSet
 from provisioning.clusters.services.brokers import require_brokers
 
-# For a page; looking through many records takes longer than reading some.
+# How long reading a page may take; with a filter, many records are read for few that are shown.
 TIMEOUT_S = 5.0
 SCAN_TIMEOUT_S = 10.0
 
 
 class EventStreamRenderer(BaseRenderer):
-    """Lets a browser's EventSource ask for what it accepts. Errors are still problems."""
+    """Accepts `text/event-stream`, the only type that a browser's EventSource asks for."""
 
     media_type = "text/event-stream"
     format = "event-stream"
 
     def render(self, data: Any, *args: Any, **kwargs: Any) -> bytes:
-        """A problem, as JSON."""
+        """An error's problem document as JSON; the events themselves do not come through here."""
         rendered: bytes = JSONRenderer().render(data)
         return rendered
 
@@ -47,7 +47,7 @@ class MessageViewSet(ClusterViewSet):
         "create": shapes.WakeQuerySerializer,
     }
     single = ("list",)
-    # Of a cluster that sleeps.
+    # 409 where the cluster sleeps and `wake` is false.
     conflicts = ("list",)
     examples = examples.MESSAGES
 
@@ -57,10 +57,9 @@ class MessageViewSet(ClusterViewSet):
         With a `filter` a page may have few records or none although there are more: `scanned` says
         how far it was looked, and `next_cursor` goes on from there.
         """
-        del request, kwargs
         query = self.query()
         start = query["from"]
-        wanted = kafka.Browse(
+        browse = kafka.Browse(
             start=start,
             value=query.get(start, 0),
             partitions=[query["partition"]] if "partition" in query else None,
@@ -71,7 +70,7 @@ class MessageViewSet(ClusterViewSet):
             filter=query.get("filter"),
         )
         page = messages.browse_messages(
-            cluster=self.cluster, topic=name, wanted=wanted, wake=query["wake"]
+            cluster=self.cluster, topic=name, browse=browse, wake=query["wake"]
         )
         return Response(
             {
@@ -88,7 +87,6 @@ class MessageViewSet(ClusterViewSet):
 
     def create(self, request: Request, name: str, **kwargs: Any) -> Response:
         """Produces one record; it is durable when this returns."""
-        del kwargs
         body = shapes.ProduceSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         produced = messages.produce_message(
@@ -121,13 +119,12 @@ class MessageStreamViewSet(ClusterViewSet):
         an ended session, and for `unreadable`, where a record cannot be decoded). At most ten
         minutes.
         """
-        del kwargs
         query = self.query()
         messages.require_open_topic(cluster=self.cluster, topic=name)
         access = require_brokers(cluster=self.cluster, wake=query["wake"])
         positions = streams.positions_of(request.headers.get("Last-Event-ID"))
-        wanted = query.get("filter")
-        stream = streams.Stream(self.actor, self.cluster, access, name, positions, wanted)
+        text = query.get("filter")
+        stream = streams.Stream(self.actor, self.cluster, access, name, positions, text)
         response = StreamingHttpResponse(stream.events(), content_type="text/event-stream")
         response.headers["Cache-Control"] = "no-store"
         response.headers["X-Accel-Buffering"] = "no"

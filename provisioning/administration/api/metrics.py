@@ -19,7 +19,7 @@ from provisioning.models import Cluster
 
 MEDIA_TYPE = CONTENT_TYPE.partition(";")[0]
 TEXT = {(200, MEDIA_TYPE): OpenApiTypes.STR}
-# Prometheus takes no longer than its scrape interval, and a cluster costs three reads.
+# A cluster costs three reads, and Prometheus gives up after its scrape timeout.
 CLUSTERS_MAX = 200
 
 
@@ -34,11 +34,10 @@ class MetricsView(ApiView):
 
         Counters are as of the keeper's last look, some seconds ago, and begin anew with a broker.
         """
-        del request
-        return answer(clusters_of(self.actor))
+        return metrics_response(clusters_of(self.actor))
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
-        """Whoever asks for text alone gets a problem as JSON all the same."""
+        """Accepts any media type, so that a client that asks for text alone still gets problems."""
         return super().perform_content_negotiation(request, force=True)
 
 
@@ -48,20 +47,19 @@ class ClusterMetricsViewSet(ClusterViewSet):
     @extend_schema(operation_id="clusters_metrics_retrieve", responses=TEXT)
     def retrieve(self, request: Request, **kwargs: Any) -> HttpResponseBase:
         """The same of one cluster. It is not woken by it."""
-        del request, kwargs
-        return answer([self.cluster])
+        return metrics_response([self.cluster])
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
-        """As above."""
+        """Accepts any media type, as `MetricsView` does."""
         return super().perform_content_negotiation(request, force=True)
 
 
 def clusters_of(actor: Actor) -> QuerySet[Cluster]:
-    """Those that the actor may see and that are not deleted, newest first."""
+    """The newest `CLUSTERS_MAX` clusters that the actor may see and that are not deleted."""
     clusters = Cluster.objects.readable(actor).active()
     return clusters.order_by("-created_at", "-id")[:CLUSTERS_MAX]
 
 
-def answer(clusters: Any) -> HttpResponse:
-    """The text."""
+def metrics_response(clusters: Any) -> HttpResponse:
+    """The answer with the metrics of these clusters, as OpenMetrics text."""
     return HttpResponse(metrics_text(clusters), content_type=CONTENT_TYPE)

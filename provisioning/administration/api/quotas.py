@@ -36,7 +36,7 @@ class EntitySerializer(serializers.Serializer[Any]):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Somebody, and an address alone."""
+        """Refuses a body that names nobody, or an address beside a user or client id."""
         names = [name for name in ("user", "client_id", "ip") if attrs.get(name) is not None]
         if not names:
             message = "Name a user, a client id or an address."
@@ -48,7 +48,7 @@ class EntitySerializer(serializers.Serializer[Any]):
 
 
 def entity_of(attrs: dict[str, Any]) -> QuotaEntity:
-    """The entity meant."""
+    """The entity that validated input names."""
     return QuotaEntity(**{name: attrs.get(name) for name in ("user", "client_id", "ip")})
 
 
@@ -76,21 +76,21 @@ class QuotaValuesSerializer(EntitySerializer):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """At least one value, each of an entity that can have it."""
+        """Refuses a body without values, and values that this kind of entity cannot have."""
         attrs = super().validate(attrs)
-        given = values_of(attrs)
-        if not given:
+        values = values_of(attrs)
+        if not values:
             message = "Give at least one value; DELETE removes all."
             raise serializers.ValidationError(
                 {"produce_bytes_per_second": message}, code="required"
             )
         address = attrs.get("ip") is not None
-        for name in given:
+        for name in values:
             of_address = name == "connections_per_second"
             if of_address != address:
                 message = "An address has connections_per_second, and nobody else has."
                 raise serializers.ValidationError({name: message})
-        if "connections" in given and (
+        if "connections" in values and (
             attrs.get("user") is None or attrs.get("client_id") is not None
         ):
             raise serializers.ValidationError({"connections": "Only a user alone has it."})
@@ -98,7 +98,7 @@ class QuotaValuesSerializer(EntitySerializer):
 
 
 def values_of(attrs: dict[str, Any]) -> dict[str, float]:
-    """The values that were given."""
+    """The quotas of validated input, by their REST names; null counts as left out."""
     return {name: attrs[name] for name in KAFKA_NAMES if attrs.get(name) is not None}
 
 
@@ -116,7 +116,7 @@ class ClientQuotaSerializer(serializers.Serializer[Any]):
     connections_per_second = serializers.FloatField(allow_null=True)
 
     def to_representation(self, instance: ShownQuota) -> dict[str, Any]:
-        """The entity's names and every value."""
+        """The quota as JSON, with null for each value that is not set."""
         entity, connections = instance.entity, instance.value("connections")
         return {
             "id": instance.id,
@@ -140,18 +140,15 @@ class QuotaViewSet(ClusterViewSet):
 
     def list(self, request: Request, **kwargs: Any) -> Response:
         """All of them: `limit` may be up to 2000, they cost one read."""
-        del request, kwargs
-        found = quotas.list_quotas(cluster=self.cluster)
-        return self.page(found, key=lambda shown: shown.id, limit_max=LIST_LIMIT_MAX)
+        shown = quotas.list_quotas(cluster=self.cluster)
+        return self.page(shown, key=lambda quota: quota.id, limit_max=LIST_LIMIT_MAX)
 
     def retrieve(self, request: Request, id: str, **kwargs: Any) -> Response:  # noqa: A002
         """Those of one entity."""
-        del request, kwargs
         return self.answer(quotas.get_quota(cluster=self.cluster, quota=id))
 
     def update(self, request: Request, **kwargs: Any) -> Response:
         """Gives an entity these quotas and no others, whether it had some or not."""
-        del request, kwargs
         data = self.validated_input()
         shown = quotas.set_quota(
             actor=self.actor,
@@ -164,13 +161,11 @@ class QuotaViewSet(ClusterViewSet):
 
     def destroy(self, request: Request, id: str, **kwargs: Any) -> Response:  # noqa: A002
         """Removes those of one entity."""
-        del request, kwargs
-        found = quotas.get_quota(cluster=self.cluster, quota=id)
-        return self._remove(found.entity)
+        shown = quotas.get_quota(cluster=self.cluster, quota=id)
+        return self._remove(shown.entity)
 
     def destroy_entity(self, request: Request, **kwargs: Any) -> Response:
         """Removes those of the entity that the query names."""
-        del request, kwargs
         return self._remove(entity_of(self.query()))
 
     def _remove(self, entity: QuotaEntity) -> Response:

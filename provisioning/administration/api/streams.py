@@ -1,8 +1,8 @@
 """A live tail as Server-Sent Events (WHATWG HTML, section 9.2).
 
-The records are read in a thread, because Kafka's client waits there, and handed to the event loop
-through a short queue: a browser that does not read makes the thread wait, and the tail skips what
-it could not show. Whoever goes takes the thread along.
+The records are read in a thread, because Kafka's client blocks, and reach the event loop through a
+short queue. While a browser does not read, the thread waits, and the tail then skips the records
+that it could not show. When the client goes away, the thread ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from console.base.common.errors import Quota
 from console.base.common.tenancy import organization_scope
 from console.base.limits.services import limit_of
 from provisioning import kafka
-from provisioning.clusters.services.brokers import serving
+from provisioning.clusters.services.brokers import is_serving
 from provisioning.clusters.services.observation import observe_cluster
 from provisioning.errors import TooManyStreams
 from provisioning.models import Cluster
@@ -35,18 +35,19 @@ logger = logging.getLogger(__name__)
 
 SECONDS_MAX = 600.0
 QUEUE_BATCHES = 4
-# A tail whose brokers were replaced hears nothing any more, and one whose key was revoked must not:
-# so often is looked.
+# How often a tail checks that its brokers are still the cluster's, since from replaced ones no more
+# records come, and that its actor may still see the cluster.
 LOOK_EVERY_S = 3.0
-TOLD_EVERY_BATCHES = 4
+PROGRESS_EVERY_BATCHES = 4
 
+# Organization's id → its open tails.
 _open: Counter[str] = Counter()
 _lock = threading.Lock()
 
 
 @dataclass
 class Stream:
-    """One live tail. Raises `TooManyStreams` when made."""
+    """One live tail. Making one raises `TooManyStreams` at the organization's limit."""
 
     actor: Actor
     cluster: Cluster
@@ -67,13 +68,13 @@ class Stream:
                 raise TooManyStreams(quota=quota, retry_after_s=5)
 
     async def events(self) -> AsyncIterator[bytes]:
-        """The events, until the client goes, the brokers go, or the time is over."""
+        """Yields the events until the client or the brokers go away, or `SECONDS_MAX` are over."""
         with _lock:
             _open[self.actor.organization_id] += 1
         queue: asyncio.Queue[kafka.TailBatch | str] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         thread = threading.Thread(
-            target=self._read, args=(loop, queue), name="live-tail", daemon=True
+            target=self._read_records, args=(loop, queue), name="live-tail", daemon=True
         )
         thread.start()
         try:
@@ -85,12 +86,12 @@ class Stream:
                 _open[self.actor.organization_id] -= 1
 
     async def _shown(self, queue: asyncio.Queue[kafka.TailBatch | str]) -> AsyncIterator[bytes]:
-        # It lasts for minutes: others need the database's connection that its request was given.
+        # The stream lasts for minutes, and must not hold its request's database connection so long.
         await sync_to_async(close_old_connections)()
         loop = asyncio.get_running_loop()
         looked_at = loop.time()
         live = False
-        progress = Progress()
+        progress = StreamProgress()
         while True:
             batch = await queue.get()
             self._room.release()
@@ -98,7 +99,7 @@ class Stream:
                 yield event("end", {"reason": batch})
                 return
             if not live:
-                # Not before the positions are known: what is written from now on is shown.
+                # Only now the positions are known, so that records written from now on are shown.
                 yield event("live", {}, batch.positions)
                 live = True
             if loop.time() - looked_at >= LOOK_EVERY_S:
@@ -107,7 +108,7 @@ class Stream:
                     yield event("end", {"reason": over})
                     return
                 looked_at = loop.time()
-                # A comment: so that a client that is gone is noticed.
+                # Writing this comment (`:`) notices a client that went away.
                 yield b": still live\n\n"
             for shown in events_of(batch):
                 yield shown
@@ -115,7 +116,7 @@ class Stream:
                 for shown in progress.events(batch):
                     yield shown
 
-    def _read(
+    def _read_records(
         self, loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[kafka.TailBatch | str]
     ) -> None:
         reason = "time"
@@ -135,12 +136,13 @@ class Stream:
         except kafka.UnknownPartitionError:
             reason = "topic_gone"
         except (kafka.UndecodableError, kafka.WorkerDiedError):
-            # A record that ends the reader would end it again: whoever asks again begins later.
+            # A record that ended the reading process would end it again, so the client must begin
+            # behind it.
             reason = "unreadable"
         except kafka.KafkaCallError:
             reason = "brokers_away"
         except Exception:
-            # The client must hear of the end, whatever it was: else it waits for ever.
+            # Whatever the error was, the client must get an `end`: otherwise it waits for ever.
             logger.exception("live_tail.failed")
             reason = "failed"
         self._hand_over(loop, queue, reason)
@@ -151,7 +153,7 @@ class Stream:
         queue: asyncio.Queue[kafka.TailBatch | str],
         batch: kafka.TailBatch | str,
     ) -> bool:
-        """Waits while the client does not read; False once it is gone."""
+        """Puts a batch into the queue, waiting for the client to read; False once it has left."""
         while not self._room.acquire(timeout=0.2):
             if self._left.is_set():
                 return False
@@ -167,7 +169,7 @@ class Stream:
             actor = renew_actor(self.actor)
             if actor is None or not self._readable(actor):
                 return "access_ended"
-            return None if self._still_there() else "brokers_changed"
+            return None if self._are_brokers_same() else "brokers_changed"
         finally:
             close_old_connections()
 
@@ -176,35 +178,45 @@ class Stream:
         with organization_scope(actor.organization_id):
             return Cluster.objects.readable(actor).active().filter(pk=self.cluster.pk).exists()
 
-    def _still_there(self) -> bool:
+    def _are_brokers_same(self) -> bool:
+        """Whether the brokers that the tail reads from are still those of the cluster."""
         observation = observe_cluster(self.cluster)
-        if not serving(observation) or observation.cell is None:
+        if not is_serving(observation) or observation.cell is None:
             return False
         brokers = ",".join(broker.kafka for broker in observation.cell.brokers)
         return brokers == self.access.connection.bootstrap
 
 
 @dataclass
-class Progress:
-    """How many records were looked at, told after every fourth batch: about once a second."""
+class StreamProgress:
+    """Counts the records that a filter looked at; an event after every fourth batch says so.
+
+    Batches come about four times a second.
+    """
 
     records: int = 0
     scanned_bytes: int = 0
     _batches: int = 0
 
     def events(self, batch: kafka.TailBatch) -> list[bytes]:
-        """The event, where it is time for one. Its id lets a later stream go on behind it."""
+        """The event `progress` after every fourth batch, otherwise nothing.
+
+        Its id lets a later stream go on behind the batch.
+        """
         self.records += batch.records_read
         self.scanned_bytes += batch.bytes_read
         self._batches += 1
-        if self._batches % TOLD_EVERY_BATCHES:
+        if self._batches % PROGRESS_EVERY_BATCHES:
             return []
-        told: dict[str, object] = {"records": self.records, "bytes": self.scanned_bytes}
-        return [event("progress", told, batch.positions)]
+        counts: dict[str, object] = {"records": self.records, "bytes": self.scanned_bytes}
+        return [event("progress", counts, batch.positions)]
 
 
 def events_of(batch: kafka.TailBatch) -> list[bytes]:
-    """A batch's events. Each has the positions behind it as its id."""
+    """The events of a batch: its records, then how many were skipped.
+
+    The id of an event holds the positions behind its record.
+    """
     positions = dict(batch.positions)
     for record in reversed(batch.records):
         positions[record["partition"]] = min(
@@ -220,19 +232,19 @@ def events_of(batch: kafka.TailBatch) -> list[bytes]:
 
 
 def event(kind: str, data: dict[str, object], positions: dict[int, int] | None = None) -> bytes:
-    """One event. JSON has no raw line breaks, so it is one `data` line."""
+    """One Server-Sent Event. JSON has no raw line breaks, so `data` is one line."""
     name = "" if positions is None else f"id: {write_id(positions)}\n"
     return f"{name}event: {kind}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
 
 
 def write_id(positions: dict[int, int]) -> str:
-    """Positions as an event's id."""
+    """An event's id: partition → next offset, as base64 of JSON."""
     text = json.dumps({str(n): at for n, at in positions.items()}, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def positions_of(last_event_id: str | None) -> dict[int, int] | None:
-    """Positions that an id names; None where it names none, and the tail begins at the end."""
+    """The positions in a `Last-Event-ID`; None where it has none, so the tail begins at the end."""
     if not last_event_id:
         return None
     try:

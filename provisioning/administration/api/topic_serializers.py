@@ -15,9 +15,9 @@ from provisioning.clusters.api.cluster_serializers import ConditionSerializer
 
 ITEMS_MAX = 100
 PARTITIONS_MAX = 2**31 - 1
-# As brokers refuse more (INVALID_REPLICATION_FACTOR).
+# Brokers refuse more with INVALID_REPLICATION_FACTOR.
 REPLICATION_FACTOR_MAX = 3
-# Moments that a process keeps as text.
+# A process remembers the text of so many moments.
 MOMENTS_MAX = 50_000
 
 
@@ -25,7 +25,7 @@ class ConfigValueField(serializers.CharField):
     """A config's value: text, as Kafka has it; numbers and booleans are written as Kafka does."""
 
     def to_internal_value(self, data: Any) -> str:
-        """The value as text."""
+        """The value as text; a boolean as Kafka writes it, `true` or `false`."""
         if isinstance(data, bool):
             return "true" if data else "false"
         return super().to_internal_value(data)
@@ -74,7 +74,7 @@ class TopicSerializer(serializers.Serializer[Any]):
     status = TopicStatusSerializer(source="*")
 
     def to_representation(self, instance: ShownTopic) -> dict[str, Any]:
-        """The same as by the fields, without a step for each: a thousand topics are one answer."""
+        """The topic as JSON. It is written out because an answer may have a thousand topics."""
         topic, details = instance.topic, instance.details
         return {
             "name": topic.name,
@@ -147,11 +147,11 @@ class TopicCreateSerializer(NewTopicSerializer):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """One or several, not both, and none of them twice."""
+        """Refuses a body that is neither one topic nor several, and a name twice in `items`."""
         names: set[str] = set()
         for place, item in enumerate(attrs.get("items", [])):
             if item["name"] in names:
-                # Each alone could be made, so the first would be before the second is refused.
+                # Each alone is valid: without this the first would exist before the second fails.
                 message = "Another item has this name."
                 raise serializers.ValidationError({"items": {str(place): {"name": message}}})
             names.add(item["name"])
@@ -233,12 +233,12 @@ class EffectSerializer(serializers.Serializer[Any]):
 
 @lru_cache(maxsize=MOMENTS_MAX)
 def moment_of(created_at_ms: int) -> str:
-    """A moment as JSON. Of a topic it never changes, and lists are asked for again and again."""
+    """A moment as JSON. It is cached because a topic's never changes and lists are read often."""
     return datetime.fromtimestamp(created_at_ms / 1000, UTC).isoformat().replace("+00:00", "Z")
 
 
 def detail_of(entry: TopicConfig) -> dict[str, Any]:
-    """A config as JSON. `asdict` would copy each of them: ten times as slow."""
+    """A config as JSON. `asdict` would copy every value and take ten times as long."""
     return {
         "name": entry.name,
         "value": entry.value,
@@ -251,7 +251,10 @@ def detail_of(entry: TopicConfig) -> dict[str, Any]:
 
 
 def one_or_items(attrs: dict[str, Any], *required: str) -> dict[str, Any]:
-    """Refuses a body that is neither one thing nor several."""
+    """The body, where it has either all `required` members or `items`.
+
+    Raises `serializers.ValidationError` where it has both or neither.
+    """
     if "items" in attrs:
         if any(name in attrs for name in required):
             message = "Give either one or `items`."

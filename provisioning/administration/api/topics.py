@@ -16,7 +16,7 @@ from provisioning.cells import cluster_store, metadata_errors
 from provisioning.clusters.api import examples
 from provisioning.clusters.api.bases import ClusterViewSet
 
-# A list is one read of the metadata store however long it is, so that tools read all at once.
+# A list costs one read of the metadata store however long it is, so tools may read all at once.
 LIST_LIMIT_MAX = 2_000
 
 
@@ -45,28 +45,26 @@ class TopicViewSet(ClusterViewSet):
 
     def list(self, request: Request, **kwargs: Any) -> Response:
         """Topics by name. `limit` may be up to 2000: all of them cost one read."""
-        del request, kwargs
         query = self.query()
-        found = topics.list_topics(
+        matches = topics.list_topics(
             cluster=self.cluster, internal=query["internal"], full=query["view"] == "full"
         )
         part = query.get("name_contains", "")
-        found = [shown for shown in found if part in shown.topic.name]
-        return self.page(found, key=lambda shown: shown.topic.name, limit_max=LIST_LIMIT_MAX)
+        matches = [shown for shown in matches if part in shown.topic.name]
+        return self.page(matches, key=lambda shown: shown.topic.name, limit_max=LIST_LIMIT_MAX)
 
     def create(self, request: Request, **kwargs: Any) -> Response:
         """Creates a topic, or several as `items`.
 
         On a running cluster brokers serve it when this returns, or its condition says when.
         """
-        del request, kwargs
         data = self.validated_input()
         if "items" in data:
             return self._create_several(data["items"])
         shown = topics.create_topic(
             actor=self.actor,
             cluster=self.cluster,
-            wanted=topics.NewTopic(**data),
+            new_topic=topics.NewTopic(**data),
             validate_only=self.validate_only,
         )
         if self.validate_only:
@@ -76,12 +74,10 @@ class TopicViewSet(ClusterViewSet):
 
     def retrieve(self, request: Request, name: str, **kwargs: Any) -> Response:
         """A topic with every config."""
-        del request, kwargs
         return self.answer(topics.get_topic(cluster=self.cluster, name=name))
 
     def partial_update(self, request: Request, name: str, **kwargs: Any) -> Response:
         """Changes configs."""
-        del request, kwargs
         self._hold(name)
         shown = topics.update_topic(
             actor=self.actor,
@@ -94,7 +90,6 @@ class TopicViewSet(ClusterViewSet):
 
     def destroy(self, request: Request, name: str, **kwargs: Any) -> Response:
         """Deletes a topic. It can be restored from `deleted-topics` for seven days."""
-        del request, kwargs
         self._hold(name)
         if self.validate_only:
             topics.get_topic(cluster=self.cluster, name=name, full=False)
@@ -104,16 +99,14 @@ class TopicViewSet(ClusterViewSet):
 
     def list_partitions(self, request: Request, name: str, **kwargs: Any) -> Response:
         """Partitions of a topic, with their leaders."""
-        del request, kwargs
         with metadata_errors():
-            found = cluster_store(self.cluster.pk).partitions(name)
+            partitions = cluster_store(self.cluster.pk).partitions(name)
         return self.page(
-            found, key=lambda facts: f"{facts.partition:010}", limit_max=LIST_LIMIT_MAX
+            partitions, key=lambda facts: f"{facts.partition:010}", limit_max=LIST_LIMIT_MAX
         )
 
     def add_partitions(self, request: Request, name: str, **kwargs: Any) -> Response:
         """Raises the number of partitions; it cannot go down."""
-        del request, kwargs
         self._hold(name)
         return self.answer(
             topics.add_partitions(
@@ -128,39 +121,38 @@ class TopicViewSet(ClusterViewSet):
     def delete_records(self, request: Request, name: str, **kwargs: Any) -> Response:
         """Deletes the oldest records of partitions, before an offset of each.
 
-        With `validate_only` it tells what would go.
+        With `validate_only` it returns what would be deleted.
         """
-        del request, kwargs
-        wanted = self.validated_input()["partitions"]
-        left = topics.delete_records(
+        partitions = self.validated_input()["partitions"]
+        marks = topics.delete_records(
             actor=self.actor,
             cluster=self.cluster,
             name=name,
-            before={each["partition"]: each["before_offset"] for each in wanted},
+            before={item["partition"]: item["before_offset"] for item in partitions},
             wake=self.query()["wake"],
             validate_only=self.validate_only,
         )
-        return Response({"items": left})
+        return Response({"items": marks})
 
     def _hold(self, name: str) -> None:
-        """Keeps other requests from the topic; refuses a change of another state of it than named.
+        """Makes other requests that change the topic wait, and checks the `If-Match` header.
 
-        What Kafka's tools change in between is not seen.
+        A change that Kafka's tools make after the check is not noticed.
         """
         topics.hold_topic(cluster=self.cluster, name=name)
         if "If-Match" in self.request.headers:
-            there = topics.get_topic(cluster=self.cluster, name=name, full=False)
-            etags.check_if_match(self.request, there)
+            current = topics.get_topic(cluster=self.cluster, name=name, full=False)
+            etags.check_if_match(self.request, current)
 
     def _create_several(self, items: Sequence[dict[str, Any]]) -> Response:
-        """All are checked before the first is made."""
-        made = topics.create_topics(
+        """Creates several topics; all are checked before the first is made."""
+        created = topics.create_topics(
             actor=self.actor,
             cluster=self.cluster,
-            wanted=[topics.NewTopic(**item) for item in items],
+            new_topics=[topics.NewTopic(**item) for item in items],
             validate_only=self.validate_only,
         )
-        data = [self._shown(each) for each in made]
+        data = [self._shown(topic) for topic in created]
         page = {"items": data, "next_cursor": None}
         if self.validate_only:
             return Response({"valid": True, **page})

@@ -20,7 +20,7 @@ from provisioning.administration.acl_templates import (
     acls_of_template,
     missing_parameters,
 )
-from provisioning.administration.services.announcing import announced, tell_done
+from provisioning.administration.services.announcing import announced, record_earlier_deletions
 from provisioning.administration.services.effect import Effect, wait_effect
 from provisioning.administration.services.repeating import repeat_unknown
 from provisioning.administration.services.topics import writable_store
@@ -30,23 +30,23 @@ from provisioning.models import Cluster
 DELETED = "acl.delete"
 
 
-def list_acls(*, cluster: Cluster, wanted: Mapping[str, str]) -> list[Acl]:
-    """Entries whose fields are as `wanted`, in order. Without fields, all of them."""
+def list_acls(*, cluster: Cluster, matching: Mapping[str, str]) -> list[Acl]:
+    """The entries, sorted, that have the values of `matching` (field → value). `{}` matches all."""
     with metadata_errors():
         entries = cluster_store(cluster.pk).list_acls()
-    return sorted(entry for entry in entries if _matches(entry, wanted))
+    return sorted(entry for entry in entries if _matches(entry, matching))
 
 
 def get_acl(*, cluster: Cluster, acl: str) -> Acl:
-    """The entry with an id. Raises `NotFound`."""
-    for entry in list_acls(cluster=cluster, wanted={}):
+    """The entry with the id `acl`. Raises `NotFound`."""
+    for entry in list_acls(cluster=cluster, matching={}):
         if acl_id(entry) == acl:
             return entry
     raise NotFound
 
 
 def template_acls(*, template: str, values: TemplateValues) -> list[Acl]:
-    """The entries that a template gives. Raises `ValidationFailed` for what it needs."""
+    """The entries of a template. Raises `ValidationFailed` where a parameter it needs is None."""
     chosen = TEMPLATES[template]
     missing = missing_parameters(template=chosen, values=values)
     if missing:
@@ -62,19 +62,19 @@ def template_acls(*, template: str, values: TemplateValues) -> list[Acl]:
 def create_acls(
     *, actor: Actor, cluster: Cluster, acls: Sequence[Acl], validate_only: bool = False
 ) -> Effect:
-    """Adds entries, all or none; those that are there stay. Raises `LimitReached`.
+    """Adds all entries or none; entries that exist already stay. Raises `LimitReached`.
 
-    Running brokers have them when this returns, or a condition says that it is not known.
+    When this returns, running brokers apply the entries, or the effect's condition is `unknown`.
     """
     store = writable_store(cluster)
-    # Of two requests at once the second counts the first's entries.
+    # The lock makes the second of two concurrent requests count the first one's entries.
     locks.lock("acls", cluster.pk)
     with metadata_errors():
-        there = set(store.list_acls())
-        require_room(cluster=cluster, there=there, new=set(acls))
+        existing = set(store.list_acls())
+        require_room(cluster=cluster, existing=existing, new=set(acls))
         if validate_only:
             return Effect(())
-        tell_done(cluster=cluster, action=DELETED)
+        record_earlier_deletions(cluster=cluster, action=DELETED)
         repeat_unknown(lambda: store.add_acls(acls))
     record_audit(
         actor=actor,
@@ -86,58 +86,63 @@ def create_acls(
     return wait_effect(cluster=cluster, acls=acls)
 
 
-def delete_acls(*, actor: Actor, cluster: Cluster, wanted: Mapping[str, str]) -> list[Acl]:
-    """Removes the entries that match and gives them. Raises `ValidationFailed` without a field."""
-    if not wanted:
+def delete_acls(*, actor: Actor, cluster: Cluster, matching: Mapping[str, str]) -> list[Acl]:
+    """Removes the entries that have the values of `matching`, and returns them.
+
+    Raises `ValidationFailed` where `matching` is empty, because that would remove every entry.
+    """
+    if not matching:
         detail = "Name at least one field: this would remove every entry."
         raise ValidationFailed(errors=[FieldError("?principal", "required", detail)])
     store = writable_store(cluster)
     locks.lock("acls", cluster.pk)
     with metadata_errors():
-        going = sorted(entry for entry in store.list_acls() if _matches(entry, wanted))
-    _remove(actor, cluster, store, going)
-    return going
+        removed = sorted(entry for entry in store.list_acls() if _matches(entry, matching))
+    _remove_announced(actor, cluster, store, removed)
+    return removed
 
 
 def delete_acl(*, actor: Actor, cluster: Cluster, acl: str) -> None:
-    """Removes the entry with an id. Raises `NotFound`."""
+    """Removes the entry with the id `acl`. Raises `NotFound`."""
     store = writable_store(cluster)
-    # Of two requests at once one finds it, and one entry tells of it.
+    # The lock lets one of two concurrent requests find the entry, so the audit log has it once.
     locks.lock("acls", cluster.pk)
-    _remove(actor, cluster, store, [get_acl(cluster=cluster, acl=acl)])
+    _remove_announced(actor, cluster, store, [get_acl(cluster=cluster, acl=acl)])
 
 
-def _remove(actor: Actor, cluster: Cluster, store: ClusterStore, going: Sequence[Acl]) -> None:
+def _remove_announced(
+    actor: Actor, cluster: Cluster, store: ClusterStore, entries: Sequence[Acl]
+) -> None:
     with (
         announced(
             actor=actor,
             cluster=cluster,
             action=DELETED,
             target=("cluster", cluster.pk),
-            detail={"acls": [asdict(entry) for entry in going]},
+            detail={"acls": [asdict(entry) for entry in entries]},
         ),
         metadata_errors(),
     ):
-        repeat_unknown(lambda: store.remove_acls(going))
+        repeat_unknown(lambda: store.remove_acls(entries))
 
 
 def are_gone(cluster_id: str, entry: AuditEntry) -> bool:
-    """Whether an announced deletion was done: they go together, or none of them."""
-    there = set(cluster_store(cluster_id).list_acls())
-    return there.isdisjoint(Acl(**acl) for acl in entry.detail["acls"])
+    """Whether an announced deletion was made. The store removes all of its entries or none."""
+    existing = set(cluster_store(cluster_id).list_acls())
+    return existing.isdisjoint(Acl(**acl) for acl in entry.detail["acls"])
 
 
-def require_room(*, cluster: Cluster, there: set[Acl], new: set[Acl]) -> None:
-    """Raises `LimitReached` where the list would become too long."""
+def require_room(*, cluster: Cluster, existing: set[Acl], new: set[Acl]) -> None:
+    """Raises `LimitReached` where the cluster may not have the `new` entries beside `existing`."""
     limits.require_room(
         "acls",
         organization_id=cluster.organization_id,
         cluster_id=cluster.pk,
-        used=len(there),
-        adding=len(new - there),
+        used=len(existing),
+        adding=len(new - existing),
     )
 
 
-def _matches(entry: Acl, wanted: Mapping[str, str]) -> bool:
+def _matches(entry: Acl, matching: Mapping[str, str]) -> bool:
     fields = asdict(entry)
-    return all(fields[name] == value for name, value in wanted.items())
+    return all(fields[name] == value for name, value in matching.items())

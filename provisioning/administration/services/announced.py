@@ -1,4 +1,4 @@
-"""Where it shows whether an announced deletion was done."""
+"""Registers, for each kind of announced deletion, the function that says whether it was made."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from provisioning.administration.services import acls, credentials, deleted_topi
 from provisioning.administration.services.announcing import register_check
 
 
-def register() -> None:
-    """Tells `announcing` how to find out about each kind."""
+def register_checks() -> None:
+    """Registers the checks of every kind with `announcing`; the application calls it once."""
     register_check(acls.DELETED, acls.are_gone)
     register_check(quotas.REMOVED, quotas.is_gone)
     register_check(deleted_topics.PURGED, deleted_topics.is_gone)

@@ -1,9 +1,11 @@
-"""Deletions that leave nothing to find: announced first, so that the audit log tells of each.
+"""Announces deletions that leave no trace, so that the audit log has each of them.
 
-The change is the cell's, the entry PostgreSQL's. A request that dies between the two would leave a
-change that nobody is told of, and the same request sent again finds nothing to delete. So the entry
-is written down before, in a transaction beside the request's, and taken into the log with the
-request's own commit. What dead requests left the sweep goes on with: what was done is told.
+The deletion is made in the cell, its audit entry in PostgreSQL. A request that died between the two
+would leave a deletion without an entry, and the same request sent again would find nothing to
+delete. So the entry is first committed as an announcement, in a transaction beside the request's,
+and becomes a row of the audit log with the request's own commit. The sweep goes on with
+announcements of requests that died: it finds out whether the deletion was made, and if so adds the
+entry.
 """
 
 from __future__ import annotations
@@ -27,22 +29,27 @@ from provisioning.models import Announcement, Cluster
 
 logger = logging.getLogger(__name__)
 
-# The entry's fields that an announcement keeps under their names.
-KEPT = ("action", "actor_kind", "actor_id", "target_type", "target_id", "request_id", "address")
+# The entry's fields that an announcement stores under the same names.
+STORED_FIELDS = (
+    *("action", "actor_kind", "actor_id", "target_type", "target_id"),
+    *("request_id", "address"),
+)
 # The kind of the lock that a request holds on its announcement.
 LOCK = "announcement"
-# A call that hung has arrived by then, or never does.
+# A call that hung has reached the cell after so long, or never does.
 ARRIVED_AFTER = timedelta(minutes=2)
-# What nobody could find out by then is told as such: a log that says too much does no harm.
+# After so long without a result the entry is added with `outcome: unknown`: an audit log that names
+# a deletion that may not have happened does less harm than one that lacks it.
 UNKNOWN_AFTER = timedelta(days=1)
 
-# Whether what an entry tells of was done, of a cluster's id. Raises `MetadataError`, `AppError`.
+# (cluster id, entry) → whether the deletion that the entry describes was made. Raises
+# `MetadataError` or `AppError` where that cannot be found out now.
 Check = Callable[[str, AuditEntry], bool]
 _checks: dict[str, Check] = {}
 
 
 def register_check(action: str, check: Check) -> None:
-    """Has a function say whether an announced change was done."""
+    """Registers the function that says whether an announced deletion of this action was made."""
     _checks[action] = check
 
 
@@ -55,15 +62,16 @@ def announced(
     target: tuple[str, str],
     detail: Mapping[str, object],
 ) -> Iterator[None]:
-    """Announces a change, has the block make it, and adds the entry. `target`: type and id.
+    """Announces a deletion, runs the block that makes it, and adds the audit entry.
 
-    What the block refuses (`UserError`) was not done. After any other error nobody knows: it is
-    looked for. The caller has found that there is something to do.
+    `target` is (type, id). A `UserError` of the block means that nothing was deleted, and takes the
+    announcement back. After any other error the announcement stays, and the sweep finds out whether
+    the deletion was made. The caller has checked that there is something to delete.
     """
     entry = new_entry(
         actor=actor, action=action, target_type=target[0], target_id=target[1], detail=detail
     )
-    # Whoever looks after announcements leaves it alone for as long as this transaction lasts.
+    # While this transaction lasts, the sweep and other requests leave the announcement alone.
     locks.lock(LOCK, entry.pk)
     _announce(entry, cluster)
     try:
@@ -72,7 +80,7 @@ def announced(
         _take_back(entry)
         raise
     entry.save(force_insert=True)
-    # Also the same by who died before it was done: it is done now, and told once.
+    # Earlier requests that announced the same deletion and died go too: the log has it once.
     Announcement.objects.filter(
         cluster_id=cluster.pk,
         entry__action=action,
@@ -81,10 +89,11 @@ def announced(
     ).delete()
 
 
-def tell_done(*, cluster: Cluster, action: str) -> None:
-    """Tells of what dead requests have done, before this one makes it undone.
+def record_earlier_deletions(*, cluster: Cluster, action: str) -> None:
+    """Adds the audit entries of deletions that requests made before they died.
 
-    Raises `MetadataError`, `AppError`.
+    Call it before something is created again that they may have deleted: afterwards nobody could
+    find out whether they did. Raises `MetadataError`, `AppError`.
     """
     for announcement in Announcement.objects.filter(cluster_id=cluster.pk, entry__action=action):
         entry = _entry_of(announcement)
@@ -94,28 +103,28 @@ def tell_done(*, cluster: Cluster, action: str) -> None:
 
 
 def settle_announcements() -> int:
-    """Goes on with what dead requests announced; gives how many entries were added.
+    """Goes on with announcements whose requests died; returns how many audit entries were added.
 
-    Safe to repeat, to lose and to run twice at a time. Never raises for a cell or brokers that do
-    not answer: it comes back.
+    It may be repeated, lost and run twice at a time. A cell or brokers that do not answer raise
+    nothing: the announcement stays for the next call.
     """
     with system_scope():
         rows = Announcement.objects.order_by("created_at")
-        found = list(rows.values_list("organization_id", "pk"))
+        keys = list(rows.values_list("organization_id", "pk"))
     added = 0
-    for organization_id, announcement_id in found:
+    for organization_id, announcement_id in keys:
         try:
             with organization_scope(organization_id):
-                added += _settle(announcement_id)
+                added += _settle_announcement(announcement_id)
         except Exception:
-            # One announcement must not keep those behind it.
+            # One announcement that fails must not stop those behind it.
             logger.exception("announcement.failed", extra={"announcement": announcement_id})
     return added
 
 
-def _settle(announcement_id: str) -> bool:
+def _settle_announcement(announcement_id: str) -> bool:
     if not locks.try_lock(LOCK, announcement_id):
-        return False  # its request is at it
+        return False  # its request is still running
     announcement = Announcement.objects.filter(pk=announcement_id).first()
     if announcement is None:
         return False
@@ -145,7 +154,7 @@ def _entry_of(announcement: Announcement) -> AuditEntry:
 
 
 def _announce(entry: AuditEntry, cluster: Cluster) -> None:
-    fields = {name: getattr(entry, name) for name in (*KEPT, "detail")}
+    fields = {name: getattr(entry, name) for name in (*STORED_FIELDS, "detail")}
     with committed_beside(entry.organization_id) as cursor:
         cursor.execute(
             "INSERT INTO provisioning_announcement"

@@ -1,4 +1,4 @@
-"""What an organisation's archive holds of its clusters' metadata, which is not in PostgreSQL."""
+"""The part of an organization's archive that comes from its cells: topics and ACLs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from provisioning.models import Cluster
 
 
 def archived_topics(organization_id: str) -> Iterator[Row]:
-    """Topics of its clusters, with what was configured."""
+    """Yields the topics of the organization's clusters, with the configs that they set."""
     for cluster in _clusters(organization_id):
         try:
             topics = list_topics(cluster=cluster, internal=False, full=False)
         except NotFound:
-            continue  # its cell has nothing of it yet, or nothing any more
+            continue  # the cell does not know the cluster yet, or no longer
         for shown in topics:
             yield {
                 "cluster_id": cluster.pk,
@@ -31,10 +31,10 @@ def archived_topics(organization_id: str) -> Iterator[Row]:
 
 
 def archived_acls(organization_id: str) -> Iterator[Row]:
-    """Entries of its clusters' access control lists."""
+    """Yields the entries of the access control lists of the organization's clusters."""
     for cluster in _clusters(organization_id):
         try:
-            acls = list_acls(cluster=cluster, wanted={})
+            acls = list_acls(cluster=cluster, matching={})
         except NotFound:
             continue
         for acl in acls:

@@ -1,4 +1,4 @@
-"""Ends credentials whose time is over. Safe to repeat, to lose and to run twice at a time."""
+"""Ends credentials that have expired. It may be repeated, lost and run twice at a time."""
 
 from __future__ import annotations
 
@@ -19,32 +19,33 @@ logger = logging.getLogger(__name__)
 
 
 def expire_credentials() -> int:
-    """Ends all that are due; gives how many. Their connections close within seconds.
+    """Ends all expired credentials and returns how many; their connections close within seconds.
 
-    What a cell does not confirm, the sweep of clusters goes on with.
+    Where a cell does not confirm a removal, the sweep of clusters goes on with it.
     """
     with system_scope():
-        found = list(
+        expired = list(
             Credential.objects.due(moment=now())
             .order_by("cluster_id", "id")
             .values_list("organization_id", "cluster_id", "pk")
         )
     ended = 0
-    for organization_id, cluster_id, credential_id in found:
+    for organization_id, cluster_id, credential_id in expired:
         try:
-            ended += _expire(organization_id, cluster_id, credential_id)
+            ended += _expire_credential(organization_id, cluster_id, credential_id)
         except Exception:
-            # One credential must not keep those behind it alive.
+            # One credential that fails must not keep those behind it alive.
             logger.exception("expiry.failed", extra={"credential": credential_id})
     return ended
 
 
-def _expire(organization_id: str, cluster_id: str, credential_id: str) -> bool:
+def _expire_credential(organization_id: str, cluster_id: str, credential_id: str) -> bool:
     with organization_scope(organization_id):
         if not locks.try_lock("cluster", cluster_id):
-            return False  # somebody is at the cluster: the next look is soon
+            return False  # somebody else changes the cluster: the next call is soon
         due = Credential.objects.due(moment=now()).select_related("cluster")
-        # Whoever changes it at this moment holds the row, and waits for the lock.
+        # A request that changes the credential holds its row and waits for the cluster's lock, so
+        # waiting for the row here would be a deadlock.
         row = due.select_for_update(of=("self",), skip_locked=True).filter(pk=credential_id).first()
         if row is None:
             return False

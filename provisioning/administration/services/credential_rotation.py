@@ -1,7 +1,7 @@
-"""Rotation of credentials: another with the same rights, and both authenticate for a while.
+"""Rotation of credentials: makes another with the same rights, and both authenticate for a while.
 
-A credential's user name is its id, so the other one is another user. It has the ACLs and quotas of
-the one that it replaces, as they are at that moment, and takes its name over.
+A credential's user name is its id, so the new credential is a new user. It gets copies of the ACLs
+and quotas that the replaced one has at that moment, and takes over its name.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ def rotate_credential(
     expires_at: datetime | None = None,
     validate_only: bool = False,
 ) -> CreatedCredential:
-    """Makes another credential in the place of one whose row is locked; that one ends later.
+    """Makes another credential in the place of `credential`, whose row is locked.
 
-    `overlap_s`: for how long both authenticate. It ends no later than it would have by itself.
-    Raises `CredentialReplaced`, `RotationInProgress`, `ValidationFailed`, `OutcomeUnknown`.
+    Both authenticate for `overlap_s` seconds; then `credential` ends, or earlier where it expires
+    earlier by itself. Raises `CredentialReplaced`, `RotationInProgress`, `ValidationFailed`,
+    `OutcomeUnknown`.
     """
     cluster = credential.cluster
     store = writable_store(cluster)
@@ -81,7 +82,7 @@ def rotate_credential(
 
 
 def copied_acls(*, store: ClusterStore, of: str, to: str) -> list[Acl]:
-    """One principal's entries under another's."""
+    """The entries of the principal `of`, rewritten for the principal `to`."""
     return [replace(entry, principal=to) for entry in store.list_acls() if entry.principal == of]
 
 

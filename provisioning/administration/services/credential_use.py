@@ -1,4 +1,4 @@
-"""Notes when credentials were last used, from what was metered of their principals."""
+"""Notes when credentials were last used, from the metered usage of their principals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db import connection
 from console.base.common.tenancy import system_scope
 
 USER = "User:"
-# Whoever changes a credential at this moment is not waited for: its next use tells anew.
+# A row that somebody changes at this moment is skipped: the credential's next use is noted anyway.
 NOTE = """
 WITH used AS (
     SELECT * FROM unnest(%s::text[], %s::text[], %s::timestamptz[]) AS u (cluster_id, id, at)
@@ -26,9 +26,10 @@ FROM free WHERE known.id = free.id
 
 
 def note_credential_uses(*, used: Mapping[tuple[str, str], datetime], **_: object) -> int:
-    """Writes the minutes that are later than what is known; gives of how many credentials.
+    """Notes the minutes that are later than the stored ones; returns how many credentials changed.
 
-    Receives `principals_used`. Principals that are no credentials are left out.
+    `used` maps (cluster id, principal) to the last minute of use. It receives the signal
+    `principals_used`. Principals that are not credentials are ignored.
     """
     rows = [
         (cluster_id, principal.removeprefix(USER), at)

@@ -1,7 +1,7 @@
 """Credentials of Kafka clients: a row with a name, and a user with ACLs in the metadata store.
 
-The password is made here (or by a caller that keeps secrets itself), shown once, and kept by
-nobody: the store holds what verifies it.
+The password is made here, or by a caller that keeps secrets itself. It is shown once and stored
+nowhere: the metadata store holds a salted key that verifies it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SCRAM_SHA_512: Mechanism = "SCRAM-SHA-512"
 
 @dataclass(frozen=True)
 class CreatedCredential:
-    """A new credential, and its password: the only time that it is known."""
+    """A new credential with its password, which nobody can read again."""
 
     credential: Credential
     password: str
@@ -66,11 +66,11 @@ def create_credential(  # noqa: PLR0913 (what a credential consists of)
 ) -> CreatedCredential:
     """Makes a user with the ACLs of a role. Raises `LimitReached`, `NameTaken`, `OutcomeUnknown`.
 
-    Where the metadata store's answer is lost there is no row, and the sweep removes the user. With
-    `validate_only` the store is left alone, and the caller takes the row back.
+    Where the metadata store's answer is lost the row is rolled back and the sweep removes the user.
+    With `validate_only` the store is not changed, and the caller rolls the row back.
     """
     store = writable_store(cluster)
-    # The sweep holds it too: it takes a user without a row for a leftover.
+    # The sweep holds this lock too, because it removes users that have no row.
     locks.lock("cluster", cluster.pk)
     require_room_for_credential(cluster=cluster)
     _require_free_name(cluster, name)
@@ -105,14 +105,17 @@ def make_user(
     password: str | None,
     validate_only: bool,
 ) -> CreatedCredential:
-    """Makes a new credential's user and ACLs in the metadata store, and waits for brokers."""
+    """Makes a new credential's user and ACLs in the metadata store, and waits for the brokers.
+
+    Raises `LimitReached`, `OutcomeUnknown`.
+    """
     password = password or secrets.token_urlsafe(PASSWORD_BYTES)
     mechanism = cast("Mechanism", credential.mechanism)
     with metadata_errors():
-        require_room(cluster=credential.cluster, there=set(store.list_acls()), new=set(acls))
+        require_room(cluster=credential.cluster, existing=set(store.list_acls()), new=set(acls))
         if validate_only:
             return CreatedCredential(credential, password, Effect(()))
-        # ACLs first: a user that authenticates can do what it may.
+        # ACLs first, so that the user has its rights from its first connection on.
         repeat_unknown(lambda: store.add_acls(acls))
         repeat_unknown(lambda: store.set_user(credential.username, password, mechanism))
     effect = wait_effect(cluster=credential.cluster, acls=acls, user=credential.username)
@@ -124,8 +127,8 @@ def update_credential(
 ) -> Credential:
     """Changes name or expiry of a credential whose row is locked.
 
-    Raises `NameTaken`, `ValidationFailed`, `CredentialReplaced` (it has no name of its own, and
-    must end).
+    Raises `NameTaken`, `ValidationFailed`, and `CredentialReplaced` where a credential that was
+    rotated would get another name or no expiry.
     """
     changed = {name: value for name, value in changes.items() if getattr(credential, name) != value}
     if not changed:
@@ -148,10 +151,10 @@ def update_credential(
 
 
 def delete_credential(*, actor: Actor, credential: Credential) -> AppError | None:
-    """Ends a credential: its user, whose connections close within seconds, and its role's ACLs.
+    """Removes a credential's user, whose connections close within seconds, and its role's ACLs.
 
-    Gives the error to answer with where the metadata store did not confirm it; the removal then
-    goes on by itself, so the change must be kept.
+    Where the metadata store did not confirm the removal, it returns the error to answer with. The
+    caller then commits all the same, because the sweep goes on with the removal.
     """
     locks.lock("cluster", credential.cluster_id)
     with announced(
@@ -167,12 +170,12 @@ def delete_credential(*, actor: Actor, credential: Credential) -> AppError | Non
 
 
 def is_ended(cluster_id: str, entry: AuditEntry) -> bool:
-    """Whether an announced end has begun: where the user is gone, the rest goes too.
+    """Whether an announced removal was begun; where the user is gone, it removes the rest too.
 
-    Raises `Unavailable` while somebody is at the cluster, whom no sweep waits for.
+    Raises `Unavailable` while somebody else holds the cluster's lock: a sweep waits for nobody.
     """
     if not locks.try_lock("cluster", cluster_id):
-        raise Unavailable("The cluster is being looked at.")
+        raise Unavailable("Another request or worker changes the cluster at this moment.")
     if entry.target_id in {user.user for user in cluster_store(cluster_id).list_users()}:
         return False
     row = Credential.objects.select_related("cluster").filter(pk=entry.target_id).first()
@@ -182,9 +185,10 @@ def is_ended(cluster_id: str, entry: AuditEntry) -> bool:
 
 
 def end_credential(*, credential: Credential) -> bool:
-    """Removes user, ACLs and row; tells whether it is done. Otherwise the sweep goes on with it.
+    """Removes user, ACLs, quotas and row; returns whether the metadata store confirmed it.
 
-    The caller holds the cluster's lock.
+    Where it did not, the row stays with `removed_at`, and the sweep goes on with the removal. The
+    caller holds the cluster's lock.
     """
     cluster = credential.cluster
     credential.removed_at = now()
@@ -192,8 +196,8 @@ def end_credential(*, credential: Credential) -> bool:
     store = cluster_store(cluster.pk)
     try:
         repeat_unknown(lambda: store.remove_user(credential.username))
-        going = acls_to_end(store=store, credential=credential)
-        repeat_unknown(lambda: store.remove_acls(going))
+        ending = acls_to_end(store=store, credential=credential)
+        repeat_unknown(lambda: store.remove_acls(ending))
         remove_quotas_of(store=store, user=credential.username)
     except MetadataError:
         enqueue_reconcile(cluster=cluster)
@@ -203,16 +207,19 @@ def end_credential(*, credential: Credential) -> bool:
 
 
 def acls_to_end(*, store: ClusterStore, credential: Credential) -> list[Acl]:
-    """Its role's entries; of one that was replaced all, which its successor has too."""
+    """The entries that go with a credential: those of its role.
+
+    Of a credential that was rotated all entries go, because its successor has copies of them.
+    """
     role = CredentialRole(credential.role)
-    going = set(acls_of_role(role=role, principal=credential.principal))
+    ending = set(acls_of_role(role=role, principal=credential.principal))
     if credential.replaced_at is not None:
-        going |= {entry for entry in store.list_acls() if entry.principal == credential.principal}
-    return sorted(going)
+        ending |= {entry for entry in store.list_acls() if entry.principal == credential.principal}
+    return sorted(ending)
 
 
 def require_room_for_credential(*, cluster: Cluster) -> None:
-    """Raises `LimitReached`. What a rotation leaves for a while does not count."""
+    """Raises `LimitReached`. Credentials that were rotated and still authenticate do not count."""
     limits.require_room(
         "credentials",
         organization_id=cluster.organization_id,
@@ -222,14 +229,14 @@ def require_room_for_credential(*, cluster: Cluster) -> None:
 
 
 def require_future(expires_at: datetime | None) -> None:
-    """Raises `ValidationFailed` for an expiry that is over."""
+    """Raises `ValidationFailed` for an expiry in the past."""
     if expires_at is not None and expires_at <= now():
         detail = "It lies in the past."
         raise ValidationFailed(errors=[FieldError("/expires_at", "invalid", detail)])
 
 
 def shown_moment(value: object) -> object:
-    """A moment as text, for the audit log; anything else as it is."""
+    """A `datetime` as ISO 8601 text, for the audit log; any other value unchanged."""
     return value.isoformat() if isinstance(value, datetime) else value
 
 

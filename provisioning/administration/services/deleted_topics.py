@@ -1,4 +1,4 @@
-"""Topics that were deleted and can come back, and those that a restored backup did not know."""
+"""Deleted topics, which can be restored, and orphaned topics, which can be attached."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ PURGED = "topic.purge"
 
 
 def list_deleted_topics(*, cluster: Cluster) -> list[DeletedTopic]:
-    """Topics that can be restored."""
+    """The deleted topics of a cluster that can still be restored."""
     with metadata_errors():
         return cluster_store(cluster.pk).deleted_topics()
 
 
 def get_deleted_topic(*, cluster: Cluster, topic: str) -> DeletedTopic:
-    """One of them by its id. Raises `NotFound`."""
-    for found in list_deleted_topics(cluster=cluster):
-        if found.id == topic:
-            return found
+    """The deleted topic with the id `topic`. Raises `NotFound`."""
+    for deleted in list_deleted_topics(cluster=cluster):
+        if deleted.id == topic:
+            return deleted
     raise NotFound
 
 
@@ -46,17 +46,17 @@ def undelete_topic(
     name: str | None = None,
     validate_only: bool = False,
 ) -> ShownTopic:
-    """Brings a deleted topic back with all that it had, under another name where one is given.
+    """Restores a deleted topic with its records, configs and id, under `name` where one is given.
 
-    With `validate_only` it gives what would come back, and changes nothing. Raises `NotFound`,
-    `NameTaken`, `LimitReached`, `ValidationFailed`, `OutcomeUnknown`.
+    With `validate_only` it returns the topic as it would be, and changes nothing. Raises
+    `NotFound`, `NameTaken`, `LimitReached`, `ValidationFailed`, `OutcomeUnknown`.
     """
     locks.lock("deleted-topic", f"{cluster.pk}/{topic}")
     restored = _restored_before(cluster, topic, name)
     store = writable_store(cluster)
     if restored is None:
-        found = get_deleted_topic(cluster=cluster, topic=topic)
-        _require_room(cluster, store, found)
+        deleted = get_deleted_topic(cluster=cluster, topic=topic)
+        _require_room(cluster, store, deleted)
     with metadata_errors():
         if validate_only:
             would_be = restored or store.undelete_topic(topic, name, validate_only=True)
@@ -73,20 +73,23 @@ def undelete_topic(
 
 
 def _restored_before(cluster: Cluster, topic: str, name: str | None) -> Topic | None:
-    """What a request brought back that died before anybody heard of it."""
+    """The topic, where a request restored it and died before its audit entry; otherwise None."""
     with metadata_errors():
         topics = cluster_store(cluster.pk).topics()
-    for found in topics:
-        if found.id == topic and name in {None, found.name}:
-            return found if is_back_unrecorded(cluster=cluster, topic=found) else None
+    for candidate in topics:
+        if candidate.id == topic and name in {None, candidate.name}:
+            return candidate if is_back_unrecorded(cluster=cluster, topic=candidate) else None
     return None
 
 
 def purge_topic(*, actor: Actor, cluster: Cluster, topic: str, name: str | None) -> None:
-    """Gives up a deleted topic before its time is over. Raises `NotFound`, `NameNotConfirmed`."""
+    """Removes a deleted topic's records for good, before its time to be restored is over.
+
+    `name` must be the topic's name. Raises `NotFound`, `NameNotConfirmed`, `OutcomeUnknown`.
+    """
     locks.lock("deleted-topic", f"{cluster.pk}/{topic}")
-    found = get_deleted_topic(cluster=cluster, topic=topic)
-    if name != found.name:
+    deleted = get_deleted_topic(cluster=cluster, topic=topic)
+    if name != deleted.name:
         detail = "Give the topic's name as `name` to confirm."
         raise NameNotConfirmed(detail, errors=[FieldError("?name", "name_not_confirmed", detail)])
     store = writable_store(cluster)
@@ -95,7 +98,7 @@ def purge_topic(*, actor: Actor, cluster: Cluster, topic: str, name: str | None)
             actor=actor,
             cluster=cluster,
             action=PURGED,
-            target=("topic", f"{cluster.pk}/{found.name}"),
+            target=("topic", f"{cluster.pk}/{deleted.name}"),
             detail={"id": topic},
         ),
         metadata_errors(),
@@ -103,30 +106,30 @@ def purge_topic(*, actor: Actor, cluster: Cluster, topic: str, name: str | None)
         try:
             store.purge_topic(topic)
         except NotFoundError:
-            pass  # it was there a moment ago: the call came twice
+            pass  # it existed a moment ago: the call reached the store twice
         except UnknownOutcomeError as error:
-            if topic in {each.id for each in store.deleted_topics()}:
+            if topic in {remaining.id for remaining in store.deleted_topics()}:
                 raise OutcomeUnknown from error
 
 
 def is_gone(cluster_id: str, entry: AuditEntry) -> bool:
-    """Whether an announced purge was done: the topic is not deleted, nor was it brought back."""
+    """Whether an announced purge was made: the topic is neither deleted nor restored."""
     store = cluster_store(cluster_id)
-    there = {topic.id for topic in store.deleted_topics()} | {topic.id for topic in store.topics()}
-    return entry.detail["id"] not in there
+    known = {topic.id for topic in store.deleted_topics()} | {topic.id for topic in store.topics()}
+    return entry.detail["id"] not in known
 
 
 def list_orphaned_topics(*, cluster: Cluster) -> list[OrphanedTopic]:
-    """Topics on storage that the metadata does not know."""
+    """The topics that the cluster's storage has and its metadata does not know."""
     with metadata_errors():
         return cluster_store(cluster.pk).orphaned_topics()
 
 
 def get_orphaned_topic(*, cluster: Cluster, topic: str) -> OrphanedTopic:
-    """One of them by its id. Raises `NotFound`."""
-    for found in list_orphaned_topics(cluster=cluster):
-        if found.id == topic:
-            return found
+    """The orphaned topic with the id `topic`. Raises `NotFound`."""
+    for orphaned in list_orphaned_topics(cluster=cluster):
+        if orphaned.id == topic:
+            return orphaned
     raise NotFound
 
 
@@ -138,14 +141,14 @@ def attach_topic(
     name: str | None = None,
     validate_only: bool = False,
 ) -> ShownTopic:
-    """Makes an orphaned topic one of the cluster's again, with its id and records.
+    """Adds an orphaned topic to the cluster's metadata again, with its id and records.
 
-    With `validate_only` it gives what would come back, and changes nothing. Raises `NotFound`,
-    `NameTaken`, `LimitReached`, `ValidationFailed`, `OutcomeUnknown`.
+    With `validate_only` it returns the topic as it would be, and changes nothing. Raises
+    `NotFound`, `NameTaken`, `LimitReached`, `ValidationFailed`, `OutcomeUnknown`.
     """
-    found = get_orphaned_topic(cluster=cluster, topic=topic)
+    orphaned = get_orphaned_topic(cluster=cluster, topic=topic)
     store = writable_store(cluster)
-    _require_room(cluster, store, found)
+    _require_room(cluster, store, orphaned)
     with metadata_errors():
         if validate_only:
             return ShownTopic(store.attach_topic(topic, name, validate_only=True), ())
@@ -158,7 +161,7 @@ def attach_topic(
 def _require_room(
     cluster: Cluster, store: ClusterStore, topic: DeletedTopic | OrphanedTopic
 ) -> None:
-    """A topic that comes back takes the room of a new one. Raises `LimitReached`."""
+    """Raises `LimitReached` where the topic does not fit: it counts as a new topic does."""
     with metadata_errors():
         require_topic_room(cluster=cluster, store=store, topics=1, partitions=topic.partitions)
 

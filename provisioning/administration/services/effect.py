@@ -1,4 +1,4 @@
-"""Whether what was written holds at the brokers when a call returns."""
+"""Waits until running brokers apply a change that was written to the metadata store."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from brokers.metadata_records import Acl
 from provisioning.cells import broker_access
-from provisioning.clusters.services.brokers import serving
+from provisioning.clusters.services.brokers import is_serving
 from provisioning.clusters.services.observation import Condition, observe_cluster
 from provisioning.kafka import wait_acls, wait_topic, wait_user
 from provisioning.models import Cluster
@@ -15,15 +15,18 @@ from provisioning.models import Cluster
 
 @dataclass(frozen=True)
 class Effect:
-    """Since when something holds, as conditions."""
+    """Whether brokers apply a change, as conditions for the API's answer."""
 
     conditions: tuple[Condition, ...]
 
 
 def wait_effect(*, cluster: Cluster, acls: Sequence[Acl] = (), user: str | None = None) -> Effect:
-    """Waits, for at most some seconds, until running brokers have ACLs and a user."""
+    """Waits, for at most some seconds, until running brokers have the ACLs and the user.
+
+    A cluster that sleeps counts as having them: brokers read them when they start.
+    """
     observation = observe_cluster(cluster)
-    if not serving(observation) or observation.cell is None:
+    if not is_serving(observation) or observation.cell is None:
         return _effect("true", "Stored", "Brokers have it as soon as the cluster runs.")
     access = broker_access(cluster.pk, observation.cell)
     fields = [
@@ -44,12 +47,12 @@ def wait_effect(*, cluster: Cluster, acls: Sequence[Acl] = (), user: str | None 
 
 
 def wait_topic_known(*, cluster: Cluster, name: str) -> None:
-    """Waits, for at most some seconds, until running brokers know a topic that came back.
+    """Waits, for at most some seconds, until running brokers know a topic that was restored.
 
-    It has the leaders that it had, so waiting for leaders alone would wait for nothing.
+    Waiting for leaders would not do: a restored topic has the leaders that it had before.
     """
     observation = observe_cluster(cluster)
-    if serving(observation) and observation.cell is not None:
+    if is_serving(observation) and observation.cell is not None:
         wait_topic(broker_access(cluster.pk, observation.cell), name)
 
 

@@ -1,4 +1,4 @@
-"""Consumer groups: through Kafka while brokers run, else as the keeper last saw them."""
+"""Consumer groups: read from the brokers while they run, else from the keeper's last sample."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from console.base.common.models import AuditEntry
 from provisioning import kafka
 from provisioning.administration.services.announcing import announced
 from provisioning.cells import broker_access, kafka_errors
-from provisioning.clusters.services.brokers import require_brokers, sample_of, serving
+from provisioning.clusters.services.brokers import is_serving, require_brokers, sample_of
 from provisioning.clusters.services.observation import observe_cluster
 from provisioning.models import Cluster
 
@@ -25,44 +25,44 @@ DELETED = "group.delete"
 
 @dataclass(frozen=True)
 class SeenGroup:
-    """A group, and when it was seen; None: at this moment."""
+    """A group with the moment at which it was sampled; None where it was read from brokers now."""
 
     group: Mapping[str, Any]
     sampled_at: datetime | None
 
 
 class Groups:
-    """All groups of a cluster by their names; what else there is of them is read when asked for."""
+    """The groups of a cluster: their names at once, their members and lag when asked for."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Reads the names. Raises `Unavailable`."""
-        self._access = _running(cluster)
+        """Reads the names of all groups. Raises `Unavailable`."""
+        self._access = _running_brokers(cluster)
         self._sampled: dict[str, SeenGroup] = {}
         if self._access is None:
-            self._sampled = {seen.group["group"]: seen for seen in _sampled(cluster)}
+            self._sampled = {seen.group["group"]: seen for seen in _sampled_groups(cluster)}
             self.names = sorted(self._sampled)
         else:
             with kafka_errors():
                 self.names = kafka.list_group_names(self._access)
 
     def describe(self, names: Sequence[str]) -> list[SeenGroup]:
-        """Some of them, in this order, with members and lag."""
+        """The groups with these names, in this order, with members and lag."""
         if self._access is None:
             return [self._sampled[name] for name in names]
         if not names:
             return []
         with kafka_errors():
-            found = kafka.describe_groups(self._access, names)
-        return [SeenGroup(group, None) for group in found]
+            groups = kafka.describe_groups(self._access, names)
+        return [SeenGroup(group, None) for group in groups]
 
 
 def get_group(*, cluster: Cluster, group: str) -> SeenGroup:
-    """One group. Raises `NotFound`."""
-    access = _running(cluster)
+    """One group with members and lag. Raises `NotFound`, `Unavailable`."""
+    access = _running_brokers(cluster)
     if access is not None:
         with kafka_errors():
             return SeenGroup(kafka.describe_group(access, group), None)
-    for seen in _sampled(cluster):
+    for seen in _sampled_groups(cluster):
         if seen.group["group"] == group:
             return seen
     raise NotFound
@@ -78,7 +78,11 @@ def reset_offsets(  # noqa: PLR0913 (what a reset consists of)
     dry_run: bool,
     wake: bool,
 ) -> list[kafka.PlannedOffset]:
-    """Moves a group's offsets, or says what would be moved. Raises `GroupActive`."""
+    """Moves a group's offsets to `target`; with `dry_run` only returns the plan.
+
+    `partitions` maps a topic to its partitions (None: all of them); without it, all partitions that
+    the group committed are moved. Raises `GroupActive`, and as `require_brokers` does.
+    """
     access = require_brokers(cluster=cluster, wake=wake)
     with kafka_errors():
         plan = kafka.reset_offsets(access, group, target, partitions=partitions, dry_run=dry_run)
@@ -98,7 +102,7 @@ def reset_offsets(  # noqa: PLR0913 (what a reset consists of)
 
 
 def delete_group(*, actor: Actor, cluster: Cluster, group: str, wake: bool) -> None:
-    """Deletes a group with what it committed. Raises `GroupActive`, `NotFound`."""
+    """Deletes a group with its committed offsets. Raises `GroupActive`, `NotFound`."""
     access = require_brokers(cluster=cluster, wake=wake)
     locks.lock("group", f"{cluster.pk}/{group}")
     with kafka_errors():
@@ -112,27 +116,27 @@ def delete_group(*, actor: Actor, cluster: Cluster, group: str, wake: bool) -> N
             detail={"group": group},
         ),
         kafka_errors(),
-        # It was there a moment ago: the call came twice.
+        # It existed a moment ago: the call reached the brokers twice.
         suppress(kafka.UnknownGroupError),
     ):
         kafka.delete_group(access, group)
 
 
 def is_gone(cluster_id: str, entry: AuditEntry) -> bool:
-    """Whether an announced deletion was done: a cluster that sleeps is waited for."""
+    """Whether an announced deletion was made. Raises `ClusterAsleep` until brokers can be asked."""
     access = require_brokers(cluster=Cluster.objects.get(pk=cluster_id), wake=False)
     with kafka_errors():
         return entry.detail["group"] not in kafka.list_group_names(access)
 
 
-def _running(cluster: Cluster) -> kafka.Access | None:
+def _running_brokers(cluster: Cluster) -> kafka.Access | None:
     observation = observe_cluster(cluster)
-    if not serving(observation) or observation.cell is None:
+    if not is_serving(observation) or observation.cell is None:
         return None
     return broker_access(cluster.pk, observation.cell)
 
 
-def _sampled(cluster: Cluster) -> list[SeenGroup]:
+def _sampled_groups(cluster: Cluster) -> list[SeenGroup]:
     sample = sample_of(cluster)
     if sample is None:
         return []

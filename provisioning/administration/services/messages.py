@@ -1,4 +1,4 @@
-"""Records of a topic, for people. They are asked for at the brokers; nothing of them is stored."""
+"""Records of a topic, for people. They are read from the brokers and never stored here."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from provisioning.models import Cluster
 
 
 def require_open_topic(*, cluster: Cluster, topic: str) -> None:
-    """Raises `KafkaRefused` for an internal topic, as brokers do; no cluster is woken for that."""
+    """Raises `KafkaRefused` for an internal topic, as brokers do, without waking the cluster."""
     try:
         with metadata_errors():
             internal = cluster_store(cluster.pk).topic(topic).internal
     except NotFound:
-        return  # brokers tell
+        return  # the caller asks the brokers, which answer that there is no such topic
     if internal:
         detail = f"{topic} is internal: its records belong to the service."
         raise KafkaRefused(detail, extra={"kafka_error": "TOPIC_AUTHORIZATION_FAILED"})
 
 
 def browse_messages(
-    *, cluster: Cluster, topic: str, wanted: kafka.Browse, wake: bool
+    *, cluster: Cluster, topic: str, browse: kafka.Browse, wake: bool
 ) -> kafka.Page:
-    """One page. Raises `NotFound`, `KafkaRefused`, `ClusterAsleep`, `Unavailable`."""
+    """One page of records. Raises `NotFound`, `KafkaRefused`, `ClusterAsleep`, `Unavailable`."""
     require_open_topic(cluster=cluster, topic=topic)
     access = require_brokers(cluster=cluster, wake=wake)
     with kafka_errors():
-        return kafka.browse(access, topic, wanted)
+        return kafka.browse(access, topic, browse)
 
 
 def produce_message(
     *, actor: Actor, cluster: Cluster, topic: str, record: kafka.NewRecord, wake: bool
 ) -> kafka.Produced:
-    """Produces one record; it is durable when this returns.
+    """Produces one record, which is durable when this returns.
 
     Raises `ProduceSuspended`, `KafkaRefused`, `NotFound`, `ClusterAsleep`, `Unavailable`.
     """
-    # Brokers take records of the control plane's own user whatever the suspension.
+    # Checked here, because brokers accept records of the control plane's own user all the same.
     if cluster.produce_suspended_reason is not None:
         raise ProduceSuspended(cluster.produce_suspended_reason)
     require_open_topic(cluster=cluster, topic=topic)

@@ -1,7 +1,7 @@
-"""What an organisation's clusters do, for its own Prometheus: OpenMetrics text.
+"""Metrics of an organization's clusters, for its own Prometheus, as OpenMetrics text.
 
-From the cell's records alone, so that a scrape neither wakes a cluster nor asks its brokers: what
-the keeper wrote of connections, and its last sample of topics and groups.
+They come from the cell's metadata store alone, so a scrape neither wakes a cluster nor asks its
+brokers: connections as the keeper wrote them, topics and groups from its last sample.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 CLUSTER = ("cluster_id", "cluster")
 TOPIC = (*CLUSTER, "topic")
 GROUP = (*CLUSTER, "group")
-# In the order in which a sample has a topic's counters.
+# (metric, help), in the order in which a sample lists a topic's counters.
 COUNTERS = (
     ("freshet_topic_received_bytes", "Bytes of record batches that brokers took."),
     ("freshet_topic_sent_bytes", "Bytes of record batches that brokers handed out."),
@@ -36,8 +36,8 @@ COUNTERS = (
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What is known of one cluster. `reachable`: whether its cell answered."""
+class ClusterFacts:
+    """What the cell's metadata store says of one cluster. `reachable`: whether it answered."""
 
     cluster: Cluster
     reachable: bool
@@ -47,18 +47,18 @@ class Seen:
 
 
 def metrics_text(clusters: Iterable[Cluster]) -> bytes:
-    """The metrics of some clusters. One whose cell does not answer is there, and not `up`."""
+    """The metrics of clusters. A cluster whose cell does not answer has `up` 0 and no counts."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Clusters([see(cluster) for cluster in clusters]))
+    registry.register(_Clusters([read_facts(cluster) for cluster in clusters]))
     text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
     return text
 
 
-def see(cluster: Cluster) -> Seen:
-    """Three reads of the cell's metadata store."""
+def read_facts(cluster: Cluster) -> ClusterFacts:
+    """Reads a cluster's status, sample and topics: three reads of the cell's metadata store."""
     cell = cell_store()
     try:
-        return Seen(
+        return ClusterFacts(
             cluster=cluster,
             reachable=True,
             status=cell.status(cluster.pk),
@@ -67,22 +67,22 @@ def see(cluster: Cluster) -> Seen:
         )
     except MetadataError as error:
         logger.warning("metrics.unknown", extra={"cluster": cluster.pk, "error": str(error)})
-        return Seen(cluster=cluster, reachable=False)
+        return ClusterFacts(cluster=cluster, reachable=False)
 
 
 def _topics(cluster: Cluster) -> Sequence[Topic]:
-    # A cluster that no worker has seen yet has no record.
+    # The metadata store does not know a cluster yet that no worker has reconciled.
     return cluster_store(cluster.pk).topics() if cluster.reconciled_generation else ()
 
 
 class _Clusters(Collector):
-    """Makes the families out of what was seen."""
+    """Builds the metric families from the facts of all clusters."""
 
-    def __init__(self, seen: Sequence[Seen]) -> None:
-        self._seen = seen
+    def __init__(self, clusters: Sequence[ClusterFacts]) -> None:
+        self._facts = clusters
 
     def collect(self) -> Iterator[Metric]:
-        """All families, each with every cluster's values."""
+        """Yields all families, each with the values of every cluster."""
         yield from self._clusters()
         yield from self._topics()
         yield from self._groups()
@@ -101,26 +101,26 @@ class _Clusters(Collector):
             labels=CLUSTER,
             unit="seconds",
         )
-        for seen in self._seen:
-            labels, status = _labels(seen), seen.status
+        for facts in self._facts:
+            labels, status = _labels(facts), facts.status
             running = status is not None and status.phase == "running"
             up.add_metric(labels, float(running))
-            if seen.reachable:
+            if facts.reachable:
                 brokers.add_metric(labels, len(status.brokers) if status else 0)
                 connections.add_metric(labels, status.connections if status else 0)
-            if seen.sample is not None:
-                sampled.add_metric(labels, seen.sample.taken_at_ms / 1000)
+            if facts.sample is not None:
+                sampled.add_metric(labels, facts.sample.taken_at_ms / 1000)
         yield from (up, brokers, connections, sampled)
 
     def _topics(self) -> Iterator[Metric]:
         partitions = GaugeMetricFamily("freshet_topic_partitions", "Partitions.", labels=TOPIC)
         counters = [CounterMetricFamily(name, text, labels=TOPIC) for name, text in COUNTERS]
-        for seen in self._seen:
-            counted = _content(seen, "topics", {})
-            for topic in sorted(seen.topics, key=lambda each: each.name):
-                labels = [*_labels(seen), topic.name]
+        for facts in self._facts:
+            counted = _content(facts, "topics", {})
+            for topic in sorted(facts.topics, key=lambda topic: topic.name):
+                labels = [*_labels(facts), topic.name]
                 partitions.add_metric(labels, topic.partitions)
-                # Counted since the topic's broker started: Prometheus knows a counter that resets.
+                # They start at 0 with the topic's broker; Prometheus handles counters that reset.
                 for family, count in zip(counters, counted.get(topic.name, ()), strict=False):
                     family.add_metric(labels, count)
         yield from (partitions, *counters)
@@ -140,9 +140,9 @@ class _Clusters(Collector):
             labels=(*GROUP, "topic"),
             unit="seconds",
         )
-        for seen in self._seen:
-            for group in _content(seen, "groups", []):
-                labels = [*_labels(seen), group["group"]]
+        for facts in self._facts:
+            for group in _content(facts, "groups", []):
+                labels = [*_labels(facts), group["group"]]
                 members.add_metric(labels, len(group["members"]))
                 for topic, records, age in lag_by_topic(group["partitions"]):
                     if records is not None:
@@ -155,7 +155,10 @@ class _Clusters(Collector):
 def lag_by_topic(
     partitions: Iterable[Mapping[str, Any]],
 ) -> list[tuple[str, int | None, float | None]]:
-    """By topic the sum of records and the greatest age. None: of no partition is it known. Pure."""
+    """(topic, records, seconds) by topic: the sum of lags and the greatest age. Pure.
+
+    A number is None where it is known of no partition of the topic.
+    """
     records: dict[str, list[int]] = {}
     ages: dict[str, list[float]] = {}
     topics = set()
@@ -175,9 +178,9 @@ def lag_by_topic(
     ]
 
 
-def _labels(seen: Seen) -> list[str]:
-    return [seen.cluster.pk, seen.cluster.name]
+def _labels(facts: ClusterFacts) -> list[str]:
+    return [facts.cluster.pk, facts.cluster.name]
 
 
-def _content(seen: Seen, name: str, default: Any) -> Any:  # noqa: ANN401 (the sample's own JSON)
-    return default if seen.sample is None else seen.sample.content.get(name, default)
+def _content(facts: ClusterFacts, name: str, default: Any) -> Any:  # noqa: ANN401 (JSON)
+    return default if facts.sample is None else facts.sample.content.get(name, default)

@@ -1,9 +1,9 @@
-"""Changes that clients made over the Kafka protocol, taken into the audit log.
+"""Copies changes that clients made over the Kafka protocol into the audit log.
 
-Brokers write them into the cluster's metadata, in the transaction of the change itself. They are
-copied here and then forgotten there. An entry's id is a digest of what it tells of, so a change
-that is read again (a worker died between the two, or the cell was restored from a backup) is the
-entry that is there already: each is in the log once.
+Brokers write such a change into the cluster's metadata, in the transaction of the change itself.
+Here it is copied, and then removed there. The id of its audit entry is a digest of the change, so a
+change that is read again (a worker died between the two, or the cell was restored from a backup)
+gives the same entry: the log has each change once.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from provisioning.models import Credential
 logger = logging.getLogger(__name__)
 
 PAGE_CHANGES = 500
-# A cluster whose clients never stop changing things does not keep the sweep from the others.
+# A cluster whose clients never stop changing things must not keep the sweep from other clusters.
 PAGES_MAX = 20
 NO_REQUEST = "-"
 ADDRESS_CHARS_MAX = 64
-# Kafka's name of who a principal is.
+# How Kafka begins the name of a principal that is a user.
 USER = "User:"
 
 
 def ingest_protocol_changes(*, organization_id: str, cluster_id: str) -> int:
-    """Takes in what a cluster's clients changed; gives how many changes were read.
+    """Copies the changes of a cluster's clients into the audit log; returns how many were read.
 
-    Never raises for a cell that does not answer: the sweep comes back.
+    A cell that does not answer raises nothing: the next sweep reads them.
     """
     store, read = cluster_store(cluster_id), 0
     try:
@@ -49,7 +49,7 @@ def ingest_protocol_changes(*, organization_id: str, cluster_id: str) -> int:
             with organization_scope(organization_id):
                 entries = [entry_of(organization_id, cluster_id, change) for change in changes]
                 AuditEntry.objects.bulk_create(entries, ignore_conflicts=True)
-            # Committed: only now may the cell forget them.
+            # Only now, after the commit, may the cell forget them.
             store.forget_changes(changes[-1].sequence)
             read += len(changes)
             if len(changes) < PAGE_CHANGES:
@@ -60,7 +60,7 @@ def ingest_protocol_changes(*, organization_id: str, cluster_id: str) -> int:
 
 
 def entry_of(organization_id: str, cluster_id: str, change: ProtocolChange) -> AuditEntry:
-    """The entry of a change. Pure: the same change gives the same entry, id and all."""
+    """The audit entry of a change. Pure: the same change gives the same entry with the same id."""
     target = change.target
     if change.target_type == "cluster":
         target = cluster_id
@@ -83,14 +83,18 @@ def entry_of(organization_id: str, cluster_id: str, change: ProtocolChange) -> A
 
 
 def names_of_principals(principals: Collection[str]) -> Mapping[str, str]:
-    """Names of the credentials that principals are. In the caller's tenancy scope."""
+    """Principal → name of the credential behind it. Reads in the caller's tenancy scope."""
     ids = {principal.removeprefix(USER): principal for principal in principals}
-    found = Credential.objects.filter(pk__in=ids).values_list("pk", "name")
-    return {ids[pk]: name for pk, name in found}
+    credentials = Credential.objects.filter(pk__in=ids).values_list("pk", "name")
+    return {ids[pk]: name for pk, name in credentials}
 
 
 def _id_of(cluster_id: str, change: ProtocolChange) -> str:
-    """Of the shape of every id. After a restore another change may have the same sequence."""
+    """The id of a change's audit entry, in the form of every id.
+
+    It is a digest of more than the sequence number, because after a restore of the cell's metadata
+    another change may have the same number.
+    """
     parts: Sequence[object] = (
         *(cluster_id, change.sequence, change.at_ms, change.principal),
         *(change.action, change.target_type, change.target),

@@ -1,4 +1,4 @@
-"""Quotas of a cluster's clients, in its metadata: the same ones that Kafka's tools see."""
+"""Quotas of a cluster's clients, in its metadata, where Kafka's tools see the same ones."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from console.base.common.errors import AppError, FieldError, NotFound, Validatio
 from console.base.common.ids import RANDOM_CHARS
 from console.base.common.models import AuditEntry
 from console.base.limits.services import require_room
-from provisioning.administration.services.announcing import announced, tell_done
+from provisioning.administration.services.announcing import announced, record_earlier_deletions
 from provisioning.administration.services.repeating import repeat_unknown
 from provisioning.administration.services.topics import writable_store
 from provisioning.cells import cluster_store, metadata_errors
 from provisioning.models import Cluster
 
 REMOVED = "quota.remove"
-# Our names of values → Kafka's; `max_connections` is this service's own.
+# The REST names of values → Kafka's names; `max_connections` exists in this service only.
 KAFKA_NAMES = {
     "produce_bytes_per_second": "producer_byte_rate",
     "fetch_bytes_per_second": "consumer_byte_rate",
@@ -32,6 +32,7 @@ KAFKA_NAMES = {
     "connections": "max_connections",
     "connections_per_second": "connection_creation_rate",
 }
+# The metadata store's names of fields → those of the REST body.
 POINTERS = {kafka: name for name, kafka in KAFKA_NAMES.items()} | {
     "client-id": "client_id",
     "entity": "user",
@@ -40,7 +41,7 @@ POINTERS = {kafka: name for name, kafka in KAFKA_NAMES.items()} | {
 
 @dataclass(frozen=True)
 class ShownQuota:
-    """The quotas of an entity, as the API shows them."""
+    """The quotas of an entity, as the API shows them. `values` has Kafka's names as keys."""
 
     entity: QuotaEntity
     values: Mapping[str, float]
@@ -52,21 +53,21 @@ class ShownQuota:
         return f"qta_{base64.b32encode(digest).decode().lower()[:RANDOM_CHARS]}"
 
     def value(self, name: str) -> float | None:
-        """One of them by our name; None where it is not set."""
+        """One value by its REST name; None where it is not set."""
         return self.values.get(KAFKA_NAMES[name])
 
 
 def list_quotas(*, cluster: Cluster) -> list[ShownQuota]:
-    """All of them, from one read of the metadata store."""
+    """All quotas of a cluster, from one read of the metadata store."""
     with metadata_errors():
         return [_shown(quota) for quota in cluster_store(cluster.pk).quotas()]
 
 
 def get_quota(*, cluster: Cluster, quota: str) -> ShownQuota:
-    """The quotas with an id. Raises `NotFound`."""
-    for found in list_quotas(cluster=cluster):
-        if found.id == quota:
-            return found
+    """The quotas with the id `quota`. Raises `NotFound`."""
+    for shown in list_quotas(cluster=cluster):
+        if shown.id == quota:
+            return shown
     raise NotFound
 
 
@@ -78,30 +79,30 @@ def set_quota(
     values: Mapping[str, float],
     validate_only: bool = False,
 ) -> ShownQuota:
-    """Gives an entity these values, by our names, and no others. Running brokers keep to them.
+    """Gives an entity exactly these values (REST name → value); running brokers apply them too.
 
     Raises `ValidationFailed`, `LimitReached`, `OutcomeUnknown`.
     """
     store = writable_store(cluster)
-    # Of two requests at once the second counts the first's.
+    # The lock makes the second of two concurrent requests count the first one's entity.
     locks.lock("quotas", cluster.pk)
-    told = {KAFKA_NAMES[name]: value for name, value in values.items()}
+    kafka_values = {KAFKA_NAMES[name]: value for name, value in values.items()}
     with metadata_errors():
-        there = {quota.entity for quota in store.quotas()}
-    if entity not in there:
+        entities = {quota.entity for quota in store.quotas()}
+    if entity not in entities:
         require_room(
             "quotas",
             organization_id=cluster.organization_id,
             cluster_id=cluster.pk,
-            used=len(there),
+            used=len(entities),
         )
     if not validate_only:
         try:
             with metadata_errors():
-                tell_done(cluster=cluster, action=REMOVED)
-                repeat_unknown(lambda: store.set_quota(entity, told))
+                record_earlier_deletions(cluster=cluster, action=REMOVED)
+                repeat_unknown(lambda: store.set_quota(entity, kafka_values))
         except AppError as error:
-            raise _pointed(error) from error
+            raise _with_rest_pointers(error) from error
         record_audit(
             actor=actor,
             action="quota.set",
@@ -109,11 +110,11 @@ def set_quota(
             target_id=cluster.pk,
             detail={"entity": asdict(entity), "values": dict(values)},
         )
-    return ShownQuota(entity, told)
+    return ShownQuota(entity, kafka_values)
 
 
 def remove_quota(*, actor: Actor, cluster: Cluster, entity: QuotaEntity) -> None:
-    """Removes the quotas of an entity. Raises `NotFound`."""
+    """Removes all quotas of an entity. Raises `NotFound`, `OutcomeUnknown`."""
     store = writable_store(cluster)
     locks.lock("quotas", cluster.pk)
     with metadata_errors():
@@ -133,20 +134,20 @@ def remove_quota(*, actor: Actor, cluster: Cluster, entity: QuotaEntity) -> None
 
 
 def is_gone(cluster_id: str, entry: AuditEntry) -> bool:
-    """Whether an announced removal was done."""
-    there = {quota.entity for quota in cluster_store(cluster_id).quotas()}
-    return QuotaEntity(**entry.detail["entity"]) not in there
+    """Whether an announced removal was made."""
+    entities = {quota.entity for quota in cluster_store(cluster_id).quotas()}
+    return QuotaEntity(**entry.detail["entity"]) not in entities
 
 
 def copy_quotas(*, store: ClusterStore, of: str, to: str) -> None:
-    """Gives one user what another has. Raises `MetadataError`."""
+    """Gives the user `to` the quotas of the user `of`. Raises `MetadataError`."""
     for quota in store.quotas():
         if quota.entity.user == of:
             store.set_quota(replace(quota.entity, user=to), quota.values)
 
 
 def remove_quotas_of(*, store: ClusterStore, user: str) -> None:
-    """Removes those of a user that is no more. Raises `MetadataError`."""
+    """Removes the quotas of a user that was removed. Raises `MetadataError`."""
     for quota in store.quotas():
         if quota.entity.user == user:
             store.remove_quota(quota.entity)
@@ -156,12 +157,12 @@ def _shown(quota: Quota) -> ShownQuota:
     return ShownQuota(quota.entity, quota.values)
 
 
-def _pointed(error: AppError) -> AppError:
-    """The metadata store names fields as Kafka does."""
+def _with_rest_pointers(error: AppError) -> AppError:
+    """Rewrites the pointers of an error, in which the metadata store names fields as Kafka does."""
     if isinstance(error, ValidationFailed):
         error.errors = tuple(
-            FieldError(f"/{POINTERS.get(name, name)}", each.code, each.detail)
-            for each in error.errors
-            for name in [each.pointer.removeprefix("/")]
+            FieldError(f"/{POINTERS.get(name, name)}", field_error.code, field_error.detail)
+            for field_error in error.errors
+            for name in [field_error.pointer.removeprefix("/")]
         )
     return error

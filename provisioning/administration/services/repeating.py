@@ -1,4 +1,4 @@
-"""Repeating calls whose answer was lost, where a repetition changes nothing."""
+"""Repeats calls whose answer was lost, where making them twice is the same as once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from brokers.errors import UnavailableError, UnknownOutcomeError
 
 
 def repeat_unknown(call: Callable[[], object]) -> None:
-    """Makes an idempotent call, and once more where the first gave no answer."""
+    """Makes an idempotent call, and makes it once more where the first attempt gave no answer.
+
+    Raises what the second attempt raises.
+    """
     try:
         call()
     except (UnavailableError, UnknownOutcomeError):

@@ -1,9 +1,9 @@
-"""Room for topics and their partitions within a cluster's limits.
+"""Checks whether topics and partitions fit in a cluster's limits.
 
-Counting them reads all of the cluster's topics, which costs many times what making one does. So a
-process remembers what it counted, for some seconds and together with what it let be made since,
-and believes it while all of that is less than half of the limit. Nearer to it every topic is
-counted anew: what other processes or clients of Kafka make meanwhile is then known.
+Counting them reads all of the cluster's topics, which costs many times what making one topic does.
+So a process remembers a count for some seconds, adds what it allowed since, and relies on it while
+the sum is at most half of every limit. Nearer to a limit it counts anew, so that it also knows the
+topics that other processes and Kafka clients made meanwhile.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from console.base.limits.services import check_room, limits_of
 from provisioning.models import Cluster
 
 REMEMBERED = timedelta(seconds=10)
-# Clusters that a process remembers at most.
+# A process remembers the counts of so many clusters at most.
 CLUSTERS_MAX = 10_000
 LIMITS = ("topics", "partitions")
 
 
 @dataclass(slots=True)
 class _Count:
-    """What there is of each limit, at least until a moment."""
+    """How much of each limit a cluster uses; it may be relied on until the moment `until`."""
 
     until: datetime
     used: dict[str, int]
@@ -39,12 +39,12 @@ _lock = threading.Lock()
 def require_topic_room(
     *, cluster: Cluster, store: ClusterStore, topics: int, partitions: int
 ) -> None:
-    """Raises `LimitReached` where the cluster would have more than it may."""
+    """Raises `LimitReached` where so many more topics or partitions exceed the cluster's limits."""
     limits = limits_of(LIMITS, organization_id=cluster.organization_id, cluster_id=cluster.pk)
     adding = {"topics": topics, "partitions": partitions}
-    if _far_off(cluster.pk, limits, adding):
+    if _fits_by_memory(cluster.pk, limits, adding):
         return
-    used = _counted(store)
+    used = _count_topics(store)
     for name in LIMITS:
         check_room(name, limit=limits[name], used=used[name], adding=adding[name])
     with _lock:
@@ -54,25 +54,28 @@ def require_topic_room(
         _counts[cluster.pk] = _Count(now() + REMEMBERED, after)
 
 
-def forget() -> None:
-    """Counts anew. For tests, which share one process."""
+def forget_counts() -> None:
+    """Forgets all counts. For tests, which share one process."""
     with _lock:
         _counts.clear()
 
 
-def _far_off(cluster_id: str, limits: Mapping[str, int], adding: Mapping[str, int]) -> bool:
-    """Whether what is remembered leaves half of every limit; if so, what comes is remembered."""
+def _fits_by_memory(cluster_id: str, limits: Mapping[str, int], adding: Mapping[str, int]) -> bool:
+    """Whether by the remembered count at most half of every limit is used with `adding`.
+
+    If so, `adding` is counted in. False where nothing is remembered.
+    """
     with _lock:
-        known = _counts.get(cluster_id)
-        if known is None or known.until <= now():
+        count = _counts.get(cluster_id)
+        if count is None or count.until <= now():
             return False
-        after = {name: known.used[name] + adding[name] for name in LIMITS}
+        after = {name: count.used[name] + adding[name] for name in LIMITS}
         if any(2 * after[name] > limits[name] for name in LIMITS):
             return False
-        known.used = after
+        count.used = after
         return True
 
 
-def _counted(store: ClusterStore) -> dict[str, int]:
-    there = [topic.partitions for topic in store.topics() if not topic.internal]
-    return {"topics": len(there), "partitions": sum(there)}
+def _count_topics(store: ClusterStore) -> dict[str, int]:
+    partitions = [topic.partitions for topic in store.topics() if not topic.internal]
+    return {"topics": len(partitions), "partitions": sum(partitions)}

@@ -1,4 +1,4 @@
-"""Topics, in the cluster's metadata: the same whether it sleeps or runs, and never waking it."""
+"""Topics, in the cluster's metadata. A change is the same whether the cluster sleeps or runs."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from provisioning.errors import ClusterDeleted, at_item
 from provisioning.models import Cluster
 
 DIGEST_CHARS = 20
-# How long a change waits for running brokers to lead what it made.
+# How long a change waits until running brokers lead the partitions that it made.
 LED_TIMEOUT_S = 5.0
-# Of nearly every topic, so it is made once.
+# Nearly every topic has this condition, so it is built once.
 LED = (Condition(type="Ready", status="true", reason="Led", message="Brokers serve it."),)
 
 
 @dataclass(frozen=True)
 class NewTopic:
-    """What a new topic shall be. Numbers that are None are the cluster's default."""
+    """A topic to be created. For a number that is None the cluster's default holds."""
 
     name: str
     partitions: int | None = None
@@ -54,9 +54,9 @@ class NewTopic:
 
 
 class ShownTopic(NamedTuple):
-    """A topic as the API shows it. `details`: every config, where they were asked for.
+    """A topic as the API shows it. `details` has every config, where they were asked for.
 
-    A tuple, because a list makes thousands of them.
+    It is a tuple, because a list of topics makes thousands of them.
     """
 
     topic: Topic
@@ -65,18 +65,21 @@ class ShownTopic(NamedTuple):
 
     @property
     def created_at(self) -> datetime:
-        """When it was made."""
+        """When the topic was made."""
         return datetime.fromtimestamp(self.topic.created_at_ms / 1000, UTC)
 
     @property
     def digest(self) -> str:
-        """Of all that can be asked for; a topic that was deleted and made again has another."""
-        wanted = [self.topic.id, self.topic.partitions, sorted(self.topic.configs.items())]
-        return hashlib.sha256(json.dumps(wanted).encode()).hexdigest()[:DIGEST_CHARS]
+        """A digest of what clients can set, for the ETag.
+
+        It has the id in it, so a topic that was deleted and made again has another digest.
+        """
+        content = [self.topic.id, self.topic.partitions, sorted(self.topic.configs.items())]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:DIGEST_CHARS]
 
 
 def list_topics(*, cluster: Cluster, internal: bool, full: bool) -> list[ShownTopic]:
-    """All topics by name, from one read of the metadata store; with configs, from two."""
+    """All topics by name, from one read of the metadata store; from two with `full` (configs)."""
     store = cluster_store(cluster.pk)
     with metadata_errors():
         topics = store.topics()
@@ -91,7 +94,7 @@ def list_topics(*, cluster: Cluster, internal: bool, full: bool) -> list[ShownTo
 
 
 def get_topic(*, cluster: Cluster, name: str, full: bool = True) -> ShownTopic:
-    """One topic. Raises `NotFound`."""
+    """One topic, with every config where `full`. Raises `NotFound`."""
     store = cluster_store(cluster.pk)
     with metadata_errors():
         topic = store.topic(name)
@@ -100,126 +103,134 @@ def get_topic(*, cluster: Cluster, name: str, full: bool = True) -> ShownTopic:
 
 
 def create_topic(
-    *, actor: Actor, cluster: Cluster, wanted: NewTopic, validate_only: bool = False
+    *, actor: Actor, cluster: Cluster, new_topic: NewTopic, validate_only: bool = False
 ) -> ShownTopic:
-    """Makes a topic. On a running cluster brokers lead it when this returns, or a condition says.
+    """Creates a topic and waits until running brokers lead it.
 
-    Raises `NameTaken`, `ValidationFailed`, `LimitReached`, `OutcomeUnknown`.
+    Where they do not within `LED_TIMEOUT_S`, its condition says so. Raises `NameTaken`,
+    `ValidationFailed`, `LimitReached`, `OutcomeUnknown`.
     """
     store = writable_store(cluster)
     with metadata_errors():
-        partitions = wanted.partitions or 1
+        partitions = new_topic.partitions or 1
         require_topic_room(cluster=cluster, store=store, topics=1, partitions=partitions)
         if validate_only:
-            return ShownTopic(_validate(store, wanted), ())
-        hold_topic(cluster=cluster, name=wanted.name)
-        topic = _create(cluster, store, wanted)
-    _audit(actor, cluster, "topic.create", wanted.name, {"partitions": topic.partitions})
+            return ShownTopic(_validate(store, new_topic), ())
+        hold_topic(cluster=cluster, name=new_topic.name)
+        topic = _create_topic(cluster, store, new_topic)
+    _audit(actor, cluster, "topic.create", new_topic.name, {"partitions": topic.partitions})
     return show_topic(cluster=cluster, store=store, topic=topic)
 
 
 def create_topics(
-    *, actor: Actor, cluster: Cluster, wanted: Sequence[NewTopic], validate_only: bool = False
+    *, actor: Actor, cluster: Cluster, new_topics: Sequence[NewTopic], validate_only: bool = False
 ) -> list[ShownTopic]:
-    """Makes several topics; all are checked before the first is made.
+    """Creates several topics; all are checked before the first is made.
 
-    Raises as `create_topic` does; pointers begin at the topic's place in `items`.
+    Raises as `create_topic` does; the pointers of errors begin with the topic's place in `items`.
     """
     store = writable_store(cluster)
+    count = len(new_topics)
     with metadata_errors():
-        partitions = sum(each.partitions or 1 for each in wanted)
-        require_topic_room(cluster=cluster, store=store, topics=len(wanted), partitions=partitions)
+        partitions = sum(new_topic.partitions or 1 for new_topic in new_topics)
+        require_topic_room(cluster=cluster, store=store, topics=count, partitions=partitions)
     if not validate_only:
-        # In one order for all, so that no two wait for each other.
-        for each in sorted(wanted, key=lambda each: each.name):
-            hold_topic(cluster=cluster, name=each.name)
+        # Every request locks in the order of names, so that no two wait for each other.
+        for name in sorted(new_topic.name for new_topic in new_topics):
+            hold_topic(cluster=cluster, name=name)
     checked = [
-        _at_place(place, cluster, store, each, validate_only=True)
-        for place, each in enumerate(wanted)
+        _create_item(place, cluster, store, new_topic, validate_only=True)
+        for place, new_topic in enumerate(new_topics)
     ]
     if validate_only:
         return [ShownTopic(topic, ()) for topic in checked]
-    made = []
-    for place, each in enumerate(wanted):
-        topic = _at_place(place, cluster, store, each, validate_only=False)
-        _audit(actor, cluster, "topic.create", each.name, {"partitions": topic.partitions})
-        made.append(topic)
-    return [show_topic(cluster=cluster, store=store, topic=topic) for topic in made]
+    created = []
+    for place, new_topic in enumerate(new_topics):
+        topic = _create_item(place, cluster, store, new_topic, validate_only=False)
+        _audit(actor, cluster, "topic.create", new_topic.name, {"partitions": topic.partitions})
+        created.append(topic)
+    return [show_topic(cluster=cluster, store=store, topic=topic) for topic in created]
 
 
-def _at_place(
-    place: int, cluster: Cluster, store: ClusterStore, wanted: NewTopic, *, validate_only: bool
+def _create_item(
+    place: int, cluster: Cluster, store: ClusterStore, new_topic: NewTopic, *, validate_only: bool
 ) -> Topic:
+    """Creates or validates one topic of several; errors point at its place in `items`."""
     try:
         with metadata_errors():
             if validate_only:
-                return _validate_new(cluster, store, wanted)
-            return _create(cluster, store, wanted)
+                return _validate_item(cluster, store, new_topic)
+            return _create_topic(cluster, store, new_topic)
     except AppError as error:
         raise at_item(error, place) from error
 
 
-def _validate(store: ClusterStore, wanted: NewTopic) -> Topic:
+def _validate(store: ClusterStore, new_topic: NewTopic) -> Topic:
     return store.validate_topic(
-        wanted.name,
-        partitions=wanted.partitions,
-        replication_factor=wanted.replication_factor,
-        configs=wanted.configs,
+        new_topic.name,
+        partitions=new_topic.partitions,
+        replication_factor=new_topic.replication_factor,
+        configs=new_topic.configs,
     )
 
 
-def _validate_new(cluster: Cluster, store: ClusterStore, wanted: NewTopic) -> Topic:
-    """As before it is made; one that a request left that died counts as not made yet."""
+def _validate_item(cluster: Cluster, store: ClusterStore, new_topic: NewTopic) -> Topic:
+    """Validates a new topic. One that a request made before it died does not count as existing."""
     try:
-        return _validate(store, wanted)
+        return _validate(store, new_topic)
     except ExistsError:
-        found = store.topic(wanted.name)
-        if _is_left_over(cluster, store, wanted, found):
-            return found
+        existing = store.topic(new_topic.name)
+        if _is_leftover(cluster, store, new_topic, existing):
+            return existing
         raise
 
 
-def _create(cluster: Cluster, store: ClusterStore, wanted: NewTopic) -> Topic:
-    """After a lost answer the topic is looked for: one that is as wanted is the one wanted."""
-    name = wanted.name
+def _create_topic(cluster: Cluster, store: ClusterStore, new_topic: NewTopic) -> Topic:
+    """Creates a topic, or returns the one that this request's lost call or a dead request made.
+
+    Raises as `ClusterStore.create_topic` does.
+    """
+    name = new_topic.name
     try:
-        return _create_once(store, wanted)
+        return _create_once(store, new_topic)
     except UnknownOutcomeError:
         try:
-            found = store.topic(name)
+            existing = store.topic(name)
         except NotFoundError:
-            return _create_once(store, wanted)
-        if _is_as_wanted(wanted, found):
-            return found
+            return _create_once(store, new_topic)
+        if _is_same(new_topic, existing):
+            return existing
         message = f"Topic '{name}' already exists."
         raise ExistsError(message) from None
     except ExistsError:
-        found = store.topic(name)
-        if _is_left_over(cluster, store, wanted, found):
-            return found
+        existing = store.topic(name)
+        if _is_leftover(cluster, store, new_topic, existing):
+            return existing
         raise
 
 
-def _create_once(store: ClusterStore, wanted: NewTopic) -> Topic:
+def _create_once(store: ClusterStore, new_topic: NewTopic) -> Topic:
     return store.create_topic(
-        wanted.name,
-        partitions=wanted.partitions,
-        replication_factor=wanted.replication_factor,
-        configs=wanted.configs,
+        new_topic.name,
+        partitions=new_topic.partitions,
+        replication_factor=new_topic.replication_factor,
+        configs=new_topic.configs,
     )
 
 
-def _is_left_over(cluster: Cluster, store: ClusterStore, wanted: NewTopic, found: Topic) -> bool:
-    """Whether it is as wanted, and made by a request of ours that nobody has heard the end of."""
-    return _is_as_wanted(wanted, found) and is_unrecorded(
-        cluster=cluster, store=store, name=found.name, actions=MADE, at_ms=found.created_at_ms
+def _is_leftover(
+    cluster: Cluster, store: ClusterStore, new_topic: NewTopic, existing: Topic
+) -> bool:
+    """Whether the topic is the same as the new one, and a request made it that died after that."""
+    return _is_same(new_topic, existing) and is_unrecorded(
+        cluster=cluster, store=store, name=existing.name, actions=MADE, at_ms=existing.created_at_ms
     )
 
 
-def _is_as_wanted(wanted: NewTopic, found: Topic) -> bool:
-    same = dict(found.configs) == dict(wanted.configs)
-    same &= wanted.replication_factor in {None, found.replication_factor}
-    return same and wanted.partitions in {None, found.partitions}
+def _is_same(new_topic: NewTopic, existing: Topic) -> bool:
+    same = dict(existing.configs) == dict(new_topic.configs)
+    same &= new_topic.replication_factor in {None, existing.replication_factor}
+    return same and new_topic.partitions in {None, existing.partitions}
 
 
 def update_topic(
@@ -230,7 +241,10 @@ def update_topic(
     configs: Mapping[str, str | None],
     validate_only: bool = False,
 ) -> ShownTopic:
-    """Sets configs; None goes back to the default, others stay. Raises `ValidationFailed`."""
+    """Sets the given configs of a topic; a None goes back to the default, all others stay.
+
+    Raises `NotFound`, `ValidationFailed`.
+    """
     store = writable_store(cluster)
     with metadata_errors():
         topic = store.alter_topic_configs(name, configs, validate_only=validate_only)
@@ -243,7 +257,10 @@ def update_topic(
 def add_partitions(
     *, actor: Actor, cluster: Cluster, name: str, count: int, validate_only: bool = False
 ) -> ShownTopic:
-    """Raises a topic's number of partitions to `count`. Raises `ValidationFailed` below it."""
+    """Raises a topic's number of partitions to `count`.
+
+    Raises `ValidationFailed` where it has as many already, `NotFound`, `LimitReached`.
+    """
     store = writable_store(cluster)
     with metadata_errors():
         before = store.topic(name)
@@ -255,22 +272,22 @@ def add_partitions(
         require_topic_room(cluster=cluster, store=store, topics=0, partitions=adding)
         if validate_only:
             return ShownTopic(replace(before, partitions=count), ())
-        topic = before if grown else _grow(cluster, store, name, count)
+        topic = before if grown else _grow_topic(cluster, store, name, count)
     _audit(actor, cluster, "topic.add_partitions", name, {"partitions": count})
     return show_topic(cluster=cluster, store=store, topic=topic)
 
 
-def _grow(cluster: Cluster, store: ClusterStore, name: str, count: int) -> Topic:
-    """After a lost answer, or one that came twice, the topic is looked at."""
+def _grow_topic(cluster: Cluster, store: ClusterStore, name: str, count: int) -> Topic:
+    """Adds partitions. Reads the topic after a lost answer, and where the call arrived twice."""
     try:
         return store.create_partitions(name, count)
     except UnknownOutcomeError:
-        found = store.topic(name)
-        return found if found.partitions == count else store.create_partitions(name, count)
+        topic = store.topic(name)
+        return topic if topic.partitions == count else store.create_partitions(name, count)
     except InvalidError:
-        found = store.topic(name)
-        if has_grown_unrecorded(cluster=cluster, store=store, topic=found, count=count):
-            return found
+        topic = store.topic(name)
+        if has_grown_unrecorded(cluster=cluster, store=store, topic=topic, count=count):
+            return topic
         raise
 
 
@@ -280,7 +297,7 @@ def hold_topic(*, cluster: Cluster, name: str) -> None:
 
 
 def delete_topic(*, actor: Actor, cluster: Cluster, name: str) -> None:
-    """Removes a topic; it can be restored for a while (`deleted_topics.py`). Raises `NotFound`."""
+    """Deletes a topic; it can be restored for a while (`deleted_topics`). Raises `NotFound`."""
     store = writable_store(cluster)
     with metadata_errors():
         try:
@@ -288,7 +305,7 @@ def delete_topic(*, actor: Actor, cluster: Cluster, name: str) -> None:
         except UnknownOutcomeError:
             _delete_if_there(store, name)
         except NotFoundError:
-            if not _is_gone_unrecorded(cluster, store, name):
+            if not _is_deleted_unrecorded(cluster, store, name):
                 raise
     _audit(actor, cluster, "topic.delete", name, {})
 
@@ -302,19 +319,19 @@ def delete_records(
     wake: bool,
     validate_only: bool = False,
 ) -> list[kafka.LowWatermark]:
-    """Deletes what lies before an offset of each partition; −1 is its end.
+    """Deletes the records before an offset of each partition (`before`); −1 is the partition's end.
 
-    With `validate_only` it tells what would go, and changes nothing. Raises `NotFound`,
-    `KafkaRefused`, `ClusterAsleep`, `Unavailable`.
+    Returns where the partitions begin afterwards. With `validate_only` it returns where they would
+    begin, and changes nothing. Raises `NotFound`, `KafkaRefused`, `ClusterAsleep`, `Unavailable`.
     """
     access = require_brokers(cluster=cluster, wake=wake)
     with kafka_errors():
-        left = kafka.delete_records(access, name, before, validate_only=validate_only)
+        marks = kafka.delete_records(access, name, before, validate_only=validate_only)
     if validate_only:
-        return left
-    detail = {"partitions": {str(each["partition"]): each["low_watermark"] for each in left}}
+        return marks
+    detail = {"partitions": {str(mark["partition"]): mark["low_watermark"] for mark in marks}}
     _audit(actor, cluster, "topic.delete_records", name, detail)
-    return left
+    return marks
 
 
 def _delete_if_there(store: ClusterStore, name: str) -> None:
@@ -324,24 +341,24 @@ def _delete_if_there(store: ClusterStore, name: str) -> None:
         return
 
 
-def _is_gone_unrecorded(cluster: Cluster, store: ClusterStore, name: str) -> bool:
+def _is_deleted_unrecorded(cluster: Cluster, store: ClusterStore, name: str) -> bool:
     return any(
         is_unrecorded(
             cluster=cluster,
             store=store,
             name=name,
             actions=["topic.delete"],
-            at_ms=gone.deleted_at_ms,
+            at_ms=deleted.deleted_at_ms,
         )
-        for gone in store.deleted_topics()[:1]
-        if gone.name == name
+        for deleted in store.deleted_topics()[:1]
+        if deleted.name == name
     )
 
 
 def writable_store(cluster: Cluster) -> ClusterStore:
-    """The cluster's metadata, for a change. A cluster that no worker has seen yet is begun here.
+    """The cluster's metadata, for a change. Raises `ClusterDeleted`, `Unavailable`.
 
-    Raises `ClusterDeleted`.
+    Where no worker has reconciled the cluster yet, its metadata is created here.
     """
     if cluster.intent != Intent.ACTIVE:
         raise ClusterDeleted
@@ -353,7 +370,7 @@ def writable_store(cluster: Cluster) -> ClusterStore:
 
 
 def conditions_of(topic: Topic) -> tuple[Condition, ...]:
-    """Whether brokers serve all of it, or when they will."""
+    """The condition `Ready` of a topic: whether brokers serve all of its partitions."""
     if topic.partitions_led >= topic.partitions:
         return LED
     if topic.partitions_led == 0:
@@ -364,7 +381,10 @@ def conditions_of(topic: Topic) -> tuple[Condition, ...]:
 
 
 def show_topic(*, cluster: Cluster, store: ClusterStore, topic: Topic) -> ShownTopic:
-    """Waits where brokers run. What is not known by then, the condition says."""
+    """A topic that was just changed. Where brokers run, it first waits until they lead all of it.
+
+    Where they do not within `LED_TIMEOUT_S`, the topic's condition says so.
+    """
     if observe_cluster(cluster).phase is Phase.RUNNING:
         try:
             store.wait_led(topic.name, LED_TIMEOUT_S)
@@ -375,7 +395,7 @@ def show_topic(*, cluster: Cluster, store: ClusterStore, topic: Topic) -> ShownT
 
 
 def _overlaid(defaults: list[TopicConfig], configs: Mapping[str, str]) -> tuple[TopicConfig, ...]:
-    """Every config of a topic, from those of one that sets nothing and what it sets."""
+    """Every config of a topic: `defaults` with the values that the topic sets itself."""
     return tuple(
         replace(entry, value=configs[entry.name], source="DYNAMIC_TOPIC_CONFIG", is_default=False)
         if entry.name in configs

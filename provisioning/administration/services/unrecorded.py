@@ -1,12 +1,11 @@
-"""What a request did in a cell before it died: there, and not in the audit log.
+"""Finds changes that a request made in a cell before it died, so that the audit log lacks them.
 
-The change is the metadata store's, the entry PostgreSQL's, in this order: a request that dies
-between the two leaves a change that nobody was told of. Whoever sends it again wants just that, so
-it is taken for the one that this request makes. What anybody else made is in the log, what Kafka's
-clients made in the cell's own list of changes.
+A change is made in the metadata store first, then its entry in PostgreSQL. A request that dies
+between the two leaves a change that nobody has an answer or an entry for. Whoever sends the request
+again wants just that change, so it counts as made by the repeated request, which writes the entry.
+Changes of other requests are in the audit log, those of Kafka clients in a list of the cell.
 
-The caller holds the topic (`hold_topic`): another request that is about to write its entry is
-waited for.
+The caller holds the topic (`hold_topic`), so a request that is about to write its entry has ended.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from console.base.common.clock import now
 from console.base.common.models import AuditEntry
 from provisioning.models import Cluster
 
-# Nobody repeats a request for longer.
+# An older change is not taken for that of a repeated request: nobody repeats one for so long.
 REPEATED = timedelta(hours=1)
-# The cell's clock and ours.
+# How far the cell's clock and the control plane's may differ.
 CLOCKS_APART = timedelta(minutes=1)
 MADE = ("topic.create", "topic.attach", "topic.undelete")
 GROWN = (*MADE, "topic.add_partitions", "topic.create_partitions")
@@ -33,21 +32,24 @@ GROWN = (*MADE, "topic.add_partitions", "topic.create_partitions")
 def is_unrecorded(
     *, cluster: Cluster, store: ClusterStore, name: str, actions: Collection[str], at_ms: int
 ) -> bool:
-    """Whether a change of a topic at a moment (Unix ms) is in no log. Raises `MetadataError`."""
+    """Whether a topic changed at the moment `at_ms` (Unix ms) and no log has one of `actions` then.
+
+    Raises `MetadataError`.
+    """
     moment = datetime.fromtimestamp(at_ms / 1000, UTC)
     if moment < now() - REPEATED:
         return False
     entries = _entries(cluster, name).filter(
         action__in=actions, created_at__gte=moment - CLOCKS_APART
     )
-    return not entries.exists() and not _told_by_clients(store, name, actions)
+    return not entries.exists() and not _is_clients_change(store, name, actions)
 
 
 def has_grown_unrecorded(
     *, cluster: Cluster, store: ClusterStore, topic: Topic, count: int
 ) -> bool:
-    """Whether a topic has so many partitions, and the log says it has fewer."""
-    if topic.partitions != count or _told_by_clients(store, topic.name, GROWN):
+    """Whether a topic has `count` partitions, and by the audit log it has fewer."""
+    if topic.partitions != count or _is_clients_change(store, topic.name, GROWN):
         return False
     entry = _entries(cluster, topic.name).filter(action__in=GROWN).order_by("-created_at").first()
     recorded = None if entry is None else entry.detail.get("partitions")
@@ -55,7 +57,7 @@ def has_grown_unrecorded(
 
 
 def is_back_unrecorded(*, cluster: Cluster, topic: Topic) -> bool:
-    """Whether a topic that is there was deleted last, as far as the log says."""
+    """Whether a topic exists that by the audit log was deleted last."""
     entries = _entries(cluster, topic.name).filter(action__in=(*MADE, "topic.delete"))
     entry = entries.order_by("-created_at").first()
     if entry is None or entry.created_at < now() - REPEATED:
@@ -69,6 +71,6 @@ def _entries(cluster: Cluster, name: str) -> QuerySet[AuditEntry]:
     )
 
 
-def _told_by_clients(store: ClusterStore, name: str, actions: Collection[str]) -> bool:
-    """Among the last changes over Kafka's protocol, which the log does not have yet."""
+def _is_clients_change(store: ClusterStore, name: str, actions: Collection[str]) -> bool:
+    """Whether a client changed the topic over Kafka and the audit log does not have that yet."""
     return any(change.target == name and change.action in actions for change in store.changes())

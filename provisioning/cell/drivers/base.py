@@ -1,9 +1,9 @@
-"""What the keeper asks of whatever runs brokers: processes of this machine, or Kubernetes.
+"""The interface of drivers, which run brokers as processes of this machine or in Kubernetes.
 
-A driver is told what shall be there and makes it so, again and again, until it is told otherwise:
-a broker that ends by itself is replaced without anybody asking. Requests only ask, and answer at
-once; what became of them is seen by `observe`, and `Driver.notify` says when to look. So an answer
-that was lost costs nothing: every request may be repeated, and `observe` tells what is there.
+The keeper requests which brokers shall run, and the driver keeps them running until the next
+request: a broker that ends by itself is replaced without a further request. A request returns at
+once and does not wait for its effect. `observe` shows the effect, and the callback that is passed
+to `Driver.notify` says when to look. So a lost reply does no harm: every request may be repeated.
 
 Nothing here knows a process or a machine. The Kubernetes driver maps a `BrokerPlan` to a
 Deployment, `stop` to zero replicas, `remove` to deleting the namespace, and pods to
@@ -24,11 +24,12 @@ Settings = Mapping[str, Mapping[str, object]]
 class BrokerPlan:
     """One broker that shall run.
 
-    `settings` are those of `docs/reference/broker-settings.md`, by section. They hold secrets: a
-    driver hands them to the broker and to nobody else, and they do not show in `repr`. `cause`:
-    what it is started for, which a driver gives to the broker as `broker.started_for` when it
-    starts it, for its log. It makes no other plan. `files`: by name, what the broker finds beside
-    its settings where it does not see the files that they name.
+    - `settings` are those of `docs/reference/broker-settings.md`, by section. They hold secrets: a
+      driver hands them to the broker and to nobody else, and they do not show in `repr`.
+    - `cause` says why the broker is started. A driver passes it to the broker as
+      `broker.started_for`, for its log. Plans that differ only in their cause are equal.
+    - `files` are placed beside the settings of a broker that does not see the files which its
+      settings name: content by file name.
     """
 
     cluster_id: str
@@ -38,46 +39,46 @@ class BrokerPlan:
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     def start_settings(self) -> Settings:
-        """What a broker that starts now is given."""
+        """The settings for a broker that starts now: the plan's, and `broker.started_for`."""
         broker = {**self.settings.get("broker", {}), "started_for": self.cause}
         return {**self.settings, "broker": broker} if self.cause else self.settings
 
 
 @dataclass(frozen=True)
 class ClusterPlan:
-    """All brokers that a cluster shall have, by slot. A cluster that shall have none is stopped."""
+    """All brokers that a cluster shall have. To have none, stop the cluster instead."""
 
     cluster_id: str
     brokers: tuple[BrokerPlan, ...]
 
     def __post_init__(self) -> None:
-        """Raises `ValueError` for a plan that no driver could keep."""
+        """Raises `ValueError` for a plan that no driver could carry out."""
         slots = [broker.slot for broker in self.brokers]
         if not slots or len(set(slots)) != len(slots):
-            message = f"slots {slots} of {self.cluster_id}: want one broker or more, each its own"
+            message = f"slots {slots} of {self.cluster_id}: give at least one, and none twice"
             raise ValueError(message)
         if any(broker.cluster_id != self.cluster_id for broker in self.brokers):
-            message = f"a broker of another cluster in the plan of {self.cluster_id}"
+            message = f"the plan of {self.cluster_id} has a broker of another cluster"
             raise ValueError(message)
 
     def caused_by(self, cause: str) -> ClusterPlan:
-        """The same brokers, started for this."""
+        """The same plan, with `cause` as the reason why its brokers are started."""
         return replace(self, brokers=tuple(replace(broker, cause=cause) for broker in self.brokers))
 
 
 class Answer(StrEnum):
-    """What came of a request."""
+    """What the driver answered to a request."""
 
     ACCEPTED = "accepted"
-    # Nothing was changed; asking again without a change of something else is no use.
+    # Nothing was changed, and the same request is refused until something else changes.
     REFUSED = "refused"
-    # The reply was lost: it may or may not have been done. Look, and ask again.
+    # The reply was lost, so the request may or may not have taken effect. Observe, and repeat it.
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The answer to a request; `message` says why, for people, where it was not accepted."""
+    """The answer to a request; `message` explains to people why it was not accepted."""
 
     answer: Answer
     message: str = ""
@@ -90,18 +91,18 @@ class BrokerState(StrEnum):
     """What a broker is doing."""
 
     STARTING = "starting"
-    # It serves.
+    # It serves clients.
     RUNNING = "running"
     STOPPING = "stopping"
-    # It ended and is started again, at once or after a pause.
+    # It ended, and the driver starts it again, at once or after a pause.
     WAITING = "waiting"
-    # It refused its settings. It is not started again until it is applied anew.
+    # It refused its settings. The driver does not start it again until the next `apply`.
     FAILED = "failed"
 
 
 @dataclass(frozen=True)
 class Endpoints:
-    """Where a broker is reached inside the cell, as `host:port`; empty where it has no such one."""
+    """A broker's listeners inside the cell as `host:port`; empty where it has no such listener."""
 
     kafka: str
     metrics: str = ""
@@ -112,10 +113,12 @@ class Endpoints:
 class BrokerObservation:
     """A broker as the driver sees it.
 
-    `failures` counts how often in a row it ended without having served; `name` is what the platform
-    calls it, for people; `endpoints` are there while it runs; `pid` only where it is a process of
-    this machine, `machine` where it runs on another. `lost`: the platform tells that its machine is
-    gone or does not answer, and no end of it will be seen.
+    - `name` is what the platform calls it, for people.
+    - `endpoints` are set while it runs.
+    - `failures` counts how often in a row it ended without having served.
+    - `pid` is set where it is a process of this machine, `machine` where it runs on another one.
+    - `lost`: the platform says that its machine is gone or does not answer, so the end of the
+      broker will never be observed.
     """
 
     slot: int
@@ -131,10 +134,10 @@ class BrokerObservation:
 
 @dataclass(frozen=True)
 class ClusterObservation:
-    """What is there of a cluster's brokers, by slot; none where nothing runs and nothing will.
+    """The brokers of a cluster, sorted by slot; none where nothing runs and nothing will.
 
-    `restarts` counts brokers of it that ended by themselves, since this driver began. `known` is
-    False where the platform could not be asked: then nothing follows from the rest.
+    `restarts` counts the cluster's brokers that ended by themselves since this driver started.
+    `known` is False where the platform could not be asked: then the other fields mean nothing.
     """
 
     cluster_id: str
@@ -144,61 +147,63 @@ class ClusterObservation:
 
 
 class Driver(Protocol):
-    """Runs brokers. One keeper uses it at a time; calls for different clusters never wait for
+    """Runs brokers. One keeper uses it at a time, and calls for different clusters never wait for
     each other.
     """
 
     def notify(self, call: Callable[[str], None]) -> None:
-        """Has `call` be called with a cluster's id whenever `observe` would tell something new.
+        """Registers a callback for changes.
 
-        It is called in the event loop, and never waits.
+        The driver calls it in the event loop with a cluster's id whenever `observe` of that cluster
+        would return something new. The callback must not block.
         """
 
     async def start(self) -> None:
-        """Begins, and takes over what an earlier keeper left running. Call it before all else."""
+        """Starts, and takes over brokers that an earlier keeper left running. Call it first."""
 
     async def close(self) -> None:
-        """Ends. What runs goes on, for the next keeper to take over."""
+        """Stops the driver. Brokers go on running, and the next keeper takes them over."""
 
     def unwell(self) -> str | None:
-        """Why the platform cannot be asked at this moment; None where it can."""
+        """Why the platform cannot be asked now; None where it can."""
 
     async def hold_deletions(self, *, held: bool, reason: str) -> Outcome:
-        """Has the platform refuse whatever would delete something of the cell, or no longer.
+        """Has the platform refuse all deletions in the cell (`held`), or allow them again.
 
-        Where it has no say in that, nothing is to be done.
+        A driver whose platform cannot refuse deletions accepts the request and does nothing.
         """
 
     async def clusters(self) -> frozenset[str]:
-        """The clusters of which something is there, be it only files."""
+        """The clusters that have anything on this platform, even if it is only files."""
 
     async def apply(self, plan: ClusterPlan) -> Outcome:
-        """Has exactly these brokers run, and replaced when they end.
+        """Runs exactly these brokers, and replaces those that end.
 
         A broker that runs already is left alone; its new settings count from its next start. A
-        broker that is stopping is started again as soon as it ended. A slot that is no longer in
-        the plan is stopped cleanly.
+        broker that is stopping is started again as soon as it has ended. A broker whose slot is not
+        in the plan is stopped cleanly.
         """
 
     async def observe(self, cluster_id: str) -> ClusterObservation:
-        """What is there. Cheap; never starts or changes anything."""
+        """The cluster's brokers as they are now. It is cheap and changes nothing."""
 
     async def stop(self, cluster_id: str, *, clean: bool) -> Outcome:
-        """Has no broker of the cluster run.
+        """Stops all brokers of the cluster.
 
-        A clean stop ends by force after a bound of the driver's, and is only faster for the next
-        start: a broker that is killed loses nothing either.
+        A clean stop turns into a kill after the driver's own time limit. A broker that is killed
+        loses no records either; after a clean stop the next start is only faster.
         """
 
     async def replace(self, cluster_id: str, slot: int) -> Outcome:
-        """Ends a broker by force, so that another one takes its place: it serves nobody any more.
+        """Kills a broker that serves nobody any more, so that another one takes its place.
 
-        Only for a broker that is applied; one that ended meanwhile is replaced anyway.
+        The request is refused for a slot that is not in the applied plan. A broker that has ended
+        meanwhile is replaced without this call.
         """
 
     async def remove(self, cluster_id: str, *, break_glass: str = "") -> Outcome:
-        """Stops by force, and removes what the driver keeps of the cluster: settings and logs.
+        """Kills the cluster's brokers, and removes its settings and logs from the platform.
 
-        Only once its records are purged; they are not the driver's, and would stay. `break_glass`:
-        by which audit entry it goes although deletions are held.
+        Call it only once the cluster's records are purged: the driver does not remove those.
+        `break_glass` is the audit entry that permits the removal while deletions are held.
         """

@@ -1,13 +1,14 @@
-"""What the local driver keeps of a broker, in a folder of its own: `<cluster id>/slot-<n>/`.
+"""The files that the local driver keeps for a broker, in the folder `<cluster id>/slot-<n>/`.
 
 | File | What |
 |---|---|
 | `broker.toml` | the settings that it was last started with, secrets among them; mode 0600 |
-| `ready` | its standard output: the ready line, once it serves |
+| `ready` | its standard output, which holds the ready line once it serves |
 | `state.json` | which process it is: `{"v": 1, "pid": int, "started": str}` |
 | `broker.log`, `.1`, … | its standard error, rotated by size |
 
-Each is replaced as a whole, so a keeper that is killed leaves the old one or the new one.
+Settings and state are replaced as a whole, so a keeper that is killed in between leaves either the
+old file or the new one.
 """
 
 from __future__ import annotations
@@ -25,54 +26,55 @@ from provisioning.cell.drivers.process import Identity
 STATE_VERSION = 1
 READY = re.compile(r"ready bootstrap=(\S+) metrics=(\S+)(?: link=(\S+))?(?: .*)?\n")
 SLOT = re.compile(r"slot-(\d{1,9})")
-# As the cell's metadata store has them, but never `.` or `..`.
+# The ids that the cell's metadata store accepts, without `.` and `..`, which would leave the
+# folder.
 CLUSTER_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 
 
 @dataclass(frozen=True)
 class SlotFiles:
-    """The files of a broker."""
+    """The files of one broker, all in `folder`."""
 
     folder: Path
 
     @classmethod
     def of(cls, run: Path, cluster_id: str, slot: int) -> SlotFiles:
-        """Those of a slot. Raises `ValueError` where the cluster's id could leave the folder."""
+        """The files of a slot. Raises `ValueError` where the cluster's id could leave `run`."""
         return cls(cluster_folder(run, cluster_id) / f"slot-{slot}")
 
     @property
     def settings(self) -> Path:
-        """The settings file."""
+        """The path of the settings file."""
         return self.folder / "broker.toml"
 
     @property
     def output(self) -> Path:
-        """Where its standard output goes."""
+        """The path of the file that receives the broker's standard output."""
         return self.folder / "ready"
 
     @property
     def log(self) -> Path:
-        """Where its standard error goes."""
+        """The path of the file that receives the broker's standard error."""
         return self.folder / "broker.log"
 
     @property
     def state(self) -> Path:
-        """Which process it is."""
+        """The path of the file that says which process the broker is."""
         return self.folder / "state.json"
 
     def write_settings(self, settings: Settings) -> None:
-        """Writes the settings file, and makes the folder. Raises `OSError`."""
+        """Creates the folder and writes the settings file. Raises `OSError`."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lines = (line.replace("=", " = ", 1) for line in overrides_of(settings))
-        replace(self.settings, "".join(f"{line}\n" for line in lines))
+        replace_file(self.settings, "".join(f"{line}\n" for line in lines))
 
     def write_state(self, identity: Identity) -> None:
-        """Writes down which process it is. Raises `OSError`."""
+        """Records which process the broker is. Raises `OSError`."""
         state = {"v": STATE_VERSION, "pid": identity.pid, "started": identity.started}
-        replace(self.state, json.dumps(state) + "\n")
+        replace_file(self.state, json.dumps(state) + "\n")
 
     def read_state(self) -> Identity | None:
-        """Which process it was; None where that is unknown."""
+        """The process that was recorded last; None where there is none or it cannot be read."""
         try:
             state = json.loads(self.state.read_text(encoding="utf-8"))
             if state["v"] == STATE_VERSION:
@@ -82,7 +84,7 @@ class SlotFiles:
         return None
 
     def read_endpoints(self) -> Endpoints | None:
-        """Where it says that it serves; None until it does."""
+        """The endpoints from the broker's ready line; None until it has written one."""
         try:
             text = self.output.read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -97,23 +99,23 @@ class SlotFiles:
 def cluster_folder(run: Path, cluster_id: str) -> Path:
     """The folder of a cluster. Raises `ValueError` where its id could leave `run`."""
     if not CLUSTER_ID.fullmatch(cluster_id):
-        message = f"{cluster_id!r} as the id of a cluster"
+        message = f"{cluster_id!r} is not a valid cluster id"
         raise ValueError(message)
     return run / cluster_id
 
 
 def slots_in(run: Path) -> list[tuple[str, int]]:
-    """Clusters and slots that have a folder."""
-    found = []
+    """All (cluster id, slot) pairs that have a folder below `run`."""
+    slots = []
     for folder in sorted(run.glob("*/slot-*")):
         match = SLOT.fullmatch(folder.name)
         if match and CLUSTER_ID.fullmatch(folder.parent.name):
-            found.append((folder.parent.name, int(match.group(1))))
-    return found
+            slots.append((folder.parent.name, int(match.group(1))))
+    return slots
 
 
-def replace(path: Path, text: str) -> None:
-    """Writes a private file as a whole, in place of what was there. Raises `OSError`."""
+def replace_file(path: Path, text: str) -> None:
+    """Writes a private file (mode 0600) and moves it over the old one. Raises `OSError`."""
     new = path.with_name(f".{path.name}.new")
     new.unlink(missing_ok=True)
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

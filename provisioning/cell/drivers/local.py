@@ -1,4 +1,4 @@
-"""Brokers as processes of this machine: the stand-in for Kubernetes where there is one machine."""
+"""The driver of a cell that has one machine: it runs brokers as processes of this machine."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from provisioning.cell.drivers.base import (
     Outcome,
 )
 from provisioning.cell.drivers.files import SlotFiles, cluster_folder, slots_in
-from provisioning.cell.drivers.process import find
+from provisioning.cell.drivers.process import find_processes
 from provisioning.cell.drivers.slot import LocalOptions, Slot
 
 LOGGER = logging.getLogger(__name__)
 
-# Between two looks at the logs of all brokers.
+# Interval at which the logs of all brokers are read.
 LOG_LOOK_S = 0.5
-# A killed process is gone within milliseconds, unless it hangs in the kernel.
+# How long `remove` waits for killed processes. They end within milliseconds unless the kernel
+# hangs.
 KILL_S = 10.0
 
 
@@ -32,7 +33,7 @@ class LocalDriver:
     """Runs brokers as `python -m brokers serve`, each with a folder of its own under `run`."""
 
     def __init__(self, run: Path, options: LocalOptions | None = None) -> None:
-        # A broker is also known by the path of its settings file.
+        # Absolute, because a broker is also recognised by the path of its settings file.
         self._run = run.absolute()
         self._options = options or LocalOptions()
         self._slots: dict[str, dict[int, Slot]] = {}
@@ -45,24 +46,24 @@ class LocalDriver:
         self._notify = call
 
     async def start(self) -> None:
-        """Takes over the brokers that run. Raises `OSError` where the folder cannot be made."""
+        """Takes over the brokers that run. Raises `OSError` where the folder cannot be created."""
         self._run.mkdir(mode=0o700, parents=True, exist_ok=True)
         unknown = {}
         for cluster_id, number in slots_in(self._run):
-            slot = self._slot(cluster_id, number)
-            if identity := slot.survivor():
+            slot = self._slot_of(cluster_id, number)
+            if identity := slot.surviving_process():
                 slot.adopt(identity)
             else:
                 unknown[str(SlotFiles.of(self._run, cluster_id, number).settings)] = slot
         if unknown:
-            for settings, identity in find(self._options.command[-1], unknown).items():
+            for settings, identity in find_processes(self._options.command[-1], unknown).items():
                 unknown[settings].adopt(identity)
         for cluster_id in list(self._slots):
             self._forget_gone(cluster_id)
         self._logs = asyncio.create_task(self._look_at_logs(), name="logs of brokers")
 
     async def close(self) -> None:
-        """Ends; brokers that run go on."""
+        """Stops the driver. Brokers that run go on."""
         if self._logs is not None:
             self._logs.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -77,12 +78,11 @@ class LocalDriver:
         return None
 
     async def hold_deletions(self, *, held: bool, reason: str) -> Outcome:
-        """See `Driver.hold_deletions`. Nobody but the keeper deletes anything here."""
-        del held, reason
+        """See `Driver.hold_deletions`. It does nothing: only the keeper deletes anything here."""
         return ACCEPTED
 
     async def clusters(self) -> frozenset[str]:
-        """Clusters that have a folder or a process."""
+        """The clusters that have a folder or a process."""
         return frozenset(self._slots) | {cluster_id for cluster_id, _ in slots_in(self._run)}
 
     async def apply(self, plan: ClusterPlan) -> Outcome:
@@ -92,11 +92,11 @@ class LocalDriver:
         except ValueError as error:
             return Outcome(Answer.REFUSED, str(error))
         for broker in plan.brokers:
-            self._slot(plan.cluster_id, broker.slot).want(broker)
-        wanted = {broker.slot for broker in plan.brokers}
+            self._slot_of(plan.cluster_id, broker.slot).keep_running(broker)
+        planned = {broker.slot for broker in plan.brokers}
         for number, slot in self._slots[plan.cluster_id].items():
-            if number not in wanted:
-                slot.unwant(clean=True)
+            if number not in planned:
+                slot.stop(clean=True)
         return ACCEPTED
 
     async def observe(self, cluster_id: str) -> ClusterObservation:
@@ -112,20 +112,19 @@ class LocalDriver:
     async def stop(self, cluster_id: str, *, clean: bool) -> Outcome:
         """See `Driver.stop`."""
         for slot in self._slots.get(cluster_id, {}).values():
-            slot.unwant(clean=clean)
+            slot.stop(clean=clean)
         return ACCEPTED
 
     async def replace(self, cluster_id: str, slot: int) -> Outcome:
         """See `Driver.replace`."""
-        found = self._slots.get(cluster_id, {}).get(slot)
-        if found is None:
+        running = self._slots.get(cluster_id, {}).get(slot)
+        if running is None:
             return Outcome(Answer.REFUSED, f"no broker of {cluster_id} in slot {slot}")
-        found.replace()
+        running.replace()
         return ACCEPTED
 
     async def remove(self, cluster_id: str, *, break_glass: str = "") -> Outcome:
-        """See `Driver.remove`. Answers once the processes are gone."""
-        del break_glass
+        """See `Driver.remove`. Returns once the processes have ended and the folder is removed."""
         try:
             folder = cluster_folder(self._run, cluster_id)
         except ValueError as error:
@@ -142,7 +141,7 @@ class LocalDriver:
         self._restarts.pop(cluster_id, None)
         return ACCEPTED
 
-    def _slot(self, cluster_id: str, number: int) -> Slot:
+    def _slot_of(self, cluster_id: str, number: int) -> Slot:
         slots = self._slots.setdefault(cluster_id, {})
         if number not in slots:
             files = SlotFiles.of(self._run, cluster_id, number)

@@ -1,7 +1,7 @@
-"""The log of a local broker: followed for what a person should see, and rotated by size.
+"""The log of a local broker: passes on its warnings, and rotates it by size.
 
-The broker itself appends to the file, so it neither waits for a keeper nor loses what it says while
-there is none.
+The broker itself appends to the file, so it neither waits for a keeper nor loses lines while no
+keeper runs.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-# As the engine writes them: `2026-01-31T12:00:00.000000Z  INFO freshet_storage::lane: ...`.
+# Lines of these levels are not passed on. The engine writes them so:
+# `2026-01-31T12:00:00.000000Z  INFO freshet_storage::lane: ...`.
 UNREMARKABLE = re.compile(rb"\d{4}-\d\d-\d\dT\S+ +(?:INFO|DEBUG|TRACE) ")
 READ_BYTES = 64 * 1024
-# In one look; a storm of warnings is in the file.
+# At most so many lines are passed on at a time; further ones are only in the file.
 LINES_MAX = 50
 LINE_CHARACTERS_MAX = 2000
 
@@ -30,20 +31,20 @@ class LogLimits:
 
 
 class LogTail:
-    """Follows one log. `say` gets each line from the level of a warning on."""
+    """Follows one log. Calls `say` with each line of level WARN or ERROR, or of another format."""
 
     def __init__(self, path: Path, limits: LogLimits, say: Callable[[str], None]) -> None:
         self._path = path
         self._limits = limits
         self._say = say
-        self._offset = _size(path)
+        self._offset = _size_of(path)
         self._rest = b""
         self.last_line = ""
 
     def look(self) -> None:
-        """Passes on what is new. Reads a bounded piece at a time and never waits."""
+        """Passes on new lines. It reads a bounded piece at a time and never waits."""
         shown = hidden = 0
-        while piece := self._read():
+        while piece := self._read_new_bytes():
             *lines, self._rest = (self._rest + piece).split(b"\n")
             if len(self._rest) > READ_BYTES:
                 lines, self._rest = [*lines, self._rest], b""
@@ -58,21 +59,21 @@ class LogTail:
                 else:
                     hidden += 1
         if hidden:
-            self._say(f"and {hidden} lines more, in {self._path}")
+            self._say(f"and {hidden} more lines, see {self._path}")
 
     def rotate(self, *, in_use: bool) -> None:
-        """Starts a new file where this one is full. Raises `OSError`.
+        """Rotates the log where it has reached its size limit. Raises `OSError`.
 
-        A log that is in use is copied and emptied: what is written between the two, some
-        microseconds, is lost.
+        A log that is in use is copied and then emptied, because the broker keeps the file open.
+        Lines that are written between the two, within some microseconds, are lost.
         """
-        if _size(self._path) < self._limits.bytes_max:
+        if _size_of(self._path) < self._limits.bytes_max:
             return
         for number in range(self._limits.files, 1, -1):
-            older = self._numbered(number - 1)
+            older = self._older_log(number - 1)
             if older.exists():
-                older.replace(self._numbered(number))
-        first = self._numbered(1)
+                older.replace(self._older_log(number))
+        first = self._older_log(1)
         if in_use:
             with self._path.open("rb") as source, first.open("wb") as target:
                 os.fchmod(target.fileno(), 0o600)
@@ -82,12 +83,12 @@ class LogTail:
             self._path.replace(first)
         self._offset = 0
 
-    def _numbered(self, number: int) -> Path:
+    def _older_log(self, number: int) -> Path:
         return self._path.with_name(f"{self._path.name}.{number}")
 
-    def _read(self) -> bytes:
-        size = _size(self._path)
-        if size < self._offset:  # emptied by hand
+    def _read_new_bytes(self) -> bytes:
+        size = _size_of(self._path)
+        if size < self._offset:  # somebody emptied the file
             self._offset = 0
         if size == self._offset:
             return b""
@@ -101,7 +102,7 @@ class LogTail:
         return piece
 
 
-def _size(path: Path) -> int:
+def _size_of(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:

@@ -29,7 +29,7 @@ from provisioning.cell.drivers.local import LocalDriver
 from provisioning.cell.drivers.logs import LogLimits
 from provisioning.cell.drivers.slot import LocalOptions
 from provisioning.cell.keeper.cellstore import CellRecords
-from provisioning.cell.keeper.cluster import Cell
+from provisioning.cell.keeper.cluster import CellParts
 from provisioning.cell.keeper.groups import sample_groups
 from provisioning.cell.keeper.keeper import Keeper
 from provisioning.cell.keeper.kubernetes import BrokerFiles, KubernetesSettings, make_driver
@@ -44,59 +44,62 @@ LOGGER = logging.getLogger("provisioning.cell.keeper")
 
 
 @dataclass(frozen=True)
-class Given:
-    """What a keeper starts with."""
+class KeeperStart:
+    """What `load_keeper` returns: the settings, and the cell's secret."""
 
     settings: KeeperSettings
     secret: bytes
 
 
-def load(path: str, overrides: Sequence[str]) -> Given:
-    """Reads settings and the cell's secret, and makes the keeper's folder.
+def load_keeper(path: str, overrides: Sequence[str]) -> KeeperStart:
+    """Reads the settings and the cell's secret, and creates the keeper's folder.
 
     Raises `SettingsError`, `ConfigError`, `OSError`.
     """
     settings = load_settings(path, overrides)
     secret = read_cell_secret(settings.cell.secret)
     settings.keeper.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Given(settings, secret)
+    return KeeperStart(settings, secret)
 
 
-async def run(given: Given, stop: asyncio.Event) -> int:
-    """Keeps the cell until `stop` is set; gives the exit status."""
+async def run_keeper(start: KeeperStart, stop: asyncio.Event) -> int:
+    """Keeps the cell until `stop` is set. Returns the exit status of the process."""
     try:
-        return await keep(given.settings, given.secret, stop)
+        return await keep_cell(start.settings, start.secret, stop)
     except LeaseLostError as error:
-        LOGGER.error("this keeper ends, brokers go on: the lease of the cell is lost, %s", error)
+        LOGGER.error("the lease of the cell is lost, so this keeper ends; brokers go on: %s", error)
         return EXIT_NOT_STARTED
 
 
 PROGRAM = Program(
     module="provisioning.cell.keeper",
     description="Starts, wakes and replaces the brokers of a cell until SIGTERM or SIGINT.",
-    load=load,
+    load=load_keeper,
     log_level=lambda given: given.settings.keeper.log_level,
-    run=run,
+    run=run_keeper,
 )
 
 
-async def keep(settings: KeeperSettings, secret: bytes, stop: asyncio.Event) -> int:
-    """Keeps the cell until a signal; first waits for another keeper's end, where there is one."""
+async def keep_cell(settings: KeeperSettings, secret: bytes, stop: asyncio.Event) -> int:
+    """Waits until no other keeper has the cell, then keeps it until `stop` is set.
+
+    Raises `LeaseLostError` where the lease is lost meanwhile. Returns the exit status.
+    """
     metrics = Metrics()
     keeper: Keeper | None = None
     pages = Pages(metrics.render, lambda: keeper.unwell() if keeper else None)
     address = await pages.start(settings.keeper.metrics)
     lock = KeeperLock(settings.keeper.folder / "keeper.lock")
-    lease = lease_of(settings)
+    lease = make_lease(settings)
     try:
-        for each in (lock,) if lease is None else (lock, lease):
-            if not await lead(each, settings, stop):
+        for lock_or_lease in (lock,) if lease is None else (lock, lease):
+            if not await take_lead(lock_or_lease, settings, stop):
                 return EXIT_STOPPED if stop.is_set() else EXIT_NOT_STARTED
         metrics.leading = True
-        keeper = Keeper(cell(settings, secret, metrics, lease))
+        keeper = Keeper(make_cell(settings, secret, metrics, lease))
         metrics.phases, metrics.brokers = keeper.phases, keeper.broker_states
-        # Kept from here on: a start may take a while.
-        keeping = asyncio.create_task(kept(lease))
+        # The lease is renewed from here on, because a start may take longer than it lasts.
+        keeping = asyncio.create_task(keep_lease(lease))
         try:
             await keeper.start()
             say_ready(address)
@@ -111,8 +114,8 @@ async def keep(settings: KeeperSettings, secret: bytes, stop: asyncio.Event) -> 
         lock.release()
 
 
-def lease_of(settings: KeeperSettings) -> KeeperLease | None:
-    """What keepers of different machines agree by; None of a cell of one machine."""
+def make_lease(settings: KeeperSettings) -> KeeperLease | None:
+    """The lease of a cell in etcd; None of a cell in SQLite, which has one machine."""
     location = metadata_location(settings.cell.metadata)
     if isinstance(location, Path):
         return None
@@ -120,19 +123,20 @@ def lease_of(settings: KeeperSettings) -> KeeperLease | None:
     return KeeperLease(Etcd(location, timeout_s=timeout_s), settings.keeper.lease_ttl_s)
 
 
-async def kept(lease: KeeperLease | None) -> None:
-    """Keeps the lease, where there is one, until it is cancelled. Raises `LeaseLostError`."""
+async def keep_lease(lease: KeeperLease | None) -> None:
+    """Renews the lease until cancelled; only waits where there is none. Raises `LeaseLostError`."""
     if lease is None:
         await asyncio.Event().wait()
     else:
         await lease.keep()
 
 
-async def lead(
+async def take_lead(
     lock: KeeperLock | KeeperLease, settings: KeeperSettings, stop: asyncio.Event
 ) -> bool:
-    """Takes the lock. False where another keeper has it, and we do not wait or no longer.
+    """Takes the lock or lease, and waits for it where the settings say so (`standby`).
 
+    Returns False where another keeper has it and we do not wait, or `stop` was set meanwhile.
     Raises `MetadataError`, `OSError`.
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -142,7 +146,7 @@ async def lead(
     if not settings.keeper.standby:
         sys.stderr.write(f"{holder.description} keeps this cell\n")
         return False
-    LOGGER.warning("%s keeps this cell; waiting for its lease", holder.description)
+    LOGGER.warning("%s keeps this cell; waiting until it ends", holder.description)
     acquiring = asyncio.create_task(lock.acquire(now))
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait({acquiring, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -156,7 +160,7 @@ async def lead(
 
 
 async def until_stopped(keeper: Keeper, stop: asyncio.Event, keeping: asyncio.Task[None]) -> None:
-    """Runs it until it is asked to stop; raises what ended it before, as a lost lease does."""
+    """Runs the keeper until `stop` is set. Raises the error that ended it before, if one did."""
     running = asyncio.create_task(keeper.run())
     stopping = asyncio.create_task(stop.wait())
     try:
@@ -168,23 +172,26 @@ async def until_stopped(keeper: Keeper, stop: asyncio.Event, keeping: asyncio.Ta
         running.cancel()
         stopping.cancel()
         await asyncio.wait({running, stopping})
-        # Still kept while brokers stop.
+        # The lease is still renewed (`keeping`) while the keeper stops its brokers.
         await keeper.close(leads=not keeping.done())
 
 
-def cell(
+def make_cell(
     settings: KeeperSettings, secret: bytes, metrics: Metrics, lease: KeeperLease | None = None
-) -> Cell:
-    """What all clusters share. Raises `SettingsError`."""
+) -> CellParts:
+    """Makes the parts that all clusters share, from the settings. Raises `SettingsError`."""
     own = settings.driver
     driver: Driver
     if isinstance(own, KubernetesSettings):
         driver, files = make_driver(own), BrokerFiles(own.broker_files)
     else:
-        driver, files = LocalDriver(settings.keeper.folder / "run", local(own)), BrokerFiles()
+        driver, files = (
+            LocalDriver(settings.keeper.folder / "run", local_options(own)),
+            BrokerFiles(),
+        )
     records = CellRecords(settings.cell.metadata, lease.held if lease else lambda: True)
     clock = SteadyClock()
-    return Cell(
+    return CellParts(
         settings=settings,
         secret=secret,
         driver=driver,
@@ -193,14 +200,14 @@ def cell(
         metrics=metrics,
         sample_groups=partial(sample_groups, limit_s=settings.keeper.sample_timeout_ms / 1000),
         files=files,
-        maintenance=maintenance_of(settings, metrics, clock, lease),
+        maintenance=make_maintenance(settings, metrics, clock, lease),
     )
 
 
-def maintenance_of(
+def make_maintenance(
     settings: KeeperSettings, metrics: Metrics, clock: Clock, lease: KeeperLease | None
 ) -> EtcdMaintenance | None:
-    """What keeps etcd's database small; None of a cell in SQLite."""
+    """The maintenance of etcd's database; None of a cell in SQLite."""
     location = metadata_location(settings.cell.metadata)
     if lease is None or isinstance(location, Path):
         return None
@@ -214,8 +221,8 @@ def maintenance_of(
     )
 
 
-def local(own: DriverSettings) -> LocalOptions:
-    """How brokers run as processes of this machine."""
+def local_options(own: DriverSettings) -> LocalOptions:
+    """The options of the local driver, from the keeper's settings."""
     return LocalOptions(
         backoff=Backoff(
             first_s=own.backoff_first_ms / 1000,

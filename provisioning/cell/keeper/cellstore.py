@@ -1,4 +1,4 @@
-"""The cell's metadata store as the keeper sees it: over `brokers.metadata.CellStore`."""
+"""The keeper's `Store` over `brokers.metadata.CellStore`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from brokers import metadata
 from brokers.errors import BrokerError
 from brokers.metadata_records import BROKERS_PER_CLUSTER_MAX
 from provisioning.cell.keeper.records import (
-    Phase,
+    ClusterPhase,
+    DesiredClusters,
     Spec,
     SpecState,
     Status,
     StoreError,
     Wake,
-    Wanted,
 )
 from provisioning.cell.notes import CellHealth, Removal, health_of, put_health, removal_of
 
@@ -23,40 +23,40 @@ WATCHED = ("spec/", "wake/")
 
 
 class CellRecords:
-    """Specs, statuses, wake requests and samples of a cell. Every call raises `StoreError`.
+    """The specs, statuses, wake requests and samples of a cell. Every call raises `StoreError`.
 
-    Nothing is written while `leads` says no: the cell may be another keeper's.
+    While `leads` returns False nothing is written, because another keeper may have the cell.
     """
 
     def __init__(self, location: str, leads: Callable[[], bool] = lambda: True) -> None:
         self._store = metadata.CellStore(location)
         self._leads = leads
 
-    def wanted(self) -> Wanted:
-        """All specs and wake requests."""
+    def desired(self) -> DesiredClusters:
+        """See `Store.desired`."""
         with _as_store_error():
-            # In this order: a cluster has a spec before anybody can want it awake, so a wake
+            # In this order: a cluster has a spec before anybody can request its wake, so a wake
             # request without a spec is one of a cluster that is gone.
             wakes = self._store.wakes()
             specs = self._store.specs()
-        return Wanted(
-            specs={cluster_id: _spec(spec) for cluster_id, spec in specs.items()},
+        return DesiredClusters(
+            specs={cluster_id: _spec_from_record(spec) for cluster_id, spec in specs.items()},
             wakes={
                 cluster_id: Wake(wake.requested_at_ms, wake.by, wake.revision)
                 for cluster_id, wake in wakes.items()
             },
-            # What changed between the two listings is told again.
+            # The lower one, so that the watch reports changes between the two reads again.
             revision=min(specs.revision, wakes.revision),
         )
 
     def statuses(self) -> Mapping[str, Status]:
-        """All statuses, by cluster id."""
+        """See `Store.statuses`."""
         with _as_store_error():
             statuses = self._store.statuses()
-        return {cluster_id: _status(status) for cluster_id, status in statuses.items()}
+        return {cluster_id: _status_from_record(status) for cluster_id, status in statuses.items()}
 
     def put_status(self, cluster_id: str, status: Status) -> None:
-        """Writes a status."""
+        """See `Store.put_status`."""
         record = metadata.ClusterStatus(
             observed_generation=status.observed_generation,
             phase=status.phase.value,
@@ -72,13 +72,13 @@ class CellRecords:
             self._store.put_status(cluster_id, record)
 
     def remove_wake(self, cluster_id: str, revision: int) -> None:
-        """Removes a wake request, unless there is a later one."""
+        """See `Store.remove_wake`."""
         self._check_leads()
         with _as_store_error():
             self._store.remove_wake(cluster_id, revision)
 
     def put_sample(self, cluster_id: str, taken_at_ms: int, content: Mapping[str, object]) -> None:
-        """Writes a sample."""
+        """See `Store.put_sample`."""
         self._check_leads()
         with _as_store_error():
             sample = metadata.Sample(taken_at_ms=taken_at_ms, content=content)
@@ -111,13 +111,13 @@ class CellRecords:
         return changes[-1].revision if changes else after_revision
 
     def interrupt(self) -> None:
-        """Ends a watch that another thread waits in."""
+        """See `Store.interrupt`."""
         with _as_store_error():
             self._store.interrupt()
 
     def _check_leads(self) -> None:
         if not self._leads():
-            message = "the lease of this cell is lost"
+            message = "this keeper has lost the lease of the cell, and writes nothing"
             raise StoreError(message)
 
 
@@ -125,12 +125,12 @@ class CellRecords:
 def _as_store_error() -> Iterator[None]:
     try:
         yield
-    # A record of a newer release lacks or has fields that this one does not expect.
+    # ValueError, TypeError and KeyError come from records of a newer release, whose fields differ.
     except (BrokerError, OSError, ValueError, TypeError, KeyError) as error:
         raise StoreError(str(error) or type(error).__name__) from error
 
 
-def _spec(spec: metadata.ClusterSpec) -> Spec:
+def _spec_from_record(spec: metadata.ClusterSpec) -> Spec:
     # A control plane of an earlier release may have stored more brokers than can share a cluster.
     scale = min(spec.scale, BROKERS_PER_CLUSTER_MAX)
     return Spec(
@@ -142,10 +142,10 @@ def _spec(spec: metadata.ClusterSpec) -> Spec:
     )
 
 
-def _status(status: metadata.ClusterStatus) -> Status:
+def _status_from_record(status: metadata.ClusterStatus) -> Status:
     return Status(
         observed_generation=status.observed_generation,
-        phase=Phase(status.phase),
+        phase=ClusterPhase(status.phase),
         since_ms=status.since_ms,
         brokers=status.brokers,
         connections=status.connections,

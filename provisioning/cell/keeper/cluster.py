@@ -1,4 +1,4 @@
-"""One cluster under the keeper's eye: looks, decides, does, again and again."""
+"""One cluster of the keeper: observes it, decides what to do, and does that, in a loop."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from provisioning.cell.keeper.decide import (
     decide,
 )
 from provisioning.cell.keeper.guard import Crowd, GuardRules, Replaced
-from provisioning.cell.keeper.health import UNANSWERED, Beat, Watch, beat_of
+from provisioning.cell.keeper.health import UNANSWERED, Beat, GuardState, beat_of
 from provisioning.cell.keeper.kubernetes import BrokerFiles, KubernetesSettings, make_folder
 from provisioning.cell.keeper.maintenance import EtcdMaintenance
 from provisioning.cell.keeper.metrics import Metrics
@@ -41,7 +41,7 @@ from provisioning.cell.keeper.plan import cluster_plan
 from provisioning.cell.keeper.probe import topics_in
 from provisioning.cell.keeper.prober import Pace, Prober
 from provisioning.cell.keeper.records import (
-    Phase,
+    ClusterPhase,
     Spec,
     SpecState,
     Status,
@@ -55,19 +55,19 @@ from provisioning.cell.notes import Removal
 
 LOGGER = logging.getLogger(__name__)
 
-# A request to the driver that takes longer counts as lost.
+# A request to the driver that takes longer has an unknown outcome.
 DRIVER_TIMEOUT_S = 20.0
-# Until a request or a write that failed is tried again.
+# Pause before a request or a write that failed is repeated.
 RETRY_S = 0.5
-# Until a slot whose broker was replaced is looked at, whoever tells of it or not.
+# A slot whose broker was replaced is observed again after this time, even without a notification.
 LOOK_AT_LOST_S = 10.5
-# Until a removal that was not accepted is asked for again: somebody may have to act first.
+# Pause before a removal that was not accepted is requested again. It may need a person's action.
 REMOVE_AGAIN_S = 15.0
 
 
 @dataclass(frozen=True)
-class Cell:
-    """What all clusters of a cell share."""
+class CellParts:
+    """The objects that all clusters of a cell share."""
 
     settings: KeeperSettings
     secret: bytes
@@ -78,14 +78,14 @@ class Cell:
     sample_groups: SampleGroups
     sampling: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
     crowd: Crowd = field(default_factory=Crowd)
-    watch: Watch = field(default_factory=Watch)
+    watch: GuardState = field(default_factory=GuardState)
     files: BrokerFiles = field(default_factory=BrokerFiles)
-    # None of a cell in SQLite, which keeps no more history than it needs by itself.
+    # None for a cell in SQLite, which keeps no history that would have to be compacted.
     maintenance: EtcdMaintenance | None = None
 
     @property
     def rules(self) -> Rules:
-        """The bounds of decisions."""
+        """The rules of decisions, from the settings."""
         loop = self.settings.keeper
         return Rules(
             stopping_grace_ms=loop.stopping_grace_ms,
@@ -97,7 +97,7 @@ class Cell:
 
     @property
     def guard_rules(self) -> GuardRules:
-        """From when deletions are held."""
+        """The rules by which deletions are held, from the settings."""
         loop = self.settings.keeper
         return GuardRules(
             percent_max=loop.unhealthy_percent_max,
@@ -108,10 +108,12 @@ class Cell:
         )
 
 
-class Cluster:
-    """One cluster. It has a task of its own, so that a slow one delays nobody."""
+class ClusterTask:
+    """Keeps one cluster, in an asyncio task of its own, so that a slow cluster delays no other."""
 
-    def __init__(self, cluster_id: str, cell: Cell, status: Status | None, *, kept: bool) -> None:
+    def __init__(
+        self, cluster_id: str, cell: CellParts, status: Status | None, *, kept: bool
+    ) -> None:
         self.cluster_id = cluster_id
         self._cell = cell
         self._spec: Spec | None = None
@@ -150,27 +152,27 @@ class Cluster:
         )
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> ClusterPhase:
         """The phase that was decided last."""
-        return Phase.ASLEEP if self._status is None else self._status.phase
+        return ClusterPhase.ASLEEP if self._status is None else self._status.phase
 
     @property
     def brokers(self) -> tuple[BrokerStatus, ...]:
-        """The brokers that serve, as decided last."""
+        """The brokers that serve, as the last decision has them."""
         return () if self._status is None else self._status.brokers
 
     @property
     def vacant(self) -> bool:
-        """Whether no broker was there at the last look, and the status says so."""
+        """Whether the last observation had no broker, and the status says so."""
         return self._vacant
 
     @property
     def orphaned(self) -> bool:
-        """Whether nobody wants it and nobody purged it, and something of it is there."""
+        """Whether the driver has something of it, but the store neither a spec nor a `Removal`."""
         return self._spec is None and self._kept and self._removal is None
 
     def beat(self) -> Beat:
-        """How its brokers are, as it was seen last."""
+        """The health of its brokers, from the last observation."""
         runs = self._spec is not None and self._spec.state is SpecState.ACTIVE
         scale = self._spec.scale if self._spec is not None and runs else 0
         return beat_of(
@@ -182,44 +184,44 @@ class Cluster:
         )
 
     @property
-    def over(self) -> bool:
-        """Whether the cluster is none any more and nothing is left of it."""
+    def is_gone(self) -> bool:
+        """Whether the cluster was purged and nothing is left of it."""
         return self._spec is None and self._wake is None and self._vacant and not self._kept
 
     def update(self, spec: Spec | None, wake: Wake | None) -> None:
-        """What the metadata store says now."""
+        """Takes the spec and wake request that the metadata store has now."""
         if spec != self._spec or wake != self._wake:
             self._spec, self._wake = spec, wake
             self.poke()
 
-    def leave(self) -> None:
-        """The keeper ends: has its brokers stop."""
+    def stop_for_exit(self) -> None:
+        """Stops the brokers because the keeper ends. A wake request stays for the next keeper."""
         self._leaving = True
         self.poke()
 
     def poke(self) -> None:
-        """Has it look again."""
+        """Makes the task take another step at once."""
         self._changed.set()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Takes a step at every change, until it is cancelled."""
         probing = asyncio.create_task(self._prober.run(), name=f"probe {self.cluster_id}")
         try:
             while True:
                 self._changed.clear()
                 try:
-                    await self._step()
+                    await self._take_step()
                 except Exception:
-                    # A defect in the handling of one cluster must not leave it without a keeper.
-                    LOGGER.exception("%s: a step failed", self.cluster_id)
+                    # A defect must not end the task, or nothing would keep this cluster any more.
+                    LOGGER.exception("%s: a step failed, and is repeated", self.cluster_id)
                     self._poke_later()
                 await self._changed.wait()
         finally:
             probing.cancel()
             await self._sampler.close()
 
-    async def _step(self) -> None:
-        observed = await self._observe()
+    async def _take_step(self) -> None:
+        observed = await self._observe_brokers()
         now_ms = self._cell.clock.now_ms()
         self._observed = observed
         if observed.known:
@@ -228,33 +230,33 @@ class Cluster:
         if self._spec is None and not observed.brokers:
             await self._ask_whether_purged()
         self.broker_states = tuple(broker.state for broker in observed.brokers)
-        self._note_busy(observed, now_ms)
-        view = self._view(observed, now_ms)
+        self._note_activity(observed, now_ms)
+        view = self._make_view(observed, now_ms)
         decision = decide(view, self._cell.rules)
         self._idle_ms = (self._idle_ms or now_ms) if TakeSample() in decision.actions else None
         self._note_restarts(observed)
         self._note_phase(view, decision.status)
         starts = Apply() in decision.actions
         if starts:
-            await self._apply(self._cause(decision.status))
+            await self._apply_plan(self._cause_of_start(decision.status))
         if decision.status is not None:
-            await self._tell(decision.status)
+            await self._write_status(decision.status)
         for action in decision.actions:
-            await self._do(action)
+            await self._do_action(action)
         self._vacant = observed.known and not observed.brokers and not starts
-        if self.phase is Phase.RUNNING and now_ms >= self._next_sample_ms():
+        if self.phase is ClusterPhase.RUNNING and now_ms >= self._next_sample_ms():
             self._start_sample()
 
-    async def _observe(self) -> ClusterObservation:
+    async def _observe_brokers(self) -> ClusterObservation:
         try:
             async with asyncio.timeout(DRIVER_TIMEOUT_S):
                 return await self._cell.driver.observe(self.cluster_id)
         except (OSError, TimeoutError) as error:
-            LOGGER.warning("%s: cannot be observed: %s", self.cluster_id, error)
+            LOGGER.warning("%s: the driver could not observe it: %s", self.cluster_id, error)
             self._poke_later()
             return ClusterObservation(self.cluster_id, known=False)
 
-    def _view(self, observed: ClusterObservation, now_ms: int) -> View:
+    def _make_view(self, observed: ClusterObservation, now_ms: int) -> View:
         return View(
             now_ms=now_ms,
             spec=self._spec,
@@ -262,7 +264,7 @@ class Cluster:
             wake=self._wake,
             observed=observed,
             stored=self._is_stored(),
-            applied=self._applied is not None and self._applied == self._plan(),
+            applied=self._applied is not None and self._applied == self._desired_plan(),
             refused=self._refused,
             reading=self._prober.reading,
             busy_ms=self._busy_ms,
@@ -272,7 +274,7 @@ class Cluster:
             restarts=self._restarts,
             kept=self._kept,
             removable=self._removable(now_ms),
-            spared=frozenset(
+            not_replaceable=frozenset(
                 slot for slot, before in self._replaced.items() if not before.due(now_ms)
             ),
             doubtful=self._cell.crowd.suspicious,
@@ -282,10 +284,10 @@ class Cluster:
     def _removable(self, now_ms: int) -> bool:
         if self._removal is None or now_ms < self._remove_at_ms:
             return False
-        return not self._cell.watch.held or bool(self._removal.broken(now_ms))
+        return not self._cell.watch.held or bool(self._removal.permit_at(now_ms))
 
     async def _ask_whether_purged(self) -> None:
-        """Nothing goes but on the control plane's word."""
+        """Reads whether the control plane has written that the cluster is purged."""
         try:
             self._removal = await self._cell.store.removal(self.cluster_id)
             if self._removal is not None and not self._kept:
@@ -299,18 +301,18 @@ class Cluster:
         count = sum(not b.lost and silent.get(b.slot, 0) >= UNANSWERED for b in away)
         self._cell.crowd.note(self.cluster_id, running=len(away), silent=count)
 
-    def _plan(self) -> ClusterPlan | None:
+    def _desired_plan(self) -> ClusterPlan | None:
         if self._spec is None or self._spec.state is not SpecState.ACTIVE:
             return None
         cell = self._cell
         files = cell.files.of(self.cluster_id)
         return cluster_plan(self._spec, cell.settings, cell.secret, files)
 
-    def _note_busy(self, observed: ClusterObservation, now_ms: int) -> None:
-        """Idle is only what is known to be."""
+    def _note_activity(self, observed: ClusterObservation, now_ms: int) -> None:
+        """Notes when the cluster was last not known to be idle."""
         reading = self._prober.reading
         serves = observed.brokers and all(b.state is BrokerState.RUNNING for b in observed.brokers)
-        at_work = self.phase in {Phase.RUNNING, Phase.STOPPING} and self._wake is None
+        at_work = self.phase in {ClusterPhase.RUNNING, ClusterPhase.STOPPING} and self._wake is None
         if not (serves and at_work and reading is not None and reading.connections == 0):
             self._busy_ms = now_ms
 
@@ -323,32 +325,32 @@ class Cluster:
         if status is None or status.phase is view.phase:
             return
         metrics, wake = self._cell.metrics, view.wake
-        if status.phase is Phase.STARTING and wake is not None:
+        if status.phase is ClusterPhase.STARTING and wake is not None:
             metrics.count("wakes")
             self._woken_ms = wake.requested_at_ms
             LOGGER.info("%s: woken by %s", self.cluster_id, wake.by)
-        elif status.phase is Phase.STARTING and view.phase is not Phase.RUNNING:
+        elif status.phase is ClusterPhase.STARTING and view.phase is not ClusterPhase.RUNNING:
             LOGGER.info("%s: starts for %s", self.cluster_id, status.started_for)
-        elif status.phase is Phase.RUNNING and self._woken_ms is not None:
+        elif status.phase is ClusterPhase.RUNNING and self._woken_ms is not None:
             metrics.woke(max(view.now_ms - self._woken_ms, 0) / 1000)
             self._woken_ms = None
-        elif status.phase is Phase.ASLEEP:
-            metrics.count("sleeps", int(view.phase is Phase.STOPPING and not self._leaving))
+        elif status.phase is ClusterPhase.ASLEEP:
+            metrics.count("sleeps", int(view.phase is ClusterPhase.STOPPING and not self._leaving))
             LOGGER.info("%s: asleep", self.cluster_id)
-        elif status.phase is Phase.FAILED:
+        elif status.phase is ClusterPhase.FAILED:
             LOGGER.error("%s: failed: %s", self.cluster_id, status.message)
 
-    async def _do(self, action: Action) -> None:
+    async def _do_action(self, action: Action) -> None:
         match action:
             case Apply():
-                pass  # before the status
+                pass  # `_take_step` does it before it writes the status
             case Stop():
                 self._applied = None
-                await self._ask(self._cell.driver.stop(self.cluster_id, clean=True))
+                await self._ask_driver(self._cell.driver.stop(self.cluster_id, clean=True))
             case Replace(slot):
-                await self._replace(slot)
+                await self._replace_broker(slot)
             case Remove():
-                await self._remove()
+                await self._remove_cluster()
             case Scrape():
                 grace_s = self._cell.settings.keeper.stopping_grace_ms / 1000
                 asyncio.get_running_loop().call_later(grace_s, self._prober.soon)
@@ -357,7 +359,7 @@ class Cluster:
             case ForgetWake(revision):
                 await self._forget_wake(revision)
 
-    async def _replace(self, slot: int) -> None:
+    async def _replace_broker(self, slot: int) -> None:
         lost = any(broker.slot == slot and broker.lost for broker in self._observed.brokers)
         why = "its machine is lost" if lost else "it does not answer"
         LOGGER.warning("%s/%d: %s, it is replaced", self.cluster_id, slot, why)
@@ -366,52 +368,52 @@ class Cluster:
         self._replaced[slot] = Replaced(1, now_ms) if before is None else before.again(now_ms)
         self._cell.metrics.count("replacements")
         self._prober.forget(slot)
-        await self._ask(self._cell.driver.replace(self.cluster_id, slot))
-        # One that is lost tells of nothing by itself.
+        await self._ask_driver(self._cell.driver.replace(self.cluster_id, slot))
+        # A broker on a lost machine causes no notification, so the slot is observed after a while.
         asyncio.get_running_loop().call_later(LOOK_AT_LOST_S, self.poke)
 
-    async def _remove(self) -> None:
+    async def _remove_cluster(self) -> None:
         self._applied = None
         now_ms = self._cell.clock.now_ms()
         self._remove_at_ms = now_ms + int(REMOVE_AGAIN_S * 1000)
         asyncio.get_running_loop().call_later(REMOVE_AGAIN_S, self.poke)
         permit = ""
         if self._removal is not None and self._cell.watch.held:
-            permit = self._removal.broken(now_ms)
+            permit = self._removal.permit_at(now_ms)
         removing = self._cell.driver.remove(self.cluster_id, break_glass=permit)
-        outcome = await self._ask(removing)
+        outcome = await self._ask_driver(removing)
         self._kept = outcome.answer is not Answer.ACCEPTED
         self.poke()
 
-    def _cause(self, status: Status | None) -> str:
-        """What brokers that start now are told that they start for."""
+    def _cause_of_start(self, status: Status | None) -> str:
+        """The reason that is given to brokers which start now, for their logs."""
         if status is None:
             return ""
         before = self._status
-        if before is None or before.phase is not Phase.RUNNING:
+        if before is None or before.phase is not ClusterPhase.RUNNING:
             return status.started_for
         if before.observed_generation == status.observed_generation:
             return status.started_for
-        # Brokers that run keep theirs: what starts now is what the change asks for.
+        # Brokers that run keep their reason; those that start now do so for the new generation.
         return f"generation {status.observed_generation}"
 
-    async def _apply(self, cause: str) -> None:
-        plan = self._plan()
+    async def _apply_plan(self, cause: str) -> None:
+        plan = self._desired_plan()
         if plan is None:
             return
         self._kept = True
-        outcome = await self._ask(self._start(plan.caused_by(cause)))
+        outcome = await self._ask_driver(self._start_brokers(plan.caused_by(cause)))
         self._refused = outcome.message if outcome.answer is Answer.REFUSED else ""
         self._applied = plan if outcome.answer is Answer.ACCEPTED else None
 
-    async def _start(self, plan: ClusterPlan) -> Outcome:
+    async def _start_brokers(self, plan: ClusterPlan) -> Outcome:
         if isinstance(self._cell.settings.driver, KubernetesSettings):
-            # A pod mounts its cluster's folder, which nobody else makes.
+            # A pod mounts its cluster's folder, which only the keeper creates.
             await asyncio.to_thread(make_folder, self._cell.settings.cell.dfs, self.cluster_id)
         return await self._cell.driver.apply(plan)
 
-    async def _ask(self, request: Coroutine[Any, Any, Outcome]) -> Outcome:
-        """A request to the driver; one whose outcome is not known is repeated."""
+    async def _ask_driver(self, request: Coroutine[Any, Any, Outcome]) -> Outcome:
+        """Awaits a request to the driver. Schedules another step where it was not accepted."""
         try:
             async with asyncio.timeout(DRIVER_TIMEOUT_S):
                 outcome = await request
@@ -419,21 +421,24 @@ class Cluster:
             outcome = Outcome(Answer.UNKNOWN, str(error) or "no answer in time")
         if outcome.answer is Answer.UNKNOWN:
             self._cell.metrics.count("driver_unknown")
-            LOGGER.warning("%s: outcome unknown: %s", self.cluster_id, outcome.message)
+            LOGGER.warning(
+                "%s: the outcome of a request is unknown: %s", self.cluster_id, outcome.message
+            )
             self._poke_later()
         elif outcome.answer is Answer.REFUSED:
-            LOGGER.warning("%s: refused: %s", self.cluster_id, outcome.message)
+            LOGGER.warning("%s: the driver refused a request: %s", self.cluster_id, outcome.message)
             self.poke()
         return outcome
 
-    async def _tell(self, status: Status) -> None:
-        """Writes the status where it changed; one that cannot be written is written later."""
+    async def _write_status(self, status: Status) -> None:
+        """Writes the status where it changed. A write that failed is repeated by a later step."""
         self._status = status
         if status == self._stored:
             return
         now_ms = self._cell.clock.now_ms()
         interval_ms = self._cell.settings.keeper.connections_interval_ms
-        # How many are connected changes all the time, and nobody acts on it.
+        # The number of connections changes all the time and no decision of others rests on it, so
+        # a status in which only that changed is written at an interval.
         if self._is_stored() and now_ms - self._written_ms < interval_ms:
             return
         try:
@@ -444,7 +449,7 @@ class Cluster:
         changed = self._stored is None or self._stored.phase is not status.phase
         self._stored, self._written_ms = status, now_ms
         if changed:
-            # What was decided may rest on the write.
+            # The next decision may depend on the write, as a stop does on `stopping`.
             self.poke()
 
     def _is_stored(self) -> bool:

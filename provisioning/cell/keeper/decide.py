@@ -1,26 +1,26 @@
-"""What to do about a cluster: pure.
+"""Decides what to do about a cluster: pure.
 
-The table of it, for a cluster that may run:
+The decisions for a cluster that may run:
 
-| phase | what is seen | becomes | what is done |
+| phase | observed | next phase | actions |
 |---|---|---|---|
 | asleep | a wake request | starting | apply |
 | asleep | it never sleeps | starting | apply |
-| starting, running | no broker serves | starting | apply, where that is not done |
+| starting, running | no broker serves | starting | apply, unless the driver accepted that already |
 | starting, running | a broker serves | running | the wake request is removed |
 | running | idle for long enough | running | a sample is taken |
-| running | idle, and the sample was tried | stopping | |
-| stopping | broker runs, read again and still idle | stopping | stop |
+| running | idle, and the sample was taken or failed | stopping | |
+| stopping | a broker runs, and a new reading is still idle | stopping | stop |
 | stopping | a client, no reading, or a wake request before the stop | running | |
 | stopping | a wake request after the stop | starting | apply |
 | stopping | nothing runs | asleep | |
 | any | a broker refused its settings, or ends again and again | failed | |
-| failed | a wake request or a new spec, a while later | starting | apply |
-| any | a broker's machine is lost, or it does not answer | | it is replaced, not too often |
+| failed | a new spec, or a while later a wake request | starting | apply |
+| any | a broker's machine is lost, or it does not answer | | replace it, with growing pauses |
 
-A cluster that may not run is stopped, and its wake requests are removed. What the driver keeps of
-it goes only once the control plane tells that its records are purged: no spec, or one that says
-deleted, is no such word.
+A cluster that may not run is stopped, and its wake requests are removed. The driver removes its
+objects and files only once the control plane has written a `Removal`, which says that its records
+are purged. A missing spec, or one that says deleted, is not enough.
 """
 
 from __future__ import annotations
@@ -29,28 +29,31 @@ from dataclasses import dataclass, replace
 
 from brokers.metadata_records import BrokerStatus
 from provisioning.cell.drivers.base import BrokerObservation, BrokerState, ClusterObservation
-from provisioning.cell.keeper.records import Phase, Spec, SpecState, Status, Wake
+from provisioning.cell.keeper.records import ClusterPhase, Spec, SpecState, Status, Wake
 
 
 @dataclass(frozen=True)
 class Rules:
-    """Bounds that decisions keep to. Times in milliseconds."""
+    """The numbers that decisions depend on. Times are in milliseconds."""
 
-    # After `stopping` was written, until gateways know it and hold whoever comes.
+    # Time after `stopping` was written until all gateways know it and hold new connections.
     stopping_grace_ms: int = 100
-    # It stays awake for so long at least: whoever woke it has yet to connect.
+    # A cluster stays awake for at least this time: the client that woke it has yet to connect.
     awake_min_ms: int = 3_000
-    # A cluster whose brokers refused their settings is tried again no more often.
+    # A cluster whose brokers refused their settings is started again no sooner than this.
     retry_failed_ms: int = 10_000
-    # A broker that ended so often in a row makes its cluster failed. It is still tried.
+    # A broker that ended so often in a row makes its cluster failed. It is still started again.
     failures_max: int = 5
-    # A broker that serves by its own account and did not answer so often in a row is replaced.
+    # A broker that is observed as running and did not answer so often in a row is replaced.
     unanswered_max: int = 15
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Connections of clients to all brokers of a cluster, None where one did not tell."""
+    """The client connections to all brokers of a cluster; None where a broker gave no number.
+
+    `taken_ms` is when the reading began.
+    """
 
     taken_ms: int
     connections: int | None
@@ -58,17 +61,24 @@ class Reading:
 
 @dataclass(frozen=True)
 class View:
-    """All that a decision rests on.
+    """All that a decision depends on. Times are Unix milliseconds.
 
-    `status`: the last one decided, and `stored` whether it is in the metadata store. `applied`:
-    the driver accepted the brokers that the spec asks for, and no stop since. `refused`: why it
-    did not. `busy_ms`: when the cluster was last not known to be idle. `idle_ms`: since when a
-    sample is asked for, because it was idle for long enough. `sampled_ms`: when the last sample
-    that ended began. `unanswered`: slots with how often in a row a broker did not answer.
-    `restarts`: what the driver had counted at the decision before. `kept`: the driver has something
-    of it. `removable`: its records are purged, and nothing holds deletions. `spared`: slots whose
-    broker is not to be replaced now. `doubtful`: that brokers do not answer says nothing about
-    them. `leaving`: the keeper ends, and its brokers with it.
+    - `status`: the status that was decided last; `stored`: whether the metadata store has it.
+    - `wake`: the wake request, if there is one.
+    - `observed`: the cluster's brokers as the driver sees them.
+    - `applied`: the driver accepted the brokers of this spec, and was not asked to stop them since.
+    - `refused`: why the driver refused them; empty where it did not.
+    - `reading`: the last reading of connections.
+    - `busy_ms`: when the cluster was last not known to be idle.
+    - `idle_ms`: since when a sample is requested because the cluster was idle for long enough.
+    - `sampled_ms`: when the last finished attempt at a sample began.
+    - `unanswered`: pairs of a slot and how often in a row its broker did not answer.
+    - `restarts`: what the driver had counted at the decision before.
+    - `kept`: the driver has objects or files of the cluster.
+    - `removable`: the cluster's records are purged, and deletions are not held.
+    - `not_replaceable`: slots whose broker was replaced too recently to be replaced again.
+    - `doubtful`: so many brokers do not answer that the keeper itself may be cut off.
+    - `leaving`: the keeper ends, and stops its brokers.
     """
 
     now_ms: int
@@ -87,51 +97,51 @@ class View:
     restarts: int = 0
     kept: bool = False
     removable: bool = False
-    spared: frozenset[int] = frozenset()
+    not_replaceable: frozenset[int] = frozenset()
     doubtful: bool = False
     leaving: bool = False
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> ClusterPhase:
         """The phase that was decided last."""
-        return Phase.ASLEEP if self.status is None else self.status.phase
+        return ClusterPhase.ASLEEP if self.status is None else self.status.phase
 
 
 @dataclass(frozen=True)
 class Apply:
-    """Have the driver run the brokers that the spec asks for."""
+    """Have the driver run the brokers of the spec."""
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Have the driver stop them, cleanly."""
+    """Have the driver stop the cluster's brokers cleanly."""
 
 
 @dataclass(frozen=True)
 class Replace:
-    """Have the driver end a broker by force, and start another."""
+    """Have the driver kill the broker of a slot and start another one."""
 
     slot: int
 
 
 @dataclass(frozen=True)
 class Remove:
-    """Have the driver remove what it keeps of the cluster."""
+    """Have the driver remove the cluster's objects and files."""
 
 
 @dataclass(frozen=True)
 class Scrape:
-    """Read the connections now."""
+    """Count the client connections now."""
 
 
 @dataclass(frozen=True)
 class TakeSample:
-    """Take a sample now."""
+    """Take a sample of the cluster's groups now."""
 
 
 @dataclass(frozen=True)
 class ForgetWake:
-    """Remove this wake request."""
+    """Remove the wake request of this revision."""
 
     revision: int
 
@@ -141,9 +151,9 @@ Action = Apply | Stop | Replace | Remove | Scrape | TakeSample | ForgetWake
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do, and the status to write; None where there is none to tell.
+    """The actions to do, and the status to write; None where there is none to write.
 
-    A start is done before its status is written, everything else after.
+    `Apply` is done before the status is written, all other actions after it.
     """
 
     actions: tuple[Action, ...]
@@ -151,64 +161,64 @@ class Decision:
 
 
 def decide(view: View, rules: Rules) -> Decision:
-    """What to do about a cluster."""
+    """Decides what to do about a cluster, by the table of this module."""
     spec = view.spec
     if spec is None:
-        return Decision(_cease(view), None)
+        return Decision(_decide_without_spec(view), None)
     if not view.observed.known:
-        # Nothing follows from not knowing.
+        # Without an observation nothing can be decided, so nothing changes.
         return Decision((), view.status)
     if view.leaving:
-        return _leave(view, spec)
+        return _decide_leaving(view, spec)
     if spec.state is not SpecState.ACTIVE:
-        return _rest(view, spec)
-    return _active(view, spec, rules)
+        return _decide_at_rest(view, spec)
+    return _decide_active(view, spec, rules)
 
 
-def _active(view: View, spec: Spec, rules: Rules) -> Decision:
-    """It may run."""
+def _decide_active(view: View, spec: Spec, rules: Rules) -> Decision:
+    """Decides about a cluster that may run."""
     if _ends_again_and_again(view, rules) or _is_refused(view):
-        return _fail(view, spec, rules)
-    if view.phase is Phase.FAILED:
-        return _stay_failed_or_retry(view, spec, rules)
-    if view.phase is Phase.STOPPING and view.wake is None:
-        return _stopping(view, spec, rules)
-    # One that never sleeps needs nobody to wake it.
-    waits = view.phase is Phase.ASLEEP and view.wake is None and spec.idle_timeout_ms > 0
+        return _decide_failed(view, spec, rules)
+    if view.phase is ClusterPhase.FAILED:
+        return _decide_retry(view, spec, rules)
+    if view.phase is ClusterPhase.STOPPING and view.wake is None:
+        return _decide_stopping(view, spec, rules)
+    # A cluster that never sleeps (an idle timeout of 0) is started without a wake request.
+    waits = view.phase is ClusterPhase.ASLEEP and view.wake is None and spec.idle_timeout_ms > 0
     if waits and not _was_started(view):
-        return Decision((), _status(view, spec, Phase.ASLEEP))
-    return _run(view, spec, rules)
+        return Decision((), _next_status(view, spec, ClusterPhase.ASLEEP))
+    return _decide_running(view, spec, rules)
 
 
-def _cease(view: View) -> tuple[Action, ...]:
-    """The cluster is none any more: whatever is left of it goes."""
-    forget = _forget(view)
+def _decide_without_spec(view: View) -> tuple[Action, ...]:
+    """The actions for a cluster without a spec: stop it, and remove it once that is permitted."""
+    forget = _forget_wake(view)
     if not view.observed.known:
         return forget
     if view.observed.brokers:
-        return (*_stop(view), *forget)
+        return (*_stop_actions(view), *forget)
     return (Remove(), *forget) if view.kept and view.removable else forget
 
 
-def _rest(view: View, spec: Spec) -> Decision:
-    """It may not run."""
+def _decide_at_rest(view: View, spec: Spec) -> Decision:
+    """Decides about a cluster that is suspended or deleted: it is stopped."""
     why = spec.state.value
-    actions: list[Action] = [*_forget(view), *_stop(view)]
+    actions: list[Action] = [*_forget_wake(view), *_stop_actions(view)]
     if view.observed.brokers:
-        return Decision(tuple(actions), _status(view, spec, Phase.STOPPING, why))
-    return Decision(tuple(actions), _status(view, spec, Phase.ASLEEP, why))
+        return Decision(tuple(actions), _next_status(view, spec, ClusterPhase.STOPPING, why))
+    return Decision(tuple(actions), _next_status(view, spec, ClusterPhase.ASLEEP, why))
 
 
-def _leave(view: View, spec: Spec) -> Decision:
-    """It is stopped without being unwanted: a wake request stays for the next keeper."""
-    if view.phase is Phase.FAILED and not view.observed.brokers:
+def _decide_leaving(view: View, spec: Spec) -> Decision:
+    """Decides about a cluster while the keeper ends: it is stopped, but its wake request stays."""
+    if view.phase is ClusterPhase.FAILED and not view.observed.brokers:
         return Decision((), view.status)
-    phase = Phase.STOPPING if view.observed.brokers else Phase.ASLEEP
-    return Decision(_stop(view), _status(view, spec, phase))
+    phase = ClusterPhase.STOPPING if view.observed.brokers else ClusterPhase.ASLEEP
+    return Decision(_stop_actions(view), _next_status(view, spec, phase))
 
 
-def _run(view: View, spec: Spec, rules: Rules) -> Decision:
-    """It shall run."""
+def _decide_running(view: View, spec: Spec, rules: Rules) -> Decision:
+    """Decides about a cluster that shall run: applies, replaces, or finds it idle."""
     actions: list[Action] = []
     missing = set(range(spec.scale)) - {broker.slot for broker in view.observed.brokers}
     if not view.applied or missing:
@@ -216,76 +226,82 @@ def _run(view: View, spec: Spec, rules: Rules) -> Decision:
     actions += [
         Replace(broker.slot)
         for broker in view.observed.brokers
-        if broker.slot not in view.spared and _is_useless(broker, view, rules)
+        if broker.slot not in view.not_replaceable and _needs_replacing(broker, view, rules)
     ]
-    if not _serving(view):
+    if not _serving_brokers(view):
         message = next((b.message for b in view.observed.brokers if b.message), "")
-        return Decision(tuple(actions), _status(view, spec, Phase.STARTING, message))
-    actions += _forget(view)
+        return Decision(tuple(actions), _next_status(view, spec, ClusterPhase.STARTING, message))
+    actions += _forget_wake(view)
     if not actions and _is_idle(view, spec, rules):
         if view.idle_ms is None or view.sampled_ms < view.idle_ms:
-            return Decision((TakeSample(),), _status(view, spec, Phase.RUNNING))
-        return Decision((Scrape(),), _status(view, spec, Phase.STOPPING, "idle"))
-    return Decision(tuple(actions), _status(view, spec, Phase.RUNNING))
+            return Decision((TakeSample(),), _next_status(view, spec, ClusterPhase.RUNNING))
+        return Decision((Scrape(),), _next_status(view, spec, ClusterPhase.STOPPING, "idle"))
+    return Decision(tuple(actions), _next_status(view, spec, ClusterPhase.RUNNING))
 
 
-def _is_useless(broker: BrokerObservation, view: View, rules: Rules) -> bool:
-    """It serves nobody any more, and the driver does not replace it by itself."""
+def _needs_replacing(broker: BrokerObservation, view: View, rules: Rules) -> bool:
+    """Whether a broker serves nobody any more and the driver does not replace it by itself."""
     if broker.lost:
         return broker.state is not BrokerState.STOPPING
     silent = dict(view.unanswered).get(broker.slot, 0) >= rules.unanswered_max
     return broker.state is BrokerState.RUNNING and silent and not view.doubtful
 
 
-def _stopping(view: View, spec: Spec, rules: Rules) -> Decision:
-    """It was idle, gateways hold whoever comes, and nobody has come yet."""
+def _decide_stopping(view: View, spec: Spec, rules: Rules) -> Decision:
+    """Decides about a cluster that was idle and has no wake request: stop it, or let it run on."""
     if not view.observed.brokers:
-        return Decision((), _status(view, spec, Phase.ASLEEP))
-    if not _serving(view):
-        # One that ended between the idleness and the stop is about to be started again.
-        return Decision(_stop(view), _status(view, spec, Phase.STOPPING, "idle"))
+        return Decision((), _next_status(view, spec, ClusterPhase.ASLEEP))
+    if not _serving_brokers(view):
+        # A broker that ended by itself meanwhile would be started again by the driver.
+        return Decision(
+            _stop_actions(view), _next_status(view, spec, ClusterPhase.STOPPING, "idle")
+        )
     if not view.stored:
-        # Gateways could not know that they have to hold and to wake: better not to stop.
-        return _run(view, spec, rules)
+        # Gateways read the stored status. Without it they would neither hold connections nor ask
+        # for a wake, so the cluster is not stopped.
+        return _decide_running(view, spec, rules)
     since_ms = view.status.since_ms if view.status is not None else view.now_ms
     if view.reading is None or view.reading.taken_ms < since_ms + rules.stopping_grace_ms:
-        return Decision((Scrape(),), _status(view, spec, Phase.STOPPING, "idle"))
+        return Decision((Scrape(),), _next_status(view, spec, ClusterPhase.STOPPING, "idle"))
     if view.reading.connections != 0:
-        return _run(view, spec, rules)
-    return Decision((Stop(),), _status(view, spec, Phase.STOPPING, "idle"))
+        return _decide_running(view, spec, rules)
+    return Decision((Stop(),), _next_status(view, spec, ClusterPhase.STOPPING, "idle"))
 
 
-def _stop(view: View) -> tuple[Stop, ...]:
-    """Stops what does not stop already."""
+def _stop_actions(view: View) -> tuple[Stop, ...]:
+    """A `Stop`, unless all brokers are stopping already."""
     states = {broker.state for broker in view.observed.brokers}
     return (Stop(),) if states - {BrokerState.STOPPING} else ()
 
 
-def _fail(view: View, spec: Spec, rules: Rules) -> Decision:
-    """Its brokers do not start."""
+def _decide_failed(view: View, spec: Spec, rules: Rules) -> Decision:
+    """Decides about a cluster whose brokers refused their settings or end again and again."""
     message = view.refused or next((b.message for b in view.observed.brokers if b.message), "")
-    if _is_refused(view) and view.phase is Phase.FAILED:
-        return _stay_failed_or_retry(view, spec, rules)
+    if _is_refused(view) and view.phase is ClusterPhase.FAILED:
+        return _decide_retry(view, spec, rules)
     actions: tuple[Action, ...] = () if view.applied or _is_refused(view) else (Apply(),)
-    forget = _forget(view) if _is_refused(view) else ()
-    return Decision((*actions, *forget), _status(view, spec, Phase.FAILED, message))
+    forget = _forget_wake(view) if _is_refused(view) else ()
+    return Decision((*actions, *forget), _next_status(view, spec, ClusterPhase.FAILED, message))
 
 
-def _stay_failed_or_retry(view: View, spec: Spec, rules: Rules) -> Decision:
-    status = view.status or _status(view, spec, Phase.FAILED)
+def _decide_retry(view: View, spec: Spec, rules: Rules) -> Decision:
+    """Decides about a failed cluster: it is started again, or stays failed."""
+    status = view.status or _next_status(view, spec, ClusterPhase.FAILED)
     waited_ms = view.now_ms - status.since_ms
-    # A clock that was set back must not keep it from being tried.
+    # A negative time means that the clock was set back, which must not delay the start.
     due = waited_ms >= rules.retry_failed_ms or waited_ms < 0
     if view.observed.brokers and not _is_refused(view):
-        return _run(view, spec, rules)
+        return _decide_running(view, spec, rules)
     if spec.generation > status.observed_generation or (view.wake is not None and due):
-        status = _status(view, spec, Phase.STARTING, status.message)
-        return Decision((Apply(), *_forget(view)), status)
-    return Decision(_forget(view), _status(view, spec, Phase.FAILED, status.message))
+        status = _next_status(view, spec, ClusterPhase.STARTING, status.message)
+        return Decision((Apply(), *_forget_wake(view)), status)
+    return Decision(
+        _forget_wake(view), _next_status(view, spec, ClusterPhase.FAILED, status.message)
+    )
 
 
 def _ends_again_and_again(view: View, rules: Rules) -> bool:
-    return not _serving(view) and any(
+    return not _serving_brokers(view) and any(
         broker.failures >= rules.failures_max for broker in view.observed.brokers
     )
 
@@ -297,60 +313,63 @@ def _is_refused(view: View) -> bool:
 
 
 def _was_started(view: View) -> bool:
-    """Whether brokers run that nobody stops: a start whose status did not reach the store."""
+    """Whether brokers run although the phase is asleep, as after a start whose status was lost."""
     return any(broker.state is not BrokerState.STOPPING for broker in view.observed.brokers)
 
 
-def _serving(view: View) -> tuple[BrokerObservation, ...]:
+def _serving_brokers(view: View) -> tuple[BrokerObservation, ...]:
     return tuple(b for b in view.observed.brokers if b.state is BrokerState.RUNNING)
 
 
 def _is_idle(view: View, spec: Spec, rules: Rules) -> bool:
     return (
-        view.phase is Phase.RUNNING
+        view.phase is ClusterPhase.RUNNING
         and view.status is not None
         and view.now_ms - view.status.since_ms >= rules.awake_min_ms
         and spec.idle_timeout_ms > 0
-        and len(_serving(view)) == len(view.observed.brokers)
+        and len(_serving_brokers(view)) == len(view.observed.brokers)
         and view.reading is not None
         and view.reading.connections == 0
         and view.now_ms - view.busy_ms >= spec.idle_timeout_ms
     )
 
 
-def _forget(view: View) -> tuple[ForgetWake, ...]:
+def _forget_wake(view: View) -> tuple[ForgetWake, ...]:
     return () if view.wake is None else (ForgetWake(view.wake.revision),)
 
 
-def _status(view: View, spec: Spec, phase: Phase, message: str = "") -> Status:
-    before = view.status or Status(spec.generation, Phase.ASLEEP, view.now_ms)
-    woke = before.phase is Phase.ASLEEP and phase is not Phase.ASLEEP
+def _next_status(view: View, spec: Spec, phase: ClusterPhase, message: str = "") -> Status:
+    before = view.status or Status(spec.generation, ClusterPhase.ASLEEP, view.now_ms)
+    woke = before.phase is ClusterPhase.ASLEEP and phase is not ClusterPhase.ASLEEP
     connections = view.reading.connections if view.reading is not None else 0
     return replace(
         before,
         observed_generation=spec.generation,
         phase=phase,
         since_ms=before.since_ms if phase is before.phase else view.now_ms,
-        brokers=tuple(_described(broker) for broker in _serving(view)),
-        # Not to be told apart from none; idleness is decided by the reading itself.
-        connections=(connections or 0) if _serving(view) else 0,
+        brokers=tuple(_broker_status(broker) for broker in _serving_brokers(view)),
+        # An unknown number is stored as 0; whether the cluster is idle is decided by the reading.
+        connections=(connections or 0) if _serving_brokers(view) else 0,
         restarts=(0 if woke else before.restarts) + view.observed.restarts - view.restarts,
         message=message,
         started_for=_started_for(view, spec, before, phase),
     )
 
 
-def _started_for(view: View, spec: Spec, before: Status, phase: Phase) -> str:
-    """Whoever asked for the wake, or the spec; for as long as the brokers are there."""
-    if phase is Phase.ASLEEP:
+def _started_for(view: View, spec: Spec, before: Status, phase: ClusterPhase) -> str:
+    """Who asked for the start: the wake request's sender or the generation; empty once asleep."""
+    if phase is ClusterPhase.ASLEEP:
         return ""
-    begins = phase is Phase.STARTING and before.phase not in {Phase.STARTING, Phase.RUNNING}
+    begins = phase is ClusterPhase.STARTING and before.phase not in {
+        ClusterPhase.STARTING,
+        ClusterPhase.RUNNING,
+    }
     if before.started_for and not begins:
         return before.started_for
     return f"generation {spec.generation}" if view.wake is None else view.wake.by
 
 
-def _described(broker: BrokerObservation) -> BrokerStatus:
+def _broker_status(broker: BrokerObservation) -> BrokerStatus:
     endpoints = broker.endpoints
     return BrokerStatus(
         slot=broker.slot,

@@ -1,4 +1,4 @@
-"""How the brokers of a cluster and of the cell are: pure."""
+"""The health of a cluster's brokers and of the whole cell: pure."""
 
 from __future__ import annotations
 
@@ -8,40 +8,42 @@ from dataclasses import dataclass, field
 from brokers.etcd import MemberStatus
 from provisioning.cell.drivers.base import BrokerState, ClusterObservation
 from provisioning.cell.keeper.guard import Guard
-from provisioning.cell.keeper.records import Phase, Status
+from provisioning.cell.keeper.records import ClusterPhase, Status
 from provisioning.cell.notes import CellHealth
 
-# A broker may take so long to start before it counts as unhealthy.
+# Brokers that do not serve yet count as unhealthy only after this time in the phase `starting`.
 START_MS = 30_000
-# One that did not answer so often in a row does.
+# A broker that did not answer so often in a row counts as unhealthy.
 UNANSWERED = 5
-# The most names of machines and clusters that are told.
+# The most names of machines, and of clusters, that are reported.
 NAMED_MAX = 50
 
 
 @dataclass(frozen=True)
 class Beat:
-    """How a cluster's brokers are: how many should run, how many of them do not serve, and the
-    machines of theirs that are lost. `known`: the platform told what there is.
+    """The health of one cluster's brokers.
+
+    `expected`: how many should run; `unhealthy`: how many of those do not serve; `machines`: the
+    names of their lost machines; `known`: whether the platform could be asked.
     """
 
-    wanted: int = 0
+    expected: int = 0
     unhealthy: int = 0
     machines: frozenset[str] = frozenset()
     known: bool = True
 
 
 @dataclass
-class Watch:
-    """What the keeper last made of it, for all clusters."""
+class GuardState:
+    """The guard of the cell, which all clusters read."""
 
     guard: Guard = field(default_factory=Guard)
-    # What an earlier keeper made of it was read.
+    # Whether the state that an earlier keeper stored was read.
     known: bool = False
 
     @property
     def held(self) -> bool:
-        """Whether nothing may be deleted."""
+        """Whether deletions are held; also until the stored state was read."""
         return self.guard.held or not self.known
 
 
@@ -53,11 +55,11 @@ def beat_of(
     unanswered: Mapping[int, int],
     now_ms: int,
 ) -> Beat:
-    """How a cluster's brokers are. Without a status, or asleep, none should run."""
+    """The health of a cluster's brokers. Without a status, asleep or stopping, none should run."""
     machines = frozenset(b.machine for b in observed.brokers if b.lost and b.machine)
     if not observed.known:
         return Beat(known=False)
-    if status is None or status.phase in {Phase.ASLEEP, Phase.STOPPING}:
+    if status is None or status.phase in {ClusterPhase.ASLEEP, ClusterPhase.STOPPING}:
         return Beat(machines=machines)
     well = {
         broker.slot
@@ -67,7 +69,7 @@ def beat_of(
         and unanswered.get(broker.slot, 0) < UNANSWERED
     }
     missing = scale - len(well & set(range(scale)))
-    if status.phase is Phase.STARTING and 0 <= now_ms - status.since_ms < START_MS:
+    if status.phase is ClusterPhase.STARTING and 0 <= now_ms - status.since_ms < START_MS:
         missing = 0
     return Beat(scale, missing, machines)
 
@@ -81,16 +83,16 @@ def health_of_cell(
     now_ms: int,
     etcd: MemberStatus | None = None,
 ) -> CellHealth:
-    """What is told of a cell. `etcd`: its fullest member; None: not known."""
-    found = list(beats)
-    wanted, unhealthy = sum(b.wanted for b in found), sum(b.unhealthy for b in found)
-    machines = sorted({name for beat in found for name in beat.machines})
+    """The cell's health as it is reported. `etcd`: the status of its fullest member, if known."""
+    all_beats = list(beats)
+    expected, unhealthy = sum(b.expected for b in all_beats), sum(b.unhealthy for b in all_beats)
+    machines = sorted({name for beat in all_beats for name in beat.machines})
     reason = ""
     if guard.held:
-        reason = f"{unhealthy} of {wanted} brokers that should run do not serve"
+        reason = f"{unhealthy} of {expected} brokers that should run do not serve"
     return CellHealth(
         told_at_ms=now_ms,
-        wanted=wanted,
+        wanted=expected,
         unhealthy=unhealthy,
         held=guard.held,
         reason=reason,

@@ -1,4 +1,4 @@
-"""The keeper of a cell: a `Cluster` for each cluster, told what the store and the driver say."""
+"""The keeper of a cell: runs a `ClusterTask` for each cluster, and passes changes on to them."""
 
 from __future__ import annotations
 
@@ -8,32 +8,33 @@ import logging
 from collections import Counter
 
 from provisioning.cell.drivers.base import Answer, BrokerState
-from provisioning.cell.keeper.cluster import Cell, Cluster
-from provisioning.cell.keeper.records import Phase, Spec, Status, StoreError, Wake
+from provisioning.cell.keeper.cluster import CellParts, ClusterTask
+from provisioning.cell.keeper.records import ClusterPhase, Spec, Status, StoreError, Wake
 from provisioning.cell.keeper.watchman import Watchman
 
 LOGGER = logging.getLogger(__name__)
 
+# How long one watch of the metadata store waits.
 WATCH_S = 2.0
-# Between two attempts while the metadata store fails.
+# Pause between two attempts while the metadata store fails.
 STORE_RETRY_S = 0.5
-# Everything is read again after this long, so that nothing depends on a change having been told.
+# Everything is read again at this interval, so that nothing depends on an event of the watch.
 SWEEP_S = 30.0
-# Between two looks at how the cell's brokers are.
+# Interval at which the health of the cell is looked at.
 HEALTH_S = 2.0
 
 
 class Keeper:
     """Keeps the clusters of one cell."""
 
-    def __init__(self, cell: Cell) -> None:
+    def __init__(self, cell: CellParts) -> None:
         self._cell = cell
-        self._clusters: dict[str, Cluster] = {}
+        self._clusters: dict[str, ClusterTask] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        # As an earlier keeper left them; None until they were read.
+        # The statuses that an earlier keeper wrote; None until they were read.
         self._statuses: dict[str, Status] | None = None
 
-    def phases(self) -> Counter[Phase]:
+    def phases(self) -> Counter[ClusterPhase]:
         """How many clusters are in each phase."""
         return Counter(cluster.phase for cluster in self._clusters.values())
 
@@ -43,59 +44,65 @@ class Keeper:
         return Counter(state for cluster in clusters for state in cluster.broker_states)
 
     def cluster_ids(self) -> frozenset[str]:
-        """The clusters that it keeps an eye on."""
+        """The ids of all clusters that have a task."""
         return frozenset(self._clusters)
 
     def broker_pids(self, cluster_id: str) -> list[int | None]:
-        """Processes that serve a cluster, as far as it decided already."""
+        """The pids of a cluster's serving brokers, as the last decision has them."""
         cluster = self._clusters.get(cluster_id)
         return [] if cluster is None else [broker.pid for broker in cluster.brokers]
 
     def unwell(self) -> str | None:
-        """Why it is not well; None where it is."""
+        """Why the keeper is not healthy, for `/healthz`; None where it is."""
         failing, platform = self._cell.store.failing, self._cell.driver.unwell()
         if failing is not None:
             return f"metadata store: {failing}"
         return None if platform is None else f"platform: {platform}"
 
     async def start(self) -> None:
-        """Takes over the brokers that run. Raises `OSError` where the driver cannot work."""
+        """Starts the driver, which takes over running brokers.
+
+        Raises `OSError` where that fails.
+        """
         self._cell.driver.notify(self._on_driver_change)
         await self._cell.driver.start()
 
     async def run(self) -> None:
-        """Keeps them, until it is cancelled."""
+        """Keeps the clusters until it is cancelled."""
         beside = {asyncio.create_task(self._watch_health(), name="health of the cell")}
         if self._cell.maintenance is not None:
             beside.add(asyncio.create_task(self._cell.maintenance.run(), name="etcd"))
         try:
-            await self._follow_again()
+            await self._follow_store_forever()
         finally:
             for task in beside:
                 task.cancel()
             await asyncio.wait(beside)
 
-    async def _follow_again(self) -> None:
+    async def _follow_store_forever(self) -> None:
         while True:
             try:
-                await self._follow()
+                await self._follow_store()
             except StoreError:
-                # What runs goes on: the driver replaces brokers by itself.
+                # Brokers go on meanwhile: the driver replaces them by itself.
                 await asyncio.sleep(STORE_RETRY_S)
 
     async def _watch_health(self) -> None:
-        """Tells how brokers are, and holds deletions while too many are not well."""
+        """Looks at the health of the cell at an interval."""
         watchman = Watchman(self._cell)
         while True:
             try:
                 await watchman.look(list(self._clusters.values()))
             except Exception:
-                # It is asked again in a moment; nobody else could.
-                LOGGER.exception("the cell's health could not be told")
+                # The next look repeats it; nothing else would start this task again.
+                LOGGER.exception("a look at the health of the cell failed, and is repeated")
             await asyncio.sleep(HEALTH_S)
 
     async def close(self, *, leads: bool = True) -> None:
-        """Stops the brokers where the settings say so and the cell is still ours, and ends."""
+        """Ends the keeper.
+
+        Stops the brokers where the settings say so and it still has the cell.
+        """
         if leads and self._cell.settings.keeper.stop_brokers_on_exit:
             await self._stop_brokers()
         for task in self._tasks.values():
@@ -106,12 +113,13 @@ class Keeper:
         self._cell.store.close()
 
     async def _stop_brokers(self) -> None:
-        """All at once, within a bound; what is left then is killed, and loses nothing."""
-        # Asked to end before it learned what there is: their status must not say that they run.
+        """Stops all brokers within the time limit, then kills the others, which lose no records."""
+        # A keeper may end before its first read of the store. Then its clusters are read now, or
+        # their stored status would go on saying that they run.
         with contextlib.suppress(StoreError):
-            await self._refresh()
+            await self._hand_out_desired()
         for cluster in self._clusters.values():
-            cluster.leave()
+            cluster.stop_for_exit()
         unknown = await self._cell.driver.clusters() - frozenset(self._clusters)
         for cluster_id in unknown:
             await self._cell.driver.stop(cluster_id, clean=True)
@@ -124,7 +132,9 @@ class Keeper:
         for cluster_id in await self._cell.driver.clusters():
             outcome = await self._cell.driver.stop(cluster_id, clean=False)
             if outcome.answer is not Answer.ACCEPTED:
-                LOGGER.warning("%s: was not killed: %s", cluster_id, outcome.message)
+                LOGGER.warning(
+                    "%s: its brokers could not be killed: %s", cluster_id, outcome.message
+                )
 
     async def _until_vacant(self, unknown: frozenset[str]) -> None:
         while not all(cluster.vacant for cluster in self._clusters.values()) or any(
@@ -132,37 +142,39 @@ class Keeper:
         ):
             await asyncio.sleep(0.02)
 
-    async def _follow(self) -> None:
-        """Hands out what is wanted, at first and at each change. Raises `StoreError`."""
-        revision = await self._refresh()
+    async def _follow_store(self) -> None:
+        """Hands out specs and wake requests, first and at each change. Raises `StoreError`."""
+        revision = await self._hand_out_desired()
         sweep_at = _now() + SWEEP_S
         while True:
             seen = await self._cell.store.watch(revision, WATCH_S)
             if seen != revision or _now() >= sweep_at:
-                await self._refresh()
+                await self._hand_out_desired()
                 revision, sweep_at = seen, _now() + SWEEP_S
 
-    async def _refresh(self) -> int:
-        """Hands out what is wanted now; gives its revision."""
+    async def _hand_out_desired(self) -> int:
+        """Hands out the current specs and wake requests. Returns their revision."""
         if self._statuses is None:
             self._statuses = dict(await self._cell.store.statuses())
-        wanted = await self._cell.store.wanted()
-        specs, wakes = wanted.specs, wanted.wakes
+        desired = await self._cell.store.desired()
+        specs, wakes = desired.specs, desired.wakes
         kept = await self._cell.driver.clusters()
         for cluster_id in specs.keys() | wakes.keys() | kept | self._clusters.keys():
-            self._update(
+            self._update_cluster(
                 cluster_id, specs.get(cluster_id), wakes.get(cluster_id), kept=cluster_id in kept
             )
-        return wanted.revision
+        return desired.revision
 
-    def _update(self, cluster_id: str, spec: Spec | None, wake: Wake | None, *, kept: bool) -> None:
+    def _update_cluster(
+        self, cluster_id: str, spec: Spec | None, wake: Wake | None, *, kept: bool
+    ) -> None:
         cluster = self._clusters.get(cluster_id)
         if cluster is None:
             if spec is None and wake is None and not kept:
                 return
-            # A later cluster of this id begins without its past.
+            # The status is taken out, so that a later cluster of this id begins without one.
             status = self._statuses.pop(cluster_id, None) if self._statuses else None
-            cluster = Cluster(cluster_id, self._cell, status, kept=kept)
+            cluster = ClusterTask(cluster_id, self._cell, status, kept=kept)
             self._clusters[cluster_id] = cluster
             cluster.update(spec, wake)
             task = asyncio.create_task(cluster.run(), name=f"cluster {cluster_id}")
@@ -170,9 +182,9 @@ class Keeper:
             return
         cluster.update(spec, wake)
         if spec is None:
-            # Whether it was purged is told by no change of what is watched.
+            # The `Removal` is not among the watched keys, so the task has to look for it.
             cluster.poke()
-        if cluster.over:
+        if cluster.is_gone:
             del self._clusters[cluster_id]
             self._tasks.pop(cluster_id).cancel()
 

@@ -1,4 +1,4 @@
-"""The keeper's settings of the Kubernetes driver, and the driver that they make."""
+"""The keeper's settings of the Kubernetes driver, and what it makes from them."""
 
 from __future__ import annotations
 
@@ -14,34 +14,39 @@ from provisioning.cell.drivers.kubernetes.options import KubernetesOptions
 LOCAL = "local"
 KIND = "kubernetes"
 KINDS = (LOCAL, KIND)
-# What the files for brokers may have in all: a Secret takes 1 MiB, and settings are in it too.
+# The most bytes of all files for a broker: a Secret takes 1 MiB, and the settings are in it too.
 FILES_BYTES_MAX = 512 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
 class KubernetesSettings:
-    """How brokers run as pods. `options`: the driver's own."""
+    """Settings of a keeper whose brokers are pods. `options` are those of the driver itself."""
 
     kind: str = setting(KIND, "`kubernetes`.", choices=KINDS)
     options: KubernetesOptions = inlined()
     kubeconfig: str = setting(
-        "", "How to reach the API server; empty: as the service account of the keeper's pod."
+        "", "Path of a kubeconfig file; empty: the service account of the keeper's pod."
     )
     broker_files: Path | None = setting(
         None,
-        "A folder whose files every broker finds in `/etc/freshet`; those in its folder `<cluster "
-        "id>` are for that cluster alone. A change reaches brokers that run. 512 KiB at most.",
+        "A folder whose files every broker gets in `/etc/freshet`. Those in its folder `<cluster "
+        "id>` are for that cluster only. A change reaches running brokers. 512 KiB at most.",
     )
     broker_metadata: str = setting(
         "",
-        "The metadata store as brokers see it, `{cluster}` for the cluster's id; empty: "
+        "The metadata store as brokers reach it, with `{cluster}` for the cluster's id; empty: "
         "`cell.metadata`.",
     )
-    broker_bucket: str = setting("", "The same for the bucket; empty: `cell.bucket`.")
+    broker_bucket: str = setting(
+        "", "The bucket as brokers reach it, as above; empty: `cell.bucket`."
+    )
 
 
 def make_driver(settings: KubernetesSettings) -> KubernetesDriver:
-    """Raises `SettingsError` where nothing says how to reach the API server."""
+    """Makes the Kubernetes driver.
+
+    Raises `SettingsError` where the API server is not configured.
+    """
     options = settings.options
     try:
         api = Api.connect(settings.kubeconfig, timeout_s=options.request_timeout_s)
@@ -52,35 +57,40 @@ def make_driver(settings: KubernetesSettings) -> KubernetesDriver:
 
 
 def make_folder(dfs: Path, cluster_id: str) -> None:
-    """Makes a cluster's folder on the shared file system as the keeper has it mounted.
+    """Creates a cluster's folder on the shared file system, which the keeper has mounted at `dfs`.
 
-    It is for the keeper's user, which is that of brokers too. Raises `OSError`, also where the file
-    system itself is not there.
+    It belongs to the keeper's user, which is that of brokers too. Raises `OSError`, also where the
+    file system is not mounted.
     """
     (dfs / cluster_id).mkdir(mode=0o700, exist_ok=True)
 
 
 class BrokerFiles:
-    """Further files that brokers get, from a folder: read again when one of them changed."""
+    """Further files for brokers, from a folder. A file is read again only when it changed."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
         self._read: dict[Path, tuple[tuple[int, int], bytes]] = {}
 
     def of(self, cluster_id: str) -> dict[str, bytes]:
-        """By name. Raises `OSError` where one cannot be read, and `SettingsError` for too much."""
+        """The files for a cluster's brokers, by name.
+
+        Raises `OSError` where one cannot be read, and `SettingsError` where they are too large.
+        """
         if self._folder is None:
             return {}
-        found: dict[str, bytes] = {}
+        files: dict[str, bytes] = {}
         for folder in (self._folder, self._folder / cluster_id):
             if folder.is_dir():
-                found |= {path.name: self._content(path) for path in _files(folder)}
-        if sum(map(len, found.values())) > FILES_BYTES_MAX:
-            message = f"driver.broker_files: more than {FILES_BYTES_MAX} bytes for {cluster_id}"
+                files |= {path.name: self._read_cached(path) for path in _files_in(folder)}
+        if sum(map(len, files.values())) > FILES_BYTES_MAX:
+            message = (
+                f"driver.broker_files: {cluster_id} has more than {FILES_BYTES_MAX} bytes of files"
+            )
             raise SettingsError(message)
-        return found
+        return files
 
-    def _content(self, path: Path) -> bytes:
+    def _read_cached(self, path: Path) -> bytes:
         status = path.stat()
         stamp = (status.st_mtime_ns, status.st_size)
         known = self._read.get(path)
@@ -89,6 +99,6 @@ class BrokerFiles:
         return known[1]
 
 
-def _files(folder: Path) -> list[Path]:
-    """A folder that Kubernetes mounted has hidden ones beside those that count."""
+def _files_in(folder: Path) -> list[Path]:
+    """The files of a folder, without hidden ones, which Kubernetes adds to a mounted folder."""
     return [path for path in sorted(folder.iterdir()) if path.is_file() and path.name[:1] != "."]

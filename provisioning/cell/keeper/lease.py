@@ -1,9 +1,9 @@
-"""One keeper a cell at a time, wherever keepers run: a key in etcd that ends with its holder.
+"""One keeper per cell at a time, on whatever machines keepers run: a key in etcd with a lease.
 
-The key `keeper/lease` is created where it is not there, and goes by itself when its lease is not
-kept for `ttl_s`. Whoever holds it counts that time from before each answer was asked for, and ends
-a fifth of it early: it has stopped acting when etcd lets the next one in. etcd that is away for so
-long ends a keeper too; brokers go on, and it stands by until etcd is back.
+A keeper creates the key `keeper/lease` where there is none. etcd removes it once its lease was not
+renewed for `ttl_s`. The holder counts that time from before it sent each renewal, and gives up a
+fifth of it early, so it has stopped acting when etcd admits the next keeper. A keeper also ends
+where etcd is away for so long; brokers go on, and it stands by until etcd is back.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ LOGGER = logging.getLogger(__name__)
 
 KEY = "keeper/lease"
 VERSION = 1
+# Interval at which a standby tries to take the lease.
 POLL_S = 0.5
 
 
 class LeaseLostError(Exception):
-    """The cell may be another keeper's by now."""
+    """The lease has ended, so another keeper may have the cell by now."""
 
 
 class KeeperLease:
-    """Held from `try_acquire` until `release`, or until it was not kept for `ttl_s` seconds."""
+    """A lease, held from `try_acquire` until `release` or until it was not renewed in time."""
 
     def __init__(
         self,
@@ -49,17 +50,18 @@ class KeeperLease:
         self._until = 0.0
 
     def held(self) -> bool:
-        """Tells whether nobody else can have it."""
+        """Whether this keeper has the lease, so that no other one can."""
         return self._lease is not None and self._clock() < self._until
 
     def try_acquire(self, now: str) -> Holder | None:
-        """Takes it and writes down who has it; gives the holder where it is taken.
+        """Takes the lease, and records this keeper as its holder. Returns None.
 
-        Raises `MetadataError`: then it is not taken, or ends by itself.
+        Where another keeper has the lease, its holder is returned. Raises `MetadataError`: then
+        nothing is held, and a key that was created nevertheless ends with its lease.
         """
-        found = self._etcd.get(KEY)
-        if found is not None:
-            return _holder(found.value)
+        entry = self._etcd.get(KEY)
+        if entry is not None:
+            return _read_holder(entry.value)
         asked_at = self._clock()
         lease = self._etcd.grant_lease(self._ttl_s)
         who = {
@@ -71,18 +73,18 @@ class KeeperLease:
         try:
             taken = self._etcd.create(KEY, json.dumps(who).encode(), lease=lease)
         except MetadataError:
-            self._revoke(lease)
+            self._revoke_lease(lease)
             raise
         if not taken:
-            self._revoke(lease)
-            found = self._etcd.get(KEY)
-            return Holder(None, "") if found is None else _holder(found.value)
+            self._revoke_lease(lease)
+            entry = self._etcd.get(KEY)
+            return Holder(None, "") if entry is None else _read_holder(entry.value)
         self._lease = lease
         self._until = asked_at + self._ttl_s * 0.8
         return None
 
     async def acquire(self, now: str) -> None:
-        """Waits until it is free, and takes it."""
+        """Waits until the lease is free, and takes it."""
         away = False
         while True:
             try:
@@ -91,41 +93,46 @@ class KeeperLease:
                 away = False
             except MetadataError as error:
                 if not away:
-                    LOGGER.error("the cell's lease cannot be asked for: %s", error)
+                    LOGGER.error(
+                        "etcd does not answer, so the cell's lease cannot be taken: %s", error
+                    )
                 away = True
             await asyncio.sleep(POLL_S)
 
     async def keep(self) -> None:
-        """Keeps it, until it is cancelled. Raises `LeaseLostError` before somebody has it."""
+        """Renews the lease until cancelled.
+
+        Raises `LeaseLostError` before another keeper can have it.
+        """
         while True:
             await asyncio.sleep(min(self._ttl_s / 5, max(0.0, self._until - self._clock())))
             asked_at = self._clock()
             if asked_at >= self._until:
-                raise LeaseLostError(f"it could not be kept for {self._ttl_s * 0.8:.0f} s")
+                raise LeaseLostError(f"it could not be renewed for {self._ttl_s * 0.8:.0f} s")
             try:
                 async with asyncio.timeout(self._until - asked_at):
                     kept = await asyncio.to_thread(self._etcd.keep_lease, self._lease or 0)
             except (MetadataError, TimeoutError) as error:
-                LOGGER.warning("the cell's lease was not kept: %s", error or "no answer")
+                LOGGER.warning("the cell's lease was not renewed: %s", str(error) or "no answer")
                 continue
             if not kept:
                 raise LeaseLostError("etcd has ended it")
             self._until = asked_at + self._ttl_s * 0.8
 
     def release(self) -> None:
-        """Gives it back; where that fails it ends by itself."""
+        """Releases the lease. Where that fails, etcd ends it by its time."""
         if self._lease is not None:
-            self._revoke(self._lease)
+            self._revoke_lease(self._lease)
             self._lease = None
 
-    def _revoke(self, lease: int) -> None:
+    def _revoke_lease(self, lease: int) -> None:
         try:
             self._etcd.revoke_lease(lease)
         except MetadataError as error:
-            LOGGER.warning("a lease of this keeper ends by itself: %s", error)
+            LOGGER.warning("a lease could not be released, and ends by its time: %s", error)
 
 
-def _holder(value: bytes) -> Holder:
+def _read_holder(value: bytes) -> Holder:
     try:
         written = json.loads(value)
         return Holder(None, str(written["since"]), str(written["holder"]))

@@ -1,12 +1,14 @@
-"""etcd's history and size: the keeper that has the cell compacts the one and tells the other.
+"""Compacts etcd's history and reports its size. Only the keeper that has the cell does so.
 
-etcd keeps every value that a key ever had, until it is told to drop what is before a revision. The
-key `keeper/compaction` marks one: its own, at the time that its value says. When it is as old as
-the interval, all before it is dropped and it is written anew. So whoever follows changes with a
-delay of less than the interval finds them, and it goes on where another keeper takes over.
+etcd keeps every value that a key ever had, until a compaction drops the history before a revision.
+The key `keeper/compaction` marks a revision: its own, which was written at the time that its value
+says. Once the mark is as old as the interval, all history before it is dropped, and the mark is
+written again. So a watcher that is behind by less than the interval misses no change, and another
+keeper that takes over continues from the mark.
 
 A compaction frees room within a member's database file and does not make the file smaller. The
-quota applies to the file, so that is what counts; a defragmentation by `etcdctl` makes it smaller.
+quota applies to the file, so the file's size is reported; a defragmentation by `etcdctl` makes it
+smaller.
 """
 
 from __future__ import annotations
@@ -27,16 +29,18 @@ LOGGER = logging.getLogger(__name__)
 
 KEY = "keeper/compaction"
 VERSION = 1
-# Between two turns: a compaction that failed is tried again at the next one.
+# Interval of turns. A compaction that failed is repeated at the next one.
 TURN_S = 15.0
 # How long one member may take to answer.
 TIMEOUT_S = 3.0
 
 
 class EtcdMaintenance:
-    """One for a cell. `leads`: whether the cell is still ours; nothing is compacted otherwise.
+    """The maintenance of one cell's etcd.
 
-    `quota_bytes`: what holds of members that do not tell theirs.
+    Nothing is compacted while `leads` returns False, because another keeper may have the cell.
+    `interval_ms` is how much history stays. `quota_bytes` counts for members that do not report
+    their own quota.
     """
 
     def __init__(
@@ -50,7 +54,7 @@ class EtcdMaintenance:
         quota_bytes: int,
     ) -> None:
         self._etcd = Etcd(location, timeout_s=TIMEOUT_S)
-        # Each has a database of its own, and is asked for its size by itself.
+        # One client for each member, because each has a database file of its own.
         self._members = {
             member: Etcd(replace(location, members=(member,)), timeout_s=TIMEOUT_S)
             for member in location.members
@@ -60,27 +64,27 @@ class EtcdMaintenance:
         self._leads = leads
         self._interval_ms = interval_ms
         self._quota_bytes = quota_bytes
-        # What each member told last, and those whose size could not be had at the last turn.
-        self._told: dict[str, MemberStatus] = {}
+        # The last status of each member, and the members whose size the last turn could not get.
+        self._reported: dict[str, MemberStatus] = {}
         self._unknown: set[str] = set()
         self._failing = False
         self.fullest: MemberStatus | None = None
 
     async def run(self) -> None:
-        """Turn by turn, until it is cancelled. No failure ends it."""
+        """Takes turns until it is cancelled. No failure ends it."""
         while True:
             try:
-                await asyncio.to_thread(self.turn)
+                await asyncio.to_thread(self.take_turn)
             except Exception:
-                # It is tried again in a moment; nobody else could.
+                # The next turn repeats it; nothing else would start this task again.
                 LOGGER.exception("etcd's maintenance failed")
             await asyncio.sleep(min(TURN_S, self._interval_ms / 1000))
 
-    def turn(self) -> None:
-        """Asks for the sizes, and compacts where it is time."""
-        self._measure()
+    def take_turn(self) -> None:
+        """Reads the sizes of all members, and compacts the history where the mark is old enough."""
+        self._measure_members()
         try:
-            self._compact()
+            self._compact_history()
         except MetadataError as error:
             self._metrics.count("etcd_compaction_failures")
             if not self._failing:
@@ -91,31 +95,32 @@ class EtcdMaintenance:
             LOGGER.warning("etcd's history can be compacted again")
         self._failing = False
 
-    def _measure(self) -> None:
+    def _measure_members(self) -> None:
         for member, etcd in self._members.items():
             try:
-                self._told[member] = self._bounded(etcd.status())
+                self._reported[member] = self._with_quota(etcd.status())
             except MetadataError as error:
                 if isinstance(error, InvalidError):
-                    # It refuses to tell. Of one that is away, what it told last still holds.
-                    self._told.pop(member, None)
+                    # It refuses to report its size, so the last one is dropped. The last size of a
+                    # member that is away still counts.
+                    self._reported.pop(member, None)
                 if member not in self._unknown:
                     LOGGER.warning("the size of etcd's database is not known: %s", error)
                 self._unknown.add(member)
             else:
                 self._unknown.discard(member)
-        self.fullest = max(self._told.values(), key=_share, default=None)
+        self.fullest = max(self._reported.values(), key=_fullness, default=None)
         self._metrics.etcd = self.fullest
 
-    def _bounded(self, told: MemberStatus) -> MemberStatus:
-        """With the quota that holds, which is 0 where there is none."""
-        return replace(told, quota_bytes=max(0, told.quota_bytes or self._quota_bytes))
+    def _with_quota(self, status: MemberStatus) -> MemberStatus:
+        """The status with the quota that applies: the member's own or the setting; 0 means none."""
+        return replace(status, quota_bytes=max(0, status.quota_bytes or self._quota_bytes))
 
-    def _compact(self) -> None:
-        """Raises `MetadataError`."""
+    def _compact_history(self) -> None:
+        """Compacts to the mark where it is as old as the interval. Raises `MetadataError`."""
         mark, now_ms = self._etcd.get(KEY), self._clock.now_ms()
-        # A mark that cannot be read, or is of the future, as after a clock was set back, is
-        # written anew, and the interval begins again.
+        # A mark that cannot be read, or is of the future because a clock was set back, is written
+        # again, and the interval begins again.
         age_ms = -1 if mark is None else _age_ms(mark, now_ms)
         if 0 <= age_ms < self._interval_ms or not self._leads():
             return
@@ -125,13 +130,15 @@ class EtcdMaintenance:
         self._etcd.write({KEY: json.dumps(written).encode()})
 
 
-def _share(told: MemberStatus) -> tuple[float, int]:
-    """How full a member is; of those without a quota, how large."""
-    return (told.file_bytes / told.quota_bytes if told.quota_bytes else 0.0), told.file_bytes
+def _fullness(status: MemberStatus) -> tuple[float, int]:
+    """The key for the fullest member: the part of its quota that its file takes, then its size."""
+    return (
+        status.file_bytes / status.quota_bytes if status.quota_bytes else 0.0
+    ), status.file_bytes
 
 
 def _age_ms(mark: Entry, now_ms: int) -> int:
-    """Since when a mark stands; below 0 where that cannot be read."""
+    """The age of a mark; negative where it cannot be read."""
     try:
         return now_ms - int(json.loads(mark.value)["written_at_ms"])
     except (ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""What the keeper tells Prometheus."""
+"""The keeper's metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from prometheus_client.metrics_core import (
 from brokers.etcd import MemberStatus
 from console.base.runtime.metrics import ProcessMetrics
 from provisioning.cell.drivers.base import BrokerState
-from provisioning.cell.keeper.records import Phase
+from provisioning.cell.keeper.records import ClusterPhase
 
 PREFIX = "freshet_keeper"
 COUNTERS = {
@@ -42,11 +42,11 @@ ETCD_SIZES = {
 WAKE_BUCKETS_S = (0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 
-State = TypeVar("State", Phase, BrokerState)
+State = TypeVar("State", ClusterPhase, BrokerState)
 
 
 class Metrics(ProcessMetrics):
-    """Counts; nothing decides by it."""
+    """Counters and gauges of the keeper. No decision depends on them."""
 
     def __init__(self) -> None:
         super().__init__(PREFIX)
@@ -54,10 +54,11 @@ class Metrics(ProcessMetrics):
         self._wakes_s: list[int] = [0] * (len(WAKE_BUCKETS_S) + 1)
         self._wakes_sum_s = 0.0
         self.leading = False
-        # Of etcd's fullest member; None where it is not known, as of a cell in SQLite.
+        # The status of etcd's fullest member; None where it is not known, as of a cell in SQLite.
         self.etcd: MemberStatus | None = None
-        # How many clusters and brokers are in each state: tells a keeper that leads.
-        self.phases: Callable[[], Mapping[Phase, int]] = dict
+        # Functions that count the clusters and brokers in each state. A keeper sets them once it
+        # has the cell.
+        self.phases: Callable[[], Mapping[ClusterPhase, int]] = dict
         self.brokers: Callable[[], Mapping[BrokerState, int]] = dict
         self.families(self._families)
 
@@ -66,7 +67,7 @@ class Metrics(ProcessMetrics):
         self._counts[name] += by
 
     def woke(self, seconds: float) -> None:
-        """A cluster serves so long after the request that woke it."""
+        """Records a wake: the time from its request until the cluster serves."""
         bucket = sum(seconds > bound for bound in WAKE_BUCKETS_S)
         self._wakes_s[bucket] += 1
         self._wakes_sum_s += seconds
@@ -75,7 +76,7 @@ class Metrics(ProcessMetrics):
         yield GaugeMetricFamily(
             self.name("leading"), "1 where this keeper has the cell, 0 on standby", self.leading
         )
-        yield self._states("clusters", "Clusters by phase", "phase", Phase, self.phases())
+        yield self._states("clusters", "Clusters by phase", "phase", ClusterPhase, self.phases())
         yield self._states("brokers", "Brokers by state", "state", BrokerState, self.brokers())
         for name, text in COUNTERS.items():
             yield CounterMetricFamily(self.name(name), text, self._counts[name])
@@ -106,6 +107,6 @@ class Metrics(ProcessMetrics):
         return family
 
     def _wakes(self) -> list[tuple[str, float]]:
-        """How many wakes took at most as long as each bound."""
+        """The cumulative histogram buckets: how many wakes took at most each bound."""
         bounds = [str(bound) for bound in WAKE_BUCKETS_S]
         return list(zip([*bounds, "+Inf"], accumulate(self._wakes_s), strict=True))

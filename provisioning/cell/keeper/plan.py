@@ -1,4 +1,4 @@
-"""The brokers that a cluster asks for, as plans: pure."""
+"""Makes the plan of a cluster's brokers from its spec: pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from provisioning.cell.keeper.kubernetes import KubernetesSettings
 from provisioning.cell.keeper.records import Spec
 from provisioning.cell.keeper.settings import KeeperSettings
 
-# A free port each: brokers are found through the cluster's status.
+# Each listener takes a free port: clients find brokers through the cluster's status.
 ANY_PORT = "127.0.0.1:0"
 
 
@@ -23,16 +23,17 @@ def cluster_plan(
     cell_secret: bytes,
     files: Mapping[str, bytes] | None = None,
 ) -> ClusterPlan:
-    """One broker for each slot of its scale, with settings as `python -m brokers serve` takes them.
+    """A plan with one broker for each slot of the spec's scale.
 
-    Of the cell's secret a broker gets only what is derived for its own cluster. `files`: what it
-    gets beside its settings, where it does not share the cell's files.
+    The settings are those of `python -m brokers serve`. A broker gets only secrets that are derived
+    from the cell's secret for its own cluster. `files` are placed beside the settings of brokers
+    that do not see the cell's files.
     """
     brokers = tuple(
         BrokerPlan(
             spec.cluster_id,
             slot,
-            _settings(spec, slot, settings, cell_secret),
+            _broker_settings(spec, slot, settings, cell_secret),
             files={**(files or {}), **_metadata_files(spec, settings, cell_secret)},
         )
         for slot in range(spec.scale)
@@ -40,11 +41,11 @@ def cluster_plan(
     return ClusterPlan(spec.cluster_id, brokers)
 
 
-def _settings(
+def _broker_settings(
     spec: Spec, slot: int, settings: KeeperSettings, cell_secret: bytes
 ) -> dict[str, dict[str, object]]:
     cell = settings.cell
-    metadata, bucket = _locations(spec, settings)
+    metadata, bucket = _broker_locations(spec, settings)
     own: dict[str, dict[str, object]] = {
         "storage": {
             "dfs": cell.dfs,
@@ -72,8 +73,8 @@ def _settings(
 
 
 def _metadata_files(spec: Spec, settings: KeeperSettings, cell_secret: bytes) -> dict[str, bytes]:
-    """The password of an etcd that knows each cluster's brokers by name."""
-    location = metadata_location(_locations(spec, settings)[0])
+    """The password file for an etcd in which each cluster has a user; else nothing."""
+    location = metadata_location(_broker_locations(spec, settings)[0])
     if isinstance(location, Path) or location.password_file is None:
         return {}
     if location.user != spec.cluster_id or location.password_file.name != PASSWORD_FILE:
@@ -81,8 +82,8 @@ def _metadata_files(spec: Spec, settings: KeeperSettings, cell_secret: bytes) ->
     return {PASSWORD_FILE: metadata_password(cell_secret, spec.cluster_id).encode()}
 
 
-def _locations(spec: Spec, settings: KeeperSettings) -> tuple[str, str]:
-    """Metadata and bucket, as a broker of this cluster sees them."""
+def _broker_locations(spec: Spec, settings: KeeperSettings) -> tuple[str, str]:
+    """The locations of metadata store and bucket, as a broker of this cluster reaches them."""
     cell, driver = settings.cell, settings.driver
     metadata, bucket = cell.metadata, cell.bucket
     if isinstance(driver, KubernetesSettings):

@@ -1,4 +1,4 @@
-"""Asks a broker for its metrics, over HTTP on loopback or inside the cell."""
+"""Reads a broker's metrics over HTTP, on loopback or inside the cell."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import math
 import re
 from collections.abc import Iterable
 
-# Connections that came over the link listener: those of tenants' clients.
+# Connections over the link listener, which are those of tenants' clients.
 CONNECTIONS = re.compile(rb"^freshet_client_connections (\S+)", re.MULTILINE)
-# Of a topic since its broker started; Kafka's exporters use the same names.
+# Counters of a topic since its broker started. Kafka's exporters use the same names.
 TOPIC = re.compile(
     rb"^kafka_server_brokertopicmetrics_(\w+)_total"
     rb'\{topic="([A-Za-z0-9._-]+)"\} (\d+)(?:\.0+)?(?: |$)',
@@ -19,17 +19,17 @@ TOPIC_COUNTERS = (b"bytesin", b"bytesout", b"messagesin")
 ANSWER_BYTES_MAX = 64 * 1024 * 1024
 
 
-async def scrape(address: str, *, timeout_s: float) -> bytes | None:
-    """The text of `/metrics` at `host:port`; None where it is not to be had in time."""
+async def scrape_metrics(address: str, *, timeout_s: float) -> bytes | None:
+    """The text of `/metrics` at `host:port`; None where no valid answer came in time."""
     try:
         async with asyncio.timeout(timeout_s):
-            return await _get(address)
+            return await _get_metrics(address)
     except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         return None
 
 
 def connections_in(metrics: bytes) -> int | None:
-    """Connections of tenants' clients; None where the broker does not tell."""
+    """The number of tenants' client connections; None where the metrics do not have it."""
     match = CONNECTIONS.search(metrics)
     if match is None:
         return None
@@ -41,7 +41,7 @@ def connections_in(metrics: bytes) -> int | None:
 
 
 def topics_in(pages: Iterable[bytes]) -> dict[str, list[int]]:
-    """Bytes in, bytes out and records in of each topic, summed over brokers' metrics."""
+    """`[bytes in, bytes out, records in]` by topic, summed over the metrics of several brokers."""
     topics: dict[str, list[int]] = {}
     for page in pages:
         for counter, topic, count in TOPIC.findall(page):
@@ -51,7 +51,7 @@ def topics_in(pages: Iterable[bytes]) -> dict[str, list[int]]:
     return topics
 
 
-async def _get(address: str) -> bytes | None:
+async def _get_metrics(address: str) -> bytes | None:
     host, _, port = address.rpartition(":")
     reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
     try:

@@ -1,4 +1,4 @@
-"""Looks at the brokers of one cluster again and again: do they answer, who is connected."""
+"""Scrapes the brokers of one cluster: whether they answer, and how many clients are connected."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from console.base.runtime.clock import Clock
 from provisioning.cell.drivers.base import BrokerObservation, BrokerState
 from provisioning.cell.keeper.decide import Reading
 from provisioning.cell.keeper.metrics import Metrics
-from provisioning.cell.keeper.probe import connections_in, scrape
+from provisioning.cell.keeper.probe import connections_in, scrape_metrics
 
 
 @dataclass(frozen=True)
-class Target:
-    """A broker that is looked at. Another one in its slot has another name."""
+class ProbeTarget:
+    """A broker that is scraped at `metrics` (`host:port`).
+
+    Each process of a slot has its own name.
+    """
 
     slot: int
     name: str
@@ -25,77 +28,80 @@ class Target:
 
 @dataclass(frozen=True)
 class Pace:
-    """How often brokers are looked at, and how long they may take, in seconds."""
+    """The interval of scrapes and the time limit of one, in seconds."""
 
     interval_s: float
     timeout_s: float
 
 
 class Prober:
-    """Scrapes whatever `look_at` named, at a steady pace, and calls `seen` after each round."""
+    """Scrapes the brokers that `look_at` was given, at an interval, and calls `seen` each time."""
 
     def __init__(
         self, clock: Clock, metrics: Metrics, pace: Pace, seen: Callable[[], None]
     ) -> None:
         self.reading: Reading | None = None
-        # What each broker answered in the last round in which all of them did.
+        # The metrics of each broker, from the last round in which all of them answered.
         self.pages: tuple[bytes, ...] = ()
         self._clock = clock
         self._metrics = metrics
         self._pace = pace
         self._seen = seen
-        self._targets: tuple[Target, ...] = ()
-        self._unanswered: dict[Target, int] = {}
+        self._targets: tuple[ProbeTarget, ...] = ()
+        self._unanswered: dict[ProbeTarget, int] = {}
         self._soon = asyncio.Event()
 
     @property
     def unanswered(self) -> tuple[tuple[int, int], ...]:
-        """By slot, how often in a row its broker did not answer."""
+        """Pairs of a slot and how often in a row its broker did not answer, sorted by slot."""
         return tuple(sorted((target.slot, count) for target, count in self._unanswered.items()))
 
     def look_at(self, brokers: Sequence[BrokerObservation]) -> None:
-        """Names the brokers; those that serve are looked at."""
+        """Sets the brokers to scrape: those of `brokers` that serve."""
         targets = tuple(
-            Target(broker.slot, broker.name, broker.endpoints.metrics)
+            ProbeTarget(broker.slot, broker.name, broker.endpoints.metrics)
             for broker in brokers
             if broker.state is BrokerState.RUNNING and broker.endpoints and broker.endpoints.metrics
         )
         if targets != self._targets:
             self._targets = targets
-            # What another broker said is no reading of this one.
+            # The last reading was of other brokers.
             self.reading = None
             self.pages = ()
             self._unanswered = {t: self._unanswered.get(t, 0) for t in targets}
             self._soon.set()
 
     def forget(self, slot: int) -> None:
-        """Counts anew how often the broker of a slot does not answer."""
+        """Resets the count of how often the broker of a slot did not answer."""
         self._unanswered |= {target: 0 for target in self._unanswered if target.slot == slot}
 
     def soon(self) -> None:
-        """Looks now instead of at the next turn."""
+        """Starts the next round now."""
         self._soon.set()
 
     async def pages_now(self) -> tuple[bytes, ...]:
-        """What each broker answers now; what they answered last where one of them does not."""
-        answers = await self._ask(self._targets)
+        """Scrapes all brokers now.
+
+        Returns the last complete round where one of them does not answer.
+        """
+        answers = await self._scrape_all(self._targets)
         return self.pages if None in answers else tuple(filter(None, answers))
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Scrapes at the interval, until it is cancelled."""
         while True:
             self._soon.clear()
             if self._targets:
-                await self._round(self._targets)
-            # While there is nobody to look at, nothing is to be done until there is.
+                await self._probe_round(self._targets)
+            # Without a broker there is nothing to scrape until `look_at` sets one.
             timeout = self._pace.interval_s if self._targets else None
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout):
                     await self._soon.wait()
 
-    async def _round(self, targets: tuple[Target, ...]) -> None:
+    async def _probe_round(self, targets: tuple[ProbeTarget, ...]) -> None:
         taken_ms = self._clock.now_ms()
-        answers = await self._ask(targets)
+        answers = await self._scrape_all(targets)
         if targets != self._targets:
             return
         counts = []
@@ -109,9 +115,11 @@ class Prober:
         self.reading = Reading(taken_ms, total)
         self._seen()
 
-    async def _ask(self, targets: tuple[Target, ...]) -> list[bytes | None]:
+    async def _scrape_all(self, targets: tuple[ProbeTarget, ...]) -> list[bytes | None]:
         timeout_s = self._pace.timeout_s
-        answers = await asyncio.gather(*(scrape(t.metrics, timeout_s=timeout_s) for t in targets))
+        answers = await asyncio.gather(
+            *(scrape_metrics(t.metrics, timeout_s=timeout_s) for t in targets)
+        )
         self._metrics.count("scrapes", len(answers))
         self._metrics.count("scrape_failures", answers.count(None))
         return answers

@@ -1,4 +1,4 @@
-"""What the keeper reads and writes of a cluster, as the cell's metadata store has it.
+"""The records that the keeper reads and writes in the cell's metadata store.
 
 The formats are described in `brokers/core/crates/metadata/src/schema/cell.rs`. Times are Unix time
 in milliseconds unless a name says otherwise.
@@ -16,7 +16,7 @@ from provisioning.cell.notes import CellHealth, Removal
 
 
 class SpecState(StrEnum):
-    """What the control plane lets a cluster do."""
+    """Whether the control plane permits a cluster to run."""
 
     ACTIVE = "active"
     SUSPENDED = "suspended"
@@ -25,10 +25,10 @@ class SpecState(StrEnum):
 
 @dataclass(frozen=True)
 class Spec:
-    """What the control plane wants; of the record, what concerns the keeper.
+    """A cluster's specification: those fields of the stored record that the keeper uses.
 
-    `scale`: brokers when awake. `idle_timeout_ms`: it sleeps after so long without a client; 0 is
-    never.
+    `scale` is how many brokers the cluster has when awake. It sleeps after `idle_timeout_ms`
+    without a client; 0 means never.
     """
 
     cluster_id: str
@@ -38,7 +38,7 @@ class Spec:
     idle_timeout_ms: int
 
 
-class Phase(StrEnum):
+class ClusterPhase(StrEnum):
     """What a cluster is doing."""
 
     ASLEEP = "asleep"
@@ -50,12 +50,14 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Status:
-    """What the keeper tells of a cluster. `restarts` counts since it woke up; `started_for` says
-    for whom it did, for logs.
+    """A cluster's status, which the keeper writes.
+
+    `since_ms`: since when it is in this phase. `restarts`: how many brokers ended by themselves
+    since it woke. `started_for`: who asked for the start, for logs.
     """
 
     observed_generation: int
-    phase: Phase
+    phase: ClusterPhase
     since_ms: int
     brokers: tuple[BrokerStatus, ...] = ()
     connections: int = 0
@@ -66,7 +68,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Wake:
-    """Somebody wants a cluster to run. `revision` tells this request from a later one."""
+    """A request to run a cluster. `revision` distinguishes it from a later request."""
 
     requested_at_ms: int
     by: str
@@ -74,12 +76,15 @@ class Wake:
 
 
 class StoreError(Exception):
-    """The metadata store failed, or holds what cannot be understood."""
+    """The metadata store failed, or holds a record that cannot be read."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is wanted of all clusters, by id. A watch from `revision` on misses nothing."""
+class DesiredClusters:
+    """The specs and wake requests of all clusters, by id.
+
+    A watch after `revision` misses no change of them.
+    """
 
     specs: Mapping[str, Spec]
     wakes: Mapping[str, Wake]
@@ -87,39 +92,39 @@ class Wanted:
 
 
 class Store(Protocol):
-    """The cell's metadata store. Every call may wait, and raises `StoreError`."""
+    """The cell's metadata store. Every call may block, and raises `StoreError`."""
 
-    def wanted(self) -> Wanted:
-        """All specs and wake requests."""
+    def desired(self) -> DesiredClusters:
+        """Reads all specs and wake requests."""
 
     def statuses(self) -> Mapping[str, Status]:
-        """All statuses, by cluster id."""
+        """Reads all statuses, by cluster id."""
 
     def put_status(self, cluster_id: str, status: Status) -> None:
-        """Writes a status."""
+        """Writes a cluster's status."""
 
     def remove_wake(self, cluster_id: str, revision: int) -> None:
         """Removes a wake request, unless there is a later one."""
 
     def put_sample(self, cluster_id: str, taken_at_ms: int, content: Mapping[str, object]) -> None:
-        """Writes a sample."""
+        """Writes a sample of a cluster. `content` is JSON."""
 
     def removal(self, cluster_id: str) -> Removal | None:
-        """What the control plane tells of a cluster that it purged."""
+        """Reads the `Removal` of a purged cluster; None where there is none."""
 
     def forget(self, cluster_id: str) -> None:
-        """Removes all that the cell has of a purged cluster."""
+        """Removes all records that the store has of a purged cluster."""
 
     def health(self) -> CellHealth | None:
-        """What was told of the cell last."""
+        """Reads the cell's health as it was written last; None where it never was."""
 
     def put_health(self, health: CellHealth) -> None:
-        """Tells how the cell's brokers are."""
+        """Writes the cell's health."""
 
     def watch(self, after_revision: int, timeout_s: float) -> int:
-        """Waits for a change of a spec or wake request; gives the revision to go on from.
+        """Waits up to `timeout_s` for a change of a spec or wake request after a revision.
 
-        That is `after_revision` where there was none until the time was up.
+        Returns the revision to watch from next, which is `after_revision` where nothing changed.
         """
 
     def interrupt(self) -> None:

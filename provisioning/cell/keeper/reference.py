@@ -15,23 +15,23 @@ _HEAD = """\
 # Keeper settings
 
 `python -m provisioning.cell.keeper --config keeper.toml` reads one TOML file. Only the settings of
-`[cell]` and `keeper.folder` must be set. An unknown setting, a wrong type or a value that makes no
-sense ends the start with status 2 and the name of the setting. `make up` writes the file itself, at
-each start. `--set section.setting=value`, any number of times, wins over the file.
+`[cell]` and `keeper.folder` must be set. For an unknown setting, a wrong type or an invalid value
+the keeper prints the name of the setting and exits with status 2. `make up` writes the file itself
+at each start. `--set section.setting=value`, which may be given several times, wins over the file.
 
-Sizes are in bytes; the name of a time says its unit.
+Sizes are in bytes; the name of a time ends with its unit.
 
 This page is made from the code: `python -m provisioning.cell.keeper.reference`.
 """
 
 _IDLE = """
-How long a cluster waits without clients until it sleeps is its own setting, `idle_timeout_s` in the
+How long a cluster stays awake without clients is a setting of the cluster: `idle_timeout_s` in the
 REST interface.
 """
 
 _KUBERNETES = """
-With `driver.kind = "kubernetes"`. `driver.cell`, `driver.image` and `driver.dfs` must be set; a
-quantity is written as Kubernetes writes it.
+These settings apply with `driver.kind = "kubernetes"`. `driver.cell`, `driver.image` and
+`driver.dfs` must be set. Quantities of resources are written as in Kubernetes.
 
 """
 
@@ -44,17 +44,18 @@ cell, such as `[broker.cache]` with `hot_bytes`. The keeper itself sets `storage
 
 ## What it prints
 
-One line to standard output once it keeps the cell: `ready metrics=<host:port> pid=<pid>`. Its log,
-and its brokers' lines from the level of a warning on, as `<cluster id>/<slot> | <line>`, go to
-standard error.
+The keeper prints one line to standard output once it keeps the cell:
+`ready metrics=<host:port> pid=<pid>`. Its log goes to standard error, and so do its brokers' lines
+of the level of a warning or above, as `<cluster id>/<slot> | <line>`.
 
 | Exit status | Meaning |
 |---|---|
 | 0 | stopped on request |
-| 1 | it could not start, another keeper has the cell, or its lease of the cell is lost |
-| 2 | settings that make no sense |
+| 1 | it could not start, another keeper has the cell, or it lost its lease of the cell |
+| 2 | invalid settings |
 
-`/healthz` answers 503 with a reason while the metadata store fails: brokers go on meanwhile.
+`/healthz` answers 503 with a reason while the metadata store or the platform fails. Brokers go on
+meanwhile.
 """
 
 

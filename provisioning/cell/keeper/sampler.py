@@ -1,8 +1,8 @@
-"""Takes samples of a cluster's groups, in a thread, one at a time, and never for long.
+"""Takes samples of a cluster's groups in a thread, one at a time and within a time limit.
 
-A sample is what people see of a cluster that sleeps, its groups with their lag as they were, and
-what its metrics are made from: `topics` has each topic's bytes in, bytes out and records in since
-its broker started.
+A sample is what people see of a cluster that sleeps: its groups with their lag as they were. The
+cluster's metrics are made from it too: `topics` has each topic's bytes in, bytes out and records in
+since its broker started.
 """
 
 from __future__ import annotations
@@ -22,24 +22,26 @@ from provisioning.cell.keeper.store import AsyncStore
 
 LOGGER = logging.getLogger(__name__)
 
-# Bootstrap servers, user name and password in; groups as JSON out. May raise anything, and wait.
+# Takes bootstrap servers, user name and password, and returns groups as JSON. It may block, and may
+# raise any exception.
 SampleGroups = Callable[[str, str, str], Sequence[Mapping[str, object]]]
 
-# A metadata record takes 768 KiB.
+# Below the 768 KiB that a metadata record takes.
 CONTENT_BYTES_MAX = 700 * 1024
-# Sampling takes at most this share of the time, on a cluster where it is slow.
+# After a sample the next one waits for so many times its duration, which bounds the load of a
+# cluster where samples are slow.
 PAUSE_PER_DURATION = 10
-# Samples of all clusters that are on their way. More only wait for the same processor, and for a
-# keeper that has just begun they would take it from all that it keeps.
+# How many samples of all clusters are taken at a time. More would only wait for the same processor,
+# and of a keeper that has just started they would take it from everything else.
 AT_ONCE = 16
-# Counters change all the time: where nothing else did, they are written no more often.
+# Where only counters changed, as they do all the time, a sample is written no more often than this.
 COUNTERS_EVERY_MS = 15_000
 
 Topics = Mapping[str, Sequence[int]]
 
 
 class Sampler:
-    """Samples one cluster, in its turn. `done` is called after each attempt."""
+    """Samples one cluster once `turns` admits it. Calls `done` after each attempt."""
 
     def __init__(  # noqa: PLR0913 (its surroundings, all of them needed)
         self,
@@ -54,7 +56,8 @@ class Sampler:
         turns: asyncio.Semaphore,
         done: Callable[[], None],
     ) -> None:
-        # When the last finished attempt began, and the earliest time for the next unasked one.
+        # When the last finished attempt began, and the earliest time for the next one at the
+        # interval (Unix ms).
         self.attempted_ms = 0
         self.next_ms = 0
         self._cluster_id = cluster_id
@@ -72,28 +75,31 @@ class Sampler:
         self._stored_ms = 0
 
     def start(self, bootstrap: str, *, last: bool = False) -> None:
-        """Begins a sample, unless one is on its way.
+        """Starts a sample, unless one is being taken.
 
-        The `last` one before its cluster sleeps is written wherever anything changed.
+        The `last` one before the cluster sleeps is written wherever anything changed.
         """
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._attempt(bootstrap, last=last))
+            self._task = asyncio.create_task(self._attempt_sample(bootstrap, last=last))
 
     async def close(self) -> None:
-        """Waits for nobody."""
+        """Cancels the sample that is being taken.
+
+        Its thread may go on, and its result is dropped.
+        """
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
 
-    async def _attempt(self, bootstrap: str, *, last: bool) -> None:
+    async def _attempt_sample(self, bootstrap: str, *, last: bool) -> None:
         began_ms = self._clock.now_ms()
         try:
             async with self._turns:
                 began_ms = self._clock.now_ms()
                 async with asyncio.timeout(self._timeout_s):
-                    groups = await self._in_thread(bootstrap)
+                    groups = await self._take_in_thread(bootstrap)
                 topics = await self._topics()
-            content = bounded({"groups": list(groups), "topics": dict(topics)})
+            content = bounded_content({"groups": list(groups), "topics": dict(topics)})
             if self._is_news(content, began_ms, last=last):
                 await self._store.put_sample(self._cluster_id, began_ms, content)
                 self._stored, self._stored_ms = content, began_ms
@@ -115,10 +121,10 @@ class Sampler:
         stale = last or now_ms - self._stored_ms >= COUNTERS_EVERY_MS
         return stale and content["topics"] != self._stored["topics"]
 
-    async def _in_thread(self, bootstrap: str) -> Sequence[Mapping[str, object]]:
-        """In a thread that may outlive the wait and the keeper, unlike a pool's."""
+    async def _take_in_thread(self, bootstrap: str) -> Sequence[Mapping[str, object]]:
+        """Calls `take` in a daemon thread. Unlike a pool's, it does not delay the keeper's exit."""
         if self._thread is not None and self._thread.is_alive():
-            message = "the one before hangs"
+            message = "the sample before has not returned"
             raise TimeoutError(message)
         loop = asyncio.get_running_loop()
         result: asyncio.Future[Sequence[Mapping[str, object]]] = loop.create_future()
@@ -144,10 +150,10 @@ class Sampler:
         return await result
 
 
-def bounded(content: Mapping[str, object]) -> Mapping[str, object]:
-    """The content with as much as a record takes; `truncated` tells of the rest.
+def bounded_content(content: Mapping[str, object]) -> Mapping[str, object]:
+    """The content cut to what a metadata record takes; then `truncated` is set.
 
-    Topics may have half of it, the first by name, and groups what is left.
+    Topics may have half of it, the first ones by name, and groups the rest, the first ones too.
     """
     groups, topics = content["groups"], content["topics"]
     if not isinstance(groups, list) or not isinstance(topics, dict):
@@ -155,13 +161,13 @@ def bounded(content: Mapping[str, object]) -> Mapping[str, object]:
     if len(json.dumps(content)) <= CONTENT_BYTES_MAX:
         return content
     left = CONTENT_BYTES_MAX - 1024
-    shown = dict(_fitting(sorted(topics.items()), left // 2))
-    kept = _fitting(groups, left - len(json.dumps(shown)))
+    shown = dict(_items_that_fit(sorted(topics.items()), left // 2))
+    kept = _items_that_fit(groups, left - len(json.dumps(shown)))
     return {**content, "groups": kept, "topics": shown, "truncated": True}
 
 
-def _fitting(items: list[Any], bytes_max: int) -> list[Any]:
-    """The first items whose JSON is no longer than a bound."""
+def _items_that_fit(items: list[Any], bytes_max: int) -> list[Any]:
+    """As many of the first items as have at most `bytes_max` bytes of JSON."""
     size = 0
     for place, item in enumerate(items):
         size += len(json.dumps(item)) + 2

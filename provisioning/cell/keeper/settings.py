@@ -1,4 +1,7 @@
-"""The keeper's settings: one TOML file. `docs/reference/keeper-settings.md` is made from these."""
+"""The keeper's settings, which are one TOML file.
+
+`docs/reference/keeper-settings.md` is made from the texts here.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,17 @@ from pathlib import Path
 from brokers.locations import Location
 from brokers.settings.errors import SettingsError
 from brokers.settings.fields import REQUIRED, section_of, setting
-from brokers.settings.reading import load, parse_toml, read_settings
+from brokers.settings.reading import load_settings_file, parse_toml, read_settings
 from provisioning.cell.keeper.kubernetes import KIND, KINDS, LOCAL, KubernetesSettings
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
-# Settings of brokers that the keeper decides itself.
+# Sections of a broker's settings that the keeper sets itself.
 OWN = {"storage", "listener", "security", "broker"}
 
 
 @dataclass(frozen=True)
 class CellSettings:
-    """Where the cell's data lies."""
+    """Where the cell's data is stored."""
 
     metadata: Location = setting(
         REQUIRED, "The cell's metadata store: path of an SQLite file, `etcd://…` or `etcds://…`."
@@ -35,12 +38,12 @@ class CellSettings:
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """The keeper itself."""
+    """Settings of the keeper itself."""
 
     folder: Path = setting(
         REQUIRED,
-        "Its own folder: the lock, and `run/<cluster id>/slot-<n>/` for each local broker. Must "
-        "be set, on a local file system.",
+        "The keeper's own folder, for its lock and `run/<cluster id>/slot-<n>/` of each local "
+        "broker. It must be on a local file system.",
     )
     metrics: str = setting(
         "127.0.0.1:0",
@@ -49,13 +52,13 @@ class LoopSettings:
     )
     standby: bool = setting(
         True,
-        "Where another keeper has the cell: wait for its end. `false`: say who it is and exit "
-        "with status 1.",
+        "While another keeper has the cell, wait until it ends. `false`: print which keeper has "
+        "it, and exit with status 1.",
     )
     lease_ttl_s: int = setting(
         15,
-        "A cell in etcd: another keeper takes over so many seconds after this one was last heard "
-        "of.",
+        "For a cell in etcd: another keeper takes over this many seconds after this one last "
+        "renewed its lease.",
         minimum=1,
     )
     stop_brokers_on_exit: bool = setting(
@@ -63,85 +66,98 @@ class LoopSettings:
         "On SIGTERM, stop all brokers. `false`: they go on, and the next keeper takes them over.",
     )
     stop_timeout_ms: int = setting(
-        15_000, "How long they may take; what is left then is killed.", minimum=1
+        15_000, "How long that may take; brokers that are left then are killed.", minimum=1
     )
-    scrape_interval_ms: int = setting(1_000, "Between two looks at a broker's metrics.", minimum=1)
+    scrape_interval_ms: int = setting(
+        1_000, "Interval at which a broker's metrics are read.", minimum=1
+    )
     scrape_timeout_ms: int = setting(
-        2_000, "How long the broker may take to answer one.", minimum=1
+        2_000, "How long a broker may take to answer with its metrics.", minimum=1
     )
     sample_interval_ms: int = setting(
-        5_000, "Between two samples of a running cluster's groups.", minimum=1
+        5_000, "Interval of samples of a running cluster's consumer groups.", minimum=1
     )
     sample_timeout_ms: int = setting(
-        5_000, "How long one may take, also before a cluster sleeps.", minimum=1
+        5_000, "How long a sample may take, also the last one before a cluster sleeps.", minimum=1
     )
     connections_interval_ms: int = setting(
         5_000,
-        "A status in which only the number of connections changed is written no more often.",
+        "Interval at which a status is written in which only the number of connections changed.",
         minimum=1,
     )
     stopping_grace_ms: int = setting(
         100,
-        "From the status `stopping` until the last look for clients: gateways learn of it "
-        "meanwhile.",
+        "Time from the status `stopping` until clients are counted for the last time; gateways "
+        "read the status meanwhile.",
         minimum=1,
     )
     awake_min_ms: int = setting(
         3_000,
-        "A cluster stays awake for so long at least, however short its idle time: who woke it has "
-        "yet to connect.",
+        "How long a cluster stays awake at least, however short its idle time: the client that "
+        "woke it has yet to connect.",
         minimum=1,
     )
     retry_failed_ms: int = setting(
-        10_000, "A cluster that failed is tried again by a wake request no sooner.", minimum=1
+        10_000,
+        "How long after its failure a wake request starts a failed cluster again.",
+        minimum=1,
     )
     failures_max: int = setting(
         5,
-        "A broker that ended so often in a row without serving makes its cluster `failed`; it is "
-        "still tried.",
+        "A cluster is `failed` once a broker ended so often in a row without serving; the broker "
+        "is still started again.",
         minimum=1,
     )
     unanswered_max: int = setting(
         15,
-        "A broker that did not answer so often in a row is replaced; again after 10 s, and then "
-        "after pauses that double up to 5 min. One whose machine is lost is replaced at once.",
+        "A broker that did not answer so often in a row is replaced: again after 10 s at the "
+        "earliest, then after pauses that double up to 5 min. A broker whose machine is lost is "
+        "replaced at once.",
         minimum=1,
     )
     unhealthy_percent_max: int = setting(
         20,
-        "While more than so many percent of the brokers that should run do not serve, nothing may "
-        "be deleted in the cell.",
+        "Deletions in the cell are held while more than this percentage of the brokers that should "
+        "run do not serve.",
         minimum=1,
     )
-    unhealthy_max: int = setting(50, "Nor while more than so many brokers do not.", minimum=1)
-    unhealthy_min: int = setting(3, "Fewer than so many hold nothing.", minimum=1)
+    unhealthy_max: int = setting(
+        50, "Deletions are also held while more than this many brokers do not serve.", minimum=1
+    )
+    unhealthy_min: int = setting(
+        3, "Deletions are not held while fewer brokers than this do not serve.", minimum=1
+    )
     hold_after_ms: int = setting(
-        10_000, "How long that lasts before deletions are held.", minimum=1
+        10_000, "How long that must last before deletions are held.", minimum=1
     )
     release_after_ms: int = setting(
-        60_000, "How long it is below half of that before they are allowed again.", minimum=1
+        60_000,
+        "How long it must be below half of these numbers before deletions are allowed again.",
+        minimum=1,
     )
     etcd_compaction_interval_ms: int = setting(
         3_600_000,
-        "A cell in etcd: so often the keeper compacts etcd's history. What is younger than this "
-        "stays, for whoever follows changes with a delay.",
+        "For a cell in etcd: interval at which the keeper compacts etcd's history. Younger history "
+        "stays, for programs that follow changes with a delay.",
         minimum=1,
     )
     etcd_quota_bytes: int = setting(
         2 * 1024**3,
-        "A cell in etcd: the quota of its members (`--quota-backend-bytes`), where they do not "
-        "tell it themselves, as etcd does from 3.6 on where one is set. An incident opens at 70 % "
-        "of it.",
+        "For a cell in etcd: the quota of its members (`--quota-backend-bytes`), where they do not "
+        "report it themselves, as etcd does from 3.6 on where one is set. An incident opens at "
+        "70 % of it.",
         minimum=1,
     )
     log_level: str = setting(
-        "info", "`debug`, `info`, `warning` or `error`. To standard error.", choices=LOG_LEVELS
+        "info",
+        "The lowest level that is logged to standard error: `debug`, `info`, `warning` or `error`.",
+        choices=LOG_LEVELS,
     )
 
 
 @dataclass(frozen=True)
 class DriverSettings:
-    """The driver of local processes."""
+    """Settings of the driver of local processes."""
 
     kind: str = setting(
         LOCAL,
@@ -150,41 +166,43 @@ class DriverSettings:
         choices=KINDS,
     )
     start_timeout_ms: int = setting(
-        120_000, "A broker that does not serve by then is killed and started again.", minimum=1
+        120_000,
+        "A broker that does not serve within this time is killed and started again.",
+        minimum=1,
     )
-    stop_timeout_ms: int = setting(30_000, "From SIGTERM to SIGKILL.", minimum=1)
+    stop_timeout_ms: int = setting(30_000, "Time from SIGTERM to SIGKILL.", minimum=1)
     stop_timeout_awaited_ms: int = setting(
-        2_000, "The same where somebody waits for the next start.", minimum=1
+        2_000, "The same where the next start waits for the stop.", minimum=1
     )
     backoff_first_ms: int = setting(
         100,
-        "Pause before the second start after ends in a row; the first is at once, each later "
-        "pause doubles.",
+        "Pause before the second start of a broker that ends again and again. The first start is "
+        "at once, and each later pause doubles.",
         minimum=1,
     )
     backoff_max_ms: int = setting(
-        30_000, "The longest pause of a broker that ends without having served.", minimum=1
+        30_000, "The longest pause before a broker that never served is started again.", minimum=1
     )
     backoff_served_max_ms: int = setting(
         250,
-        "The longest pause of one that had served. After three that stood down in a row, as of "
-        "one that had not.",
+        "The longest pause before a broker that had served is started again. One that stood down "
+        "three times in a row waits like one that never served.",
         minimum=1,
     )
     backoff_quiet_ms: int = setting(
         5_000,
-        "A broker that served so long counts as sound: its end is a first one again.",
+        "After a broker served for this long, its next end counts as the first one again.",
         minimum=1,
     )
     log_bytes_max: int = setting(
-        16 * 1024 * 1024, "A broker's log is rotated at this size.", minimum=1
+        16 * 1024 * 1024, "The size at which a broker's log is rotated.", minimum=1
     )
-    log_files: int = setting(3, "Older logs that are kept.", minimum=1)
+    log_files: int = setting(3, "How many older log files are kept for each broker.", minimum=1)
 
 
 @dataclass(frozen=True)
 class KeeperSettings:
-    """All settings. `broker`: further settings of every broker, by section."""
+    """All settings of a keeper. `broker` are further settings of every broker, by section."""
 
     cell: CellSettings
     keeper: LoopSettings
@@ -192,7 +210,9 @@ class KeeperSettings:
         {LOCAL: DriverSettings, KIND: KubernetesSettings}
     )
     broker: Mapping[str, Mapping[str, object]] = setting(
-        {}, "Further settings of every broker.", wanted="sections only, as a broker's settings have"
+        {},
+        "Further settings of every broker.",
+        expected="sections only, as a broker's settings have",
     )
 
 
@@ -201,11 +221,14 @@ def load_settings(path: str | Path, overrides: Sequence[str] = ()) -> KeeperSett
 
     `overrides` are `section.setting=value`, and win over the file.
     """
-    return load(path, lambda text: parse_settings(text, overrides))
+    return load_settings_file(path, lambda text: parse_settings(text, overrides))
 
 
 def parse_settings(text: str, overrides: Sequence[str] = ()) -> KeeperSettings:
-    """Settings from TOML. Relative paths are taken from the working directory."""
+    """Settings from the text of a TOML file. Raises `SettingsError`.
+
+    Relative paths are relative to the working directory.
+    """
     settings = read_settings(KeeperSettings, parse_toml(text, overrides))
     for name in settings.broker:
         if name in OWN:

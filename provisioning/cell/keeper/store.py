@@ -1,4 +1,4 @@
-"""The metadata store from the event loop: its calls wait in threads, never in the loop."""
+"""The metadata store for the event loop: its calls block in threads, never in the loop."""
 
 from __future__ import annotations
 
@@ -12,60 +12,60 @@ from typing import TypeVar
 
 from console.base.runtime.health import Health
 from provisioning.cell.keeper.metrics import Metrics
-from provisioning.cell.keeper.records import Status, Store, StoreError, Wanted
+from provisioning.cell.keeper.records import DesiredClusters, Status, Store, StoreError
 from provisioning.cell.notes import CellHealth, Removal
 
 LOGGER = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
-# Several, so that one slow call does not hold up the others.
+# Several threads, so that one slow call does not hold up the others.
 THREADS = 4
-# A call that takes longer counts as failed; what it does meanwhile is repeated later.
+# A call that takes longer counts as failed. It may still take effect; the caller repeats it later.
 CALL_TIMEOUT_S = 10.0
 
 
 @dataclass
 class _Writes:
-    """Writes of one cluster's status: one at a time, and `last` is the number of the last."""
+    """Orders the writes of one cluster's status. `last` is the number of the last one requested."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     last: int = 0
 
 
 class AsyncStore:
-    """Calls a `Store` in threads. Every call raises `StoreError`."""
+    """Calls a `Store` in threads. Every call raises `StoreError`, also where it takes too long."""
 
     def __init__(self, store: Store, metrics: Metrics) -> None:
         self._store = store
         self._metrics = metrics
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="store")
-        # The watch waits for long: it has a thread of its own.
+        # A watch blocks for long, so it has a thread of its own.
         self._watcher = ThreadPoolExecutor(1, thread_name_prefix="store-watch")
         self._writes: dict[str, _Writes] = {}
         self._health = Health()
 
     @property
     def failing(self) -> str | None:
-        """Why the last call failed; None where it did not."""
+        """Why the last call failed; None where it succeeded."""
         return self._health.failure
 
     async def statuses(self) -> Mapping[str, Status]:
-        """All statuses, by cluster id."""
-        return await self._call(self._store.statuses)
+        """See `Store.statuses`."""
+        return await self._call_in_thread(self._store.statuses)
 
-    async def wanted(self) -> Wanted:
-        """All specs and wake requests."""
-        return await self._call(self._store.wanted)
+    async def desired(self) -> DesiredClusters:
+        """See `Store.desired`."""
+        return await self._call_in_thread(self._store.desired)
 
     async def put_status(self, cluster_id: str, status: Status) -> None:
-        """Writes a status. A call that was given up writes nothing over a later one."""
+        """Writes a status. A call that timed out never overwrites the status of a later call."""
         writes = self._writes.setdefault(cluster_id, _Writes())
         writes.last = number = writes.last + 1
 
         def write() -> None:
             if not writes.lock.acquire(timeout=CALL_TIMEOUT_S):
-                message = "the write before hangs"
+                message = "an earlier write of this status has not returned"
                 raise StoreError(message)
             try:
                 if number == writes.last:
@@ -73,40 +73,40 @@ class AsyncStore:
             finally:
                 writes.lock.release()
 
-        await self._call(write)
+        await self._call_in_thread(write)
 
     async def remove_wake(self, cluster_id: str, revision: int) -> None:
-        """Removes a wake request, unless there is a later one."""
-        await self._call(lambda: self._store.remove_wake(cluster_id, revision))
+        """See `Store.remove_wake`."""
+        await self._call_in_thread(lambda: self._store.remove_wake(cluster_id, revision))
 
     async def put_sample(
         self, cluster_id: str, taken_at_ms: int, content: Mapping[str, object]
     ) -> None:
-        """Writes a sample."""
-        await self._call(lambda: self._store.put_sample(cluster_id, taken_at_ms, content))
+        """See `Store.put_sample`."""
+        await self._call_in_thread(lambda: self._store.put_sample(cluster_id, taken_at_ms, content))
 
     async def removal(self, cluster_id: str) -> Removal | None:
-        """What the control plane tells of a cluster that it purged."""
-        return await self._call(lambda: self._store.removal(cluster_id))
+        """See `Store.removal`."""
+        return await self._call_in_thread(lambda: self._store.removal(cluster_id))
 
     async def forget(self, cluster_id: str) -> None:
-        """Removes all that the cell has of a purged cluster."""
-        await self._call(lambda: self._store.forget(cluster_id))
+        """See `Store.forget`."""
+        await self._call_in_thread(lambda: self._store.forget(cluster_id))
 
     async def health(self) -> CellHealth | None:
-        """What was told of the cell last."""
-        return await self._call(self._store.health)
+        """See `Store.health`."""
+        return await self._call_in_thread(self._store.health)
 
     async def put_health(self, health: CellHealth) -> None:
-        """Tells how the cell's brokers are."""
-        await self._call(lambda: self._store.put_health(health))
+        """See `Store.put_health`."""
+        await self._call_in_thread(lambda: self._store.put_health(health))
 
     async def watch(self, after_revision: int, timeout_s: float) -> int:
         """See `Store.watch`."""
         call = asyncio.get_running_loop().run_in_executor(
             self._watcher, self._store.watch, after_revision, timeout_s
         )
-        return await self._noted(call, timeout_s + CALL_TIMEOUT_S)
+        return await self._await_call(call, timeout_s + CALL_TIMEOUT_S)
 
     def close(self) -> None:
         """Starts no more calls, and ends the watch."""
@@ -114,12 +114,15 @@ class AsyncStore:
         for pool in (self._pool, self._watcher):
             pool.shutdown(wait=False, cancel_futures=True)
 
-    async def _call(self, call: Callable[[], Answer]) -> Answer:
+    async def _call_in_thread(self, call: Callable[[], Answer]) -> Answer:
         future = asyncio.get_running_loop().run_in_executor(self._pool, call)
-        return await self._noted(future, CALL_TIMEOUT_S)
+        return await self._await_call(future, CALL_TIMEOUT_S)
 
-    async def _noted(self, future: asyncio.Future[Answer], timeout_s: float) -> Answer:
-        """Waits for a call. Says once that the store fails, and once that it is back."""
+    async def _await_call(self, future: asyncio.Future[Answer], timeout_s: float) -> Answer:
+        """Waits for a call.
+
+        Logs once when the store begins to fail, and once when it answers again.
+        """
         try:
             async with asyncio.timeout(timeout_s):
                 answer = await future

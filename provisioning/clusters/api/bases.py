@@ -10,7 +10,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
-from console.base.common.actor import require
+from console.base.common.actor import require_permission
 from console.base.common.api.permissions import needed_permission
 from console.base.common.api.schema import Schema
 from console.base.common.api.views import ApiViewSet, SerializerType
@@ -33,10 +33,10 @@ VALIDATE_ONLY = OpenApiParameter(
 
 
 class ClusterSchema(Schema):
-    """Adds the parameters of the address, and those that `query_serializers` describe."""
+    """Adds to the OpenAPI file the parameters of the address and those of `query_serializers`."""
 
     def get_override_parameters(self) -> list[Any]:
-        """Path, query and header parameters."""
+        """The path, query and header parameters of the action."""
         parameters = super().get_override_parameters()
         for name, description in PATH_PARAMETERS.items():
             if f"{{{name}}}" in self.path:
@@ -51,12 +51,12 @@ class ClusterSchema(Schema):
         return parameters
 
     def get_response_serializers(self) -> Any:
-        """A view may name its statuses: `responses = {"create": {202: …}}`."""
+        """The answers that the view names, such as `responses = {"create": {202: …}}`."""
         named = getattr(self.view, "responses", {}).get(self._key())
         return named if named is not None else super().get_response_serializers()
 
     def get_operation_id(self) -> str:
-        """Of two DELETEs, on a collection and on an item, the view names one."""
+        """The id that the view names, as for the second of its two DELETEs, or the usual one."""
         named: str | None = getattr(self.view, "operation_ids", {}).get(self._key())
         return named or str(super().get_operation_id())
 
@@ -76,20 +76,20 @@ class ClusterViewSet(ApiViewSet):
     query_serializers: ClassVar[Mapping[str, SerializerType]] = {}
 
     def check_permissions(self, request: Request) -> None:
-        """In the cluster's project, before anything else is done with it."""
+        """Checks the actor's rights in the cluster's project before anything else is done."""
         super().check_permissions(request)
         needed = needed_permission(request.method or "", self)
-        require(self.actor, needed, self.cluster.project_id)
+        require_permission(self.actor, needed, self.cluster.project_id)
 
     @cached_property
     def cluster(self) -> Cluster:
         """The cluster of the address, if the actor may see it. Raises `NotFound`."""
         clusters = Cluster.objects.readable(self.actor).not_purged()
-        found = clusters.filter(pk=self.kwargs["cluster_id"]).first()
-        if found is None:
+        cluster = clusters.filter(pk=self.kwargs["cluster_id"]).first()
+        if cluster is None:
             raise NotFound
-        return found
+        return cluster
 
     def query(self) -> dict[str, Any]:
-        """The query parameters of this action."""
+        """The validated query parameters of this action."""
         return self.validated_query(self.query_serializers[self._action()])

@@ -23,7 +23,7 @@ from provisioning.models.cluster import (
 
 NAME = r"^[A-Za-z0-9]([A-Za-z0-9 ._-]*[A-Za-z0-9])?$"
 LABELS_MAX = 32
-# Of the column; what is allowed is the limit `brokers`.
+# What the column can hold; the limit `brokers` decides what is allowed.
 SCALE_MAX = 100
 LABEL_CHARS_MAX = 63
 SCHEDULES_MAX = 20
@@ -31,38 +31,38 @@ SCHEDULES_MAX = 20
 
 @dataclass(frozen=True)
 class ShownCluster:
-    """A cluster as the API shows it."""
+    """A cluster with its status, as the API shows it."""
 
     cluster: Cluster
     status: Observation
 
     @property
     def generation(self) -> int:
-        """For the ETag."""
+        """The generation of the cluster, which is its ETag."""
         return self.cluster.generation
 
     @property
     def endpoints(self) -> list[dict[str, str]]:
-        """Where clients connect: nothing of a cluster that may not be reached."""
+        """Where clients connect; empty for a cluster that its organization's status suspends."""
         cluster, settings = self.cluster, config()
         if cluster.suspended:
             return []
         gateway = settings.gateway
         tls = f"{cluster.host}.{gateway.domain}:{gateway.tls_port}"
-        found = [{"listener": "SASL_SSL", "bootstrap_servers": tls}]
+        listeners = [{"listener": "SASL_SSL", "bootstrap_servers": tls}]
         if settings.local:
             plain = ",".join(f"127.0.0.1:{port}" for port in cluster.ports)
-            found.insert(0, {"listener": "SASL_PLAINTEXT", "bootstrap_servers": plain})
-        return found
+            listeners.insert(0, {"listener": "SASL_PLAINTEXT", "bootstrap_servers": plain})
+        return listeners
 
     @property
     def bootstrap_servers(self) -> str:
-        """The first endpoint's."""
+        """The addresses of the first endpoint, or an empty text where there is none."""
         return self.endpoints[0]["bootstrap_servers"] if self.endpoints else ""
 
     @property
     def spec(self) -> dict[str, object]:
-        """What is wanted of it."""
+        """The specification of the cluster."""
         cluster = self.cluster
         return {
             "idle_timeout_s": cluster.idle_timeout_s,
@@ -72,12 +72,12 @@ class ShownCluster:
 
     @property
     def schedule(self) -> ScheduledState | None:
-        """What its schedules want at this moment; None where it has none."""
+        """What the cluster's schedules want at this moment; None where it has none."""
         return scheduled_state_of(self.cluster) if self.cluster.schedules else None
 
 
 def show_cluster(cluster: Cluster) -> ShownCluster:
-    """A cluster with its status, which is read now."""
+    """Reads a cluster's status and returns both as the API shows them."""
     return ShownCluster(cluster, observe_cluster(cluster))
 
 
@@ -122,7 +122,7 @@ class ScheduleInputSerializer(ScheduleSerializer):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Whole ones, also in a change of a cluster, which may leave out what stays."""
+        """Refuses a schedule that is not whole, also in a PATCH."""
         missing = [name for name in ("days", "start", "end") if name not in attrs]
         if missing:
             problem = dict.fromkeys(missing, "This field is required.")
@@ -130,22 +130,22 @@ class ScheduleInputSerializer(ScheduleSerializer):
         return {"time_zone": "UTC", **attrs}
 
     def validate_days(self, days: list[str]) -> list[str]:
-        """Each once, from Monday on."""
+        """The days without repetitions, from Monday on."""
         return [day for day in DAYS if day in days]
 
     def validate_start(self, text: str) -> str:
-        """A time that a clock shows."""
+        """Refuses what is not a time of day; 24:00 is not one, because the next day begins."""
         if text == MIDNIGHT:
             message = "A day begins at 00:00."
             raise serializers.ValidationError(message)
         return _checked(minutes_of, text)
 
     def validate_end(self, text: str) -> str:
-        """A time that a clock shows, or the end of the day."""
+        """Refuses what is neither a time of day nor 24:00."""
         return _checked(minutes_of, text)
 
     def validate_time_zone(self, name: str) -> str:
-        """A zone that there is."""
+        """Refuses a name that no time zone has."""
         return _checked(zone_of, name)
 
 
@@ -268,18 +268,18 @@ class ClusterUpdateSerializer(serializers.Serializer[Any]):
     deletion_protection = serializers.BooleanField(required=False)
 
     def validate_labels(self, labels: dict[str, str]) -> dict[str, str]:
-        """Few and short ones."""
+        """Refuses too many labels, and names that are too long or not printable."""
         if len(labels) > LABELS_MAX:
             message = f"At most {LABELS_MAX} labels."
             raise serializers.ValidationError(message)
-        # What PostgreSQL takes as no text (NUL, half a surrogate) is not printable either.
+        # Characters that PostgreSQL refuses in a text (NUL, half a surrogate) are not printable.
         if not all(0 < len(name) <= LABEL_CHARS_MAX and name.isprintable() for name in labels):
             message = f"A label's name has 1 to {LABEL_CHARS_MAX} printable characters."
             raise serializers.ValidationError(message)
         return labels
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Puts the spec's members beside the others."""
+        """Flattens `spec` and `spec.scale` into the names of the model's fields."""
         spec = attrs.pop("spec", {})
         scale = {f"scale_{bound}": value for bound, value in spec.pop("scale", {}).items()}
         return {**spec, **scale, **attrs}

@@ -62,15 +62,13 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """One page of clusters, each with its status at this moment."""
-        del request, args, kwargs
-        wanted = self.validated_query(shapes.ClusterListQuerySerializer)
-        rows = self.paginate_queryset(self.get_queryset().filter(**wanted)) or []
+        filters = self.validated_query(shapes.ClusterListQuerySerializer)
+        rows = self.paginate_queryset(self.get_queryset().filter(**filters)) or []
         shown = [shapes.show_cluster(row) for row in rows]
         return self.get_paginated_response(shapes.ClusterSerializer(shown, many=True).data)
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """One cluster, with its status at this moment."""
-        del request, args, kwargs
         return self.answer(shapes.show_cluster(self.get_object()))
 
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -78,11 +76,11 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
         return super().create(request, *args, **kwargs)
 
     def perform_create(self, data: dict[str, Any]) -> Response:
-        """Wants a cluster."""
+        """Begins to create a cluster."""
         return accepted(clusters.create_cluster(actor=self.actor, **data))
 
     def perform_update(self, instance: Cluster, data: dict[str, Any]) -> object:
-        """Changes what is wanted."""
+        """Changes the cluster's specification."""
         changed = clusters.update_cluster(actor=self.actor, cluster=instance, changes=data)
         return shapes.show_cluster(changed)
 
@@ -94,7 +92,7 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
         return super().destroy(request, *args, **kwargs)
 
     def perform_destroy(self, instance: Cluster) -> Response:
-        """Wants it gone."""
+        """Begins to delete the cluster."""
         body = self.request.data if isinstance(self.request.data, dict) else {}
         name = self.request.query_params.get("name") or body.get("name")
         return self._begin(
@@ -103,7 +101,6 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
 
     def undelete(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Restores a deleted cluster."""
-        del request, args, kwargs
         instance, data = self.get_object(), self.validated_input()
         name = data.get("name")
         return self._begin(
@@ -112,13 +109,11 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
 
     def wake(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Starts brokers now, as a client that connects does."""
-        del request, args, kwargs
         instance = self.get_object()
         return self._begin(lambda: clusters.wake_cluster(actor=self.actor, cluster=instance))
 
     def sleep(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Stops brokers as soon as nobody is connected, without waiting for the idle time."""
-        del request, args, kwargs
         instance = self.get_object()
         return self._begin(lambda: clusters.sleep_cluster(actor=self.actor, cluster=instance))
 
@@ -127,18 +122,16 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
 
         What it stores is still billed.
         """
-        del request, args, kwargs
         instance = self.get_object()
         return self._begin(lambda: clusters.suspend_cluster(actor=self.actor, cluster=instance))
 
     def resume(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Lets a suspended cluster run again; it wakes up when a client connects."""
-        del request, args, kwargs
         instance = self.get_object()
         return self._begin(lambda: clusters.resume_cluster(actor=self.actor, cluster=instance))
 
     def _begin(self, change: Callable[[], Operation]) -> Response:
-        """Begins what a service wants, or only checks it."""
+        """Makes a change and answers 202 with its operation; `validate_only` only checks it."""
         return self.validated(change) if self.validate_only else accepted(change())
 
 
@@ -158,21 +151,20 @@ class OperationViewSet(ListAction, RetrieveAction):
     lookup_value_regex = "op_[a-z2-7]+"
 
     def filter_queryset(self, queryset: Any) -> Any:
-        """Those of one cluster, if the query names it."""
-        wanted = self.validated_query(shapes.OperationListQuerySerializer)
-        resource_id = wanted.get("resource_id")
+        """The operations of one cluster, where the query names it."""
+        filters = self.validated_query(shapes.OperationListQuerySerializer)
+        resource_id = filters.get("resource_id")
         return queryset.filter(cluster_id=resource_id) if resource_id else queryset
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """One operation; with `wait` as soon as it is finished, or when the time is over."""
-        del args, kwargs
         deadline = time.monotonic() + self.validated_query(shapes.OperationQuerySerializer)["wait"]
         operation = self.get_object()
         renew_at = time.monotonic() + RENEW_EVERY_S
         while not operation.finished and time.monotonic() < deadline:
             time.sleep(LOOK_EVERY_S)
             if time.monotonic() >= renew_at:
-                # A key, session or role that has ended meanwhile shows nothing more.
+                # Whoever lost the key, session or role while it waited must be shown nothing.
                 request.auth = renew_actor(self.actor)
                 renew_at = time.monotonic() + RENEW_EVERY_S
             operation = self.get_object()
@@ -189,14 +181,13 @@ class RegionView(ApiView):
 
     def get(self, request: Request) -> HttpResponseBase:
         """All of them, in one page."""
-        del request
         name = config().cell.region
         items = [{"id": name, "name": name}]
         return Response({"items": items, "next_cursor": None})
 
 
 def accepted(operation: Operation) -> Response:
-    """202 with an operation, and where it is."""
+    """The answer 202 with an operation, and its address as `Location`."""
     return Response(
         shapes.OperationSerializer(operation).data,
         status=status.HTTP_202_ACCEPTED,

@@ -11,12 +11,12 @@ OPERATION_ID = "op_7m4nq2xk5vw3jzt6ybac"
 
 
 def body(name: str, value: object) -> OpenApiExample:
-    """What is sent."""
+    """An example of a request's body."""
     return OpenApiExample(name, value=value, request_only=True)
 
 
 def answer(name: str, value: object, status: int = 200) -> OpenApiExample:
-    """What comes back."""
+    """An example of an answer."""
     return OpenApiExample(name, value=value, response_only=True, status_codes=[str(status)])
 
 

@@ -1,4 +1,4 @@
-"""The brokers of a cluster, for what only they can answer."""
+"""Reaches the brokers of a cluster, for requests that only they can answer."""
 
 from __future__ import annotations
 
@@ -20,20 +20,22 @@ LOOK_EVERY_S = 0.1
 
 
 def require_brokers(*, cluster: Cluster, wake: bool) -> Access:
-    """The running brokers; with `wake` they are started, and waited for within 20 s.
+    """Access to a cluster's running brokers.
 
-    Raises `ClusterAsleep`, `ClusterStarting`, `ClusterSuspended`, `ClusterDeleted`, `Unavailable`.
+    With `wake` it starts the brokers of a sleeping cluster and waits for them for at most
+    `WAKE_TIMEOUT_S`. Raises `ClusterAsleep`, `ClusterStarting`, `ClusterSuspended`,
+    `ClusterDeleted`, `Unavailable`.
     """
     if cluster.intent != Intent.ACTIVE:
         raise ClusterDeleted
     if not cluster.may_run:
         raise ClusterSuspended
     observation = observe_cluster(cluster)
-    if not serving(observation) and wake:
-        observation = _wake(cluster)
+    if not is_serving(observation) and wake:
+        observation = _wake_cluster(cluster)
     if observation.phase is Phase.UNKNOWN:
         raise Unavailable("The cell's metadata store does not answer.")
-    if not serving(observation) or observation.cell is None:
+    if not is_serving(observation) or observation.cell is None:
         starting = observation.cell is not None and observation.cell.phase == "starting"
         if starting or wake:
             raise ClusterStarting("Its brokers do not serve yet.", retry_after_s=1)
@@ -41,19 +43,19 @@ def require_brokers(*, cluster: Cluster, wake: bool) -> Access:
     return broker_access(cluster.pk, observation.cell)
 
 
-def serving(observation: Observation) -> bool:
-    """Whether brokers answer."""
+def is_serving(observation: Observation) -> bool:
+    """Whether the keeper says that the cluster's brokers run and where they are."""
     cell = observation.cell
     return cell is not None and cell.phase == "running" and bool(cell.brokers)
 
 
-def _wake(cluster: Cluster) -> Observation:
+def _wake_cluster(cluster: Cluster) -> Observation:
     moment_ms = int(now().timestamp() * 1000)
     with metadata_errors():
         by = f"console {current_request_id()}"
         cell_store().request_wake(cluster.pk, requested_at_ms=moment_ms, by=by)
     deadline = time.monotonic() + WAKE_TIMEOUT_S
-    while not serving(observation := observe_cluster(cluster)):
+    while not is_serving(observation := observe_cluster(cluster)):
         if time.monotonic() >= deadline:
             break
         time.sleep(LOOK_EVERY_S)
@@ -61,7 +63,10 @@ def _wake(cluster: Cluster) -> Observation:
 
 
 def sample_of(cluster: Cluster) -> tuple[int, list[dict[str, object]]] | None:
-    """When the keeper looked last (Unix ms), and the groups that it saw; None if it never did."""
+    """The moment of the keeper's last sample (Unix ms) and its groups; None where there is none.
+
+    Raises `Unavailable`.
+    """
     try:
         sample = cell_store().sample(cluster.pk)
     except MetadataError as error:

@@ -1,4 +1,8 @@
-"""What is wanted of clusters. Each change is one row, an operation and an outbox entry at once."""
+"""Changes what clusters are asked to be.
+
+A change writes the cluster's row, an operation and an outbox entry in one transaction; a worker
+then makes the cell follow.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,7 @@ from provisioning.models import Cluster, Operation
 from provisioning.models.cluster import IDLE_TIMEOUT_S_DEFAULT
 
 RECONCILE = "provisioning.reconcile_cluster"
-# They change nothing that another change of the spec could disturb.
+# Operations during which the specification may change again: none of them depends on it.
 HARMLESS = (OperationType.CREATE_CLUSTER, OperationType.WAKE_CLUSTER)
 SUSPENSIONS = (OperationType.SUSPEND_CLUSTER, OperationType.RESUME_CLUSTER)
 
@@ -55,7 +59,7 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
     deletion_protection: bool = True,
     sample_data: bool = False,
 ) -> Operation:
-    """Wants a new cluster, in the default project unless another is named.
+    """Creates a cluster, in the default project unless another is named.
 
     Raises `LimitReached`, `NameTaken`, `UnknownRegion`, `CellFull`, and of the project
     `UnknownProject` and `ProjectForbidden`.
@@ -63,13 +67,13 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
     organization_id = actor.organization_id
     _require_brokers_allowed(scale_max, used=0, organization_id=organization_id)
     project = project_for(actor=actor, project_id=project_id)
-    # Of two requests at once the second sees the first's cluster.
+    # The lock makes the second of two concurrent requests count the first one's cluster.
     locks.lock("clusters", organization_id)
     clusters = Cluster.objects.for_organization(organization_id).active()
     require_room("clusters", organization_id=organization_id, used=clusters.count())
     _require_free_name(organization_id, name)
-    # Whoever suspends or verifies it at this moment comes after us and finds the cluster, or before
-    # us and is seen.
+    # The organization's row is locked: a suspension or verification at this moment either comes
+    # after this transaction and changes the cluster too, or comes before it and is read here.
     organization = _open_organization(organization_id)
     cell = choose_cell(region=region)
     cluster = Cluster(
@@ -91,21 +95,19 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
     cluster.ports = allocate_ports(cell=cell, cluster_id=cluster.pk, count=cluster.scale_max)
     cluster.save(force_insert=True)
     detail = {"name": name, "project_id": project.pk}
-    return _begin(actor, cluster, OperationType.CREATE_CLUSTER, detail)
+    return _begin_change(actor, cluster, OperationType.CREATE_CLUSTER, detail)
 
 
 def update_cluster(*, actor: Actor, cluster: Cluster, changes: dict[str, Any]) -> Cluster:
     """Changes name, labels, idle time, scale, schedules, protection or project of a cluster.
 
-    Its row is locked.
-
-    Raises `OperationInProgress`, `ClusterDeleted`, `NameTaken`, `LimitReached`, `CellFull`, and of
-    another project what `project_for` raises. That the cluster may be taken out of its own is the
-    caller's to have checked.
+    The caller has locked the cluster's row, and checked that the actor may take it out of its
+    project. Raises `OperationInProgress`, `ClusterDeleted`, `NameTaken`, `LimitReached`,
+    `CellFull`, and for another project what `project_for` raises.
     """
     _require_active(cluster)
     require_idle(cluster=cluster, but_for=HARMLESS)
-    # Also where it is stored already: what is shown, and what runs, is less.
+    # Compared with `scale` and not with the stored value, which may be more than what runs.
     if changes.get("scale_max", 0) > cluster.scale:
         _require_brokers_allowed(
             changes["scale_max"],
@@ -135,10 +137,10 @@ def update_cluster(*, actor: Actor, cluster: Cluster, changes: dict[str, Any]) -
 
 
 def delete_cluster(*, actor: Actor, cluster: Cluster, name: str | None) -> Operation:
-    """Wants a cluster gone; it can be restored for seven days. Its row is locked.
+    """Deletes a cluster, whose row is locked; it can be restored for seven days.
 
-    Raises `DeletionProtected`, `NameNotConfirmed`, `ClusterDeleted`, `OperationInProgress`,
-    `DeletionsHeld`.
+    `name` must be its name. Raises `DeletionProtected`, `NameNotConfirmed`, `ClusterDeleted`,
+    `OperationInProgress`, `DeletionsHeld`.
     """
     _require_active(cluster)
     if name != cluster.name:
@@ -149,26 +151,26 @@ def delete_cluster(*, actor: Actor, cluster: Cluster, name: str | None) -> Opera
     superseded = (*HARMLESS, OperationType.SLEEP_CLUSTER, *SUSPENSIONS)
     require_idle(cluster=cluster, but_for=superseded)
     require_deletion_allowed(cluster=cluster)
-    return _want_deleted(actor, cluster, supersedes=superseded)
+    return _begin_deletion(actor, cluster, supersedes=superseded)
 
 
 def delete_every_cluster(*, actor: Actor) -> int:
-    """Wants all clusters of the actor's organisation gone, protected ones too; gives how many.
+    """Deletes all clusters of the actor's organization, also protected ones; returns how many.
 
-    For an organisation that was closed. What was under way is cancelled.
+    It is for an organization that was closed. Operations that are not finished are cancelled.
     """
-    clusters = Cluster.objects.for_organization(actor.organization_id).active()
-    found = list(clusters.select_for_update().order_by("id"))
-    for cluster in found:
-        _want_deleted(actor, cluster, supersedes=tuple(OperationType))
-    return len(found)
+    active = Cluster.objects.for_organization(actor.organization_id).active()
+    clusters = list(active.select_for_update().order_by("id"))
+    for cluster in clusters:
+        _begin_deletion(actor, cluster, supersedes=tuple(OperationType))
+    return len(clusters)
 
 
 def undelete_cluster(*, actor: Actor, cluster: Cluster, name: str | None = None) -> Operation:
-    """Wants a deleted cluster back, under another name where its own was taken. Its row is locked.
+    """Restores a deleted cluster, whose row is locked, under `name` where one is given.
 
-    Raises `ClusterNotDeleted`, `NotFound` (its data goes), `NameTaken`, `LimitReached`,
-    `OperationInProgress`.
+    Raises `ClusterNotDeleted`, `NotFound` where its data is being removed, `NameTaken`,
+    `LimitReached`, `OperationInProgress`.
     """
     if cluster.intent != Intent.DELETED:
         raise ClusterNotDeleted
@@ -189,22 +191,22 @@ def undelete_cluster(*, actor: Actor, cluster: Cluster, name: str | None = None)
         deletions=[*before, [since_ms, unix_ms(now())]],
         name=chosen,
     )
-    return _begin(actor, cluster, OperationType.UNDELETE_CLUSTER, {"name": chosen})
+    return _begin_change(actor, cluster, OperationType.UNDELETE_CLUSTER, {"name": chosen})
 
 
 def wake_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
-    """Wants brokers to run now. Its row is locked.
+    """Starts a cluster's brokers now. The caller has locked its row.
 
     Raises `ClusterDeleted`, `ClusterSuspended`, `OperationInProgress`.
     """
     _require_active(cluster)
     if not cluster.may_run:
         raise ClusterSuspended
-    return _begin(actor, cluster, OperationType.WAKE_CLUSTER, {})
+    return _begin_change(actor, cluster, OperationType.WAKE_CLUSTER, {})
 
 
 def sleep_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
-    """Wants brokers to stop as soon as nobody is connected. Its row is locked.
+    """Stops a cluster's brokers as soon as no client is connected. The caller has locked its row.
 
     Raises `ClusterDeleted`, `ClusterNeverSleeps`, `OperationInProgress`.
     """
@@ -212,18 +214,18 @@ def sleep_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
     if cluster.scale_min:
         raise ClusterNeverSleeps("Set scale.min to 0 first.")
     if scheduled_state_of(cluster).awake:
-        raise ClusterNeverSleeps("A schedule of it wants it awake now.")
+        raise ClusterNeverSleeps("One of its schedules keeps it awake now.")
     require_idle(cluster=cluster, but_for=(OperationType.WAKE_CLUSTER,))
     bump_generation(cluster=cluster, sleep_wanted=True)
     superseded = (OperationType.WAKE_CLUSTER,)
-    return _begin(actor, cluster, OperationType.SLEEP_CLUSTER, {}, supersedes=superseded)
+    return _begin_change(actor, cluster, OperationType.SLEEP_CLUSTER, {}, supersedes=superseded)
 
 
 def suspend_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
-    """Wants a cluster to keep its data and not to run, whoever connects. Its row is locked.
+    """Stops a cluster, whose row is locked, until `resume_cluster`; it keeps its data.
 
-    Its clients' connections end. Raises `ClusterDeleted`, `ClusterSuspended` where it is wanted
-    already, `OperationInProgress`.
+    Its clients' connections end. Raises `ClusterDeleted`, `ClusterSuspended` where it was suspended
+    on request before, `OperationInProgress`.
     """
     _require_active(cluster)
     if cluster.suspend_wanted:
@@ -231,13 +233,13 @@ def suspend_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
     superseded = (OperationType.WAKE_CLUSTER, OperationType.SLEEP_CLUSTER, *SUSPENSIONS)
     require_idle(cluster=cluster, but_for=superseded)
     bump_generation(cluster=cluster, suspend_wanted=True, sleep_wanted=False)
-    return _begin(actor, cluster, OperationType.SUSPEND_CLUSTER, {}, supersedes=superseded)
+    return _begin_change(actor, cluster, OperationType.SUSPEND_CLUSTER, {}, supersedes=superseded)
 
 
 def resume_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
-    """Takes `suspend_cluster` back: it sleeps until somebody connects. Its row is locked.
+    """Takes `suspend_cluster` back: the cluster, whose row is locked, wakes when a client connects.
 
-    What the organisation's account status suspends stays so. Raises `ClusterDeleted`,
+    A suspension because of the organization's account status stays. Raises `ClusterDeleted`,
     `ClusterNotSuspended`, `OperationInProgress`.
     """
     _require_active(cluster)
@@ -245,11 +247,11 @@ def resume_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
         raise ClusterNotSuspended
     require_idle(cluster=cluster, but_for=SUSPENSIONS)
     bump_generation(cluster=cluster, suspend_wanted=False)
-    return _begin(actor, cluster, OperationType.RESUME_CLUSTER, {}, supersedes=SUSPENSIONS)
+    return _begin_change(actor, cluster, OperationType.RESUME_CLUSTER, {}, supersedes=SUSPENSIONS)
 
 
 def set_suspended(*, organization_id: str) -> int:
-    """Suspends an organisation's clusters or lets them go on, as its account status says.
+    """Suspends an organization's clusters or lets them run again, as its account status says.
 
     Returns how many clusters changed.
     """
@@ -260,9 +262,10 @@ def set_suspended(*, organization_id: str) -> int:
 
 
 def set_produce_suspension(*, organization_id: str) -> int:
-    """Has an organisation's clusters refuse produce or take it, as the organisation says; how many.
+    """Has an organization's clusters refuse or take records, as the organization's row says.
 
-    Those that sleep or are deleted too: they refuse it when they wake up or are restored.
+    Clusters that sleep or are deleted change too: they refuse records once they are awake or
+    restored. Returns how many clusters changed.
     """
     organization = Organization.objects.get(pk=organization_id)
     return _change_all(
@@ -271,40 +274,45 @@ def set_produce_suspension(*, organization_id: str) -> int:
 
 
 def clusters_of_projects(*, organization_id: str, project_ids: Collection[str]) -> list[str]:
-    """Ids of the clusters of some projects; purged ones too: their usage stays."""
+    """Ids of the clusters of projects, also of purged ones, whose usage is still billed."""
     rows = Cluster.objects.for_organization(organization_id).filter(project_id__in=project_ids)
     return list(rows.order_by("id").values_list("id", flat=True))
 
 
 def leave_project(*, project: Project) -> None:
-    """Raises `ProjectNotEmpty` for clusters of a project whose row is locked.
+    """Empties a project that is being deleted and whose row is locked.
 
-    Deleted ones that can be restored go to the default project: that one has clusters to come back
-    to, and who tears a project down need not wait for days.
+    Deleted clusters that can be restored move to the default project, so that a project can be
+    deleted at once and they still have one to be restored to. Raises `ProjectNotEmpty` where the
+    project has clusters that are not deleted.
     """
-    left = Cluster.objects.for_organization(project.organization_id).filter(project=project)
-    # Who restores one at this moment comes after us and finds it moved, or before us and is seen.
-    there = list(left.not_purged().select_for_update().order_by("id"))
-    count = sum(cluster.intent == Intent.ACTIVE for cluster in there)
+    rows = Cluster.objects.for_organization(project.organization_id).filter(project=project)
+    # The lock makes a restoration at this moment come after this transaction and find the cluster
+    # moved, or before it, so that the cluster counts here.
+    clusters = list(rows.not_purged().select_for_update().order_by("id"))
+    count = sum(cluster.intent == Intent.ACTIVE for cluster in clusters)
     if count:
         raise ProjectNotEmpty(f"{count} clusters are left in it.")
     default = Project.objects.for_organization(project.organization_id).get(is_default=True)
-    left.not_purged().update(project=default)
+    rows.not_purged().update(project=default)
 
 
-def _change_all(organization_id: str, **wanted: object) -> int:
-    """Changes every cluster of an organisation that does not say so yet; gives how many."""
-    others = Cluster.objects.for_organization(organization_id).not_purged().exclude(**wanted)
+def _change_all(organization_id: str, **values: object) -> int:
+    """Gives every cluster of an organization these values; returns how many did not have them."""
+    others = Cluster.objects.for_organization(organization_id).not_purged().exclude(**values)
     changed = list(others.select_for_update().order_by("id"))
     for cluster in changed:
-        bump_generation(cluster=cluster, **wanted)
+        bump_generation(cluster=cluster, **values)
         enqueue_reconcile(cluster=cluster)
     return len(changed)
 
 
 def bump_generation(*, cluster: Cluster, **changes: object) -> None:
-    """Changes what is wanted, if nobody else has since the row was read. Raises `Conflict`."""
-    # Queries see the change once; the row in memory follows it.
+    """Changes a cluster's specification and raises its generation by one.
+
+    Raises `Conflict` where the row has another generation than when it was read.
+    """
+    # One UPDATE compares and changes; then the object in memory gets the same values.
     changed = Cluster.objects.filter(pk=cluster.pk, generation=cluster.generation).update(
         generation=F("generation") + 1, **changes
     )
@@ -316,7 +324,7 @@ def bump_generation(*, cluster: Cluster, **changes: object) -> None:
 
 
 def enqueue_reconcile(*, cluster: Cluster) -> None:
-    """Has a worker look at the cluster after the commit."""
+    """Has a worker reconcile the cluster after the commit."""
     enqueue_task(
         task=RECONCILE,
         organization_id=cluster.organization_id,
@@ -324,7 +332,7 @@ def enqueue_reconcile(*, cluster: Cluster) -> None:
     )
 
 
-def _want_deleted(
+def _begin_deletion(
     actor: Actor, cluster: Cluster, *, supersedes: tuple[OperationType, ...]
 ) -> Operation:
     deleted_at = now()
@@ -335,10 +343,10 @@ def _want_deleted(
         deletions=[*cluster.deletions, [unix_ms(deleted_at), None]],
         sleep_wanted=False,
     )
-    return _begin(actor, cluster, OperationType.DELETE_CLUSTER, {}, supersedes=supersedes)
+    return _begin_change(actor, cluster, OperationType.DELETE_CLUSTER, {}, supersedes=supersedes)
 
 
-def _begin(
+def _begin_change(
     actor: Actor,
     cluster: Cluster,
     kind: OperationType,
@@ -360,7 +368,7 @@ def _begin(
 
 
 def _open_organization(organization_id: str) -> Organization:
-    """The row, locked: who closes it comes after us. Raises `OrganizationClosed`."""
+    """The organization's row, locked so that nobody closes it now. Raises `OrganizationClosed`."""
     organization = Organization.objects.select_for_update(no_key=True).get(pk=organization_id)
     if organization.closed_at is not None:
         raise OrganizationClosed
@@ -385,7 +393,10 @@ def _require_brokers_allowed(
 
 
 def _ports_for(cluster: Cluster, count: int) -> dict[str, list[int]]:
-    """The ports that change where it gets more brokers. Those of fewer stay its own."""
+    """The change of the field `ports` where the cluster gets more brokers than it has ports.
+
+    A cluster that gets fewer brokers keeps its ports. Raises `CellFull`.
+    """
     missing = count - len(cluster.ports)
     if missing <= 0:
         return {}
@@ -397,4 +408,4 @@ def _ports_for(cluster: Cluster, count: int) -> dict[str, list[int]]:
 
 def _require_free_name(organization_id: str, name: str) -> None:
     clusters = Cluster.objects.for_organization(organization_id).active()
-    require_free_name(clusters, name, "A cluster of this organisation")
+    require_free_name(clusters, name, "A cluster of this organization")

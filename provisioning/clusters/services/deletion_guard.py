@@ -1,7 +1,7 @@
-"""Deletions wait while too many brokers of a cell are unhealthy; staff may let one pass.
+"""Holds deletions while too many brokers of a cell are unhealthy; staff may let one pass.
 
-The keeper judges (`provisioning.cell.keeper.guard`) and tells the platform; here is what people
-meet.
+The keeper decides that (`provisioning.cell.keeper.guard`) and writes it into the cell's metadata
+store. This module refuses the requests of customers meanwhile.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from provisioning.querysets import BreakGlassQuerySet
 logger = logging.getLogger(__name__)
 
 HELD = (
-    "Too many brokers of the service are not well at this moment, and nothing is deleted until "
-    "they are. Try again later; who runs the service can make an exception."
+    "Too many brokers of the service are unhealthy at this moment, and nothing is deleted until "
+    "they are well. Try again later, or ask the operator of the service for an exception."
 )
 
 
 def cell_health() -> CellHealth | None:
-    """What the keeper tells of the cell; None where nobody knows."""
+    """The health of the cell as the keeper wrote it; None where it cannot be read."""
     try:
         return health_of(cell_store())
     except MetadataError as error:
@@ -38,24 +38,24 @@ def cell_health() -> CellHealth | None:
 
 
 def deletions_held() -> bool:
-    """Whether the keeper wants nothing deleted. It alone holds: silence does not."""
+    """Whether the keeper holds deletions. They go on where its note is missing or unreadable."""
     health = cell_health()
     return health is not None and health.held
 
 
 def require_deletion_allowed(*, cluster: Cluster) -> None:
-    """Raises `DeletionsHeld`, unless a permit lets it pass, which is used then."""
+    """Raises `DeletionsHeld` where deletions are held and no permit is left, which it then uses."""
     if deletions_held() and use_permit(cluster=cluster) is None:
         raise DeletionsHeld(HELD)
 
 
 def purge_allowed(*, cluster: Cluster) -> bool:
-    """Whether a cluster's data may go now. Uses no permit."""
+    """Whether a cluster's data may be removed now. A permit counts and is not used up."""
     return not deletions_held() or _permits(cluster).exists()
 
 
 def use_permit(*, cluster: Cluster) -> BreakGlass | None:
-    """The permit that lets a deletion of a cluster pass, used by that; None where there is none."""
+    """Uses up and returns the oldest permit for a cluster; None where there is none."""
     permit = _permits(cluster).select_for_update().order_by("created_at", "id").first()
     if permit is not None:
         permit.used_at = now()
@@ -71,9 +71,10 @@ def use_permit(*, cluster: Cluster) -> BreakGlass | None:
 
 
 def break_glass(*, actor: Actor, cluster: Cluster, reason: str, lasts_s: int) -> BreakGlass:
-    """Lets one deletion of a cluster pass, for so long, and tells its organisation's people.
+    """Permits one deletion of a cluster for `lasts_s` seconds.
 
-    Raises `MetadataError` where the cluster is purged and the keeper waits for this word.
+    The cluster's organization reads the reason in its audit log. Where the cluster is purged and
+    the keeper waits for the permit, it is used at once. Raises `MetadataError`.
     """
     expires_at = now() + timedelta(seconds=lasts_s)
     entry = record_audit(
@@ -94,13 +95,13 @@ def break_glass(*, actor: Actor, cluster: Cluster, reason: str, lasts_s: int) ->
     if cluster.intent == Intent.PURGED:
         waiting = removal_of(cell_store(), cluster.pk)
         if waiting is not None:
-            tell_purged(cluster=cluster, permit=permit)
+            report_purge(cluster=cluster, permit=permit)
             BreakGlass.objects.filter(pk=permit.pk).update(used_at=now())
     return permit
 
 
-def tell_purged(*, cluster: Cluster, permit: BreakGlass | None) -> None:
-    """Tells the keeper that a cluster's records are gone. Raises `MetadataError`."""
+def report_purge(*, cluster: Cluster, permit: BreakGlass | None) -> None:
+    """Reports to the keeper that a cluster's records are removed. Raises `MetadataError`."""
     removal = Removal(purged_at_ms=unix_ms(now()))
     if permit is not None:
         removal = Removal(

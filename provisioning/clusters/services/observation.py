@@ -1,4 +1,4 @@
-"""What people are shown of a cluster: its row, and what its cell tells at this moment."""
+"""The status that people are shown of a cluster, from its row and from its cell's metadata."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ class Condition(TypedDict):
 
 @dataclass(frozen=True)
 class Observation:
-    """What is shown as a cluster's `status`. `cell` is what the keeper wrote, if it was read."""
+    """What the API shows as a cluster's `status`.
+
+    `cell` is the status that the keeper wrote; None where it wrote none or it cannot be read.
+    """
 
     phase: Phase
     since: datetime | None
@@ -45,7 +48,7 @@ def observe_cluster(cluster: Cluster) -> Observation:
     try:
         status = cell_store().status(cluster.pk)
     except MetadataError as error:
-        # What it says names files and hosts of ours.
+        # The error's text names files and hosts of the service, so it is logged and not shown.
         logger.warning("observe.unknown", extra={"cluster": cluster.pk, "error": str(error)})
         return Observation(
             phase=Phase.UNKNOWN,
@@ -59,7 +62,7 @@ def observe_cluster(cluster: Cluster) -> Observation:
 
 
 def observation_of(cluster: Cluster, status: ClusterStatus | None) -> Observation:
-    """What the row and the keeper's status mean together. Pure."""
+    """The status that follows from a cluster's row and the keeper's status together. Pure."""
     phase, condition = _phase(cluster, status)
     since_ms = None if status is None else status.since_ms
     return Observation(
@@ -74,13 +77,13 @@ def observation_of(cluster: Cluster, status: ClusterStatus | None) -> Observatio
 
 
 def _conditions(cluster: Cluster, ready: Condition) -> tuple[Condition, ...]:
-    """Whether it is ready, and why it refuses produce where it does."""
+    """The condition `ready`, and `ProduceSuspended` where the cluster refuses records."""
     reason = cluster.produce_suspended_reason
     if reason is None:
         return (ready,)
-    # Brokers refuse within a second of the spec's being there.
-    told = cluster.reconciled_generation >= cluster.generation
-    status = "true" if told else "unknown"
+    # Brokers refuse records within a second after the cell has the specification.
+    reached_cell = cluster.reconciled_generation >= cluster.generation
+    status = "true" if reached_cell else "unknown"
     return (ready, _condition("ProduceSuspended", status, "ProduceSuspended", reason))
 
 
@@ -94,7 +97,7 @@ def _phase(  # noqa: PLR0911 (one line a case)
         message = f"It can be restored until {cluster.purge_at:%Y-%m-%d %H:%M} UTC."
         return Phase.DELETED, _condition("Ready", "false", "Deleted", message)
     if cluster.suspended:
-        message = "The organisation is suspended, or its address is not verified."
+        message = "The organization is suspended, or its email address is not verified."
         return Phase.SUSPENDED, _condition("Ready", "false", "Suspended", message)
     if cluster.suspend_wanted:
         message = "It was suspended on request, and runs again once it is resumed."

@@ -1,4 +1,4 @@
-"""Operations: begun with the change that they are about, finished by the reconciling worker."""
+"""Begins operations in the transaction of their change; the reconciling worker finishes them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def begin_operation(
     kind: OperationType,
     supersedes: Collection[OperationType] = (),
 ) -> Operation:
-    """A new operation of a cluster whose row the caller has locked.
+    """Begins an operation of a cluster whose row the caller has locked.
 
-    Cancels an unfinished one of the kinds that it `supersedes`. Raises `OperationInProgress`.
+    It cancels an unfinished operation of the kinds `supersedes`. Raises `OperationInProgress` where
+    one of another kind is unfinished.
     """
     require_idle(cluster=cluster, but_for=supersedes)
     for operation in cluster.operations.unfinished():
@@ -40,7 +41,7 @@ def begin_operation(
 
 
 def require_idle(*, cluster: Cluster, but_for: Collection[OperationType] = ()) -> None:
-    """Raises `OperationInProgress` where one is unfinished that is not of the kinds `but_for`."""
+    """Raises `OperationInProgress` for an unfinished operation that is not of a kind `but_for`."""
     kinds = {kind.value for kind in but_for}
     for operation in cluster.operations.unfinished():
         if operation.type not in kinds:
@@ -50,7 +51,7 @@ def require_idle(*, cluster: Cluster, but_for: Collection[OperationType] = ()) -
 
 
 def note_progress(*, operation: Operation, percent: int) -> None:
-    """Says how far it is; nothing of a finished one, and never back."""
+    """Writes the progress of an operation, unless it is finished or has come further."""
     Operation.objects.filter(pk=operation.pk, state__in=UNFINISHED, progress__lte=percent).update(
         state=OperationState.RUNNING, progress=percent
     )
@@ -59,13 +60,13 @@ def note_progress(*, operation: Operation, percent: int) -> None:
 def finish_operation(
     *, operation: Operation, state: OperationState, error: dict[str, str] | None = None
 ) -> bool:
-    """Ends it; tells whether it did. What is final stays as it is."""
+    """Gives an operation a final state, unless it has one; returns whether it was changed."""
     done = {"progress": 100} if state is OperationState.SUCCEEDED else {}
     changed = Operation.objects.filter(pk=operation.pk, state__in=UNFINISHED).update(
         state=state, error=error, finished_at=now(), **done
     )
     if changed:
         with in_request(operation.request_id, operation.pk):
-            told = {"type": operation.type, "state": state.value, "cluster": operation.cluster_id}
-            logger.info("operation.finished", extra=told)
+            fields = {"type": operation.type, "state": state.value, "cluster": operation.cluster_id}
+            logger.info("operation.finished", extra=fields)
     return bool(changed)

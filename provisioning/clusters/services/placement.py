@@ -1,4 +1,4 @@
-"""Where a cluster goes: its cell, its ports there, its name in the domain."""
+"""Chooses for a new cluster its cell, its ports there and its label in the domain."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from provisioning.errors import CellFull, UnknownRegion
 from provisioning.models import Cell, CellPort
 
 HOST_RANDOM_CHARS = 8
-# A broker's name is `b<slot>-<host>`, and a label of a name has at most 63 characters.
+# A broker's label is `b<slot>-<host>`, and a label of a domain name has at most 63 characters.
 HOST_NAME_CHARS_MAX = 40
-# What gateways read as a broker's name, never as a cluster's.
+# Gateways read a label like this as a broker's, so no cluster may have it.
 BROKER_NAME = re.compile(r"b[0-9]+(-|$)")
 
 
 def choose_cell(*, region: str | None) -> Cell:
-    """The cell for a new cluster of a region, None for the only one. Raises `UnknownRegion`."""
+    """The cell for a new cluster in a region; None is the only region. Raises `UnknownRegion`."""
     settings = config().cell
     if region is not None and region != settings.region:
         detail = f"There is no region {region}."
@@ -28,7 +28,7 @@ def choose_cell(*, region: str | None) -> Cell:
 
 
 def host_label(name: str) -> str:
-    """A cluster's label in the domain: from its name, and unique by chance."""
+    """A cluster's label in the domain: its name's letters and digits, and random characters."""
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:HOST_NAME_CHARS_MAX].strip("-")
     if not slug or BROKER_NAME.match(slug):
         slug = f"cluster-{slug}".strip("-")
@@ -36,9 +36,10 @@ def host_label(name: str) -> str:
 
 
 def allocate_ports(*, cell: Cell, cluster_id: str, count: int, first_slot: int = 0) -> list[int]:
-    """The lowest free ports of the cell, by slot from `first_slot` on.
+    """Gives a cluster the lowest free ports of its cell, for slots from `first_slot` on.
 
-    They are the cluster's until it is purged. Waits for others that allocate. Raises `CellFull`.
+    They are the cluster's until it is purged. It waits for other transactions that allocate ports
+    of the cell. Raises `CellFull`.
     """
     Cell.objects.select_for_update().get(pk=cell.pk)
     first, size = config().gateway.kafka_port, config().gateway.kafka_ports
@@ -54,5 +55,5 @@ def allocate_ports(*, cell: Cell, cluster_id: str, count: int, first_slot: int =
 
 
 def release_ports(*, cluster_id: str) -> None:
-    """Gives a purged cluster's ports back."""
+    """Makes a purged cluster's ports free again."""
     CellPort.objects.filter(cluster_id=cluster_id).delete()

@@ -1,6 +1,9 @@
-"""Has a cluster be awake when its schedules say so. Robust to ticks that are lost, late or doubled:
-what is wanted follows from the moment at which a worker looks, and the sweep comes back to each
-cluster whose moment has come until its cell was told."""
+"""Keeps clusters awake when their schedules say so.
+
+Whether a cluster is to be awake follows from the moment at which a worker looks, so a tick that is
+lost, late or doubled does no harm. The sweep returns to a cluster whose schedules are due until its
+cell has the change.
+"""
 
 from __future__ import annotations
 
@@ -15,33 +18,36 @@ from provisioning.models import Cluster
 
 
 def scheduled_state_of(cluster: Cluster) -> ScheduledState:
-    """What a cluster's schedules want at this moment."""
+    """Whether a cluster's schedules want it awake at this moment, and until when."""
     return scheduled_state(schedules_of(cluster.schedules), now())
 
 
 def follow_schedules(*, cluster: Cluster) -> datetime | None:
-    """Notes in a cluster's row, which is locked, what its schedules want now; gives until when."""
-    wanted = ScheduledState(awake=False, until=None)
+    """Notes in a cluster's row, which is locked, whether its schedules want it awake now.
+
+    Returns until when that holds; None where it never changes.
+    """
+    state = ScheduledState(awake=False, until=None)
     if cluster.intent == Intent.ACTIVE:
-        wanted = scheduled_state_of(cluster)
-    if wanted.awake == cluster.schedule_awake:
-        return wanted.until
-    cluster.schedule_awake = wanted.awake
-    Cluster.objects.filter(pk=cluster.pk).update(schedule_awake=wanted.awake)
+        state = scheduled_state_of(cluster)
+    if state.awake == cluster.schedule_awake:
+        return state.until
+    cluster.schedule_awake = state.awake
+    Cluster.objects.filter(pk=cluster.pk).update(schedule_awake=state.awake)
     if cluster.intent == Intent.ACTIVE:
-        until = None if wanted.until is None else wanted.until.isoformat()
+        until = None if state.until is None else state.until.isoformat()
         record_audit(
             actor=system_actor(cluster.organization_id),
             action="cluster.follow_schedule",
             target_type="cluster",
             target_id=cluster.pk,
-            detail={"awake": wanted.awake, "until": until},
+            detail={"awake": state.awake, "until": until},
         )
-    return wanted.until
+    return state.until
 
 
 def look_again_at(*, cluster: Cluster, moment: datetime | None) -> None:
-    """Its cell has what its schedules want until this moment: the sweep comes back then."""
+    """Has the sweep return to a cluster at a moment: until then its cell has what is scheduled."""
     if cluster.schedule_due_at != moment:
         cluster.schedule_due_at = moment
         Cluster.objects.filter(pk=cluster.pk).update(schedule_due_at=moment)

@@ -2,7 +2,7 @@
 
 usage: python -m provisioning.deliverables.kubernetes.make_secrets <overlay>/secrets
 
-What may be chance is made here, once; what only its people know is asked for by name.
+Secrets that may be random are made, once. Those that only the operator has are listed as missing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EXIT_INCOMPLETE = 1
 EXIT_USAGE = 2
 
 CONTROL_PLANE = "control-plane.env"
-# Lines of it that are made, and such as are asked for.
+# The lines of it that are made, and those that the operator must add.
 MADE_LINES = ("FRESHET_SECRET_KEY", "FRESHET_DATABASE_APP_PASSWORD")
 ASKED_LINES = {
     "FRESHET_QUEUE_URL": "the address of Redis or RabbitMQ, with its password",
@@ -36,24 +36,24 @@ ASKED_FILES = {
 
 
 def make_secrets(folder: Path) -> list[str]:
-    """Makes what is not there; gives what is still missing, a line each.
+    """Makes the secrets that do not exist; returns the missing ones, as a line of text each.
 
-    Nothing that is there is changed. Raises `OSError`.
+    It changes no file that exists. Raises `OSError`.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Of 32 bytes, in hex: as `brokers.secrets` reads it.
-    _make(folder / "cell-secret", lambda: secrets.token_hex(32) + "\n")
-    _make(folder / "database-owner-password", lambda: secrets.token_urlsafe(32))
-    _make(
+    # 32 bytes in hex, the form that `brokers.secrets` reads.
+    _make_file(folder / "cell-secret", lambda: secrets.token_hex(32) + "\n")
+    _make_file(folder / "database-owner-password", lambda: secrets.token_urlsafe(32))
+    _make_file(
         folder / CONTROL_PLANE,
         lambda: "".join(f"{name}={secrets.token_urlsafe(48)}\n" for name in MADE_LINES),
     )
     lines = (folder / CONTROL_PLANE).read_text(encoding="utf-8").splitlines()
-    named = {line.partition("=")[0] for line in lines}
+    names = {line.partition("=")[0] for line in lines}
     missing = [
         f"{CONTROL_PLANE}: a line {name}=, {what}"
         for name, what in ASKED_LINES.items()
-        if name not in named
+        if name not in names
     ]
     missing += [f"{name}: {what}" for name, what in ASKED_FILES.items() if not _has(folder, name)]
     return missing
@@ -64,7 +64,7 @@ def _has(folder: Path, name: str) -> bool:
     return file.exists() and file.stat().st_size > 0
 
 
-def _make(file: Path, text: Callable[[], str]) -> None:
+def _make_file(file: Path, text: Callable[[], str]) -> None:
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -74,7 +74,7 @@ def _make(file: Path, text: Callable[[], str]) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the status to exit with: 1 while something is missing."""
+    """Makes the secrets and prints what is missing; returns the exit status."""
     if len(arguments) != 1:
         sys.stderr.write(f"{__doc__}\n")
         return EXIT_USAGE

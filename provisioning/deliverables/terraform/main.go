@@ -13,12 +13,12 @@ import (
 	"freshet/terraform/internal/provider"
 )
 
-// version is that of the whole project; the build may set it.
+// version is the version of the whole project; the build may set it.
 var version = "0.1.0"
 
-// garbagePercent lets garbage be five times what is in use before it is collected. A process of the
-// provider lives for one walk, which allocates much and keeps little: at Go's own 100 collecting is
-// a fifth of the CPU time of a plan.
+// garbagePercent lets the heap grow to five times what is in use before garbage is collected. A
+// process of the provider lives for one walk, which allocates much and keeps little: with Go's
+// default of 100, collecting takes a fifth of the CPU time of a plan.
 const garbagePercent = 400
 
 func main() {

@@ -1,7 +1,8 @@
-"""`python -m provisioning.kafka.worker`: forks a worker for each socket that arrives at its input.
+"""The fork server: `python -m provisioning.kafka.worker`.
 
-It has loaded what a worker needs and started no thread, so that a fork is quick and safe. It ends
-with whoever started it; its workers end by their own sockets.
+It forks a worker for each socket that it receives over its standard input. It has loaded what a
+worker needs and started no thread, so that a fork is quick and safe. It ends when the process that
+started it closes the input; its workers end by their own sockets.
 """
 
 from __future__ import annotations
@@ -15,22 +16,25 @@ import sys
 import traceback
 from pathlib import Path
 
-from provisioning.kafka.worker.serving import serve
+from provisioning.kafka.worker.serving import serve_calls
 
-# What a record unfolds to in memory is its producer's choice. The largest page takes half of it.
+# The memory limit of a worker. The producer of a compressed record decides how large it becomes.
+# The largest page takes half of this.
 MEMORY_BYTES_MAX = 1024 * 1024 * 1024
 
 
 def main() -> int:
     """Runs until the other end of standard input is closed."""
-    # A console's Ctrl-C is for whoever started this, who ends it in order.
+    # A Ctrl-C in the terminal is meant for the process that started this one, which ends it in
+    # order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Nobody asks how a worker ended: its socket tells.
+    # Exit statuses of workers are not needed: the caller sees a worker's end on its socket.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    # What there is by now stays shared with all workers.
+    # The garbage collector then leaves the objects of now alone, so their memory stays shared.
     gc.freeze()
     with socket.socket(fileno=os.dup(0)) as control:
-        # Workers shall not hold the input: whoever started this sees by it whether it is there.
+        # Workers must not inherit the input: by it the process that started this one sees whether
+        # the fork server still runs.
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         while True:
             message, handles, *_ = socket.recv_fds(control, 1, 1)
@@ -40,26 +44,27 @@ def main() -> int:
                 with socket.socket(fileno=handle) as connection:
                     if os.fork() == 0:
                         control.close()
-                        _work(connection)
+                        _run_worker(connection)
 
 
-def _work(connection: socket.socket) -> None:
-    """A worker's life. It never returns, nor does it wait for its clients' threads."""
+def _run_worker(connection: socket.socket) -> None:
+    """Runs a worker until it exits. It does not wait for the threads of its Kafka clients."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
-        _bound_process()
-        serve(connection)
+        _limit_process()
+        serve_calls(connection)
     except BaseException:
         traceback.print_exc()
         os._exit(1)
     os._exit(0)
 
 
-def _bound_process() -> None:
+def _limit_process() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Of what it may write to: libraries reserve much more than they use.
+    # The limit is of writable memory, because libraries reserve much more address space than they
+    # use.
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
-    # Where memory runs out nevertheless, the kernel shall end this process and not its parent.
+    # Where the machine runs out of memory, the kernel shall end this process and not its parent.
     Path("/proc/self/oom_score_adj").write_text("1000")
 
 

@@ -1,6 +1,6 @@
-"""Members' assignments, as Kafka's own consumers write them (`ConsumerProtocolAssignment.json`).
+"""Decodes assignments as Kafka's own consumers write them (`ConsumerProtocolAssignment.json`).
 
-A member may hold any bytes: an application can have a format of its own.
+A member's assignment may be any bytes, because an application can have a format of its own.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ import struct
 
 from provisioning.kafka.shapes import AssignedPartition
 
-# Of a larger assignment only so many partitions are shown: a length is only a claim.
+# An assignment that claims more partitions than this is not decoded: its lengths may be wrong.
 PARTITIONS_MAX = 100_000
 
 
 def decode_assignment(content: bytes) -> list[AssignedPartition]:
-    """The partitions that an assignment names, sorted; none where it is of another format."""
+    """The partitions of an assignment, sorted; none where it has another format."""
     try:
-        pairs = _pairs(content)
+        pairs = _decode_pairs(content)
     except (struct.error, UnicodeDecodeError, ValueError):
         return []
     return [AssignedPartition(topic=topic, partition=number) for topic, number in sorted(pairs)]
 
 
-def _pairs(content: bytes) -> list[tuple[str, int]]:
+def _decode_pairs(content: bytes) -> list[tuple[str, int]]:
     version, topics = struct.unpack_from(">hi", content)
     if version < 0 or topics < 0:
         message = "not an assignment"

@@ -1,7 +1,7 @@
-"""A worker's Kafka clients, kept from call to call because each costs a handshake.
+"""A worker's Kafka clients, which are kept from call to call because a new one costs a handshake.
 
-They belong to one thread: a worker makes one call at a time. A client is made when it is first
-needed, and made anew after a failure.
+They are used by one thread, because a worker makes one call at a time. A client is created when it
+is first needed, and replaced after a failure.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ PRODUCE_TIMEOUT_S = 10.0
 
 
 @dataclass
-class Access:
-    """The brokers of the worker's cluster. One borrower at a time has a client."""
+class KafkaClients:
+    """The Kafka clients of the worker's connection. Each is lent to one caller at a time."""
 
     connection: Connection
     _kept: dict[str, Any] = field(default_factory=dict)
@@ -32,50 +32,51 @@ class Access:
     def admin(self) -> Iterator[AdminClient]:
         """Lends the admin client."""
         settings = self.connection.settings()
-        with self._lend("admin", lambda: AdminClient(settings)) as client:
+        with self._lend_client("admin", lambda: AdminClient(settings)) as client:
             yield client
 
     @contextmanager
     def producer(self) -> Iterator[Producer]:
         """Lends the idempotent producer."""
         settings = self.connection.producer_settings(PRODUCE_TIMEOUT_S)
-        with self._lend("producer", lambda: Producer(settings)) as client:
+        with self._lend_client("producer", lambda: Producer(settings)) as client:
             yield client
 
     @contextmanager
     def consumer(self, isolation: str = "read_committed") -> Iterator[Consumer]:
-        """Lends the consumer of an isolation level. It comes without partitions."""
+        """Lends the consumer of an isolation level, without partitions."""
         settings = self.connection.consumer_settings(isolation)
-        with self._lend(isolation, lambda: Consumer(settings)) as client:
+        with self._lend_client(isolation, lambda: Consumer(settings)) as client:
             yield client
-            # Only after use without an error: a failed consumer is not lent again.
-            assign(client, [])
+            # Reached only without an error: a consumer that failed is not lent again.
+            assign_partitions(client, [])
 
     @contextmanager
-    def _lend(self, kind: str, make: Callable[[], Any]) -> Iterator[Any]:
+    def _lend_client(self, kind: str, make: Callable[[], Any]) -> Iterator[Any]:
         with kafka_errors():
             client = self._kept.pop(kind, None) or make()
         try:
             with kafka_errors():
                 yield client
         except RefusedError:
-            # A broker's "no" says nothing against a client; a consumer still has its partitions.
+            # After a refusal of the broker a client still works. A consumer is dropped
+            # nevertheless, because it still has its partitions.
             if not isinstance(client, Consumer):
                 self._kept[kind] = client
             raise
-        # After any other error a new one is safer: its broker may have moved, and an idempotent
-        # producer may have given up.
+        # Not reached after any other error: then a new client is safer, because the broker may have
+        # moved, and an idempotent producer may have given up.
         self._kept[kind] = client
 
 
-def assign(consumer: Consumer, partitions: list[TopicPartition]) -> None:
-    """Gives a consumer other partitions. librdkafka would keep paused what was paused before."""
+def assign_partitions(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    """Assigns other partitions to a consumer. Resumes the old ones: librdkafka keeps pauses."""
     consumer.resume(consumer.assignment())
     consumer.assign(partitions)
 
 
-def take(consumer: Consumer, count: int, timeout_s: float) -> list[Message]:
-    """Up to `count` messages, as soon as there is one; none after `timeout_s` seconds."""
+def take_messages(consumer: Consumer, count: int, timeout_s: float) -> list[Message]:
+    """Up to `count` messages as soon as there is one; none after `timeout_s` seconds."""
     first = consumer.poll(timeout_s)
-    # `consume` alone would wait out its time for a batch that is not full.
+    # `consume` alone waits for its whole time unless the batch is full.
     return [] if first is None else [first, *consumer.consume(count - 1, timeout=0)]

@@ -1,4 +1,4 @@
-"""Deleting the oldest records of partitions, and what that would take."""
+"""Deletes the oldest records of partitions, or only plans that."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 
 from provisioning.kafka.errors import RefusedError, UnknownPartitionError
 from provisioning.kafka.shapes import LowWatermark
-from provisioning.kafka.worker.clients import Access
+from provisioning.kafka.worker.clients import KafkaClients
 from provisioning.kafka.worker.errors import kafka_errors
 from provisioning.kafka.worker.offsets import earliest_offsets, end_offsets, partitions_of
 
@@ -17,17 +17,17 @@ TIMEOUT_S = 10.0
 
 
 def delete_records(
-    access: Access,
+    access: KafkaClients,
     topic: str,
     before: Mapping[int, int],
     *,
     validate_only: bool = False,
     timeout_s: float = TIMEOUT_S,
 ) -> list[LowWatermark]:
-    """Deletes what lies before an offset of each partition; −1 is its end.
+    """Deletes the records before an offset (`before`, by partition; −1 is the partition's end).
 
-    With `validate_only` it tells what would go. Raises `UnknownPartitionError`, `RefusedError` (an
-    offset beyond the end), `UnavailableError`.
+    With `validate_only` it only returns what would be deleted. Raises `UnknownPartitionError`,
+    `RefusedError` for an offset beyond the end, and `UnavailableError`.
     """
     with access.admin() as admin:
         known = partitions_of(admin, topic, timeout_s)
@@ -38,9 +38,9 @@ def delete_records(
         places = [(topic, number) for number in before]
         first = earliest_offsets(admin, places, timeout_s)
         if validate_only:
-            after = _planned(before, end_offsets(admin, places, timeout_s), topic)
+            after = _planned_starts(before, end_offsets(admin, places, timeout_s), topic)
         else:
-            after = _deleted(admin, topic, before, timeout_s)
+            after = _delete_before(admin, topic, before, timeout_s)
         return [
             LowWatermark(
                 partition=number,
@@ -51,10 +51,10 @@ def delete_records(
         ]
 
 
-def _planned(
+def _planned_starts(
     before: Mapping[int, int], ends: Mapping[tuple[str, int], int], topic: str
 ) -> dict[int, int]:
-    """Where each partition would begin."""
+    """The offset at which each partition would begin."""
     planned = {}
     for number, offset in before.items():
         end = ends[topic, number]
@@ -65,14 +65,14 @@ def _planned(
     return planned
 
 
-def _deleted(
+def _delete_before(
     admin: AdminClient, topic: str, before: Mapping[int, int], timeout_s: float
 ) -> dict[int, int]:
-    """Deletes; where each partition begins now."""
-    wanted = [
+    """Deletes the records. Returns the offset at which each partition begins now."""
+    ends = [
         TopicPartition(topic, number, OFFSET_END if offset < 0 else offset)
         for number, offset in sorted(before.items())
     ]
     with kafka_errors():
-        asked = admin.delete_records(wanted, request_timeout=timeout_s)
-        return {place.partition: done.result().low_watermark for place, done in asked.items()}
+        futures = admin.delete_records(ends, request_timeout=timeout_s)
+        return {place.partition: done.result().low_watermark for place, done in futures.items()}

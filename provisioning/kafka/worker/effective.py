@@ -1,6 +1,7 @@
-"""Whether running brokers know of a change that was made in the metadata store.
+"""Waits until running brokers know of a change in the metadata store.
 
-They follow it within tens of milliseconds; whoever was told that a thing is there shall find it so.
+Brokers follow the store within tens of milliseconds. A request waits for that, so that whatever it
+reports as created can be used at once.
 """
 
 from __future__ import annotations
@@ -23,58 +24,60 @@ from provisioning.kafka.errors import (
     UnknownPartitionError,
 )
 from provisioning.kafka.shapes import AclFields
-from provisioning.kafka.worker.clients import Access
+from provisioning.kafka.worker.clients import KafkaClients
 from provisioning.kafka.worker.errors import kafka_errors
 from provisioning.kafka.worker.offsets import partitions_of
 
 LOOK_EVERY_S = 0.02
 
 
-def wait_acls(access: Access, acls: Iterable[AclFields], timeout_s: float) -> bool:
-    """Waits until the brokers have the entries; False where the time is over first."""
-    wanted = set(acls)
-    principals = sorted({entry[3] for entry in wanted})
+def wait_acls(access: KafkaClients, acls: Iterable[AclFields], timeout_s: float) -> bool:
+    """Waits until the brokers have these ACLs. Returns False where `timeout_s` passes first."""
+    required = set(acls)
+    principals = sorted({entry[3] for entry in required})
 
-    def there(admin: AdminClient) -> bool:
+    def is_there(admin: AdminClient) -> bool:
         known = set()
         for principal in principals:
             known |= _acls_of(admin, principal, timeout_s)
-        return wanted <= known
+        return required <= known
 
-    return not wanted or _wait(access, there, timeout_s)
+    return not required or _wait_until(access, is_there, timeout_s)
 
 
-def wait_user(access: Access, user: str, timeout_s: float) -> bool:
-    """Waits until the brokers know a user; False where the time is over first."""
+def wait_user(access: KafkaClients, user: str, timeout_s: float) -> bool:
+    """Waits until the brokers know a user. Returns False where `timeout_s` passes first."""
 
-    def there(admin: AdminClient) -> bool:
-        asked = admin.describe_user_scram_credentials([user], request_timeout=timeout_s)
+    def is_there(admin: AdminClient) -> bool:
+        futures = admin.describe_user_scram_credentials([user], request_timeout=timeout_s)
         try:
             with kafka_errors():
-                return bool(asked[user].result().scram_credential_infos)
+                return bool(futures[user].result().scram_credential_infos)
         except RefusedError:
             return False  # not yet
 
-    return _wait(access, there, timeout_s)
+    return _wait_until(access, is_there, timeout_s)
 
 
-def wait_topic(access: Access, topic: str, timeout_s: float) -> bool:
-    """Waits until the brokers know a topic; False where the time is over first."""
+def wait_topic(access: KafkaClients, topic: str, timeout_s: float) -> bool:
+    """Waits until the brokers know a topic. Returns False where `timeout_s` passes first."""
 
-    def there(admin: AdminClient) -> bool:
+    def is_there(admin: AdminClient) -> bool:
         try:
             return bool(partitions_of(admin, topic, timeout_s))
         except UnknownPartitionError:
             return False  # not yet
 
-    return _wait(access, there, timeout_s)
+    return _wait_until(access, is_there, timeout_s)
 
 
-def _wait(access: Access, there: Callable[[AdminClient], bool], timeout_s: float) -> bool:
+def _wait_until(
+    access: KafkaClients, is_there: Callable[[AdminClient], bool], timeout_s: float
+) -> bool:
     deadline = time.monotonic() + timeout_s
     try:
         with access.admin() as admin:
-            while not there(admin):
+            while not is_there(admin):
                 if time.monotonic() >= deadline:
                     return False
                 time.sleep(LOOK_EVERY_S)
@@ -84,7 +87,7 @@ def _wait(access: Access, there: Callable[[AdminClient], bool], timeout_s: float
 
 
 def _acls_of(admin: AdminClient, principal: str, timeout_s: float) -> set[AclFields]:
-    wanted = AclBindingFilter(
+    binding_filter = AclBindingFilter(
         ResourceType.ANY,
         None,
         ResourcePatternType.ANY,
@@ -94,10 +97,10 @@ def _acls_of(admin: AdminClient, principal: str, timeout_s: float) -> set[AclFie
         AclPermissionType.ANY,
     )
     with kafka_errors():
-        found = admin.describe_acls(wanted, request_timeout=timeout_s).result()
+        bindings = admin.describe_acls(binding_filter, request_timeout=timeout_s).result()
     return {
         (
-            # librdkafka calls the cluster as a resource by its older name.
+            # librdkafka uses an older name for the resource type of the cluster.
             "CLUSTER" if entry.restype.name == "BROKER" else entry.restype.name,
             entry.name,
             entry.resource_pattern_type.name,
@@ -106,5 +109,5 @@ def _acls_of(admin: AdminClient, principal: str, timeout_s: float) -> set[AclFie
             entry.operation.name,
             entry.permission_type.name,
         )
-        for entry in found
+        for entry in bindings
     }

@@ -1,4 +1,4 @@
-"""What librdkafka says went wrong, as an error of ours."""
+"""Converts errors of librdkafka to those of `provisioning.kafka.errors`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from provisioning.kafka.errors import (
     UnknownPartitionError,
 )
 
-# Kafka's own errors that mean "ask again": the broker starts, moves or stops.
+# Kafka's errors after which a client retries: the broker starts, moves or stops.
 RETRIABLE = frozenset(
     {
         "LEADER_NOT_AVAILABLE",
@@ -35,9 +35,9 @@ RETRIABLE = frozenset(
         "UNKNOWN_SERVER_ERROR",
     }
 )
-# What librdkafka says of records that it cannot decode.
+# librdkafka's errors for records that it cannot decode.
 UNDECODABLE = frozenset({"_BAD_COMPRESSION", "_BAD_MSG", "_UNDERFLOW", "CORRUPT_MESSAGE"})
-# librdkafka's names for the same facts.
+# Kafka's and librdkafka's names for the same error.
 GROUP_ACTIVE = frozenset({"NON_EMPTY_GROUP", "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"})
 UNKNOWN_PARTITION = frozenset(
     {"UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_OR_PARTITION", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"}
@@ -45,10 +45,11 @@ UNKNOWN_PARTITION = frozenset(
 
 
 def error_of(error: KafkaError) -> KafkaCallError:
-    """The error for one of librdkafka's. Names with a `_` in front are librdkafka's own.
+    """The `KafkaCallError` for an error of librdkafka.
 
-    Of these only what tells of a missing topic is an answer; the rest are connections, time-outs
-    and queues, after which nobody knows what the broker did.
+    Names that begin with `_` are librdkafka's own. Of these only the ones for an unknown topic
+    stand for an answer of a broker. The others are about connections, timeouts and queues, so the
+    outcome of the call is unknown.
     """
     name, detail = str(error.name()), str(error.str())
     if name in UNKNOWN_PARTITION:
@@ -66,7 +67,7 @@ def error_of(error: KafkaError) -> KafkaCallError:
 
 @contextmanager
 def kafka_errors() -> Iterator[None]:
-    """Raises what librdkafka raises inside as a `KafkaCallError`."""
+    """Raises a `KafkaCallError` for each `KafkaException` that its block raises."""
     try:
         yield
     except KafkaException as error:

@@ -1,4 +1,4 @@
-"""Consumer groups: who is in them, what they committed, how far behind they are."""
+"""Consumer groups: their members, committed offsets and lag."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from provisioning.kafka.shapes import (
     Partition,
 )
 from provisioning.kafka.worker.assignments import decode_assignment
-from provisioning.kafka.worker.clients import Access
+from provisioning.kafka.worker.clients import KafkaClients
 from provisioning.kafka.worker.errors import error_of, kafka_errors
 from provisioning.kafka.worker.lag import first_timestamps, record_lag, seconds_behind
 from provisioning.kafka.worker.offsets import end_offsets
 
-# As Kafka writes them; librdkafka's enumeration has its own spelling.
+# Kafka's names of group states, by those of librdkafka's enumeration.
 STATES = {
     "UNKNOWN": "Unknown",
     "PREPARING_REBALANCING": "PreparingRebalance",
@@ -42,22 +42,22 @@ STATES = {
     "ASSIGNING": "Assigning",
     "RECONCILING": "Reconciling",
 }
-# What librdkafka says of a group that it does not describe: one of another protocol type than
-# consumers', and one with an assignment that it cannot decode. Of the second it sets no error of
-# its own, and so gives the one that stands for a client that was closed.
+# librdkafka's errors for a group that it does not describe: one whose protocol type is not that of
+# consumers, and one with an assignment that it cannot decode. For the second it sets no error of
+# its own, and so returns the one for a closed client.
 NOT_DESCRIBED = frozenset({"_INVALID_ARG", "_DESTROY"})
-# Of so many assigned partitions a call tells, of all groups together: an assignment is its member's
-# own text, and what is told of it takes memory in processes that others share.
+# The most assigned partitions that a call returns, of all groups together: a member writes its own
+# assignment, which would otherwise take any amount of memory in processes that others share.
 ASSIGNED_MAX = 20_000
-# A metadata record takes less: whoever stores a sample cuts it, and says so.
+# Slightly more than a metadata record takes: the keeper cuts a sample and marks it as truncated.
 SAMPLE_BYTES_MAX = 768 * 1024
 
 
-def list_group_names(access: Access, *, timeout_s: float = TIMEOUT_S) -> list[str]:
-    """The names of all groups, sorted: all that a page needs of those that are not on it.
+def list_group_names(access: KafkaClients, *, timeout_s: float = TIMEOUT_S) -> list[str]:
+    """The names of all groups, sorted.
 
-    The group without a name, which old clients that commit without one make, is left out:
-    librdkafka asks for none of it. Raises `UnavailableError` where a broker did not answer.
+    The group with an empty name, to which old clients commit, is left out, because librdkafka
+    cannot request it. Raises `UnavailableError` where a broker did not answer.
     """
     with access.admin() as admin:
         result = admin.list_consumer_groups(request_timeout=timeout_s).result()
@@ -67,82 +67,85 @@ def list_group_names(access: Access, *, timeout_s: float = TIMEOUT_S) -> list[st
 
 
 def describe_group(
-    access: Access, group: str, *, careful: bool = False, timeout_s: float = TIMEOUT_S
+    access: KafkaClients, group: str, *, careful: bool = False, timeout_s: float = TIMEOUT_S
 ) -> Group:
-    """One group with its lag. Raises `UnknownGroupError` where it neither lives nor committed."""
-    found = describe_groups(access, [group], careful=careful, timeout_s=timeout_s)[0]
-    if found["state"] == "Dead" and not found["partitions"]:
+    """Describes a group. Raises `UnknownGroupError` where it has neither members nor offsets."""
+    description = describe_groups(access, [group], careful=careful, timeout_s=timeout_s)[0]
+    if description["state"] == "Dead" and not description["partitions"]:
         name = "GROUP_ID_NOT_FOUND"
         raise UnknownGroupError(name, f"The group id {group} was not found")
-    return found
+    return description
 
 
 def describe_groups(
-    access: Access,
+    access: KafkaClients,
     groups: Iterable[str],
     *,
     careful: bool = False,
     timeout_s: float = TIMEOUT_S,
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
 ) -> list[Group]:
-    """Groups with their members and lag, in the order asked for.
+    """Describes groups with their members and lag, in the order of `groups`.
 
-    Seconds of lag that cannot be read within `timeout_s` are None; all else that is missing
-    raises. `careful` keeps members' assignments from librdkafka; static members then have no
-    `instance_id`. `now_ms` is the clock that ages are measured by (Unix time).
+    Seconds of lag that cannot be read within `timeout_s` are None; anything else that is missing
+    raises. With `careful` members' assignments are decoded here and not by librdkafka; static
+    members then have no `instance_id`. `now_ms` is the clock (Unix time) by which ages are
+    measured.
     """
     names = list(groups)
     if not names:
         return []
     with access.admin() as admin:
-        describe = _describe_undecoded if careful else _describe
-        # All are asked before the first answer is waited for: each is a request of its own.
-        asked = {name: _ask_committed(admin, name, timeout_s) for name in names}
+        describe = _describe_undecoded if careful else _describe_decoded
+        # All requests are sent before the first answer is awaited, because there is one per group.
+        futures = {name: _request_committed(admin, name, timeout_s) for name in names}
         descriptions = describe(admin, names, timeout_s)
-        committed = {name: _committed(asked[name]) for name in names}
-        wanted = {partition for offsets in committed.values() for partition in offsets}
-        ends = _known_ends(admin, wanted, timeout_s)
-    partitions = _with_lag(access, committed, ends, timeout_s, now_ms)
+        committed = {name: _committed_from(futures[name]) for name in names}
+        partitions_committed = {
+            partition for offsets in committed.values() for partition in offsets
+        }
+        ends = _known_ends(admin, partitions_committed, timeout_s)
+    partitions = _partitions_with_lag(access, committed, ends, timeout_s, now_ms)
     _cut_assignments(descriptions)
     return [
-        _group(description, partitions[name])
+        _make_group(description, partitions[name])
         for name, description in zip(names, descriptions, strict=True)
     ]
 
 
 def _cut_assignments(descriptions: Iterable[_Description]) -> None:
-    """Leaves `ASSIGNED_MAX` partitions in all, the first members' first."""
-    left = ASSIGNED_MAX
+    """Cuts assignments to `ASSIGNED_MAX` partitions in all. The first members keep theirs."""
+    remaining = ASSIGNED_MAX
     for description in descriptions:
         for member in description.members:
             assigned = member["assignments"]
-            member["truncated"] = len(assigned) > left
-            del assigned[left:]
-            left -= len(assigned)
+            member["truncated"] = len(assigned) > remaining
+            del assigned[remaining:]
+            remaining -= len(assigned)
 
 
-def delete_group(access: Access, group: str, *, timeout_s: float = TIMEOUT_S) -> None:
-    """Deletes a group with what it committed.
+def delete_group(access: KafkaClients, group: str, *, timeout_s: float = TIMEOUT_S) -> None:
+    """Deletes a group and the offsets that it committed.
 
     Raises `GroupActiveError` while it has members, `UnknownGroupError`, `UnavailableError`.
     """
     with access.admin() as admin:
-        asked = admin.delete_consumer_groups([group], request_timeout=timeout_s)
+        futures = admin.delete_consumer_groups([group], request_timeout=timeout_s)
         with kafka_errors():
-            asked[group].result()
+            futures[group].result()
 
 
 def sample_groups(
-    access: Access,
+    access: KafkaClients,
     *,
     groups_max: int = 1_000,
     careful: bool = False,
     timeout_s: float = TIMEOUT_S,
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
 ) -> list[Group]:
-    """The first `groups_max` groups by name, described: what the keeper stores in a sample.
+    """Describes the first `groups_max` groups by name, for a sample that the keeper stores.
 
-    Those behind the one that makes them longer than a sample may be are left out.
+    It stops after the group with which they become longer than `SAMPLE_BYTES_MAX` of JSON.
     """
     names = list_group_names(access, timeout_s=timeout_s)[:groups_max]
     groups = describe_groups(access, names, careful=careful, timeout_s=timeout_s, now_ms=now_ms)
@@ -155,23 +158,23 @@ def sample_groups(
 
 
 def committed_offsets(admin: AdminClient, group: str, timeout_s: float) -> dict[Partition, int]:
-    """What the group committed, by partition."""
+    """The offsets that a group committed, by partition."""
     with kafka_errors():
-        return _committed(_ask_committed(admin, group, timeout_s))
+        return _committed_from(_request_committed(admin, group, timeout_s))
 
 
-def _ask_committed(
+def _request_committed(
     admin: AdminClient, group: str, timeout_s: float
 ) -> Future[ConsumerGroupTopicPartitions]:
-    asked = admin.list_consumer_group_offsets(
+    futures = admin.list_consumer_group_offsets(
         [ConsumerGroupTopicPartitions(group)], request_timeout=timeout_s
     )
-    found: Future[ConsumerGroupTopicPartitions] = asked[group]
-    return found
+    future: Future[ConsumerGroupTopicPartitions] = futures[group]
+    return future
 
 
-def _committed(asked: Future[ConsumerGroupTopicPartitions]) -> dict[Partition, int]:
-    answer = asked.result()
+def _committed_from(future: Future[ConsumerGroupTopicPartitions]) -> dict[Partition, int]:
+    answer = future.result()
     return {
         (entry.topic, entry.partition): entry.offset
         for entry in answer.topic_partitions
@@ -182,15 +185,15 @@ def _committed(asked: Future[ConsumerGroupTopicPartitions]) -> dict[Partition, i
 def _known_ends(
     admin: AdminClient, partitions: Iterable[Partition], timeout_s: float
 ) -> dict[Partition, int]:
-    """Ends of the partitions that are there; a group may have committed for a deleted topic."""
+    """The ends of those partitions that exist; a group may have offsets of a deleted topic."""
     with kafka_errors():
         topics = admin.list_topics(timeout=timeout_s).topics
     known = [(t, n) for t, n in partitions if t in topics and n in topics[t].partitions]
     return end_offsets(admin, known, timeout_s)
 
 
-def _with_lag(
-    access: Access,
+def _partitions_with_lag(
+    access: KafkaClients,
     committed: dict[str, dict[Partition, int]],
     ends: dict[Partition, int],
     timeout_s: float,
@@ -202,35 +205,35 @@ def _with_lag(
         for partition, offset in offsets.items()
         if record_lag(offset, ends.get(partition))
     }
-    ages = _ages(access, behind, timeout_s, now_ms)
+    ages = _ages_by_position(access, behind, timeout_s, now_ms)
     return {
         name: [
-            _partition(partition, offset, ends.get(partition), ages.get((partition, offset)))
+            _group_partition(partition, offset, ends.get(partition), ages.get((partition, offset)))
             for partition, offset in sorted(offsets.items())
         ]
         for name, offsets in committed.items()
     }
 
 
-def _ages(
-    access: Access,
+def _ages_by_position(
+    access: KafkaClients,
     behind: dict[tuple[str, Partition], int],
     timeout_s: float,
     now_ms: Callable[[], int],
 ) -> dict[tuple[Partition, int], float]:
-    """Seconds by position; what could not be read is left out."""
+    """The lag in seconds by position; positions that could not be read are left out."""
     waiting = {(partition, offset) for (_, partition), offset in behind.items()}
     if not waiting:
         return {}
     try:
-        found = first_timestamps(access, waiting, timeout_s)
+        timestamps = first_timestamps(access, waiting, timeout_s)
     except UnavailableError:
-        return {}  # offsets are known all the same: seconds stay unknown
+        return {}  # the offsets are known nevertheless, so only the seconds are unknown
     moment_ms = now_ms()
-    return {at: seconds_behind(timestamp_ms, moment_ms) for at, timestamp_ms in found.items()}
+    return {at: seconds_behind(timestamp_ms, moment_ms) for at, timestamp_ms in timestamps.items()}
 
 
-def _partition(
+def _group_partition(
     partition: Partition, committed: int, end: int | None, age_s: float | None
 ) -> GroupPartition:
     lag = record_lag(committed, end)
@@ -245,7 +248,7 @@ def _partition(
     )
 
 
-def _group(description: _Description, partitions: list[GroupPartition]) -> Group:
+def _make_group(description: _Description, partitions: list[GroupPartition]) -> Group:
     lags = [p["lag"] for p in partitions if p["lag"] is not None]
     ages = [p["lag_seconds"] for p in partitions]
     return Group(
@@ -257,7 +260,7 @@ def _group(description: _Description, partitions: list[GroupPartition]) -> Group
         members=description.members,
         partitions=partitions,
         lag=sum(lags) if lags or not partitions else None,
-        # With one age unknown the greatest is unknown.
+        # Where one age is unknown, so is the maximum.
         lag_seconds=None if None in ages else max((a for a in ages if a is not None), default=0.0),
     )
 
@@ -265,14 +268,14 @@ def _group(description: _Description, partitions: list[GroupPartition]) -> Group
 def group_state(admin: AdminClient, group: str, timeout_s: float) -> str:
     """Kafka's name of a group's state, `Dead` where there is no such group.
 
-    It is asked for in the way for which librdkafka decodes nothing of a member's.
+    It uses librdkafka's older call, which does not decode what members wrote.
     """
-    return _undecoded(admin, group, timeout_s).state
+    return _describe_one_undecoded(admin, group, timeout_s).state
 
 
 @dataclass(frozen=True)
 class _Description:
-    """What brokers tell of a group, but for what it committed."""
+    """A group as brokers describe it, without its committed offsets."""
 
     group: str
     state: str
@@ -282,32 +285,32 @@ class _Description:
     members: list[GroupMember]
 
 
-def _describe(admin: AdminClient, names: list[str], timeout_s: float) -> list[_Description]:
-    asked = admin.describe_consumer_groups(names, request_timeout=timeout_s)
-    return [_description(admin, name, asked[name], timeout_s) for name in names]
+def _describe_decoded(admin: AdminClient, names: list[str], timeout_s: float) -> list[_Description]:
+    futures = admin.describe_consumer_groups(names, request_timeout=timeout_s)
+    return [_description_from(admin, name, futures[name], timeout_s) for name in names]
 
 
-def _description(
-    admin: AdminClient, name: str, asked: Future[ConsumerGroupDescription], timeout_s: float
+def _description_from(
+    admin: AdminClient, name: str, future: Future[ConsumerGroupDescription], timeout_s: float
 ) -> _Description:
     try:
-        found = asked.result()
+        description = future.result()
     except KafkaException as error:
         if error.args[0].name() not in NOT_DESCRIBED:
             raise
         return _describe_undecoded(admin, [name], timeout_s)[0]
-    kind = found.type.name.lower()
+    kind = description.type.name.lower()
     return _Description(
         group=name,
-        state=_state(found.state),
+        state=_state_name(description.state),
         type="classic" if kind == "unknown" else kind,
-        protocol=found.partition_assignor or "",
-        coordinator=None if found.coordinator is None else found.coordinator.id,
-        members=[_member(member) for member in found.members],
+        protocol=description.partition_assignor or "",
+        coordinator=None if description.coordinator is None else description.coordinator.id,
+        members=[_group_member(member) for member in description.members],
     )
 
 
-def _member(member: MemberDescription) -> GroupMember:
+def _group_member(member: MemberDescription) -> GroupMember:
     assigned = member.assignment.topic_partitions if member.assignment else []
     pairs = sorted((entry.topic, entry.partition) for entry in assigned)
     return GroupMember(
@@ -320,25 +323,25 @@ def _member(member: MemberDescription) -> GroupMember:
     )
 
 
-def _state(state: ConsumerGroupState) -> str:
+def _state_name(state: ConsumerGroupState) -> str:
     return STATES.get(state.name, "Unknown")
 
 
 def _describe_undecoded(
     admin: AdminClient, names: list[str], timeout_s: float
 ) -> list[_Description]:
-    """Asks for each group in librdkafka's older way, which gives assignments as bytes."""
-    return [_undecoded(admin, name, timeout_s) for name in names]
+    """Describes groups with librdkafka's older call, which returns assignments as bytes."""
+    return [_describe_one_undecoded(admin, name, timeout_s) for name in names]
 
 
-def _undecoded(admin: AdminClient, name: str, timeout_s: float) -> _Description:
+def _describe_one_undecoded(admin: AdminClient, name: str, timeout_s: float) -> _Description:
     with kafka_errors(), warnings.catch_warnings():
-        # What is recommended in its place decodes assignments, and ends the process on some.
+        # The call that replaces it decodes assignments, and some of them end the process.
         warnings.simplefilter("ignore", DeprecationWarning)
-        found = admin.list_groups(name, timeout=timeout_s)
-    if not found:
+        listed = admin.list_groups(name, timeout=timeout_s)
+    if not listed:
         return _Description(name, "Dead", "classic", "", None, [])
-    (group,) = found
+    (group,) = listed
     if group.error is not None:
         raise error_of(group.error)
     return _Description(

@@ -1,9 +1,9 @@
 """How far a consumer group is behind, in records and in seconds.
 
-Seconds are the age of the first record that the group has not committed: now minus that record's
-timestamp, read from the record itself. No interpolation between samples, so it is right for the
-first look at a group, for a producer that stopped, and for a topic with gaps. What could not be
-read in time is unknown (None), never zero.
+The lag in seconds is the age of the first record that the group has not committed: now minus that
+record's timestamp, which is read from the record itself. It is not interpolated between samples, so
+it is right at the first look at a group, for a producer that stopped, and for a topic with gaps.
+Where the record could not be read in time, the lag is unknown (None), never zero.
 """
 
 from __future__ import annotations
@@ -15,105 +15,113 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Messa
 
 from provisioning.kafka.errors import UnavailableError
 from provisioning.kafka.shapes import Partition
-from provisioning.kafka.worker.clients import Access, assign, take
+from provisioning.kafka.worker.clients import KafkaClients, assign_partitions, take_messages
 from provisioning.kafka.worker.errors import error_of
 
 POLL_S = 0.1
-# Of all partitions of a look at lag, so many are read at a time: each costs a fetch of a batch.
+# How many partitions are read at a time, each of which costs a fetch of a batch.
 PARTITIONS_AT_A_TIME = 200
 MESSAGES_AT_A_TIME = 500
-# Reading over so many records costs less than another fetch.
+# To skip up to this many records costs less than another fetch.
 NEAR = 50
 
 Position = tuple[Partition, int]
 
 
 def record_lag(committed: int | None, end: int | None) -> int | None:
-    """Records between what is committed and the end. None where either is unknown."""
+    """The records between a committed offset and the end; None where either is unknown."""
     if committed is None or end is None:
         return None
-    # The end may have been read before a commit that came between.
+    # It is not negative, also where the group committed after the end was read.
     return max(end - committed, 0)
 
 
 def first_timestamps(
-    access: Access, positions: Collection[Position], timeout_s: float
+    access: KafkaClients, positions: Collection[Position], timeout_s: float
 ) -> dict[Position, int | None]:
-    """Reads the first record at or after each position.
+    """The timestamp (Unix ms) of the first record at or after each position.
 
-    Gives its timestamp in ms; None where no record is left there (the rest are control records of
-    transactions). A position that gave nothing within `timeout_s` seconds is left out, and so is
-    one whose record has no timestamp, or whose partition went away.
+    It is None where no record is left there, but only control records of transactions. A position
+    is left out where nothing was read within `timeout_s` seconds, its record has no timestamp, or
+    its partition is gone.
     """
     deadline = time.monotonic() + timeout_s
     waiting: dict[Partition, list[int]] = {}
     for partition, offset in sorted(set(positions), reverse=True):
         waiting.setdefault(partition, []).append(offset)
-    found: dict[Position, int | None] = {}
+    timestamps: dict[Position, int | None] = {}
     partitions = sorted(waiting)
-    # Uncommitted records count: the end that lag is measured against is the high watermark.
+    # Records of open transactions count too, because lag is measured against the high watermark.
     with access.consumer("read_uncommitted") as consumer:
         for at in range(0, len(partitions), PARTITIONS_AT_A_TIME):
-            part = {each: waiting[each] for each in partitions[at : at + PARTITIONS_AT_A_TIME]}
-            _read_first(consumer, part, found, deadline)
-    return found
+            part = {pair: waiting[pair] for pair in partitions[at : at + PARTITIONS_AT_A_TIME]}
+            _read_first(consumer, part, timestamps, deadline)
+    return timestamps
 
 
 def _read_first(
     consumer: Consumer,
     waiting: dict[Partition, list[int]],
-    found: dict[Position, int | None],
+    timestamps: dict[Position, int | None],
     deadline: float,
 ) -> None:
-    """`waiting` holds offsets by partition, the lowest last; what is answered is taken out."""
-    assign(consumer, [TopicPartition(t, n, offsets[-1]) for (t, n), offsets in waiting.items()])
+    """Reads the timestamps of `waiting`, offsets by partition with the lowest last.
+
+    Offsets with an answer are removed from it, and entered in `timestamps`.
+    """
+    assign_partitions(
+        consumer, [TopicPartition(t, n, offsets[-1]) for (t, n), offsets in waiting.items()]
+    )
     while waiting and time.monotonic() < deadline:
-        for message in take(consumer, MESSAGES_AT_A_TIME, POLL_S):
+        for message in take_messages(consumer, MESSAGES_AT_A_TIME, POLL_S):
             partition = (message.topic(), message.partition())
             if partition in waiting:
-                _answer(message, partition, waiting, found)
-                _go_on(consumer, message, partition, waiting)
+                _note_timestamp(message, partition, waiting, timestamps)
+                _seek_next(consumer, message, partition, waiting)
 
 
-def _answer(
+def _note_timestamp(
     message: Message,
     partition: Partition,
     waiting: dict[Partition, list[int]],
-    found: dict[Position, int | None],
+    timestamps: dict[Position, int | None],
 ) -> None:
-    """One record is the first one of every position up to it that waits."""
+    """Enters a record's timestamp for all waiting offsets of its partition up to its own."""
     offsets = waiting[partition]
     if message.error() is not None:
         if _is_end(message.error()):
-            found.update({(partition, offset): None for offset in offsets})
+            timestamps.update({(partition, offset): None for offset in offsets})
         offsets.clear()
         return
     kind, timestamp_ms = message.timestamp()
     while offsets and offsets[-1] <= message.offset():
         offset = offsets.pop()
         if kind != TIMESTAMP_NOT_AVAILABLE:
-            found[partition, offset] = timestamp_ms
+            timestamps[partition, offset] = timestamp_ms
 
 
-def _go_on(
+def _seek_next(
     consumer: Consumer,
     message: Message,
     partition: Partition,
     waiting: dict[Partition, list[int]],
 ) -> None:
-    """Leaves a partition without questions; goes to the next one that is far off."""
+    """Pauses a partition without waiting offsets; seeks to the next offset where it is far."""
     topic, number = partition
     if not waiting[partition]:
         del waiting[partition]
-        # So that it fetches no more.
+        # Paused, so that it fetches no more.
         consumer.pause([TopicPartition(topic, number)])
     elif waiting[partition][-1] - message.offset() > NEAR:
         consumer.seek(TopicPartition(topic, number, waiting[partition][-1]))
 
 
 def _is_end(error: KafkaError) -> bool:
-    """An end of partition is an answer. Of a partition that went away, that brokers refuse to be
-    read (an internal one) or that cannot be decoded, no age is known; others still have theirs.
+    """Whether an error means the end of the partition, which is an answer.
+
+    Other errors return False: the partition is gone, brokers refuse reading it (an internal one),
+    or its records cannot be decoded. Then its age is unknown, and other partitions are still read.
+    Raises `UnavailableError`.
     """
     if error.code() == KafkaError._PARTITION_EOF:
         return True
@@ -124,7 +132,7 @@ def _is_end(error: KafkaError) -> bool:
 
 
 def seconds_behind(timestamp_ms: int | None, now_ms: int) -> float:
-    """Age of the first record that waits. None waits: 0. A clock ahead of ours makes no debt."""
+    """The age of the first waiting record; 0 where none waits or its timestamp is in the future."""
     if timestamp_ms is None:
         return 0.0
     return max(now_ms - timestamp_ms, 0) / 1000

@@ -1,7 +1,7 @@
-"""Looking at a topic's records, and producing one.
+"""Reads pages of a topic's records, and produces one record.
 
-Nothing here joins a group or commits an offset: looking changes nothing. Every read has limits of
-records, bytes and time; where one is reached the page says which, and how to go on.
+Reading changes nothing: it joins no group and commits no offset. Every read has limits of records,
+bytes and time. Where one is reached, the page says which, and where the next page begins.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 from provisioning.kafka.errors import UnavailableError, UnknownPartitionError
 from provisioning.kafka.filters import Filter, compile_filter
 from provisioning.kafka.shapes import Browse, NewRecord, Page, Produced, Reached
-from provisioning.kafka.worker.clients import PRODUCE_TIMEOUT_S, Access
+from provisioning.kafka.worker.clients import PRODUCE_TIMEOUT_S, KafkaClients
 from provisioning.kafka.worker.errors import error_of
 from provisioning.kafka.worker.offsets import (
     earliest_offsets,
@@ -30,24 +30,24 @@ from provisioning.kafka.worker.offsets import (
 from provisioning.kafka.worker.ranges import Budget, Read, read_ranges
 from provisioning.kafka.worker.records import record_of, timestamp_of
 
-# Offsets of a window that are read at once, looking backwards.
+# The most offsets of a partition in one window, when reading backwards.
 WINDOW_MAX = 100_000
 
 
 @dataclass(frozen=True)
 class _Log:
-    """The bounds of a topic's partitions, and what a read of it may give and cost."""
+    """A topic with its partitions' offsets, the request of a page, and the budget of reading it."""
 
     topic: str
     starts: Mapping[int, int]
     ends: Mapping[int, int]
-    wanted: Browse
+    request: Browse
     budget: Budget
     keep: Filter | None
 
     def page(self, taken: list[Message], positions: Mapping[int, int], *, complete: bool) -> Page:
-        """The page that was read up to `positions`."""
-        stopped = "limit" if len(taken) >= self.wanted.limit else self.budget.spent() or "limit"
+        """Makes the page of the messages `taken`. `complete`: nothing is left in this direction."""
+        stopped = "limit" if len(taken) >= self.request.limit else self.budget.spent() or "limit"
         return Page(
             records=[record_of(message) for message in taken],
             positions=None if complete else dict(positions),
@@ -61,61 +61,61 @@ class _Log:
         )
 
 
-def browse(access: Access, topic: str, wanted: Browse) -> Page:
-    """Reads one page. Raises `UnknownPartitionError` and `UnavailableError`."""
-    budget = Budget(wanted.bytes_max, time.monotonic() + wanted.timeout_s)
+def browse(access: KafkaClients, topic: str, request: Browse) -> Page:
+    """Reads one page of records. Raises `UnknownPartitionError` and `UnavailableError`."""
+    budget = Budget(request.bytes_max, time.monotonic() + request.timeout_s)
     with access.admin() as admin:
-        numbers = _partitions(admin, topic, wanted)
+        numbers = _partitions_to_read(admin, topic, request)
         pairs = [(topic, number) for number in numbers]
-        starts = {n: o for (_, n), o in earliest_offsets(admin, pairs, wanted.timeout_s).items()}
-        ends = {n: o for (_, n), o in end_offsets(admin, pairs, wanted.timeout_s).items()}
-        if wanted.start == "newest":
-            highs = {n: min(wanted.positions.get(n, ends[n]), ends[n]) for n in numbers}
+        starts = {n: o for (_, n), o in earliest_offsets(admin, pairs, request.timeout_s).items()}
+        ends = {n: o for (_, n), o in end_offsets(admin, pairs, request.timeout_s).items()}
+        if request.start == "newest":
+            highs = {n: min(request.positions.get(n, ends[n]), ends[n]) for n in numbers}
             highs = {n: max(high, starts[n]) for n, high in highs.items()}
         else:
-            lows = _lows(admin, topic, wanted, starts, ends)
-    keep = None if wanted.filter is None else compile_filter(wanted.filter)
-    log = _Log(topic, starts, ends, wanted, budget, keep)
+            lows = _first_offsets(admin, topic, request, starts, ends)
+    keep = None if request.filter is None else compile_filter(request.filter)
+    log = _Log(topic, starts, ends, request, budget, keep)
     with access.consumer() as consumer:
-        if wanted.start == "newest":
-            return _newest(consumer, log, highs)
-        return _forward(consumer, log, lows)
+        if request.start == "newest":
+            return _read_newest(consumer, log, highs)
+        return _read_forward(consumer, log, lows)
 
 
-def _partitions(admin: AdminClient, topic: str, wanted: Browse) -> list[int]:
-    known = partitions_of(admin, topic, wanted.timeout_s)
-    if wanted.partitions is None:
+def _partitions_to_read(admin: AdminClient, topic: str, request: Browse) -> list[int]:
+    known = partitions_of(admin, topic, request.timeout_s)
+    if request.partitions is None:
         return known
-    missing = sorted(set(wanted.partitions) - set(known))
+    missing = sorted(set(request.partitions) - set(known))
     if missing:
         detail = f"{topic} has no partition {missing[0]}"
         raise UnknownPartitionError("UNKNOWN_TOPIC_OR_PARTITION", detail)
-    return sorted(set(wanted.partitions))
+    return sorted(set(request.partitions))
 
 
-def _lows(
+def _first_offsets(
     admin: AdminClient,
     topic: str,
-    wanted: Browse,
+    request: Browse,
     starts: Mapping[int, int],
     ends: Mapping[int, int],
 ) -> dict[int, int]:
     lows = dict(starts)
-    if wanted.start == "offset":
-        lows = dict.fromkeys(starts, wanted.value)
-    elif wanted.start == "timestamp" and not set(starts) <= set(wanted.positions):
+    if request.start == "offset":
+        lows = dict.fromkeys(starts, request.value)
+    elif request.start == "timestamp" and not set(starts) <= set(request.positions):
         pairs = [(topic, number) for number in starts]
-        found = offsets_at(admin, pairs, wanted.value, wanted.timeout_s)
-        lows = {n: ends[n] if at is None else at for (_, n), at in found.items()}
-    lows |= {n: at for n, at in wanted.positions.items() if n in lows}
+        offsets = offsets_at(admin, pairs, request.value, request.timeout_s)
+        lows = {n: ends[n] if at is None else at for (_, n), at in offsets.items()}
+    lows |= {n: at for n, at in request.positions.items() if n in lows}
     return {n: min(max(low, starts[n]), ends[n]) for n, low in lows.items()}
 
 
-def _forward(consumer: Consumer, log: _Log, lows: Mapping[int, int]) -> Page:
-    ends, limit = log.ends, log.wanted.limit
+def _read_forward(consumer: Consumer, log: _Log, lows: Mapping[int, int]) -> Page:
+    ends, limit = log.ends, log.request.limit
     ranges = {n: (lows[n], ends[n]) for n in lows}
     read = read_ranges(consumer, log.topic, ranges, log.budget, each_max=limit, keep=log.keep)
-    taken, rest = _merge(read.messages, limit, key=lambda m: _timestamp(m[0]), at=0)
+    taken, rest = _merge_messages(read.messages, limit, key=lambda m: _timestamp_ms(m[0]), at=0)
     positions = dict(lows)
     for number in lows:
         if rest[number]:
@@ -127,38 +127,43 @@ def _forward(consumer: Consumer, log: _Log, lows: Mapping[int, int]) -> Page:
     return log.page(taken, positions, complete=all(positions[n] >= ends[n] for n in lows))
 
 
-def _newest(consumer: Consumer, log: _Log, highs: Mapping[int, int]) -> Page:
-    """Goes backwards in windows that grow, so that few large records cost as little as many small
-    ones, and a log with gaps, or of which a filter leaves little, still fills the page.
+def _read_newest(consumer: Consumer, log: _Log, highs: Mapping[int, int]) -> Page:
+    """Reads the newest records backwards in windows that grow.
+
+    So a few large records cost as little as many small ones, and the page is filled even where the
+    log has gaps or a filter leaves few records.
     """
-    starts, limit, budget = log.starts, log.wanted.limit, log.budget
-    found: dict[int, list[Message]] = {n: [] for n in highs}
+    starts, limit, budget = log.starts, log.request.limit, log.budget
+    records: dict[int, list[Message]] = {n: [] for n in highs}
     lows = dict(highs)
     size = max(1, math.ceil(limit / len(highs)))
     bytes_max = budget.bytes_left
     while budget.spent() is None:
-        open_ = [n for n in lows if lows[n] > starts[n] and len(found[n]) < limit]
+        open_ = [n for n in lows if lows[n] > starts[n] and len(records[n]) < limit]
         if not open_:
             break
         ranges = {n: (max(starts[n], lows[n] - size), lows[n]) for n in open_}
         read = read_ranges(consumer, log.topic, ranges, budget, keep=log.keep)
-        _prepend(found, lows, read, ranges)
-        size = min(2 * size, _affordable(budget, len(open_)))
-        if budget.spent() == "bytes" and lows == highs and max(_sizes(ranges)) > 1:
-            # Not even the newest window fits: a smaller one. A single record always does.
-            size, budget.bytes_left = max(1, max(_sizes(ranges)) // 4), bytes_max
-    taken, rest = _merge(found, limit, key=lambda m: -_timestamp(m[-1]), at=-1)
+        _prepend_window(records, lows, read, ranges)
+        size = min(2 * size, _affordable_offsets(budget, len(open_)))
+        if budget.spent() == "bytes" and lows == highs and max(_range_sizes(ranges)) > 1:
+            # Not even the newest window fits the budget, so a smaller one is tried. A window of one
+            # record always fits.
+            size, budget.bytes_left = max(1, max(_range_sizes(ranges)) // 4), bytes_max
+    taken, rest = _merge_messages(records, limit, key=lambda m: -_timestamp_ms(m[-1]), at=-1)
     positions = {n: rest[n][-1].offset() + 1 if rest[n] else lows[n] for n in lows}
     return log.page(taken, positions, complete=all(positions[n] <= starts[n] for n in lows))
 
 
-def _sizes(ranges: Mapping[int, tuple[int, int]]) -> list[int]:
+def _range_sizes(ranges: Mapping[int, tuple[int, int]]) -> list[int]:
     return [high - low for low, high in ranges.values()]
 
 
-def _affordable(budget: Budget, partitions: int) -> int:
-    """Offsets of each partition that half of what is left should pay for: a window that is not
-    read to its end is read in vain.
+def _affordable_offsets(budget: Budget, partitions: int) -> int:
+    """How many offsets of each partition the next window may have.
+
+    Half of the bytes that are left should be enough for it, by the mean size so far: a window that
+    is not read to its end is of no use.
     """
     if not budget.records_read:
         return WINDOW_MAX
@@ -166,28 +171,29 @@ def _affordable(budget: Budget, partitions: int) -> int:
     return max(1, min(WINDOW_MAX, budget.bytes_left // (2 * mean_bytes * partitions)))
 
 
-def _prepend(
-    found: dict[int, list[Message]],
+def _prepend_window(
+    records: dict[int, list[Message]],
     lows: dict[int, int],
     read: Read,
     ranges: Mapping[int, tuple[int, int]],
 ) -> None:
-    """A window that was not read to its end is dropped: its newest records would be missing."""
+    """Adds the records of windows that were read to their end. Others lack their newest records."""
     for number in read.done:
-        found[number] = read.messages[number] + found[number]
+        records[number] = read.messages[number] + records[number]
         lows[number] = ranges[number][0]
 
 
-def _merge(
+def _merge_messages(
     queues: Mapping[int, list[Message]],
     limit: int,
     *,
     key: Callable[[list[Message]], int],
     at: Literal[0, -1],
 ) -> tuple[list[Message], dict[int, list[Message]]]:
-    """Takes up to `limit` messages from the queues' ends (`at`), the least `key` first.
+    """Takes up to `limit` messages from one end of the queues, the one with the least `key` first.
 
-    The order within a partition stays that of offsets, whatever its timestamps say.
+    `at` is the end: 0 is the first message of a queue, −1 the last. Within a partition the order
+    stays that of offsets, whatever the timestamps. Returns the messages, and what is left by queue.
     """
     rest = {number: list(queue) for number, queue in queues.items()}
     taken: list[Message] = []
@@ -197,17 +203,17 @@ def _merge(
     return taken, rest
 
 
-def _timestamp(message: Message) -> int:
+def _timestamp_ms(message: Message) -> int:
     return int(message.timestamp()[1])
 
 
-def produce(access: Access, topic: str, record: NewRecord) -> Produced:
+def produce(access: KafkaClients, topic: str, record: NewRecord) -> Produced:
     """Produces one record and waits until it is durable.
 
-    Raises `UnknownPartitionError`, `RefusedError` (too large, say) and `UnavailableError`: then
-    it may have been written all the same.
+    Raises `UnknownPartitionError`, `RefusedError` (for a record that is too large, for example),
+    and `UnavailableError`, after which the record may nevertheless have been written.
     """
-    # The topic is asked for first: producing to one that is gone could create it.
+    # The topic is looked up first, because producing to a deleted topic could create it.
     with access.admin() as admin:
         known = partitions_of(admin, topic, PRODUCE_TIMEOUT_S)
     if record.partition is not None and record.partition not in known:
@@ -235,7 +241,7 @@ def produce(access: Access, topic: str, record: NewRecord) -> Produced:
             producer.poll(0.05)
         if not outcome:
             name = "REQUEST_TIMED_OUT"
-            raise UnavailableError(name, "No answer: it may have been written.")
+            raise UnavailableError(name, "No answer: the record may have been written.")
         error, message = outcome[0]
         if error is not None:
             raise error_of(error)

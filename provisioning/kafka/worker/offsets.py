@@ -1,4 +1,4 @@
-"""Where partitions begin and end, and where a moment lies in them."""
+"""Looks up offsets of partitions: the first one, the next one, and that of a moment."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from provisioning.kafka.errors import UnavailableError, UnknownPartitionError
 from provisioning.kafka.shapes import TIMEOUT_S, Partition
-from provisioning.kafka.worker.clients import Access
+from provisioning.kafka.worker.clients import KafkaClients
 from provisioning.kafka.worker.errors import error_of, kafka_errors
 
+# librdkafka's error where it knows no leader of a partition.
 NO_LEADER = "_NOENT"
 
 
 def earliest_offsets(
     admin: AdminClient, partitions: Iterable[Partition], timeout_s: float
 ) -> dict[Partition, int]:
-    """The first offset that is still kept, of each partition."""
+    """The first offset of each partition that retention has kept."""
     return _list_offsets(admin, dict.fromkeys(partitions, OffsetSpec.earliest()), timeout_s)
 
 
 def end_offsets(
     admin: AdminClient, partitions: Iterable[Partition], timeout_s: float
 ) -> dict[Partition, int]:
-    """The offset of the next record, of each partition (its high watermark)."""
+    """The offset of the next record of each partition (its high watermark)."""
     return _list_offsets(admin, dict.fromkeys(partitions, OffsetSpec.latest()), timeout_s)
 
 
 def offsets_at(
     admin: AdminClient, partitions: Iterable[Partition], timestamp_ms: int, timeout_s: float
 ) -> dict[Partition, int | None]:
-    """The first record at or after a moment, of each partition; None where there is none."""
+    """The offset of the first record at or after a moment, by partition; None where none is."""
     spec = OffsetSpec.for_timestamp(timestamp_ms)
-    found = _list_offsets(admin, dict.fromkeys(partitions, spec), timeout_s)
-    return {partition: None if offset < 0 else offset for partition, offset in found.items()}
+    offsets = _list_offsets(admin, dict.fromkeys(partitions, spec), timeout_s)
+    return {partition: None if offset < 0 else offset for partition, offset in offsets.items()}
 
 
-def end_offset(access: Access, topic: str, partition: int) -> int:
-    """The offset of the next record of a partition."""
+def end_offset(access: KafkaClients, topic: str, partition: int) -> int:
+    """The offset of the next record of a partition. Raises `UnknownPartitionError`."""
     with access.admin() as admin:
         return end_offsets(admin, [(topic, partition)], TIMEOUT_S)[topic, partition]
 
@@ -48,7 +49,7 @@ def end_offset(access: Access, topic: str, partition: int) -> int:
 def partitions_of(admin: AdminClient, topic: str, timeout_s: float) -> list[int]:
     """The numbers of a topic's partitions. Raises `UnknownPartitionError`."""
     with kafka_errors():
-        # All topics: to ask for one by name could create it.
+        # All topics are listed, because a request for one by name could create it.
         known = admin.list_topics(timeout=timeout_s).topics.get(topic)
     if known is None or known.error is not None or not known.partitions:
         detail = f"This server does not host this topic: {topic}"
@@ -57,11 +58,11 @@ def partitions_of(admin: AdminClient, topic: str, timeout_s: float) -> list[int]
 
 
 def _list_offsets(
-    admin: AdminClient, wanted: Mapping[Partition, Any], timeout_s: float
+    admin: AdminClient, specs: Mapping[Partition, Any], timeout_s: float
 ) -> dict[Partition, int]:
-    if not wanted:
+    if not specs:
         return {}
-    requests = {TopicPartition(topic, number): spec for (topic, number), spec in wanted.items()}
+    requests = {TopicPartition(topic, number): spec for (topic, number), spec in specs.items()}
     try:
         with kafka_errors():
             futures = admin.list_offsets(requests, request_timeout=timeout_s)
@@ -69,10 +70,10 @@ def _list_offsets(
     except UnavailableError as error:
         if error.name != NO_LEADER:
             raise
-        # librdkafka says so of a topic that does not exist, and where it could not ask.
-        for topic in sorted({topic for topic, _ in wanted}):
+        # librdkafka has this error both for a topic that does not exist and where it got no answer.
+        for topic in sorted({topic for topic, _ in specs}):
             known = partitions_of(admin, topic, timeout_s)
-            missing = [n for name, n in wanted if name == topic and n not in known]
+            missing = [n for name, n in specs if name == topic and n not in known]
             if missing:
                 detail = f"{topic} has no partition {missing[0]}"
                 raise UnknownPartitionError("UNKNOWN_TOPIC_OR_PARTITION", detail) from error
@@ -80,7 +81,7 @@ def _list_offsets(
 
 
 def check_errors(partitions: Iterable[Any]) -> None:
-    """Raises the first error that an answer per partition holds."""
+    """Raises the first error of an answer that has one per partition."""
     for partition in partitions:
         if partition.error is not None:
             raise error_of(partition.error)

@@ -1,4 +1,4 @@
-"""Reading ranges of offsets of several partitions, within limits."""
+"""Reads ranges of offsets of several partitions, within limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from provisioning.kafka.filters import Filter
-from provisioning.kafka.worker.clients import assign, take
+from provisioning.kafka.worker.clients import assign_partitions, take_messages
 from provisioning.kafka.worker.errors import error_of
 from provisioning.kafka.worker.records import Readable, size_of
 
@@ -19,23 +19,23 @@ MESSAGES_AT_A_TIME = 500
 
 @dataclass
 class Budget:
-    """What a read may still cost: bytes of records, and a moment to end (of `time.monotonic`)."""
+    """The bytes that a read may still take, and its end (of `time.monotonic`)."""
 
     bytes_left: int
     deadline: float
-    # What was read already, records that a filter leaves out included.
+    # What was read so far, records that a filter left out included.
     records_read: int = 0
     bytes_read: int = 0
 
-    def take(self, message: Message) -> None:
-        """Pays for a record."""
+    def pay_for(self, message: Message) -> None:
+        """Takes a record's bytes from the budget."""
         size = size_of(message)
         self.bytes_left -= size
         self.bytes_read += size
         self.records_read += 1
 
     def spent(self) -> str | None:
-        """Which limit was reached, `bytes` or `time`; None where none was."""
+        """The limit that was reached, `bytes` or `time`; None where none was."""
         if self.bytes_left <= 0:
             return "bytes"
         return "time" if time.monotonic() >= self.deadline else None
@@ -43,9 +43,9 @@ class Budget:
 
 @dataclass
 class Read:
-    """What was read, by partition, in order of offsets.
+    """The result of a read: messages by partition, in the order of offsets.
 
-    `done` holds whose range is at its end; `at` how far the others were read (the next offset).
+    `done` holds the partitions whose range was read to its end, `at` the next offset of the others.
     """
 
     messages: dict[int, list[Message]] = field(default_factory=dict)
@@ -62,24 +62,25 @@ def read_ranges(
     each_max: int | None = None,
     keep: Filter | None = None,
 ) -> Read:
-    """Reads from each range's first offset to before its second, and takes it from the budget.
+    """Reads the offsets of each range from its first up to, without, its second.
 
-    With `each_max` a partition that gave so many is left there; what `keep` is false for is read
-    and left out. Ends early where the budget does.
+    Every record counts against the budget, and reading ends where it is spent. With `each_max` a
+    partition is left once it gave so many messages. Records for which `keep` returns False are read
+    and left out.
     """
     read = Read({number: [] for number in ranges}, at={n: low for n, (low, _) in ranges.items()})
     read.done = {number for number, (low, high) in ranges.items() if low >= high}
     full: set[int] = set()
     todo = [n for n in sorted(ranges) if n not in read.done]
-    assign(consumer, [TopicPartition(topic, n, ranges[n][0]) for n in todo])
+    assign_partitions(consumer, [TopicPartition(topic, n, ranges[n][0]) for n in todo])
     while len(read.done | full) < len(ranges) and budget.spent() is None:
-        for message in take(consumer, MESSAGES_AT_A_TIME, POLL_S):
+        for message in take_messages(consumer, MESSAGES_AT_A_TIME, POLL_S):
             number = message.partition()
             if number in read.done or number in full:
                 continue
             if budget.spent() is not None and message.error() is None:
                 break
-            _take(read, message, ranges[number][1], budget, keep)
+            _take_message(read, message, ranges[number][1], budget, keep)
             if each_max is not None and len(read.messages[number]) >= each_max:
                 full.add(number)
             if number in read.done or number in full:
@@ -87,7 +88,9 @@ def read_ranges(
     return read
 
 
-def _take(read: Read, message: Message, high: int, budget: Budget, keep: Filter | None) -> None:
+def _take_message(
+    read: Read, message: Message, high: int, budget: Budget, keep: Filter | None
+) -> None:
     number = message.partition()
     error = message.error()
     if error is not None:
@@ -98,7 +101,7 @@ def _take(read: Read, message: Message, high: int, budget: Budget, keep: Filter 
     if message.offset() < high:
         if keep is None or keep(Readable(message)):
             read.messages[number].append(message)
-        budget.take(message)
+        budget.pay_for(message)
         read.at[number] = message.offset() + 1
     if message.offset() >= high - 1:
         read.done.add(number)

@@ -1,4 +1,4 @@
-"""Records as JSON: what a browser can show of bytes that may be anything."""
+"""Converts records to JSON that a browser can show, whatever bytes they hold."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from confluent_kafka import (
 
 from provisioning.kafka.shapes import Bytes, Header, Record
 
-# Of a longer key or value only the beginning is shown; `size` tells how long it is.
+# A longer key or value is cut to this size; its `size` still counts all bytes.
 SHOWN_BYTES_MAX = 65_536
 TIMESTAMP_TYPES = {
     TIMESTAMP_CREATE_TIME: "CreateTime",
@@ -27,8 +27,8 @@ TIMESTAMP_TYPES = {
 class _MessageFields(ctypes.Structure):
     """The first fields of the binding's message object (`Message` in its `confluent_kafka.h`).
 
-    `Message.headers()` takes every name for UTF-8, and leaves a null pointer in its answer where
-    one is not: whoever looks at it ends the process. So headers are read from librdkafka's list.
+    `Message.headers()` decodes every name as UTF-8. Where that fails it leaves a null pointer in
+    its result, and reading that ends the process. So headers are read from librdkafka's own list.
     """
 
     _fields_ = (
@@ -42,7 +42,7 @@ class _MessageFields(ctypes.Structure):
     )
 
 
-# librdkafka is linked to the binding, so that its functions are found there.
+# The binding's library has librdkafka linked in, so its functions are found there.
 _header_at = ctypes.CDLL(cimpl.__file__).rd_kafka_header_get_all
 _header_at.argtypes = (
     ctypes.c_void_p,
@@ -54,7 +54,7 @@ _header_at.argtypes = (
 
 
 def headers_of(message: Message) -> list[tuple[bytes, bytes | None]]:
-    """A fetched message's headers, in order. A name ends at its first zero byte."""
+    """The headers of a fetched message, in order. A name ends at its first zero byte."""
     listed = _MessageFields.from_address(id(message)).librdkafka_headers
     if not listed:
         return []
@@ -68,59 +68,59 @@ def headers_of(message: Message) -> list[tuple[bytes, bytes | None]]:
 
 @dataclass(frozen=True)
 class Readable:
-    """A message as a filter looks at it (`filters.RecordLike`)."""
+    """A message in the form that filters read (`filters.RecordLike`)."""
 
     message: Message
 
     def key(self) -> bytes | None:
-        """Its key."""
-        found: bytes | None = self.message.key()
-        return found
+        """See `RecordLike.key`."""
+        content: bytes | None = self.message.key()
+        return content
 
     def value(self) -> bytes | None:
-        """Its value."""
-        found: bytes | None = self.message.value()
-        return found
+        """See `RecordLike.value`."""
+        content: bytes | None = self.message.value()
+        return content
 
     def headers(self) -> list[tuple[str, bytes | None]]:
-        """Its headers, in order, their names as they are shown."""
+        """See `RecordLike.headers`. Names have the form in which they are shown."""
         return [(_shown_name(name), value) for name, value in headers_of(self.message)]
 
     def partition(self) -> int | None:
-        """Where it lies."""
-        found: int | None = self.message.partition()
-        return found
+        """See `RecordLike.partition`."""
+        number: int | None = self.message.partition()
+        return number
 
     def offset(self) -> int | None:
-        """Its place there."""
-        found: int | None = self.message.offset()
-        return found
+        """See `RecordLike.offset`."""
+        offset: int | None = self.message.offset()
+        return offset
 
     def timestamp(self) -> tuple[int, int]:
-        """Kind and Unix milliseconds."""
-        found: tuple[int, int] = self.message.timestamp()
-        return found
+        """See `RecordLike.timestamp`."""
+        timestamp: tuple[int, int] = self.message.timestamp()
+        return timestamp
 
 
 def shown_bytes(content: bytes | None) -> Bytes | None:
-    """Bytes as JSON. None (a tombstone's value, a record without a key) stays None."""
+    """Converts bytes to JSON. None (a tombstone's value, a record without a key) stays None."""
     if content is None:
         return None
     shown = content[:SHOWN_BYTES_MAX]
     truncated = len(content) > len(shown)
     return Bytes(
         base64=base64.b64encode(shown).decode(),
-        text=_text(shown, cut=truncated),
+        text=_decode_text(shown, cut=truncated),
         size=len(content),
         truncated=truncated,
     )
 
 
-def _text(content: bytes, *, cut: bool) -> str | None:
+def _decode_text(content: bytes, *, cut: bool) -> str | None:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        # The cut may go through the last character, which takes at most four bytes.
+        # A cut may split the last character, which has at most four bytes.
         if cut and error.start >= len(content) - 3 and error.reason == "unexpected end of data":
             return content[: error.start].decode()
         return None
@@ -130,8 +130,8 @@ def _shown_name(name: bytes) -> str:
     return name.decode(errors="backslashreplace")
 
 
-def _header(name: bytes, value: bytes | None) -> Header:
-    is_text = _text(name, cut=False) is not None
+def _header_of(name: bytes, value: bytes | None) -> Header:
+    is_text = _decode_text(name, cut=False) is not None
     return Header(
         key=_shown_name(name),
         key_base64=None if is_text else base64.b64encode(name).decode(),
@@ -140,19 +140,19 @@ def _header(name: bytes, value: bytes | None) -> Header:
 
 
 def size_of(message: Message) -> int:
-    """Bytes of a message's key, value and headers."""
+    """The bytes of a message's key, value and headers together."""
     headers = sum(len(name) + len(value or b"") for name, value in headers_of(message))
     return len(message.key() or b"") + len(message.value() or b"") + headers
 
 
 def timestamp_of(message: Message) -> int | None:
-    """Unix milliseconds; None where it has none."""
+    """A message's timestamp in Unix milliseconds; None where it has none."""
     kind, timestamp_ms = message.timestamp()
     return None if kind == TIMESTAMP_NOT_AVAILABLE else int(timestamp_ms)
 
 
 def record_of(message: Message) -> Record:
-    """The record for one of confluent-kafka's messages."""
+    """Converts one of confluent-kafka's messages to a record."""
     return Record(
         partition=message.partition(),
         offset=message.offset(),
@@ -160,6 +160,6 @@ def record_of(message: Message) -> Record:
         timestamp_type=TIMESTAMP_TYPES.get(message.timestamp()[0]),
         key=shown_bytes(message.key()),
         value=shown_bytes(message.value()),
-        headers=[_header(name, value) for name, value in headers_of(message)],
+        headers=[_header_of(name, value) for name, value in headers_of(message)],
         size=size_of(message),
     )

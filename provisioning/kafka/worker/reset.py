@@ -1,7 +1,7 @@
-"""Moving a group's offsets, with the plan shown before it is done.
+"""Resets a group's offsets, or only plans that.
 
 The rules are those of Kafka's own tool (`kafka-consumer-groups --reset-offsets`): the group must
-have no members, and a target outside what the log still holds is moved to its nearer end.
+have no members, and a target outside of the log's offsets is moved to the nearer end of the log.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from provisioning.kafka.errors import GroupActiveError, RefusedError
 from provisioning.kafka.shapes import TIMEOUT_S, Partition, PlannedOffset, Target
-from provisioning.kafka.worker.clients import Access
+from provisioning.kafka.worker.clients import KafkaClients
 from provisioning.kafka.worker.errors import error_of
 from provisioning.kafka.worker.groups import committed_offsets, group_state
 from provisioning.kafka.worker.offsets import (
@@ -27,7 +27,7 @@ INACTIVE = frozenset({"Empty", "Dead"})
 
 
 def reset_offsets(
-    access: Access,
+    access: KafkaClients,
     group: str,
     target: Target,
     *,
@@ -35,12 +35,10 @@ def reset_offsets(
     dry_run: bool = False,
     timeout_s: float = TIMEOUT_S,
 ) -> list[PlannedOffset]:
-    """Moves the group's offsets and gives what was done, or with `dry_run` what would be.
+    """Resets a group's offsets to a target. See `provisioning.kafka.calls.reset_offsets`.
 
-    `partitions`: by topic, None for all of a topic's; without it, all that the group committed,
-    or that the other group of `target` did. Raises `GroupActiveError` while the group has members,
-    `UnknownPartitionError`, and `RefusedError` where there is nothing to reset, or a shift or the
-    other group has nothing to start from.
+    `timeout_s` is the limit of each request. Raises `GroupActiveError`, `UnknownPartitionError`,
+    `RefusedError` and `UnavailableError`.
     """
     with access.admin() as admin:
         state = group_state(admin, group, timeout_s)
@@ -49,23 +47,23 @@ def reset_offsets(
         current = committed_offsets(admin, group, timeout_s)
         other = committed_offsets(admin, target.group, timeout_s) if target.to == "group" else {}
         committed = other if target.to == "group" else current
-        chosen = _chosen(admin, committed, partitions, timeout_s)
-        wanted = _wanted(admin, chosen, target, committed, timeout_s)
-        plan = _plan(admin, chosen, current, wanted, timeout_s)
+        chosen = _choose_partitions(admin, committed, partitions, timeout_s)
+        targets = _target_offsets(admin, chosen, target, committed, timeout_s)
+        plan = _plan_offsets(admin, chosen, current, targets, timeout_s)
         if not dry_run:
-            _commit(admin, group, plan, timeout_s)
+            _commit_plan(admin, group, plan, timeout_s)
     return plan
 
 
 def active_reason(group: str, state: str) -> str:
-    """Why offsets of a group in this state stay, in the words of Kafka's tool."""
+    """The reason why a group in this state is not reset, in the words of Kafka's tool."""
     return (
         f"Assignments can only be reset if the group '{group}' is inactive, "
         f"but the current state is {state}."
     )
 
 
-def _chosen(
+def _choose_partitions(
     admin: AdminClient,
     current: Mapping[Partition, int],
     partitions: Mapping[str, list[int] | None] | None,
@@ -87,14 +85,14 @@ def _chosen(
     return chosen
 
 
-def _wanted(
+def _target_offsets(
     admin: AdminClient,
     chosen: list[Partition],
     target: Target,
     committed: Mapping[Partition, int],
     timeout_s: float,
 ) -> Mapping[Partition, int | None]:
-    """Where each partition shall go, by the target alone; None is behind its last record."""
+    """The offset of the target for each partition, without bounds; None means the log's end."""
     match target.to:
         case "earliest":
             return dict.fromkeys(chosen, 0)
@@ -105,14 +103,14 @@ def _wanted(
         case "timestamp":
             return offsets_at(admin, chosen, target.value, timeout_s)
         case "shift" | "group":
-            return _shifted(chosen, committed, target)
+            return _shifted_offsets(chosen, committed, target)
 
 
-def _plan(
+def _plan_offsets(
     admin: AdminClient,
     chosen: list[Partition],
     current: Mapping[Partition, int],
-    wanted: Mapping[Partition, int | None],
+    targets: Mapping[Partition, int | None],
     timeout_s: float,
 ) -> list[PlannedOffset]:
     starts = earliest_offsets(admin, chosen, timeout_s)
@@ -120,8 +118,8 @@ def _plan(
     plan = []
     for topic, number in chosen:
         start, end = starts[topic, number], ends[topic, number]
-        offset = wanted[topic, number]
-        # Nothing at or after the moment: the next record is the first after it.
+        offset = targets[topic, number]
+        # None: no record is at or after the moment, so the next new record will be the first.
         offset = end if offset is None else min(max(offset, start), end)
         plan.append(
             PlannedOffset(
@@ -135,7 +133,7 @@ def _plan(
     return plan
 
 
-def _shifted(
+def _shifted_offsets(
     chosen: list[Partition], committed: Mapping[Partition, int], target: Target
 ) -> dict[Partition, int | None]:
     missing = [partition for partition in chosen if partition not in committed]
@@ -148,14 +146,16 @@ def _shifted(
     return {partition: committed[partition] + target.value for partition in chosen}
 
 
-def _commit(admin: AdminClient, group: str, plan: list[PlannedOffset], timeout_s: float) -> None:
-    wanted = [TopicPartition(p["topic"], p["partition"], p["target"]) for p in plan]
-    request = ConsumerGroupTopicPartitions(group, wanted)
+def _commit_plan(
+    admin: AdminClient, group: str, plan: list[PlannedOffset], timeout_s: float
+) -> None:
+    offsets = [TopicPartition(p["topic"], p["partition"], p["target"]) for p in plan]
+    request = ConsumerGroupTopicPartitions(group, offsets)
     answer = admin.alter_consumer_group_offsets([request], request_timeout=timeout_s)
     for entry in answer[group].result().topic_partitions:
         if entry.error is not None:
             failure = error_of(entry.error)
             if isinstance(failure, GroupActiveError):
-                # Somebody joined between the look and the change.
+                # A member joined after the group's state was read.
                 failure = GroupActiveError(failure.name, active_reason(group, "active"))
             raise failure

@@ -1,4 +1,4 @@
-"""Answers the calls that arrive at a socket, one after the other."""
+"""Answers the requests that arrive on a worker's socket, one after the other."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from provisioning.kafka.worker import (
     reset,
     tail,
 )
-from provisioning.kafka.worker.clients import Access
+from provisioning.kafka.worker.clients import KafkaClients
 from provisioning.kafka.worker.errors import error_of
 
-# A worker that is asked nothing for so long ends.
+# A worker that gets no request for this long ends.
 IDLE_S = 60.0
-# Whoever asks gives up first, and says why; this ends a worker that hangs in librdkafka.
+# The worker's timer runs longer than its caller waits, so the caller gives up first and reports
+# why. The timer ends a worker that hangs in librdkafka.
 GRACE_S = 1.0
 
 CALLS: dict[str, Callable[..., Any]] = {
@@ -50,30 +51,30 @@ CALLS: dict[str, Callable[..., Any]] = {
 }
 
 
-def serve(connection: socket.socket, idle_s: float = IDLE_S) -> None:
-    """Until the other end is closed, or nothing was asked for `idle_s` seconds."""
-    access: Access | None = None
+def serve_calls(connection: socket.socket, idle_s: float = IDLE_S) -> None:
+    """Answers requests until the caller closes the socket or sends none for `idle_s` seconds."""
+    access: KafkaClients | None = None
     while select.select([connection], [], [], idle_s)[0]:
         request = receive_request(connection)
         if request is None:
             return
-        access = access or Access(request.connection)
+        access = access or KafkaClients(request.connection)
         try:
-            _answer(connection, access, request)
+            _answer_request(connection, access, request)
         except ConnectionError:
-            return  # whoever asked has gone
-    # A request that comes now is asked again elsewhere.
+            return  # the caller has closed the socket
+    # Announces the end, so that the caller sends a request that comes now to another worker.
     send_answer(connection, bye=True)
 
 
-def _answer(connection: socket.socket, access: Access, request: Request) -> None:
-    # By its default action the signal ends the process, whatever it is in.
+def _answer_request(connection: socket.socket, access: KafkaClients, request: Request) -> None:
+    # SIGALRM has its default action: it ends the process, even within librdkafka.
     signal.setitimer(signal.ITIMER_REAL, request.limit_s + GRACE_S)
     try:
         result = CALLS[request.name](access, *request.arguments, **request.options)
         if isinstance(result, Generator):
             for item in result:
-                # Whoever does not read what there is may take any time.
+                # The timer stops while the caller may take its time to read.
                 signal.setitimer(signal.ITIMER_REAL, 0)
                 send_answer(connection, item=item)
                 signal.setitimer(signal.ITIMER_REAL, request.limit_s + GRACE_S)
@@ -81,17 +82,17 @@ def _answer(connection: socket.socket, access: Access, request: Request) -> None
         else:
             answer = {"result": result}
     except KafkaCallError as error:
-        answer = _failure(error)
+        answer = _failure_answer(error)
     except KafkaException as error:
-        answer = _failure(error_of(error.args[0]))
+        answer = _failure_answer(error_of(error.args[0]))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     try:
         send_answer(connection, **answer)
     except TooLargeError as error:
-        send_answer(connection, **_failure(RefusedError("ANSWER_TOO_LARGE", str(error))))
+        send_answer(connection, **_failure_answer(RefusedError("ANSWER_TOO_LARGE", str(error))))
 
 
-def _failure(error: KafkaCallError) -> dict[str, object]:
-    told = {"kind": type(error).__name__, "name": error.name, "detail": error.detail}
-    return {"error": told}
+def _failure_answer(error: KafkaCallError) -> dict[str, object]:
+    content = {"kind": type(error).__name__, "name": error.name, "detail": error.detail}
+    return {"error": content}

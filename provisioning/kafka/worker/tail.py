@@ -1,4 +1,4 @@
-"""Records as they arrive."""
+"""Reads a topic's records as they arrive."""
 
 from __future__ import annotations
 
@@ -9,30 +9,31 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from provisioning.kafka.filters import compile_filter
 from provisioning.kafka.shapes import TIMEOUT_S, TailBatch
-from provisioning.kafka.worker.clients import Access, assign, take
+from provisioning.kafka.worker.clients import KafkaClients, assign_partitions, take_messages
 from provisioning.kafka.worker.errors import error_of
 from provisioning.kafka.worker.offsets import earliest_offsets, end_offsets, partitions_of
 from provisioning.kafka.worker.records import Readable, record_of, size_of
 
 POLL_S = 0.1
-# A batch holds what came within this time, and no more records than this.
+# A batch holds the records of at most this time, and at most so many.
 BATCH_S = 0.25
 BATCH_RECORDS_MAX = 100
-# Whoever is further behind than this in a partition goes on near its end.
+# A tail that is behind the end of a partition by more offsets than this skips to near its end.
 BEHIND_MAX = 1_000
 
 
 def tail(
-    access: Access,
+    access: KafkaClients,
     topic: str,
     *,
     positions: Mapping[int, int] | None,
     seconds_max: float,
     filter: str | None,  # noqa: A002 (as whoever asks names it)
 ) -> Generator[TailBatch]:
-    """Batches of new records that a filter keeps, an empty one at least every quarter second.
+    """Yields batches of new records, at least one every quarter second, which may be empty.
 
-    Begins at the end, or at `positions` (of an earlier tail). Ends after `seconds_max` seconds.
+    A `filter` leaves records out. The tail begins at the end of the topic, or at `positions` (of an
+    earlier tail), and ends after `seconds_max` seconds.
     Raises `UnknownPartitionError` and `UnavailableError`.
     """
     keep = None if filter is None else compile_filter(filter)
@@ -41,14 +42,14 @@ def tail(
         pairs = [(topic, number) for number in partitions_of(admin, topic, TIMEOUT_S)]
         starts = {n: o for (_, n), o in earliest_offsets(admin, pairs, TIMEOUT_S).items()}
         ends = {n: o for (_, n), o in end_offsets(admin, pairs, TIMEOUT_S).items()}
-    given = positions or {}
-    at = {n: min(max(given.get(n, end), starts[n]), end) for n, end in ends.items()}
+    start_positions = positions or {}
+    at = {n: min(max(start_positions.get(n, end), starts[n]), end) for n, end in ends.items()}
     with access.consumer() as consumer:
-        assign(consumer, [TopicPartition(topic, n, offset) for n, offset in at.items()])
+        assign_partitions(consumer, [TopicPartition(topic, n, offset) for n, offset in at.items()])
         yield TailBatch([], dict(at))
         while time.monotonic() < deadline:
-            messages = _batch(consumer, at)
-            skipped = _catch_up(consumer, topic, at)
+            messages = _read_batch(consumer, at)
+            skipped = _skip_backlog(consumer, topic, at)
             yield TailBatch(
                 records=[record_of(m) for m in messages if keep is None or keep(Readable(m))],
                 positions=dict(at),
@@ -58,11 +59,11 @@ def tail(
             )
 
 
-def _batch(consumer: Consumer, at: dict[int, int]) -> list[Message]:
+def _read_batch(consumer: Consumer, at: dict[int, int]) -> list[Message]:
     records: list[Message] = []
     until = time.monotonic() + BATCH_S
     while len(records) < BATCH_RECORDS_MAX and time.monotonic() < until:
-        for message in take(consumer, BATCH_RECORDS_MAX - len(records), POLL_S):
+        for message in take_messages(consumer, BATCH_RECORDS_MAX - len(records), POLL_S):
             error = message.error()
             if error is None:
                 records.append(message)
@@ -72,8 +73,8 @@ def _batch(consumer: Consumer, at: dict[int, int]) -> list[Message]:
     return records
 
 
-def _catch_up(consumer: Consumer, topic: str, at: dict[int, int]) -> int:
-    """Moves partitions that are far behind near their ends; gives how many offsets that skips."""
+def _skip_backlog(consumer: Consumer, topic: str, at: dict[int, int]) -> int:
+    """Moves a tail that is far behind to near the end. Returns how many offsets that skips."""
     skipped = 0
     for number, position in at.items():
         partition = TopicPartition(topic, number)

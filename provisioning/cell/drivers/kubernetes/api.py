@@ -1,7 +1,8 @@
 """The part of Kubernetes' API that the driver needs, on plain objects.
 
-The official client does connections, credentials and their renewal; its typed models are left
-aside, because server-side apply means what is written and nothing else.
+The official client handles connections, credentials and their renewal. Its typed models are not
+used: server-side apply takes ownership of every field that is sent, and the models send more fields
+than a manifest names.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from kubernetes.config.config_exception import ConfigException
 
 from provisioning.cell.drivers.kubernetes.manifests import MANAGER, Manifest
 
-# The most objects in one answer to a list.
+# The most objects on one page of a list.
 PAGE = 500
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 JSON = "application/json"
 AUTHORIZATION = ["BearerToken"]
-# Requests that the API server has no time for now, and how often they are made again within a call.
+# Statuses of requests that the API server has no time for now, and how often one call sends them.
 BUSY = {http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE}
 ATTEMPTS = 4
 RETRY_AFTER_MAX_S = 5.0
@@ -35,16 +36,16 @@ RETRY_AFTER_MAX_S = 5.0
 
 @dataclass(frozen=True)
 class Kind:
-    """Where objects of a kind are found."""
+    """The API group and the plural name of a kind of objects, which make its URL."""
 
     group: str
     plural: str
     namespaced: bool = True
 
     def path(self, namespace: str = "", name: str = "", part: str = "") -> str:
-        """Of one object, or of all in a namespace, or of all."""
+        """The URL path of one object, of all objects in a namespace, or of all objects."""
         space = f"/namespaces/{quote(namespace)}" if namespace and self.namespaced else ""
-        tail = "".join(f"/{quote(each)}" for each in (name, part) if each)
+        tail = "".join(f"/{quote(segment)}" for segment in (name, part) if segment)
         return f"/{self.group}{space}/{self.plural}{tail}"
 
 
@@ -65,7 +66,7 @@ KINDS = {
 
 
 class ApiError(Exception):
-    """The API server refused a call, with an HTTP status; it did nothing."""
+    """The API server refused a call with an HTTP status, and changed nothing."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(message)
@@ -74,12 +75,12 @@ class ApiError(Exception):
 
 
 class Lost(OSError):
-    """No answer came: the call may have been done or not."""
+    """No answer came, so the call may or may not have taken effect."""
 
 
 @dataclass(frozen=True)
 class Listing:
-    """Objects, all as they were at one version of the whole store."""
+    """A list of objects, all as they were at one version of the API server's store."""
 
     items: list[Manifest]
     resource_version: str
@@ -87,14 +88,17 @@ class Listing:
 
 @dataclass(frozen=True)
 class Event:
-    """A change that a watch saw: `ADDED`, `MODIFIED`, `DELETED`, or `BOOKMARK`: so far it is."""
+    """An event of a watch. `type`: `ADDED`, `MODIFIED`, `DELETED`, or `BOOKMARK` (a version)."""
 
     type: str
     object: Manifest
 
 
 class Api:
-    """Calls that block; each as long as `timeout_s` at most. Safe in several threads."""
+    """Blocking calls to the API server, each of at most `timeout_s`. It is thread-safe.
+
+    Every call raises `ApiError` where it is refused, and `Lost` where no answer came.
+    """
 
     def __init__(
         self,
@@ -110,7 +114,7 @@ class Api:
 
     @classmethod
     def connect(cls, kubeconfig: str = "", *, timeout_s: float, connections: int = 32) -> Api:
-        """By a kubeconfig file, or without one as a pod's service account.
+        """Connects with a kubeconfig file, or without one as the pod's service account.
 
         Raises `ConfigException` where there is neither.
         """
@@ -124,26 +128,26 @@ class Api:
         return cls(client.ApiClient(settings), timeout_s=timeout_s)
 
     def impersonating(self, user: str, groups: Sequence[str]) -> Api:
-        """Calls over the same connections as somebody else, where that is allowed."""
+        """The same API as another user, which our user must be allowed to impersonate."""
         headers = [("Impersonate-User", user), *(("Impersonate-Group", group) for group in groups)]
         return Api(self._connection, timeout_s=self._timeout_s, headers=tuple(headers))
 
     def get(self, kind: str, name: str, namespace: str = "") -> Manifest | None:
-        """One object; None where there is none."""
+        """Reads one object; None where there is none."""
         try:
-            return self._call("GET", KINDS[kind].path(namespace, name))
+            return self._request_json("GET", KINDS[kind].path(namespace, name))
         except ApiError as error:
             if error.status == http.client.NOT_FOUND:
                 return None
             raise
 
     def list(self, kind: str, selector: str, namespace: str = "") -> Listing:
-        """All objects of a kind with these labels, in as many pages as it takes."""
+        """Lists all objects of a kind with these labels, in as many pages as it takes."""
         items: list[Manifest] = []
         query = {"labelSelector": selector, "limit": str(PAGE)}
         while True:
-            page = self._call("GET", KINDS[kind].path(namespace), query)
-            # What each item of a list leaves out.
+            page = self._request_json("GET", KINDS[kind].path(namespace), query)
+            # Items of a list lack these two fields.
             named = {"apiVersion": page["apiVersion"], "kind": kind}
             items += [{**named, **item} for item in page["items"]]
             carry_on = page["metadata"].get("continue")
@@ -152,28 +156,28 @@ class Api:
             query["continue"] = carry_on
 
     def apply(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
-        """Makes an object, or has its fields be these. Fields that are not named stay."""
+        """Creates an object, or sets the fields that the manifest names. Other fields stay."""
         named = manifest["metadata"]
         path = KINDS[manifest["kind"]].path(named.get("namespace", ""), named["name"])
         query = {"fieldManager": MANAGER, "force": "true"}
         if dry_run:
             query["dryRun"] = "All"
-        return self._call("PATCH", path, query, manifest, APPLY)
+        return self._request_json("PATCH", path, query, manifest, APPLY)
 
     def merge(self, kind: str, name: str, namespace: str, change: Mapping[str, Any]) -> Manifest:
-        """Changes some fields of an object that is there."""
+        """Changes some fields of an existing object."""
         path = KINDS[kind].path(namespace, name)
-        return self._call("PATCH", path, {"fieldManager": MANAGER}, change, MERGE)
+        return self._request_json("PATCH", path, {"fieldManager": MANAGER}, change, MERGE)
 
     def delete(
         self, kind: str, name: str, namespace: str = "", *, grace_s: int | None = None
     ) -> bool:
-        """Asks for an object's end, which may come later; False where there is none."""
+        """Requests the deletion of an object, which may end later; False where there is none."""
         body: dict[str, Any] = {"propagationPolicy": "Background"}
         if grace_s is not None:
             body["gracePeriodSeconds"] = grace_s
         try:
-            self._call("DELETE", KINDS[kind].path(namespace, name), None, body)
+            self._request_json("DELETE", KINDS[kind].path(namespace, name), None, body)
         except ApiError as error:
             if error.status == http.client.NOT_FOUND:
                 return False
@@ -182,12 +186,12 @@ class Api:
 
     def watch(
         self, kind: str, selector: str, resource_version: str, *, limit_s: int, silent_s: float
-    ) -> Watch:
-        """Changes behind a version, for `limit_s` seconds at most; breaks after `silent_s` seconds
-        without any.
+    ) -> ObjectWatch:
+        """Watches changes after a version, for at most `limit_s` seconds.
 
-        Raises `ApiError` with status 410 where that version is forgotten, at once or while it is
-        read: then list again.
+        It raises `Lost` after `silent_s` seconds without an event. It raises `ApiError` with status
+        410, at once or while events are read, where the API server no longer has that version:
+        then list again.
         """
         query = {
             "labelSelector": selector,
@@ -196,17 +200,17 @@ class Api:
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(limit_s),
         }
-        response = self._send("GET", KINDS[kind].path(), query, None, JSON, silent_s)
+        response = self._send_request("GET", KINDS[kind].path(), query, None, JSON, silent_s)
         if response.status != http.client.OK:
-            raise _refusal(response.status, _body(response))
-        return Watch(response)
+            raise _refusal_from(response.status, _read_body(response))
+        return ObjectWatch(response)
 
     def close(self) -> None:
-        """Lets the connections go, and whoever waits for another attempt."""
+        """Closes the connections, and ends pauses before another attempt."""
         self._closed.set()
         self._connection.rest_client.pool_manager.clear()
 
-    def _call(
+    def _request_json(
         self,
         method: str,
         path: str,
@@ -215,24 +219,24 @@ class Api:
         content_type: str = JSON,
     ) -> Manifest:
         for attempt in range(1, ATTEMPTS + 1):
-            response = self._send(method, path, query, body, content_type, self._timeout_s)
-            document = _body(response)
+            response = self._send_request(method, path, query, body, content_type, self._timeout_s)
+            document = _read_body(response)
             after = response.headers.get("Retry-After", "")
             if response.status not in BUSY or not after.isdigit() or attempt == ATTEMPTS:
                 break
-            # It says by that header that it did nothing.
+            # With this header the server says that it did nothing, so the call may be repeated.
             self._closed.wait(min(float(after), RETRY_AFTER_MAX_S))
         if response.status >= http.client.INTERNAL_SERVER_ERROR:
             message = f"{method} {path}: {response.status} {document.get('message', '')}"
             raise Lost(message)
         if response.status >= http.client.BAD_REQUEST:
-            raise _refusal(response.status, document)
+            raise _refusal_from(response.status, document)
         if "kind" not in document:
-            message = f"{method} {path}: what answers is no API server"
+            message = f"{method} {path}: the answer is not one of an API server"
             raise Lost(message)
         return document
 
-    def _send(
+    def _send_request(
         self,
         method: str,
         path: str,
@@ -258,45 +262,45 @@ class Api:
         return response
 
 
-class Watch:
-    """Events as they come. `close` ends it from another thread too."""
+class ObjectWatch:
+    """The events of a watch, as they come. Another thread may end it with `close`."""
 
     def __init__(self, response: urllib3.HTTPResponse) -> None:
         self._response = response
 
     def __iter__(self) -> Iterator[Event]:
-        """Ends where the server ends it. Raises `Lost` and `ApiError`."""
+        """Yields events until the server ends the watch. Raises `Lost` and `ApiError`."""
         rest = b""
         try:
             for piece in self._response.stream(65_536, decode_content=True):
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
-                    yield _event(line)
+                    yield _parse_event(line)
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             message = f"a watch broke: {error}"
             raise Lost(message) from error
         finally:
-            # With its connection: there may be more of it to come.
+            # This closes the connection too, because unread events may still come over it.
             self._response.close()
 
     def close(self) -> None:
-        """Has the reader's next look be the last one."""
+        """Ends the watch: the thread that reads it gets no further event."""
         try:
             self._response.shutdown()
         except (ValueError, OSError):
-            # It ended by itself meanwhile.
+            # The watch has ended by itself meanwhile.
             return
 
 
-def _event(line: bytes) -> Event:
+def _parse_event(line: bytes) -> Event:
     document = json.loads(line)
     if document["type"] == "ERROR":
         status = document["object"]
-        raise _refusal(int(status.get("code", 0)), status)
+        raise _refusal_from(int(status.get("code", 0)), status)
     return Event(document["type"], document["object"])
 
 
-def _body(response: urllib3.HTTPResponse) -> Manifest:
+def _read_body(response: urllib3.HTTPResponse) -> Manifest:
     try:
         data = response.read()
     except (urllib3.exceptions.HTTPError, OSError) as error:
@@ -315,7 +319,7 @@ def _body(response: urllib3.HTTPResponse) -> Manifest:
     )
 
 
-def _refusal(status: int, document: Manifest) -> ApiError:
+def _refusal_from(status: int, document: Manifest) -> ApiError:
     return ApiError(status, str(document.get("reason", "")), str(document.get("message", "")))
 
 
@@ -328,5 +332,5 @@ __all__ = [
     "Kind",
     "Listing",
     "Lost",
-    "Watch",
+    "ObjectWatch",
 ]

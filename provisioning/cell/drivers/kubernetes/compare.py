@@ -1,4 +1,4 @@
-"""Whether an object is as a manifest wants it: pure."""
+"""Compares an object of the API server with the manifest that we apply: pure."""
 
 from __future__ import annotations
 
@@ -6,34 +6,36 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def holds(wanted: Any, found: Any) -> bool:  # noqa: ANN401 (JSON)
-    """Whether everything that is wanted is found; what else is found does not matter.
+def has_fields(desired: Any, actual: Any) -> bool:  # noqa: ANN401 (JSON)
+    """Whether `actual` has every field of `desired` with its value; further fields do not matter.
 
-    In a list the order counts, and there is nothing else: lists of objects are ours as a whole.
+    Lists must be equal in length and order, because the driver manages each list as a whole.
     """
-    if isinstance(wanted, Mapping):
-        return isinstance(found, Mapping) and all(
-            holds(value, found.get(name)) for name, value in wanted.items()
+    if isinstance(desired, Mapping):
+        return isinstance(actual, Mapping) and all(
+            has_fields(value, actual.get(name)) for name, value in desired.items()
         )
-    if isinstance(wanted, list):
+    if isinstance(desired, list):
         return (
-            isinstance(found, list) and len(wanted) == len(found) and all(map(holds, wanted, found))
+            isinstance(actual, list)
+            and len(desired) == len(actual)
+            and all(map(has_fields, desired, actual))
         )
-    return bool(wanted == found)
+    return bool(desired == actual)
 
 
-def differing(wanted: Any, found: Any, path: str = "") -> list[str]:  # noqa: ANN401 (JSON)
-    """Where an object is not as it is wanted, for people; secrets are not shown."""
-    if isinstance(wanted, Mapping) and isinstance(found, Mapping):
+def differing_paths(desired: Any, actual: Any, path: str = "") -> list[str]:  # noqa: ANN401 (JSON)
+    """The paths of the fields that differ, for people. Values are left out: some are secret."""
+    if isinstance(desired, Mapping) and isinstance(actual, Mapping):
         return [
-            each
-            for name, value in wanted.items()
-            for each in differing(value, found.get(name), f"{path}.{name}")
+            difference
+            for name, value in desired.items()
+            for difference in differing_paths(value, actual.get(name), f"{path}.{name}")
         ]
-    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+    if isinstance(desired, list) and isinstance(actual, list) and len(desired) == len(actual):
         return [
-            each
-            for number, value in enumerate(wanted)
-            for each in differing(value, found[number], f"{path}[{number}]")
+            difference
+            for number, value in enumerate(desired)
+            for difference in differing_paths(value, actual[number], f"{path}[{number}]")
         ]
-    return [] if holds(wanted, found) else [path.removeprefix(".")]
+    return [] if has_fields(desired, actual) else [path.removeprefix(".")]

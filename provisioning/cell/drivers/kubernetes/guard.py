@@ -1,9 +1,9 @@
-"""The deletion guard's part of the API server: what it holds, and the one way past it.
+"""The driver's part of the deletion guard, which is a set of admission policies.
 
-The policies themselves are installed with the service
-(`provisioning/deliverables/kubernetes/base/guard/`): no namespace with live data is deleted, and
-none at all while `freshet-health` says `held`, but for one with
-an annotation that only the group `freshet:break-glass` may set.
+The policies are installed with the service (`provisioning/deliverables/kubernetes/base/guard/`).
+They refuse to delete a namespace with live data, and any namespace while the ConfigMap
+`freshet-health` says `held`. They let a namespace pass that has the annotation
+`freshet.dev/break-glass`, which only the group `freshet:break-glass` may set.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from provisioning.cell.drivers.kubernetes.options import KubernetesOptions
 
 HEALTH = "freshet-health"
 BREAK_GLASS = "freshet.dev/break-glass"
-# Who may set that annotation. The keeper is none of them but for this one call.
+# The group that may set that annotation. The keeper acts as its member for this one call only.
 BREAK_GLASS_GROUP = "freshet:break-glass"
 
 
-def health(options: KubernetesOptions, *, held: bool, reason: str) -> Manifest:
-    """What the policies look at."""
+def health_config_map(options: KubernetesOptions, *, held: bool, reason: str) -> Manifest:
+    """The ConfigMap `freshet-health`, which the policies read."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -33,7 +33,7 @@ def health(options: KubernetesOptions, *, held: bool, reason: str) -> Manifest:
 
 
 def break_glass(api: Api, options: KubernetesOptions, namespace: str, audit_id: str) -> None:
-    """Lets one namespace be deleted although deletions are held. Raises `ApiError`, `Lost`."""
+    """Permits the deletion of one namespace while deletions are held. Raises `ApiError`, `Lost`."""
     change = {"metadata": {"annotations": {BREAK_GLASS: audit_id}}}
     groups = (BREAK_GLASS_GROUP,)
     api.impersonating(options.identity, groups).merge("Namespace", namespace, "", change)

@@ -1,6 +1,6 @@
-"""The objects of a cluster in Kubernetes: pure functions of its plan.
+"""The Kubernetes objects of a cluster, as pure functions of its plan.
 
-Written as the API server gives them back, so that what it was told and what it has can be compared:
+They are written in the form in which the API server returns them, so that both can be compared:
 quantities in their shortest form, numbers as numbers, no empty lists.
 """
 
@@ -16,12 +16,12 @@ from provisioning.cell.drivers.kubernetes.options import CLUSTER_PLACE, Kubernet
 
 Manifest = dict[str, Any]
 
-# Who manages the fields, and whose objects these are.
+# The field manager of server-side apply, and the labels by which the cell's objects are found.
 MANAGER = "freshet-keeper"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 CELL = "freshet.dev/cell"
 CLUSTER = "freshet.dev/cluster"
-# The namespace holds records that nobody may delete by deleting it.
+# A namespace with this label holds records: the admission policies refuse to delete it.
 LIVE_DATA = "freshet.dev/live-data"
 SLOT = "freshet.dev/slot"
 PART = "app.kubernetes.io/component"
@@ -32,28 +32,29 @@ SETTINGS_FOLDER = "/etc/freshet"
 SETTINGS_FILE = "broker.toml"
 DFS = "dfs"
 DFS_FOLDER = "/dfs"
-# A variable of the container's: the address that its pod has.
+# The container's environment variable with the address of its pod.
 POD_IP = "POD_IP"
 SCRATCH_FOLDER = "/tmp"  # noqa: S108 (an empty volume of the pod)
-# Of a volume that is shared already: nothing is reserved, the number only has to be the same.
+# The size of the volume and its claim. The file system is shared and nothing is reserved, so only
+# their being equal matters.
 DFS_CAPACITY = "1Ti"
 PROBE_PERIOD_S = 2
 
 
 def namespace_of(cluster_id: str) -> str:
-    """The namespace of a cluster: its id, by the rules of a DNS label.
+    """The name of a cluster's namespace: its id, written by the rules of a DNS label.
 
-    Raises `ValueError` for what no id of a cluster is.
+    Raises `ValueError` where the id makes no such label.
     """
     name = "freshet-" + cluster_id.lower().replace("_", "-")
     if len(name) > 63 or not name.replace("-", "").isalnum() or not name.isascii():
-        message = f"{cluster_id!r} makes no name of a namespace"
+        message = f"{cluster_id!r} is no cluster id that makes the name of a namespace"
         raise ValueError(message)
     return name
 
 
 def manifests(plan: ClusterPlan, options: KubernetesOptions) -> list[Manifest]:
-    """All objects of a cluster that runs, in the order in which they are made."""
+    """All objects of a cluster that runs, in the order in which they must be created."""
     return [
         *surroundings(plan.cluster_id, len(plan.brokers), options),
         *(settings_secret(broker, options) for broker in plan.brokers),
@@ -62,7 +63,10 @@ def manifests(plan: ClusterPlan, options: KubernetesOptions) -> list[Manifest]:
 
 
 def surroundings(cluster_id: str, brokers: int, options: KubernetesOptions) -> list[Manifest]:
-    """What a cluster has whether it sleeps or runs."""
+    """The objects that a cluster has whether it sleeps or runs.
+
+    `brokers`: how many it has awake.
+    """
     return [
         namespace(cluster_id, options),
         claim(cluster_id, options),
@@ -75,19 +79,19 @@ def surroundings(cluster_id: str, brokers: int, options: KubernetesOptions) -> l
 
 
 def broker_name(slot: int) -> str:
-    """The name of a broker's Deployment and of its settings."""
+    """The name of a broker's Deployment and of the Secret with its settings."""
     return f"{BROKER}-{slot}"
 
 
 def selector(options: KubernetesOptions) -> str:
-    """The labels of all that is the cell's."""
+    """The label selector of all objects of the cell."""
     return f"{MANAGED_BY}={MANAGER},{CELL}={options.cell}"
 
 
 def metadata(
     cluster_id: str, options: KubernetesOptions, name: str, **labels: str
 ) -> dict[str, Any]:
-    """What names an object of a cluster."""
+    """The metadata of an object of a cluster: its name, namespace and labels."""
     return {
         "name": name,
         "namespace": namespace_of(cluster_id),
@@ -101,7 +105,7 @@ def metadata(
 
 
 def namespace(cluster_id: str, options: KubernetesOptions) -> Manifest:
-    """One tenant's cluster. Nothing in it may do more than *restricted* allows."""
+    """The Namespace of a cluster. Its pods must keep to the *restricted* Pod Security Standard."""
     named = metadata(
         cluster_id,
         options,
@@ -117,7 +121,7 @@ def namespace(cluster_id: str, options: KubernetesOptions) -> Manifest:
 
 
 def resource_quota(brokers: int, cluster_id: str, options: KubernetesOptions) -> Manifest:
-    """No more pods than brokers, and one more for each while it is replaced."""
+    """Limits the pods to twice the brokers: each one may have a second pod while it is replaced."""
     return {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
@@ -127,7 +131,7 @@ def resource_quota(brokers: int, cluster_id: str, options: KubernetesOptions) ->
 
 
 def service_account(cluster_id: str, options: KubernetesOptions) -> Manifest:
-    """Brokers have no business with the API server."""
+    """The account of broker pods. It mounts no token, because brokers never call the API server."""
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
@@ -137,7 +141,7 @@ def service_account(cluster_id: str, options: KubernetesOptions) -> Manifest:
 
 
 def network_policy(cluster_id: str, options: KubernetesOptions) -> Manifest:
-    """In: the service's own parts, on the brokers' ports. Out: DNS, metadata and storage."""
+    """Lets in the service's own pods on the brokers' ports, and out DNS, metadata and storage."""
     own = {
         "namespaceSelector": {
             "matchLabels": {"kubernetes.io/metadata.name": options.system_namespace}
@@ -146,7 +150,7 @@ def network_policy(cluster_id: str, options: KubernetesOptions) -> Manifest:
     ports = [options.kafka_port, options.link_port, options.metrics_port]
     dns = {"ports": [{"port": 53, "protocol": protocol} for protocol in ("UDP", "TCP")]}
     egress = [
-        {"to": [{"ipBlock": {"cidr": cidr}}], **({"ports": _tcp(ports)} if ports else {})}
+        {"to": [{"ipBlock": {"cidr": cidr}}], **({"ports": _tcp_ports(ports)} if ports else {})}
         for cidr, ports in options.egress
     ]
     return {
@@ -156,26 +160,26 @@ def network_policy(cluster_id: str, options: KubernetesOptions) -> Manifest:
         "spec": {
             "podSelector": {},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"from": [own], "ports": _tcp(ports)}],
+            "ingress": [{"from": [own], "ports": _tcp_ports(ports)}],
             "egress": [dns, {"to": [own]}, *egress],
         },
     }
 
 
-def _tcp(ports: tuple[int, ...] | list[int]) -> list[dict[str, Any]]:
+def _tcp_ports(ports: tuple[int, ...] | list[int]) -> list[dict[str, Any]]:
     return [{"port": port, "protocol": "TCP"} for port in ports]
 
 
-# What a volume and its claim have to agree on.
+# The fields in which a volume and its claim must be equal.
 SHARED = {"accessModes": ["ReadWriteMany"], "volumeMode": "Filesystem"}
 
 
 def claim(cluster_id: str, options: KubernetesOptions) -> Manifest:
-    """By which pods name the cluster's volume.
+    """The claim by which pods mount the cluster's volume.
 
-    It names no volume itself: then Kubernetes binds it as soon as there is one for it. Of a claim
-    and a volume that name each other two of its workers take one half each, and the one that comes
-    second begins again 15 s later.
+    It names no volume itself, so Kubernetes binds it as soon as a volume names it. If claim and
+    volume named each other, two workers of Kubernetes would each bind one half, and the second one
+    would fail and begin again 15 s later.
     """
     return {
         "apiVersion": "v1",
@@ -183,7 +187,7 @@ def claim(cluster_id: str, options: KubernetesOptions) -> Manifest:
         "metadata": metadata(cluster_id, options, DFS),
         "spec": {
             **SHARED,
-            # None, where leaving it out means the default one.
+            # Empty means no class; leaving it out would mean the default class.
             "storageClassName": "",
             "selector": {"matchLabels": {CELL: options.cell, CLUSTER: cluster_id}},
             "resources": {"requests": {"storage": DFS_CAPACITY}},
@@ -192,7 +196,7 @@ def claim(cluster_id: str, options: KubernetesOptions) -> Manifest:
 
 
 def volume(cluster_id: str, options: KubernetesOptions) -> Manifest:
-    """The cluster's folder of the shared file system; see `reserved`."""
+    """The PersistentVolume with the cluster's folder of the shared file system; see `reserved`."""
     name = namespace_of(cluster_id)
     named = metadata(cluster_id, options, name)
     del named["namespace"]
@@ -202,33 +206,33 @@ def volume(cluster_id: str, options: KubernetesOptions) -> Manifest:
         "metadata": named,
         "spec": {
             **SHARED,
-            **_placed(options.dfs, cluster_id),
+            **_fill_placeholder(options.dfs, cluster_id),
             "capacity": {"storage": DFS_CAPACITY},
             "claimRef": {"name": DFS, "namespace": name},
-            # Records are never Kubernetes' to delete.
+            # Kubernetes must never delete records.
             "persistentVolumeReclaimPolicy": "Retain",
         },
     }
 
 
-def reserved(volume: Manifest, claim_uid: str) -> Manifest:
-    """A volume for this one claim, and not for an earlier one of the same name."""
+def reserved_volume(volume: Manifest, claim_uid: str) -> Manifest:
+    """The volume reserved for the claim with this uid, not for an earlier one of that name."""
     spec = volume["spec"]
     return {**volume, "spec": {**spec, "claimRef": {**spec["claimRef"], "uid": claim_uid}}}
 
 
-def _placed(source: Any, cluster_id: str) -> Any:  # noqa: ANN401 (JSON)
+def _fill_placeholder(source: Any, cluster_id: str) -> Any:  # noqa: ANN401 (JSON)
     if isinstance(source, str):
         return source.replace(CLUSTER_PLACE, cluster_id)
     if isinstance(source, Mapping):
-        return {name: _placed(value, cluster_id) for name, value in source.items()}
+        return {name: _fill_placeholder(value, cluster_id) for name, value in source.items()}
     if isinstance(source, list | tuple):
-        return [_placed(value, cluster_id) for value in source]
+        return [_fill_placeholder(value, cluster_id) for value in source]
     return source
 
 
 def settings_secret(broker: BrokerPlan, options: KubernetesOptions) -> Manifest:
-    """What a broker reads at its start. It holds secrets of the cluster."""
+    """The Secret with the files that a broker reads at its start, its settings among them."""
     files = {**broker.files, SETTINGS_FILE: settings_toml(broker, options).encode()}
     return {
         "apiVersion": "v1",
@@ -242,24 +246,24 @@ def settings_secret(broker: BrokerPlan, options: KubernetesOptions) -> Manifest:
 
 
 def settings_toml(broker: BrokerPlan, options: KubernetesOptions) -> str:
-    """A broker's settings as a file, with the addresses and the folder that its pod has."""
+    """A broker's settings as TOML, with the addresses and the folder that its pod has."""
     sections = {name: dict(values) for name, values in broker.settings.items()}
     sections["storage"]["dfs"] = DFS_FOLDER
     sections["listener"] |= {
         "kafka": f"0.0.0.0:{options.kafka_port}",
         "link": f"0.0.0.0:{options.link_port}",
         "metrics": f"0.0.0.0:{options.metrics_port}",
-        # What is not on loopback has no TLS: no password passes there.
+        # The pod's listener is not on loopback and has no TLS, so no password may pass over it.
         "sasl": ["SCRAM-SHA-512"],
     }
     return sections_toml(sections)
 
 
 def disruption_budget(brokers: int, cluster_id: str, options: KubernetesOptions) -> Manifest:
-    """One broker at a time may be evicted, and none while another is not ready.
+    """Permits the eviction of one broker at a time, and of none while another is not ready.
 
-    Said as how many stay: how many there should be Kubernetes counts by the pods that it finds, and
-    misses a Deployment whose only pod is gone and not made again yet.
+    It uses `minAvailable`. With `maxUnavailable` Kubernetes would count the pods that exist, and
+    miss a Deployment whose only pod is gone and not created again yet.
     """
     return {
         "apiVersion": "policy/v1",
@@ -274,8 +278,10 @@ def disruption_budget(brokers: int, cluster_id: str, options: KubernetesOptions)
 
 
 def deployment(cluster_id: str, slot: int, replicas: int, options: KubernetesOptions) -> Manifest:
-    """One broker. Its slot is its own, so that who goes, and in which order, is said and not hoped;
-    the pod may be any."""
+    """The Deployment of one broker, with one pod.
+
+    Each slot has its own, so that the driver decides which broker goes, and in which order.
+    """
     labels = {PART: BROKER, SLOT: str(slot)}
     return {
         "apiVersion": "apps/v1",
@@ -285,7 +291,7 @@ def deployment(cluster_id: str, slot: int, replicas: int, options: KubernetesOpt
             "replicas": replicas,
             "revisionHistoryLimit": 1,
             "selector": {"matchLabels": labels},
-            # A new broker takes over from the old one of its slot: no reason to have both.
+            # A new broker takes over from the old one of its slot, so both at a time are of no use.
             "strategy": {
                 "type": "RollingUpdate",
                 "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
@@ -299,13 +305,13 @@ def deployment(cluster_id: str, slot: int, replicas: int, options: KubernetesOpt
                         CLUSTER: cluster_id,
                     }
                 },
-                "spec": _pod(options, cluster_id, slot),
+                "spec": _pod_spec(options, cluster_id, slot),
             },
         },
     }
 
 
-def _pod(options: KubernetesOptions, cluster_id: str, slot: int) -> Manifest:
+def _pod_spec(options: KubernetesOptions, cluster_id: str, slot: int) -> Manifest:
     spread = {
         "maxSkew": 1,
         "topologyKey": "topology.kubernetes.io/zone",
@@ -323,11 +329,11 @@ def _pod(options: KubernetesOptions, cluster_id: str, slot: int) -> Manifest:
             "runAsUser": options.user,
             "runAsGroup": options.user,
             "fsGroup": options.user,
-            # A shared file system is not walked through at each start.
+            # Otherwise each start would change the owner of every file on the shared file system.
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "containers": [_container(options, cluster_id)],
+        "containers": [_container_spec(options, cluster_id)],
         "volumes": [
             {"name": "settings", "secret": {"secretName": broker_name(slot), "defaultMode": 0o440}},
             {"name": DFS, "persistentVolumeClaim": {"claimName": DFS}},
@@ -345,7 +351,7 @@ def _pod(options: KubernetesOptions, cluster_id: str, slot: int) -> Manifest:
     return pod
 
 
-def _container(options: KubernetesOptions, cluster_id: str) -> Manifest:
+def _container_spec(options: KubernetesOptions, cluster_id: str) -> Manifest:
     resources = options.resources
     ports = [
         {"name": name, "containerPort": port, "protocol": "TCP"}
@@ -365,7 +371,8 @@ def _container(options: KubernetesOptions, cluster_id: str) -> Manifest:
             *options.command,
             "--config",
             f"{SETTINGS_FOLDER}/{SETTINGS_FILE}",
-            # Kafka clients of the cell (keeper and control plane) are told to connect there.
+            # The address that the broker returns to Kafka clients of the cell, which are the keeper
+            # and the control plane.
             f'--set=listener.advertised="$({POD_IP}):{options.kafka_port}"',
         ],
         "env": [
@@ -379,8 +386,9 @@ def _container(options: KubernetesOptions, cluster_id: str) -> Manifest:
             "requests": {"cpu": resources.cpu, "memory": resources.memory},
             "limits": {"cpu": resources.cpu_max, "memory": resources.memory_max},
         },
-        # A broker that still reads its partitions is not ready and not dead: nobody kills it for
-        # that. The process in the pod that restarts brokers tells by itself when one hangs.
+        # There is no liveness probe: a broker that still reads its partitions is not ready, and
+        # must not be killed for that. The process in the pod that restarts brokers notices itself
+        # when one hangs.
         "readinessProbe": {**probe, "failureThreshold": 2, "timeoutSeconds": 2},
         "startupProbe": {
             **probe,

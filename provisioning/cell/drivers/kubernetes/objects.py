@@ -1,6 +1,6 @@
-"""The objects of clusters at the API server: written where they are not as they shall be.
+"""Writes the objects of clusters at the API server where they differ from their manifests.
 
-Calls block, and raise `ApiError` and `Lost`. Each may be repeated.
+All calls block, raise `ApiError` and `Lost`, and may be repeated.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from provisioning.cell.drivers.kubernetes.api import Api, ApiError
-from provisioning.cell.drivers.kubernetes.compare import differing, holds
-from provisioning.cell.drivers.kubernetes.manifests import Manifest, reserved
+from provisioning.cell.drivers.kubernetes.compare import differing_paths, has_fields
+from provisioning.cell.drivers.kubernetes.manifests import Manifest, reserved_volume
 from provisioning.cell.drivers.kubernetes.observe import is_ending
 
 LOGGER = logging.getLogger(__name__)
 
 CLAIM = "PersistentVolumeClaim"
 VOLUME = "PersistentVolume"
-# Of all kinds that a cluster has.
+# All kinds of objects that a cluster has.
 KINDS = (
     "Namespace",
     CLAIM,
@@ -33,22 +33,25 @@ KINDS = (
 
 # Kind, namespace and name.
 Key = tuple[str, str, str]
-Found = Mapping[Key, Manifest]
+ObjectsByKey = Mapping[Key, Manifest]
 
 
 def key_of(manifest: Manifest) -> Key:
-    """What an object is found by."""
-    named = manifest["metadata"]
-    return manifest["kind"], str(named.get("namespace", "")), str(named["name"])
+    """The key by which an object is found: its kind, namespace and name."""
+    metadata = manifest["metadata"]
+    return manifest["kind"], str(metadata.get("namespace", "")), str(metadata["name"])
 
 
 def space_of(key: Key) -> str:
-    """The cluster's namespace that an object is in, or that it is, or whose volume it is."""
+    """The namespace of the cluster that an object belongs to.
+
+    A Namespace is its own, and a PersistentVolume has the name of its cluster's namespace.
+    """
     return key[1] or key[2]
 
 
 class Objects:
-    """Writes what differs, and nothing else."""
+    """Writes the objects that differ from their manifests, and no others."""
 
     def __init__(
         self,
@@ -56,64 +59,72 @@ class Objects:
         wrote: Callable[[Manifest], None],
         pods_in: Callable[[str], Sequence[Manifest]],
     ) -> None:
-        """`wrote` is told each object that was written; `pods_in` gives those of a namespace."""
+        """Calls `wrote` with each written object. `pods_in` returns the pods of a namespace."""
         self._api = api
         self._wrote = wrote
         self._pods_in = pods_in
 
     def list_all(self, selector: str) -> dict[str, dict[Key, Manifest]]:
-        """All objects with these labels, by the namespace of their cluster."""
-        found: dict[str, dict[Key, Manifest]] = {}
+        """Lists all objects with these labels, by the namespace of their cluster."""
+        objects: dict[str, dict[Key, Manifest]] = {}
         for kind in KINDS:
             for item in self._api.list(kind, selector).items:
                 key = key_of(item)
                 item["metadata"].pop("managedFields", None)
-                found.setdefault(space_of(key), {})[key] = item
-        return found
+                objects.setdefault(space_of(key), {})[key] = item
+        return objects
 
-    def settle(
-        self, manifests: Iterable[Manifest], found: Found, level: int = logging.DEBUG
+    def write_differences(
+        self, manifests: Iterable[Manifest], existing: ObjectsByKey, level: int = logging.DEBUG
     ) -> int:
-        """Has these objects be there; gives the number of writes.
+        """Writes those of these objects that are missing or differ. Returns the number of writes.
 
-        `found` is what there was a moment ago: what seems to differ is read again before it is
-        written. What is written is logged at a level.
+        `existing` holds the objects as they were a moment ago: one that seems to differ is read
+        again before it is written. Each write is logged at `level`.
+
+        Raises `ApiError` (409) while a claim or a volume that somebody deleted cannot be created
+        again yet.
         """
         writes = 0
         claim: Manifest | None = None
-        for each in manifests:
-            manifest = each
-            if each["kind"] == VOLUME and claim is not None:
-                manifest = reserved(each, claim["metadata"]["uid"])
-            there, written = self._settle_one(manifest, found.get(key_of(manifest)), level)
+        for template in manifests:
+            manifest = template
+            if template["kind"] == VOLUME and claim is not None:
+                manifest = reserved_volume(template, claim["metadata"]["uid"])
+            there, written = self._write_difference(manifest, existing.get(key_of(manifest)), level)
             writes += written
-            if each["kind"] == CLAIM:
+            if template["kind"] == CLAIM:
                 claim = there
-            if each["kind"] in {CLAIM, VOLUME} and is_ending(there):
-                writes += self._let_go(there, claim)
+            if template["kind"] in {CLAIM, VOLUME} and is_ending(there):
+                writes += self._wait_until_unused(there, claim)
         return writes
 
-    def _settle_one(
+    def _write_difference(
         self, manifest: Manifest, there: Manifest | None, level: int
     ) -> tuple[Manifest, int]:
         kind, space, name = key_of(manifest)
-        if there is not None and not holds(manifest, there):
+        if there is not None and not has_fields(manifest, there):
             there = self._api.get(kind, name, space)
-        if there is not None and holds(manifest, there):
+        if there is not None and has_fields(manifest, there):
             return there, 0
-        where = "it is missing" if there is None else ", ".join(differing(manifest, there))
+        where = "it is missing" if there is None else ", ".join(differing_paths(manifest, there))
         LOGGER.log(level, "%s %s is written: %s", kind, f"{space}/{name}".strip("/"), where)
         put = self._api.apply(manifest)
         self._wrote(put)
         return put, 1
 
-    def _let_go(self, ending: Manifest, claim: Manifest | None) -> int:
-        """Of a claim or a volume that somebody has deleted: neither goes while a pod uses it, and
-        both work as before; without pods they go, and come again."""
+    def _wait_until_unused(self, ending: Manifest, claim: Manifest | None) -> int:
+        """Handles a claim or a volume that somebody has deleted.
+
+        Kubernetes keeps it, and it works as before, as long as a pod uses it: then nothing is done
+        and 0 is returned. Without pods it is let go, so that a later call creates it again.
+
+        Raises `ApiError` (409) until then.
+        """
         kind, space, name = key_of(ending)
         home = space or name
         if self._pods_in(home):
-            LOGGER.warning("%s %s was deleted: it comes again when no pod uses it", kind, name)
+            LOGGER.warning("%s %s was deleted: it is made again once no pod uses it", kind, name)
             return 0
         if kind == VOLUME and claim is not None and not is_ending(claim):
             self._api.delete(CLAIM, claim["metadata"]["name"], home)

@@ -1,4 +1,4 @@
-"""Pods and Deployments of a cluster as what the keeper wants to know: pure."""
+"""Turns the pods and Deployments of a cluster into observations of its brokers: pure."""
 
 from __future__ import annotations
 
@@ -19,53 +19,56 @@ def _never(_node: str) -> bool:
     return False
 
 
-def observe(
+def observe_brokers(
     deployments: Sequence[Manifest],
     pods: Sequence[Manifest],
     options: KubernetesOptions,
     is_lost: Callable[[str], bool] = _never,
 ) -> tuple[BrokerObservation, ...]:
-    """The brokers that are there, by slot. `is_lost`: of a node, by its name."""
-    wanted = {
+    """The brokers of a cluster, sorted by slot.
+
+    `is_lost` says of a node, by name, whether it is lost.
+    """
+    replicas = {
         slot_of(deployment): int(deployment["spec"]["replicas"]) for deployment in deployments
     }
-    by_slot: dict[int, list[Manifest]] = {slot: [] for slot in wanted}
+    by_slot: dict[int, list[Manifest]] = {slot: [] for slot in replicas}
     for pod in pods:
         if pod["status"].get("phase") not in FINISHED:
             by_slot.setdefault(slot_of(pod), []).append(pod)
-    failures = {slot_of(deployment): _replica_failure(deployment) for deployment in deployments}
-    found = (
-        _broker(slot, wanted.get(slot, 0), by_slot[slot], failures.get(slot, ""), options)
+    failures = {slot_of(deployment): _replica_failure_of(deployment) for deployment in deployments}
+    brokers = (
+        _observe_broker(slot, replicas.get(slot, 0), by_slot[slot], failures.get(slot, ""), options)
         for slot in sorted(by_slot)
     )
     return tuple(
         replace(broker, lost=bool(broker.machine) and is_lost(broker.machine))
-        for broker in found
+        for broker in brokers
         if broker is not None
     )
 
 
-def slot_of(found: Manifest) -> int:
-    """Of a broker's Deployment or pod."""
-    return int(found["metadata"]["labels"][SLOT])
+def slot_of(manifest: Manifest) -> int:
+    """The slot of a broker's Deployment or pod."""
+    return int(manifest["metadata"]["labels"][SLOT])
 
 
 def instance_of(pod: Manifest) -> str:
-    """A pod, and which start of its container; what is not the same has lost its memory."""
-    return f"{pod['metadata']['name']}.{_container(pod).get('restartCount', 0)}"
+    """The pod and the number of its container's restarts, which together name one process."""
+    return f"{pod['metadata']['name']}.{_container_status(pod).get('restartCount', 0)}"
 
 
 def is_ending(pod: Manifest) -> bool:
-    """Whether somebody has asked for its end."""
+    """Whether the deletion of the object was requested."""
     return "deletionTimestamp" in pod["metadata"]
 
 
 def is_node_ready(node: Manifest) -> bool:
-    """Whether a node answers, and nobody has asked for its end."""
-    return _condition(node, "Ready").get("status") == "True" and not is_ending(node)
+    """Whether a node is ready and its deletion was not requested."""
+    return _condition_of(node, "Ready").get("status") == "True" and not is_ending(node)
 
 
-def _broker(
+def _observe_broker(
     slot: int,
     replicas: int,
     pods: Sequence[Manifest],
@@ -81,13 +84,13 @@ def _broker(
     live = [pod for pod in pods if not is_ending(pod)]
     if not live:
         return BrokerObservation(slot, BrokerState.WAITING, message=failure)
-    pod = max(live, key=lambda each: str(each["metadata"]["creationTimestamp"]))
-    container = _container(pod)
+    pod = max(live, key=lambda candidate: str(candidate["metadata"]["creationTimestamp"]))
+    container = _container_status(pod)
     restarts = int(container.get("restartCount", 0))
     name, node = instance_of(pod), _node_of(pod)
     if _is_ready(pod):
         return BrokerObservation(
-            slot, BrokerState.RUNNING, name, endpoints=_endpoints(pod, options), machine=node
+            slot, BrokerState.RUNNING, name, endpoints=_endpoints_of(pod, options), machine=node
         )
     last = container.get("lastState", {}).get("terminated") or container.get("state", {}).get(
         "terminated", {}
@@ -99,7 +102,7 @@ def _broker(
         )
     waiting = container.get("state", {}).get("waiting", {})
     state = BrokerState.WAITING if restarts and waiting else BrokerState.STARTING
-    reasons = [waiting.get("message", ""), message, _unscheduled(pod)]
+    reasons = [waiting.get("message", ""), message, _unscheduled_reason(pod)]
     text = next((reason for reason in reasons if reason), "")
     return BrokerObservation(slot, state, name, None, restarts, text, machine=node)
 
@@ -108,7 +111,7 @@ def _node_of(pod: Manifest) -> str:
     return str(pod.get("spec", {}).get("nodeName", ""))
 
 
-def _endpoints(pod: Manifest, options: KubernetesOptions) -> Endpoints:
+def _endpoints_of(pod: Manifest, options: KubernetesOptions) -> Endpoints:
     address = pod["status"]["podIP"]
     if ":" in address:
         address = f"[{address}]"
@@ -119,28 +122,28 @@ def _endpoints(pod: Manifest, options: KubernetesOptions) -> Endpoints:
     )
 
 
-def _container(pod: Manifest) -> dict[str, Any]:
+def _container_status(pod: Manifest) -> dict[str, Any]:
     statuses = pod["status"].get("containerStatuses") or [{}]
-    found: dict[str, Any] = statuses[0]
-    return found
+    status: dict[str, Any] = statuses[0]
+    return status
 
 
 def _is_ready(pod: Manifest) -> bool:
-    return _condition(pod, "Ready").get("status") == "True" and bool(pod["status"].get("podIP"))
+    return _condition_of(pod, "Ready").get("status") == "True" and bool(pod["status"].get("podIP"))
 
 
-def _unscheduled(pod: Manifest) -> str:
-    condition = _condition(pod, "PodScheduled")
+def _unscheduled_reason(pod: Manifest) -> str:
+    condition = _condition_of(pod, "PodScheduled")
     return str(condition.get("message", "")) if condition.get("status") == "False" else ""
 
 
-def _replica_failure(deployment: Manifest) -> str:
-    condition = _condition(deployment, "ReplicaFailure")
+def _replica_failure_of(deployment: Manifest) -> str:
+    condition = _condition_of(deployment, "ReplicaFailure")
     return str(condition.get("message", "")) if condition.get("status") == "True" else ""
 
 
-def _condition(found: Manifest, kind: str) -> dict[str, Any]:
-    for condition in found["status"].get("conditions") or []:
+def _condition_of(manifest: Manifest, kind: str) -> dict[str, Any]:
+    for condition in manifest["status"].get("conditions") or []:
         if condition["type"] == kind:
             named: dict[str, Any] = condition
             return named

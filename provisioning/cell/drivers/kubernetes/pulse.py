@@ -1,4 +1,4 @@
-"""Does the API server answer? Asked again and again: a watch whose peer is silent does not tell."""
+"""Asks at an interval whether the API server answers: a watch does not notice a silent peer."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from provisioning.cell.drivers.kubernetes.api import ApiError, Lost
 LOGGER = logging.getLogger(__name__)
 
 INTERVAL_S = 3.0
-# So many in a row that are not answered are no accident.
+# After so many calls in a row without an answer the API server counts as away.
 MISSED_MAX = 2
 
 
 class Pulse:
-    """Asks by `beat`, which raises `Lost` where nobody answers; a refusal is an answer too."""
+    """Calls `beat`, which raises `Lost` where no answer comes. A refusal is an answer too."""
 
     def __init__(
         self,
@@ -25,9 +25,9 @@ class Pulse:
         asked: Callable[[], None] = lambda: None,
         interval_s: float = INTERVAL_S,
     ) -> None:
-        """`asked` is called after each time."""
-        # Why the API server counts as away; None: it does not.
-        self.trouble: str | None = None
+        """`asked` is called after each call of `beat`."""
+        # Why the API server counts as away; None where it answers.
+        self.failure: str | None = None
         self._beat = beat
         self._asked = asked
         self._interval_s = interval_s
@@ -35,18 +35,18 @@ class Pulse:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins to ask."""
+        """Starts to ask at the interval."""
         self._task = asyncio.create_task(self._run(), name="pulse of Kubernetes")
 
     async def close(self) -> None:
-        """Asks no more."""
+        """Stops asking."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
     async def ask(self) -> None:
-        """Once."""
+        """Asks once, and notes the result in `failure`."""
         try:
             await self._beat()
         except Lost as error:
@@ -54,13 +54,13 @@ class Pulse:
             if self._missed == MISSED_MAX:
                 LOGGER.error("the API server does not answer: %s", error)
             if self._missed >= MISSED_MAX:
-                self.trouble = str(error)
+                self.failure = str(error)
             return
         except ApiError as error:
             LOGGER.debug("the API server refuses: %s", error)
-        if self.trouble is not None:
+        if self.failure is not None:
             LOGGER.warning("the API server answers again")
-        self._missed, self.trouble = 0, None
+        self._missed, self.failure = 0, None
 
     async def _run(self) -> None:
         while True:

@@ -4,7 +4,7 @@ import (
 	"context"
 )
 
-// Project holds clusters, and is what roles are given in.
+// Project is a part of the organisation that has clusters and in which people have roles.
 type Project struct {
 	ID        string            `json:"id"`
 	Name      string            `json:"name"`
@@ -13,13 +13,14 @@ type Project struct {
 	CreatedAt string            `json:"created_at"`
 }
 
-// ProjectWish is what a project shall be. What is nil stays, or is the service's to choose.
+// ProjectWish is a new project, or the change of one. A field that is nil stays as it is, or is
+// chosen by the service.
 type ProjectWish struct {
 	Name   *string            `json:"name,omitempty"`
 	Labels *map[string]string `json:"labels,omitempty"`
 }
 
-// ServiceAccount is a program of the organisation, which acts by API keys of its own.
+// ServiceAccount is a program of the organisation, which has API keys of its own.
 type ServiceAccount struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
@@ -29,14 +30,14 @@ type ServiceAccount struct {
 	CreatedAt   string `json:"created_at"`
 }
 
-// NewServiceAccount is what a service account shall be.
+// NewServiceAccount is a service account to be created.
 type NewServiceAccount struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	Role        string `json:"role,omitempty"`
 }
 
-// ServiceAccountChange is what changes of one. What is nil stays.
+// ServiceAccountChange is the change of a service account. A field that is nil stays as it is.
 type ServiceAccountChange struct {
 	Name        *string `json:"name,omitempty"`
 	Description *string `json:"description,omitempty"`
@@ -44,7 +45,7 @@ type ServiceAccountChange struct {
 	Disabled    *bool   `json:"disabled,omitempty"`
 }
 
-// NewRoleBinding gives a user or a service account a role in a project.
+// NewRoleBinding is a role in a project that a user or a service account is to get.
 type NewRoleBinding struct {
 	PrincipalType string `json:"principal_type"`
 	PrincipalID   string `json:"principal_id"`
@@ -52,79 +53,79 @@ type NewRoleBinding struct {
 	Role          string `json:"role"`
 }
 
-// RoleBinding is one that is there.
+// RoleBinding is a role in a project that a user or a service account has.
 type RoleBinding struct {
 	ID        string `json:"id"`
 	CreatedAt string `json:"created_at"`
 	NewRoleBinding
 }
 
-// Projects reads all of them.
+// Projects reads all projects.
 func (c *Client) Projects(ctx context.Context) ([]Project, error) {
 	return list[Project](ctx, c, "/projects", nil, pageOfRows)
 }
 
-// CreateProject makes one.
-func (c *Client) CreateProject(ctx context.Context, wanted ProjectWish) (Project, error) {
-	var made Project
-	_, err := c.post(ctx, "/projects", wanted, &made)
-	return made, err
+// CreateProject creates a project.
+func (c *Client) CreateProject(ctx context.Context, project ProjectWish) (Project, error) {
+	var created Project
+	_, err := c.post(ctx, "/projects", project, &created)
+	return created, err
 }
 
-// UpdateProject changes one.
+// UpdateProject changes a project.
 func (c *Client) UpdateProject(
 	ctx context.Context, id string, change ProjectWish,
 ) (Project, error) {
-	var found Project
-	err := c.patch(ctx, at("projects", id), change, &found)
-	return found, err
+	var project Project
+	err := c.patch(ctx, at("projects", id), change, &project)
+	return project, err
 }
 
-// DeleteProject removes one that has no clusters.
+// DeleteProject deletes a project that has no clusters.
 func (c *Client) DeleteProject(ctx context.Context, id string) error {
 	return c.remove(ctx, at("projects", id), nil, nil)
 }
 
-// ServiceAccounts reads all of them.
+// ServiceAccounts reads all service accounts.
 func (c *Client) ServiceAccounts(ctx context.Context) ([]ServiceAccount, error) {
 	return list[ServiceAccount](ctx, c, "/service-accounts", nil, pageOfRows)
 }
 
-// CreateServiceAccount makes one, without keys.
+// CreateServiceAccount creates a service account without keys.
 func (c *Client) CreateServiceAccount(
-	ctx context.Context, wanted NewServiceAccount,
+	ctx context.Context, account NewServiceAccount,
 ) (ServiceAccount, error) {
-	var made ServiceAccount
-	_, err := c.post(ctx, "/service-accounts", wanted, &made)
-	return made, err
+	var created ServiceAccount
+	_, err := c.post(ctx, "/service-accounts", account, &created)
+	return created, err
 }
 
-// UpdateServiceAccount changes one.
+// UpdateServiceAccount changes a service account.
 func (c *Client) UpdateServiceAccount(
 	ctx context.Context, id string, change ServiceAccountChange,
 ) (ServiceAccount, error) {
-	var found ServiceAccount
-	err := c.patch(ctx, at("service-accounts", id), change, &found)
-	return found, err
+	var account ServiceAccount
+	err := c.patch(ctx, at("service-accounts", id), change, &account)
+	return account, err
 }
 
-// DeleteServiceAccount removes one and ends its keys.
+// DeleteServiceAccount deletes a service account and ends its keys.
 func (c *Client) DeleteServiceAccount(ctx context.Context, id string) error {
 	return c.remove(ctx, at("service-accounts", id), nil, nil)
 }
 
-// RoleBindings reads all of them.
+// RoleBindings reads the role bindings of all projects.
 func (c *Client) RoleBindings(ctx context.Context) ([]RoleBinding, error) {
 	return list[RoleBinding](ctx, c, "/role-bindings", nil, pageOfRows)
 }
 
 // CreateRoleBinding gives a role.
 func (c *Client) CreateRoleBinding(
-	ctx context.Context, wanted NewRoleBinding,
+	ctx context.Context, binding NewRoleBinding,
 ) (RoleBinding, error) {
-	var made RoleBinding
-	_, err := c.post(ctx, "/role-bindings", wanted, &made)
-	return made, err
+	var created RoleBinding
+	_, err := c.post(ctx, "/role-bindings", binding, &created)
+	return created, err
 }
 
 // DeleteRoleBinding takes a role away.

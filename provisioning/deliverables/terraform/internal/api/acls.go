@@ -5,7 +5,7 @@ import (
 	"net/url"
 )
 
-// NewACL is an entry of a cluster's access control list. Its identity is all of it.
+// NewACL is an entry of a cluster's access control list. All of its fields together identify it.
 type NewACL struct {
 	Principal    string `json:"principal"`
 	ResourceType string `json:"resource_type"`
@@ -16,26 +16,26 @@ type NewACL struct {
 	Host         string `json:"host"`
 }
 
-// ACL is an entry that is there, with the id that the service derives from it.
+// ACL is an existing entry, with the id that the service derives from its fields.
 type ACL struct {
 	ID string `json:"id"`
 	NewACL
 }
 
-// ACLs reads all entries, with one request for each 2,000.
+// ACLs reads all entries of a cluster, with one request for each 2,000.
 func (c *Client) ACLs(ctx context.Context, cluster string) ([]ACL, error) {
 	return list[ACL](ctx, c, at("clusters", cluster, "acls"), nil, pageOfMetadata)
 }
 
-// CreateACLs adds at most TopicsAtOnce entries, all or none. Those that are there stay, so that
-// repeating it changes nothing.
-func (c *Client) CreateACLs(ctx context.Context, cluster string, wanted []NewACL) error {
-	body := map[string][]NewACL{"items": wanted}
+// CreateACLs adds at most TopicsAtOnce entries, all or none. Entries that exist stay, so that
+// repeating the call changes nothing.
+func (c *Client) CreateACLs(ctx context.Context, cluster string, entries []NewACL) error {
+	body := map[string][]NewACL{"items": entries}
 	_, err := c.post(ctx, at("clusters", cluster, "acls"), body, nil)
 	return err
 }
 
-// DeleteACL removes one entry.
+// DeleteACL removes the entry that has all of these fields.
 func (c *Client) DeleteACL(ctx context.Context, cluster string, entry NewACL) error {
 	query := url.Values{
 		"principal":     {entry.Principal},

@@ -2,7 +2,8 @@ package api
 
 import "context"
 
-// Alert tells people when a figure of a cluster stays beyond a threshold. Its unit is its kind's.
+// Alert sends mails when a figure of a cluster stays above a threshold. Its kind decides which
+// figure, and the unit of the threshold.
 type Alert struct {
 	ID        string   `json:"id"`
 	ClusterID string   `json:"cluster_id"`
@@ -20,7 +21,8 @@ type Alert struct {
 	CreatedAt string   `json:"created_at"`
 }
 
-// AlertWish is what an alert shall be. What is nil stays, or is the service's to choose.
+// AlertWish is the part of an alert that can change. A field that is nil stays as it is, or is
+// chosen by the service.
 type AlertWish struct {
 	Name      *string   `json:"name,omitempty"`
 	Group     *string   `json:"group,omitempty"`
@@ -29,33 +31,33 @@ type AlertWish struct {
 	Emails    *[]string `json:"emails,omitempty"`
 }
 
-// NewAlert is what a new one shall be, and what never changes of it.
+// NewAlert is an alert to be created. ClusterID and Kind never change.
 type NewAlert struct {
 	ClusterID string `json:"cluster_id"`
 	Kind      string `json:"kind"`
 	AlertWish
 }
 
-// Alerts reads those of all clusters.
+// Alerts reads the alerts of all clusters.
 func (c *Client) Alerts(ctx context.Context) ([]Alert, error) {
 	return list[Alert](ctx, c, "/alerts", nil, pageOfRows)
 }
 
-// CreateAlert sets one.
-func (c *Client) CreateAlert(ctx context.Context, wanted NewAlert) (Alert, error) {
-	var made Alert
-	_, err := c.post(ctx, "/alerts", wanted, &made)
-	return made, err
+// CreateAlert creates an alert.
+func (c *Client) CreateAlert(ctx context.Context, alert NewAlert) (Alert, error) {
+	var created Alert
+	_, err := c.post(ctx, "/alerts", alert, &created)
+	return created, err
 }
 
-// UpdateAlert changes one; with another threshold or group it is judged anew.
+// UpdateAlert changes an alert. With another threshold or group its state begins anew.
 func (c *Client) UpdateAlert(ctx context.Context, id string, change AlertWish) (Alert, error) {
-	var found Alert
-	err := c.patch(ctx, at("alerts", id), change, &found)
-	return found, err
+	var alert Alert
+	err := c.patch(ctx, at("alerts", id), change, &alert)
+	return alert, err
 }
 
-// DeleteAlert removes one.
+// DeleteAlert deletes an alert.
 func (c *Client) DeleteAlert(ctx context.Context, id string) error {
 	return c.remove(ctx, at("alerts", id), nil, nil)
 }

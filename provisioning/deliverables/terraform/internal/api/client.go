@@ -1,9 +1,9 @@
 // Package api is a client of Freshet's REST interface, /api/v1.
 //
-// It knows nothing of Terraform. Every call is repeated while that can help: when the connection
+// It does not depend on Terraform. A call is repeated where that can help: when the connection
 // fails, when the service is overloaded or a part of it restarts (429, 502, 503, 504), and when
-// another operation has to end first. A POST carries an Idempotency-Key, so that the service does
-// what it asks for once however often it is sent.
+// another operation has to end first. A POST has an Idempotency-Key, so that the service does its
+// work once however often it is sent.
 package api
 
 import (
@@ -24,7 +24,7 @@ import (
 
 const (
 	root = "/api/v1"
-	// Longer than the longest wait that the service is asked for.
+	// Longer than operationWait, the longest time for which the service is asked to wait.
 	requestTimeout = 90 * time.Second
 	retryForAtMost = 5 * time.Minute
 	pauseFirst     = 250 * time.Millisecond
@@ -33,7 +33,7 @@ const (
 	answerBytesMax = 64 << 20
 )
 
-// Attempt is one request as it was answered, for a log.
+// Attempt is one request and its answer, for a log.
 type Attempt struct {
 	Method string
 	Path   string
@@ -41,29 +41,30 @@ type Attempt struct {
 	Err    error
 }
 
-// Options of a client. Only Endpoint and Key are needed.
+// Options configure a client. Only Endpoint and Key are required.
 type Options struct {
 	Endpoint  string // such as https://freshet.example.com
 	Key       string // an API key's secret
 	UserAgent string
 	RetryFor  time.Duration // how long a call is repeated; 0: five minutes
 	Observe   func(context.Context, Attempt)
-	// Pause waits between two attempts, or returns the context's error. nil: by the clock.
+	// Pause waits between two attempts, or returns the context's error. nil waits by the clock.
 	Pause func(context.Context, time.Duration) error
 }
 
-// Client speaks for one organisation. It is safe for use by several goroutines.
+// Client makes the calls of one organisation. Several goroutines may use it.
 type Client struct {
 	base    string
 	options Options
 	http    *http.Client
 }
 
-// New makes a client. It connects to nobody yet.
+// New makes a client, without connecting. It fails for an endpoint that is no address, and without
+// a key.
 func New(options Options) (*Client, error) {
 	address, err := url.Parse(options.Endpoint)
 	if err != nil || (address.Scheme != "http" && address.Scheme != "https") || address.Host == "" {
-		return nil, fmt.Errorf("%q is no http:// or https:// address", options.Endpoint)
+		return nil, fmt.Errorf("%q is not an http:// or https:// address", options.Endpoint)
 	}
 	if options.Key == "" {
 		return nil, errors.New("an API key is needed")
@@ -72,7 +73,7 @@ func New(options Options) (*Client, error) {
 		options.RetryFor = retryForAtMost
 	}
 	if options.Pause == nil {
-		options.Pause = pause
+		options.Pause = pauseFor
 	}
 	if options.Observe == nil {
 		options.Observe = func(context.Context, Attempt) {}
@@ -81,7 +82,7 @@ func New(options Options) (*Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 32 // Terraform walks with ten and more goroutines
 	httpClient := &http.Client{Timeout: requestTimeout, Transport: transport}
-	// A key goes to the address that was configured and to no other.
+	// Redirects are refused, so that the key is sent to the configured address only.
 	httpClient.CheckRedirect = func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}
@@ -96,11 +97,11 @@ type call struct {
 	body   any
 }
 
-// do makes a call and decodes its answer. Repeated tells that the outcome of an earlier attempt is
-// not known: what the call makes may be there already. The error is a *Problem where the service
+// do makes a call and decodes its answer. repeated says that the outcome of an earlier attempt is
+// unknown: what the call creates may exist already. The error is a *Problem where the service
 // refused.
 func (c *Client) do(ctx context.Context, what call, answer any) (repeated bool, err error) {
-	body, err := encode(what.body)
+	body, err := encodeBody(what.body)
 	if err != nil {
 		return false, err
 	}
@@ -108,7 +109,7 @@ func (c *Client) do(ctx context.Context, what call, answer any) (repeated bool, 
 	if what.method == http.MethodPost {
 		key = newKey()
 	}
-	// Whether to go on is the call's own reckoning: the sum of its pauses.
+	// The call gives up by the sum of its pauses and not by the clock, which tests do not wait for.
 	var waited time.Duration
 	for attempt := 0; ; attempt++ {
 		verdict := c.attempt(ctx, what, body, key, answer)
@@ -131,13 +132,13 @@ func (c *Client) do(ctx context.Context, what call, answer any) (repeated bool, 
 	}
 }
 
-// verdict is what one attempt came to.
+// verdict is the outcome of one attempt.
 type verdict struct {
 	err       error
 	again     bool          // repeating may help
-	lost      bool          // it may have been done
-	after     time.Duration // as the service asks for
-	operation string        // what must end before
+	lost      bool          // the service may have done it, and the answer is lost
+	after     time.Duration // how long the service asks to wait
+	operation string        // the id of the operation that must end before
 }
 
 func (c *Client) attempt(
@@ -172,36 +173,37 @@ func (c *Client) attempt(
 		return verdict{err: err, again: ctx.Err() == nil, lost: true}
 	}
 	if response.StatusCode >= http.StatusMultipleChoices {
-		return judge(response, content)
+		return judgeRefusal(response, content)
 	}
-	return verdict{err: decode(content, answer)}
+	return verdict{err: decodeAnswer(content, answer)}
 }
 
-// judge tells what a refusal means for the call.
-func judge(response *http.Response, content []byte) verdict {
+// judgeRefusal decides whether a call is repeated after a refusal.
+func judgeRefusal(response *http.Response, content []byte) verdict {
 	problem := problemOf(response.StatusCode, content)
-	found := verdict{err: problem, after: retryAfter(response.Header)}
+	result := verdict{err: problem, after: retryAfter(response.Header)}
 	switch {
 	case problem.Code == "operation_in_progress":
-		found.again, found.operation = true, problem.OperationID
+		result.again, result.operation = true, problem.OperationID
 	case problem.Code == "idempotency_request_in_progress":
-		found.again, found.lost = true, true
+		result.again, result.lost = true, true
 	case response.StatusCode == http.StatusTooManyRequests:
-		found.again = true
+		result.again = true
 	case response.StatusCode == http.StatusBadGateway,
 		response.StatusCode == http.StatusServiceUnavailable,
 		response.StatusCode == http.StatusGatewayTimeout:
-		found.again, found.lost = true, true
+		result.again, result.lost = true, true
 	}
-	return found
+	return result
 }
 
-// neverSent tells whether a request certainly did not arrive: nobody took the connection.
+// neverSent says whether a request certainly did not arrive, because no connection was made.
 func neverSent(err error) bool {
 	var failed *net.OpError
 	return errors.As(err, &failed) && failed.Op == "dial"
 }
 
+// retryAfter reads the header Retry-After in seconds: 0 without it, at most retryAfterMax.
 func retryAfter(header http.Header) time.Duration {
 	seconds, err := strconv.Atoi(header.Get("Retry-After"))
 	if err != nil || seconds < 0 {
@@ -210,12 +212,12 @@ func retryAfter(header http.Header) time.Duration {
 	return min(time.Duration(seconds)*time.Second, retryAfterMax)
 }
 
-// backoff doubles from a quarter of a second to ten seconds.
+// backoff is the pause after an attempt: it doubles from pauseFirst to pauseMax.
 func backoff(attempt int) time.Duration {
 	return min(pauseFirst<<min(attempt, 10), pauseMax)
 }
 
-func pause(ctx context.Context, length time.Duration) error {
+func pauseFor(ctx context.Context, length time.Duration) error {
 	timer := time.NewTimer(length)
 	defer timer.Stop()
 	select {
@@ -228,7 +230,7 @@ func pause(ctx context.Context, length time.Duration) error {
 
 func newKey() string { return "tf-" + rand.Text() }
 
-func encode(body any) ([]byte, error) {
+func encodeBody(body any) ([]byte, error) {
 	if body == nil {
 		return nil, nil
 	}
@@ -239,7 +241,7 @@ func encode(body any) ([]byte, error) {
 	return encoded, nil
 }
 
-func decode(content []byte, answer any) error {
+func decodeAnswer(content []byte, answer any) error {
 	if answer == nil || len(content) == 0 {
 		return nil
 	}
@@ -249,7 +251,7 @@ func decode(content []byte, answer any) error {
 	return nil
 }
 
-// get, post, patch, put and remove are calls of one method.
+// get, post, patch and remove make a call of one method.
 
 func (c *Client) get(ctx context.Context, path string, query url.Values, answer any) error {
 	_, err := c.do(ctx, call{http.MethodGet, path, query, nil}, answer)
@@ -265,7 +267,7 @@ func (c *Client) patch(ctx context.Context, path string, body, answer any) error
 	return err
 }
 
-// remove deletes. What is not there is as good as deleted.
+// remove makes a DELETE. A resource that does not exist is no error.
 func (c *Client) remove(ctx context.Context, path string, query url.Values, answer any) error {
 	_, err := c.do(ctx, call{http.MethodDelete, path, query, nil}, answer)
 	if IsNotFound(err) {
@@ -274,7 +276,7 @@ func (c *Client) remove(ctx context.Context, path string, query url.Values, answ
 	return err
 }
 
-// at joins the parts of an address, each escaped.
+// at joins the parts of a path, each of them escaped.
 func at(parts ...string) string {
 	var path strings.Builder
 	for _, part := range parts {

@@ -32,11 +32,12 @@ func (s *service) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	s.answers[place](answer, request)
 }
 
-// clientOf gives a client of a service, and the pauses that it makes, which take no time.
+// clientOf returns a client of a service with these answers, the service, and the list of the
+// pauses that the client makes, which take no time.
 func clientOf(t *testing.T, answers ...http.HandlerFunc) (*Client, *service, *[]time.Duration) {
 	t.Helper()
-	found := &service{answers: answers}
-	server := httptest.NewServer(found)
+	fake := &service{answers: answers}
+	server := httptest.NewServer(fake)
 	t.Cleanup(server.Close)
 	pauses := &[]time.Duration{}
 	client, err := New(Options{
@@ -49,7 +50,7 @@ func clientOf(t *testing.T, answers ...http.HandlerFunc) (*Client, *service, *[]
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client, found, pauses
+	return client, fake, pauses
 }
 
 func says(status int, body string, headers ...string) http.HandlerFunc {
@@ -95,8 +96,8 @@ func TestRepeatsWhatMayWorkLater(t *testing.T) {
 				t.Fatalf("got %v, %v", made, err)
 			}
 			key := asked.requests[0].Header.Get("Idempotency-Key")
-			for i, each := range asked.requests {
-				if each.Header.Get("Idempotency-Key") != key || key == "" {
+			for i, request := range asked.requests {
+				if request.Header.Get("Idempotency-Key") != key || key == "" {
 					t.Errorf("attempt %d has another key", i)
 				}
 				if asked.bodies[i] != asked.bodies[0] {
@@ -120,7 +121,7 @@ func TestDoesNotRepeatARefusal(t *testing.T) {
 	}
 }
 
-func TestWaitsAsLongAsItIsTold(t *testing.T) {
+func TestWaitsAsLongAsTheServiceAsks(t *testing.T) {
 	busy := refuses(429, "too_many_requests", "Retry-After", "7")
 	client, _, pauses := clientOf(t, busy, says(200, budget))
 	if _, err := client.Budget(t.Context(), "bud_a"); err != nil {
@@ -138,8 +139,8 @@ func TestGivesUpAfterAWhile(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	var sum time.Duration
-	for _, each := range *pauses {
-		sum += each
+	for _, length := range *pauses {
+		sum += length
 	}
 	if sum > retryForAtMost || sum < retryForAtMost-2*pauseMax {
 		t.Errorf("gave up after %v", sum)
@@ -194,9 +195,9 @@ func TestAFailedOperationSaysWhyAndNamesWhatIsThere(t *testing.T) {
 func TestListsReadAllPages(t *testing.T) {
 	first := says(200, `{"items": [{"name": "a"}, {"name": "b"}], "next_cursor": "x=&y"}`)
 	client, asked, _ := clientOf(t, first, says(200, `{"items": [{"name": "c"}]}`))
-	found, err := client.Topics(t.Context(), "cl_a", "basic")
-	if err != nil || len(found) != 3 || found[2].Name != "c" {
-		t.Fatalf("%v, %v", found, err)
+	topics, err := client.Topics(t.Context(), "cl_a", "basic")
+	if err != nil || len(topics) != 3 || topics[2].Name != "c" {
+		t.Fatalf("%v, %v", topics, err)
 	}
 	if cursor := asked.requests[1].URL.Query().Get("cursor"); cursor != "x=&y" {
 		t.Errorf("cursor %q", cursor)
@@ -204,31 +205,31 @@ func TestListsReadAllPages(t *testing.T) {
 }
 
 func TestATopicThatIsOursAfterALostAnswerIsTaken(t *testing.T) {
-	wanted := []NewTopic{{Name: "a", Configs: map[string]string{"k": "v"}}}
+	newTopics := []NewTopic{{Name: "a", Configs: map[string]string{"k": "v"}}}
 	taken := refuses(409, "name_taken")
-	there := says(200, `{"name": "a", "partitions": 3, "configs": {"k": "v"}}`)
-	client, _, _ := clientOf(t, hangsUp, taken, there)
-	found, err := client.CreateTopics(t.Context(), "cl_a", wanted)
-	if err != nil || len(found) != 1 || found[0].Partitions != 3 {
-		t.Errorf("%v, %v", found, err)
+	existing := says(200, `{"name": "a", "partitions": 3, "configs": {"k": "v"}}`)
+	client, _, _ := clientOf(t, hangsUp, taken, existing)
+	topics, err := client.CreateTopics(t.Context(), "cl_a", newTopics)
+	if err != nil || len(topics) != 1 || topics[0].Partitions != 3 {
+		t.Errorf("%v, %v", topics, err)
 	}
 	other := says(200, `{"name": "a", "partitions": 3, "configs": {"k": "other"}}`)
 	client, _, _ = clientOf(t, hangsUp, taken, other)
-	if _, err = client.CreateTopics(t.Context(), "cl_a", wanted); !HasCode(err, "name_taken") {
+	if _, err = client.CreateTopics(t.Context(), "cl_a", newTopics); !HasCode(err, "name_taken") {
 		t.Errorf("took another's: %v", err)
 	}
-	client, _, _ = clientOf(t, taken, there)
-	if _, err = client.CreateTopics(t.Context(), "cl_a", wanted); !HasCode(err, "name_taken") {
-		t.Errorf("took what was there before: %v", err)
+	client, _, _ = clientOf(t, taken, existing)
+	if _, err = client.CreateTopics(t.Context(), "cl_a", newTopics); !HasCode(err, "name_taken") {
+		t.Errorf("took what was existing before: %v", err)
 	}
 }
 
 func TestPartitionsThatWereAddedBeforeALostAnswerAreEnough(t *testing.T) {
 	refused := refuses(422, "validation_failed")
 	client, _, _ := clientOf(t, hangsUp, refused, says(200, `{"name": "a", "partitions": 6}`))
-	found, err := client.AddPartitions(t.Context(), "cl_a", "a", 6)
-	if err != nil || found.Partitions != 6 {
-		t.Errorf("%v, %v", found, err)
+	topic, err := client.AddPartitions(t.Context(), "cl_a", "a", 6)
+	if err != nil || topic.Partitions != 6 {
+		t.Errorf("%v, %v", topic, err)
 	}
 }
 

@@ -19,7 +19,7 @@ type Scale struct {
 	Max int64 `json:"max"`
 }
 
-// ScaleWish is what the bounds shall be. What is nil stays.
+// ScaleWish is the change of the bounds. A field that is nil stays as it is.
 type ScaleWish struct {
 	Min *int64 `json:"min,omitempty"`
 	Max *int64 `json:"max,omitempty"`
@@ -33,14 +33,14 @@ type Schedule struct {
 	TimeZone string   `json:"time_zone,omitempty"`
 }
 
-// SpecWish is what of a cluster's spec can be chosen. What is nil stays.
+// SpecWish is the change of a cluster's specification. A field that is nil stays as it is.
 type SpecWish struct {
 	IdleTimeoutS *int64      `json:"idle_timeout_s,omitempty"`
 	Scale        *ScaleWish  `json:"scale,omitempty"`
 	Schedules    *[]Schedule `json:"schedules,omitempty"`
 }
 
-// ClusterSpec is what is wanted of a cluster.
+// ClusterSpec is a cluster's specification: what it is asked to be.
 type ClusterSpec struct {
 	IdleTimeoutS int64      `json:"idle_timeout_s"`
 	Scale        Scale      `json:"scale"`
@@ -53,13 +53,13 @@ type Endpoint struct {
 	BootstrapServers string `json:"bootstrap_servers"`
 }
 
-// ClusterStatus is what is observed of a cluster at the moment of the request.
+// ClusterStatus is what a cluster was seen to be at the moment of the request.
 type ClusterStatus struct {
 	Phase      string      `json:"phase"`
 	Conditions []Condition `json:"conditions"`
 }
 
-// Cluster as the service shows it.
+// Cluster is a cluster as the service shows it.
 type Cluster struct {
 	ID                 string            `json:"id"`
 	Name               string            `json:"name"`
@@ -75,7 +75,7 @@ type Cluster struct {
 	Status             ClusterStatus     `json:"status"`
 }
 
-// NewCluster is what a cluster shall be. What is nil is the service's to choose.
+// NewCluster is a cluster to be created. A field that is nil is chosen by the service.
 type NewCluster struct {
 	Name               string            `json:"name"`
 	ProjectID          *string           `json:"project_id,omitempty"`
@@ -85,7 +85,7 @@ type NewCluster struct {
 	DeletionProtection *bool             `json:"deletion_protection,omitempty"`
 }
 
-// ClusterChange is what changes of a cluster. What is nil stays.
+// ClusterChange is the change of a cluster. A field that is nil stays as it is.
 type ClusterChange struct {
 	Name               *string            `json:"name,omitempty"`
 	ProjectID          *string            `json:"project_id,omitempty"`
@@ -94,38 +94,39 @@ type ClusterChange struct {
 	DeletionProtection *bool              `json:"deletion_protection,omitempty"`
 }
 
-// CreateCluster returns when the cluster runs. With an error and an id it exists all the same.
-func (c *Client) CreateCluster(ctx context.Context, wanted NewCluster) (id string, err error) {
+// CreateCluster creates a cluster and returns when it runs. An error with an id means that the
+// cluster exists all the same.
+func (c *Client) CreateCluster(ctx context.Context, cluster NewCluster) (id string, err error) {
 	var operation Operation
-	if _, err := c.post(ctx, "/clusters", wanted, &operation); err != nil {
+	if _, err := c.post(ctx, "/clusters", cluster, &operation); err != nil {
 		return "", err
 	}
 	_, err = c.WaitOperation(ctx, operation.ID)
 	return operation.ResourceID, err
 }
 
-// Cluster reads one. A deleted one that can still be restored is found, with DeletedAt.
+// Cluster reads a cluster. One that is deleted and can still be restored has DeletedAt.
 func (c *Client) Cluster(ctx context.Context, id string) (Cluster, error) {
-	var found Cluster
-	err := c.get(ctx, at("clusters", id), nil, &found)
-	return found, err
+	var cluster Cluster
+	err := c.get(ctx, at("clusters", id), nil, &cluster)
+	return cluster, err
 }
 
-// Clusters reads all of them, in no order that means anything.
+// Clusters reads all clusters, in no particular order.
 func (c *Client) Clusters(ctx context.Context) ([]Cluster, error) {
 	return list[Cluster](ctx, c, "/clusters", nil, pageOfRows)
 }
 
-// UpdateCluster changes one.
+// UpdateCluster changes a cluster.
 func (c *Client) UpdateCluster(
 	ctx context.Context, id string, change ClusterChange,
 ) (Cluster, error) {
-	var found Cluster
-	err := c.patch(ctx, at("clusters", id), change, &found)
-	return found, err
+	var cluster Cluster
+	err := c.patch(ctx, at("clusters", id), change, &cluster)
+	return cluster, err
 }
 
-// DeleteCluster returns when the cluster is deleted. Its name confirms it.
+// DeleteCluster deletes a cluster and returns when that is done. Its name confirms the deletion.
 func (c *Client) DeleteCluster(ctx context.Context, id, name string) error {
 	var operation Operation
 	err := c.remove(ctx, at("clusters", id), url.Values{"name": {name}}, &operation)
@@ -145,7 +146,7 @@ type Region struct {
 	Name string `json:"name"`
 }
 
-// Regions reads all of them.
+// Regions reads all regions.
 func (c *Client) Regions(ctx context.Context) ([]Region, error) {
 	return list[Region](ctx, c, "/regions", nil, pageOfRows)
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 )
 
-// Credential of Kafka clients, without its password.
+// Credential is a credential of Kafka clients, without its password.
 type Credential struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
@@ -13,19 +13,20 @@ type Credential struct {
 	Role      string `json:"role"`
 	Mechanism string `json:"mechanism"`
 	CreatedAt string `json:"created_at"`
-	// Where it was rotated: the one in whose place it is, and the one in its place. A credential that
-	// was replaced works until its overlap is over.
+	// The ids of the credential in whose place a rotation made this one, and of the one that
+	// another rotation made in its place. A credential that was replaced works until its overlap is
+	// over.
 	Replaces   *string `json:"replaces"`
 	ReplacedBy *string `json:"replaced_by"`
 }
 
-// Rotation is how a credential is replaced by another with the same rights.
+// Rotation says how a credential is replaced by another with the same rights.
 type Rotation struct {
 	OverlapS int64   `json:"overlap_s"`
 	Password *string `json:"password,omitempty"`
 }
 
-// NewCredential is what a credential shall be. Without a password the service makes one.
+// NewCredential is a credential to be created. Without a password the service makes one.
 type NewCredential struct {
 	Name      string  `json:"name"`
 	Role      string  `json:"role"`
@@ -33,7 +34,7 @@ type NewCredential struct {
 	Password  *string `json:"password,omitempty"`
 }
 
-// CreatedCredential is a credential with its password, which is shown this once.
+// CreatedCredential is a new credential with its password, which is shown only now.
 type CreatedCredential struct {
 	ID        string  `json:"id"`
 	Name      string  `json:"name"`
@@ -46,7 +47,7 @@ type CreatedCredential struct {
 	Replaces  *string `json:"replaces"`
 }
 
-// Credential is what stays of it when the password is forgotten.
+// Credential is the credential without its password.
 func (c CreatedCredential) Credential() Credential {
 	return Credential{
 		ID: c.ID, Name: c.Name, Username: c.Username, Principal: c.Principal, Role: c.Role,
@@ -54,46 +55,47 @@ func (c CreatedCredential) Credential() Credential {
 	}
 }
 
-// Credentials reads those of a cluster.
+// Credentials reads the credentials of a cluster.
 func (c *Client) Credentials(ctx context.Context, cluster string) ([]Credential, error) {
 	return list[Credential](ctx, c, at("clusters", cluster, "credentials"), nil, pageOfRows)
 }
 
-// CreateCredential makes one. The service has it in its database: repeating is safe.
+// CreateCredential creates a credential. Repeating it is safe, because the service stores the
+// answer under the call's Idempotency-Key.
 func (c *Client) CreateCredential(
-	ctx context.Context, cluster string, wanted NewCredential,
+	ctx context.Context, cluster string, credential NewCredential,
 ) (CreatedCredential, error) {
-	var made CreatedCredential
-	_, err := c.post(ctx, at("clusters", cluster, "credentials"), wanted, &made)
-	return made, err
+	var created CreatedCredential
+	_, err := c.post(ctx, at("clusters", cluster, "credentials"), credential, &created)
+	return created, err
 }
 
-// RenameCredential gives one another name.
+// RenameCredential gives a credential another name.
 func (c *Client) RenameCredential(
 	ctx context.Context, cluster, id, name string,
 ) (Credential, error) {
-	var found Credential
+	var credential Credential
 	body := map[string]string{"name": name}
-	err := c.patch(ctx, at("clusters", cluster, "credentials", id), body, &found)
-	return found, err
+	err := c.patch(ctx, at("clusters", cluster, "credentials", id), body, &credential)
+	return credential, err
 }
 
-// RotateCredential makes another in the place of one, which ends after the overlap.
+// RotateCredential makes another credential in the place of one, which ends after the overlap.
 func (c *Client) RotateCredential(
 	ctx context.Context, cluster, id string, how Rotation,
 ) (CreatedCredential, error) {
-	var made CreatedCredential
+	var created CreatedCredential
 	path := at("clusters", cluster, "credentials", id) + ":rotate"
-	_, err := c.post(ctx, path, how, &made)
-	return made, err
+	_, err := c.post(ctx, path, how, &created)
+	return created, err
 }
 
-// DeleteCredential ends one; its connections close within seconds.
+// DeleteCredential ends a credential; its connections close within seconds.
 func (c *Client) DeleteCredential(ctx context.Context, cluster, id string) error {
 	return c.remove(ctx, at("clusters", cluster, "credentials", id), nil, nil)
 }
 
-// APIKey of the organisation, with its secret: it is shown this once.
+// APIKey is a new API key of the organisation with its secret, which is shown only now.
 type APIKey struct {
 	ID        string  `json:"id"`
 	Name      string  `json:"name"`
@@ -102,7 +104,7 @@ type APIKey struct {
 	Secret    string  `json:"secret"`
 }
 
-// NewAPIKey is what a key shall be. ExpiresAt is RFC 3339.
+// NewAPIKey is an API key to be created. ExpiresAt is RFC 3339.
 type NewAPIKey struct {
 	Name             string  `json:"name"`
 	Role             string  `json:"role,omitempty"`
@@ -110,14 +112,14 @@ type NewAPIKey struct {
 	ExpiresAt        *string `json:"expires_at,omitempty"`
 }
 
-// CreateAPIKey makes a key.
-func (c *Client) CreateAPIKey(ctx context.Context, wanted NewAPIKey) (APIKey, error) {
-	var made APIKey
-	_, err := c.post(ctx, "/api-keys", wanted, &made)
-	return made, err
+// CreateAPIKey creates an API key.
+func (c *Client) CreateAPIKey(ctx context.Context, key NewAPIKey) (APIKey, error) {
+	var created APIKey
+	_, err := c.post(ctx, "/api-keys", key, &created)
+	return created, err
 }
 
-// RevokeAPIKey ends a key.
+// RevokeAPIKey ends an API key.
 func (c *Client) RevokeAPIKey(ctx context.Context, id string) error {
 	return c.remove(ctx, at("api-keys", id), nil, nil)
 }

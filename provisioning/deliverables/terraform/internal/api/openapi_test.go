@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// document is what of the committed description of the API the types here must agree with.
+// document is the part of docs/reference/openapi.json that the types here must agree with.
 type document struct {
 	Paths      map[string]map[string]json.RawMessage `json:"paths"`
 	Components struct {
@@ -29,11 +29,11 @@ func readDocument(t *testing.T) document {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found document
-	if err := json.Unmarshal(text, &found); err != nil {
+	var parsed document
+	if err := json.Unmarshal(text, &parsed); err != nil {
 		t.Fatal(err)
 	}
-	return found
+	return parsed
 }
 
 // shapes are our types by the names that the document has for them.
@@ -92,21 +92,21 @@ var shapes = map[string]any{
 	"UsageItem":                          UsageItem{},
 }
 
-// members gives the JSON names of a struct's fields, with those that are left out when empty.
+// members returns a struct's fields by their JSON names, also those of embedded structs.
 func members(kind reflect.Type) map[string]reflect.StructField {
-	found := map[string]reflect.StructField{}
+	fields := map[string]reflect.StructField{}
 	for i := range kind.NumField() {
 		field := kind.Field(i)
 		if field.Anonymous {
 			for name, inner := range members(field.Type) {
-				found[name] = inner
+				fields[name] = inner
 			}
 			continue
 		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		found[name] = field
+		fields[name] = field
 	}
-	return found
+	return fields
 }
 
 func TestTypesAreTheServices(t *testing.T) {
@@ -119,8 +119,8 @@ func TestTypesAreTheServices(t *testing.T) {
 		}
 		ours := members(reflect.TypeOf(value))
 		for member, field := range ours {
-			property, there := schema.Properties[member]
-			if !there {
+			property, exists := schema.Properties[member]
+			if !exists {
 				t.Errorf("%s has no member %s", name, member)
 			} else if wrong := mismatch(property.Type, field.Type); wrong != "" {
 				t.Errorf("%s.%s: %s", name, member, wrong)
@@ -130,7 +130,7 @@ func TestTypesAreTheServices(t *testing.T) {
 			continue
 		}
 		for _, member := range schema.Required {
-			if _, there := ours[member]; !there {
+			if _, exists := ours[member]; !exists {
 				t.Errorf("%s needs %s", name, member)
 			}
 		}
@@ -140,12 +140,12 @@ func TestTypesAreTheServices(t *testing.T) {
 // mismatch compares a JSON type with a Go one; a reference to another schema has none.
 func mismatch(described any, kind reflect.Type) string {
 	names := []string{}
-	switch given := described.(type) {
+	switch kinds := described.(type) {
 	case string:
-		names = append(names, given)
+		names = append(names, kinds)
 	case []any:
-		for _, each := range given {
-			names = append(names, each.(string))
+		for _, name := range kinds {
+			names = append(names, name.(string))
 		}
 	}
 	nullable := false
@@ -164,8 +164,8 @@ func mismatch(described any, kind reflect.Type) string {
 	}
 	for _, name := range names {
 		nullable = nullable || name == "null"
-		for _, each := range expected[name] {
-			fits = fits || inner.Kind() == each
+		for _, fitting := range expected[name] {
+			fits = fits || inner.Kind() == fitting
 		}
 	}
 	switch {
@@ -179,7 +179,7 @@ func mismatch(described any, kind reflect.Type) string {
 
 func TestPathsAreTheServices(t *testing.T) {
 	paths := readDocument(t).Paths
-	for _, each := range []string{
+	for _, operation := range []string{
 		"post /clusters", "get /clusters", "get /clusters/{id}", "patch /clusters/{id}",
 		"delete /clusters/{id}", "get /regions", "get /operations/{id}",
 		"get /clusters/{cluster_id}/topics", "post /clusters/{cluster_id}/topics",
@@ -206,9 +206,9 @@ func TestPathsAreTheServices(t *testing.T) {
 		"get /members", "patch /members/{id}", "delete /members/{id}",
 		"get /invitations", "post /invitations", "delete /invitations/{id}",
 	} {
-		method, path, _ := strings.Cut(each, " ")
-		if _, there := paths[root+path][method]; !there {
-			t.Errorf("the API has no %s", each)
+		method, path, _ := strings.Cut(operation, " ")
+		if _, exists := paths[root+path][method]; !exists {
+			t.Errorf("the API has no %s", operation)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 // operationWait is how long the service is asked to wait for an operation's end, in seconds.
 const operationWait = "30"
 
-// OperationError is why an operation failed.
+// OperationError says why an operation failed.
 type OperationError struct {
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
@@ -26,24 +26,24 @@ type Operation struct {
 	Error      *OperationError `json:"error"`
 }
 
-// WaitOperation returns when an operation has succeeded, with an error when it has not, or when the
-// context ends. A worker that dies on the way costs time, no more: another goes on.
+// WaitOperation waits until an operation has succeeded. It returns an error where the operation
+// failed or was cancelled, and where the context ends before.
 func (c *Client) WaitOperation(ctx context.Context, id string) (Operation, error) {
 	for {
-		var found Operation
+		var operation Operation
 		query := url.Values{"wait": {operationWait}}
-		if err := c.get(ctx, at("operations", id), query, &found); err != nil {
-			return found, fmt.Errorf("wait for operation %s: %w", id, err)
+		if err := c.get(ctx, at("operations", id), query, &operation); err != nil {
+			return operation, fmt.Errorf("wait for operation %s: %w", id, err)
 		}
-		switch found.State {
+		switch operation.State {
 		case "succeeded":
-			return found, nil
+			return operation, nil
 		case "queued", "running":
 			if err := c.options.Pause(ctx, pauseFirst); err != nil {
-				return found, fmt.Errorf("operation %s is %s: %w", id, found.State, err)
+				return operation, fmt.Errorf("operation %s is %s: %w", id, operation.State, err)
 			}
 		default:
-			return found, found.failure()
+			return operation, operation.failure()
 		}
 	}
 }

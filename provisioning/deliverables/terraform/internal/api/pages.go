@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// What lists of rows give at once, and what lists from a cluster's metadata do: those cost one
-	// read however long they are.
+	// The page sizes of lists of rows, and of lists from a cluster's metadata, which cost the
+	// service one read however long they are.
 	pageOfRows     = 200
 	pageOfMetadata = 2000
-	// More than the service lets anybody have; a list that never ends is a fault of the service.
+	// More pages than any list can have; a list that never ends is a fault of the service.
 	pagesMax = 10_000
 )
 
@@ -31,17 +31,17 @@ func list[T any](
 		query = url.Values{}
 	}
 	query.Set("limit", strconv.Itoa(limit))
-	found := []T{}
+	items := []T{}
 	for range pagesMax {
 		var one page[T]
 		if err := c.get(ctx, path, query, &one); err != nil {
 			return nil, err
 		}
-		found = slices.Concat(found, one.Items)
+		items = slices.Concat(items, one.Items)
 		if one.NextCursor == nil || *one.NextCursor == "" {
 			break
 		}
 		query.Set("cursor", *one.NextCursor)
 	}
-	return found, nil
+	return items, nil
 }

@@ -2,18 +2,18 @@ package api
 
 import "context"
 
-// Organization is the one that the key is of.
+// Organization is the organisation that the API key belongs to.
 type Organization struct {
 	ID                string   `json:"id"`
 	Name              string   `json:"name"`
 	AllowedAddresses  []string `json:"allowed_addresses"`
 	TwoFactorRequired bool     `json:"two_factor_required"`
-	Standing          string   `json:"standing"`
+	AccountStatus     string   `json:"standing"`
 	Verified          bool     `json:"verified"`
 	CreatedAt         string   `json:"created_at"`
 }
 
-// OrganizationChange is what changes of it. What is nil stays.
+// OrganizationChange is the change of the organisation. A field that is nil stays as it is.
 type OrganizationChange struct {
 	Name              *string   `json:"name,omitempty"`
 	AllowedAddresses  *[]string `json:"allowed_addresses,omitempty"`
@@ -31,20 +31,21 @@ type Member struct {
 	CreatedAt string `json:"created_at"`
 }
 
-// InvitedRole is a role in a project that who accepts an invitation has from then on.
+// InvitedRole is a role in a project that somebody gets who accepts an invitation.
 type InvitedRole struct {
 	ProjectID string `json:"project_id"`
 	Role      string `json:"role"`
 }
 
-// NewInvitation is whom to invite.
+// NewInvitation is an invitation to be sent.
 type NewInvitation struct {
 	Email        string        `json:"email"`
 	Role         string        `json:"role"`
 	ProjectRoles []InvitedRole `json:"project_roles,omitempty"`
 }
 
-// Invitation is a mail that somebody may join by. State is "pending" for as long as they may.
+// Invitation is a mail by which somebody may join. State is "pending" as long as it can be
+// accepted.
 type Invitation struct {
 	ID        string `json:"id"`
 	State     string `json:"state"`
@@ -52,58 +53,61 @@ type Invitation struct {
 	NewInvitation
 }
 
-// RoleChange gives a member another role.
+// RoleChange is the change of a member's role.
 type RoleChange struct {
 	Role string `json:"role"`
 }
 
-// Organization reads it.
+// Organization reads the organisation of the API key.
 func (c *Client) Organization(ctx context.Context) (Organization, error) {
-	var found Organization
-	err := c.get(ctx, "/organizations/current", nil, &found)
-	return found, err
+	var organization Organization
+	err := c.get(ctx, "/organizations/current", nil, &organization)
+	return organization, err
 }
 
-// UpdateOrganization changes it; what would lock out the caller is refused.
+// UpdateOrganization changes the organisation. The service refuses a change that locks the caller
+// out.
 func (c *Client) UpdateOrganization(
 	ctx context.Context, change OrganizationChange,
 ) (Organization, error) {
-	var found Organization
-	err := c.patch(ctx, "/organizations/current", change, &found)
-	return found, err
+	var organization Organization
+	err := c.patch(ctx, "/organizations/current", change, &organization)
+	return organization, err
 }
 
-// Members reads all of them.
+// Members reads all members.
 func (c *Client) Members(ctx context.Context) ([]Member, error) {
 	return list[Member](ctx, c, "/members", nil, pageOfRows)
 }
 
-// UpdateMember gives one another role.
+// UpdateMember gives a member another role.
 func (c *Client) UpdateMember(ctx context.Context, id string, change RoleChange) (Member, error) {
-	var found Member
-	err := c.patch(ctx, at("members", id), change, &found)
-	return found, err
+	var member Member
+	err := c.patch(ctx, at("members", id), change, &member)
+	return member, err
 }
 
-// DeleteMember has one belong to the organisation no longer.
+// DeleteMember removes a member from the organisation.
 func (c *Client) DeleteMember(ctx context.Context, id string) error {
 	return c.remove(ctx, at("members", id), nil, nil)
 }
 
-// Invitations reads all of them, those that are over too.
+// Invitations reads all invitations, also those that can no longer be accepted.
 func (c *Client) Invitations(ctx context.Context) ([]Invitation, error) {
 	return list[Invitation](ctx, c, "/invitations", nil, pageOfRows)
 }
 
-// CreateInvitation sends a mail.
-func (c *Client) CreateInvitation(ctx context.Context, wanted NewInvitation) (Invitation, error) {
-	var made Invitation
-	_, err := c.post(ctx, "/invitations", wanted, &made)
-	return made, err
+// CreateInvitation invites somebody by mail.
+func (c *Client) CreateInvitation(
+	ctx context.Context, invitation NewInvitation,
+) (Invitation, error) {
+	var created Invitation
+	_, err := c.post(ctx, "/invitations", invitation, &created)
+	return created, err
 }
 
-// RevokeInvitation ends one: its mail's link works no longer. The code of the refusal of one that
-// was accepted meanwhile is "invitation_closed".
+// RevokeInvitation ends an invitation, whose link works no longer. For one that was accepted
+// meanwhile the service refuses with the code "invitation_closed".
 func (c *Client) RevokeInvitation(ctx context.Context, id string) error {
 	return c.remove(ctx, at("invitations", id), nil, nil)
 }

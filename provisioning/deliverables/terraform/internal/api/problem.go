@@ -8,22 +8,23 @@ import (
 	"strings"
 )
 
-// FieldError is what is wrong with one place of a request. Pointer is a JSON pointer into the body
-// (RFC 6901), or the name of a query parameter behind "?".
+// FieldError is an error in one place of a request. Pointer is a JSON pointer into the body (RFC
+// 6901), or "?" and the name of a query parameter.
 type FieldError struct {
 	Pointer string `json:"pointer"`
 	Code    string `json:"code"`
 	Detail  string `json:"detail"`
 }
 
-// Quota is a published limit that was met.
+// Quota is a published limit that a request would exceed.
 type Quota struct {
 	Name  string `json:"name"`
 	Limit int64  `json:"limit"`
 	Used  int64  `json:"used"`
 }
 
-// Problem is a refusal by the API, an RFC 9457 problem document. Codes never change.
+// Problem is a refusal by the API, an RFC 9457 problem document. The meaning of a code never
+// changes.
 type Problem struct {
 	Status      int          `json:"status"`
 	Code        string       `json:"code"`
@@ -35,15 +36,15 @@ type Problem struct {
 	Quota       *Quota       `json:"quota"`
 }
 
-// Error says what is wrong, where, and by which id the service's logs know the request.
+// Error says what is wrong and where, and the request's id, by which the service's logs name it.
 func (p *Problem) Error() string {
 	var text strings.Builder
 	text.WriteString(strings.TrimRight(p.Title, "."))
 	if p.Detail != "" && strings.TrimRight(p.Detail, ".") != strings.TrimRight(p.Title, ".") {
 		text.WriteString(": " + strings.TrimRight(p.Detail, "."))
 	}
-	for _, each := range p.Errors {
-		fmt.Fprintf(&text, "; %s: %s", each.Pointer, strings.TrimRight(each.Detail, "."))
+	for _, fieldError := range p.Errors {
+		fmt.Fprintf(&text, "; %s: %s", fieldError.Pointer, strings.TrimRight(fieldError.Detail, "."))
 	}
 	if p.Quota != nil {
 		fmt.Fprintf(&text, "; limit %s is %d, used %d", p.Quota.Name, p.Quota.Limit, p.Quota.Used)
@@ -55,7 +56,7 @@ func (p *Problem) Error() string {
 	return text.String() + ")"
 }
 
-// HasCode tells whether an error is a problem with one of these codes.
+// HasCode says whether an error is a problem with one of these codes.
 func HasCode(err error, codes ...string) bool {
 	var problem *Problem
 	if !errors.As(err, &problem) {
@@ -69,20 +70,21 @@ func HasCode(err error, codes ...string) bool {
 	return false
 }
 
-// IsNotFound tells whether what was asked for is absent, or another organisation's: the API shows
-// no difference.
+// IsNotFound says whether a resource does not exist or belongs to another organisation: the API
+// answers both in the same way.
 func IsNotFound(err error) bool {
 	var problem *Problem
 	return errors.As(err, &problem) && problem.Status == http.StatusNotFound
 }
 
-// IsRefused tells whether the service decided against the request: repeating it changes nothing.
+// IsRefused says whether the service refused the request, so that repeating it does not help.
 func IsRefused(err error) bool {
 	var problem *Problem
 	return errors.As(err, &problem) && problem.Status < http.StatusInternalServerError
 }
 
-// problemOf reads a refusal. What is no problem document comes from something in between.
+// problemOf reads a refusal. An answer that is not a problem document comes from something between
+// the client and the service, such as a proxy.
 func problemOf(status int, body []byte) *Problem {
 	problem := &Problem{}
 	if json.Unmarshal(body, problem) == nil && problem.Code != "" {
@@ -93,6 +95,6 @@ func problemOf(status int, body []byte) *Problem {
 		Status: status,
 		Code:   "no_problem_document",
 		Title:  http.StatusText(status),
-		Detail: "the answer is none of Freshet's; look at what stands between here and the service",
+		Detail: "Freshet did not send this answer: look for a proxy between here and the service",
 	}
 }

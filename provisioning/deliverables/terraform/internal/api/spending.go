@@ -5,7 +5,7 @@ import (
 	"net/url"
 )
 
-// Budget of calendar months. AmountMinor is in cents, thresholds are percentages of it.
+// Budget is a budget of calendar months. AmountMinor is in cents; thresholds are percentages of it.
 type Budget struct {
 	ID          string  `json:"id"`
 	Name        string  `json:"name"`
@@ -19,7 +19,8 @@ type Budget struct {
 	CreatedAt   string  `json:"created_at"`
 }
 
-// BudgetWish is what a budget shall be. What is nil stays, or is the service's to choose.
+// BudgetWish is a new budget, or the change of one. A field that is nil stays as it is, or is
+// chosen by the service.
 type BudgetWish struct {
 	Name        *string  `json:"name,omitempty"`
 	AmountMinor *int64   `json:"amount_minor,omitempty"`
@@ -27,38 +28,38 @@ type BudgetWish struct {
 	Action      *string  `json:"action,omitempty"`
 }
 
-// Budgets reads all of them.
+// Budgets reads all budgets.
 func (c *Client) Budgets(ctx context.Context) ([]Budget, error) {
 	return list[Budget](ctx, c, "/budgets", nil, pageOfRows)
 }
 
-// Budget reads one.
+// Budget reads a budget.
 func (c *Client) Budget(ctx context.Context, id string) (Budget, error) {
-	var found Budget
-	err := c.get(ctx, at("budgets", id), nil, &found)
-	return found, err
+	var budget Budget
+	err := c.get(ctx, at("budgets", id), nil, &budget)
+	return budget, err
 }
 
-// CreateBudget sets one. It counts from the beginning of the current month.
-func (c *Client) CreateBudget(ctx context.Context, wanted BudgetWish) (Budget, error) {
-	var made Budget
-	_, err := c.post(ctx, "/budgets", wanted, &made)
-	return made, err
+// CreateBudget creates a budget, which counts from the beginning of the current month.
+func (c *Client) CreateBudget(ctx context.Context, budget BudgetWish) (Budget, error) {
+	var created Budget
+	_, err := c.post(ctx, "/budgets", budget, &created)
+	return created, err
 }
 
-// UpdateBudget changes one.
+// UpdateBudget changes a budget.
 func (c *Client) UpdateBudget(ctx context.Context, id string, change BudgetWish) (Budget, error) {
-	var found Budget
-	err := c.patch(ctx, at("budgets", id), change, &found)
-	return found, err
+	var budget Budget
+	err := c.patch(ctx, at("budgets", id), change, &budget)
+	return budget, err
 }
 
-// DeleteBudget removes one.
+// DeleteBudget deletes a budget.
 func (c *Client) DeleteBudget(ctx context.Context, id string) error {
 	return c.remove(ctx, at("budgets", id), nil, nil)
 }
 
-// UsageItem is how much of one meter was used in one window.
+// UsageItem is the usage of one meter in one window.
 type UsageItem struct {
 	Meter       string  `json:"meter"`
 	Unit        string  `json:"unit"`
@@ -72,12 +73,12 @@ type UsageItem struct {
 	Principal   *string `json:"principal"`
 }
 
-// Usage reads what was used. The query's names are those of GET /usage.
+// Usage reads usage. The query has the parameters of GET /usage.
 func (c *Client) Usage(ctx context.Context, query url.Values) ([]UsageItem, error) {
 	return list[UsageItem](ctx, c, "/usage", query, pageOfMetadata)
 }
 
-// Limit is a published limit. Used is nil where it is not known.
+// Limit is a published limit. Used is nil where the service does not know it.
 type Limit struct {
 	Name     string `json:"name"`
 	Scope    string `json:"scope"`
@@ -88,7 +89,7 @@ type Limit struct {
 	Raisable bool   `json:"raisable"`
 }
 
-// Limits reads all of them; with a cluster's id, its own values.
+// Limits reads all limits; with a cluster's id, the limits of that cluster have its own values.
 func (c *Client) Limits(ctx context.Context, cluster string) ([]Limit, error) {
 	query := url.Values{}
 	if cluster != "" {

@@ -7,13 +7,13 @@ import (
 	"net/url"
 )
 
-// TopicStatus tells whether brokers serve a topic, or when they will.
+// TopicStatus says whether brokers serve a topic, or when they will.
 type TopicStatus struct {
 	PartitionsLed int64       `json:"partitions_led"`
 	Conditions    []Condition `json:"conditions"`
 }
 
-// ConfigDetail is a config of a topic, with where its value comes from.
+// ConfigDetail is a config of a topic, with the source of its value.
 type ConfigDetail struct {
 	Name          string  `json:"name"`
 	Value         *string `json:"value"`
@@ -24,8 +24,8 @@ type ConfigDetail struct {
 	Documentation string  `json:"documentation"`
 }
 
-// Topic of a cluster. Configs are those that are set; ConfigDetails are all of them, and only there
-// where the full view was asked for.
+// Topic is a topic of a cluster. Configs are those that are set for the topic; ConfigDetails are
+// all of them, in the full view only.
 type Topic struct {
 	Name              string            `json:"name"`
 	ID                string            `json:"id"`
@@ -38,7 +38,7 @@ type Topic struct {
 	Status            TopicStatus       `json:"status"`
 }
 
-// NewTopic is what a topic shall be. Without Partitions, the cluster's default.
+// NewTopic is a topic to be created. Without Partitions it gets the cluster's default.
 type NewTopic struct {
 	Name       string            `json:"name"`
 	Partitions *int64            `json:"partitions,omitempty"`
@@ -48,98 +48,101 @@ type NewTopic struct {
 // TopicsAtOnce is how many topics or ACL entries one request may create.
 const TopicsAtOnce = 100
 
-// Topics reads all topics but Kafka's own, with one request for each 2,000. Every topic of the full
-// view is some 10 KB: the basic one has all that is set.
+// Topics reads all topics but Kafka's internal ones, with one request for each 2,000. A topic takes
+// some 10 KB in the view "full"; the view "basic" has the configs that are set.
 func (c *Client) Topics(ctx context.Context, cluster, view string) ([]Topic, error) {
 	query := url.Values{"view": {view}}
 	return list[Topic](ctx, c, at("clusters", cluster, "topics"), query, pageOfMetadata)
 }
 
-// Topic reads one, with the details of its configs.
+// Topic reads a topic with the details of its configs.
 func (c *Client) Topic(ctx context.Context, cluster, name string) (Topic, error) {
-	var found Topic
-	err := c.get(ctx, at("clusters", cluster, "topics", name), nil, &found)
-	return found, err
+	var topic Topic
+	err := c.get(ctx, at("clusters", cluster, "topics", name), nil, &topic)
+	return topic, err
 }
 
-// CreateTopics makes at most TopicsAtOnce topics and gives them in order. All are checked before
-// the first is made.
+// CreateTopics creates at most TopicsAtOnce topics and returns them in order. All are checked
+// before the first is created.
 //
-// Topics are no rows of the service's database: one whose request was lost half-way is there when
-// the request is repeated. Such a one is taken for ours if it is as it was wanted.
+// A topic has no row in the service's database, so the service cannot know that a repeated request
+// is the same: it finds topics that the request created before its answer was lost. Such a topic
+// counts as created by this call where it has the partitions and configs of the new one.
 func (c *Client) CreateTopics(
-	ctx context.Context, cluster string, wanted []NewTopic,
+	ctx context.Context, cluster string, newTopics []NewTopic,
 ) ([]Topic, error) {
-	body := map[string][]NewTopic{"items": wanted}
-	var made page[Topic]
-	repeated, err := c.post(ctx, at("clusters", cluster, "topics"), body, &made)
-	if err == nil && len(made.Items) == len(wanted) {
-		return made.Items, nil
+	body := map[string][]NewTopic{"items": newTopics}
+	var created page[Topic]
+	repeated, err := c.post(ctx, at("clusters", cluster, "topics"), body, &created)
+	count := len(created.Items)
+	if err == nil && count == len(newTopics) {
+		return created.Items, nil
 	}
 	if err == nil {
-		return nil, fmt.Errorf("%d topics were asked for, %d came", len(wanted), len(made.Items))
+		return nil, fmt.Errorf("the service created %d topics instead of %d", count, len(newTopics))
 	}
 	if !repeated || !HasCode(err, "name_taken") {
 		return nil, err
 	}
-	found := make([]Topic, len(wanted))
-	for i, each := range wanted {
-		found[i], err = c.createOrAdopt(ctx, cluster, each)
+	topics := make([]Topic, len(newTopics))
+	for i, newTopic := range newTopics {
+		topics[i], err = c.createOrAdopt(ctx, cluster, newTopic)
 		if err != nil {
-			return nil, fmt.Errorf("topic %s: %w", each.Name, err)
+			return nil, fmt.Errorf("topic %s: %w", newTopic.Name, err)
 		}
 	}
-	return found, nil
+	return topics, nil
 }
 
+// createOrAdopt creates a topic, or returns the existing one where it is the same.
 func (c *Client) createOrAdopt(
-	ctx context.Context, cluster string, wanted NewTopic,
+	ctx context.Context, cluster string, newTopic NewTopic,
 ) (Topic, error) {
-	found, err := c.Topic(ctx, cluster, wanted.Name)
+	existing, err := c.Topic(ctx, cluster, newTopic.Name)
 	if IsNotFound(err) {
-		made, err := c.CreateTopics(ctx, cluster, []NewTopic{wanted})
+		created, err := c.CreateTopics(ctx, cluster, []NewTopic{newTopic})
 		if err != nil {
 			return Topic{}, err
 		}
-		return made[0], nil
+		return created[0], nil
 	}
 	if err != nil {
 		return Topic{}, err
 	}
-	sameCount := wanted.Partitions == nil || *wanted.Partitions == found.Partitions
-	if !sameCount || !maps.Equal(wanted.Configs, found.Configs) {
+	sameCount := newTopic.Partitions == nil || *newTopic.Partitions == existing.Partitions
+	if !sameCount || !maps.Equal(newTopic.Configs, existing.Configs) {
 		return Topic{}, &Problem{
 			Status: 409, Code: "name_taken", Title: "The name is taken",
-			Detail: "a topic of this name is there, and is not as it is wanted",
+			Detail: "a topic with this name exists and has other partitions or configs",
 		}
 	}
-	return found, nil
+	return existing, nil
 }
 
-// AlterTopic sets configs; nil goes back to the default, what is left out stays.
+// AlterTopic sets configs of a topic. nil goes back to the default; configs that are left out stay.
 func (c *Client) AlterTopic(
 	ctx context.Context, cluster, name string, configs map[string]*string,
 ) (Topic, error) {
-	var found Topic
+	var topic Topic
 	body := map[string]map[string]*string{"configs": configs}
-	err := c.patch(ctx, at("clusters", cluster, "topics", name), body, &found)
-	return found, err
+	err := c.patch(ctx, at("clusters", cluster, "topics", name), body, &topic)
+	return topic, err
 }
 
 // AddPartitions raises a topic's number of partitions to count. Repeating it changes nothing.
 func (c *Client) AddPartitions(
 	ctx context.Context, cluster, name string, count int64,
 ) (Topic, error) {
-	var found Topic
+	var topic Topic
 	body := map[string]int64{"count": count}
-	repeated, err := c.post(ctx, at("clusters", cluster, "topics", name, "partitions"), body, &found)
+	repeated, err := c.post(ctx, at("clusters", cluster, "topics", name, "partitions"), body, &topic)
 	if err != nil && repeated && IsRefused(err) {
-		there, readErr := c.Topic(ctx, cluster, name)
-		if readErr == nil && there.Partitions == count {
-			return there, nil
+		current, readErr := c.Topic(ctx, cluster, name)
+		if readErr == nil && current.Partitions == count {
+			return current, nil
 		}
 	}
-	return found, err
+	return topic, err
 }
 
 // DeleteTopic deletes a topic with its records.

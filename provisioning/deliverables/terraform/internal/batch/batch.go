@@ -1,7 +1,7 @@
-// Package batch puts requests of several goroutines together into one.
+// Package batch joins requests of several goroutines into one.
 //
-// Terraform creates every resource by itself, ten at a time. Those that come within a moment of
-// each other for the same cluster travel in one request.
+// Terraform creates every resource with a call of its own, ten at a time. Items for the same
+// cluster that come within a short time are sent in one request.
 package batch
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Result is what became of one item of a batch.
+// Result is the outcome of one item of a batch.
 type Result[Out any] struct {
 	Value Out
 	Err   error
@@ -32,7 +32,7 @@ type pending[In, Out any] struct {
 	done    chan struct{}
 	results []Result[Out]
 	timer   *time.Timer
-	// The timer may fire while the last item comes: it is sent once all the same.
+	// The timer may fire while the last item joins; the batch is sent once all the same.
 	once sync.Once
 
 	ctx     context.Context
@@ -40,8 +40,8 @@ type pending[In, Out any] struct {
 	waiting int // callers that still want an answer
 }
 
-// New makes a batcher. A batch is sent window after its first item came, or with its most-th item.
-// send gives one result for each item, in order.
+// New makes a batcher. A batch is sent when window is over after its first item, or as soon as it
+// has most items. send returns one result for each item, in order.
 func New[In, Out any](
 	window time.Duration,
 	most int,
@@ -52,8 +52,8 @@ func New[In, Out any](
 	}
 }
 
-// Do sends an item with others of its scope and gives what became of it. The request goes on as
-// long as one of those who wait for it does.
+// Do sends an item with others of its scope and returns its result. The request is cancelled when
+// no caller waits for it any more.
 func (b *Batcher[In, Out]) Do(ctx context.Context, scope string, item In) (Out, error) {
 	batch, place := b.join(ctx, scope, item)
 	select {
@@ -75,7 +75,8 @@ func (b *Batcher[In, Out]) join(
 	batch, open := b.pending[scope]
 	if !open {
 		batch = &pending[In, Out]{done: make(chan struct{})}
-		// What the first caller's context carries (its log) serves all; its end does not end them.
+		// The values of the first caller's context (its log) serve the batch; its end does not end
+		// it.
 		batch.ctx, batch.cancel = context.WithCancel(context.WithoutCancel(ctx))
 		batch.timer = time.AfterFunc(b.window, func() {
 			batch.once.Do(func() { b.flush(scope, batch) })
@@ -85,7 +86,7 @@ func (b *Batcher[In, Out]) join(
 	batch.items = append(batch.items, item)
 	batch.waiting++
 	if len(batch.items) == b.most {
-		// Nobody may join any more.
+		// The batch is full, so the next item begins another.
 		delete(b.pending, scope)
 		batch.timer.Reset(0)
 	}
@@ -111,19 +112,19 @@ func (b *Batcher[In, Out]) flush(scope string, batch *pending[In, Out]) {
 	close(batch.done)
 }
 
-// AllOrEach makes things with one request. Where that is refused each is asked for by itself, so
-// that one that is wrong stops no other. send gives what became of its items, in order.
+// AllOrEach sends items with one request. Where the service refuses it, every item is sent alone,
+// so that a wrong item does not stop the others. send returns the outcomes of its items, in order.
 func AllOrEach[In, Out any](
-	wanted []In, send func([]In) ([]Out, error), refused func(error) bool,
+	items []In, send func([]In) ([]Out, error), refused func(error) bool,
 ) []Result[Out] {
-	results := make([]Result[Out], len(wanted))
-	made, err := send(wanted)
+	results := make([]Result[Out], len(items))
+	outcomes, err := send(items)
 	for i := range results {
 		switch {
 		case err == nil:
-			results[i].Value = made[i]
-		case len(wanted) > 1 && refused(err):
-			results[i] = AllOrEach(wanted[i:i+1], send, refused)[0]
+			results[i].Value = outcomes[i]
+		case len(items) > 1 && refused(err):
+			results[i] = AllOrEach(items[i:i+1], send, refused)[0]
 		default:
 			results[i].Err = err
 		}

@@ -12,11 +12,11 @@ import (
 const never = time.Hour
 
 func doubled(_ context.Context, _ string, items []int) []Result[int] {
-	found := make([]Result[int], len(items))
-	for i, each := range items {
-		found[i].Value = 2 * each
+	results := make([]Result[int], len(items))
+	for i, item := range items {
+		results[i].Value = 2 * item
 	}
-	return found
+	return results
 }
 
 func TestAFullBatchIsSentAtOnce(t *testing.T) {
@@ -54,13 +54,13 @@ func TestAnItemAloneIsSentAfterTheWindow(t *testing.T) {
 func TestEachItemHasItsOwnResult(t *testing.T) {
 	wrong := errors.New("wrong")
 	batcher := New(never, 2, func(_ context.Context, _ string, items []int) []Result[int] {
-		found := make([]Result[int], len(items))
-		for i, each := range items {
-			if each == 1 {
-				found[i].Err = wrong
+		results := make([]Result[int], len(items))
+		for i, item := range items {
+			if item == 1 {
+				results[i].Err = wrong
 			}
 		}
-		return found
+		return results
 	})
 	var asking sync.WaitGroup
 	for i := range 2 {

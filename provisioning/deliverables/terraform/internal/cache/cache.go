@@ -1,8 +1,9 @@
 // Package cache keeps lists that Terraform would otherwise read item by item.
 //
-// A run of Terraform asks for every resource by itself. The first that is asked for reads the whole
-// list that it is in; the others are found there. Own writes keep the list current, so it says what
-// the service would for as long as nobody else changes anything: the length of one walk.
+// A run of Terraform reads every resource with a call of its own. The first call reads the whole
+// list that the resource is in; the others find theirs in it. The provider's own writes are put
+// into the list, so for the short time of one walk, while nobody else changes anything, it is what
+// the service would answer.
 package cache
 
 import (
@@ -24,8 +25,8 @@ type Lists[T any] struct {
 	scopes map[string]*scope[T]
 }
 
-// scope is one list. Its lock is held while it is loaded, so that one call serves all who wait and
-// a write that ends meanwhile is put into what was loaded, not under it.
+// scope is one list. Its lock is held while it is loaded, so that one call serves all who wait, and
+// that a write which ends meanwhile is put into the loaded list and not overwritten by it.
 type scope[T any] struct {
 	mu     sync.Mutex
 	loaded bool
@@ -33,8 +34,9 @@ type scope[T any] struct {
 	items  map[string]T
 }
 
-// New makes a cache. load reads a scope's list, key gives what an item is found by, and final tells
-// of which errors nothing else is to be expected in this run (the scope is gone): they are kept.
+// New makes a cache. load reads the list of a scope, key returns what an item is looked up by, and
+// final says which errors are kept because this run can expect nothing else (the scope does not
+// exist).
 func New[T any](
 	load func(context.Context, string) ([]T, error),
 	key func(T) string,
@@ -43,13 +45,13 @@ func New[T any](
 	return &Lists[T]{load: load, key: key, final: final, scopes: map[string]*scope[T]{}}
 }
 
-// Find gives the item with a key, and whether it is there.
-func (l *Lists[T]) Find(ctx context.Context, name, key string) (item T, found bool, err error) {
-	err = l.in(ctx, name, func(items map[string]T) { item, found = items[key] })
-	return item, found, err
+// Find returns the item with a key, and whether it exists.
+func (l *Lists[T]) Find(ctx context.Context, name, key string) (item T, exists bool, err error) {
+	err = l.in(ctx, name, func(items map[string]T) { item, exists = items[key] })
+	return item, exists, err
 }
 
-// All gives the items of a scope, in the order of their keys.
+// All returns the items of a scope, in the order of their keys.
 func (l *Lists[T]) All(ctx context.Context, name string) (all []T, err error) {
 	err = l.in(ctx, name, func(items map[string]T) {
 		for _, key := range slices.Sorted(maps.Keys(items)) {
@@ -59,7 +61,8 @@ func (l *Lists[T]) All(ctx context.Context, name string) (all []T, err error) {
 	return all, err
 }
 
-// Put notes what was just written. A list that was never read is left to be read.
+// Put notes items that were just written. A list that was never read is left alone, to be read
+// later.
 func (l *Lists[T]) Put(name string, items ...T) {
 	held := l.scope(name)
 	held.mu.Lock()
@@ -72,7 +75,7 @@ func (l *Lists[T]) Put(name string, items ...T) {
 	}
 }
 
-// Remove notes what was just deleted.
+// Remove notes that an item was just deleted.
 func (l *Lists[T]) Remove(name, key string) {
 	held := l.scope(name)
 	held.mu.Lock()
@@ -80,14 +83,14 @@ func (l *Lists[T]) Remove(name, key string) {
 	delete(held.items, key)
 }
 
-// Forget has a list read anew when it is needed next.
+// Forget drops a list, so that it is read anew when it is needed next.
 func (l *Lists[T]) Forget(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.scopes, name)
 }
 
-// in calls use with a scope's items, after they are loaded, under the scope's lock.
+// in loads a scope's items where that was not done yet, and calls use with them under its lock.
 func (l *Lists[T]) in(ctx context.Context, name string, use func(map[string]T)) error {
 	held := l.scope(name)
 	held.mu.Lock()
@@ -107,7 +110,7 @@ func (l *Lists[T]) in(ctx context.Context, name string, use func(map[string]T)) 
 func (l *Lists[T]) fill(ctx context.Context, name string, held *scope[T]) error {
 	items, err := l.load(ctx, name)
 	if err != nil {
-		err = fmt.Errorf("list what is in %s: %w", name, err)
+		err = fmt.Errorf("read the list in %s: %w", name, err)
 		held.loaded = l.final(err)
 		held.err = err
 		return err
@@ -123,8 +126,8 @@ func (l *Lists[T]) fill(ctx context.Context, name string, held *scope[T]) error 
 func (l *Lists[T]) scope(name string) *scope[T] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	held, there := l.scopes[name]
-	if !there {
+	held, exists := l.scopes[name]
+	if !exists {
 		held = &scope[T]{}
 		l.scopes[name] = held
 	}

@@ -31,8 +31,8 @@ func TestOneLoadServesAllWhoAskAtOnce(t *testing.T) {
 	var asking sync.WaitGroup
 	for range 50 {
 		asking.Go(func() {
-			if item, found, err := lists.Find(t.Context(), "x", "a"); item != "a" || !found || err != nil {
-				t.Errorf("%q %v %v", item, found, err)
+			if item, exists, err := lists.Find(t.Context(), "x", "a"); item != "a" || !exists || err != nil {
+				t.Errorf("%q %v %v", item, exists, err)
 			}
 		})
 	}
@@ -43,8 +43,8 @@ func TestOneLoadServesAllWhoAskAtOnce(t *testing.T) {
 	if all, _ := lists.All(t.Context(), "x"); !slices.Equal(all, []string{"a", "b"}) {
 		t.Errorf("%v", all)
 	}
-	if _, found, _ := lists.Find(t.Context(), "y", "c"); found || loads.Load() != 2 {
-		t.Errorf("another scope: found %v after %d loads", found, loads.Load())
+	if _, exists, _ := lists.Find(t.Context(), "y", "c"); exists || loads.Load() != 2 {
+		t.Errorf("another scope: exists %v after %d loads", exists, loads.Load())
 	}
 }
 
@@ -52,7 +52,7 @@ func TestOwnWritesAreFollowed(t *testing.T) {
 	var loads atomic.Int64
 	lists := counted(&loads, []string{"a"}, nil)
 	lists.Put("x", "before") // nothing was read: the list will have it
-	if _, found, _ := lists.Find(t.Context(), "x", "before"); found {
+	if _, exists, _ := lists.Find(t.Context(), "x", "before"); exists {
 		t.Error("a list that was never read was written to")
 	}
 	lists.Put("x", "b", "c")

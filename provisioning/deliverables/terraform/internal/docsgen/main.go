@@ -26,40 +26,40 @@ const folder = "docs"
 
 func main() {
 	log.SetFlags(0)
-	check := flag.Bool("check", false, "write nothing, fail where a page is not what it should be")
+	check := flag.Bool("check", false, "write nothing; fail where a page would change")
 	flag.Parse()
-	pages, err := generate(context.Background())
+	pages, err := generatePages(context.Background())
 	if err != nil {
 		log.Fatal(err)
 	}
 	if *check {
-		err = compare(pages)
+		err = comparePages(pages)
 	} else {
-		err = write(pages)
+		err = writePages(pages)
 	}
 	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-// generate gives the text of each page by its path below docs/.
-func generate(ctx context.Context) (map[string]string, error) {
+// generatePages returns the text of every page by its path below docs/.
+func generatePages(ctx context.Context) (map[string]string, error) {
 	server := providerserver.NewProtocol6(provider.New("docs")())()
-	found, err := server.GetProviderSchema(ctx, &tfprotov6.GetProviderSchemaRequest{})
+	schemas, err := server.GetProviderSchema(ctx, &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
 		return nil, err
 	}
-	for _, each := range found.Diagnostics {
-		return nil, fmt.Errorf("%s: %s", each.Summary, each.Detail)
+	for _, diagnostic := range schemas.Diagnostics {
+		return nil, fmt.Errorf("%s: %s", diagnostic.Summary, diagnostic.Detail)
 	}
-	pages := map[string]string{"index.md": indexPage(found.Provider)}
+	pages := map[string]string{"index.md": indexPage(schemas.Provider)}
 	kinds := []struct {
 		place, title string
 		schemas      map[string]*tfprotov6.Schema
 	}{
-		{"resources", "Resource", found.ResourceSchemas},
-		{"data-sources", "Data Source", found.DataSourceSchemas},
-		{"ephemeral-resources", "Ephemeral Resource", found.EphemeralResourceSchemas},
+		{"resources", "Resource", schemas.ResourceSchemas},
+		{"data-sources", "Data Source", schemas.DataSourceSchemas},
+		{"ephemeral-resources", "Ephemeral Resource", schemas.EphemeralResourceSchemas},
 	}
 	for _, kind := range kinds {
 		for name, schema := range kind.schemas {
@@ -76,37 +76,37 @@ func generate(ctx context.Context) (map[string]string, error) {
 
 func indexPage(schema *tfprotov6.Schema) string {
 	var text strings.Builder
-	header(&text, "freshet Provider", schema)
-	example(&text, filepath.Join("provider", "provider.tf"), "terraform")
-	attributes(&text, schema)
+	writeHeader(&text, "freshet Provider", schema)
+	writeExample(&text, filepath.Join("provider", "provider.tf"), "terraform")
+	writeAttributes(&text, schema)
 	return text.String()
 }
 
 func page(place, title, name string, schema *tfprotov6.Schema) (string, error) {
 	var text strings.Builder
-	header(&text, name+" ("+title+")", schema)
+	writeHeader(&text, name+" ("+title+")", schema)
 	singular := strings.TrimSuffix(place, "s")
 	file := filepath.Join(place, name, singular+".tf")
-	if !example(&text, file, "terraform") {
+	if !writeExample(&text, file, "terraform") {
 		return "", fmt.Errorf("examples/%s is missing", file)
 	}
-	attributes(&text, schema)
+	writeAttributes(&text, schema)
 	if place == "resources" {
 		text.WriteString("\n## Import\n\n")
-		if !example(&text, filepath.Join(place, name, "import.sh"), "shell") {
+		if !writeExample(&text, filepath.Join(place, name, "import.sh"), "shell") {
 			return "", fmt.Errorf("examples/%s/%s/import.sh is missing", place, name)
 		}
 	}
 	return text.String(), nil
 }
 
-func header(text *strings.Builder, title string, schema *tfprotov6.Schema) {
+func writeHeader(text *strings.Builder, title string, schema *tfprotov6.Schema) {
 	fmt.Fprintf(text, "<!-- Written by internal/docsgen from the schema and the examples. -->\n\n")
 	fmt.Fprintf(text, "# %s\n\n%s\n", title, schema.Block.Description)
 }
 
-// example adds the text of a file below examples/; tells whether it is there.
-func example(text *strings.Builder, file, language string) bool {
+// writeExample adds the text of a file below examples/ and says whether there is one.
+func writeExample(text *strings.Builder, file, language string) bool {
 	content, err := os.ReadFile(filepath.Join("examples", file))
 	if err != nil {
 		return false
@@ -118,8 +118,9 @@ func example(text *strings.Builder, file, language string) bool {
 	return true
 }
 
-// attributes lists what is given and what comes back, and then what is in each of them.
-func attributes(text *strings.Builder, schema *tfprotov6.Schema) {
+// writeAttributes lists the attributes of a schema by whether they are required, optional or
+// read-only, and then the attributes of those that are objects.
+func writeAttributes(text *strings.Builder, schema *tfprotov6.Schema) {
 	groups := []struct {
 		title string
 		has   func(*tfprotov6.SchemaAttribute) bool
@@ -131,33 +132,33 @@ func attributes(text *strings.Builder, schema *tfprotov6.Schema) {
 	text.WriteString("\n## Schema\n")
 	nested := []*tfprotov6.SchemaAttribute{}
 	for _, group := range groups {
-		chosen := choose(schema.Block.Attributes, group.has)
+		chosen := chooseAttributes(schema.Block.Attributes, group.has)
 		if len(chosen) == 0 {
 			continue
 		}
 		fmt.Fprintf(text, "\n### %s\n\n", group.title)
-		for _, each := range chosen {
-			text.WriteString(line(each))
-			if each.NestedType != nil {
-				nested = append(nested, each)
+		for _, attribute := range chosen {
+			text.WriteString(line(attribute))
+			if attribute.NestedType != nil {
+				nested = append(nested, attribute)
 			}
 		}
 	}
-	for _, each := range nested {
-		fmt.Fprintf(text, "\n### In `%s`\n\n", each.Name)
-		for _, inner := range choose(each.NestedType.Attributes, nil) {
+	for _, attribute := range nested {
+		fmt.Fprintf(text, "\n### In `%s`\n\n", attribute.Name)
+		for _, inner := range chooseAttributes(attribute.NestedType.Attributes, nil) {
 			text.WriteString(line(inner))
 		}
 	}
 }
 
-func choose(
+func chooseAttributes(
 	all []*tfprotov6.SchemaAttribute, has func(*tfprotov6.SchemaAttribute) bool,
 ) []*tfprotov6.SchemaAttribute {
 	chosen := []*tfprotov6.SchemaAttribute{}
-	for _, each := range all {
-		if has == nil || has(each) {
-			chosen = append(chosen, each)
+	for _, attribute := range all {
+		if has == nil || has(attribute) {
+			chosen = append(chosen, attribute)
 		}
 	}
 	slices.SortFunc(chosen, func(a, b *tfprotov6.SchemaAttribute) int {
@@ -190,33 +191,33 @@ func kindOf(attribute *tfprotov6.SchemaAttribute) string {
 	return strings.ToLower(text)
 }
 
-// compare fails on pages that differ, are missing or should not be there.
-func compare(pages map[string]string) error {
+// comparePages fails where a page differs, is missing, or belongs to nothing.
+func comparePages(pages map[string]string) error {
 	wrong := []string{}
-	there, err := existing()
+	committed, err := readPages()
 	if err != nil {
 		return err
 	}
 	for file, text := range pages {
-		if there[file] != text {
+		if committed[file] != text {
 			wrong = append(wrong, file)
 		}
 	}
-	for file := range there {
+	for file := range committed {
 		if _, known := pages[file]; !known {
 			wrong = append(wrong, file)
 		}
 	}
 	if len(wrong) > 0 {
 		slices.Sort(wrong)
-		return fmt.Errorf("docs/ has drifted (%s): in provisioning/deliverables/terraform, "+
+		return fmt.Errorf("docs/ is out of date (%s): in provisioning/deliverables/terraform, run "+
 			"go run ./internal/docsgen", strings.Join(wrong, ", "))
 	}
 	return nil
 }
 
-func existing() (map[string]string, error) {
-	found := map[string]string{}
+func readPages() (map[string]string, error) {
+	pages := map[string]string{}
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -226,16 +227,16 @@ func existing() (map[string]string, error) {
 			return err
 		}
 		name, err := filepath.Rel(folder, path)
-		found[name] = string(content)
+		pages[name] = string(content)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read docs/: %w", err)
 	}
-	return found, nil
+	return pages, nil
 }
 
-func write(pages map[string]string) error {
+func writePages(pages map[string]string) error {
 	if err := os.RemoveAll(folder); err != nil {
 		return err
 	}

@@ -33,22 +33,22 @@ func aclsSource() datasource.DataSource {
 	return newSource("acls", "Entries of a cluster's access control list.", shows,
 		func(ctx context.Context, s *session, model *aclsModel) error {
 			all, err := s.acls.All(ctx, model.ClusterID.ValueString())
-			model.ACLs = shownAll(all, func(each api.ACL) bool {
-				return fits(model.Principal, each.Principal)
+			model.ACLs = shownAll(all, func(entry api.ACL) bool {
+				return fitsFilter(model.Principal, entry.Principal)
 			}, showACL)
 			return err
 		})
 }
 
-func showACL(found api.ACL) aclEntry {
+func showACL(entry api.ACL) aclEntry {
 	return aclEntry{
-		Principal:    types.StringValue(found.Principal),
-		ResourceType: types.StringValue(found.ResourceType),
-		ResourceName: types.StringValue(found.ResourceName),
-		PatternType:  types.StringValue(found.PatternType),
-		Operation:    types.StringValue(found.Operation),
-		Permission:   types.StringValue(found.Permission),
-		Host:         types.StringValue(found.Host),
+		Principal:    types.StringValue(entry.Principal),
+		ResourceType: types.StringValue(entry.ResourceType),
+		ResourceName: types.StringValue(entry.ResourceName),
+		PatternType:  types.StringValue(entry.PatternType),
+		Operation:    types.StringValue(entry.Operation),
+		Permission:   types.StringValue(entry.Permission),
+		Host:         types.StringValue(entry.Host),
 	}
 }
 
@@ -57,9 +57,9 @@ type shownCredential struct {
 	credentialFacts
 }
 
-func showCredential(cluster string, found api.Credential) shownCredential {
+func showCredential(cluster string, credential api.Credential) shownCredential {
 	shown := shownCredential{ClusterID: types.StringValue(cluster)}
-	shown.show(found)
+	shown.show(credential)
 	return shown
 }
 
@@ -83,8 +83,8 @@ func credentialSource() datasource.DataSource {
 	return newSource("credential", "A credential of Kafka clients, without its password.", shows,
 		func(ctx context.Context, s *session, model *shownCredential) error {
 			cluster := model.ClusterID.ValueString()
-			found, err := s.credentialNamed(ctx, cluster, model.Name.ValueString())
-			model.show(found)
+			credential, err := s.credentialNamed(ctx, cluster, model.Name.ValueString())
+			model.show(credential)
 			return err
 		})
 }
@@ -103,8 +103,8 @@ func credentialsSource() datasource.DataSource {
 		shows, func(ctx context.Context, s *session, model *credentialsModel) error {
 			cluster := model.ClusterID.ValueString()
 			all, err := s.credentials.All(ctx, cluster)
-			model.Credentials = shownAll(all, every, func(each api.Credential) shownCredential {
-				return showCredential(cluster, each)
+			model.Credentials = shownAll(all, every, func(credential api.Credential) shownCredential {
+				return showCredential(cluster, credential)
 			})
 			return err
 		})

@@ -10,16 +10,16 @@ import (
 	"freshet/terraform/internal/api"
 )
 
-// shownProject is a project, the default one told from others.
+// shownProject is a project as data sources show it, with whether it is the default one.
 type shownProject struct {
 	projectModel
 	Default types.Bool `tfsdk:"default"`
 }
 
-func showProject(found api.Project) shownProject {
-	shown := shownProject{Default: types.BoolValue(found.Default)}
-	shown.Name, shown.Labels = types.StringValue(found.Name), mapOf(found.Labels)
-	shown.show(found)
+func showProject(project api.Project) shownProject {
+	shown := shownProject{Default: types.BoolValue(project.Default)}
+	shown.Name, shown.Labels = types.StringValue(project.Name), mapOf(project.Labels)
+	shown.show(project)
 	return shown
 }
 
@@ -38,8 +38,8 @@ func projectSource() datasource.DataSource {
 	shows["name"] = givenText("Name of the project.")
 	return newSource("project", "A project, by its name.", shows,
 		func(ctx context.Context, s *session, model *shownProject) error {
-			found, err := s.projectNamed(ctx, model.Name.ValueString())
-			*model = showProject(found)
+			project, err := s.projectNamed(ctx, model.Name.ValueString())
+			*model = showProject(project)
 			return err
 		})
 }
@@ -76,8 +76,8 @@ func serviceAccountSource() datasource.DataSource {
 	shows["name"] = givenText("Name of the service account.")
 	return newSource("service_account", "A service account, by its name.", shows,
 		func(ctx context.Context, s *session, model *serviceAccountModel) error {
-			found, err := s.serviceAccountNamed(ctx, model.Name.ValueString())
-			model.show(found)
+			account, err := s.serviceAccountNamed(ctx, model.Name.ValueString())
+			model.show(account)
 			return err
 		})
 }
@@ -119,8 +119,8 @@ func roleBindingsSource() datasource.DataSource {
 	return newSource("role_bindings", "Roles of users and service accounts in projects.", shows,
 		func(ctx context.Context, s *session, model *roleBindingsModel) error {
 			all, err := s.roleBindings.All(ctx, organization)
-			model.RoleBindings = shownAll(all, func(each api.RoleBinding) bool {
-				return fits(model.ProjectID, each.ProjectID)
+			model.RoleBindings = shownAll(all, func(binding api.RoleBinding) bool {
+				return fitsFilter(model.ProjectID, binding.ProjectID)
 			}, shownBy[roleBindingModel, api.RoleBinding])
 			return err
 		})

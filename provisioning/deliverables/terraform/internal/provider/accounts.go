@@ -51,8 +51,8 @@ func projectResource() resource.Resource {
 		update: updateProject,
 		remove: removeProject,
 		identify: identifyBy("prj_", func(ctx context.Context, s *session, name string) (string, error) {
-			found, err := s.projectNamed(ctx, name)
-			return found.ID, err
+			project, err := s.projectNamed(ctx, name)
+			return project.ID, err
 		}),
 	}
 }
@@ -61,32 +61,32 @@ func createProject(
 	ctx context.Context, s *session, plan *projectModel, _ projectModel,
 ) (bool, error) {
 	labels := textsOf(plan.Labels)
-	made, err := s.api.CreateProject(ctx, api.ProjectWish{
+	project, err := s.api.CreateProject(ctx, api.ProjectWish{
 		Name: plan.Name.ValueStringPointer(), Labels: &labels,
 	})
 	if err != nil {
 		return false, err
 	}
-	s.projects.Put(organization, made)
-	plan.show(made)
+	s.projects.Put(organization, project)
+	plan.show(project)
 	return true, nil
 }
 
-// show fills in what is computed.
-func (m *projectModel) show(found api.Project) {
-	m.ID = types.StringValue(found.ID)
-	m.CreatedAt = types.StringValue(found.CreatedAt)
+// show fills in the attributes that the service decides.
+func (m *projectModel) show(project api.Project) {
+	m.ID = types.StringValue(project.ID)
+	m.CreatedAt = types.StringValue(project.CreatedAt)
 }
 
 func readProject(ctx context.Context, s *session, state *projectModel) error {
 	id := state.ID.ValueString()
-	found, err := s.projects.get(ctx, organization, id)
+	project, err := s.projects.get(ctx, organization, id)
 	if err != nil {
 		return err
 	}
-	state.Name = types.StringValue(found.Name)
-	state.Labels = mapUnlessNone(found.Labels, state.Labels)
-	state.show(found)
+	state.Name = types.StringValue(project.Name)
+	state.Labels = mapUnlessNone(project.Labels, state.Labels)
+	state.show(project)
 	return nil
 }
 
@@ -100,12 +100,12 @@ func updateProject(
 	if labels := textsOf(plan.Labels); !maps.Equal(labels, textsOf(state.Labels)) {
 		change.Labels = &labels
 	}
-	found, err := s.api.UpdateProject(ctx, state.ID.ValueString(), change)
+	project, err := s.api.UpdateProject(ctx, state.ID.ValueString(), change)
 	if err != nil {
 		return err
 	}
-	s.projects.Put(organization, found)
-	plan.show(found)
+	s.projects.Put(organization, project)
+	plan.show(project)
 	return nil
 }
 
@@ -114,9 +114,10 @@ func removeProject(ctx context.Context, s *session, state projectModel) error {
 	return s.projects.removed(organization, id, s.api.DeleteProject(ctx, id))
 }
 
+// projectNamed finds a project by its id or its name.
 func (s *session) projectNamed(ctx context.Context, name string) (api.Project, error) {
-	return s.projects.first(ctx, organization, name, func(each api.Project) bool {
-		return each.ID == name || each.Name == name
+	return s.projects.first(ctx, organization, name, func(project api.Project) bool {
+		return project.ID == name || project.Name == name
 	})
 }
 
@@ -138,8 +139,8 @@ func serviceAccountResource() resource.Resource {
 		update: updateServiceAccount,
 		remove: removeServiceAccount,
 		identify: identifyBy("sa_", func(ctx context.Context, s *session, name string) (string, error) {
-			found, err := s.serviceAccountNamed(ctx, name)
-			return found.ID, err
+			account, err := s.serviceAccountNamed(ctx, name)
+			return account.ID, err
 		}),
 	}
 }
@@ -176,7 +177,7 @@ func serviceAccountSchema() schema.Schema {
 func createServiceAccount(
 	ctx context.Context, s *session, plan *serviceAccountModel, _ serviceAccountModel,
 ) (bool, error) {
-	made, err := s.api.CreateServiceAccount(ctx, api.NewServiceAccount{
+	account, err := s.api.CreateServiceAccount(ctx, api.NewServiceAccount{
 		Name:        plan.Name.ValueString(),
 		Description: plan.Description.ValueString(),
 		Role:        plan.Role.ValueString(),
@@ -185,32 +186,32 @@ func createServiceAccount(
 		return false, err
 	}
 	disable := plan.Disabled.ValueBool()
-	plan.show(made)
+	plan.show(account)
 	if disable {
 		change := api.ServiceAccountChange{Disabled: &disable}
-		made, err = s.api.UpdateServiceAccount(ctx, made.ID, change)
+		account, err = s.api.UpdateServiceAccount(ctx, account.ID, change)
 		if err != nil {
 			return true, err
 		}
-		plan.show(made)
+		plan.show(account)
 	}
-	s.serviceAccounts.Put(organization, made)
+	s.serviceAccounts.Put(organization, account)
 	return true, nil
 }
 
-func (m *serviceAccountModel) show(found api.ServiceAccount) {
-	m.ID = types.StringValue(found.ID)
-	m.Name = types.StringValue(found.Name)
-	m.Description = types.StringValue(found.Description)
-	m.Role = types.StringValue(found.Role)
-	m.Disabled = types.BoolValue(found.Disabled)
-	m.CreatedAt = types.StringValue(found.CreatedAt)
+func (m *serviceAccountModel) show(account api.ServiceAccount) {
+	m.ID = types.StringValue(account.ID)
+	m.Name = types.StringValue(account.Name)
+	m.Description = types.StringValue(account.Description)
+	m.Role = types.StringValue(account.Role)
+	m.Disabled = types.BoolValue(account.Disabled)
+	m.CreatedAt = types.StringValue(account.CreatedAt)
 }
 
 func readServiceAccount(ctx context.Context, s *session, state *serviceAccountModel) error {
-	found, err := s.serviceAccounts.get(ctx, organization, state.ID.ValueString())
+	account, err := s.serviceAccounts.get(ctx, organization, state.ID.ValueString())
 	if err == nil {
-		state.show(found)
+		state.show(account)
 	}
 	return err
 }
@@ -231,12 +232,12 @@ func updateServiceAccount(
 	if !plan.Disabled.Equal(state.Disabled) {
 		change.Disabled = plan.Disabled.ValueBoolPointer()
 	}
-	found, err := s.api.UpdateServiceAccount(ctx, state.ID.ValueString(), change)
+	account, err := s.api.UpdateServiceAccount(ctx, state.ID.ValueString(), change)
 	if err != nil {
 		return err
 	}
-	s.serviceAccounts.Put(organization, found)
-	plan.show(found)
+	s.serviceAccounts.Put(organization, account)
+	plan.show(account)
 	return nil
 }
 
@@ -245,10 +246,11 @@ func removeServiceAccount(ctx context.Context, s *session, state serviceAccountM
 	return s.serviceAccounts.removed(organization, id, s.api.DeleteServiceAccount(ctx, id))
 }
 
+// serviceAccountNamed finds a service account by its id or its name.
 func (s *session) serviceAccountNamed(
 	ctx context.Context, name string,
 ) (api.ServiceAccount, error) {
-	return s.serviceAccounts.first(ctx, organization, name, func(each api.ServiceAccount) bool {
-		return each.ID == name || each.Name == name
+	return s.serviceAccounts.first(ctx, organization, name, func(account api.ServiceAccount) bool {
+		return account.ID == name || account.Name == name
 	})
 }

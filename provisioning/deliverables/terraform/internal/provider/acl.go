@@ -36,7 +36,7 @@ var (
 	}
 )
 
-// aclEntry is an entry, as the resource and the data source have it.
+// aclEntry is the part of an entry that the resource and the data source have in common.
 type aclEntry struct {
 	Principal    types.String `tfsdk:"principal"`
 	ResourceType types.String `tfsdk:"resource_type"`
@@ -89,9 +89,10 @@ func aclSchema() schema.Schema {
 	}
 }
 
-// defaultText is chosen once, with a default; one of values where there are any.
+// defaultText is a text with a default, one of values where there are any. Another value replaces
+// the resource.
 func defaultText(description, fallback string, values ...string) schema.StringAttribute {
-	found := schema.StringAttribute{
+	attribute := schema.StringAttribute{
 		Optional:      true,
 		Computed:      true,
 		Default:       stringdefault.StaticString(fallback),
@@ -99,23 +100,24 @@ func defaultText(description, fallback string, values ...string) schema.StringAt
 	}
 	if len(values) > 0 {
 		description += " One of " + quoted(values) + "."
-		found.Validators = []validator.String{stringvalidator.OneOf(values...)}
+		attribute.Validators = []validator.String{stringvalidator.OneOf(values...)}
 	}
-	found.MarkdownDescription = description + " Default: `" + fallback +
+	attribute.MarkdownDescription = description + " Default: `" + fallback +
 		"`. Changing it makes a new one."
-	return found
+	return attribute
 }
 
+// quoted lists values for a description, each as code.
 func quoted(values []string) string { return "`" + strings.Join(values, "`, `") + "`" }
 
-// aclKey is an entry as text: its fields, percent-encoded, with slashes between them.
+// aclKey writes an entry as text: its fields, percent-encoded, with slashes between them.
 func aclKey(entry api.NewACL) string {
 	parts := []string{
 		entry.Principal, entry.ResourceType, entry.PatternType, entry.ResourceName,
 		entry.Operation, entry.Permission, entry.Host,
 	}
 	for i, part := range parts {
-		// As a path, and a star stays a star: people read and write these.
+		// PathEscape also encodes a star, which people read and write here.
 		parts[i] = strings.ReplaceAll(url.PathEscape(part), "%2A", "*")
 	}
 	return strings.Join(parts, "/")
@@ -178,31 +180,32 @@ func removeACL(ctx context.Context, s *session, state aclModel) error {
 	return s.acls.removed(cluster, aclKey(entry), s.api.DeleteACL(ctx, cluster, entry))
 }
 
-// wasReplaced tells whether a principal is a credential that was rotated and still works. What it
-// may do ends with it: to take it away sooner would cut off who has not changed over yet.
+// wasReplaced says whether a principal is a credential that was rotated and still authenticates.
+// Its ACLs and quotas must stay until it ends by itself: removing them sooner would stop clients
+// that do not use the new credential yet.
 func (s *session) wasReplaced(ctx context.Context, cluster, principal string) (bool, error) {
-	found, err := s.credentials.first(ctx, cluster, principal, func(each api.Credential) bool {
-		return each.Principal == principal
+	credential, err := s.credentials.first(ctx, cluster, principal, func(other api.Credential) bool {
+		return other.Principal == principal
 	})
 	if api.IsNotFound(err) {
 		return false, nil
 	}
-	return found.ReplacedBy != nil, err
+	return credential.ReplacedBy != nil, err
 }
 
-// identifyACL takes the id that the resource shows or the service's own, the cluster by its id or
-// its name.
+// identifyACL reads the id of an import: the id that the resource shows, or cluster/ and the id
+// that the service derives from the entry. The cluster is named by its id or its name.
 func identifyACL(ctx context.Context, s *session, id string) (map[string]string, error) {
 	cluster, key, err := s.inCluster(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if strings.HasPrefix(key, "acl_") {
-		found, err := s.acls.first(ctx, cluster, key, func(each api.ACL) bool { return each.ID == key })
+		match, err := s.acls.first(ctx, cluster, key, func(entry api.ACL) bool { return entry.ID == key })
 		if err != nil {
 			return nil, err
 		}
-		key = aclKey(found.NewACL)
+		key = aclKey(match.NewACL)
 	}
 	entry, err := aclOf(key)
 	return map[string]string{
@@ -217,18 +220,18 @@ func identifyACL(ctx context.Context, s *session, id string) (map[string]string,
 	}, err
 }
 
-// sendACLs adds entries with one request: all or none.
+// sendACLs adds entries with one request; where that is refused, each with one of its own.
 func (s *session) sendACLs(
-	ctx context.Context, cluster string, wanted []api.NewACL,
+	ctx context.Context, cluster string, entries []api.NewACL,
 ) []batch.Result[struct{}] {
-	send := func(wanted []api.NewACL) ([]struct{}, error) {
-		if err := s.api.CreateACLs(ctx, cluster, wanted); err != nil {
+	send := func(entries []api.NewACL) ([]struct{}, error) {
+		if err := s.api.CreateACLs(ctx, cluster, entries); err != nil {
 			return nil, err
 		}
-		for _, each := range wanted {
-			s.acls.Put(cluster, api.ACL{NewACL: each})
+		for _, entry := range entries {
+			s.acls.Put(cluster, api.ACL{NewACL: entry})
 		}
-		return make([]struct{}, len(wanted)), nil
+		return make([]struct{}, len(entries)), nil
 	}
-	return batch.AllOrEach(wanted, send, api.IsRefused)
+	return batch.AllOrEach(entries, send, api.IsRefused)
 }

@@ -37,44 +37,46 @@ var (
 		[]string{"storage_bytes", "storage_growth_bytes", "connections"})
 )
 
-// alertModel is what is chosen of an alert and what stays: the resource and the data sources have
-// it.
+// alertModel is an alert without its state. The resource and the data sources have it.
 type alertModel struct {
-	ID        types.String `tfsdk:"id"`
+	ruleFacts
 	ClusterID types.String `tfsdk:"cluster_id"`
-	Name      types.String `tfsdk:"name"`
 	Kind      types.String `tfsdk:"kind"`
 	Group     types.String `tfsdk:"group"`
 	Threshold types.Int64  `tfsdk:"threshold"`
 	ForS      types.Int64  `tfsdk:"for_s"`
 	Emails    types.Set    `tfsdk:"emails"`
-	CreatedAt types.String `tfsdk:"created_at"`
 }
 
 func alertResource() resource.Resource {
-	return &managed[alertModel]{
-		frame:    frame{name: "alert"},
-		schema:   alertSchema(),
-		create:   createAlert,
-		read:     readAlert,
-		update:   updateAlert,
-		remove:   removeAlert,
+	return ruleResource("alert", alertSchema(), ruleCalls[alertModel, api.Alert]{
+		list: alertList,
+		create: func(ctx context.Context, client *api.Client, plan *alertModel) (api.Alert, error) {
+			return client.CreateAlert(ctx, api.NewAlert{
+				ClusterID: plan.ClusterID.ValueString(), Kind: plan.Kind.ValueString(),
+				AlertWish: plan.wish(),
+			})
+		},
+		update: func(
+			ctx context.Context, client *api.Client, id string, plan *alertModel,
+		) (api.Alert, error) {
+			return client.UpdateAlert(ctx, id, plan.wish())
+		},
+		remove: func(ctx context.Context, client *api.Client, id string) error {
+			return client.DeleteAlert(ctx, id)
+		},
 		identify: identifyAlert,
-	}
+	})
 }
+
+func alertList(s *session) listed[api.Alert] { return s.alerts }
 
 func alertSchema() schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "A mail when a figure of a cluster stays beyond a threshold, and one when " +
 			"it is over. It is looked at once a minute and wakes no cluster.",
-		Attributes: map[string]schema.Attribute{
-			"id":         computedText("Id, such as `alr_5xw4mzn6yt2ba3k2jq7v`."),
+		Attributes: ruleAttributes("alr_5xw4mzn6yt2ba3k2jq7v", map[string]schema.Attribute{
 			"cluster_id": inACluster(),
-			"name": schema.StringAttribute{
-				Required:            true,
-				MarkdownDescription: "Name, as mails show it.",
-				Validators:          []validator.String{stringvalidator.LengthBetween(1, alertNameMax)},
-			},
 			"kind": fixedText("The figure: "+quoted(alertKinds)+". Those of groups are of the keeper's "+
 				"last look at them, the others of what is metered.", stringvalidator.OneOf(alertKinds...)),
 			"group": schema.StringAttribute{
@@ -106,16 +108,15 @@ func alertSchema() schema.Schema {
 					setvalidator.SizeAtMost(alertMailsMax), setvalidator.ValueStringsAre(mailAddress()),
 				},
 			},
-			"created_at": computedText("When it was set, RFC 3339."),
-		},
+		}, stringvalidator.LengthBetween(1, alertNameMax)),
 	}
 }
 
-// groupOfLag refuses a group where the figure is none of groups.
+// groupOfLag refuses a consumer group in an alert whose kind is not about groups.
 type groupOfLag struct{}
 
 func (groupOfLag) Description(context.Context) string {
-	return "only alerts of lag are of a group"
+	return "only alerts of lag have a group"
 }
 
 func (v groupOfLag) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
@@ -125,10 +126,10 @@ func (v groupOfLag) ValidateString(
 ) {
 	var kind types.String
 	answer.Diagnostics.Append(request.Config.GetAttribute(ctx, path.Root("kind"), &kind)...)
-	given := request.ConfigValue.ValueString() != "" && kind.ValueString() != ""
-	if given && !slices.Contains(alertKindsOfGroups, kind.ValueString()) {
+	known := request.ConfigValue.ValueString() != "" && kind.ValueString() != ""
+	if known && !slices.Contains(alertKindsOfGroups, kind.ValueString()) {
 		answer.Diagnostics.AddAttributeError(request.Path, "An alert without groups",
-			fmt.Sprintf("%s: %s is not.", v.Description(ctx), kind.ValueString()))
+			fmt.Sprintf("%s, and %s does not.", v.Description(ctx), kind.ValueString()))
 	}
 }
 
@@ -143,54 +144,17 @@ func (m *alertModel) wish() api.AlertWish {
 	}
 }
 
-func (m *alertModel) show(found api.Alert) {
-	m.ID = types.StringValue(found.ID)
-	m.ClusterID = types.StringValue(found.ClusterID)
-	m.Name = types.StringValue(found.Name)
-	m.Kind = types.StringValue(found.Kind)
-	m.Group = types.StringValue(found.Group)
-	m.Threshold = types.Int64Value(found.Threshold)
-	m.ForS = types.Int64Value(found.ForS)
-	m.Emails = textSetOf(found.Emails)
-	m.CreatedAt = types.StringValue(found.CreatedAt)
+func (m *alertModel) show(alert api.Alert) {
+	m.ruleFacts = ruleFactsOf(alert.ID, alert.Name, alert.CreatedAt)
+	m.ClusterID = types.StringValue(alert.ClusterID)
+	m.Kind = types.StringValue(alert.Kind)
+	m.Group = types.StringValue(alert.Group)
+	m.Threshold = types.Int64Value(alert.Threshold)
+	m.ForS = types.Int64Value(alert.ForS)
+	m.Emails = textSetOf(alert.Emails)
 }
 
-func createAlert(ctx context.Context, s *session, plan *alertModel, _ alertModel) (bool, error) {
-	made, err := s.api.CreateAlert(ctx, api.NewAlert{
-		ClusterID: plan.ClusterID.ValueString(), Kind: plan.Kind.ValueString(), AlertWish: plan.wish(),
-	})
-	if err != nil {
-		return false, err
-	}
-	s.alerts.Put(organization, made)
-	plan.show(made)
-	return true, nil
-}
-
-func readAlert(ctx context.Context, s *session, state *alertModel) error {
-	found, err := s.alerts.get(ctx, organization, state.ID.ValueString())
-	if err == nil {
-		state.show(found)
-	}
-	return err
-}
-
-func updateAlert(ctx context.Context, s *session, plan *alertModel, state, _ alertModel) error {
-	found, err := s.api.UpdateAlert(ctx, state.ID.ValueString(), plan.wish())
-	if err != nil {
-		return err
-	}
-	s.alerts.Put(organization, found)
-	plan.show(found)
-	return nil
-}
-
-func removeAlert(ctx context.Context, s *session, state alertModel) error {
-	id := state.ID.ValueString()
-	return s.alerts.removed(organization, id, s.api.DeleteAlert(ctx, id))
-}
-
-// identifyAlert takes an id, or cluster/name.
+// identifyAlert reads the id of an import: the alert's id, or cluster/name.
 func identifyAlert(ctx context.Context, s *session, id string) (map[string]string, error) {
 	if strings.HasPrefix(id, "alr_") {
 		return map[string]string{"id": id}, nil
@@ -199,18 +163,19 @@ func identifyAlert(ctx context.Context, s *session, id string) (map[string]strin
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.alertNamed(ctx, cluster, name)
-	return map[string]string{"id": found.ID}, err
+	alert, err := s.alertNamed(ctx, cluster, name)
+	return map[string]string{"id": alert.ID}, err
 }
 
-// alertNamed finds the one of a cluster that has a name. Names need not be unique.
+// alertNamed finds the alert of a cluster that has a name. It fails where several have it: names
+// need not be unique.
 func (s *session) alertNamed(ctx context.Context, cluster, name string) (api.Alert, error) {
 	all, err := s.alerts.All(ctx, organization)
 	if err != nil {
 		return api.Alert{}, err
 	}
-	all = slices.DeleteFunc(all, func(each api.Alert) bool {
-		return each.ClusterID != cluster || each.Name != name
+	all = slices.DeleteFunc(all, func(alert api.Alert) bool {
+		return alert.ClusterID != cluster || alert.Name != name
 	})
 	switch len(all) {
 	case 0:
@@ -218,5 +183,5 @@ func (s *session) alertNamed(ctx context.Context, cluster, name string) (api.Ale
 	case 1:
 		return all[0], nil
 	}
-	return api.Alert{}, errors.New("several alerts have this name: name the one by its id")
+	return api.Alert{}, errors.New("several alerts have this name: use the id of one")
 }

@@ -10,7 +10,7 @@ import (
 	"freshet/terraform/internal/api"
 )
 
-// shownAlert is an alert with how it stands.
+// shownAlert is an alert with its state, as data sources show it.
 type shownAlert struct {
 	alertModel
 	State     types.String `tfsdk:"state"`
@@ -20,23 +20,21 @@ type shownAlert struct {
 	Subject   types.String `tfsdk:"subject"`
 }
 
-func showAlert(found api.Alert) shownAlert {
+func showAlert(alert api.Alert) shownAlert {
 	shown := shownAlert{
-		State:     types.StringValue(found.State),
-		ChangedAt: types.StringValue(found.ChangedAt),
-		FiredAt:   types.StringPointerValue(found.FiredAt),
-		Value:     types.Int64PointerValue(found.Value),
-		Subject:   types.StringValue(found.Subject),
+		State:     types.StringValue(alert.State),
+		ChangedAt: types.StringValue(alert.ChangedAt),
+		FiredAt:   types.StringPointerValue(alert.FiredAt),
+		Value:     types.Int64PointerValue(alert.Value),
+		Subject:   types.StringValue(alert.Subject),
 	}
-	shown.show(found)
+	shown.show(alert)
 	return shown
 }
 
 func alertAttributes() map[string]schema.Attribute {
-	return map[string]schema.Attribute{
-		"id":         shownText("Id."),
+	return shownRuleAttributes(map[string]schema.Attribute{
 		"cluster_id": shownText("Id of the cluster."),
-		"name":       shownText("Name."),
 		"kind":       shownText("The figure: " + quoted(alertKinds) + "."),
 		"group":      shownText("Consumer group; empty: whichever is worst."),
 		"threshold":  shownNumber("It fires above: records, seconds, bytes or connections."),
@@ -47,21 +45,17 @@ func alertAttributes() map[string]schema.Attribute {
 		"fired_at":   shownText("When it last began to fire, RFC 3339; null: never yet."),
 		"value":      shownNumber("The figure at the last look; null: not known."),
 		"subject":    shownText("The group whose figure it is, of kinds of groups."),
-		"created_at": shownText("When it was set, RFC 3339."),
-	}
+	})
 }
 
 func alertSource() datasource.DataSource {
 	shows := alertAttributes()
 	shows["cluster_id"] = givenText("Id of the cluster.")
 	shows["name"] = givenText("Name of the alert.")
-	return newSource("alert", "An alert of a cluster and how it stands.", shows,
-		func(ctx context.Context, s *session, model *shownAlert) error {
-			cluster, name := model.ClusterID.ValueString(), model.Name.ValueString()
-			found, err := s.alertNamed(ctx, cluster, name)
-			*model = showAlert(found)
-			return err
-		})
+	return ruleSource("alert", "An alert of a cluster, with its state.", shows,
+		func(ctx context.Context, s *session, model *shownAlert) (api.Alert, error) {
+			return s.alertNamed(ctx, model.ClusterID.ValueString(), model.Name.ValueString())
+		}, showAlert)
 }
 
 type alertsModel struct {
@@ -74,12 +68,9 @@ func alertsSource() datasource.DataSource {
 		"cluster_id": filterText("Only those of this cluster."),
 		"alerts":     shownList("The alerts, by id.", alertAttributes()),
 	}
-	return newSource("alerts", "Alerts and how they stand.", shows,
-		func(ctx context.Context, s *session, model *alertsModel) error {
-			all, err := s.alerts.All(ctx, organization)
-			model.Alerts = shownAll(all, func(each api.Alert) bool {
-				return fits(model.ClusterID, each.ClusterID)
-			}, showAlert)
-			return err
-		})
+	ofCluster := func(model *alertsModel, alert api.Alert) bool {
+		return fitsFilter(model.ClusterID, alert.ClusterID)
+	}
+	return rulesSource("alerts", "Alerts, with their states.", shows, alertList, ofCluster, showAlert,
+		func(model *alertsModel, alerts []shownAlert) { model.Alerts = alerts })
 }

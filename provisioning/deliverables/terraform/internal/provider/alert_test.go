@@ -28,10 +28,10 @@ func TestAnAlertIsMadeChangedAndRemoved(t *testing.T) {
 		"emails": []any{"bob@example.org", "anna@example.org"},
 	})
 	state = walk.made("freshet_alert", state, changed)
-	found := service.alerts["alr_0"]
-	if found.Name != "far behind" || found.Group != "payments" || found.Threshold != 2000 ||
-		found.ForS != 0 || len(found.Emails) != 2 {
-		t.Errorf("%+v", found)
+	alert := service.alerts["alr_0"]
+	if alert.Name != "far behind" || alert.Group != "payments" || alert.Threshold != 2000 ||
+		alert.ForS != 0 || len(alert.Emails) != 2 {
+		t.Errorf("%+v", alert)
 	}
 	if again := newWalker(t, endpoint).read("freshet_alert", state); fmt.Sprint(again) !=
 		fmt.Sprint(state) {
@@ -61,20 +61,20 @@ func TestAlertsAreOneListAndImportedByNameOrID(t *testing.T) {
 		t.Errorf("asked %v", service.asked)
 	}
 	for _, id := range []string{"alr_1", "cl_a/full", "orders/full"} {
-		found, said := newWalker(t, endpoint).imported("freshet_alert", id)
-		if fmt.Sprint(found) != fmt.Sprint(second) {
-			t.Errorf("%s is %v (%v)", id, found, said)
+		state, said := newWalker(t, endpoint).imported("freshet_alert", id)
+		if fmt.Sprint(state) != fmt.Sprint(second) {
+			t.Errorf("%s is %v (%v)", id, state, said)
 		}
 	}
 	newWalker(t, endpoint).made("freshet_alert", nil, other)
 	for _, id := range []string{"cl_a/full", "cl_a/none", "full"} {
-		if found, said := newWalker(t, endpoint).imported("freshet_alert", id); len(said) == 0 {
-			t.Errorf("%s is %v", id, found)
+		if state, said := newWalker(t, endpoint).imported("freshet_alert", id); len(said) == 0 {
+			t.Errorf("%s is %v", id, state)
 		}
 	}
 	delete(service.alerts, "alr_0")
-	if found := newWalker(t, endpoint).read("freshet_alert", first); found != nil {
-		t.Errorf("%v", found)
+	if state := newWalker(t, endpoint).read("freshet_alert", first); state != nil {
+		t.Errorf("%v", state)
 	}
 }
 

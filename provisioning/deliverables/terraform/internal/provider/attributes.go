@@ -14,7 +14,7 @@ import (
 
 // Attributes that several resources have.
 
-// computedText is what the service decides once.
+// computedText is a text that the service decides once.
 func computedText(description string) schema.StringAttribute {
 	return schema.StringAttribute{
 		Computed:            true,
@@ -23,7 +23,7 @@ func computedText(description string) schema.StringAttribute {
 	}
 }
 
-// fixedText is chosen once: another value replaces the resource.
+// fixedText is a text that cannot change: another value replaces the resource.
 func fixedText(description string, valid ...validator.String) schema.StringAttribute {
 	return schema.StringAttribute{
 		Required:            true,
@@ -33,27 +33,27 @@ func fixedText(description string, valid ...validator.String) schema.StringAttri
 	}
 }
 
-// inACluster is the cluster that a resource belongs to.
+// inACluster is the id of the cluster that a resource belongs to.
 func inACluster() schema.StringAttribute {
 	return fixedText("Id of the cluster.", stringvalidator.LengthAtLeast(1))
 }
 
-// givenText is what names the thing that a data source shows.
+// givenText is a text that says which thing a data source shows.
 func givenText(description string) shown.StringAttribute {
 	return shown.StringAttribute{Required: true, MarkdownDescription: description}
 }
 
-// filterText chooses among the things that a data source shows; see fits.
+// filterText is a text that chooses among the things that a data source lists; see fitsFilter.
 func filterText(description string) shown.StringAttribute {
 	return shown.StringAttribute{Optional: true, MarkdownDescription: description}
 }
 
-// fits tells whether a filter lets a text through: one that is not given lets all.
-func fits(filter types.String, text string) bool {
+// fitsFilter says whether a filter accepts a text. A filter that is null accepts all.
+func fitsFilter(filter types.String, text string) bool {
 	return filter.IsNull() || filter.ValueString() == text
 }
 
-// shownText is what a data source shows.
+// shownText is a text that a data source shows.
 func shownText(description string) shown.StringAttribute {
 	return shown.StringAttribute{Computed: true, MarkdownDescription: description}
 }
@@ -68,7 +68,7 @@ func shownRate(description string) shown.Float64Attribute {
 	return shown.Float64Attribute{Computed: true, MarkdownDescription: description}
 }
 
-// shownFlag is a fact that a data source shows.
+// shownFlag is a truth value that a data source shows.
 func shownFlag(description string) shown.BoolAttribute {
 	return shown.BoolAttribute{Computed: true, MarkdownDescription: description}
 }
@@ -91,7 +91,7 @@ func shownList(
 	}
 }
 
-// optionalText gives a pointer to a text that is there, nil for null and unknown.
+// optionalText returns a pointer to a text, nil for null and unknown.
 func optionalText(value types.String) *string {
 	if value.IsNull() || value.IsUnknown() {
 		return nil
@@ -99,7 +99,7 @@ func optionalText(value types.String) *string {
 	return value.ValueStringPointer()
 }
 
-// optionalNumber gives a pointer to a number that is there, nil for null and unknown.
+// optionalNumber returns a pointer to a number, nil for null and unknown.
 func optionalNumber(value types.Int64) *int64 {
 	if value.IsNull() || value.IsUnknown() {
 		return nil
@@ -107,29 +107,29 @@ func optionalNumber(value types.Int64) *int64 {
 	return value.ValueInt64Pointer()
 }
 
-// textsOf gives the texts of a map, an empty one for null.
+// textsOf returns the texts of a map, an empty one for null.
 func textsOf(value types.Map) map[string]string {
-	found := make(map[string]string, len(value.Elements()))
-	for key, each := range value.Elements() {
-		if text, ok := each.(types.String); ok {
-			found[key] = text.ValueString()
+	texts := make(map[string]string, len(value.Elements()))
+	for key, element := range value.Elements() {
+		if text, ok := element.(types.String); ok {
+			texts[key] = text.ValueString()
 		}
 	}
-	return found
+	return texts
 }
 
-// mapOf gives a map of texts.
+// mapOf returns a map of texts as Terraform's value; nil becomes an empty map.
 func mapOf(texts map[string]string) types.Map {
 	if texts == nil {
 		texts = map[string]string{}
 	}
-	// Texts can be nothing but texts.
-	found, _ := types.MapValueFrom(context.Background(), types.StringType, texts)
-	return found
+	// The conversion cannot fail, because every element is a text.
+	value, _ := types.MapValueFrom(context.Background(), types.StringType, texts)
+	return value
 }
 
-// mapUnlessNone gives a map of texts; for none of them what was there before, if that was empty
-// too: null and {} are the same thing to the service.
+// mapUnlessNone returns a map of texts as Terraform's value. Where there are none and before is
+// empty too, it returns before: the service does not distinguish null from {}, but Terraform does.
 func mapUnlessNone(texts map[string]string, before types.Map) types.Map {
 	if len(texts) == 0 && len(before.Elements()) == 0 && !before.IsUnknown() {
 		if before.IsNull() {

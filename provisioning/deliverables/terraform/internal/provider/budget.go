@@ -23,43 +23,44 @@ const (
 
 var budgetActions = []string{"notify", "suspend"}
 
-// budgetModel is what is chosen of a budget and what stays: both the resource and the data source
-// have it.
+// budgetModel is a budget without its state. The resource and the data sources have it.
 type budgetModel struct {
-	ID          types.String `tfsdk:"id"`
-	Name        types.String `tfsdk:"name"`
+	ruleFacts
 	AmountMinor types.Int64  `tfsdk:"amount_minor"`
 	Thresholds  types.Set    `tfsdk:"thresholds"`
 	Action      types.String `tfsdk:"action"`
 	Currency    types.String `tfsdk:"currency"`
-	CreatedAt   types.String `tfsdk:"created_at"`
 }
 
 func budgetResource() resource.Resource {
-	return &managed[budgetModel]{
-		frame:  frame{name: "budget"},
-		schema: budgetSchema(),
-		create: createBudget,
-		read:   readBudget,
-		update: updateBudget,
-		remove: removeBudget,
+	return ruleResource("budget", budgetSchema(), ruleCalls[budgetModel, api.Budget]{
+		list: budgetList,
+		create: func(ctx context.Context, client *api.Client, plan *budgetModel) (api.Budget, error) {
+			return client.CreateBudget(ctx, plan.wish())
+		},
+		update: func(
+			ctx context.Context, client *api.Client, id string, plan *budgetModel,
+		) (api.Budget, error) {
+			return client.UpdateBudget(ctx, id, plan.wish())
+		},
+		remove: func(ctx context.Context, client *api.Client, id string) error {
+			return client.DeleteBudget(ctx, id)
+		},
 		identify: identifyBy("bud_", func(ctx context.Context, s *session, name string) (string, error) {
-			found, err := s.budgetNamed(ctx, name)
-			return found.ID, err
+			budget, err := s.budgetNamed(ctx, name)
+			return budget.ID, err
 		}),
-	}
+	})
 }
+
+func budgetList(s *session) listed[api.Budget] { return s.budgets }
 
 func budgetSchema() schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "A budget of calendar months (UTC, before taxes) for all of the " +
 			"organisation: mails at thresholds and, with `suspend`, producers that are refused when " +
 			"it is used up.",
-		Attributes: map[string]schema.Attribute{
-			"id": computedText("Id, such as `bud_5xw4mzn6yt2ba3k2jq7v`."),
-			"name": schema.StringAttribute{
-				Required: true, MarkdownDescription: "Name, as mails show it.",
-			},
+		Attributes: ruleAttributes("bud_5xw4mzn6yt2ba3k2jq7v", map[string]schema.Attribute{
 			"amount_minor": schema.Int64Attribute{
 				Required:            true,
 				MarkdownDescription: "Amount of a month in minor units (cents).",
@@ -85,9 +86,8 @@ func budgetSchema() schema.Schema {
 					"also has all clusters refuse produce. Default: `notify`.",
 				Validators: []validator.String{stringvalidator.OneOf(budgetActions...)},
 			},
-			"currency":   computedText("Currency of the amount, such as `USD`."),
-			"created_at": computedText("When it was set, RFC 3339."),
-		},
+			"currency": computedText("Currency of the amount, such as `USD`."),
+		}),
 	}
 }
 
@@ -109,51 +109,16 @@ func (m *budgetModel) wish() api.BudgetWish {
 	}
 }
 
-func (m *budgetModel) show(found api.Budget) {
-	m.ID = types.StringValue(found.ID)
-	m.Name = types.StringValue(found.Name)
-	m.AmountMinor = types.Int64Value(found.AmountMinor)
-	m.Thresholds = numbersOf(found.Thresholds)
-	m.Action = types.StringValue(found.Action)
-	m.Currency = types.StringValue(found.Currency)
-	m.CreatedAt = types.StringValue(found.CreatedAt)
-}
-
-func createBudget(ctx context.Context, s *session, plan *budgetModel, _ budgetModel) (bool, error) {
-	made, err := s.api.CreateBudget(ctx, plan.wish())
-	if err != nil {
-		return false, err
-	}
-	s.budgets.Put(organization, made)
-	plan.show(made)
-	return true, nil
-}
-
-func readBudget(ctx context.Context, s *session, state *budgetModel) error {
-	found, err := s.budgets.get(ctx, organization, state.ID.ValueString())
-	if err == nil {
-		state.show(found)
-	}
-	return err
-}
-
-func updateBudget(ctx context.Context, s *session, plan *budgetModel, state, _ budgetModel) error {
-	found, err := s.api.UpdateBudget(ctx, state.ID.ValueString(), plan.wish())
-	if err != nil {
-		return err
-	}
-	s.budgets.Put(organization, found)
-	plan.show(found)
-	return nil
-}
-
-func removeBudget(ctx context.Context, s *session, state budgetModel) error {
-	id := state.ID.ValueString()
-	return s.budgets.removed(organization, id, s.api.DeleteBudget(ctx, id))
+func (m *budgetModel) show(budget api.Budget) {
+	m.ruleFacts = ruleFactsOf(budget.ID, budget.Name, budget.CreatedAt)
+	m.AmountMinor = types.Int64Value(budget.AmountMinor)
+	m.Thresholds = numbersOf(budget.Thresholds)
+	m.Action = types.StringValue(budget.Action)
+	m.Currency = types.StringValue(budget.Currency)
 }
 
 func (s *session) budgetNamed(ctx context.Context, name string) (api.Budget, error) {
-	return s.budgets.first(ctx, organization, name, func(each api.Budget) bool {
-		return each.Name == name
+	return s.budgets.first(ctx, organization, name, func(budget api.Budget) bool {
+		return budget.Name == name
 	})
 }

@@ -31,7 +31,7 @@ const (
 	connectionsMax  = 1_000_000
 )
 
-// quotaFacts are an entity and its quotas, as the resource and the data source have them.
+// quotaFacts are an entity and its quotas, the part that the resource and the data source share.
 type quotaFacts struct {
 	User                  types.String  `tfsdk:"user"`
 	ClientID              types.String  `tfsdk:"client_id"`
@@ -99,7 +99,7 @@ func clientQuotaSchema() schema.Schema {
 	}
 }
 
-// entityPart is a part of whom quotas are of.
+// entityPart is a part of the entity that quotas apply to: a user, a client id or an address.
 func entityPart(description string, most int, valid ...validator.String) schema.StringAttribute {
 	return schema.StringAttribute{
 		Optional:            true,
@@ -109,7 +109,7 @@ func entityPart(description string, most int, valid ...validator.String) schema.
 	}
 }
 
-// whole is a quota that Kafka has as a whole number.
+// whole is a quota that is a whole number of at least 1.
 func whole(description string, most int64, valid ...validator.Int64) schema.Int64Attribute {
 	return schema.Int64Attribute{
 		Optional:            true,
@@ -118,7 +118,8 @@ func whole(description string, most int64, valid ...validator.Int64) schema.Int6
 	}
 }
 
-// quotaKey is an entity as text: its parts with their names, percent-encoded, slashes between them.
+// quotaKey writes an entity as text: its parts as name=value, percent-encoded, slashes between
+// them.
 func quotaKey(of api.QuotaEntity) string {
 	parts := []string{}
 	for _, part := range []struct {
@@ -132,21 +133,21 @@ func quotaKey(of api.QuotaEntity) string {
 	return strings.Join(parts, "/")
 }
 
-// quotaEntityOf reads what quotaKey wrote, as attributes.
+// quotaEntityOf reads what quotaKey wrote: the attributes user, client_id and ip that it names.
 func quotaEntityOf(key string) (map[string]string, error) {
-	found := map[string]string{}
+	attributes := map[string]string{}
 	for _, part := range strings.Split(key, "/") {
 		name, value, _ := strings.Cut(part, "=")
 		plain, err := url.PathUnescape(value)
-		_, twice := found[name]
+		_, twice := attributes[name]
 		known := name == "user" || name == "client_id" || name == "ip"
 		if err != nil || twice || !known || !strings.Contains(part, "=") {
 			return nil, fmt.Errorf("%q is not of the form user=name, client_id=name, "+
 				"user=name/client_id=name or ip=address", key)
 		}
-		found[name] = plain
+		attributes[name] = plain
 	}
-	return found, nil
+	return attributes, nil
 }
 
 func (m quotaFacts) wish() api.QuotaWish {
@@ -164,7 +165,7 @@ func (m quotaFacts) wish() api.QuotaWish {
 	}
 }
 
-// wholeOf and floatOf pass between Terraform's whole numbers and JSON's, which are all alike.
+// wholeOf and floatOf convert between Terraform's whole numbers and JSON's numbers.
 func wholeOf(value *float64) types.Int64 {
 	if value == nil {
 		return types.Int64Null()
@@ -173,43 +174,43 @@ func wholeOf(value *float64) types.Int64 {
 }
 
 func floatOf(value types.Int64) *float64 {
-	given := optionalNumber(value)
-	if given == nil {
+	number := optionalNumber(value)
+	if number == nil {
 		return nil
 	}
-	found := float64(*given)
-	return &found
+	float := float64(*number)
+	return &float
 }
 
-// show fills in what there is; what is computed too.
-func (m *clientQuotaModel) show(found api.ClientQuota) {
-	m.ID = types.StringValue(m.ClusterID.ValueString() + "/" + quotaKey(found.QuotaEntity))
-	m.quotaFacts.show(found)
+// show fills in the quotas as they are, and the id.
+func (m *clientQuotaModel) show(quota api.ClientQuota) {
+	m.ID = types.StringValue(m.ClusterID.ValueString() + "/" + quotaKey(quota.QuotaEntity))
+	m.quotaFacts.show(quota)
 }
 
-func (m *quotaFacts) show(found api.ClientQuota) {
-	m.User = types.StringPointerValue(found.User)
-	m.ClientID = types.StringPointerValue(found.ClientID)
-	m.IP = types.StringPointerValue(found.IP)
-	m.ProduceBytesPerSecond = wholeOf(found.ProduceBytesPerSecond)
-	m.FetchBytesPerSecond = wholeOf(found.FetchBytesPerSecond)
-	m.RequestPercentage = types.Float64PointerValue(found.RequestPercentage)
-	m.Connections = types.Int64PointerValue(found.Connections)
-	m.ConnectionsPerSecond = wholeOf(found.ConnectionsPerSecond)
+func (m *quotaFacts) show(quota api.ClientQuota) {
+	m.User = types.StringPointerValue(quota.User)
+	m.ClientID = types.StringPointerValue(quota.ClientID)
+	m.IP = types.StringPointerValue(quota.IP)
+	m.ProduceBytesPerSecond = wholeOf(quota.ProduceBytesPerSecond)
+	m.FetchBytesPerSecond = wholeOf(quota.FetchBytesPerSecond)
+	m.RequestPercentage = types.Float64PointerValue(quota.RequestPercentage)
+	m.Connections = types.Int64PointerValue(quota.Connections)
+	m.ConnectionsPerSecond = wholeOf(quota.ConnectionsPerSecond)
 }
 
-// createClientQuota sets quotas of an entity that has none. To set them over those that somebody
-// else keeps would be to fight with them.
+// createClientQuota sets the quotas of an entity that has none, or the same, or has them from the
+// credential that it replaced. Quotas that somebody else manages are not overwritten.
 func createClientQuota(
 	ctx context.Context, s *session, plan *clientQuotaModel, _ clientQuotaModel,
 ) (bool, error) {
 	cluster, wish := plan.ClusterID.ValueString(), plan.wish()
 	key := quotaKey(wish.QuotaEntity)
-	found, there, err := s.quotas.Find(ctx, cluster, key)
+	current, exists, err := s.quotas.Find(ctx, cluster, key)
 	if err != nil {
 		return false, err
 	}
-	if there && !reflect.DeepEqual(found.QuotaValues, wish.QuotaValues) {
+	if exists && !reflect.DeepEqual(current.QuotaValues, wish.QuotaValues) {
 		inherited, err := s.isReplacement(ctx, cluster, wish.User)
 		if err != nil {
 			return false, err
@@ -223,37 +224,37 @@ func createClientQuota(
 	return err == nil, err
 }
 
-// isReplacement tells whether a user is a credential in the place of one that was rotated: it has
-// the quotas of that one.
+// isReplacement says whether a user is a credential that was made by a rotation, and so has the
+// quotas of the credential before it.
 func (s *session) isReplacement(ctx context.Context, cluster string, user *string) (bool, error) {
 	if user == nil {
 		return false, nil
 	}
-	found, err := s.credentials.first(ctx, cluster, *user, func(each api.Credential) bool {
-		return each.Username == *user
+	credential, err := s.credentials.first(ctx, cluster, *user, func(candidate api.Credential) bool {
+		return candidate.Username == *user
 	})
 	if api.IsNotFound(err) {
 		return false, nil
 	}
-	return found.Replaces != nil, err
+	return credential.Replaces != nil, err
 }
 
 func setClientQuota(ctx context.Context, s *session, plan *clientQuotaModel) error {
 	cluster := plan.ClusterID.ValueString()
-	found, err := s.api.SetClientQuota(ctx, cluster, plan.wish())
+	quota, err := s.api.SetClientQuota(ctx, cluster, plan.wish())
 	if err != nil {
 		return err
 	}
-	s.quotas.Put(cluster, found)
-	plan.show(found)
+	s.quotas.Put(cluster, quota)
+	plan.show(quota)
 	return nil
 }
 
 func readClientQuota(ctx context.Context, s *session, state *clientQuotaModel) error {
 	key := quotaKey(state.wish().QuotaEntity)
-	found, err := s.quotas.get(ctx, state.ClusterID.ValueString(), key)
+	quota, err := s.quotas.get(ctx, state.ClusterID.ValueString(), key)
 	if err == nil {
-		state.show(found)
+		state.show(quota)
 	}
 	return err
 }
@@ -276,26 +277,26 @@ func removeClientQuota(ctx context.Context, s *session, state clientQuotaModel) 
 	return s.quotas.removed(cluster, quotaKey(entity), err)
 }
 
-// identifyClientQuota takes the id that the resource shows or the service's own, the cluster by its
-// id or its name.
+// identifyClientQuota reads the id of an import: the id that the resource shows, or cluster/ and
+// the id that the service derives from the entity. The cluster is named by its id or its name.
 func identifyClientQuota(ctx context.Context, s *session, id string) (map[string]string, error) {
 	cluster, key, err := s.inCluster(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if strings.HasPrefix(key, "qta_") {
-		found, err := s.quotas.first(ctx, cluster, key, func(each api.ClientQuota) bool {
-			return each.ID == key
+		match, err := s.quotas.first(ctx, cluster, key, func(quota api.ClientQuota) bool {
+			return quota.ID == key
 		})
 		if err != nil {
 			return nil, err
 		}
-		key = quotaKey(found.QuotaEntity)
+		key = quotaKey(match.QuotaEntity)
 	}
-	named, err := quotaEntityOf(key)
+	attributes, err := quotaEntityOf(key)
 	if err != nil {
 		return nil, err
 	}
-	named["cluster_id"] = cluster
-	return named, nil
+	attributes["cluster_id"] = cluster
+	return attributes, nil
 }

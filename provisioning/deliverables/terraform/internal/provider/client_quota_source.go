@@ -35,8 +35,8 @@ func clientQuotasSource() datasource.DataSource {
 	return newSource("client_quotas", "Quotas of a cluster's clients.", shows,
 		func(ctx context.Context, s *session, model *clientQuotasModel) error {
 			all, err := s.quotas.All(ctx, model.ClusterID.ValueString())
-			model.Quotas = shownAll(all, func(each api.ClientQuota) bool {
-				return model.User.IsNull() || types.StringPointerValue(each.User).Equal(model.User)
+			model.Quotas = shownAll(all, func(quota api.ClientQuota) bool {
+				return model.User.IsNull() || types.StringPointerValue(quota.User).Equal(model.User)
 			}, shownBy[quotaFacts, api.ClientQuota])
 			return err
 		})

@@ -26,8 +26,8 @@ func FuzzQuotaKeysAreReadAsTheyWereWritten(f *testing.F) {
 			expected["client_id"] = client
 		}
 		key := quotaKey(of)
-		if found, err := quotaEntityOf(key); err != nil || !maps.Equal(found, expected) {
-			t.Errorf("%q became %v, %v", key, found, err)
+		if entity, err := quotaEntityOf(key); err != nil || !maps.Equal(entity, expected) {
+			t.Errorf("%q became %v, %v", key, entity, err)
 		}
 	})
 }
@@ -36,8 +36,8 @@ func TestQuotaKeysThatAreNone(t *testing.T) {
 	for _, wrong := range []string{
 		"", "user", "name=a", "user=a/user=b", "user=%zz", "user=a/", "/user=a",
 	} {
-		if found, err := quotaEntityOf(wrong); err == nil {
-			t.Errorf("took %q as %v", wrong, found)
+		if entity, err := quotaEntityOf(wrong); err == nil {
+			t.Errorf("took %q as %v", wrong, entity)
 		}
 	}
 }
@@ -52,9 +52,9 @@ func TestQuotasAreMadeChangedAndRemoved(t *testing.T) {
 	}
 	config = quotaConfig(object{"user": "", "connections": 7})
 	state = walk.made("freshet_client_quota", state, config)
-	found := service.quotas["user="]
-	if *found.Connections != 7 || found.ProduceBytesPerSecond != nil {
-		t.Errorf("%+v", found)
+	quota := service.quotas["user="]
+	if *quota.Connections != 7 || quota.ProduceBytesPerSecond != nil {
+		t.Errorf("%+v", quota)
 	}
 	if !walk.plan("freshet_client_quota", state, quotaConfig(object{
 		"client_id": "a", "fetch_bytes_per_second": 1,
@@ -81,16 +81,16 @@ func TestAllQuotasAreOneList(t *testing.T) {
 	delete(service.quotas, "user=c")
 	service.asked = nil
 	reader := newWalker(t, endpoint)
-	if found := reader.read("freshet_client_quota", states[0]); fmt.Sprint(found) !=
+	if state := reader.read("freshet_client_quota", states[0]); fmt.Sprint(state) !=
 		fmt.Sprint(states[0]) {
-		t.Errorf("%v is not %v", found, states[0])
+		t.Errorf("%v is not %v", state, states[0])
 	}
-	if found := reader.read("freshet_client_quota", states[1]); fmt.Sprint(
-		found["request_percentage"]) != "25" {
-		t.Errorf("%v", found)
+	if state := reader.read("freshet_client_quota", states[1]); fmt.Sprint(
+		state["request_percentage"]) != "25" {
+		t.Errorf("%v", state)
 	}
-	if found := reader.read("freshet_client_quota", states[2]); found != nil {
-		t.Errorf("%v", found)
+	if state := reader.read("freshet_client_quota", states[2]); state != nil {
+		t.Errorf("%v", state)
 	}
 	if !slices.Equal(service.asked, []string{"GET /clusters/cl_a/quotas"}) {
 		t.Errorf("asked %v", service.asked)
@@ -108,14 +108,14 @@ func TestQuotasOfOthersAreNotTakenOver(t *testing.T) {
 		t.Errorf("said %v", said)
 	}
 	for _, id := range []string{"cl_a/client_id=etl", "cl_a/qta_client_id=etl"} {
-		found, said := newWalker(t, endpoint).imported("freshet_client_quota", id)
-		if fmt.Sprint(found) != fmt.Sprint(same) {
-			t.Errorf("%v is not %v (%v)", found, same, said)
+		state, said := newWalker(t, endpoint).imported("freshet_client_quota", id)
+		if fmt.Sprint(state) != fmt.Sprint(same) {
+			t.Errorf("%v is not %v (%v)", state, same, said)
 		}
 	}
 }
 
-// The one before a rotation works on, under its quotas; the one in its place begins with them.
+// A credential that was rotated keeps its quotas; the one in its place begins with the same.
 func TestQuotasFollowARotation(t *testing.T) {
 	service, endpoint := newFake(t)
 	walk := newWalker(t, endpoint)
@@ -143,7 +143,7 @@ func TestQuotasFollowARotation(t *testing.T) {
 		t.Errorf("%v", service.quotas)
 	}
 	walk.made("freshet_client_quota", after, nil)
-	if _, there := service.quotas[key]; there {
+	if _, exists := service.quotas[key]; exists {
 		t.Errorf("left %v", service.quotas)
 	}
 }

@@ -28,7 +28,8 @@ import (
 )
 
 const (
-	// Creating takes a second or two; what takes this long waits for capacity or for a person.
+	// Creating takes a second or two. A cluster that takes this long waits for capacity or a
+	// person.
 	clusterTimeout    = 20 * time.Minute
 	brokersMax        = 1000
 	idleTimeoutMin    = 5
@@ -164,7 +165,7 @@ func scaleAttribute() schema.SingleNestedAttribute {
 	}
 }
 
-// scaleWish gives the bounds that are chosen; nil where none is.
+// scaleWish returns the bounds that a configuration sets; nil where it sets none.
 func scaleWish(scale types.Object) *api.ScaleWish {
 	if scale.IsNull() || scale.IsUnknown() {
 		return nil
@@ -213,49 +214,49 @@ func createCluster(
 		return false, err
 	}
 	s.clusters.Forget(organization)
-	// It is there, whatever became of the operation: what it is must be known.
-	found, readErr := s.api.Cluster(context.WithoutCancel(ctx), id)
+	// The cluster exists even where its operation failed, so the state must have its attributes.
+	cluster, readErr := s.api.Cluster(context.WithoutCancel(ctx), id)
 	if readErr != nil {
-		found = api.Cluster{ID: id}
+		cluster = api.Cluster{ID: id}
 	}
-	plan.show(found)
+	plan.show(cluster)
 	return true, errors.Join(err, readErr)
 }
 
 func readCluster(ctx context.Context, s *session, state *clusterModel) error {
-	found, err := s.clusters.get(ctx, organization, state.ID.ValueString())
+	cluster, err := s.clusters.get(ctx, organization, state.ID.ValueString())
 	if err != nil {
 		return err
 	}
-	if found.DeletedAt != nil {
-		return absent("cluster", found.ID)
+	if cluster.DeletedAt != nil {
+		return absent("cluster", cluster.ID)
 	}
-	state.Name = types.StringValue(found.Name)
-	state.Labels = mapUnlessNone(found.Labels, state.Labels)
-	state.Schedules = schedulesUnlessNone(found.Spec.Schedules, state.Schedules)
-	state.DeletionProtection = types.BoolValue(found.DeletionProtection)
-	state.show(found)
+	state.Name = types.StringValue(cluster.Name)
+	state.Labels = mapUnlessNone(cluster.Labels, state.Labels)
+	state.Schedules = schedulesUnlessNone(cluster.Spec.Schedules, state.Schedules)
+	state.DeletionProtection = types.BoolValue(cluster.DeletionProtection)
+	state.show(cluster)
 	return nil
 }
 
-// show fills in what is computed.
-func (m *clusterModel) show(found api.Cluster) {
-	m.ID = types.StringValue(found.ID)
-	m.ProjectID = types.StringValue(found.ProjectID)
-	m.Region = types.StringValue(found.Region)
-	m.IdleTimeoutS = types.Int64Value(found.Spec.IdleTimeoutS)
-	m.Scale = scaleOf(found.Spec.Scale)
-	m.BootstrapServers = types.StringValue(found.BootstrapServers)
-	m.CreatedAt = types.StringValue(found.CreatedAt)
-	m.Endpoints = endpointsOf(found.Endpoints)
+// show fills in the attributes that the service decides.
+func (m *clusterModel) show(cluster api.Cluster) {
+	m.ID = types.StringValue(cluster.ID)
+	m.ProjectID = types.StringValue(cluster.ProjectID)
+	m.Region = types.StringValue(cluster.Region)
+	m.IdleTimeoutS = types.Int64Value(cluster.Spec.IdleTimeoutS)
+	m.Scale = scaleOf(cluster.Spec.Scale)
+	m.BootstrapServers = types.StringValue(cluster.BootstrapServers)
+	m.CreatedAt = types.StringValue(cluster.CreatedAt)
+	m.Endpoints = endpointsOf(cluster.Endpoints)
 }
 
-func endpointsOf(found []api.Endpoint) types.List {
-	values := make([]attr.Value, len(found))
-	for i, each := range found {
+func endpointsOf(endpoints []api.Endpoint) types.List {
+	values := make([]attr.Value, len(endpoints))
+	for i, endpoint := range endpoints {
 		values[i] = types.ObjectValueMust(endpointType.AttrTypes, map[string]attr.Value{
-			"listener":          types.StringValue(each.Listener),
-			"bootstrap_servers": types.StringValue(each.BootstrapServers),
+			"listener":          types.StringValue(endpoint.Listener),
+			"bootstrap_servers": types.StringValue(endpoint.BootstrapServers),
 		})
 	}
 	return types.ListValueMust(endpointType, values)
@@ -286,12 +287,12 @@ func updateCluster(
 	if !plan.DeletionProtection.Equal(state.DeletionProtection) {
 		change.DeletionProtection = plan.DeletionProtection.ValueBoolPointer()
 	}
-	found, err := s.api.UpdateCluster(ctx, state.ID.ValueString(), change)
+	cluster, err := s.api.UpdateCluster(ctx, state.ID.ValueString(), change)
 	if err != nil {
 		return err
 	}
 	s.clusters.Forget(organization)
-	plan.show(found)
+	plan.show(cluster)
 	return nil
 }
 
@@ -302,25 +303,25 @@ func removeCluster(ctx context.Context, s *session, state clusterModel) error {
 	}
 	defer cancel()
 	id := state.ID.ValueString()
-	// Its name confirms the deletion; who renamed it meanwhile has not changed what it is.
-	found, err := s.api.Cluster(ctx, id)
+	// The name, which confirms the deletion, is read now: somebody may have renamed the cluster.
+	cluster, err := s.api.Cluster(ctx, id)
 	if api.IsNotFound(err) {
 		return nil
 	}
 	if err == nil {
-		err = s.api.DeleteCluster(ctx, id, found.Name)
+		err = s.api.DeleteCluster(ctx, id, cluster.Name)
 	}
 	if api.HasCode(err, "deletion_protected") {
-		return fmt.Errorf(protectedSolution+" %w", found.Name, id, err)
+		return fmt.Errorf(protectedSolution+" %w", cluster.Name, id, err)
 	}
 	s.clusters.Forget(organization)
 	return err
 }
 
-// identifyCluster takes an id or a name.
+// identifyCluster reads the id of an import: the cluster's id or name.
 func identifyCluster(ctx context.Context, s *session, id string) (map[string]string, error) {
-	found, err := s.clusterID(ctx, strings.TrimSpace(id))
-	return map[string]string{"id": found}, err
+	clusterID, err := s.clusterID(ctx, strings.TrimSpace(id))
+	return map[string]string{"id": clusterID}, err
 }
 
 func refuseProtected(state clusterModel, to *diag.Diagnostics) {
@@ -330,14 +331,14 @@ func refuseProtected(state clusterModel, to *diag.Diagnostics) {
 	}
 }
 
-// within ends a context after the time that a timeouts block gives.
+// within limits a context to the time that a timeouts block sets.
 func within(
 	ctx context.Context,
 	limit func(context.Context, time.Duration) (time.Duration, diag.Diagnostics),
 ) (context.Context, context.CancelFunc, error) {
-	length, found := limit(ctx, clusterTimeout)
-	if found.HasError() {
-		return nil, nil, errors.New(found.Errors()[0].Detail())
+	length, diagnostics := limit(ctx, clusterTimeout)
+	if diagnostics.HasError() {
+		return nil, nil, errors.New(diagnostics.Errors()[0].Detail())
 	}
 	limited, cancel := context.WithTimeout(ctx, length)
 	return limited, cancel, nil

@@ -28,21 +28,21 @@ type shownCluster struct {
 	CreatedAt          types.String `tfsdk:"created_at"`
 }
 
-func showCluster(found api.Cluster) shownCluster {
+func showCluster(cluster api.Cluster) shownCluster {
 	return shownCluster{
-		ID:                 types.StringValue(found.ID),
-		Name:               types.StringValue(found.Name),
-		ProjectID:          types.StringValue(found.ProjectID),
-		Region:             types.StringValue(found.Region),
-		Labels:             mapOf(found.Labels),
-		IdleTimeoutS:       types.Int64Value(found.Spec.IdleTimeoutS),
-		Scale:              scaleOf(found.Spec.Scale),
-		Schedules:          schedulesOf(found.Spec.Schedules),
-		DeletionProtection: types.BoolValue(found.DeletionProtection),
-		BootstrapServers:   types.StringValue(found.BootstrapServers),
-		Endpoints:          endpointsOf(found.Endpoints),
-		Phase:              types.StringValue(found.Status.Phase),
-		CreatedAt:          types.StringValue(found.CreatedAt),
+		ID:                 types.StringValue(cluster.ID),
+		Name:               types.StringValue(cluster.Name),
+		ProjectID:          types.StringValue(cluster.ProjectID),
+		Region:             types.StringValue(cluster.Region),
+		Labels:             mapOf(cluster.Labels),
+		IdleTimeoutS:       types.Int64Value(cluster.Spec.IdleTimeoutS),
+		Scale:              scaleOf(cluster.Spec.Scale),
+		Schedules:          schedulesOf(cluster.Spec.Schedules),
+		DeletionProtection: types.BoolValue(cluster.DeletionProtection),
+		BootstrapServers:   types.StringValue(cluster.BootstrapServers),
+		Endpoints:          endpointsOf(cluster.Endpoints),
+		Phase:              types.StringValue(cluster.Status.Phase),
+		CreatedAt:          types.StringValue(cluster.CreatedAt),
 	}
 }
 
@@ -95,15 +95,15 @@ func clusterSource() datasource.DataSource {
 				return errors.New("give either id or name")
 			}
 			if id == "" {
-				found, err := s.clusterNamed(ctx, model.Name.ValueString())
-				*model = showCluster(found)
+				cluster, err := s.clusterNamed(ctx, model.Name.ValueString())
+				*model = showCluster(cluster)
 				return err
 			}
-			found, err := s.api.Cluster(ctx, id)
-			if err == nil && found.DeletedAt != nil {
+			cluster, err := s.api.Cluster(ctx, id)
+			if err == nil && cluster.DeletedAt != nil {
 				err = absent("cluster", id)
 			}
-			*model = showCluster(found)
+			*model = showCluster(cluster)
 			return err
 		})
 }
@@ -119,8 +119,8 @@ func clustersSource() datasource.DataSource {
 	return newSource("clusters", "All clusters of the organisation that are not deleted.", shows,
 		func(ctx context.Context, s *session, model *clustersModel) error {
 			all, err := s.clusters.All(ctx, organization)
-			model.Clusters = shownAll(all, func(each api.Cluster) bool {
-				return each.DeletedAt == nil
+			model.Clusters = shownAll(all, func(cluster api.Cluster) bool {
+				return cluster.DeletedAt == nil
 			}, showCluster)
 			return err
 		})
@@ -145,8 +145,8 @@ func regionsSource() datasource.DataSource {
 	return newSource("regions", "Regions that clusters can be created in.", shows,
 		func(ctx context.Context, s *session, model *regionsModel) error {
 			all, err := s.api.Regions(ctx)
-			model.Regions = shownAll(all, every, func(each api.Region) regionModel {
-				return regionModel{types.StringValue(each.ID), types.StringValue(each.Name)}
+			model.Regions = shownAll(all, every, func(region api.Region) regionModel {
+				return regionModel{types.StringValue(region.ID), types.StringValue(region.Name)}
 			})
 			return err
 		})

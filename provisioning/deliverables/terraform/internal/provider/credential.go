@@ -29,8 +29,7 @@ var (
 	mechanisms      = []string{"SCRAM-SHA-256", "SCRAM-SHA-512"}
 )
 
-// credentialFacts are what there is to know of a credential, as the resource and the data sources
-// have it.
+// credentialFacts are the part of a credential that the resource and the data sources share.
 type credentialFacts struct {
 	ID        types.String `tfsdk:"id"`
 	Name      types.String `tfsdk:"name"`
@@ -137,36 +136,36 @@ func createCredential(
 }
 
 func readCredential(ctx context.Context, s *session, state *credentialModel) error {
-	found, err := s.currentCredential(ctx, state)
+	credential, err := s.currentCredential(ctx, state)
 	if err != nil {
 		return err
 	}
 	if state.RotationOverlapS.IsNull() {
 		state.RotationOverlapS = types.Int64Value(overlapDefault)
 	}
-	state.show(found)
+	state.show(credential)
 	return nil
 }
 
-// currentCredential follows one that somebody else rotated to the one in its place, also after its
-// overlap is over and it is gone: names are unique.
+// currentCredential finds the credential of a state. Where somebody else rotated it, it finds the
+// one in its place by the name, which is unique, also after the rotated one has ended.
 func (s *session) currentCredential(
 	ctx context.Context, state *credentialModel,
 ) (api.Credential, error) {
 	cluster, id := state.ClusterID.ValueString(), state.ID.ValueString()
-	found, there, err := s.credentials.Find(ctx, cluster, id)
+	credential, exists, err := s.credentials.Find(ctx, cluster, id)
 	if err != nil {
-		return found, err
+		return credential, err
 	}
-	if there && found.ReplacedBy == nil {
-		return found, nil
+	if exists && credential.ReplacedBy == nil {
+		return credential, nil
 	}
 	name := state.Name.ValueString()
-	if there {
-		name = found.Name
+	if exists {
+		name = credential.Name
 	}
 	if name == "" {
-		return found, absent("credential", id)
+		return credential, absent("credential", id)
 	}
 	return s.credentialNamed(ctx, cluster, name)
 }
@@ -176,12 +175,12 @@ func updateCredential(
 ) error {
 	cluster, id := state.ClusterID.ValueString(), state.ID.ValueString()
 	if !plan.Name.Equal(state.Name) {
-		found, err := s.api.RenameCredential(ctx, cluster, id, plan.Name.ValueString())
+		credential, err := s.api.RenameCredential(ctx, cluster, id, plan.Name.ValueString())
 		if err != nil {
 			return err
 		}
-		s.credentials.Put(cluster, found)
-		plan.show(found)
+		s.credentials.Put(cluster, credential)
+		plan.show(credential)
 	}
 	if plan.PasswordWOVersion.Equal(state.PasswordWOVersion) {
 		return nil
@@ -192,12 +191,12 @@ func updateCredential(
 	if err != nil {
 		return err
 	}
-	s.credentials.Forget(cluster) // the one before has changed too
+	s.credentials.Forget(cluster) // the credential before it has changed too
 	plan.show(made.Credential())
 	return nil
 }
 
-// planRotation says that a rotation makes another user.
+// planRotation marks what a rotation changes as known later: it makes another user.
 func planRotation(state credentialModel, plan *credentialModel, _ *diag.Diagnostics) {
 	if plan.PasswordWOVersion.Equal(state.PasswordWOVersion) {
 		return
@@ -208,30 +207,30 @@ func planRotation(state credentialModel, plan *credentialModel, _ *diag.Diagnost
 	plan.CreatedAt = types.StringUnknown()
 }
 
-func (m *credentialFacts) show(found api.Credential) {
-	m.ID = types.StringValue(found.ID)
-	m.Name = types.StringValue(found.Name)
-	m.Role = types.StringValue(found.Role)
-	m.Mechanism = types.StringValue(found.Mechanism)
-	m.Username = types.StringValue(found.Username)
-	m.Principal = types.StringValue(found.Principal)
-	m.CreatedAt = types.StringValue(found.CreatedAt)
+func (m *credentialFacts) show(credential api.Credential) {
+	m.ID = types.StringValue(credential.ID)
+	m.Name = types.StringValue(credential.Name)
+	m.Role = types.StringValue(credential.Role)
+	m.Mechanism = types.StringValue(credential.Mechanism)
+	m.Username = types.StringValue(credential.Username)
+	m.Principal = types.StringValue(credential.Principal)
+	m.CreatedAt = types.StringValue(credential.CreatedAt)
 }
 
 func removeCredential(ctx context.Context, s *session, state credentialModel) error {
 	cluster, id := state.ClusterID.ValueString(), state.ID.ValueString()
-	going := []string{id}
+	ids := []string{id}
 	all, err := s.credentials.All(ctx, cluster)
 	if err != nil && !api.IsNotFound(err) {
 		return err
 	}
-	for _, each := range all {
-		if each.ReplacedBy != nil && *each.ReplacedBy == id {
-			going = append(going, each.ID) // what is left of a rotation
+	for _, credential := range all {
+		if credential.ReplacedBy != nil && *credential.ReplacedBy == id {
+			ids = append(ids, credential.ID) // a rotation left it for a while
 		}
 	}
-	for _, each := range going {
-		err := s.credentials.removed(cluster, each, s.api.DeleteCredential(ctx, cluster, each))
+	for _, id := range ids {
+		err := s.credentials.removed(cluster, id, s.api.DeleteCredential(ctx, cluster, id))
 		if err != nil {
 			return err
 		}
@@ -239,21 +238,21 @@ func removeCredential(ctx context.Context, s *session, state credentialModel) er
 	return nil
 }
 
-// identifyCredential takes cluster/name or cluster/id.
+// identifyCredential reads the id of an import: cluster/name or cluster/id.
 func identifyCredential(ctx context.Context, s *session, id string) (map[string]string, error) {
 	cluster, name, err := s.inCluster(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.credentialNamed(ctx, cluster, name)
-	return map[string]string{"cluster_id": cluster, "id": found.ID}, err
+	credential, err := s.credentialNamed(ctx, cluster, name)
+	return map[string]string{"cluster_id": cluster, "id": credential.ID}, err
 }
 
-// credentialNamed finds a credential by its id or its name.
+// credentialNamed finds a credential that was not rotated by its id or its name.
 func (s *session) credentialNamed(
 	ctx context.Context, cluster, idOrName string,
 ) (api.Credential, error) {
-	return s.credentials.first(ctx, cluster, idOrName, func(each api.Credential) bool {
-		return each.ReplacedBy == nil && (each.ID == idOrName || each.Name == idOrName)
+	return s.credentials.first(ctx, cluster, idOrName, func(credential api.Credential) bool {
+		return credential.ReplacedBy == nil && (credential.ID == idOrName || credential.Name == idOrName)
 	})
 }

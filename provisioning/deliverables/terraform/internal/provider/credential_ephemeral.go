@@ -17,7 +17,8 @@ import (
 
 const (
 	passingNameMax = 80
-	// A key that no close ended (the run was killed) ends by itself.
+	// A key that was never closed, because the run was killed, ends by itself after so many
+	// seconds.
 	keyLifetimeDefault = 3600
 	keyLifetimeMin     = 60
 	keyLifetimeMax     = 24 * 3600
@@ -163,8 +164,8 @@ func openAPIKey(
 	ctx context.Context, s *session, model *apiKeyEphemeralModel,
 ) (map[string]string, error) {
 	lifetime := int64(keyLifetimeDefault)
-	if given := optionalNumber(model.LifetimeS); given != nil {
-		lifetime = *given
+	if seconds := optionalNumber(model.LifetimeS); seconds != nil {
+		lifetime = *seconds
 	}
 	end := time.Now().Add(time.Duration(lifetime) * time.Second).UTC().Format(time.RFC3339)
 	made, err := s.api.CreateAPIKey(ctx, api.NewAPIKey{

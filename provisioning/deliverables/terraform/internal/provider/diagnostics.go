@@ -11,18 +11,18 @@ import (
 	"freshet/terraform/internal/api"
 )
 
-// report puts an error into diagnostics, at the attributes that the service's problem points to.
-// What it points to in one of several items of a batch is meant of this one.
-func report(to *diag.Diagnostics, what string, err error, attributes map[string]attr.Value) {
+// reportError puts an error into diagnostics, at the attributes that the service's problem points
+// to. A pointer into one of several items of a batch counts for the attribute of this resource.
+func reportError(to *diag.Diagnostics, what string, err error, attributes map[string]attr.Value) {
 	if err == nil {
 		return
 	}
 	var problem *api.Problem
 	if errors.As(err, &problem) {
 		placed := 0
-		for _, each := range problem.Errors {
-			if place, known := placeOf(each.Pointer, attributes); known {
-				to.AddAttributeError(place, what, each.Detail+"\n\n"+err.Error())
+		for _, fieldError := range problem.Errors {
+			if place, known := placeOf(fieldError.Pointer, attributes); known {
+				to.AddAttributeError(place, what, fieldError.Detail+"\n\n"+err.Error())
 				placed++
 			}
 		}
@@ -33,21 +33,22 @@ func report(to *diag.Diagnostics, what string, err error, attributes map[string]
 	to.AddError(what, err.Error())
 }
 
-// placeOf turns a JSON pointer into the path of an attribute. The API's members have the names of
-// our attributes; a member below an attribute that is a map is one of its keys.
+// placeOf turns a JSON pointer into the path of an attribute, and says whether there is one.
+// Members of the API have the names of attributes; a member below an attribute that is a map is a
+// key of it.
 func placeOf(pointer string, attributes map[string]attr.Value) (path.Path, bool) {
 	parts := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
 	if len(parts) > 2 && parts[0] == "items" {
 		parts = parts[2:]
 	}
-	value, known := attributes[unescape(parts[0])]
+	value, known := attributes[unescapePart(parts[0])]
 	if !known {
 		return path.Empty(), false
 	}
-	place := path.Root(unescape(parts[0]))
+	place := path.Root(unescapePart(parts[0]))
 	if mapping, isMap := value.(interface{ Elements() map[string]attr.Value }); isMap &&
 		len(parts) > 1 {
-		key := unescape(strings.Join(parts[1:], "/"))
+		key := unescapePart(strings.Join(parts[1:], "/"))
 		if _, there := mapping.Elements()[key]; there {
 			place = place.AtMapKey(key)
 		}
@@ -55,7 +56,7 @@ func placeOf(pointer string, attributes map[string]attr.Value) (path.Path, bool)
 	return place, true
 }
 
-// unescape reads a part of a JSON pointer (RFC 6901).
-func unescape(part string) string {
+// unescapePart reads a part of a JSON pointer (RFC 6901).
+func unescapePart(part string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
 }

@@ -26,7 +26,7 @@ func newFakeAccounts() fakeAccounts {
 	}
 }
 
-// accept has who was invited join.
+// accept makes the invited person a member.
 func (f *fakeAccounts) accept(id string) {
 	invitation := f.invitations[id]
 	invitation.State = "accepted"
@@ -36,7 +36,7 @@ func (f *fakeAccounts) accept(id string) {
 	}
 }
 
-// serveAccounts answers what it knows, and tells whether it did.
+// serveAccounts answers requests for the organisation's own resources, and says whether it did.
 func (f *fakeAccounts) serveAccounts(
 	answer http.ResponseWriter, request *http.Request, parts []string,
 ) bool {
@@ -61,35 +61,35 @@ func (f *fakeAccounts) serveAccounts(
 
 func (f *fakeAccounts) serveOrganization(answer http.ResponseWriter, request *http.Request) {
 	if request.Method == http.MethodPatch {
-		var wanted api.OrganizationChange
-		_ = json.NewDecoder(request.Body).Decode(&wanted)
-		if wanted.AllowedAddresses != nil && len(*wanted.AllowedAddresses) > 0 &&
-			(*wanted.AllowedAddresses)[0] == "198.51.100.0/24" {
+		var change api.OrganizationChange
+		_ = json.NewDecoder(request.Body).Decode(&change)
+		if change.AllowedAddresses != nil && len(*change.AllowedAddresses) > 0 &&
+			(*change.AllowedAddresses)[0] == "198.51.100.0/24" {
 			refuse(answer, http.StatusUnprocessableEntity, "would_lock_out", "/allowed_addresses")
 			return
 		}
-		replace(&f.organization.Name, wanted.Name)
-		replace(&f.organization.AllowedAddresses, wanted.AllowedAddresses)
-		replace(&f.organization.TwoFactorRequired, wanted.TwoFactorRequired)
+		replace(&f.organization.Name, change.Name)
+		replace(&f.organization.AllowedAddresses, change.AllowedAddresses)
+		replace(&f.organization.TwoFactorRequired, change.TwoFactorRequired)
 	}
-	tell(answer, http.StatusOK, f.organization)
+	writeJSON(answer, http.StatusOK, f.organization)
 }
 
 func (f *fakeAccounts) serveMembers(
 	answer http.ResponseWriter, request *http.Request, id string,
 ) {
-	found, there := f.members[id]
+	member, exists := f.members[id]
 	switch {
 	case id == "":
-		tell(answer, http.StatusOK, items(f.members))
-	case !there:
+		writeJSON(answer, http.StatusOK, items(f.members))
+	case !exists:
 		refuse(answer, http.StatusNotFound, "not_found", "")
 	case request.Method == http.MethodPatch:
-		var wanted api.RoleChange
-		_ = json.NewDecoder(request.Body).Decode(&wanted)
-		found.Role = wanted.Role
-		f.members[id] = found
-		tell(answer, http.StatusOK, found)
+		var change api.RoleChange
+		_ = json.NewDecoder(request.Body).Decode(&change)
+		member.Role = change.Role
+		f.members[id] = member
+		writeJSON(answer, http.StatusOK, member)
 	case request.Method == http.MethodDelete:
 		delete(f.members, id)
 		answer.WriteHeader(http.StatusNoContent)
@@ -99,72 +99,72 @@ func (f *fakeAccounts) serveMembers(
 func (f *fakeAccounts) serveInvitations(
 	answer http.ResponseWriter, request *http.Request, id string,
 ) {
-	found := f.invitations[id]
+	invitation := f.invitations[id]
 	switch {
 	case request.Method == http.MethodGet:
-		tell(answer, http.StatusOK, items(f.invitations))
+		writeJSON(answer, http.StatusOK, items(f.invitations))
 	case request.Method == http.MethodPost:
 		f.invite(answer, request)
-	case found.State == "accepted":
+	case invitation.State == "accepted":
 		refuse(answer, http.StatusConflict, "invitation_closed", "")
 	default:
-		found.State = "revoked"
-		f.invitations[id] = found
+		invitation.State = "revoked"
+		f.invitations[id] = invitation
 		answer.WriteHeader(http.StatusNoContent)
 	}
 }
 
 func (f *fakeAccounts) invite(answer http.ResponseWriter, request *http.Request) {
-	var wanted api.NewInvitation
-	_ = json.NewDecoder(request.Body).Decode(&wanted)
-	for _, each := range f.members {
-		if each.Email == wanted.Email {
+	var newInvitation api.NewInvitation
+	_ = json.NewDecoder(request.Body).Decode(&newInvitation)
+	for _, member := range f.members {
+		if member.Email == newInvitation.Email {
 			refuse(answer, http.StatusConflict, "already_member", "/email")
 			return
 		}
 	}
-	for _, each := range f.invitations {
-		if each.Email == wanted.Email && each.State == "pending" {
+	for _, invitation := range f.invitations {
+		if invitation.Email == newInvitation.Email && invitation.State == "pending" {
 			refuse(answer, http.StatusConflict, "already_invited", "/email")
 			return
 		}
 	}
 	id := fmt.Sprintf("ivt_%d", len(f.invitations))
-	made := api.Invitation{ID: id, State: "pending", NewInvitation: wanted}
-	f.invitations[id] = made
-	tell(answer, http.StatusCreated, made)
+	invitation := api.Invitation{ID: id, State: "pending", NewInvitation: newInvitation}
+	f.invitations[id] = invitation
+	writeJSON(answer, http.StatusCreated, invitation)
 }
 
 func (f *fakeAccounts) serveAlerts(answer http.ResponseWriter, request *http.Request, id string) {
 	switch request.Method {
 	case http.MethodGet:
-		tell(answer, http.StatusOK, items(f.alerts))
+		writeJSON(answer, http.StatusOK, items(f.alerts))
 	case http.MethodDelete:
 		delete(f.alerts, id)
 		answer.WriteHeader(http.StatusNoContent)
 	default:
 		status := http.StatusOK
-		found := f.alerts[id]
-		var wanted api.NewAlert
-		_ = json.NewDecoder(request.Body).Decode(&wanted)
+		alert := f.alerts[id]
+		var change api.NewAlert
+		_ = json.NewDecoder(request.Body).Decode(&change)
 		if request.Method == http.MethodPost {
 			status = http.StatusCreated
 			id = fmt.Sprintf("alr_%d", len(f.alerts))
-			found = api.Alert{ID: id, ClusterID: wanted.ClusterID, Kind: wanted.Kind, State: "ok"}
+			alert = api.Alert{ID: id, ClusterID: change.ClusterID, Kind: change.Kind, State: "ok"}
 		}
-		replace(&found.Name, wanted.Name)
-		replace(&found.Group, wanted.Group)
-		replace(&found.Threshold, wanted.Threshold)
-		replace(&found.ForS, wanted.ForS)
-		replace(&found.Emails, wanted.Emails)
-		f.alerts[id] = found
-		tell(answer, status, found)
+		replace(&alert.Name, change.Name)
+		replace(&alert.Group, change.Group)
+		replace(&alert.Threshold, change.Threshold)
+		replace(&alert.ForS, change.ForS)
+		replace(&alert.Emails, change.Emails)
+		f.alerts[id] = alert
+		writeJSON(answer, status, alert)
 	}
 }
 
-// replace takes what a wish has.
-func replace[T any](value, wanted *T) {
-	if wanted != nil {
-		*value = *wanted
+// replace overwrites a value where the change has one.
+func replace[T any](value, change *T) {
+	if change != nil {
+		*value = *change
 	}
 }

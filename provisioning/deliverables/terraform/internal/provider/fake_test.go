@@ -12,9 +12,9 @@ import (
 	"freshet/terraform/internal/api"
 )
 
-// fake is as much of the service as these tests need: an organisation, one cluster with topics,
-// credentials and quotas, in memory, in the shapes of internal/api, which another test holds to the
-// API's description.
+// fake is as much of the service as these tests need, in memory: an organisation and one cluster
+// with topics, credentials and quotas. It uses the types of internal/api, which another test
+// compares with the API's description.
 type fake struct {
 	fakeAccounts
 	mu          sync.Mutex
@@ -30,7 +30,7 @@ const clusterID = "cl_a"
 
 func newFake(t *testing.T) (*fake, string) {
 	t.Helper()
-	found := &fake{
+	service := &fake{
 		fakeAccounts: newFakeAccounts(),
 		cluster: api.Cluster{
 			ID: clusterID, Name: "orders", Region: "local", DeletionProtection: true,
@@ -41,9 +41,9 @@ func newFake(t *testing.T) (*fake, string) {
 		quotas:      map[string]api.ClientQuota{},
 		passwords:   map[string]string{},
 	}
-	server := httptest.NewServer(found)
+	server := httptest.NewServer(service)
 	t.Cleanup(server.Close)
-	return found, server.URL
+	return service, server.URL
 }
 
 func (f *fake) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
@@ -55,12 +55,12 @@ func (f *fake) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	parts := strings.Split(strings.Trim(below, "/"), "/")
 	switch {
 	case path == "/clusters":
-		tell(answer, http.StatusOK, items(map[string]api.Cluster{clusterID: f.cluster}))
+		writeJSON(answer, http.StatusOK, items(map[string]api.Cluster{clusterID: f.cluster}))
 	case f.serveAccounts(answer, request, strings.Split(path, "/")[1:]):
 	case below == path:
 		refuse(answer, http.StatusNotFound, "not_found", "")
 	case below == "":
-		tell(answer, http.StatusOK, f.cluster)
+		writeJSON(answer, http.StatusOK, f.cluster)
 	case parts[0] == "topics":
 		f.serveTopics(answer, request, parts[1:])
 	case parts[0] == "credentials":
@@ -73,15 +73,15 @@ func (f *fake) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 func (f *fake) serveQuotas(answer http.ResponseWriter, request *http.Request) {
 	switch request.Method {
 	case http.MethodGet:
-		tell(answer, http.StatusOK, items(f.quotas))
+		writeJSON(answer, http.StatusOK, items(f.quotas))
 	case http.MethodPut:
-		var wanted api.QuotaWish
-		_ = json.NewDecoder(request.Body).Decode(&wanted)
-		key := quotaKey(wanted.QuotaEntity)
+		var wish api.QuotaWish
+		_ = json.NewDecoder(request.Body).Decode(&wish)
+		key := quotaKey(wish.QuotaEntity)
 		f.quotas[key] = api.ClientQuota{
-			ID: "qta_" + key, QuotaEntity: wanted.QuotaEntity, QuotaValues: wanted.QuotaValues,
+			ID: "qta_" + key, QuotaEntity: wish.QuotaEntity, QuotaValues: wish.QuotaValues,
 		}
-		tell(answer, http.StatusOK, f.quotas[key])
+		writeJSON(answer, http.StatusOK, f.quotas[key])
 	case http.MethodDelete:
 		of := api.QuotaEntity{}
 		for name, part := range map[string]**string{
@@ -100,26 +100,26 @@ func (f *fake) serveQuotas(answer http.ResponseWriter, request *http.Request) {
 func (f *fake) serveTopics(answer http.ResponseWriter, request *http.Request, parts []string) {
 	switch {
 	case request.Method == http.MethodGet:
-		tell(answer, http.StatusOK, items(f.topics))
+		writeJSON(answer, http.StatusOK, items(f.topics))
 	case request.Method == http.MethodPost && len(parts) == 0:
 		f.createTopics(answer, request)
 	case request.Method == http.MethodPost:
-		var wanted struct{ Count int64 }
-		_ = json.NewDecoder(request.Body).Decode(&wanted)
+		var change struct{ Count int64 }
+		_ = json.NewDecoder(request.Body).Decode(&change)
 		topic := f.topics[parts[0]]
-		topic.Partitions, topic.Status.PartitionsLed = wanted.Count, wanted.Count
+		topic.Partitions, topic.Status.PartitionsLed = change.Count, change.Count
 		f.topics[parts[0]] = topic
-		tell(answer, http.StatusOK, topic)
+		writeJSON(answer, http.StatusOK, topic)
 	case request.Method == http.MethodPatch:
-		var wanted struct{ Configs map[string]*string }
-		_ = json.NewDecoder(request.Body).Decode(&wanted)
-		for name, value := range wanted.Configs {
+		var change struct{ Configs map[string]*string }
+		_ = json.NewDecoder(request.Body).Decode(&change)
+		for name, value := range change.Configs {
 			delete(f.topics[parts[0]].Configs, name)
 			if value != nil {
 				f.topics[parts[0]].Configs[name] = *value
 			}
 		}
-		tell(answer, http.StatusOK, f.topics[parts[0]])
+		writeJSON(answer, http.StatusOK, f.topics[parts[0]])
 	case request.Method == http.MethodDelete:
 		delete(f.topics, parts[0])
 		answer.WriteHeader(http.StatusNoContent)
@@ -128,34 +128,32 @@ func (f *fake) serveTopics(answer http.ResponseWriter, request *http.Request, pa
 
 // createTopics makes all or none. A name that begins with "bad" is refused.
 func (f *fake) createTopics(answer http.ResponseWriter, request *http.Request) {
-	var wanted struct{ Items []api.NewTopic }
-	_ = json.NewDecoder(request.Body).Decode(&wanted)
-	for place, each := range wanted.Items {
-		if strings.HasPrefix(each.Name, "bad") {
+	var body struct{ Items []api.NewTopic }
+	_ = json.NewDecoder(request.Body).Decode(&body)
+	for place, newTopic := range body.Items {
+		if strings.HasPrefix(newTopic.Name, "bad") {
 			pointer := fmt.Sprintf("/items/%d/configs/retention.ms", place)
 			refuse(answer, http.StatusUnprocessableEntity, "validation_failed", pointer)
 			return
 		}
 	}
-	made := map[string]any{}
 	list := []api.Topic{}
-	for _, each := range wanted.Items {
+	for _, newTopic := range body.Items {
 		count := int64(3)
-		if each.Partitions != nil {
-			count = *each.Partitions
+		if newTopic.Partitions != nil {
+			count = *newTopic.Partitions
 		}
 		topic := api.Topic{
-			Name: each.Name, ID: "id of " + each.Name, Partitions: count, Configs: each.Configs,
-			Status: api.TopicStatus{PartitionsLed: count},
+			Name: newTopic.Name, ID: "id of " + newTopic.Name, Partitions: count,
+			Configs: newTopic.Configs, Status: api.TopicStatus{PartitionsLed: count},
 		}
 		if topic.Configs == nil {
 			topic.Configs = map[string]string{}
 		}
-		f.topics[each.Name] = topic
+		f.topics[newTopic.Name] = topic
 		list = append(list, topic)
 	}
-	made["items"] = list
-	tell(answer, http.StatusCreated, made)
+	writeJSON(answer, http.StatusCreated, map[string]any{"items": list})
 }
 
 func (f *fake) serveCredentials(
@@ -163,25 +161,26 @@ func (f *fake) serveCredentials(
 ) {
 	switch {
 	case request.Method == http.MethodGet:
-		tell(answer, http.StatusOK, items(f.credentials))
+		writeJSON(answer, http.StatusOK, items(f.credentials))
 	case request.Method == http.MethodPost:
-		var wanted api.NewCredential
-		_ = json.NewDecoder(request.Body).Decode(&wanted)
+		var newCredential api.NewCredential
+		_ = json.NewDecoder(request.Body).Decode(&newCredential)
 		id := fmt.Sprintf("cred_%d", len(f.credentials))
-		made := api.Credential{
-			ID: id, Name: wanted.Name, Username: id, Principal: "User:" + id, Role: wanted.Role,
-			Mechanism: wanted.Mechanism,
+		created := api.Credential{
+			ID: id, Name: newCredential.Name, Username: id, Principal: "User:" + id,
+			Role:      newCredential.Role,
+			Mechanism: newCredential.Mechanism,
 		}
 		if len(parts) == 1 {
 			before := f.credentials[strings.TrimSuffix(parts[0], ":rotate")]
-			made.Replaces = &before.ID
-			made.Name, made.Role, made.Mechanism = before.Name, before.Role, before.Mechanism
+			created.Replaces = &before.ID
+			created.Name, created.Role, created.Mechanism = before.Name, before.Role, before.Mechanism
 			before.ReplacedBy = &id
 			f.credentials[before.ID] = before
 		}
-		f.credentials[id] = made
-		f.passwords[id] = *wanted.Password
-		tell(answer, http.StatusCreated, made)
+		f.credentials[id] = created
+		f.passwords[id] = *newCredential.Password
+		writeJSON(answer, http.StatusCreated, created)
 	case request.Method == http.MethodDelete:
 		delete(f.credentials, parts[0])
 		answer.WriteHeader(http.StatusNoContent)
@@ -189,14 +188,14 @@ func (f *fake) serveCredentials(
 }
 
 func items[T any](all map[string]T) map[string][]T {
-	found := map[string][]T{"items": {}}
-	for _, each := range all {
-		found["items"] = append(found["items"], each)
+	page := map[string][]T{"items": {}}
+	for _, item := range all {
+		page["items"] = append(page["items"], item)
 	}
-	return found
+	return page
 }
 
-func tell(answer http.ResponseWriter, status int, what any) {
+func writeJSON(answer http.ResponseWriter, status int, what any) {
 	answer.Header().Set("Content-Type", "application/json")
 	answer.WriteHeader(status)
 	_ = json.NewEncoder(answer).Encode(what)
@@ -207,5 +206,5 @@ func refuse(answer http.ResponseWriter, status int, code, pointer string) {
 	if pointer != "" {
 		problem.Errors = []api.FieldError{{Pointer: pointer, Detail: "It is wrong."}}
 	}
-	tell(answer, status, problem)
+	writeJSON(answer, status, problem)
 }

@@ -8,22 +8,23 @@ import (
 	"freshet/terraform/internal/cache"
 )
 
-// listed are the lists of one kind of thing, and what it is called: "topic", "service account".
+// listed are the lists of one kind of thing, with its name for messages: "topic", "service
+// account".
 type listed[T any] struct {
 	*cache.Lists[T]
 	kind string
 }
 
-// listedBy reads the lists of a kind when one is needed, each once. key is what an item is found
-// by.
+// listedBy makes the lists of a kind. load reads the list of a scope when it is needed first; key
+// is what an item is looked up by.
 func listedBy[T any](
 	kind string, load func(context.Context, string) ([]T, error), key func(T) string,
 ) listed[T] {
 	return listed[T]{cache.New(load, key, api.IsNotFound), kind}
 }
 
-// listedOnce is of what is the organisation's, not a cluster's: one list, in the scope
-// organization.
+// listedOnce makes the list of a kind that belongs to the organisation and not to a cluster. Its
+// one scope is the constant organization.
 func listedOnce[T any](
 	kind string, load func(context.Context) ([]T, error), key func(T) string,
 ) listed[T] {
@@ -31,32 +32,32 @@ func listedOnce[T any](
 	return listedBy(kind, all, key)
 }
 
-// get finds by key; what is not there is a not-found error.
+// get finds an item by its key. An item that does not exist is a not-found error.
 func (l listed[T]) get(ctx context.Context, scope, key string) (T, error) {
-	found, there, err := l.Find(ctx, scope, key)
-	if err == nil && !there {
+	item, exists, err := l.Find(ctx, scope, key)
+	if err == nil && !exists {
 		err = absent(l.kind, key)
 	}
-	return found, err
+	return item, err
 }
 
-// first finds what matches; name is what it was looked for by.
+// first finds the first item that matches. Where none does it returns a not-found error with name.
 func (l listed[T]) first(
 	ctx context.Context, scope, name string, matches func(T) bool,
-) (found T, err error) {
+) (none T, err error) {
 	all, err := l.All(ctx, scope)
 	if err != nil {
-		return found, err
+		return none, err
 	}
-	for _, each := range all {
-		if matches(each) {
-			return each, nil
+	for _, item := range all {
+		if matches(item) {
+			return item, nil
 		}
 	}
-	return found, absent(l.kind, name)
+	return none, absent(l.kind, name)
 }
 
-// removed ends a deletion: what went well is forgotten.
+// removed ends a deletion: without an error it takes the item out of the list. It returns err.
 func (l listed[T]) removed(scope, key string, err error) error {
 	if err == nil {
 		l.Remove(scope, key)
@@ -64,33 +65,33 @@ func (l listed[T]) removed(scope, key string, err error) error {
 	return err
 }
 
-// absent is the error of what a list does not have.
+// absent is the not-found error for an item that a list does not have.
 func absent(kind, name string) error {
 	return &api.Problem{
 		Status: 404, Code: "not_found", Title: fmt.Sprintf("There is no %s %q", kind, name),
 	}
 }
 
-// shownAll shows those of a list that are chosen.
+// shownAll shows the items of a list that are chosen.
 func shownAll[T, S any](all []T, chosen func(T) bool, show func(T) S) []S {
-	found := []S{}
-	for _, each := range all {
-		if chosen(each) {
-			found = append(found, show(each))
+	shown := []S{}
+	for _, item := range all {
+		if chosen(item) {
+			shown = append(shown, show(item))
 		}
 	}
-	return found
+	return shown
 }
 
-// shownBy gives a model that shows what was found.
+// shownBy returns a model whose show was called with an item.
 func shownBy[M, T any, P interface {
 	*M
 	show(T)
-}](found T) M {
+}](item T) M {
 	var model M
-	P(&model).show(found)
+	P(&model).show(item)
 	return model
 }
 
-// every chooses all.
+// every chooses all items; see shownAll.
 func every[T any](T) bool { return true }

@@ -19,22 +19,22 @@ type frame struct {
 
 func (f *frame) typeName() string { return typePrefix + f.name }
 
-// cannot begins an error of something that was to be done.
+// cannot is the summary of an error: "Cannot create the topic".
 func (f *frame) cannot(do string) string {
 	return "Cannot " + do + " the " + strings.ReplaceAll(f.name, "_", " ")
 }
 
-// configure takes the session that the provider was configured with. Terraform also validates
-// without one.
+// configure takes the session that the provider was configured with. Without data there is none
+// yet, because Terraform also validates before it configures the provider.
 func (f *frame) configure(data any, to *diag.Diagnostics) {
 	if data == nil {
 		return
 	}
-	found, ok := data.(*session)
+	current, ok := data.(*session)
 	if !ok {
 		to.AddError("The provider is not what it should be", fmt.Sprintf("found %T", data))
 	}
-	f.session = found
+	f.session = current
 }
 
 // getter is a plan, a state or a config.
@@ -42,27 +42,28 @@ type getter interface {
 	Get(ctx context.Context, target any) diag.Diagnostics
 }
 
-// given reads a model; false where it is not as it should be.
-func given[M any](ctx context.Context, from getter, to *diag.Diagnostics) (model M, ok bool) {
+// readModel reads the model M from a plan, a state or a config; ok is false where that failed.
+func readModel[M any](ctx context.Context, from getter, to *diag.Diagnostics) (model M, ok bool) {
 	to.Append(from.Get(ctx, &model)...)
 	return model, !to.HasError()
 }
 
-// filledIn reads what a configuration gives and has the rest filled in. what begins the error where
-// that fails.
+// filledIn reads a model from a configuration and calls fill for the rest of it. what is the
+// summary of the error where fill fails.
 func filledIn[M any](
 	ctx context.Context, config getter, to *diag.Diagnostics, what string, fill func(*M) error,
 ) (*M, bool) {
-	model, ok := given[M](ctx, config, to)
+	model, ok := readModel[M](ctx, config, to)
 	if !ok {
 		return nil, false
 	}
 	err := fill(&model)
-	report(to, what, err, nil)
+	reportError(to, what, err, nil)
 	return &model, err == nil
 }
 
-// attributesOf gives the values of what a resource was asked to be, by name.
+// attributesOf returns the attributes of a plan, a state or a config by name; nil where it has
+// none.
 func attributesOf(ctx context.Context, from getter) map[string]attr.Value {
 	var whole basetypes.ObjectValue
 	if from.Get(ctx, &whole).HasError() {

@@ -47,14 +47,14 @@ func limitsSource() datasource.DataSource {
 		})
 }
 
-func showLimit(found api.Limit) shownLimit {
+func showLimit(limit api.Limit) shownLimit {
 	return shownLimit{
-		Name:     types.StringValue(found.Name),
-		Scope:    types.StringValue(found.Scope),
-		Limit:    types.Int64Value(found.Limit),
-		Used:     types.Int64PointerValue(found.Used),
-		Unit:     types.StringValue(found.Unit),
-		Effect:   types.StringValue(found.Effect),
-		Raisable: types.BoolValue(found.Raisable),
+		Name:     types.StringValue(limit.Name),
+		Scope:    types.StringValue(limit.Scope),
+		Limit:    types.Int64Value(limit.Limit),
+		Used:     types.Int64PointerValue(limit.Used),
+		Unit:     types.StringValue(limit.Unit),
+		Effect:   types.StringValue(limit.Effect),
+		Raisable: types.BoolValue(limit.Raisable),
 	}
 }

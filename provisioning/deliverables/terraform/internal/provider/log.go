@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	// Terraform's own variables of logs begin with it, those of its parts too (TF_LOG_PROVIDER).
+	// The names of all variables that control Terraform's logs begin with it (TF_LOG_PROVIDER).
 	logPrefix = "TF_LOG"
-	// frameworkLevel is of all that the framework logs of calls to the provider.
+	// frameworkLevel is the variable for what the framework logs of calls to the provider.
 	frameworkLevel = "TF_LOG_SDK"
 )
 
-// Quiet has the framework keep its traces to itself, unless somebody asked for a log. Without it
-// every call writes dozens of lines for Terraform to read and throw away: half of a plan's time.
+// Quiet switches the framework's traces off, unless a variable asks for a log. Otherwise every call
+// writes dozens of lines that Terraform reads and discards, which is half of the time of a plan.
 func Quiet() error {
-	for _, each := range os.Environ() {
-		if strings.HasPrefix(each, logPrefix) {
+	for _, variable := range os.Environ() {
+		if strings.HasPrefix(variable, logPrefix) {
 			return nil
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// withoutLogs takes the log variables of who runs the tests away, until the test ends.
+// withoutLogs unsets the log variables of the environment until the test ends.
 func withoutLogs(t *testing.T) {
-	for _, each := range os.Environ() {
-		if name, _, _ := strings.Cut(each, "="); strings.HasPrefix(name, logPrefix) {
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, logPrefix) {
 			t.Setenv(name, "")
 			if err := os.Unsetenv(name); err != nil {
 				t.Fatal(err)
@@ -34,8 +34,8 @@ func TestTracesAreWrittenOnlyForWhoAsksForThem(t *testing.T) {
 			if err := Quiet(); err != nil {
 				t.Fatal(err)
 			}
-			if found := os.Getenv(frameworkLevel); found != expected {
-				t.Errorf("is %q, not %q", found, expected)
+			if level := os.Getenv(frameworkLevel); level != expected {
+				t.Errorf("is %q, not %q", level, expected)
 			}
 		})
 	}

@@ -11,25 +11,27 @@ import (
 	"freshet/terraform/internal/api"
 )
 
-// managed is one type of resource: its schema, and what is done with the service. M: its model.
+// managed is one type of resource: its schema, and functions that do its work with the service. M
+// is its model.
 type managed[M any] struct {
 	frame
 	schema schema.Schema
 
-	// create makes what plan says and fills in what is computed. config has write-only values. With
-	// an error and made, the resource exists all the same, and the next run destroys it.
-	create func(ctx context.Context, s *session, plan *M, config M) (made bool, err error)
-	// read fills in what there is. A not-found error means that it is gone.
+	// create makes the resource of a plan and fills in the attributes that the service decides.
+	// config has the write-only values. An error with exists means that the resource exists all the
+	// same, and that the next run must destroy it.
+	create func(ctx context.Context, s *session, plan *M, config M) (exists bool, err error)
+	// read fills in the attributes as they are. A not-found error means that the resource is gone.
 	read func(ctx context.Context, s *session, state *M) error
-	// update makes it what plan says. nil: every change replaces it.
+	// update changes the resource to what plan says. Where it is nil every change replaces it.
 	update func(ctx context.Context, s *session, plan *M, state, config M) error
-	// remove deletes it; what is not there is as good as deleted.
+	// remove deletes the resource. One that does not exist is no error.
 	remove func(ctx context.Context, s *session, state M) error
-	// identify gives the attributes by which read finds what an import names.
+	// identify returns the attributes by which read finds the resource that an import names.
 	identify func(ctx context.Context, s *session, id string) (map[string]string, error)
 
-	// Both may be nil. planChange looks at a change in place or a replacement, and may say that what
-	// is computed will be known later; planRemoval looks at what is to be destroyed.
+	// Both may be nil. planChange checks a change in place or a replacement, and may mark computed
+	// attributes as known later; planRemoval checks a resource that is to be destroyed.
 	planChange  func(state M, plan *M, to *diag.Diagnostics)
 	planRemoval func(state M, to *diag.Diagnostics)
 }
@@ -61,14 +63,14 @@ func (r *managed[M]) Configure(
 func (r *managed[M]) Create(
 	ctx context.Context, request resource.CreateRequest, answer *resource.CreateResponse,
 ) {
-	plan, _ := given[M](ctx, request.Plan, &answer.Diagnostics)
-	config, ok := given[M](ctx, request.Config, &answer.Diagnostics)
+	plan, _ := readModel[M](ctx, request.Plan, &answer.Diagnostics)
+	config, ok := readModel[M](ctx, request.Config, &answer.Diagnostics)
 	if !ok {
 		return
 	}
-	made, err := r.create(ctx, r.session, &plan, config)
-	report(&answer.Diagnostics, r.cannot("create"), err, attributesOf(ctx, request.Plan))
-	if made || err == nil {
+	exists, err := r.create(ctx, r.session, &plan, config)
+	reportError(&answer.Diagnostics, r.cannot("create"), err, attributesOf(ctx, request.Plan))
+	if exists || err == nil {
 		answer.Diagnostics.Append(answer.State.Set(ctx, &plan)...)
 	}
 }
@@ -76,7 +78,7 @@ func (r *managed[M]) Create(
 func (r *managed[M]) Read(
 	ctx context.Context, request resource.ReadRequest, answer *resource.ReadResponse,
 ) {
-	state, ok := given[M](ctx, request.State, &answer.Diagnostics)
+	state, ok := readModel[M](ctx, request.State, &answer.Diagnostics)
 	if !ok {
 		return
 	}
@@ -85,7 +87,7 @@ func (r *managed[M]) Read(
 	case api.IsNotFound(err):
 		answer.State.RemoveResource(ctx)
 	case err != nil:
-		report(&answer.Diagnostics, r.cannot("read"), err, nil)
+		reportError(&answer.Diagnostics, r.cannot("read"), err, nil)
 	default:
 		answer.Diagnostics.Append(answer.State.Set(ctx, &state)...)
 	}
@@ -94,9 +96,9 @@ func (r *managed[M]) Read(
 func (r *managed[M]) Update(
 	ctx context.Context, request resource.UpdateRequest, answer *resource.UpdateResponse,
 ) {
-	plan, _ := given[M](ctx, request.Plan, &answer.Diagnostics)
-	state, _ := given[M](ctx, request.State, &answer.Diagnostics)
-	config, ok := given[M](ctx, request.Config, &answer.Diagnostics)
+	plan, _ := readModel[M](ctx, request.Plan, &answer.Diagnostics)
+	state, _ := readModel[M](ctx, request.State, &answer.Diagnostics)
+	config, ok := readModel[M](ctx, request.Config, &answer.Diagnostics)
 	if !ok {
 		return
 	}
@@ -105,7 +107,7 @@ func (r *managed[M]) Update(
 		return
 	}
 	if err := r.update(ctx, r.session, &plan, state, config); err != nil {
-		report(&answer.Diagnostics, r.cannot("change"), err, attributesOf(ctx, request.Plan))
+		reportError(&answer.Diagnostics, r.cannot("change"), err, attributesOf(ctx, request.Plan))
 		return
 	}
 	answer.Diagnostics.Append(answer.State.Set(ctx, &plan)...)
@@ -114,20 +116,20 @@ func (r *managed[M]) Update(
 func (r *managed[M]) Delete(
 	ctx context.Context, request resource.DeleteRequest, answer *resource.DeleteResponse,
 ) {
-	if state, ok := given[M](ctx, request.State, &answer.Diagnostics); ok {
-		report(&answer.Diagnostics, r.cannot("delete"), r.remove(ctx, r.session, state), nil)
+	if state, ok := readModel[M](ctx, request.State, &answer.Diagnostics); ok {
+		reportError(&answer.Diagnostics, r.cannot("delete"), r.remove(ctx, r.session, state), nil)
 	}
 }
 
 func (r *managed[M]) ImportState(
 	ctx context.Context, request resource.ImportStateRequest, answer *resource.ImportStateResponse,
 ) {
-	found, err := r.identify(ctx, r.session, request.ID)
+	attributes, err := r.identify(ctx, r.session, request.ID)
 	if err != nil {
-		report(&answer.Diagnostics, r.cannot("import"), err, nil)
+		reportError(&answer.Diagnostics, r.cannot("import"), err, nil)
 		return
 	}
-	for name, value := range found {
+	for name, value := range attributes {
 		answer.Diagnostics.Append(answer.State.SetAttribute(ctx, path.Root(name), value)...)
 	}
 }
@@ -135,18 +137,18 @@ func (r *managed[M]) ImportState(
 func (r *managed[M]) ModifyPlan(
 	ctx context.Context, request resource.ModifyPlanRequest, answer *resource.ModifyPlanResponse,
 ) {
-	// Most of a plan is what stays as it is.
+	// Most resources of a plan do not change.
 	if request.State.Raw.IsNull() || request.Plan.Raw.Equal(request.State.Raw) {
 		return
 	}
-	state, _ := given[M](ctx, request.State, &answer.Diagnostics)
+	state, _ := readModel[M](ctx, request.State, &answer.Diagnostics)
 	if request.Plan.Raw.IsNull() {
 		if r.planRemoval != nil {
 			r.planRemoval(state, &answer.Diagnostics)
 		}
 		return
 	}
-	plan, ok := given[M](ctx, request.Plan, &answer.Diagnostics)
+	plan, ok := readModel[M](ctx, request.Plan, &answer.Diagnostics)
 	if r.planChange != nil && ok {
 		r.planChange(state, &plan, &answer.Diagnostics)
 		answer.Diagnostics.Append(answer.Plan.Set(ctx, &plan)...)

@@ -65,19 +65,20 @@ func memberSchema() schema.Schema {
 	}
 }
 
-// person is a member or an invitation that may still be accepted: one of both.
+// person is a member, or an invitation that may still be accepted; the other field is nil.
 type person struct {
 	member     *api.Member
 	invitation *api.Invitation
 }
 
-// personOf looks an address up; who is neither is a not-found error.
+// personOf finds the member or the pending invitation with an address, or returns a not-found
+// error.
 func (s *session) personOf(ctx context.Context, email string) (person, error) {
-	member, there, err := s.members.Find(ctx, organization, email)
+	member, exists, err := s.members.Find(ctx, organization, email)
 	if err != nil {
 		return person{}, err
 	}
-	if there {
+	if exists {
 		return person{member: &member}, nil
 	}
 	invitation, err := s.invitations.get(ctx, organization, email)
@@ -91,14 +92,14 @@ func (p person) role() string {
 	return p.invitation.Role
 }
 
-// pendingInvitations reads those that may still be accepted.
+// pendingInvitations returns a function that reads the invitations that may still be accepted.
 func pendingInvitations(
 	client *api.Client,
 ) func(context.Context) ([]api.Invitation, error) {
 	return func(ctx context.Context) ([]api.Invitation, error) {
 		all, err := client.Invitations(ctx)
-		return slices.DeleteFunc(all, func(each api.Invitation) bool {
-			return each.State != invitationPending
+		return slices.DeleteFunc(all, func(invitation api.Invitation) bool {
+			return invitation.State != invitationPending
 		}), err
 	}
 }
@@ -113,21 +114,21 @@ func createMember(ctx context.Context, s *session, plan *memberModel, _ memberMo
 	return err == nil, err
 }
 
-func (s *session) invite(ctx context.Context, wanted api.NewInvitation) error {
-	made, err := s.api.CreateInvitation(ctx, wanted)
+func (s *session) invite(ctx context.Context, newInvitation api.NewInvitation) error {
+	invitation, err := s.api.CreateInvitation(ctx, newInvitation)
 	if err == nil {
-		s.invitations.Put(organization, made)
+		s.invitations.Put(organization, invitation)
 	}
 	return err
 }
 
 func readMember(ctx context.Context, s *session, state *memberModel) error {
-	found, err := s.personOf(ctx, state.Email.ValueString())
+	current, err := s.personOf(ctx, state.Email.ValueString())
 	if err != nil {
 		return err
 	}
 	state.ID = state.Email
-	state.Role = types.StringValue(found.role())
+	state.Role = types.StringValue(current.role())
 	return nil
 }
 
@@ -136,20 +137,20 @@ func updateMember(
 ) error {
 	email, role := state.Email.ValueString(), plan.Role.ValueString()
 	return s.unlessAccepted(func() error {
-		found, err := s.personOf(ctx, email)
+		current, err := s.personOf(ctx, email)
 		switch {
 		case err != nil:
 			return err
-		case found.invitation != nil:
-			if err := s.revoke(ctx, *found.invitation); err != nil {
+		case current.invitation != nil:
+			if err := s.revoke(ctx, *current.invitation); err != nil {
 				return err
 			}
-			// Roles in projects that somebody gave with it stay.
-			again := found.invitation.NewInvitation
+			// The new invitation keeps the roles in projects that somebody gave with the first one.
+			again := current.invitation.NewInvitation
 			again.Role = role
 			return s.invite(ctx, again)
 		}
-		changed, err := s.api.UpdateMember(ctx, found.member.ID, api.RoleChange{Role: role})
+		changed, err := s.api.UpdateMember(ctx, current.member.ID, api.RoleChange{Role: role})
 		if err == nil {
 			s.members.Put(organization, changed)
 		}
@@ -160,16 +161,16 @@ func updateMember(
 func removeMember(ctx context.Context, s *session, state memberModel) error {
 	email := state.Email.ValueString()
 	return s.unlessAccepted(func() error {
-		found, err := s.personOf(ctx, email)
+		current, err := s.personOf(ctx, email)
 		switch {
 		case api.IsNotFound(err):
 			return nil
 		case err != nil:
 			return err
-		case found.invitation != nil:
-			return s.revoke(ctx, *found.invitation)
+		case current.invitation != nil:
+			return s.revoke(ctx, *current.invitation)
 		}
-		return s.members.removed(organization, email, s.api.DeleteMember(ctx, found.member.ID))
+		return s.members.removed(organization, email, s.api.DeleteMember(ctx, current.member.ID))
 	})
 }
 
@@ -178,8 +179,8 @@ func (s *session) revoke(ctx context.Context, invitation api.Invitation) error {
 	return s.invitations.removed(organization, invitation.Email, err)
 }
 
-// unlessAccepted does something with a person. If they accept meanwhile it is done once more, with
-// the member that they are now.
+// unlessAccepted calls do for a person. Where they accepted their invitation meanwhile, it calls do
+// once more, which then finds a member.
 func (s *session) unlessAccepted(do func() error) error {
 	err := do()
 	if api.HasCode(err, invitationClosed) {

@@ -10,7 +10,8 @@ import (
 	"freshet/terraform/internal/api"
 )
 
-// shownMember is a person with how they stand. What only members have is null of who is invited.
+// shownMember is a person as data sources show it. Attributes that only members have are null for
+// somebody who is invited.
 type shownMember struct {
 	memberModel
 	State     types.String `tfsdk:"state"`
@@ -21,25 +22,25 @@ type shownMember struct {
 	CreatedAt types.String `tfsdk:"created_at"`
 }
 
-func showMember(found api.Member) shownMember {
-	email := types.StringValue(found.Email)
+func showMember(member api.Member) shownMember {
+	email := types.StringValue(member.Email)
 	return shownMember{
-		memberModel: memberModel{ID: email, Email: email, Role: types.StringValue(found.Role)},
+		memberModel: memberModel{ID: email, Email: email, Role: types.StringValue(member.Role)},
 		State:       types.StringValue("accepted"),
-		MemberID:    types.StringValue(found.ID),
-		UserID:      types.StringValue(found.UserID),
-		Name:        types.StringValue(found.Name),
-		TwoFactor:   types.BoolValue(found.TwoFactor),
-		CreatedAt:   types.StringValue(found.CreatedAt),
+		MemberID:    types.StringValue(member.ID),
+		UserID:      types.StringValue(member.UserID),
+		Name:        types.StringValue(member.Name),
+		TwoFactor:   types.BoolValue(member.TwoFactor),
+		CreatedAt:   types.StringValue(member.CreatedAt),
 	}
 }
 
-func showInvitation(found api.Invitation) shownMember {
-	email := types.StringValue(found.Email)
+func showInvitation(invitation api.Invitation) shownMember {
+	email := types.StringValue(invitation.Email)
 	return shownMember{
-		memberModel: memberModel{ID: email, Email: email, Role: types.StringValue(found.Role)},
-		State:       types.StringValue(found.State),
-		CreatedAt:   types.StringValue(found.CreatedAt),
+		memberModel: memberModel{ID: email, Email: email, Role: types.StringValue(invitation.Role)},
+		State:       types.StringValue(invitation.State),
+		CreatedAt:   types.StringValue(invitation.CreatedAt),
 	}
 }
 
@@ -62,14 +63,14 @@ func memberSource() datasource.DataSource {
 	shows["email"] = givenText("Address, in lower case.")
 	return newSource("member", "A person in the organisation, or invited into it.", shows,
 		func(ctx context.Context, s *session, model *shownMember) error {
-			found, err := s.personOf(ctx, model.Email.ValueString())
+			current, err := s.personOf(ctx, model.Email.ValueString())
 			switch {
 			case err != nil:
 				return err
-			case found.member != nil:
-				*model = showMember(*found.member)
+			case current.member != nil:
+				*model = showMember(*current.member)
 			default:
-				*model = showInvitation(*found.invitation)
+				*model = showInvitation(*current.invitation)
 			}
 			return nil
 		})

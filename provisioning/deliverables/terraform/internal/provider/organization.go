@@ -24,11 +24,11 @@ import (
 const (
 	organizationNameMax = 100
 	networksMax         = 100
-	// What an import may call the only one that a key can mean.
+	// An import may name the key's organisation by this word instead of its id.
 	currentOrganization = "current"
 )
 
-// organizationModel is the settings of the organisation that the key is of.
+// organizationModel is the settings of the organisation that the API key belongs to.
 type organizationModel struct {
 	ID                types.String `tfsdk:"id"`
 	Name              types.String `tfsdk:"name"`
@@ -92,14 +92,14 @@ func warnOfKeptSettings(state organizationModel, to *diag.Diagnostics) {
 		state.Name.ValueString(), state.ID.ValueString()))
 }
 
-func (m *organizationModel) show(found api.Organization) {
-	m.ID = types.StringValue(found.ID)
-	m.Name = types.StringValue(found.Name)
-	m.AllowedAddresses = textSetOf(found.AllowedAddresses)
-	m.TwoFactorRequired = types.BoolValue(found.TwoFactorRequired)
+func (m *organizationModel) show(current api.Organization) {
+	m.ID = types.StringValue(current.ID)
+	m.Name = types.StringValue(current.Name)
+	m.AllowedAddresses = textSetOf(current.AllowedAddresses)
+	m.TwoFactorRequired = types.BoolValue(current.TwoFactorRequired)
 }
 
-// changeTo gives what a plan says otherwise than what is there; what it does not know stays.
+// changeTo returns the change from m to a plan. Attributes that the plan does not know stay.
 func (m *organizationModel) changeTo(plan *organizationModel) api.OrganizationChange {
 	change := api.OrganizationChange{}
 	if !plan.Name.Equal(m.Name) {
@@ -125,19 +125,19 @@ func createOrganizationSettings(
 func changeOrganization(
 	ctx context.Context, s *session, plan *organizationModel, before organizationModel,
 ) error {
-	found, err := s.api.UpdateOrganization(ctx, before.changeTo(plan))
+	current, err := s.api.UpdateOrganization(ctx, before.changeTo(plan))
 	if err != nil {
 		return err
 	}
-	s.organizations.Put(organization, found)
-	plan.show(found)
+	s.organizations.Put(organization, current)
+	plan.show(current)
 	return nil
 }
 
 func readOrganizationSettings(ctx context.Context, s *session, state *organizationModel) error {
-	found, err := s.organizations.get(ctx, organization, state.ID.ValueString())
+	current, err := s.organizations.get(ctx, organization, state.ID.ValueString())
 	if err == nil {
-		state.show(found)
+		state.show(current)
 	}
 	return err
 }
@@ -148,28 +148,29 @@ func updateOrganizationSettings(
 	return changeOrganization(ctx, s, plan, state)
 }
 
-// currentOrganization gives the only one of a list of one.
+// currentOrganization reads the organisation of the API key, the only item of its list.
 func (s *session) currentOrganization(ctx context.Context) (api.Organization, error) {
 	return s.organizations.first(ctx, organization, currentOrganization, every)
 }
 
-// identifyOrganization takes the word current or the id of the one that the key is of.
+// identifyOrganization reads the id of an import: the word current, or the id of the key's
+// organisation.
 func identifyOrganization(
 	ctx context.Context, s *session, id string,
 ) (map[string]string, error) {
-	found, err := s.currentOrganization(ctx)
-	if err == nil && id != currentOrganization && id != found.ID {
+	current, err := s.currentOrganization(ctx)
+	if err == nil && id != currentOrganization && id != current.ID {
 		err = absent("organization for this API key", id)
 	}
-	return map[string]string{"id": found.ID}, err
+	return map[string]string{"id": current.ID}, err
 }
 
-// shownOrganization is an organisation with how it stands.
+// shownOrganization is an organisation as the data source shows it.
 type shownOrganization struct {
 	organizationModel
-	Standing  types.String `tfsdk:"standing"`
-	Verified  types.Bool   `tfsdk:"verified"`
-	CreatedAt types.String `tfsdk:"created_at"`
+	AccountStatus types.String `tfsdk:"standing"`
+	Verified      types.Bool   `tfsdk:"verified"`
+	CreatedAt     types.String `tfsdk:"created_at"`
 }
 
 func organizationSource() datasource.DataSource {
@@ -184,11 +185,11 @@ func organizationSource() datasource.DataSource {
 	}
 	return newSource("organization", "The organisation that the API key is of.", shows,
 		func(ctx context.Context, s *session, model *shownOrganization) error {
-			found, err := s.currentOrganization(ctx)
-			model.show(found)
-			model.Standing = types.StringValue(found.Standing)
-			model.Verified = types.BoolValue(found.Verified)
-			model.CreatedAt = types.StringValue(found.CreatedAt)
+			current, err := s.currentOrganization(ctx)
+			model.show(current)
+			model.AccountStatus = types.StringValue(current.AccountStatus)
+			model.Verified = types.BoolValue(current.Verified)
+			model.CreatedAt = types.StringValue(current.CreatedAt)
 			return err
 		})
 }

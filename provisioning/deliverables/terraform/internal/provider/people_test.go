@@ -40,9 +40,9 @@ func TestAPersonIsInvitedAndThenAMember(t *testing.T) {
 func TestAnotherRoleOfWhoIsInvitedIsAnotherInvitation(t *testing.T) {
 	service, endpoint := newFake(t)
 	state := newWalker(t, endpoint).made("freshet_member", nil, bob("viewer"))
-	given := service.invitations["ivt_0"]
-	given.ProjectRoles = []api.InvitedRole{{ProjectID: "prj_a", Role: "developer"}}
-	service.invitations["ivt_0"] = given
+	invitation := service.invitations["ivt_0"]
+	invitation.ProjectRoles = []api.InvitedRole{{ProjectID: "prj_a", Role: "developer"}}
+	service.invitations["ivt_0"] = invitation
 	walk := newWalker(t, endpoint)
 	state = walk.made("freshet_member", state, bob("admin"))
 	before, after := service.invitations["ivt_0"], service.invitations["ivt_1"]
@@ -58,16 +58,16 @@ func TestAnotherRoleOfWhoIsInvitedIsAnotherInvitation(t *testing.T) {
 
 // The list says that somebody is invited; they accept before Terraform acts on it.
 func TestWhoAcceptsMeanwhileIsChangedAndRemovedAsAMember(t *testing.T) {
-	for _, wanted := range []object{bob("admin"), nil} {
+	for _, config := range []object{bob("admin"), nil} {
 		service, endpoint := newFake(t)
 		walk := newWalker(t, endpoint)
 		state := walk.read("freshet_member",
 			walk.made("freshet_member", nil, bob("viewer")))
 		service.accept("ivt_0")
-		walk.made("freshet_member", state, wanted)
-		member, there := service.members["mem_ivt_0"]
-		if there != (wanted != nil) || there && member.Role != "admin" {
-			t.Errorf("%v became %v", wanted, service.members)
+		walk.made("freshet_member", state, config)
+		member, exists := service.members["mem_ivt_0"]
+		if exists != (config != nil) || exists && member.Role != "admin" {
+			t.Errorf("%v became %v", config, service.members)
 		}
 	}
 }
@@ -78,8 +78,8 @@ func TestAnInvitationThatIsOverIsPlannedAnew(t *testing.T) {
 	over := service.invitations["ivt_0"]
 	over.State = "expired"
 	service.invitations["ivt_0"] = over
-	if found := newWalker(t, endpoint).read("freshet_member", state); found != nil {
-		t.Errorf("%v", found)
+	if state := newWalker(t, endpoint).read("freshet_member", state); state != nil {
+		t.Errorf("%v", state)
 	}
 	newWalker(t, endpoint).made("freshet_member", nil, bob("viewer"))
 	if service.invitations["ivt_1"].State != "pending" {
@@ -95,17 +95,18 @@ func TestPeopleOfBeforeAreImported(t *testing.T) {
 	if len(said) != 1 || !strings.Contains(said[0].Detail, "import anna@example.org") {
 		t.Errorf("said %v", said)
 	}
-	found, said := newWalker(t, endpoint).imported("freshet_member", "anna@example.org")
-	if found["role"] != "owner" {
-		t.Errorf("%v (%v)", found, said)
+	imported, said := newWalker(t, endpoint).imported("freshet_member", "anna@example.org")
+	if imported["role"] != "owner" {
+		t.Errorf("%v (%v)", imported, said)
 	}
 	invited := newWalker(t, endpoint).made("freshet_member", nil, bob("viewer"))
-	found, _ = newWalker(t, endpoint).imported("freshet_member", "bob@example.org")
-	if fmt.Sprint(found) != fmt.Sprint(invited) {
-		t.Errorf("%v is not %v", found, invited)
+	imported, _ = newWalker(t, endpoint).imported("freshet_member", "bob@example.org")
+	if fmt.Sprint(imported) != fmt.Sprint(invited) {
+		t.Errorf("%v is not %v", imported, invited)
 	}
-	if found, _ := newWalker(t, endpoint).imported("freshet_member", "x@example.org"); found != nil {
-		t.Errorf("found %v", found)
+	imported, _ := newWalker(t, endpoint).imported("freshet_member", "x@example.org")
+	if imported != nil {
+		t.Errorf("imported %v", imported)
 	}
 	for _, wrong := range []string{"Bob@example.org", "bob", "@example.org", " b@example.org"} {
 		config := object{"email": wrong}
@@ -127,9 +128,9 @@ func TestSettingsThatAreLeftOutStay(t *testing.T) {
 	service.organization.Name = "Ours"
 	config["two_factor_required"] = false
 	state = newWalker(t, endpoint).made("freshet_organization_settings", state, config)
-	found := service.organization
-	if found.Name != "Ours" || found.TwoFactorRequired || len(found.AllowedAddresses) != 1 {
-		t.Errorf("%+v", found)
+	current := service.organization
+	if current.Name != "Ours" || current.TwoFactorRequired || len(current.AllowedAddresses) != 1 {
+		t.Errorf("%+v", current)
 	}
 	said := walk.plan("freshet_organization_settings", state, nil).said
 	if len(said) != 1 || said[0].Summary != "The organisation keeps its settings" {
@@ -140,9 +141,9 @@ func TestSettingsThatAreLeftOutStay(t *testing.T) {
 func TestSettingsAreTheKeysOwnOrganizations(t *testing.T) {
 	service, endpoint := newFake(t)
 	for _, id := range []string{"current", "org_a"} {
-		found, said := newWalker(t, endpoint).imported("freshet_organization_settings", id)
-		if found["name"] != "Mine" {
-			t.Errorf("%v (%v)", found, said)
+		imported, said := newWalker(t, endpoint).imported("freshet_organization_settings", id)
+		if imported["name"] != "Mine" {
+			t.Errorf("%v (%v)", imported, said)
 		}
 	}
 	walk := newWalker(t, endpoint)
@@ -150,8 +151,8 @@ func TestSettingsAreTheKeysOwnOrganizations(t *testing.T) {
 		t.Error("took another one")
 	}
 	state := object{"id": "org_b", "name": "Theirs"}
-	if found := walk.read("freshet_organization_settings", state); found != nil {
-		t.Errorf("%v", found)
+	if imported := walk.read("freshet_organization_settings", state); imported != nil {
+		t.Errorf("%v", imported)
 	}
 	config := object{"allowed_addresses": []any{"198.51.100.0/24"}}
 	_, said := walk.apply("freshet_organization_settings", nil, config)

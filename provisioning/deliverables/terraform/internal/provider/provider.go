@@ -1,9 +1,9 @@
-// Package provider is what Terraform sees of Freshet.
+// Package provider has the resources, data sources and ephemeral resources that Terraform sees.
 //
-// managed.go, source.go and transient.go are what all resources, data sources and ephemeral
-// resources have in common, each by itself, and frame.go what all three have; find.go looks things
-// up in the lists that a run reads once. Every other file is of one kind of thing: models, schemas,
-// what is done.
+// managed.go has what all resources have in common, source.go all data sources, transient.go all
+// ephemeral resources, and frame.go all three; rule.go has what alerts and budgets have in common.
+// find.go looks things up in the lists that a run reads once. Every other file has the models,
+// schemas and functions of one kind of thing.
 package provider
 
 import (
@@ -45,7 +45,7 @@ var (
 	_ provider.ProviderWithEphemeralResources = (*freshet)(nil)
 )
 
-// New gives what makes the provider.
+// New returns a function that makes the provider.
 func New(version string) func() provider.Provider {
 	return func() provider.Provider { return &freshet{version: version} }
 }
@@ -82,10 +82,10 @@ func (p *freshet) Schema(
 func (p *freshet) Configure(
 	ctx context.Context, request provider.ConfigureRequest, answer *provider.ConfigureResponse,
 ) {
-	var given settings
-	answer.Diagnostics.Append(request.Config.Get(ctx, &given)...)
-	endpoint := orEnvironment(given.Endpoint, "endpoint", endpointVariable, answer)
-	key := orEnvironment(given.APIKey, "api_key", keyVariable, answer)
+	var configured settings
+	answer.Diagnostics.Append(request.Config.Get(ctx, &configured)...)
+	endpoint := orEnvironment(configured.Endpoint, "endpoint", endpointVariable, answer)
+	key := orEnvironment(configured.APIKey, "api_key", keyVariable, answer)
 	if answer.Diagnostics.HasError() {
 		return
 	}
@@ -93,7 +93,7 @@ func (p *freshet) Configure(
 		Endpoint:  endpoint,
 		Key:       key,
 		UserAgent: "terraform-provider-freshet/" + p.version + " terraform/" + request.TerraformVersion,
-		Observe:   observe,
+		Observe:   logAttempt,
 	})
 	if err != nil {
 		answer.Diagnostics.AddAttributeError(path.Root("endpoint"), "The endpoint is not usable",
@@ -106,15 +106,17 @@ func (p *freshet) Configure(
 	answer.EphemeralResourceData = session
 }
 
+// orEnvironment returns a text of the provider's configuration, or the environment variable where
+// it is not set. It adds an error where both are missing.
 func orEnvironment(
-	given types.String, name, variable string, answer *provider.ConfigureResponse,
+	configured types.String, name, variable string, answer *provider.ConfigureResponse,
 ) string {
-	if given.IsUnknown() {
+	if configured.IsUnknown() {
 		answer.Diagnostics.AddAttributeError(path.Root(name), name+" is not known yet",
 			"It depends on what is made in the same run. Make that first, or set "+variable+".")
 		return ""
 	}
-	if text := given.ValueString(); text != "" {
+	if text := configured.ValueString(); text != "" {
 		return text
 	}
 	text := os.Getenv(variable)
@@ -125,7 +127,8 @@ func orEnvironment(
 	return text
 }
 
-func observe(ctx context.Context, attempt api.Attempt) {
+// logAttempt logs a request of the API's client.
+func logAttempt(ctx context.Context, attempt api.Attempt) {
 	fields := map[string]any{
 		"method": attempt.Method, "path": attempt.Path, "status": attempt.Status,
 	}

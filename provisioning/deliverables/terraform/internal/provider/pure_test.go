@@ -23,8 +23,8 @@ func FuzzACLKeysAreReadAsTheyWereWritten(f *testing.F) {
 			PatternType: "LITERAL", Operation: "READ", Permission: "ALLOW", Host: host,
 		}
 		key := aclKey(entry)
-		if found, err := aclOf(key); err != nil || found != entry {
-			t.Errorf("%q became %v, %v", key, found, err)
+		if parsed, err := aclOf(key); err != nil || parsed != entry {
+			t.Errorf("%q became %v, %v", key, parsed, err)
 		}
 	})
 }
@@ -45,30 +45,30 @@ func TestACLKeysAreReadable(t *testing.T) {
 }
 
 func TestSchedulesComeBackAsTheyWereGiven(t *testing.T) {
-	given := []api.Schedule{
+	original := []api.Schedule{
 		{Days: []string{"mon", "fri"}, Start: "07:00", End: "19:00", TimeZone: "Europe/Zurich"},
 		{Days: []string{"sun"}, Start: "22:00", End: "24:00", TimeZone: "UTC"},
 	}
-	if found := *schedulesWish(schedulesOf(given)); !reflect.DeepEqual(found, given) {
-		t.Errorf("%v", found)
+	if schedules := *schedulesWish(schedulesOf(original)); !reflect.DeepEqual(schedules, original) {
+		t.Errorf("%v", schedules)
 	}
 	none := schedulesUnlessNone(nil, types.ListNull(scheduleType))
 	if !none.IsNull() || len(*schedulesWish(none)) != 0 {
 		t.Errorf("%v", none)
 	}
 	// What somebody else took away shows as a difference.
-	if gone := schedulesUnlessNone(nil, schedulesOf(given)); gone.IsNull() {
+	if gone := schedulesUnlessNone(nil, schedulesOf(original)); gone.IsNull() {
 		t.Errorf("%v", gone)
 	}
 }
 
 func TestConfigChangesAreWhatDiffers(t *testing.T) {
-	found := configChanges(
+	changes := configChanges(
 		map[string]string{"stays": "1", "goes": "2", "changes": "3"},
 		map[string]string{"stays": "1", "changes": "4", "comes": "5"},
 	)
 	shown := map[string]string{}
-	for name, value := range found {
+	for name, value := range changes {
 		shown[name] = "null"
 		if value != nil {
 			shown[name] = *value
@@ -121,18 +121,18 @@ func TestAReportHasTheWholeProblem(t *testing.T) {
 		Status: 422, Code: "validation_failed", Title: "Wrong", RequestID: "req_a",
 		Errors: []api.FieldError{{Pointer: "/name", Detail: "Too long."}},
 	}
-	var found diag.Diagnostics
-	report(&found, "Cannot", problem, map[string]attr.Value{"name": types.StringValue("a")})
-	if len(found) != 1 || !strings.Contains(found[0].Detail(), "request req_a") {
-		t.Errorf("%v", found)
+	var diagnostics diag.Diagnostics
+	reportError(&diagnostics, "Cannot", problem, map[string]attr.Value{"name": types.StringValue("a")})
+	if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail(), "request req_a") {
+		t.Errorf("%v", diagnostics)
 	}
-	if _, placed := found[0].(diag.DiagnosticWithPath); !placed {
+	if _, placed := diagnostics[0].(diag.DiagnosticWithPath); !placed {
 		t.Error("it is at no attribute")
 	}
-	report(&found, "Cannot", errors.New("plain"), nil)
-	report(&found, "Cannot", nil, nil)
-	if len(found) != 2 {
-		t.Errorf("%v", found)
+	reportError(&diagnostics, "Cannot", errors.New("plain"), nil)
+	reportError(&diagnostics, "Cannot", nil, nil)
+	if len(diagnostics) != 2 {
+		t.Errorf("%v", diagnostics)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestPartitionsOnlyGrow(t *testing.T) {
 		}
 	}
 	before := topic("a", types.Int64Value(6))
-	for _, each := range []struct {
+	for _, example := range []struct {
 		plan    topicModel
 		refused bool
 	}{
@@ -154,10 +154,10 @@ func TestPartitionsOnlyGrow(t *testing.T) {
 		{topic("a", types.Int64Unknown()), false},
 		{topic("another", types.Int64Value(1)), false},
 	} {
-		var found diag.Diagnostics
-		refuseFewerPartitions(before, &each.plan, &found)
-		if found.HasError() != each.refused {
-			t.Errorf("%v: %v", each.plan.Partitions, found)
+		var diagnostics diag.Diagnostics
+		refuseFewerPartitions(before, &example.plan, &diagnostics)
+		if diagnostics.HasError() != example.refused {
+			t.Errorf("%v: %v", example.plan.Partitions, diagnostics)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func roleBindingResource() resource.Resource {
 func createRoleBinding(
 	ctx context.Context, s *session, plan *roleBindingModel, _ roleBindingModel,
 ) (bool, error) {
-	made, err := s.api.CreateRoleBinding(ctx, api.NewRoleBinding{
+	binding, err := s.api.CreateRoleBinding(ctx, api.NewRoleBinding{
 		PrincipalType: plan.PrincipalType.ValueString(),
 		PrincipalID:   plan.PrincipalID.ValueString(),
 		ProjectID:     plan.ProjectID.ValueString(),
@@ -63,24 +63,24 @@ func createRoleBinding(
 	if err != nil {
 		return false, err
 	}
-	s.roleBindings.Put(organization, made)
-	plan.show(made)
+	s.roleBindings.Put(organization, binding)
+	plan.show(binding)
 	return true, nil
 }
 
 func readRoleBinding(ctx context.Context, s *session, state *roleBindingModel) error {
-	found, err := s.roleBindings.get(ctx, organization, state.ID.ValueString())
+	binding, err := s.roleBindings.get(ctx, organization, state.ID.ValueString())
 	if err == nil {
-		state.show(found)
+		state.show(binding)
 	}
 	return err
 }
 
-func (m *roleBindingModel) show(found api.RoleBinding) {
-	m.ID = types.StringValue(found.ID)
-	m.PrincipalType = types.StringValue(found.PrincipalType)
-	m.PrincipalID = types.StringValue(found.PrincipalID)
-	m.ProjectID = types.StringValue(found.ProjectID)
-	m.Role = types.StringValue(found.Role)
-	m.CreatedAt = types.StringValue(found.CreatedAt)
+func (m *roleBindingModel) show(binding api.RoleBinding) {
+	m.ID = types.StringValue(binding.ID)
+	m.PrincipalType = types.StringValue(binding.PrincipalType)
+	m.PrincipalID = types.StringValue(binding.PrincipalID)
+	m.ProjectID = types.StringValue(binding.ProjectID)
+	m.Role = types.StringValue(binding.Role)
+	m.CreatedAt = types.StringValue(binding.CreatedAt)
 }

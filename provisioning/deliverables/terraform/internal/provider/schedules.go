@@ -35,7 +35,7 @@ func schedulesAttribute() schema.ListNestedAttribute {
 			Required:            true,
 			MarkdownDescription: description,
 			Validators: []validator.String{
-				stringvalidator.RegexMatches(clockTime, "want a time such as 07:30"),
+				stringvalidator.RegexMatches(clockTime, "must be a time such as 07:30"),
 			},
 		}
 	}
@@ -65,21 +65,21 @@ func schedulesAttribute() schema.ListNestedAttribute {
 	}
 }
 
-// schedulesWish gives all schedules that there shall be; none where the attribute is left out.
+// schedulesWish returns the schedules of a configuration, an empty list where it has none.
 func schedulesWish(schedules types.List) *[]api.Schedule {
 	wish := []api.Schedule{}
-	for _, each := range schedules.Elements() {
-		object, ok := each.(types.Object)
+	for _, element := range schedules.Elements() {
+		object, ok := element.(types.Object)
 		if !ok {
 			continue
 		}
-		found := object.Attributes()
-		days, _ := found["days"].(types.Set)
+		fields := object.Attributes()
+		days, _ := fields["days"].(types.Set)
 		wish = append(wish, api.Schedule{
 			Days:     textsIn(days),
-			Start:    textIn(found["start"]),
-			End:      textIn(found["end"]),
-			TimeZone: textIn(found["time_zone"]),
+			Start:    textIn(fields["start"]),
+			End:      textIn(fields["end"]),
+			TimeZone: textIn(fields["time_zone"]),
 		})
 	}
 	return &wish
@@ -90,22 +90,23 @@ func textIn(value attr.Value) string {
 	return text.ValueString()
 }
 
-// schedulesUnlessNone leaves an attribute that is left out so, where there are none.
-func schedulesUnlessNone(found []api.Schedule, before types.List) types.List {
-	if len(found) == 0 && before.IsNull() {
+// schedulesUnlessNone returns schedules as Terraform's value. Where there are none and before is
+// null, it stays null.
+func schedulesUnlessNone(schedules []api.Schedule, before types.List) types.List {
+	if len(schedules) == 0 && before.IsNull() {
 		return types.ListNull(scheduleType)
 	}
-	return schedulesOf(found)
+	return schedulesOf(schedules)
 }
 
-func schedulesOf(found []api.Schedule) types.List {
-	values := make([]attr.Value, len(found))
-	for i, each := range found {
+func schedulesOf(schedules []api.Schedule) types.List {
+	values := make([]attr.Value, len(schedules))
+	for i, schedule := range schedules {
 		values[i] = types.ObjectValueMust(scheduleType.AttrTypes, map[string]attr.Value{
-			"days":      textSetOf(each.Days),
-			"start":     types.StringValue(each.Start),
-			"end":       types.StringValue(each.End),
-			"time_zone": types.StringValue(each.TimeZone),
+			"days":      textSetOf(schedule.Days),
+			"start":     types.StringValue(schedule.Start),
+			"end":       types.StringValue(schedule.End),
+			"time_zone": types.StringValue(schedule.TimeZone),
 		})
 	}
 	return types.ListValueMust(scheduleType, values)

@@ -7,26 +7,26 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// schemasOf gives what Terraform is told, as it is told. The framework checks it on the way.
+// schemasOf returns the schemas as Terraform gets them. The framework checks them on the way.
 func schemasOf(t *testing.T) *tfprotov6.GetProviderSchemaResponse {
 	t.Helper()
 	server := providerserver.NewProtocol6(New("test")())()
-	found, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, each := range found.Diagnostics {
-		t.Errorf("%s: %s", each.Summary, each.Detail)
+	for _, diagnostic := range schemas.Diagnostics {
+		t.Errorf("%s: %s", diagnostic.Summary, diagnostic.Detail)
 	}
-	return found
+	return schemas
 }
 
 // walk calls look with each attribute of a schema, those inside of others too.
 func walk(attributes []*tfprotov6.SchemaAttribute, look func(*tfprotov6.SchemaAttribute)) {
-	for _, each := range attributes {
-		look(each)
-		if each.NestedType != nil {
-			walk(each.NestedType.Attributes, look)
+	for _, attribute := range attributes {
+		look(attribute)
+		if attribute.NestedType != nil {
+			walk(attribute.NestedType.Attributes, look)
 		}
 	}
 }
@@ -66,15 +66,15 @@ func TestSecretsOfARunAreSensitive(t *testing.T) {
 }
 
 func TestEverythingIsDescribed(t *testing.T) {
-	found := schemasOf(t)
-	all := map[string]*tfprotov6.Schema{"the provider": found.Provider}
-	for name, schema := range found.ResourceSchemas {
+	schemas := schemasOf(t)
+	all := map[string]*tfprotov6.Schema{"the provider": schemas.Provider}
+	for name, schema := range schemas.ResourceSchemas {
 		all["resource "+name] = schema
 	}
-	for name, schema := range found.DataSourceSchemas {
+	for name, schema := range schemas.DataSourceSchemas {
 		all["data source "+name] = schema
 	}
-	for name, schema := range found.EphemeralResourceSchemas {
+	for name, schema := range schemas.EphemeralResourceSchemas {
 		all["ephemeral resource "+name] = schema
 	}
 	for name, schema := range all {

@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	// Ten goroutines of one walk ask within much less.
+	// The ten goroutines of one walk ask within a much shorter time.
 	batchWindow = 25 * time.Millisecond
-	// Lists that are the organisation's, not a cluster's, have one scope.
+	// The only scope of lists that belong to the organisation and not to a cluster.
 	organization = "the organisation"
 )
 
-// session is one run of the provider: a client, and what it has read and is about to write.
+// session is one run of the provider: a client, the lists that it has read, and the batches that it
+// is about to send.
 type session struct {
 	api *api.Client
 
@@ -33,9 +34,9 @@ type session struct {
 	budgets         listed[api.Budget]
 	alerts          listed[api.Alert]
 
-	// A list of one.
+	// The organisation of the API key is its only item.
 	organizations listed[api.Organization]
-	// By address; of invitations those that may still be accepted.
+	// Both by address. Invitations are only those that may still be accepted.
 	members     listed[api.Member]
 	invitations listed[api.Invitation]
 
@@ -51,66 +52,68 @@ func newSession(client *api.Client) *session {
 		api: client,
 
 		clusters: listedOnce("cluster", client.Clusters,
-			func(each api.Cluster) string { return each.ID }),
+			func(cluster api.Cluster) string { return cluster.ID }),
 		topics: listedBy("topic", basicTopics,
-			func(each api.Topic) string { return each.Name }),
+			func(topic api.Topic) string { return topic.Name }),
 		acls: listedBy("entry", client.ACLs,
-			func(each api.ACL) string { return aclKey(each.NewACL) }),
+			func(entry api.ACL) string { return aclKey(entry.NewACL) }),
 		credentials: listedBy("credential", client.Credentials,
-			func(each api.Credential) string { return each.ID }),
+			func(credential api.Credential) string { return credential.ID }),
 		quotas: listedBy("quota", client.ClientQuotas,
-			func(each api.ClientQuota) string { return quotaKey(each.QuotaEntity) }),
+			func(quota api.ClientQuota) string { return quotaKey(quota.QuotaEntity) }),
 
 		projects: listedOnce("project", client.Projects,
-			func(each api.Project) string { return each.ID }),
+			func(project api.Project) string { return project.ID }),
 		serviceAccounts: listedOnce("service account", client.ServiceAccounts,
-			func(each api.ServiceAccount) string { return each.ID }),
+			func(account api.ServiceAccount) string { return account.ID }),
 		roleBindings: listedOnce("role binding", client.RoleBindings,
-			func(each api.RoleBinding) string { return each.ID }),
+			func(binding api.RoleBinding) string { return binding.ID }),
 		budgets: listedOnce("budget", client.Budgets,
-			func(each api.Budget) string { return each.ID }),
+			func(budget api.Budget) string { return budget.ID }),
 		alerts: listedOnce("alert", client.Alerts,
-			func(each api.Alert) string { return each.ID }),
+			func(alert api.Alert) string { return alert.ID }),
 
 		organizations: listedOnce("organization", func(ctx context.Context) ([]api.Organization, error) {
-			found, err := client.Organization(ctx)
-			return []api.Organization{found}, err
-		}, func(each api.Organization) string { return each.ID }),
+			current, err := client.Organization(ctx)
+			return []api.Organization{current}, err
+		}, func(current api.Organization) string { return current.ID }),
 		members: listedOnce("member", client.Members,
-			func(each api.Member) string { return each.Email }),
+			func(member api.Member) string { return member.Email }),
 		invitations: listedOnce("invitation", pendingInvitations(client),
-			func(each api.Invitation) string { return each.Email }),
+			func(invitation api.Invitation) string { return invitation.Email }),
 	}
 	s.newTopics = batch.New(batchWindow, api.TopicsAtOnce, s.sendTopics)
 	s.newACLs = batch.New(batchWindow, api.TopicsAtOnce, s.sendACLs)
 	return s
 }
 
-// identifyBy takes what an import names: an id, which begins with a prefix, or a name.
+// identifyBy returns a function that reads the id of an import: an id, which begins with prefix, or
+// a name, whose id find looks up.
 func identifyBy(
-	prefix string, named func(context.Context, *session, string) (string, error),
+	prefix string, find func(context.Context, *session, string) (string, error),
 ) func(context.Context, *session, string) (map[string]string, error) {
 	return func(ctx context.Context, s *session, id string) (map[string]string, error) {
 		if strings.HasPrefix(id, prefix) {
 			return map[string]string{"id": id}, nil
 		}
-		found, err := named(ctx, s, id)
-		return map[string]string{"id": found}, err
+		foundID, err := find(ctx, s, id)
+		return map[string]string{"id": foundID}, err
 	}
 }
 
-// clusterID gives a cluster's id for an id or a name.
+// clusterID returns the id of the cluster with an id or a name.
 func (s *session) clusterID(ctx context.Context, idOrName string) (string, error) {
 	if strings.HasPrefix(idOrName, "cl_") {
 		return idOrName, nil
 	}
-	found, err := s.clusterNamed(ctx, idOrName)
-	return found.ID, err
+	cluster, err := s.clusterNamed(ctx, idOrName)
+	return cluster.ID, err
 }
 
+// clusterNamed finds the cluster with a name that is not deleted.
 func (s *session) clusterNamed(ctx context.Context, name string) (api.Cluster, error) {
-	return s.clusters.first(ctx, organization, name, func(each api.Cluster) bool {
-		return each.Name == name && each.DeletedAt == nil
+	return s.clusters.first(ctx, organization, name, func(cluster api.Cluster) bool {
+		return cluster.Name == name && cluster.DeletedAt == nil
 	})
 }
 

@@ -7,7 +7,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 )
 
-// source is one type of data source. read fills in the model from what it was given.
+// source is one type of data source. read gets the model as a configuration has it, and fills in
+// the rest.
 type source[M any] struct {
 	frame
 	schema schema.Schema
@@ -16,7 +17,8 @@ type source[M any] struct {
 
 var _ datasource.DataSourceWithConfigure = (*source[struct{}])(nil)
 
-// newSource makes a data source: its name, what it is, what it shows, and how it is read.
+// newSource makes a data source from its name, its description, the attributes that it shows, and
+// the function that reads it.
 func newSource[M any](
 	name, description string,
 	shows map[string]schema.Attribute,

@@ -10,23 +10,24 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// kept is one thing in a state that Terraform wrote with a provider of before.
-type kept struct {
+// storedResource is a resource in a state that Terraform wrote with an earlier provider.
+type storedResource struct {
 	file, typeName string
 	version        int64
 	attributes     []byte
 }
 
-// keptStates reads testdata/states. What is there stays as it is: people have such files. A new
-// resource or attribute gets a file of its own, written by Terraform with the provider that has it;
-// a change of what a stored attribute means gets a new version of the schema, and an upgrader.
-func keptStates(t *testing.T) []kept {
+// storedResources reads testdata/states. The files there never change, because people have such
+// states. A new resource or attribute gets a file of its own, written by Terraform with the
+// provider that has it. A change of what a stored attribute means needs a new version of the
+// schema, and an upgrader.
+func storedResources(t *testing.T) []storedResource {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "states", "*.tfstate"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no states: %v", err)
 	}
-	found := []kept{}
+	stored := []storedResource{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -44,17 +45,18 @@ func keptStates(t *testing.T) []kept {
 		if err := json.Unmarshal(text, &state); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		for _, each := range state.Resources {
-			for _, one := range each.Instances {
-				found = append(found, kept{file, each.Type, one.Version, one.Attributes})
+		for _, resource := range state.Resources {
+			for _, one := range resource.Instances {
+				stored = append(stored,
+					storedResource{file, resource.Type, one.Version, one.Attributes})
 			}
 		}
 	}
-	return found
+	return stored
 }
 
-// upgraded has the provider read a state, as Terraform does before anything else.
-func (w *walker) upgraded(state kept) *tfprotov6.DynamicValue {
+// upgraded calls the provider to read a stored state, as Terraform does before anything else.
+func (w *walker) upgraded(state storedResource) *tfprotov6.DynamicValue {
 	w.t.Helper()
 	answer, err := w.server.UpgradeResourceState(w.t.Context(),
 		&tfprotov6.UpgradeResourceStateRequest{
@@ -67,7 +69,7 @@ func (w *walker) upgraded(state kept) *tfprotov6.DynamicValue {
 
 func TestStatesOfBeforeAreRead(t *testing.T) {
 	_, endpoint := newFake(t)
-	for _, state := range keptStates(t) {
+	for _, state := range storedResources(t) {
 		walk := newWalker(t, endpoint)
 		schema, known := walk.schemas[state.typeName]
 		if !known {
@@ -75,18 +77,19 @@ func TestStatesOfBeforeAreRead(t *testing.T) {
 			continue
 		}
 		read := walk.upgraded(state)
-		found, err := read.Unmarshal(schema.ValueType())
+		upgraded, err := read.Unmarshal(schema.ValueType())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if state.version == schema.Version {
-			// The provider reads over what it does not know; nothing may be lost without an upgrade.
+			// The provider ignores attributes that it does not know, which would lose them
+			// silently.
 			raw := tfprotov6.RawState{JSON: state.attributes}
 			whole, err := raw.Unmarshal(schema.ValueType())
 			if err != nil {
 				t.Errorf("%s: %s: %v", state.file, state.typeName, err)
-			} else if !whole.Equal(found) {
-				t.Errorf("%s: %s is read as %v", state.file, state.typeName, found)
+			} else if !whole.Equal(upgraded) {
+				t.Errorf("%s: %s is read as %v", state.file, state.typeName, upgraded)
 			}
 		}
 		answer, err := walk.server.ReadResource(t.Context(), &tfprotov6.ReadResourceRequest{
@@ -96,14 +99,14 @@ func TestStatesOfBeforeAreRead(t *testing.T) {
 	}
 }
 
-// Of each version of a resource's schema there is a state, and each attribute that is kept is in
-// one of them, with a value: what is never tried may not be readable.
+// Every version of a resource's schema must have a state in testdata, and every attribute that is
+// stored a value in one of them: otherwise nothing tests that they can be read.
 func TestThereIsAStateOfEverythingThatIsKept(t *testing.T) {
 	_, endpoint := newFake(t)
 	walk := newWalker(t, endpoint)
 	versions := map[string]map[int64]bool{}
 	seen := map[string]map[string]bool{}
-	for _, state := range keptStates(t) {
+	for _, state := range storedResources(t) {
 		if versions[state.typeName] == nil {
 			versions[state.typeName] = map[int64]bool{}
 			seen[state.typeName] = map[string]bool{}
@@ -117,8 +120,8 @@ func TestThereIsAStateOfEverythingThatIsKept(t *testing.T) {
 		if err := value.As(&attributes); err != nil {
 			t.Fatal(err)
 		}
-		for name, each := range attributes {
-			seen[state.typeName][name] = seen[state.typeName][name] || !each.IsNull()
+		for name, attribute := range attributes {
+			seen[state.typeName][name] = seen[state.typeName][name] || !attribute.IsNull()
 		}
 	}
 	for name, schema := range walk.schemas {
@@ -127,9 +130,9 @@ func TestThereIsAStateOfEverythingThatIsKept(t *testing.T) {
 				t.Errorf("there is no state of %s of version %d", name, version)
 			}
 		}
-		for _, each := range schema.Block.Attributes {
-			if seen[name][each.Name] == each.WriteOnly {
-				t.Errorf("%s.%s is in a state: %v", name, each.Name, seen[name][each.Name])
+		for _, attribute := range schema.Block.Attributes {
+			if seen[name][attribute.Name] == attribute.WriteOnly {
+				t.Errorf("%s.%s is in a state: %v", name, attribute.Name, seen[name][attribute.Name])
 			}
 		}
 	}

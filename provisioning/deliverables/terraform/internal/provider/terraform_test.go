@@ -10,8 +10,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// walker does what Terraform does with a provider in one walk, over the provider protocol, within
-// this process. Values are JSON objects; what a configuration leaves out is null.
+// walker makes the calls that Terraform makes to a provider in one walk, over the provider protocol
+// and within this process. Values are JSON objects; attributes that a configuration leaves out are
+// null.
 type walker struct {
 	t       *testing.T
 	server  tfprotov6.ProviderServer
@@ -23,37 +24,38 @@ type object = map[string]any
 func newWalker(t *testing.T, endpoint string) *walker {
 	t.Helper()
 	w := &walker{t: t, server: providerserver.NewProtocol6(New("test")())()}
-	found, err := w.server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	schemas, err := w.server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.schemas = found.ResourceSchemas
-	config := w.value(found.Provider, object{"endpoint": endpoint, "api_key": "fk_key"})
+	w.schemas = schemas.ResourceSchemas
+	config := w.value(schemas.Provider, object{"endpoint": endpoint, "api_key": "fk_key"})
 	answer, err := w.server.ConfigureProvider(t.Context(),
 		&tfprotov6.ConfigureProviderRequest{Config: config})
 	w.must(err, answer.Diagnostics)
 	return w
 }
 
-func (w *walker) must(err error, found []*tfprotov6.Diagnostic) {
+func (w *walker) must(err error, diagnostics []*tfprotov6.Diagnostic) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for _, each := range found {
-		w.t.Fatalf("%s: %s", each.Summary, each.Detail)
+	for _, diagnostic := range diagnostics {
+		w.t.Fatalf("%s: %s", diagnostic.Summary, diagnostic.Detail)
 	}
 }
 
-// value encodes an object, all of its attributes there; nil is no object at all.
-func (w *walker) value(schema *tfprotov6.Schema, given object) *tfprotov6.DynamicValue {
+// value encodes an object with all attributes of a schema, those that it lacks as null. nil is
+// null.
+func (w *walker) value(schema *tfprotov6.Schema, values object) *tfprotov6.DynamicValue {
 	var whole object
-	if given != nil {
+	if values != nil {
 		whole = object{}
-		for _, each := range schema.Block.Attributes {
-			whole[each.Name] = nil
+		for _, attribute := range schema.Block.Attributes {
+			whole[attribute.Name] = nil
 		}
-		maps.Copy(whole, given)
+		maps.Copy(whole, values)
 	}
 	encoded, err := json.Marshal(whole)
 	if err != nil {
@@ -62,7 +64,7 @@ func (w *walker) value(schema *tfprotov6.Schema, given object) *tfprotov6.Dynami
 	return &tfprotov6.DynamicValue{JSON: encoded}
 }
 
-// change is what became of a plan: what is planned, and what it said.
+// change is the result of a plan: the planned state and the diagnostics.
 type change struct {
 	planned  *tfprotov6.DynamicValue
 	private  []byte
@@ -70,19 +72,20 @@ type change struct {
 	said     []*tfprotov6.Diagnostic
 }
 
-// plan asks what a configuration means for a state. nil is nothing: to be made, or to be destroyed.
+// plan asks the provider for the change from a state to a configuration. A nil state means that the
+// resource is to be created, a nil configuration that it is to be destroyed.
 func (w *walker) plan(name string, state, config object) change {
 	w.t.Helper()
 	schema := w.schemas[name]
 	proposed := object(nil)
 	if config != nil {
 		proposed = maps.Clone(config)
-		for _, each := range schema.Block.Attributes {
-			if _, given := config[each.Name]; !given && each.Computed {
-				proposed[each.Name] = state[each.Name]
+		for _, attribute := range schema.Block.Attributes {
+			if _, set := config[attribute.Name]; !set && attribute.Computed {
+				proposed[attribute.Name] = state[attribute.Name]
 			}
-			if each.WriteOnly {
-				delete(proposed, each.Name)
+			if attribute.WriteOnly {
+				delete(proposed, attribute.Name)
 			}
 		}
 	}
@@ -99,7 +102,7 @@ func (w *walker) plan(name string, state, config object) change {
 	}
 }
 
-// validated asks whether a configuration makes sense.
+// validated returns the diagnostics of a configuration's validation.
 func (w *walker) validated(name string, config object) []*tfprotov6.Diagnostic {
 	w.t.Helper()
 	answer, err := w.server.ValidateResourceConfig(w.t.Context(),
@@ -112,7 +115,7 @@ func (w *walker) validated(name string, config object) []*tfprotov6.Diagnostic {
 	return answer.Diagnostics
 }
 
-// apply plans a change and makes it; gives the new state and what it said.
+// apply plans a change and makes it. It returns the new state and the diagnostics.
 func (w *walker) apply(name string, state, config object) (object, []*tfprotov6.Diagnostic) {
 	w.t.Helper()
 	planned := w.plan(name, state, config)
@@ -131,15 +134,15 @@ func (w *walker) apply(name string, state, config object) (object, []*tfprotov6.
 	return w.shown(name, answer.NewState), answer.Diagnostics
 }
 
-// made is apply where it must succeed.
+// made is apply for a change that must succeed; it returns the new state.
 func (w *walker) made(name string, state, config object) object {
 	w.t.Helper()
-	found, said := w.apply(name, state, config)
+	after, said := w.apply(name, state, config)
 	w.must(nil, said)
-	return found
+	return after
 }
 
-// read refreshes a state; nil is gone.
+// read refreshes a state. nil means that the resource does not exist any more.
 func (w *walker) read(name string, state object) object {
 	w.t.Helper()
 	answer, err := w.server.ReadResource(w.t.Context(), &tfprotov6.ReadResourceRequest{
@@ -149,7 +152,7 @@ func (w *walker) read(name string, state object) object {
 	return w.shown(name, answer.NewState)
 }
 
-// imported gives the state that an id stands for.
+// imported returns the state of the resource that an import id names, and the diagnostics.
 func (w *walker) imported(name, id string) (object, []*tfprotov6.Diagnostic) {
 	w.t.Helper()
 	answer, err := w.server.ImportResourceState(w.t.Context(),
@@ -163,18 +166,18 @@ func (w *walker) imported(name, id string) (object, []*tfprotov6.Diagnostic) {
 	return w.read(name, w.shown(name, answer.ImportedResources[0].State)), nil
 }
 
-// shown decodes a state.
+// shown decodes a state into an object.
 func (w *walker) shown(name string, value *tfprotov6.DynamicValue) object {
 	w.t.Helper()
 	decoded, err := value.Unmarshal(w.schemas[name].ValueType())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	found, _ := plain(w.t, decoded).(object)
-	return found
+	state, _ := plain(w.t, decoded).(object)
+	return state
 }
 
-// plain turns a value into what JSON has; what is unknown is the text "unknown".
+// plain turns a value into JSON's types. An unknown value becomes the text "unknown".
 func plain(t *testing.T, value tftypes.Value) any {
 	t.Helper()
 	if value.IsNull() {
@@ -185,18 +188,18 @@ func plain(t *testing.T, value tftypes.Value) any {
 	}
 	fields, list, text, flag := map[string]tftypes.Value{}, []tftypes.Value{}, "", false
 	if value.As(&fields) == nil {
-		found := object{}
-		for name, each := range fields {
-			found[name] = plain(t, each)
+		values := object{}
+		for name, field := range fields {
+			values[name] = plain(t, field)
 		}
-		return found
+		return values
 	}
 	if value.As(&list) == nil {
-		found := []any{}
-		for _, each := range list {
-			found = append(found, plain(t, each))
+		values := []any{}
+		for _, item := range list {
+			values = append(values, plain(t, item))
 		}
-		return found
+		return values
 	}
 	if value.As(&text) == nil {
 		return text

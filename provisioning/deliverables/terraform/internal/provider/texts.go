@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// Sets of texts, and texts that have one way to be written: the service keeps them so, and what a
-// configuration gives must be what comes back.
+// Sets of texts, and texts that the service stores in one form. A configuration must use that form,
+// because Terraform refuses a value that comes back different.
 
 // shownTexts is a set of texts that a data source shows.
 func shownTexts(description string) shown.SetAttribute {
@@ -30,30 +30,31 @@ func textsIn(set types.Set) []string {
 	return itemsIn(set, types.String.ValueString)
 }
 
-// setOf is a set of items that value makes values of kind of.
+// setOf returns items as Terraform's set; value converts an item into a value of type kind.
 func setOf[T any, V attr.Value](kind attr.Type, items []T, value func(T) V) types.Set {
 	values := make([]attr.Value, len(items))
-	for i, each := range items {
-		values[i] = value(each)
+	for i, item := range items {
+		values[i] = value(item)
 	}
 	return types.SetValueMust(kind, values)
 }
 
-// itemsIn is what a set of values V holds.
+// itemsIn returns the items of Terraform's set; item converts a value V into one.
 func itemsIn[T any, V attr.Value](set types.Set, item func(V) T) []T {
-	found := make([]T, 0, len(set.Elements()))
-	for _, each := range set.Elements() {
-		if value, ok := each.(V); ok {
-			found = append(found, item(value))
+	items := make([]T, 0, len(set.Elements()))
+	for _, element := range set.Elements() {
+		if value, ok := element.(V); ok {
+			items = append(items, item(value))
 		}
 	}
-	return found
+	return items
 }
 
-// writtenAs takes texts that are as the service keeps them. kept gives that way of writing.
+// writtenAs accepts only texts in the form in which the service stores them. stored returns that
+// form.
 type writtenAs struct {
-	what string
-	kept func(string) (string, error)
+	what   string
+	stored func(string) (string, error)
 }
 
 var _ validator.String = writtenAs{}
@@ -69,17 +70,17 @@ func (v writtenAs) ValidateString(
 		return
 	}
 	text := request.ConfigValue.ValueString()
-	kept, err := v.kept(text)
+	stored, err := v.stored(text)
 	switch {
 	case err != nil:
 		answer.Diagnostics.AddAttributeError(request.Path, "It is not "+v.what, err.Error())
-	case kept != text:
+	case stored != text:
 		answer.Diagnostics.AddAttributeError(request.Path, "It is not "+v.what,
-			fmt.Sprintf("%q is kept as %q: write it so.", text, kept))
+			fmt.Sprintf("The service stores %q as %q: write it that way.", text, stored))
 	}
 }
 
-// mailAddress is one in lower case.
+// mailAddress accepts a mail address in lower case.
 func mailAddress() validator.String {
 	return writtenAs{"a mail address in lower case", func(text string) (string, error) {
 		name, domain, cut := strings.Cut(text, "@")
@@ -90,19 +91,19 @@ func mailAddress() validator.String {
 	}}
 }
 
-// network is one in CIDR notation (RFC 4632, 5952), with no bits behind its prefix.
+// network accepts a network in CIDR notation (RFC 4632, 5952) without bits behind its prefix.
 func network() validator.String {
 	return writtenAs{"a network in CIDR notation", func(text string) (string, error) {
-		found, err := netip.ParsePrefix(text)
+		prefix, err := netip.ParsePrefix(text)
 		if single, alone := netip.ParseAddr(text); alone == nil {
-			found, err = single.WithZone("").Prefix(single.BitLen())
+			prefix, err = single.WithZone("").Prefix(single.BitLen())
 		}
 		if err != nil {
 			return "", err
 		}
-		if found.Addr().Is4In6() {
+		if prefix.Addr().Is4In6() {
 			return "", fmt.Errorf("%q holds addresses of IPv4: write them as such", text)
 		}
-		return found.Masked().String(), nil
+		return prefix.Masked().String(), nil
 	}}
 }

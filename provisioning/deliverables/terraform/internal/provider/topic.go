@@ -22,7 +22,7 @@ import (
 
 const (
 	topicNameMax = 249
-	// How long brokers that run may take to serve new topics. After it clients wait for them.
+	// How long a create waits until running brokers serve new topics. After that clients wait.
 	servedTimeout = time.Minute
 	servedPause   = 200 * time.Millisecond
 )
@@ -82,7 +82,7 @@ func topicSchema() schema.Schema {
 }
 
 func createTopic(ctx context.Context, s *session, plan *topicModel, _ topicModel) (bool, error) {
-	made, err := s.newTopics.Do(ctx, plan.ClusterID.ValueString(), api.NewTopic{
+	topic, err := s.newTopics.Do(ctx, plan.ClusterID.ValueString(), api.NewTopic{
 		Name:       plan.Name.ValueString(),
 		Partitions: optionalNumber(plan.Partitions),
 		Configs:    textsOf(plan.Configs),
@@ -90,53 +90,53 @@ func createTopic(ctx context.Context, s *session, plan *topicModel, _ topicModel
 	if err != nil {
 		return false, err
 	}
-	plan.show(made)
+	plan.show(topic)
 	return true, nil
 }
 
 func readTopic(ctx context.Context, s *session, state *topicModel) error {
 	cluster, name := state.ClusterID.ValueString(), state.Name.ValueString()
-	found, err := s.topics.get(ctx, cluster, name)
+	topic, err := s.topics.get(ctx, cluster, name)
 	if err != nil {
 		return err
 	}
-	state.Configs = mapUnlessNone(found.Configs, state.Configs)
-	state.show(found)
+	state.Configs = mapUnlessNone(topic.Configs, state.Configs)
+	state.show(topic)
 	return nil
 }
 
-// show fills in what is computed.
-func (m *topicModel) show(found api.Topic) {
-	m.ID = types.StringValue(m.ClusterID.ValueString() + "/" + found.Name)
-	m.Name = types.StringValue(found.Name)
-	m.Partitions = types.Int64Value(found.Partitions)
-	m.TopicID = types.StringValue(found.ID)
-	m.CreatedAt = types.StringValue(found.CreatedAt)
+// show fills in the attributes that the service decides.
+func (m *topicModel) show(topic api.Topic) {
+	m.ID = types.StringValue(m.ClusterID.ValueString() + "/" + topic.Name)
+	m.Name = types.StringValue(topic.Name)
+	m.Partitions = types.Int64Value(topic.Partitions)
+	m.TopicID = types.StringValue(topic.ID)
+	m.CreatedAt = types.StringValue(topic.CreatedAt)
 }
 
 func updateTopic(ctx context.Context, s *session, plan *topicModel, state, _ topicModel) error {
 	cluster, name := plan.ClusterID.ValueString(), plan.Name.ValueString()
 	if count := plan.Partitions; !count.Equal(state.Partitions) && !count.IsUnknown() {
-		found, err := s.api.AddPartitions(ctx, cluster, name, count.ValueInt64())
+		topic, err := s.api.AddPartitions(ctx, cluster, name, count.ValueInt64())
 		if err != nil {
 			return err
 		}
-		s.topics.Put(cluster, found)
-		plan.show(found)
+		s.topics.Put(cluster, topic)
+		plan.show(topic)
 	}
 	changes := configChanges(textsOf(state.Configs), textsOf(plan.Configs))
 	if len(changes) > 0 {
-		found, err := s.api.AlterTopic(ctx, cluster, name, changes)
+		topic, err := s.api.AlterTopic(ctx, cluster, name, changes)
 		if err != nil {
 			return err
 		}
-		s.topics.Put(cluster, found)
-		plan.show(found)
+		s.topics.Put(cluster, topic)
+		plan.show(topic)
 	}
 	return nil
 }
 
-// configChanges is what turns configs into others: nil takes one away.
+// configChanges returns what turns the configs before into those after; nil unsets a config.
 func configChanges(before, after map[string]string) map[string]*string {
 	changes := map[string]*string{}
 	for name := range before {
@@ -145,7 +145,7 @@ func configChanges(before, after map[string]string) map[string]*string {
 		}
 	}
 	for name, value := range after {
-		if old, there := before[name]; !there || old != value {
+		if old, exists := before[name]; !exists || old != value {
 			changes[name] = &value
 		}
 	}
@@ -157,7 +157,7 @@ func removeTopic(ctx context.Context, s *session, state topicModel) error {
 	return s.topics.removed(cluster, name, s.api.DeleteTopic(ctx, cluster, name))
 }
 
-// identifyTopic takes cluster/name, the cluster by its id or its name.
+// identifyTopic reads the id of an import: cluster/name, with the cluster's id or its name.
 func identifyTopic(ctx context.Context, s *session, id string) (map[string]string, error) {
 	cluster, name, err := s.inCluster(ctx, id)
 	return map[string]string{"cluster_id": cluster, "name": name}, err
@@ -168,79 +168,82 @@ func refuseFewerPartitions(state topicModel, plan *topicModel, to *diag.Diagnost
 	if replaced || plan.Partitions.IsUnknown() || plan.Partitions.IsNull() {
 		return
 	}
-	has, wanted := state.Partitions.ValueInt64(), plan.Partitions.ValueInt64()
-	if wanted < has {
+	before, after := state.Partitions.ValueInt64(), plan.Partitions.ValueInt64()
+	if after < before {
 		to.AddAttributeError(path.Root("partitions"), "A topic cannot lose partitions",
 			fmt.Sprintf("Topic %q has %d partitions, %d are wanted. Kafka can add partitions, not "+
-				"remove them: records would be lost. Keep %d, or make a topic of another name and "+
-				"move what reads and writes.",
-				state.Name.ValueString(), has, wanted, has))
+				"remove them: records would be lost. Keep %d, or make a topic with another name and "+
+				"move producers and consumers to it.",
+				state.Name.ValueString(), before, after, before))
 	}
 }
 
+// sendTopics creates topics with one request; where that is refused, each with one of its own.
 func (s *session) sendTopics(
-	ctx context.Context, cluster string, wanted []api.NewTopic,
+	ctx context.Context, cluster string, newTopics []api.NewTopic,
 ) []batch.Result[api.Topic] {
-	send := func(wanted []api.NewTopic) ([]api.Topic, error) {
-		made, err := s.api.CreateTopics(ctx, cluster, wanted)
+	send := func(newTopics []api.NewTopic) ([]api.Topic, error) {
+		topics, err := s.api.CreateTopics(ctx, cluster, newTopics)
 		if err != nil {
 			return nil, err
 		}
-		made = s.waitServed(ctx, cluster, made)
-		s.topics.Put(cluster, made...)
-		return made, nil
+		topics = s.waitServed(ctx, cluster, topics)
+		s.topics.Put(cluster, topics...)
+		return topics, nil
 	}
-	return batch.AllOrEach(wanted, send, api.IsRefused)
+	return batch.AllOrEach(newTopics, send, api.IsRefused)
 }
 
-// waitServed waits until brokers serve topics, where any run. A cluster that sleeps serves them
-// when it wakes up.
-func (s *session) waitServed(ctx context.Context, cluster string, made []api.Topic) []api.Topic {
+// waitServed waits until the brokers of a cluster that runs serve topics, for at most
+// servedTimeout, and returns the topics as they are then. A cluster that sleeps serves them when it
+// wakes up.
+func (s *session) waitServed(ctx context.Context, cluster string, topics []api.Topic) []api.Topic {
 	ctx, cancel := context.WithTimeout(ctx, servedTimeout)
 	defer cancel()
-	for !allServed(made) {
-		found, err := s.api.Cluster(ctx, cluster)
-		if err != nil || found.Status.Phase != "running" {
-			return made
+	for !allServed(topics) {
+		current, err := s.api.Cluster(ctx, cluster)
+		if err != nil || current.Status.Phase != "running" {
+			return topics
 		}
-		there, err := s.api.Topics(ctx, cluster, "basic")
+		list, err := s.api.Topics(ctx, cluster, "basic")
 		if err != nil {
-			return made
+			return topics
 		}
-		made = asTheyAre(made, there)
-		if allServed(made) {
-			return made
+		topics = refreshed(topics, list)
+		if allServed(topics) {
+			return topics
 		}
 		select {
 		case <-ctx.Done():
-			return made
+			return topics
 		case <-time.After(servedPause):
 		}
 	}
-	return made
+	return topics
 }
 
 func allServed(topics []api.Topic) bool {
-	for _, each := range topics {
-		if each.Status.PartitionsLed < each.Partitions {
+	for _, topic := range topics {
+		if topic.Status.PartitionsLed < topic.Partitions {
 			return false
 		}
 	}
 	return true
 }
 
-// asTheyAre gives topics as a list has them; one that is not in it is as it was.
-func asTheyAre(made, there []api.Topic) []api.Topic {
-	byName := make(map[string]api.Topic, len(there))
-	for _, each := range there {
-		byName[each.Name] = each
+// refreshed returns topics as a newer list has them. A topic that is not in the list stays as it
+// was.
+func refreshed(topics, list []api.Topic) []api.Topic {
+	byName := make(map[string]api.Topic, len(list))
+	for _, topic := range list {
+		byName[topic.Name] = topic
 	}
-	found := make([]api.Topic, len(made))
-	for i, each := range made {
-		found[i] = each
-		if now, known := byName[each.Name]; known {
-			found[i] = now
+	newer := make([]api.Topic, len(topics))
+	for i, topic := range topics {
+		newer[i] = topic
+		if current, known := byName[topic.Name]; known {
+			newer[i] = current
 		}
 	}
-	return found
+	return newer
 }

@@ -36,26 +36,26 @@ func topicSource() datasource.DataSource {
 	return newSource("topic", "A topic with the configs that hold for it.", shows,
 		func(ctx context.Context, s *session, model *topicSourceModel) error {
 			cluster, name := model.ClusterID.ValueString(), model.Name.ValueString()
-			found, err := s.api.Topic(ctx, cluster, name)
+			topic, err := s.api.Topic(ctx, cluster, name)
 			model.ID = types.StringValue(cluster + "/" + name)
-			model.TopicID = types.StringValue(found.ID)
-			model.Partitions = types.Int64Value(found.Partitions)
-			model.Configs = mapOf(found.Configs)
-			model.EffectiveConfigs = mapOf(effective(found.ConfigDetails))
-			model.CreatedAt = types.StringValue(found.CreatedAt)
+			model.TopicID = types.StringValue(topic.ID)
+			model.Partitions = types.Int64Value(topic.Partitions)
+			model.Configs = mapOf(topic.Configs)
+			model.EffectiveConfigs = mapOf(effective(topic.ConfigDetails))
+			model.CreatedAt = types.StringValue(topic.CreatedAt)
 			return err
 		})
 }
 
-// effective gives what holds; a config without a value is left out.
+// effective returns the values of all configs. A config without a value is left out.
 func effective(details []api.ConfigDetail) map[string]string {
-	found := map[string]string{}
-	for _, each := range details {
-		if each.Value != nil {
-			found[each.Name] = *each.Value
+	values := map[string]string{}
+	for _, detail := range details {
+		if detail.Value != nil {
+			values[detail.Name] = *detail.Value
 		}
 	}
-	return found
+	return values
 }
 
 type topicsModel struct {
@@ -87,19 +87,19 @@ func topicsSource() datasource.DataSource {
 	return newSource("topics", "Topics of a cluster, but for Kafka's own.", shows,
 		func(ctx context.Context, s *session, model *topicsModel) error {
 			all, err := s.topics.All(ctx, model.ClusterID.ValueString())
-			model.Topics = shownAll(all, func(each api.Topic) bool {
-				return strings.Contains(each.Name, model.NameContains.ValueString())
+			model.Topics = shownAll(all, func(topic api.Topic) bool {
+				return strings.Contains(topic.Name, model.NameContains.ValueString())
 			}, showTopic)
 			return err
 		})
 }
 
-func showTopic(found api.Topic) shownTopic {
+func showTopic(topic api.Topic) shownTopic {
 	return shownTopic{
-		Name:       types.StringValue(found.Name),
-		TopicID:    types.StringValue(found.ID),
-		Partitions: types.Int64Value(found.Partitions),
-		Configs:    mapOf(found.Configs),
-		CreatedAt:  types.StringValue(found.CreatedAt),
+		Name:       types.StringValue(topic.Name),
+		TopicID:    types.StringValue(topic.ID),
+		Partitions: types.Int64Value(topic.Partitions),
+		Configs:    mapOf(topic.Configs),
+		CreatedAt:  types.StringValue(topic.CreatedAt),
 	}
 }

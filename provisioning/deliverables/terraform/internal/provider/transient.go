@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
 )
 
-// transient is one type of ephemeral resource: made for one run, ended with it. open fills in the
-// model and gives what end needs to know, which no state keeps.
+// transient is one type of ephemeral resource, which is made for one run and ended with it. open
+// fills in the model and returns the handle that end needs, which is in no state.
 type transient[M any] struct {
 	frame
 	schema schema.Schema
@@ -21,7 +21,8 @@ type transient[M any] struct {
 	end    func(ctx context.Context, s *session, handle map[string]string) error
 }
 
-// handleKey is what the handle is kept under between open and end.
+// handleKey is the key of the private data in which Terraform stores the handle between Open and
+// Close.
 const handleKey = "handle"
 
 var (
@@ -50,17 +51,17 @@ func (e *transient[M]) Configure(
 func (e *transient[M]) Open(
 	ctx context.Context, request ephemeral.OpenRequest, answer *ephemeral.OpenResponse,
 ) {
-	var kept []byte
+	var stored []byte
 	fill := func(model *M) error {
 		handle, err := e.open(ctx, e.session, model)
 		if err == nil {
-			kept, err = json.Marshal(handle)
+			stored, err = json.Marshal(handle)
 		}
 		return err
 	}
-	model, made := filledIn(ctx, request.Config, &answer.Diagnostics, e.cannot("make"), fill)
-	if made {
-		answer.Diagnostics.Append(answer.Private.SetKey(ctx, handleKey, kept)...)
+	model, ok := filledIn(ctx, request.Config, &answer.Diagnostics, e.cannot("make"), fill)
+	if ok {
+		answer.Diagnostics.Append(answer.Private.SetKey(ctx, handleKey, stored)...)
 		answer.Diagnostics.Append(answer.Result.Set(ctx, model)...)
 	}
 }
@@ -68,28 +69,29 @@ func (e *transient[M]) Open(
 func (e *transient[M]) Close(
 	ctx context.Context, request ephemeral.CloseRequest, answer *ephemeral.CloseResponse,
 ) {
-	kept, found := request.Private.GetKey(ctx, handleKey)
-	answer.Diagnostics.Append(found...)
-	if len(kept) == 0 || answer.Diagnostics.HasError() {
+	stored, diagnostics := request.Private.GetKey(ctx, handleKey)
+	answer.Diagnostics.Append(diagnostics...)
+	if len(stored) == 0 || answer.Diagnostics.HasError() {
 		return
 	}
-	e.endKept(ctx, kept, &answer.Diagnostics)
+	e.endStored(ctx, stored, &answer.Diagnostics)
 }
 
-func (e *transient[M]) endKept(ctx context.Context, kept []byte, to *diag.Diagnostics) {
+// endStored ends the resource of a handle that Open stored as JSON.
+func (e *transient[M]) endStored(ctx context.Context, stored []byte, to *diag.Diagnostics) {
 	var handle map[string]string
-	err := json.Unmarshal(kept, &handle)
+	err := json.Unmarshal(stored, &handle)
 	if err == nil {
 		err = e.end(ctx, e.session, handle)
 	}
-	report(to, e.cannot("end"), err, nil)
+	reportError(to, e.cannot("end"), err, nil)
 }
 
-// passingName is a name for what lives as long as a run: the given one with something random behind
-// it, because several runs may be on the way at once.
-func passingName(given string) string {
-	if given == "" {
-		given = "terraform"
+// passingName is the name of a resource that lives as long as a run: a beginning and something
+// random, because several runs may happen at once.
+func passingName(beginning string) string {
+	if beginning == "" {
+		beginning = "terraform"
 	}
-	return fmt.Sprintf("%s %s", given, strings.ToLower(rand.Text()[:8]))
+	return fmt.Sprintf("%s %s", beginning, strings.ToLower(rand.Text()[:8]))
 }

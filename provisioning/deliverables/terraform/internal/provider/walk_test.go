@@ -14,11 +14,11 @@ import (
 
 func number(t *testing.T, value tftypes.Value) any {
 	t.Helper()
-	var found big.Float
-	if err := value.As(&found); err != nil {
+	var float big.Float
+	if err := value.As(&float); err != nil {
 		t.Fatal(err)
 	}
-	whole, _ := found.Int64()
+	whole, _ := float.Int64()
 	return whole
 }
 
@@ -39,9 +39,9 @@ func TestATopicIsMadeChangedAndDeleted(t *testing.T) {
 	}
 	changed := topicConfig("a", object{"partitions": 6, "configs": object{"retention.ms": "2"}})
 	state = newWalker(t, endpoint).made("freshet_topic", state, changed)
-	there := service.topics["a"]
-	if there.Partitions != 6 || len(there.Configs) != 1 || there.Configs["retention.ms"] != "2" {
-		t.Errorf("%v", there)
+	topic := service.topics["a"]
+	if topic.Partitions != 6 || len(topic.Configs) != 1 || topic.Configs["retention.ms"] != "2" {
+		t.Errorf("%v", topic)
 	}
 	again := newWalker(t, endpoint).read("freshet_topic", state)
 	if fmt.Sprint(again) != fmt.Sprint(state) {
@@ -73,7 +73,7 @@ func TestReadingManyTopicsIsOneRequest(t *testing.T) {
 	var reading sync.WaitGroup
 	for _, state := range states {
 		reading.Go(func() {
-			if found := reader.read("freshet_topic", state); found == nil {
+			if current := reader.read("freshet_topic", state); current == nil {
 				t.Errorf("%v is gone", state["name"])
 			}
 		})
@@ -88,17 +88,17 @@ func TestDriftAndAbsenceShow(t *testing.T) {
 	service, endpoint := newFake(t)
 	state := newWalker(t, endpoint).made("freshet_topic", nil, topicConfig("a", nil))
 	service.topics["a"].Configs["retention.ms"] = "1"
-	found := newWalker(t, endpoint).read("freshet_topic", state)
-	if fmt.Sprint(found["configs"]) != "map[retention.ms:1]" {
-		t.Errorf("%v", found)
+	current := newWalker(t, endpoint).read("freshet_topic", state)
+	if fmt.Sprint(current["configs"]) != "map[retention.ms:1]" {
+		t.Errorf("%v", current)
 	}
 	delete(service.topics, "a")
-	if found := newWalker(t, endpoint).read("freshet_topic", state); found != nil {
-		t.Errorf("%v", found)
+	if current := newWalker(t, endpoint).read("freshet_topic", state); current != nil {
+		t.Errorf("%v", current)
 	}
 	state["cluster_id"] = "cl_gone"
-	if found := newWalker(t, endpoint).read("freshet_topic", state); found != nil {
-		t.Errorf("%v", found)
+	if current := newWalker(t, endpoint).read("freshet_topic", state); current != nil {
+		t.Errorf("%v", current)
 	}
 }
 
@@ -133,9 +133,9 @@ func TestOneOfABatchThatIsWrongStopsNoOther(t *testing.T) {
 	if len(service.topics) != 4 {
 		t.Errorf("%v", service.topics)
 	}
-	for i, each := range said {
-		if (len(each) > 0) != (i == 2) {
-			t.Errorf("%d: %v", i, each)
+	for i, diagnostics := range said {
+		if (len(diagnostics) > 0) != (i == 2) {
+			t.Errorf("%d: %v", i, diagnostics)
 		}
 	}
 	place := said[2][0].Attribute.String()
@@ -190,17 +190,17 @@ func TestImportsAreByName(t *testing.T) {
 	service, endpoint := newFake(t)
 	config := topicConfig("a", object{"configs": object{"k": "v"}})
 	made := newWalker(t, endpoint).made("freshet_topic", nil, config)
-	found, said := newWalker(t, endpoint).imported("freshet_topic", "cl_a/a")
-	if fmt.Sprint(found) != fmt.Sprint(made) {
-		t.Errorf("%v is not %v (%v)", found, made, said)
+	imported, said := newWalker(t, endpoint).imported("freshet_topic", "cl_a/a")
+	if fmt.Sprint(imported) != fmt.Sprint(made) {
+		t.Errorf("%v is not %v (%v)", imported, made, said)
 	}
 	for _, wrong := range []string{"a", "cl_a/", "/a", ""} {
 		if _, said := newWalker(t, endpoint).imported("freshet_topic", wrong); len(said) == 0 {
 			t.Errorf("took %q", wrong)
 		}
 	}
-	if found, _ := newWalker(t, endpoint).imported("freshet_topic", "cl_other/a"); found != nil {
-		t.Errorf("found %v", found)
+	if imported, _ := newWalker(t, endpoint).imported("freshet_topic", "cl_other/a"); imported != nil {
+		t.Errorf("imported %v", imported)
 	}
 	if len(service.topics) != 1 {
 		t.Errorf("%v", service.topics)
@@ -210,14 +210,14 @@ func TestImportsAreByName(t *testing.T) {
 func TestModelsFitTheirSchemas(t *testing.T) {
 	_, endpoint := newFake(t)
 	walk := newWalker(t, endpoint)
-	found := schemasOf(t)
-	for name := range found.ResourceSchemas {
+	schemas := schemasOf(t)
+	for name := range schemas.ResourceSchemas {
 		answer, err := walk.server.ReadResource(t.Context(), &tfprotov6.ReadResourceRequest{
-			TypeName: name, CurrentState: walk.value(found.ResourceSchemas[name], object{}),
+			TypeName: name, CurrentState: walk.value(schemas.ResourceSchemas[name], object{}),
 		})
 		noMismatch(t, name, err, answer.Diagnostics)
 	}
-	for name, schema := range found.DataSourceSchemas {
+	for name, schema := range schemas.DataSourceSchemas {
 		answer, err := walk.server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{
 			TypeName: name, Config: walk.value(schema, object{}),
 		})
@@ -225,15 +225,16 @@ func TestModelsFitTheirSchemas(t *testing.T) {
 	}
 }
 
-// noMismatch takes what the service refuses: nothing is asked for that it has.
+// noMismatch fails where a model does not fit its schema. Refusals of the service are expected,
+// because nothing that the test asks for exists.
 func noMismatch(t *testing.T, name string, err error, said []*tfprotov6.Diagnostic) {
 	t.Helper()
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
-	for _, each := range said {
-		if strings.Contains(each.Summary, "Conversion") {
-			t.Errorf("%s: %s", name, each.Detail)
+	for _, diagnostic := range said {
+		if strings.Contains(diagnostic.Summary, "Conversion") {
+			t.Errorf("%s: %s", name, diagnostic.Detail)
 		}
 	}
 }

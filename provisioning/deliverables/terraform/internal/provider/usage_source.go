@@ -13,67 +13,6 @@ import (
 	"freshet/terraform/internal/api"
 )
 
-// shownBudget is a budget with how it stands.
-type shownBudget struct {
-	budgetModel
-	Month      types.String `tfsdk:"month"`
-	State      types.String `tfsdk:"state"`
-	SpentMinor types.Int64  `tfsdk:"spent_minor"`
-}
-
-func showBudget(found api.Budget) shownBudget {
-	shown := shownBudget{
-		Month:      types.StringValue(found.Month),
-		State:      types.StringValue(found.State),
-		SpentMinor: types.Int64Value(found.SpentMinor),
-	}
-	shown.show(found)
-	return shown
-}
-
-func budgetAttributes() map[string]schema.Attribute {
-	return map[string]schema.Attribute{
-		"id":           shownText("Id."),
-		"name":         shownText("Name."),
-		"amount_minor": shownNumber("Amount of a month in minor units (cents)."),
-		"thresholds": schema.SetAttribute{
-			Computed: true, ElementType: types.Int64Type,
-			MarkdownDescription: "Percentages of the amount at which a mail is sent.",
-		},
-		"action":      shownText("What happens when it is used up: `notify` or `suspend`."),
-		"currency":    shownText("Currency, such as `USD`."),
-		"month":       shownText("The month that was evaluated last, `YYYY-MM`."),
-		"state":       shownText("How it stands in that month: `ok`, `warned` or `exceeded`."),
-		"spent_minor": shownNumber("Spent of that month in minor units; some minutes old."),
-		"created_at":  shownText("When it was set, RFC 3339."),
-	}
-}
-
-func budgetSource() datasource.DataSource {
-	shows := budgetAttributes()
-	shows["name"] = givenText("Name of the budget.")
-	return newSource("budget", "A budget and how it stands.", shows,
-		func(ctx context.Context, s *session, model *shownBudget) error {
-			found, err := s.budgetNamed(ctx, model.Name.ValueString())
-			*model = showBudget(found)
-			return err
-		})
-}
-
-type budgetsModel struct {
-	Budgets []shownBudget `tfsdk:"budgets"`
-}
-
-func budgetsSource() datasource.DataSource {
-	shows := map[string]schema.Attribute{"budgets": shownList("The budgets.", budgetAttributes())}
-	return newSource("budgets", "All budgets and how they stand.", shows,
-		func(ctx context.Context, s *session, model *budgetsModel) error {
-			all, err := s.budgets.All(ctx, organization)
-			model.Budgets = shownAll(all, every, showBudget)
-			return err
-		})
-}
-
 type usageModel struct {
 	ClusterID   types.String `tfsdk:"cluster_id"`
 	From        types.String `tfsdk:"from"`
@@ -115,9 +54,9 @@ func usageSource() datasource.DataSource {
 
 func usageAttributes() map[string]schema.Attribute {
 	oneOf := func(description string, values ...string) schema.StringAttribute {
-		found := filterText(description + " One of " + quoted(values) + ".")
-		found.Validators = []validator.String{stringvalidator.OneOf(values...)}
-		return found
+		filter := filterText(description + " One of " + quoted(values) + ".")
+		filter.Validators = []validator.String{stringvalidator.OneOf(values...)}
+		return filter
 	}
 	return map[string]schema.Attribute{
 		"cluster_id":  filterText("Only of this cluster."),
