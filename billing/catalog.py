@@ -1,7 +1,7 @@
 """A catalogue of prices: what a unit of each meter costs and how much of it is free. Pure.
 
-Meters count in whole base units: bytes, byte-minutes, partition-minutes. Prices are of larger
-ones. How many base units such a unit has depends on the month where it is one of time:
+Meters count in whole base units: bytes, byte-minutes, partition-minutes. A price is for
+a larger unit. The number of base units in a unit of time depends on the month:
 1 GiB-month = 2^30 bytes × the minutes of that month.
 """
 
@@ -44,13 +44,13 @@ def unit_size(unit: str, month: date) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MeterPrice:
-    """The price of a meter, and what an organisation has free of it each month."""
+    """The price of a meter, and the amount that is free for an organisation each month."""
 
     meter: str
-    # In major units of the catalogue's currency, of one `unit`.
+    # In major units of the catalogue's currency, for one `unit`.
     unit_price: Decimal
     unit: str
-    # Of an organisation and month, in `free_unit`.
+    # For one organisation and month, in `free_unit`.
     free_units: int
     free_unit: str
 

@@ -15,7 +15,7 @@ class Meter(models.TextChoices):
 
 
 class PriceUnit(models.TextChoices):
-    """What a price, or a free allowance, is of."""
+    """The unit that a price, or a free allowance, is for."""
 
     GIB = "GiB", "GiB"
     GIB_MONTH = "GiB-month", "GiB-month"
@@ -32,7 +32,7 @@ class BudgetAction(models.TextChoices):
 
 
 class BudgetState(models.TextChoices):
-    """How a budget stands in the current month."""
+    """The state of a budget in the current month."""
 
     OK = "ok", "OK"
     # The lowest threshold is reached.
@@ -60,7 +60,7 @@ BUDGET_SETTINGS = (
 
 
 class InvoiceKind(models.TextChoices):
-    """What a document of the series is."""
+    """The kind of a document in a number series."""
 
     INVOICE = "invoice", "Invoice"
     # Takes an invoice back.
@@ -68,13 +68,14 @@ class InvoiceKind(models.TextChoices):
 
 
 class InvoiceState(models.TextChoices):
-    """How far an invoice is. That one is void follows from its credit note: its row stays."""
+    """The state of an invoice's row. There is no state *void*: an invoice is void when it has a
+    credit note, and its row stays as it is."""
 
     DRAFT = "draft", "Draft"
     ISSUED = "issued", "Issued"
 
 
-# What the API shows.
+# The states that the API shows; *void* is derived from the credit note.
 SHOWN_STATES = [("draft", "Draft"), ("issued", "Issued"), ("void", "Void")]
 
 
@@ -82,7 +83,7 @@ class LineKind(models.TextChoices):
     """What a line of an invoice is for."""
 
     USAGE = "usage", "Usage"
-    # Takes back what slipped past a budget that suspends.
+    # A negative amount: what was used beyond a suspending budget and is not billed.
     CAP = "cap", "Beyond the suspending budget, not billed"
 
 

@@ -1,4 +1,5 @@
-"""What an issued invoice says, as one document: the source of its PDF and of its evidence pack."""
+"""The content of an issued invoice as one JSON-like document, from which its PDF and its evidence
+pack are made."""
 
 from __future__ import annotations
 
@@ -12,7 +13,10 @@ VERSION = 1
 
 
 def invoice_content(invoice: Invoice) -> dict[str, Any]:
-    """The invoice with its lines. Amounts are whole minor units, quantities whole base units."""
+    """The invoice with its lines. Amounts are whole minor units, quantities whole base units.
+
+    The keys are part of the evidence pack, which `billing/evidence/recompute.py` reads.
+    """
     credited = invoice.credits
     return {
         "version": VERSION,

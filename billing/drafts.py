@@ -1,4 +1,4 @@
-"""What an invoice says, before it has a number. Pure."""
+"""The content of an invoice before it has a number. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from billing.rating import RatedLine
 
 @dataclass(frozen=True, slots=True)
 class DraftLine:
-    """One amount, and what it was made of. Quantities are in the meter's base unit."""
+    """One line: its amount and what it follows from. Quantities are in the meter's base unit."""
 
     kind: str
     description: str
@@ -50,7 +50,7 @@ class Draft:
     lines: tuple[DraftLine, ...]
     cap_minor: int | None = None
     closed_early: Mapping[str, Any] | None = None
-    # The invoice that it takes back, and why.
+    # Only in a credit note: the invoice that it takes back, and why.
     credits_id: str | None = None
     reason: str = ""
 
@@ -61,20 +61,24 @@ class Draft:
 
     @property
     def tax_minor(self) -> int:
-        """The tax on the sum, rounded once; of a credit note what the invoice had, turned round."""
+        """The tax on the subtotal, rounded once.
+
+        A credit note has exactly the invoice's tax with the opposite sign: rounded by itself, half
+        up, a negative amount could differ by one.
+        """
         if self.kind == InvoiceKind.CREDIT_NOTE:
             return -share_of(-self.subtotal_minor, self.tax.percent)
         return share_of(self.subtotal_minor, self.tax.percent)
 
     @property
     def total_minor(self) -> int:
-        """What is to be paid."""
+        """The amount to pay: subtotal and tax."""
         return self.subtotal_minor + self.tax_minor
 
     def sha256(self) -> str:
-        """A hash of all that it says. Two drafts with one hash are the same invoice.
+        """A hash of the whole content. Two drafts with the same hash are the same invoice.
 
-        Which roll-ups it was made from does not count: those that are made anew have other ids.
+        The ids of roll-ups are left out: roll-ups made anew after a restore have other ids.
         """
         content = {
             "organization_id": self.organization_id,
@@ -98,7 +102,7 @@ class Draft:
 
 
 def usage_lines(rated: Sequence[RatedLine], names: Mapping[str, str]) -> list[DraftLine]:
-    """Lines of usage. `names`: clusters by id."""
+    """The lines for rated usage. `names` maps cluster ids to names."""
     return [
         DraftLine(
             kind=LineKind.USAGE.value,
@@ -118,7 +122,7 @@ def usage_lines(rated: Sequence[RatedLine], names: Mapping[str, str]) -> list[Dr
 
 
 def cap_line(lines: Sequence[DraftLine], cap_minor: int | None) -> list[DraftLine]:
-    """The line that takes back what slipped past a suspending budget; none where nothing did."""
+    """The line that takes back the amount beyond a suspending budget's cap; empty without one."""
     subtotal = sum(line.amount_minor for line in lines)
     if cap_minor is None or subtotal <= cap_minor:
         return []
@@ -131,8 +135,8 @@ def cap_line(lines: Sequence[DraftLine], cap_minor: int | None) -> list[DraftLin
     ]
 
 
-def credited(lines: Sequence[DraftLine]) -> tuple[DraftLine, ...]:
-    """The lines of an invoice as its credit note has them: the amounts turned round."""
+def credit_lines(lines: Sequence[DraftLine]) -> tuple[DraftLine, ...]:
+    """The lines of a credit note: the invoice's lines with the sign of each amount changed."""
     return tuple(replace(line, amount_minor=-line.amount_minor) for line in lines)
 
 

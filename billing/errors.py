@@ -6,7 +6,7 @@ from console.base.common.errors import Conflict, PlatformError, UserError
 
 
 class MonthOpen(Conflict):
-    """Usage of the month can still come in. Who closes it early says why."""
+    """Usage of the month can still arrive, or is incomplete. Closing early needs a reason."""
 
     code = "month_open"
     title = "The month cannot be invoiced yet"
@@ -20,42 +20,43 @@ class UsageChanged(Conflict):
 
 
 class NotIssued(Conflict):
-    """Only what is issued has a document, or can be taken back."""
+    """Only an issued invoice has a PDF and an evidence pack, or can be taken back."""
 
     code = "not_issued"
     title = "The invoice is not issued"
 
 
 class AlreadyVoid(Conflict):
-    """An invoice is taken back once; a credit note never."""
+    """The invoice was taken back before, or it is a credit note, which is never taken back."""
 
     code = "already_void"
     title = "The invoice cannot be taken back"
 
 
 class DocumentPending(Conflict):
-    """The PDF is being made. Worth repeating soon."""
+    """The PDF is still being made. The caller should repeat the request in some seconds."""
 
     code = "document_pending"
     title = "The document is being made"
 
 
 class DocumentDamaged(PlatformError):
-    """The object store has something else than what was stored."""
+    """The object store lacks the PDF, or returns other bytes than were stored."""
 
     code = "document_damaged"
     title = "The stored document is damaged"
 
 
 class NumbersDiverged(PlatformError):
-    """Another database gives out numbers of this series. Nothing is issued until a person looks."""
+    """Another database issues numbers of this series. No invoice is issued until a person has
+    found out which database is the right one."""
 
     code = "numbers_diverged"
     title = "Another database uses the same numbers"
 
 
 class UnknownOrganization(UserError):
-    """There is no such organisation, or it came after the month."""
+    """There is no such organisation, or it was created after the month."""
 
     code = "unknown_organization"
     status = 404

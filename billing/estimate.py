@@ -1,4 +1,4 @@
-"""What a month costs so far: from the usage that is known, by the prices of the month."""
+"""What a month costs so far, by the usage that is known and the prices of the month."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from billing.budgets.caps import budget_caps
-from billing.forecast import allocate, forecast_totals
+from billing.forecast import allocate_amount, forecast_totals
 from billing.models import PriceVersion
 from billing.periods import month_of, next_month, starts_at
-from billing.rating import RatedLine, rate
+from billing.rating import RatedLine, rate_totals
 from billing.spending import (
     Shares,
     accruing_rates,
@@ -24,13 +24,13 @@ from console.base.common.clock import now, unix_ms
 from metering.models import TopicName
 from provisioning.models import Cluster
 
-# Of topics and of principals so many are named, those of the greatest amounts.
+# The topics and the principals that are named, by amount; the others are one share together.
 SHARES_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
 class CostLine:
-    """What one meter of one cluster costs so far, and what it will have cost."""
+    """What one meter of one cluster costs so far, and what it will have cost at the month's end."""
 
     rated: RatedLine
     cluster: str
@@ -42,7 +42,7 @@ class CostLine:
 class Share:
     """A part of what the lines cost: of a meter, a cluster, or a topic or principal of it.
 
-    Without any of these it is what all others have together that are not named.
+    A share without any of these is that of all others together, which are not named.
     """
 
     amount_minor: int
@@ -56,10 +56,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A month of an organisation, before taxes. Amounts are minor units of `currency`.
+    """What a month of an organisation costs, before taxes. Amounts are minor units of `currency`.
 
     `total_minor` is what the lines cost less `beyond_budget_minor`, which a suspending budget keeps
-    from being billed. The shares of each kind sum to what the lines do.
+    from being billed. The shares of each kind have the same sum as the lines.
     """
 
     month: date
@@ -72,16 +72,16 @@ class Estimate:
     by_cluster: list[Share]
     by_topic: list[Share]
     by_principal: list[Share]
-    # Usage up to then is in it; None where nothing is known yet.
+    # Usage up to this time is included; None where nothing is known yet.
     provisional_until: datetime | None
 
 
-def estimate(
+def estimate_month(
     organization_id: str, month: date, clusters: Collection[str] | None = None
 ) -> Estimate:
     """What an organisation's month costs so far. Reads in the caller's tenancy scope.
 
-    `month` is any day of it, of the current one or of one before. With `clusters` the part that
+    `month` is any day of the current month or an earlier one. With `clusters` the part that
     these have in it: all are rated together, as free allowances are the organisation's, and so are
     budgets, which do not count in a part.
     """
@@ -89,9 +89,9 @@ def estimate(
     catalog = PriceVersion.objects.in_force(first).catalog()
     totals = totals_by_organization(first, [organization_id])[organization_id]
     until = known_until(organization_id)
-    rated = _part(rate(totals, catalog, first), clusters)
-    forecast_of = _forecast(organization_id, first, totals, until)
-    expected = _part(rate(forecast_of, catalog, first), clusters)
+    rated = _lines_of_clusters(rate_totals(totals, catalog, first), clusters)
+    forecast_of = _forecast_quantities(organization_id, first, totals, until)
+    expected = _lines_of_clusters(rate_totals(forecast_of, catalog, first), clusters)
     names = _cluster_names(organization_id, (line.cluster_id for line in rated))
     spent = sum(line.amount_minor for line in rated)
     forecast = sum(line.amount_minor for line in expected)
@@ -100,7 +100,7 @@ def estimate(
     return Estimate(
         month=first,
         currency=catalog.currency,
-        lines=_lines(rated, expected, names),
+        lines=_cost_lines(rated, expected, names),
         beyond_budget_minor=spent - total,
         total_minor=total,
         forecast_minor=forecast if cap is None else min(forecast, cap),
@@ -112,17 +112,17 @@ def estimate(
     )
 
 
-def _part(lines: list[RatedLine], clusters: Collection[str] | None) -> list[RatedLine]:
+def _lines_of_clusters(lines: list[RatedLine], clusters: Collection[str] | None) -> list[RatedLine]:
     return [line for line in lines if clusters is None or line.cluster_id in clusters]
 
 
-def _forecast(
+def _forecast_quantities(
     organization_id: str,
     month: date,
     totals: Mapping[tuple[str, str], int],
     until: datetime | None,
 ) -> Mapping[tuple[str, str], int]:
-    """The quantities at the month's end; of a month that is over, those that it has."""
+    """The quantities to expect at the month's end; for a month that is over, its quantities."""
     if month != month_of(now()):
         return totals
     created_at = Organization.objects.get(pk=organization_id).created_at
@@ -136,10 +136,10 @@ def _forecast(
     )
 
 
-def _lines(
+def _cost_lines(
     rated: list[RatedLine], expected: list[RatedLine], names: Mapping[str, str]
 ) -> list[CostLine]:
-    # What was used is expected too, at least as much of it.
+    # A forecast is never below what was used, so each rated line has an expected one.
     later = {(line.cluster_id, line.meter): line for line in expected}
     return [
         CostLine(
@@ -165,19 +165,19 @@ def _by_cluster(lines: list[RatedLine], names: Mapping[str, str]) -> list[Share]
         amounts[line.cluster_id] = amounts.get(line.cluster_id, 0) + line.amount_minor
     return [
         Share(amount, cluster_id=cluster_id, cluster=names.get(cluster_id, cluster_id))
-        for cluster_id, amount in sorted(amounts.items(), key=lambda each: (-each[1], each[0]))
+        for cluster_id, amount in sorted(amounts.items(), key=lambda entry: (-entry[1], entry[0]))
     ]
 
 
 def _by_topic(
     organization_id: str, lines: list[RatedLine], shares: Shares, names: Mapping[str, str]
 ) -> list[Share]:
-    greatest, others = _greatest(lines, shares)
+    greatest, others = _greatest_shares(lines, shares)
     rows = TopicName.objects.filter(
         organization_id=organization_id, topic_id__in={topic_id for (_, topic_id), _ in greatest}
     )
     topics = {(row.cluster_id, row.topic_id): row.name for row in rows}
-    named = [
+    shown = [
         Share(
             amount,
             cluster_id=cluster_id,
@@ -187,13 +187,13 @@ def _by_topic(
         )
         for (cluster_id, topic_id), amount in greatest
     ]
-    return [*named, *others]
+    return [*shown, *others]
 
 
 def _by_principal(lines: list[RatedLine], shares: Shares, names: Mapping[str, str]) -> list[Share]:
-    """What no principal did (what is stored costs by itself) has the empty one."""
-    greatest, others = _greatest(lines, shares)
-    named = [
+    """Shares by principal. What no principal causes, such as storage, has the principal ""."""
+    greatest, others = _greatest_shares(lines, shares)
+    shown = [
         Share(
             amount,
             cluster_id=cluster_id,
@@ -202,21 +202,24 @@ def _by_principal(lines: list[RatedLine], shares: Shares, names: Mapping[str, st
         )
         for (cluster_id, principal), amount in greatest
     ]
-    return [*named, *others]
+    return [*shown, *others]
 
 
-def _greatest(
+def _greatest_shares(
     lines: list[RatedLine], shares: Shares
 ) -> tuple[list[tuple[tuple[str, str], int]], list[Share]]:
-    """(cluster, whose) with the greatest amounts, and one share of all others, if there are any."""
+    """The greatest amounts as ((cluster id, topic id or principal), amount), at most `SHARES_MAX`.
+
+    The second result is one share for all others, or empty where there are none.
+    """
     amounts: dict[tuple[str, str], int] = {}
     for line in lines:
         weights = shares.get((line.cluster_id, line.meter), {})
-        for whose, amount in allocate(line.amount_minor, weights).items():
+        for whose, amount in allocate_amount(line.amount_minor, weights).items():
             key = (line.cluster_id, whose)
             amounts[key] = amounts.get(key, 0) + amount
-    paid = [each for each in amounts.items() if each[1]]
-    ranked = sorted(paid, key=lambda each: (-each[1], each[0]))
+    paid = [entry for entry in amounts.items() if entry[1]]
+    ranked = sorted(paid, key=lambda entry: (-entry[1], entry[0]))
     rest = sum(amount for _, amount in ranked[SHARES_MAX:])
     return ranked[:SHARES_MAX], [Share(rest)] if rest else []
 

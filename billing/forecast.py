@@ -1,4 +1,4 @@
-"""What a month will have cost, and whose share of it is what. Pure.
+"""Forecasts of a month's quantities, and exact shares of amounts. Pure.
 
 Amounts are minor units, quantities base units of their meters, times milliseconds since 1970.
 """
@@ -12,10 +12,10 @@ from billing.choices import Meter
 
 Key = TypeVar("Key", bound=Hashable)
 
-# What goes on by itself: these do not grow by use, but with time.
+# Meters that grow with time while nobody uses anything.
 ACCRUING = frozenset({Meter.STORAGE.value, Meter.PARTITIONS.value})
 MINUTE_MS = 60_000
-# From less than this no flow is extrapolated: a minute says nothing of a month.
+# A rate is taken over this time at least: one minute of traffic says nothing about a month.
 BASIS_MIN_MS = 60 * MINUTE_MS
 
 
@@ -27,10 +27,10 @@ def forecast_totals(
     until_ms: int,
     end_ms: int,
 ) -> dict[tuple[str, str], int]:
-    """(cluster, meter) → quantity at the month's end, if it goes on as it does.
+    """(cluster, meter) → quantity at the month's end, if usage goes on as it does now.
 
-    `totals` is what was used in [since, until). What flows goes on as fast as on the average of
-    that time; what stands goes on at the present `rates`, in base units a minute.
+    `totals` is what was used in [since, until). Traffic goes on at its average rate in
+    that time; storage and partitions go on at their present `rates`, in base units a minute.
     """
     left_ms = max(0, end_ms - until_ms)
     basis_ms = max(until_ms - since_ms, BASIS_MIN_MS)
@@ -45,21 +45,21 @@ def forecast_totals(
     return forecast
 
 
-def allocate(amount_minor: int, weights: Mapping[Key, int]) -> dict[Key, int]:
-    """Shares of an amount by weight, whole and with exactly its sum: largest remainders first.
+def allocate_amount(amount_minor: int, weights: Mapping[Key, int]) -> dict[Key, int]:
+    """Splits an amount by weight into whole shares with exactly its sum (largest remainder method).
 
-    Of equal remainders the greater weight comes first, then the key. Without any weight there is
-    nobody to give it to: the result is empty.
+    At equal remainders the greater weight comes first, then the key. Without any weight there is
+    nobody to give the amount to, and the result is empty.
     """
     total = sum(weights.values())
     if not total:
         return {}
     shares = {key: amount_minor * weight // total for key, weight in weights.items()}
-    left = amount_minor - sum(shares.values())
+    rest = amount_minor - sum(shares.values())
 
     def rank(key: Key) -> tuple[int, int, str]:
         return (-(amount_minor * weights[key] % total), -weights[key], str(key))
 
-    for key in sorted(weights, key=rank)[:left]:
+    for key in sorted(weights, key=rank)[:rest]:
         shares[key] += 1
     return shares

@@ -1,7 +1,8 @@
 """Operations of migrations by which PostgreSQL itself refuses to change money.
 
-Two guards each: the serving role has no right to, and a trigger refuses whoever has, the owner of
-the tables included. Who wants to change an issued invoice must change a migration first.
+Each table has two guards: the serving role loses the right to change rows, and a trigger refuses
+changes from every role, the owner of the tables included. To change an issued invoice one must
+change a migration first.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ REFUSE = "billing_refuse_change"
 
 
 def refusing_function() -> RunSQL:
-    """The function of the triggers below, once."""
+    """Creates the function that the triggers of `refuse_changes` call. Needed once."""
     return RunSQL(
         sql=f"""
             CREATE FUNCTION {REFUSE}() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -29,8 +30,8 @@ def refusing_function() -> RunSQL:
 
 
 def refuse_changes(table: str, *, rights: str = "UPDATE, DELETE") -> RunSQL:
-    """Rows of `table` stay as they were written. The serving role loses `rights`."""
-    role, name = _quoted(config().database.app_user), _quoted(table)
+    """Has PostgreSQL refuse changes of `table`'s rows, and takes `rights` from the serving role."""
+    role, name = _quoted_name(config().database.app_user), _quoted_name(table)
     return RunSQL(
         sql=[
             f"REVOKE {rights} ON {name} FROM {role}",
@@ -44,5 +45,5 @@ def refuse_changes(table: str, *, rights: str = "UPDATE, DELETE") -> RunSQL:
     )
 
 
-def _quoted(name: str) -> str:
+def _quoted_name(name: str) -> str:
     return sql.Identifier(name).as_string(None)

@@ -1,4 +1,4 @@
-"""Sending a mail about money, so that a repeated one is known for what it is."""
+"""Sending a mail about money, so that mailboxes recognize a repeated one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from django.core.mail import EmailMessage
 from console.base.common.conf import config
 
 
-def send(*, subject: str, text: str, to: Sequence[str], key: str) -> None:
-    """Sends a mail. One of the same `key` has the same Message-ID, by which mailboxes know it.
+def send_mail(*, subject: str, text: str, to: Sequence[str], key: str) -> None:
+    """Sends a mail. Mails with the same `key` have the same Message-ID, so that a mailbox shows a
+    repeated one once.
 
     Raises `OSError` where the mail server cannot be reached or refuses it.
     """

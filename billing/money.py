@@ -24,18 +24,18 @@ class Currency:
 
     @property
     def minor_units(self) -> int:
-        """Minor units in one of it."""
+        """The number of minor units in one unit of the currency, such as 100."""
         return int(10**self.places)
 
 
 CURRENCIES = {
-    each.code: each
-    for each in (Currency("USD", 2, "$"), Currency("EUR", 2, "€"), Currency("JPY", 0, "¥"))
+    currency.code: currency
+    for currency in (Currency("USD", 2, "$"), Currency("EUR", 2, "€"), Currency("JPY", 0, "¥"))
 }
 
 
 def round_half_up(numerator: int, denominator: int) -> int:
-    """The whole number nearest to a fraction; of two as near the greater.
+    """The whole number nearest to a fraction; of two equally near ones the greater.
 
     `denominator` is positive. -5/2 gives -2: half up, not half away from zero.
     """
@@ -62,21 +62,21 @@ def scaled_price(price: Decimal) -> int:
 
 
 def share_of(amount_minor: int, percent: Decimal) -> int:
-    """A percentage of an amount, in whole minor units, half up: taxes."""
+    """A percentage of an amount, in whole minor units, rounded half up. Taxes are made by it."""
     return round_half_up(amount_minor * scaled_price(percent), 100 * 10**PRICE_PLACES)
 
 
-def plain(amount_minor: int, currency: str) -> str:
-    """An amount as `1234.56`: for files."""
+def plain_amount(amount_minor: int, currency: str) -> str:
+    """An amount in major units as `1234.56`, for files."""
     places = CURRENCIES[currency].places
     sign = "-" if amount_minor < 0 else ""
     digits = str(abs(amount_minor)).rjust(places + 1, "0")
     return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"
 
 
-def readable(amount_minor: int, currency: str) -> str:
-    """An amount as `$1,234.56`, below zero with a minus sign in front."""
-    whole, _, part = plain(abs(amount_minor), currency).partition(".")
+def readable_amount(amount_minor: int, currency: str) -> str:
+    """An amount in major units as `$1,234.56`; a negative one has a minus sign in front."""
+    whole, _, part = plain_amount(abs(amount_minor), currency).partition(".")
     text = f"{CURRENCIES[currency].sign}{int(whole):,}{'.' if part else ''}{part}"
     return f"\N{MINUS SIGN}{text}" if amount_minor < 0 else text
 

@@ -1,6 +1,6 @@
 """Who sells, who buys, and which value added tax follows. Pure.
 
-The rules are those of services that are sent electronically, as in Directive 2006/112/EC: a
+The rules are those for services that are supplied electronically, as in Directive 2006/112/EC: a
 business in another member state owes the tax itself (article 196), a customer without a VAT id is
 taxed where it is (article 58), and one outside the Union is outside of its scope (article 59).
 """
@@ -31,7 +31,7 @@ class TaxUnknown(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """One side of an invoice, as article 226 wants it named."""
+    """One side of an invoice, with what article 226 of the directive requires."""
 
     name: str
     address: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Party:
     email: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """For a column or a file."""
+        """The party as JSON, for a column or a file."""
         return {**asdict(self), "address": list(self.address)}
 
 
@@ -51,35 +51,36 @@ class Tax:
     """The tax of an invoice."""
 
     category: str
-    # Of the taxable amount.
+    # A percentage of the taxable amount.
     percent: Decimal
     # Why nothing is charged; empty where something is.
     reason: str = ""
 
     def as_json(self) -> dict[str, str]:
-        """For a column or a file."""
+        """The tax as JSON, for a column or a file."""
         return {"category": self.category, "percent": f"{self.percent}", "reason": self.reason}
 
 
 def tax_between(seller: Party, customer: Party, rates: Mapping[str, Decimal]) -> Tax:
-    """The tax of what a seller sells to a customer. `rates`: standard rates by country, percent.
+    """The tax on a sale. `rates` maps countries to their standard rates in percent.
 
-    A customer of unknown country is taxed as one of the seller's. Raises `TaxUnknown`.
+    A customer of unknown country is taxed as one in the seller's country. Raises `TaxUnknown`
+    where tax is due in a country without a rate.
     """
     if not seller.vat_id:
         return Tax(TaxCategory.OUTSIDE_SCOPE.value, Decimal(0), NOT_REGISTERED)
     country = customer.country or seller.country
     if country == seller.country:
-        return _standard(country, rates)
+        return _standard_tax(country, rates)
     if country not in MEMBER_STATES:
         return Tax(TaxCategory.OUTSIDE_SCOPE.value, Decimal(0), OUTSIDE_UNION)
     if customer.vat_id:
         return Tax(TaxCategory.REVERSE_CHARGE.value, Decimal(0), REVERSE_CHARGE)
-    return _standard(country, rates)
+    return _standard_tax(country, rates)
 
 
 def parse_rates(texts: Iterable[str]) -> dict[str, Decimal]:
-    """`DE=19` and so on, as the settings have them. Raises `ValueError`."""
+    """Country → rate in percent, from texts such as `DE=19`. Raises `ValueError`."""
     rates = {}
     for text in texts:
         country, _, percent = text.partition("=")
@@ -91,9 +92,12 @@ def parse_rates(texts: Iterable[str]) -> dict[str, Decimal]:
     return rates
 
 
-def _standard(country: str, rates: Mapping[str, Decimal]) -> Tax:
+def _standard_tax(country: str, rates: Mapping[str, Decimal]) -> Tax:
     if country not in rates:
-        message = f"billing.vat_rates names no rate for {country or 'the seller'}"
+        message = (
+            f"billing.vat_rates names no rate for {country or 'the country of the seller'}."
+            " Add it, such as DE=19."
+        )
         raise TaxUnknown(message)
     percent = rates[country]
     if percent == 0:

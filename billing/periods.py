@@ -1,4 +1,4 @@
-"""Months, as billing sees them: whole ones, in UTC. Pure."""
+"""Months for billing: whole calendar months in UTC. Pure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 from datetime import UTC, date, datetime, timedelta
 
 MINUTES_A_DAY = 24 * 60
-# A month may be invoiced this long after its end, when nothing of it can still be on its way.
+# A month may be invoiced this long after its end: by then its usage files have arrived.
 CLOSES_AFTER = timedelta(hours=72)
 
 _MONTH = re.compile(r"(\d{4})-(\d{2})")
 
 
 def parse_month(text: str) -> date:
-    """The first day of a month that is written `YYYY-MM`. Raises `ValueError`."""
+    """The first day of a month that is written `YYYY-MM`. Raises `ValueError` for other texts."""
     match = _MONTH.fullmatch(text)
     if match is None:
         message = f"{text!r} is no month; YYYY-MM is expected"
@@ -28,7 +28,7 @@ def month_of(moment: datetime) -> date:
 
 
 def next_month(month: date) -> date:
-    """The first day of the month behind the one that a day lies in."""
+    """The first day of the month after the one that a day lies in."""
     return (month.replace(day=28) + timedelta(days=4)).replace(day=1)
 
 
@@ -38,7 +38,7 @@ def last_day(month: date) -> date:
 
 
 def minutes_of(month: date) -> int:
-    """How many minutes the month has that a day lies in: 40,320 to 44,640."""
+    """The number of minutes of the month that a day lies in: 40,320 to 44,640."""
     first = month.replace(day=1)
     return (next_month(first) - first).days * MINUTES_A_DAY
 
@@ -49,5 +49,5 @@ def starts_at(month: date) -> datetime:
 
 
 def closes_at(month: date) -> datetime:
-    """When a month may be invoiced."""
+    """The time from which on a month may be invoiced."""
     return starts_at(next_month(month)) + CLOSES_AFTER

@@ -1,4 +1,4 @@
-"""Reads of billing, always within an organisation but where a name says otherwise."""
+"""Reads of billing. They stay within one organisation unless their docstring says otherwise."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from billing.choices import InvoiceKind, InvoiceState
 if TYPE_CHECKING:
     from billing.models import Budget, Invoice, InvoiceMail, Posting, PriceVersion  # noqa: F401
 
-# A mail that failed waits so long.
+# How long a mail that failed waits before it is tried again.
 MAIL_AGAIN = timedelta(minutes=10)
 
 
 class PriceVersionQuerySet(models.QuerySet["PriceVersion"]):
-    """Versions of the prices, which are nobody's own."""
+    """Versions of the prices, which belong to no organisation."""
 
     def in_force(self, month: date) -> PriceVersion:
         """The version that prices a month. There is one for every month since 2020."""
-        found = self.prefetch_related("prices").filter(valid_from__lte=month)
-        return found.order_by("-valid_from")[:1].get()
+        versions = self.prefetch_related("prices").filter(valid_from__lte=month)
+        return versions.order_by("-valid_from")[:1].get()
 
 
 class InvoiceQuerySet(models.QuerySet["Invoice"]):
@@ -34,27 +34,28 @@ class InvoiceQuerySet(models.QuerySet["Invoice"]):
         return self.filter(organization_id=organization_id)
 
     def invoices(self) -> Self:
-        """Without the credit notes."""
+        """The invoices, without credit notes."""
         return self.filter(kind=InvoiceKind.INVOICE)
 
     def issued(self) -> Self:
-        """Those that never change again, void ones too."""
+        """The issued ones, void ones included: they never change again."""
         return self.filter(state=InvoiceState.ISSUED)
 
     def published(self) -> Self:
-        """Those whose numbers are on record in the object store: the ones that people see."""
+        """The ones that people may see: drafts, and issued ones whose numbers are recorded in the
+        object store."""
         return self.filter(Q(state=InvoiceState.DRAFT) | Q(block__confirmed_at__isnull=False))
 
     def not_void(self) -> Self:
-        """Those that no credit note takes back."""
+        """The ones that no credit note takes back."""
         return self.filter(credit_note=None)
 
     def without_document(self) -> Self:
-        """Of every organisation, those whose PDF is still to be made."""
+        """The ones whose PDF is still to be made, of every organisation."""
         return self.issued().published().filter(document=None)
 
     def with_shown_state(self) -> Self:
-        """Each with `shown_state`: draft, issued or void."""
+        """Annotates `shown_state`: draft, issued or void."""
         credit_notes = self.model._default_manager.filter(credits=OuterRef("pk"))
         void = When(Exists(credit_notes), then=Value("void"))
         return self.annotate(shown_state=Case(void, default="state"))
@@ -64,10 +65,10 @@ class InvoiceMailQuerySet(models.QuerySet["InvoiceMail"]):
     """Mails of invoices."""
 
     def due(self, at: datetime) -> Self:
-        """Those to be sent now: of what people can see, and read as PDF."""
-        seen = self.filter(sent_at=None, invoice__document__isnull=False)
-        seen = seen.filter(invoice__block__confirmed_at__isnull=False)
-        return seen.exclude(failed_at__gt=at - MAIL_AGAIN)
+        """The mails to send at a time: of invoices that people may see and whose PDF is made."""
+        unsent = self.filter(sent_at=None, invoice__document__isnull=False)
+        unsent = unsent.filter(invoice__block__confirmed_at__isnull=False)
+        return unsent.exclude(failed_at__gt=at - MAIL_AGAIN)
 
 
 class PostingQuerySet(models.QuerySet["Posting"]):
@@ -91,5 +92,5 @@ class BudgetQuerySet(models.QuerySet["Budget"]):
         return self.filter(organization_id=organization_id)
 
     def current(self) -> Self:
-        """Those that were not removed."""
+        """The budgets that were not removed."""
         return self.filter(removed_at=None)

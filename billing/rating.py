@@ -3,7 +3,7 @@
 Pure: no clock, no database, no floating point. One rounding, half up, at the line; a total is the
 sum of rounded lines. The free allowance is an organisation's, for a month: its clusters use it up
 in the order of their ids, so that the billable quantities of a meter sum to exactly
-max(0, all of it − the allowance), whichever cluster they fall to.
+max(0, total quantity − allowance), whatever the number of clusters.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Totals = Mapping[tuple[str, str], int]
 
 
 class UnpricedMeter(Exception):
-    """A quantity to bill has no price in the catalogue: it must not pass as free."""
+    """A quantity to bill has no price in the catalogue. It must not be billed as free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +33,24 @@ class RatedLine:
     meter: str
     # In base units: bytes, byte-minutes, partition-minutes.
     quantity: int
-    # The part of it that the allowance covers.
+    # The part of `quantity` that the free allowance covers.
     free_quantity: int
     unit_price: Decimal
-    # What the price is of, and the base units in it.
+    # The unit that the price is for, and the number of base units in it.
     unit: str
     unit_size: int
     amount_minor: int
 
     @property
     def billable_quantity(self) -> int:
-        """What is paid for, in base units."""
+        """The part that is paid for, in base units."""
         return self.quantity - self.free_quantity
 
 
-def rate(totals: Totals, catalog: Catalog, month: date) -> list[RatedLine]:
+def rate_totals(totals: Totals, catalog: Catalog, month: date) -> list[RatedLine]:
     """Lines of one organisation's month, in the order of the catalogue's meters, then clusters.
 
-    Quantities of zero give no line. Raises `UnpricedMeter`, and `ValueError` for a quantity below
+    Quantities of zero give no line. Raises `UnpricedMeter` for a meter without a price, and
     zero.
     """
     unknown = {meter for _, meter in totals} - set(catalog.prices) - SHOWN_ONLY
@@ -76,12 +76,12 @@ def exact_amount(billable_quantity: int, price: MeterPrice, currency: str, month
 def _meter_lines(
     quantities: Mapping[str, int], price: MeterPrice, currency: str, month: date
 ) -> list[RatedLine]:
-    left = price.free_quantity(month)
+    free_left = price.free_quantity(month)
     size = unit_size(price.unit, month)
     lines = []
     for cluster_id, quantity in sorted(quantities.items()):
-        free = min(quantity, left)
-        left -= free
+        free = min(quantity, free_left)
+        free_left -= free
         exact = exact_amount(quantity - free, price, currency, month)
         lines.append(
             RatedLine(

@@ -1,4 +1,4 @@
-"""What billing does when something happens in accounts. Rows and outbox entries only."""
+"""Billing's receivers of signals of accounts. They write rows and outbox entries, nothing else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ FINAL_INVOICE = "billing.issue_final_invoice"
 
 
 def follow_closing(*, actor: Actor, **_: object) -> None:
-    """A closed organisation gets its last invoice; where usage is on its way, the sweep's next."""
+    """Enqueues the last invoice of a closed organisation.
+
+    Where usage is still on its way, `billing.issue_final_invoices` issues the invoice later.
+    """
     enqueue_task(
         task=FINAL_INVOICE,
         organization_id=actor.organization_id,

@@ -1,4 +1,4 @@
-"""Tasks of billing. Each calls one service of its name, and takes ids only."""
+"""Celery tasks of billing. Each calls the service of its name, and takes ids only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from billing.services import closing, documents, mailing
 
 @shared_task(name="billing.evaluate_budgets")
 def evaluate_budgets() -> None:
-    """Holds what was spent against every budget."""
+    """Evaluates every budget against what was spent."""
     evaluation.evaluate_budgets()
 
 
@@ -22,7 +22,7 @@ def send_budget_mail(*, organization_id: str, event_id: str) -> None:
 
 @shared_task(name="billing.make_document")
 def make_document(*, organization_id: str, invoice_id: str) -> None:
-    """Makes the PDF of an invoice, and tells of it by mail."""
+    """Makes the PDF of an invoice, then sends its mail, which needs the PDF to be there."""
     documents.make_document(organization_id=organization_id, invoice_id=invoice_id)
     mailing.try_invoice_mail(organization_id=organization_id, invoice_id=invoice_id)
 
@@ -36,7 +36,7 @@ def sweep_documents() -> None:
 
 @shared_task(name="billing.issue_final_invoice")
 def issue_final_invoice(*, organization_id: str) -> None:
-    """Issues the last invoice of a closed organisation, if its usage is counted."""
+    """Issues the last invoice of a closed organisation, if its usage is rolled up."""
     closing.issue_final_invoice(organization_id=organization_id)
 
 

@@ -12,7 +12,8 @@ class MeteringConfig(AppConfig):
     label = "metering"
 
     def ready(self) -> None:
-        """Tells probes how far the meter is, and whoever removes data whether it is metered."""
+        """Registers the meter's health check and metrics, and whether a cluster is metered, which
+        services ask before they remove data."""
         from console.base.common.health import register_check  # noqa: PLC0415
         from console.base.common.metered import register_meter  # noqa: PLC0415
         from console.base.common.metrics import register_metrics  # noqa: PLC0415

@@ -8,21 +8,22 @@ from console.base.common.clock import now
 from console.base.common.conf import config
 from metering.services.status import ingest_lag
 
-# A pass runs every 15 s; an agent writes a file a minute.
+# Limits well above the usual: a pass runs every 15 s, and an agent writes a file each minute.
 INGEST_EVERY = timedelta(minutes=5)
 FILES_EVERY = timedelta(minutes=15)
 
 
 class IngestStopped(Exception):
-    """No pass has ended for a while: workers or their queue are away, or the usage store is."""
+    """No ingest pass has ended for `INGEST_EVERY`: look at the workers, their queue, and the usage
+    store."""
 
 
 class AgentSilent(Exception):
-    """No usage file came for a while: the metering agent is away."""
+    """No usage file came for `FILES_EVERY`: look at the metering agent."""
 
 
 def check_metering() -> None:
-    """Usage is taken in, and there is some to take in. Raises; the name says what is wrong."""
+    """Checks that usage files come and are taken in. Raises `IngestStopped` or `AgentSilent`."""
     at = now()
     ran_at, lag = ingest_lag(config().cell.id, at)
     if ran_at is not None and at - ran_at > INGEST_EVERY:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from django.db import models
 
 
-class Meter(models.TextChoices):
+class UsageMeter(models.TextChoices):
     """What is counted."""
 
-    # Record batches as they are stored.
+    # Bytes of record batches as they are stored.
     INGRESS_BYTES = "ingress_bytes", "Ingress"
-    # Record batches as they were handed to sockets.
+    # Bytes of record batches as they were handed to sockets.
     EGRESS_BYTES = "egress_bytes", "Egress"
     # Bytes that retention keeps, times minutes.
     STORAGE_BYTE_MINUTES = "storage_byte_minutes", "Storage"
@@ -20,11 +20,11 @@ class Meter(models.TextChoices):
 
 
 UNITS = {
-    Meter.INGRESS_BYTES.value: "byte",
-    Meter.EGRESS_BYTES.value: "byte",
-    Meter.STORAGE_BYTE_MINUTES.value: "byte_minute",
-    Meter.PARTITION_MINUTES.value: "partition_minute",
-    Meter.BROKER_SECONDS.value: "second",
+    UsageMeter.INGRESS_BYTES.value: "byte",
+    UsageMeter.EGRESS_BYTES.value: "byte",
+    UsageMeter.STORAGE_BYTE_MINUTES.value: "byte_minute",
+    UsageMeter.PARTITION_MINUTES.value: "partition_minute",
+    UsageMeter.BROKER_SECONDS.value: "second",
 }
 
 
@@ -40,7 +40,7 @@ class RunState(models.TextChoices):
 
     RUNNING = "running", "Running"
     PUBLISHED = "published", "Published"
-    # Its result is that of the published run.
+    # It has the same rows as the published run, so nothing was published.
     UNCHANGED = "unchanged", "Unchanged"
     # A comparison that came to a result.
     DONE = "done", "Done"
@@ -52,12 +52,12 @@ class FileState(models.TextChoices):
     """What became of a usage file."""
 
     INGESTED = "ingested", "Ingested"
-    # Not what its manifest says, or not readable. Left out, and looked at again.
+    # It cannot be read, or differs from its manifest. It does not count, and is tried again.
     DAMAGED = "damaged", "Damaged"
 
 
 class QualityKind(models.TextChoices):
-    """What a result about the quality of a roll-up's data is about."""
+    """The kind of a result about the quality of a roll-up's data."""
 
     CHECK = "check", "Check"
     CONFLICT = "conflict", "Conflict"
@@ -69,8 +69,8 @@ class QualityKind(models.TextChoices):
 class Agreement(models.TextChoices):
     """How metered bytes compare with those that the log holds."""
 
-    # To the byte.
+    # Equal to the byte.
     EQUAL = "equal", "Equal"
     DIFFERENT = "different", "Different"
-    # What was compared is equal; of the rest nobody can say what the log held.
+    # What could be compared is equal; for the rest nobody knows what the log held.
     PARTLY_KNOWN = "partly_known", "Partly known"

@@ -9,14 +9,14 @@ from console.base.common.errors import Conflict, PlatformError, UserError
 
 
 class RollupBusy(Conflict):
-    """Another process rolls the same day up; the text says which."""
+    """Another process rolls the same day up; the detail says which one."""
 
     code = "rollup_busy"
     title = "Another roll-up of this day is running"
 
 
 class DayNotOver(UserError):
-    """A day that is not over yet is rolled up only if one says so."""
+    """The day is not over yet. Only `early` rolls such a day up."""
 
     code = "day_not_over"
     status = 409
@@ -24,7 +24,7 @@ class DayNotOver(UserError):
 
 
 class DayNotRolledUp(UserError):
-    """Usage of a day is compared with the log once it is rolled up."""
+    """The day has no published roll-up, which a comparison with the log needs."""
 
     code = "day_not_rolled_up"
     status = 409
@@ -39,7 +39,7 @@ class ReconcileBusy(Conflict):
 
 
 class UnknownCell(UserError):
-    """This control plane has no such cell."""
+    """The control plane does not have this cell."""
 
     code = "unknown_cell"
     status = 422
@@ -47,7 +47,7 @@ class UnknownCell(UserError):
 
 
 class RollupFailed(PlatformError):
-    """The job did not end as it should."""
+    """The Spark job failed, or its result cannot be read. Nothing was published."""
 
     code = "rollup_failed"
     title = "The roll-up failed"
@@ -55,7 +55,7 @@ class RollupFailed(PlatformError):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was looked at before publishing, and what was found."""
+    """One check of a roll-up or a comparison; `detail` says what was compared."""
 
     name: str
     passed: bool
@@ -63,7 +63,7 @@ class Check:
 
 
 class PublishRefused(RollupFailed):
-    """A check failed; nothing was published."""
+    """A check of a roll-up failed, so nothing was published."""
 
     code = "publish_refused"
     title = "The roll-up was not published"

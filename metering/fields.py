@@ -1,4 +1,4 @@
-"""Columns that Django has no field for."""
+"""Model fields for column types that Django does not have."""
 
 from __future__ import annotations
 
@@ -19,5 +19,4 @@ class Int8MultirangeField(Field):
 
     def db_type(self, connection: Any) -> str:  # noqa: ANN401 - of whatever database
         """The column's type."""
-        del connection
         return "int8multirange"

@@ -1,4 +1,4 @@
-"""How far the meter is, for Prometheus."""
+"""The control plane's metrics of the meter, for Prometheus."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from metering.services.status import ingest_lag
 
 
 def ingest_metrics() -> Sequence[Metric]:
-    """How old the newest file is that was taken in, when the last pass was, files by state."""
+    """The age of the newest usage file that was taken in, the last pass's time, files by state."""
     cell, at = config().cell.id, now()
     ran_at, lag = ingest_lag(cell, at)
-    # Before the first file there is nothing to be behind of.
+    # Before the first file there is no lag to report.
     behind = {} if lag is None else {(): max(0.0, lag / timedelta(seconds=1))}
     passed = {} if ran_at is None else {(): ran_at.timestamp()}
     files = UsageFile.objects.filter(cell=cell).values_list("state").annotate(Count("pk"))
@@ -38,7 +38,7 @@ def ingest_metrics() -> Sequence[Metric]:
 
 
 def reconciliation_metrics() -> Sequence[Metric]:
-    """Days by what their newest comparison of usage with the log found."""
+    """The number of days by the result of their newest comparison with the log."""
     cell = config().cell.id
     newest = (
         Reconciliation.objects.filter(cell=cell, state=RunState.DONE)

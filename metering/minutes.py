@@ -1,8 +1,8 @@
-"""From the rows of a usage file to what it adds to the provisional minutes. Pure.
+"""What a usage file adds to the provisional minutes. Pure.
 
-A block of a lane counts once, whichever file brings it first: a file adds the blocks that its
-manifest names and no other file brought. The same holds for windows of storage, partition and
-broker time.
+A block of a lane counts once, from the first file that covers it: a file adds the blocks that its
+manifest covers and no earlier file did. The same holds for windows of storage, partition and broker
+time.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from metering.periods import MINUTE_MS
 
 # [low, high).
 Span = tuple[int, int]
-# Cluster and incarnation.
+# Cluster id and incarnation.
 Lane = tuple[str, int]
 
 KEY = ["organization_id", "cluster_id", "topic_id", "principal", "meter", "billed"]
 WINDOW = ["window_start_ms", "window_end_ms"]
-# Within a file too, one identity is one row.
+# With `KEY` and `WINDOW` these identify a row, so that copies in one file count once.
 IDENTITY = ["incarnation", "lane_file", "block", "partition"]
 _SPANS = pa.schema(
     [
@@ -33,13 +33,13 @@ _SPANS = pa.schema(
         ("high", pa.int64()),
     ]
 )
-# Joined on where a row has no incarnation, or its incarnation does not matter.
+# The incarnation of spans of time, which belong to a cluster and not to a lane.
 _ANY = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Additions:
-    """What a file adds, as columns of one length. Windows are whole minutes."""
+    """What a file adds, as columns of equal length. A window has whole `minutes`."""
 
     organization_id: list[str]
     cluster_id: list[str]
@@ -56,7 +56,7 @@ class Additions:
 
 
 def lanes_of(manifest: UsageManifest) -> dict[Lane, Span]:
-    """Which blocks of which lanes a file brings."""
+    """The blocks [low, high) of each lane that a manifest covers."""
     return {
         (cluster.cluster_id, lane.incarnation): (lane.first_sequence, lane.last_sequence + 1)
         for cluster in manifest.clusters
@@ -66,7 +66,7 @@ def lanes_of(manifest: UsageManifest) -> dict[Lane, Span]:
 
 
 def windows_of(manifest: UsageManifest) -> dict[str, Span]:
-    """Which time of whose storage, partitions and brokers a file brings, in milliseconds."""
+    """By cluster, the time of storage, partitions and brokers that a manifest covers, in ms."""
     return {
         cluster.cluster_id: (cluster.storage.since_ms, cluster.storage.until_ms)
         for cluster in manifest.clusters
@@ -74,8 +74,8 @@ def windows_of(manifest: UsageManifest) -> dict[str, Span]:
     }
 
 
-def subtract(span: Span, covered: Iterable[Span]) -> list[Span]:
-    """The parts of a span that no covered one has."""
+def subtract_spans(span: Span, covered: Iterable[Span]) -> list[Span]:
+    """The parts of a span that no span in `covered` overlaps, in order."""
     low, high = span
     parts = []
     for start, end in sorted(covered):
@@ -95,11 +95,11 @@ def additions(
     lanes: Mapping[Lane, Sequence[Span]],
     windows: Mapping[str, Sequence[Span]],
 ) -> Additions:
-    """What rows of a usage file add: those of these blocks and of these windows of time.
+    """What rows of a usage file add, limited to blocks in `lanes` and times in `windows`.
 
     Raises `ValueError` for a quantity below zero or a window of no whole minutes.
     """
-    _check(rows)
+    _check_rows(rows)
     rows = rows.set_column(
         rows.schema.get_field_index("principal"),
         "principal",
@@ -110,24 +110,26 @@ def additions(
     times = [(cluster, _ANY, *span) for cluster, spans in windows.items() for span in spans]
     counted = pa.concat_tables(
         [
-            _within(rows.filter(has_block), blocks, "block"),
-            _within(rows.filter(pc.invert(has_block)), times, "window_start_ms"),
+            _rows_within(rows.filter(has_block), blocks, "block"),
+            _rows_within(rows.filter(pc.invert(has_block)), times, "window_start_ms"),
         ]
     )
     once = counted.group_by([*KEY, *WINDOW, *IDENTITY]).aggregate([("quantity", "min")])
     total = once.group_by([*KEY, *WINDOW]).aggregate([("quantity_min", "sum")])
-    return _columns(total)
+    return _as_columns(total)
 
 
-def _within(rows: pa.Table, spans: Sequence[tuple[str, int, int, int]], column: str) -> pa.Table:
-    """Rows whose `column` lies in a span of their lane, or of their cluster."""
+def _rows_within(
+    rows: pa.Table, spans: Sequence[tuple[str, int, int, int]], column: str
+) -> pa.Table:
+    """The rows whose `column` lies in a span of their lane (blocks) or cluster (times)."""
     by_lane = column == "block"
     columns = list(zip(*spans, strict=True)) or [()] * len(_SPANS)
-    wanted = pa.table([list(each) for each in columns], schema=_SPANS)
+    span_table = pa.table([list(column_values) for column_values in columns], schema=_SPANS)
     keys = ["cluster_id", "incarnation"] if by_lane else ["cluster_id"]
     if not by_lane:
-        wanted = wanted.drop_columns(["incarnation"])
-    joined = rows.join(wanted, keys=keys, join_type="inner")
+        span_table = span_table.drop_columns(["incarnation"])
+    joined = rows.join(span_table, keys=keys, join_type="inner")
     low, high, value = (joined.column(name) for name in ("low", "high", column))
     inside = pc.and_(pc.greater_equal(value, low), pc.less(value, high))
     if not by_lane:
@@ -135,7 +137,7 @@ def _within(rows: pa.Table, spans: Sequence[tuple[str, int, int, int]], column: 
     return joined.filter(inside).select([*KEY, *WINDOW, *IDENTITY, "quantity"])
 
 
-def _check(rows: pa.Table) -> None:
+def _check_rows(rows: pa.Table) -> None:
     if rows.num_rows == 0:
         return
     if pc.min(rows.column("quantity")).as_py() < 0:
@@ -154,7 +156,7 @@ def _is_multiple(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.equal(values, floor)
 
 
-def _columns(total: pa.Table) -> Additions:
+def _as_columns(total: pa.Table) -> Additions:
     start, end = total.column("window_start_ms"), total.column("window_end_ms")
     return Additions(
         organization_id=total.column("organization_id").to_pylist(),

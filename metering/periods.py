@@ -1,4 +1,4 @@
-"""Days and months in UTC, as spans of time. Pure."""
+"""Days and months in UTC, and their spans of time. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def month_start(month: date) -> date:
 
 
 def next_month(month: date) -> date:
-    """The first day of the month after."""
+    """The first day of the month after the one that a day lies in."""
     return (month_start(month) + timedelta(days=31)).replace(day=1)
 
 

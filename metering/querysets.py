@@ -1,4 +1,4 @@
-"""Reads of metering, always within an organisation but where a name says otherwise."""
+"""Reads of metering's rows. They stay in the caller's tenancy scope."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ class UsageRowQuerySet(models.QuerySet["UsageRow"]):
     """Rolled-up rows."""
 
     def for_organization(self, organization_id: str) -> Self:
-        """Those of one organisation."""
+        """The rows of one organisation."""
         return self.filter(organization_id=organization_id)
 
     def current(self) -> Self:
-        """Those of the runs that are their day's current ones."""
+        """The rows of runs that a pointer names, which are those that count."""
         return self.filter(run__pointer__isnull=False)
 
     def days(self) -> Self:
-        """Rows of whole days."""
+        """The rows of whole days, not of hours."""
         return self.filter(granularity=Granularity.DAY)
 
     def billed(self) -> Self:
-        """Those that invoices count."""
+        """The rows that invoices count."""
         return self.filter(billed=True)
 
     def within(self, start: datetime, end: datetime) -> Self:
-        """Those whose windows begin in [start, end)."""
+        """The rows whose windows begin in [start, end)."""
         return self.filter(window_start__gte=start, window_start__lt=end)

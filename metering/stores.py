@@ -1,4 +1,4 @@
-"""The store that a setting names, for usage files and documents. No Django."""
+"""Opens the store that a setting names, for usage files and documents. No Django."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from metering.events.store import FolderUsageStore, UsageStore
 
 
 def open_usage_store(location: str) -> UsageStore:
-    """The store at a location (`brokers.locations`); nothing is read yet.
+    """The store at a location (see `brokers.locations`). Nothing is read yet.
 
-    Raises `ConfigError` where it names none.
+    Raises `ConfigError` for a location that is none.
     """
     place = object_location(location)
     if isinstance(place, Path):
         return FolderUsageStore(place)
-    # Its libraries take half a second, which a process without a bucket need not spend.
+    # Imported here, because its libraries take half a second to load, for nothing without a bucket.
     from brokers.s3 import S3Objects  # noqa: PLC0415
 
     return S3Objects(place)
 
 
 def hadoop_root(location: str) -> str:
-    """A location as Spark reads it: a path, or `s3a://`. Keys and endpoint are the session's."""
+    """A location as a path or `s3a://` URI for Spark. The session has its keys and endpoint."""
     place = object_location(location)
     if isinstance(place, Path):
         return str(place)
@@ -31,7 +31,7 @@ def hadoop_root(location: str) -> str:
 
 
 def hadoop_settings(location: str) -> dict[str, str]:
-    """What a session of Spark is told to reach a location; no secret is among it."""
+    """Settings of a Spark session that reaches a location. There is no secret among them."""
     place = object_location(location)
     if isinstance(place, Path):
         return {}
@@ -45,7 +45,7 @@ def hadoop_settings(location: str) -> dict[str, str]:
 
 
 def hadoop_environment(location: str) -> dict[str, str]:
-    """What a process with a session of Spark finds in its environment to reach a location."""
+    """Environment variables of a process whose Spark session reaches a location."""
     place = object_location(location)
     if isinstance(place, Path) or place.key_file is None:
         return {}

@@ -1,4 +1,4 @@
-"""Celery tasks: each calls one service of its name."""
+"""Celery tasks of metering. Each calls the service of its name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from celery import shared_task
 
 from metering.services import ingest, pruning, reconciliation, rollup
 
-# Far longer than any roll-up; a queue that hands the task out again meanwhile finds it locked.
+# Far longer than any roll-up takes. Where the queue delivers the task again meanwhile, the days'
+# locks keep the second one out.
 ROLLUP_S = 6 * 3600
 
 
@@ -18,7 +19,10 @@ def ingest_usage() -> None:
 
 @shared_task(name="metering.roll_up_recent_days", time_limit=ROLLUP_S)
 def roll_up_recent_days() -> None:
-    """Rolls up what is due, compares with the log what is rolled up, and removes what is old."""
+    """Rolls up the days that are due, compares them with the log, and removes what is old.
+
+    In this order: a day is compared once it is rolled up.
+    """
     rollup.roll_up_recent_days()
     reconciliation.reconcile_recent_days()
-    pruning.prune()
+    pruning.prune_usage()

@@ -1,4 +1,7 @@
-"""Data-quality checks of a run: where one fails, the run is complete and must not be published."""
+"""Data-quality checks of a run.
+
+Where one fails, the job still ends well, but its result must not be published.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +21,22 @@ class Check:
 
 
 def equal_check(name: str, what: str, one: object, other: object) -> Check:
-    """Passes if two figures of the same thing, come by in two ways, are equal."""
+    """A check that two figures of the same thing, which were computed in two ways, are equal."""
     return Check(name, one == other, f"{what}: {one} and {other}")
 
 
 def totals_check(name: str, what: str, one: Mapping[str, int], other: Mapping[str, int]) -> Check:
-    """Passes if the totals of every meter are equal; a meter without a total has 0."""
+    """A check that the totals of every meter are equal; a meter without a total has 0."""
     meters = sorted({*one, *other})
     wrong = [meter for meter in meters if one.get(meter, 0) != other.get(meter, 0)]
-    told = [f"{meter} {one.get(meter, 0)} and {other.get(meter, 0)}" for meter in wrong or meters]
-    return Check(name, not wrong, f"{what}: {', '.join(told) or 'nothing'}")
+    figures = [
+        f"{meter} {one.get(meter, 0)} and {other.get(meter, 0)}" for meter in wrong or meters
+    ]
+    return Check(name, not wrong, f"{what}: {', '.join(figures) or 'nothing'}")
 
 
 def content_checks(content: Content) -> list[Check]:
-    """What must hold for the rows of usage files whatever they say."""
+    """Checks that hold for the rows of all usage files."""
     unknown = content.unknown_meters
     return [
         Check(

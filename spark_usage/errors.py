@@ -1,14 +1,14 @@
-"""Why a job ends without a result. What is wrong with the data is no error: the report says it."""
+"""Errors that end a job without a result. Faults of the data are none: the report has them."""
 
 from __future__ import annotations
 
 
 class JobError(Exception):
-    """A job that cannot be done as asked; the text says why, in one sentence."""
+    """The job cannot run with these arguments; the text says why, in one sentence."""
 
 
 class IncompleteRows(Exception):
-    """Rows came up that lack their identity: the files that hold them must be found."""
+    """Some rows lack what identifies them. The files that hold them must be found and left out."""
 
 
 class Interrupted(KeyboardInterrupt):

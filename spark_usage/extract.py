@@ -1,8 +1,7 @@
-"""From the inputs of a run to rows that may count: damaged files are found, named and left out.
+"""Reads the inputs of a run: damaged files are found, named in the report, and left out.
 
-A file is damaged when it is missing, is not the file of its manifest (size, SHA-256), cannot be
-read as Parquet, or holds other rows than its manifest says or rows that lack their identity. None
-of that ends a run: it ends in the report.
+A file is damaged when it is missing, differs from its manifest (size, SHA-256, number of rows),
+cannot be read as Parquet, or holds rows that lack what identifies them. That does not end a run.
 """
 
 from __future__ import annotations
@@ -22,13 +21,21 @@ from spark_usage.progress import Progress
 from spark_usage.run_manifest import Input, RunManifest
 from spark_usage.schemas import METERS, USAGE_SCHEMA
 from spark_usage.storage import Storage, literal_path
-from spark_usage.transforms.inputs import counts, digests, flaws, known_meter, profile
-from spark_usage.transforms.sums import joined
+from spark_usage.transforms.inputs import (
+    count_columns,
+    file_digests,
+    flawed_files,
+    known_meter,
+    profile_files,
+)
+from spark_usage.transforms.sums import join_halves
 
 T = TypeVar("T")
 
-# How Spark says that a file is at fault, and where it fails on pages that make no sense.
+# Texts in Spark's errors by which a file is at fault: its own error class, and the packages that
+# fail on damaged pages.
 _FILE_FAULTS = ("FAILED_READ_FILE", "org.apache.parquet.", "datasources.parquet.")
+# Texts by which the machine is at fault, even though such a package failed.
 _OWN_FAULTS = ("OutOfMemoryError",)
 
 
@@ -43,7 +50,8 @@ class Damage:
 
 @dataclass(slots=True)
 class Content:
-    """What was read: `totals` and `rows` by meter, and how many rows are negative."""
+    """The content of all rows that were read: their number and total quantity by meter, and the
+    number of negative rows."""
 
     rows: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     totals: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -51,7 +59,7 @@ class Content:
 
     @property
     def row_count(self) -> int:
-        """Rows of all meters."""
+        """The number of rows of all meters."""
         return sum(self.rows.values())
 
     @property
@@ -71,7 +79,7 @@ class Extract:
 
 @dataclass(frozen=True, slots=True)
 class _Meter:
-    """What a file holds of one meter: a row of `profile`."""
+    """The part of a file's content that is of one meter: a row of `profile_files`."""
 
     meter: str
     rows: int
@@ -81,75 +89,74 @@ class _Meter:
 
 @dataclass(slots=True)
 class _Inputs:
-    """Inputs on the way to be sound."""
+    """The inputs of a run while they are checked."""
 
     spark: SparkSession
     run: RunManifest
     sound: tuple[Input, ...]
     damaged: list[Damage] = field(default_factory=list)
-    # What the sound ones hold together.
+    # The content of all sound inputs.
     content: Content = field(default_factory=Content)
 
-    def drop(self, found: Iterable[Damage]) -> None:
-        """Leaves out what was found to be damaged."""
-        found = list(found)
-        self.damaged.extend(found)
-        keys = {each.key for each in found}
-        self.sound = tuple(each for each in self.sound if each.key not in keys)
+    def drop(self, damages: Iterable[Damage]) -> None:
+        """Leaves damaged inputs out, and remembers them for the report."""
+        damages = list(damages)
+        self.damaged.extend(damages)
+        keys = {damage.key for damage in damages}
+        self.sound = tuple(damage for damage in self.sound if damage.key not in keys)
 
     def extract(self) -> Extract:
-        """The rows of what is left."""
+        """The rows of the sound inputs."""
         rows = read_usage(self.spark, self.run, self.sound).select(*USAGE_SCHEMA.names)
-        damaged = tuple(sorted(self.damaged, key=lambda each: each.key))
+        damaged = tuple(sorted(self.damaged, key=lambda damage: damage.key))
         return Extract(rows, self.content, damaged)
 
 
 def with_sound_rows(
     spark: SparkSession, run: RunManifest, progress: Progress, use: Callable[[DataFrame], T]
 ) -> tuple[Extract, T]:
-    """Reads the inputs of a run, in three stages of progress; returns them and what `use` makes.
+    """Reads the inputs of a run in three stages; returns them, and the result of `use`.
 
-    `use` goes through all columns of all rows anyway, so what there is to count is counted on the
-    way. Only if it comes upon a file that cannot be read, or raises `IncompleteRows`, or if there
-    were not as many rows as manifests say, is each file gone through by itself, and `use` called
-    again.
+    `use` reads all columns of all rows anyway, so rows are counted on the way. Only if it meets a
+    file that cannot be read, raises `IncompleteRows`, or the number of rows is not the one in the
+    manifests, is each file examined by itself, and `use` called again.
     """
     inputs = _Inputs(spark, run, run.inputs)
     with progress.stage(f"find {len(run.inputs)} usage files"):
-        inputs.drop(_misfits(Storage(spark), run))
+        inputs.drop(_missized_files(Storage(spark), run))
     with progress.stage(f"check the digests of {len(inputs.sound)} usage files"):
-        inputs.drop(_altered(spark, run, inputs.sound))
-    expected = sum(each.rows for each in inputs.sound)
+        inputs.drop(_altered_files(spark, run, inputs.sound))
+    expected = sum(file.rows for file in inputs.sound)
     with progress.stage(f"deduplicate {expected} rows"):
         extracted = inputs.extract()
         if not inputs.sound:
             return extracted, use(extracted.rows)
         counted = Observation()
         try:
-            used = use(extracted.rows.observe(counted, *counts()))
-            content = _counted(counted.get)
+            used = use(extracted.rows.observe(counted, *count_columns()))
+            content = _content_of_counts(counted.get)
             if content is not None and content.row_count == expected:
                 return replace(extracted, content=content), used
             progress.note("there are other rows than manifests say: looking at each file")
         except IncompleteRows:
             progress.note("some rows are incomplete: looking at each file")
         except Py4JJavaError as error:
-            if not _is_of_a_file(_fault(error)):
+            if not _is_of_a_file(_fault_text(error)):
                 raise
             progress.note("some file cannot be read: looking at each file")
-        _inspect(inputs)
-        _count_each(inputs)
+        _drop_flawed(inputs)
+        _count_files(inputs)
         extracted = inputs.extract()
         return extracted, use(extracted.rows)
 
 
 def read_usage(spark: SparkSession, run: RunManifest, inputs: Sequence[Input]) -> DataFrame:
-    """The rows of usage files with the `file` that each is from."""
+    """The rows of usage files, with a column `file` (the URI) that each row comes from."""
     if not inputs:
         nothing = [_null_of(name) for name in USAGE_SCHEMA.names]
         return spark.range(0).select(*nothing, sf.lit("").alias("file"))
     reader = spark.read.schema(USAGE_SCHEMA).option("recursiveFileLookup", "true")
-    rows = reader.parquet(*(literal_path(run.path(each)) for each in inputs))
+    rows = reader.parquet(*(literal_path(run.path(file)) for file in inputs))
     return rows.select(*USAGE_SCHEMA.names, sf.col("_metadata.file_path").alias("file"))
 
 
@@ -157,55 +164,58 @@ def _null_of(name: str) -> Column:
     return sf.lit(None).cast(USAGE_SCHEMA[name].dataType).alias(name)
 
 
-def _misfits(storage: Storage, run: RunManifest) -> Iterable[Damage]:
-    """Inputs that are missing or of another size."""
+def _missized_files(storage: Storage, run: RunManifest) -> Iterable[Damage]:
+    """Inputs that are missing, or have another size than their manifest says."""
     folders: dict[str, dict[str, int]] = {}
-    for each in run.inputs:
-        folder, _, name = run.path(each).rpartition("/")
+    for file in run.inputs:
+        folder, _, name = run.path(file).rpartition("/")
         if folder not in folders:
             folders[folder] = storage.sizes(folder)
         size = folders[folder].get(name)
         if size is None:
-            yield Damage(each.key, "missing", "there is no such file")
-        elif size != each.size_bytes:
-            yield Damage(each.key, "size", f"{size} bytes, {each.size_bytes} in the manifest")
+            yield Damage(file.key, "missing", "there is no such file")
+        elif size != file.size_bytes:
+            yield Damage(file.key, "size", f"{size} bytes, {file.size_bytes} in the manifest")
 
 
-def _altered(spark: SparkSession, run: RunManifest, inputs: Sequence[Input]) -> Iterable[Damage]:
-    """Inputs of the right size with other bytes."""
+def _altered_files(
+    spark: SparkSession, run: RunManifest, inputs: Sequence[Input]
+) -> Iterable[Damage]:
+    """Inputs whose bytes have another SHA-256 than their manifest says."""
     if not inputs:
         return
     reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-    files = reader.load([literal_path(run.path(each)) for each in inputs])
-    found = {row["file"]: row["sha256"] for row in digests(files).collect()}
-    by_key = _by_key(run, found)
-    for each in inputs:
-        sha256 = by_key.get(each.key, "")
-        if sha256 != each.sha256:
-            yield Damage(each.key, "sha256", f"{sha256}, {each.sha256} in the manifest")
+    files = reader.load([literal_path(run.path(file)) for file in inputs])
+    by_file = {row["file"]: row["sha256"] for row in file_digests(files).collect()}
+    by_key = _values_by_key(run, by_file)
+    for file in inputs:
+        sha256 = by_key.get(file.key, "")
+        if sha256 != file.sha256:
+            yield Damage(file.key, "sha256", f"{sha256}, {file.sha256} in the manifest")
 
 
-def _count_each(inputs: _Inputs) -> None:
-    """Drops files whose rows are not as many as their manifest says; notes what the others hold."""
+def _count_files(inputs: _Inputs) -> None:
+    """Drops files with another number of rows than their manifest says; sums up what the others
+    hold."""
     by_file: dict[str, list[_Meter]] = defaultdict(list)
-    for row in _read_by_halves(inputs, profile):
-        by_file[row["file"]].append(_meter(row))
-    # A file without rows is in no row.
-    profiles: dict[str, list[_Meter]] = {each.key: [] for each in inputs.sound}
-    profiles |= _by_key(inputs.run, by_file)
-    rows = {key: sum(each.rows for each in found) for key, found in profiles.items()}
+    for row in _read_by_halves(inputs, profile_files):
+        by_file[row["file"]].append(_meter_of_row(row))
+    # A file without rows is in no row of the profile.
+    profiles: dict[str, list[_Meter]] = {file.key: [] for file in inputs.sound}
+    profiles |= _values_by_key(inputs.run, by_file)
+    rows = {key: sum(meter.rows for meter in meters) for key, meters in profiles.items()}
     inputs.drop(
-        Damage(each.key, "rows", f"{rows[each.key]} rows, {each.rows} in the manifest")
-        for each in inputs.sound
-        if rows[each.key] != each.rows
+        Damage(file.key, "rows", f"{rows[file.key]} rows, {file.rows} in the manifest")
+        for file in inputs.sound
+        if rows[file.key] != file.rows
     )
-    inputs.content = _content(profiles[each.key] for each in inputs.sound)
+    inputs.content = _content_of_files(profiles[file.key] for file in inputs.sound)
 
 
-def _inspect(inputs: _Inputs) -> None:
-    """Drops files with pages that cannot be read, and with rows that lack what they need."""
-    flawed = {row["file"]: row["incomplete"] for row in _read_by_halves(inputs, flaws)}
-    by_key = _by_key(inputs.run, flawed)
+def _drop_flawed(inputs: _Inputs) -> None:
+    """Drops files with pages that cannot be read, or with rows that lack what identifies them."""
+    flawed = {row["file"]: row["incomplete"] for row in _read_by_halves(inputs, flawed_files)}
+    by_key = _values_by_key(inputs.run, flawed)
     inputs.drop(
         Damage(key, "incomplete", f"{rows} rows lack what their meter needs")
         for key, rows in by_key.items()
@@ -214,19 +224,19 @@ def _inspect(inputs: _Inputs) -> None:
 
 
 def _read_by_halves(inputs: _Inputs, look: Callable[[DataFrame], DataFrame]) -> list[Row]:
-    """What is found in all files that can be read; drops the others.
+    """The rows of `look` for all files that can be read; drops the other files.
 
     All files are read at once. If that fails, halves are tried, down to those that fail alone.
     """
-    found: list[Row] = []
+    rows: list[Row] = []
     unreadable: list[Damage] = []
     waiting = [inputs.sound] if inputs.sound else []
     while waiting:
         some = waiting.pop()
         try:
-            found += look(read_usage(inputs.spark, inputs.run, some)).collect()
+            rows += look(read_usage(inputs.spark, inputs.run, some)).collect()
         except Py4JJavaError as error:
-            fault = _fault(error)
+            fault = _fault_text(error)
             if not _is_of_a_file(fault):
                 raise
             middle = len(some) // 2
@@ -235,33 +245,34 @@ def _read_by_halves(inputs: _Inputs, look: Callable[[DataFrame], DataFrame]) -> 
             else:
                 unreadable.append(Damage(some[0].key, "unreadable", fault.partition("\n")[0]))
     inputs.drop(unreadable)
-    return found
+    return rows
 
 
-def _fault(error: Py4JJavaError) -> str:
+def _fault_text(error: Py4JJavaError) -> str:
     return str(error.java_exception.getMessage())
 
 
 def _is_of_a_file(fault: str) -> bool:
-    return any(each in fault for each in _FILE_FAULTS) and not any(
-        each in fault for each in _OWN_FAULTS
+    return any(name in fault for name in _FILE_FAULTS) and not any(
+        name in fault for name in _OWN_FAULTS
     )
 
 
-def _counted(found: Mapping[str, Any]) -> Content | None:
-    """What was counted on the way; None where there are rows of meters that nobody counted."""
-    if found["other_rows"]:
+def _content_of_counts(counted: Mapping[str, Any]) -> Content | None:
+    """The content from the columns of `count_columns`; None where there are rows of meters that
+    these do not count."""
+    if counted["other_rows"]:
         return None
-    content = Content(negative=found["negative"])
+    content = Content(negative=counted["negative"])
     for meter in METERS:
-        if found[f"{meter}_rows"]:
-            content.rows[meter] = found[f"{meter}_rows"]
-            high, low = found[f"{meter}_high"], found[f"{meter}_low"]
-            content.totals[meter] = joined(high, low)
+        if counted[f"{meter}_rows"]:
+            content.rows[meter] = counted[f"{meter}_rows"]
+            high, low = counted[f"{meter}_high"], counted[f"{meter}_low"]
+            content.totals[meter] = join_halves(high, low)
     return content
 
 
-def _meter(row: Row) -> _Meter:
+def _meter_of_row(row: Row) -> _Meter:
     return _Meter(
         meter=row["meter"] or "",
         rows=row["rows"],
@@ -270,12 +281,15 @@ def _meter(row: Row) -> _Meter:
     )
 
 
-def _by_key(run: RunManifest, found: Mapping[str, T]) -> dict[str, T]:
-    """What was found by file, by key. Spark names files by URI, in its own spelling of the root."""
-    inputs = {each.key for each in run.inputs}
+def _values_by_key(run: RunManifest, by_file: Mapping[str, T]) -> dict[str, T]:
+    """Values by key, from values by the file's URI.
+
+    Spark spells the root in its own way, so that a URI is matched by its last parts.
+    """
+    inputs = {file.key for file in run.inputs}
     depths = {key.count("/") + 1 for key in inputs}
     by_key = {}
-    for file, value in found.items():
+    for file, value in by_file.items():
         parts = unquote(file).split("/")
         keys = {"/".join(parts[-depth:]) for depth in depths} & inputs
         for key in keys:
@@ -283,7 +297,7 @@ def _by_key(run: RunManifest, found: Mapping[str, T]) -> dict[str, T]:
     return by_key
 
 
-def _content(files: Iterable[Sequence[_Meter]]) -> Content:
+def _content_of_files(files: Iterable[Sequence[_Meter]]) -> Content:
     content = Content()
     for file in files:
         for meter in file:

@@ -1,6 +1,7 @@
-"""`python -m spark_usage.jars FOLDER`: the jars that Spark needs for `s3a://`, by Maven, 11 MB.
+"""`python -m spark_usage.jars FOLDER`: fetches the jars that Spark needs for `s3a://` (11 MB) by
+Maven.
 
-Into the folder that the setting `usage.spark_jars` names, or into Spark's own `jars/`.
+FOLDER is the one that the setting `usage.spark_jars` names, or Spark's own `jars/`.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ EXIT_USAGE = 2
 
 
 def copy_jars(pom: Path, folder: Path) -> None:
-    """Copies what a POM names at run time into a folder; Maven makes it.
+    """Copies the runtime dependencies of a POM into a folder, which Maven makes.
 
-    Raises `CalledProcessError`, and `FileNotFoundError` where there is no Maven.
+    Raises `CalledProcessError` where Maven fails, and `FileNotFoundError` where there is no Maven.
     """
     subprocess.run(
         [
@@ -34,7 +35,7 @@ def copy_jars(pom: Path, folder: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Fetches them; returns the status to exit with."""
+    """Fetches the jars; returns the exit status."""
     if len(arguments) != 1 or arguments[0].startswith("-"):
         sys.stderr.write("usage: python -m spark_usage.jars FOLDER\n")
         return EXIT_USAGE

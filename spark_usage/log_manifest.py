@@ -1,4 +1,4 @@
-"""What the log itself says was written, as the caller of `reconcile` states it.
+"""The bytes that the log holds, in a JSON file that the caller of `reconcile` writes.
 
 ```json
 {"version": 1, "since_ms": 0, "until_ms": 1774828800000, "partitions": [
@@ -6,11 +6,11 @@
  "unknown": [{"cluster_id": "…", "topic_id": null}]}
 ```
 
-Bytes are those of record batches. A segment of the log holds what one lane file has of a partition,
-and counts to [since, until) if its last block was written then: so usage can be added up by the
-same rule, and both are equal to the byte. Where something is known within bounds only, these are
-`bytes_least` and `bytes_most`; where it is known exactly the two are equal. Clusters in `unknown`,
-or topics of theirs, are not compared: nobody can say what the log held of them.
+Bytes are those of record batches. A segment holds what one lane file has of a partition, and counts
+for [since, until) if its last block was written then. Usage can be added up by the same rule, so
+both sides are equal to the byte. `bytes_least` and `bytes_most` are bounds; where bytes are known
+exactly, the two are equal. Clusters in `unknown`, or topics of theirs, are not compared, because
+nobody knows what the log held of them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FILE_SCHEMA = StructType(
 
 @dataclass(frozen=True, slots=True)
 class LogManifest:
-    """Bytes of the log by partition (`LOG_SCHEMA`), of the period [since, until).
+    """Bytes of the log by partition (`LOG_SCHEMA`), for the period [since, until) in ms since 1970.
 
     `unknown` has a row for each cluster and each topic that is not compared (`UNKNOWN_SCHEMA`).
     """
@@ -55,7 +55,7 @@ class LogManifest:
 
 
 def read_log(spark: SparkSession, path: str) -> LogManifest:
-    """Reads the file. Raises `JobError` for one that is anything else."""
+    """Reads a log manifest. Raises `JobError` where the file is missing or is no such manifest."""
     if not Storage(spark).exists(path):
         message = f"there is no file {path}"
         raise JobError(message)
@@ -66,7 +66,7 @@ def read_log(spark: SparkSession, path: str) -> LogManifest:
     names = LOG_SCHEMA.names
     lacking = reduce(or_, (sf.col(name).isNull() for name in names))
     try:
-        # A list that is not there is not an empty one.
+        # The size of a missing list is null, so that it differs from an empty one.
         lists = [sf.size(name) for name in ("partitions", "unknown")]
         heads = file.select("version", "since_ms", "until_ms", *lists).collect()
         incomplete = partitions.filter(lacking).count()

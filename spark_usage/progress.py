@@ -1,4 +1,4 @@
-"""Says on standard error how far a job is, for whoever waits for it."""
+"""Writes a job's progress to standard error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from pyspark import StatusTracker
 
-# Between two looks at a stage that is under way.
+# Seconds between two looks at the tasks of a running stage.
 _PERIOD_SECONDS = 5.0
 
 
@@ -28,7 +28,7 @@ class Progress:
         head = f"stage {self._stage} of {self._stages}: {what}"
         self.note(head)
         done = threading.Event()
-        watcher = threading.Thread(target=self._watch, args=(head, done), daemon=True)
+        watcher = threading.Thread(target=self._watch_tasks, args=(head, done), daemon=True)
         watcher.start()
         try:
             yield
@@ -41,15 +41,15 @@ class Progress:
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
 
-    def _watch(self, head: str, done: threading.Event) -> None:
-        said = ""
+    def _watch_tasks(self, head: str, done: threading.Event) -> None:
+        last_line = ""
         while not done.wait(_PERIOD_SECONDS):
-            line = self._tasks()
-            if line and line != said:
+            line = self._tasks_text()
+            if line and line != last_line:
                 self.note(f"{head}: {line}")
-                said = line
+                last_line = line
 
-    def _tasks(self) -> str:
+    def _tasks_text(self) -> str:
         infos = [
             self._tracker.getStageInfo(stage_id) for stage_id in self._tracker.getActiveStageIds()
         ]

@@ -1,4 +1,4 @@
-"""What a run is to read, as its caller wrote it down: jobs look for nothing by themselves."""
+"""The run manifest: the caller's list of the files that a job reads. Jobs list no folders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A usage file as its own manifest states it. `key`: relative to the root."""
+    """A usage file as its own manifest describes it. `key` is its path relative to the root."""
 
     key: str
     size_bytes: int
@@ -28,7 +28,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class RunManifest:
-    """The inputs of one run. `usage_root`: a folder or a URI that Hadoop knows."""
+    """The inputs of one run. `usage_root` is a folder or a URI that Hadoop can read."""
 
     run_id: str
     day: date
@@ -43,13 +43,13 @@ class RunManifest:
             * 1000
         )
 
-    def path(self, each: Input) -> str:
-        """Where an input lies."""
-        return f"{self.usage_root.rstrip('/')}/{each.key}"
+    def path(self, file: Input) -> str:
+        """The path or URI of an input."""
+        return f"{self.usage_root.rstrip('/')}/{file.key}"
 
 
 def parse_run(data: bytes, *, run_id: str, day: date) -> RunManifest:
-    """A run's manifest. Raises `JobError` unless it is whole and of this run and day."""
+    """Parses a run manifest. Raises `JobError` unless it is valid and of this run and day."""
     try:
         plain = json.loads(data)
         if plain["version"] != VERSION:
@@ -61,7 +61,7 @@ def parse_run(data: bytes, *, run_id: str, day: date) -> RunManifest:
             run_id=str(plain["run_id"]),
             day=date.fromisoformat(plain["day"]),
             usage_root=str(plain["usage_root"]),
-            inputs=_inputs(plain["inputs"]),
+            inputs=_parse_inputs(plain["inputs"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         message = f"not a run manifest: {type(error).__name__}: {error}"
@@ -72,15 +72,15 @@ def parse_run(data: bytes, *, run_id: str, day: date) -> RunManifest:
     return run
 
 
-def _inputs(plain: Sequence[Mapping[str, Any]]) -> tuple[Input, ...]:
-    inputs = tuple(_input(each) for each in plain)
-    if len({each.key for each in inputs}) < len(inputs):
-        message = "a key is named twice"
+def _parse_inputs(plain: Sequence[Mapping[str, Any]]) -> tuple[Input, ...]:
+    inputs = tuple(_parse_input(entry) for entry in plain)
+    if len({file.key for file in inputs}) < len(inputs):
+        message = "a key is listed twice"
         raise ValueError(message)
     return inputs
 
 
-def _input(plain: Mapping[str, Any]) -> Input:
+def _parse_input(plain: Mapping[str, Any]) -> Input:
     key, size, sha256, rows = (plain[name] for name in ("key", "size_bytes", "sha256", "rows"))
     if not isinstance(key, str) or not all(part.strip(".") for part in key.split("/")):
         message = f"{key!r} is no key"

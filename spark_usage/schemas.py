@@ -1,7 +1,7 @@
-"""The shapes of what the jobs read and write, explicitly: no schema is ever inferred.
+"""The schemas of everything that the jobs read and write. No schema is ever inferred.
 
-`USAGE_SCHEMA` is `metering.events.records.USAGE_SCHEMA` in Spark's words; a test holds them equal.
-It is written out here so that a cluster needs nothing but this package.
+`USAGE_SCHEMA` is `metering.events.records.USAGE_SCHEMA` in Spark's types; a test keeps them equal.
+It is repeated here so that a Spark cluster needs nothing but this package.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LANE_METERS = (INGRESS, EGRESS)
 TIME_METERS = ("storage_byte_minutes", "partition_minutes", "broker_seconds")
 METERS = (*LANE_METERS, *TIME_METERS)
 
-# Sums of any number of 64-bit quantities. One that does not fit ends the job (ANSI).
+# Holds sums of any realistic number of 64-bit quantities. A greater sum ends the job (ANSI mode).
 QUANTITY = DecimalType(38, 0)
 
 USAGE_SCHEMA = StructType(
@@ -53,8 +53,9 @@ USAGE_SCHEMA = StructType(
     ]
 )
 
-# What makes two rows one row; where `block` is null the window's start belongs to it. Columns with
-# many values come first: rows are sorted by this key, and comparing ends at the first difference.
+# Rows with the same values here are the same row; where `block` is null, the window's start belongs
+# to the identity too. Columns with many values come first: rows are sorted by this key, and a
+# comparison ends at the first difference.
 IDENTITY = (
     "block",
     "partition",
@@ -66,10 +67,10 @@ IDENTITY = (
     "cluster_id",
     "cell",
 )
-# In these, rows of one identity must agree; only the time of emission may differ.
+# Rows with the same identity must agree in these columns; only the time of emission may differ.
 AGREEING = tuple(name for name in USAGE_SCHEMA.names if name not in {*IDENTITY, "emitted_at_ms"})
 
-# Usage rows once each, as `deduplicate` returns them.
+# Each usage row once, as `deduplicate_rows` returns it.
 DISTINCT_SCHEMA = StructType(
     [
         *(field for field in USAGE_SCHEMA if field.name != "emitted_at_ms"),
@@ -79,7 +80,7 @@ DISTINCT_SCHEMA = StructType(
     ]
 )
 
-# Rows of `hours/` and `days/`. An empty principal is none.
+# Rows of `hours/` and `days/`. The empty principal stands for none.
 ROLLUP_SCHEMA = StructType(
     [
         StructField("cell", StringType(), nullable=False),
@@ -96,10 +97,10 @@ ROLLUP_SCHEMA = StructType(
     ]
 )
 
-# Rows of `quarantine/`: those of the usage files as they were, and why they do not count.
+# Rows of `quarantine/`: the usage files' rows as they are, and why they do not count.
 QUARANTINE_SCHEMA = StructType([*USAGE_SCHEMA, StructField("reason", StringType(), nullable=False)])
 
-# What the log says was written to a partition (`spark_usage.log_manifest`).
+# Bytes of a partition by the log (`spark_usage.log_manifest`).
 LOG_SCHEMA = StructType(
     [
         StructField("cluster_id", StringType(), nullable=False),
@@ -110,7 +111,7 @@ LOG_SCHEMA = StructType(
     ]
 )
 
-# Of which clusters, or of which of their topics, the log says nothing.
+# Clusters, or topics of them, of which nobody knows what the log held; a null topic means all.
 UNKNOWN_SCHEMA = StructType(
     [
         StructField("cluster_id", StringType(), nullable=False),

@@ -1,8 +1,8 @@
-"""Opens the Spark session of a job: the same meaning everywhere, small on one machine.
+"""Opens the Spark session of a job: with the same results everywhere, and small on one machine.
 
-What changes results (ANSI arithmetic, UTC) is set here for every master. What only says where and
-how large (master, memory, host) is set only where the job starts Spark itself; under `spark-submit`
-that is the cluster's to say.
+Settings that change results (ANSI arithmetic, UTC) are the same for every master. Settings of place
+and size (master, memory, host) are set only where the job starts Spark itself; under `spark-submit`
+the cluster decides them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 LOCAL_MASTER = "local[*]"
 DRIVER_MEMORY = "2g"
 
-# How long a JVM may take to run its shutdown hooks before it is ended.
+# How long a JVM may take to run its shutdown hooks before it is killed.
 _STOP_SECONDS = 10
 
 _ALWAYS = {
@@ -26,9 +26,9 @@ _ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
     # The number of shuffle partitions is a function of the manifest (`spark_usage.jobs.runner`).
     "spark.sql.adaptive.enabled": "false",
-    # Usage files are small and many: pack them by their size.
+    # Usage files are small and many: tasks get several of them, by their size.
     "spark.sql.files.openCostInBytes": "65536",
-    # List files in the driver: a task for each would cost more.
+    # The driver lists files itself: a Spark job for it would take longer.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     # A file that cannot be read is found and named, never passed over.
     "spark.sql.files.ignoreCorruptFiles": "false",
@@ -47,27 +47,27 @@ def open_session(
     jars: str = "",
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The session of a job. `driver_memory` as in Spark, such as `2g`.
+    """The session of a job. `driver_memory` is in Spark's notation, such as `2g`.
 
-    Without a master it is that of `spark-submit`, and `local[*]` where there is none. `jars` is a
-    folder of further jars, which `spark-submit` is told by itself. `settings`: more of Spark's,
-    which change no result.
+    Without a `master` it is that of `spark-submit`, else `local[*]`. `jars` is a folder of further
+    jars; it is ignored under `spark-submit`, which has an option for them. `settings` are further
+    Spark settings; those of `_ALWAYS` win.
     """
     builder = SparkSession.builder.appName(name)
-    given = {**(settings or {}), **_ALWAYS}
+    all_settings = {**(settings or {}), **_ALWAYS}
     if not _is_submitted():
-        given |= _here(master or LOCAL_MASTER, driver_memory, java_options)
+        all_settings |= _local_settings(master or LOCAL_MASTER, driver_memory, java_options)
         if jars:
-            given["spark.driver.extraClassPath"] = f"{jars}/*"
+            all_settings["spark.driver.extraClassPath"] = f"{jars}/*"
     elif master is not None:
-        given["spark.master"] = master
-    for key, value in given.items():
+        all_settings["spark.master"] = master
+    for key, value in all_settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
 def abandon_session(spark: SparkSession) -> None:
-    """Ends the JVM of a session whose call was interrupted: it takes no further ones.
+    """Ends the JVM of a session whose call was interrupted, since it answers no further calls.
 
     The JVM ends by itself, running its shutdown hooks, once its standard input is closed. Under
     `spark-submit` the JVM is the parent, and ends with this process.
@@ -85,11 +85,11 @@ def abandon_session(spark: SparkSession) -> None:
 
 
 def _is_submitted() -> bool:
-    # How spark-submit tells its Python child where the JVM listens.
+    # By this variable spark-submit passes the JVM's port to its Python child.
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _here(master: str, driver_memory: str, java_options: str) -> dict[str, str]:
+def _local_settings(master: str, driver_memory: str, java_options: str) -> dict[str, str]:
     quiet = (Path(__file__).parent / "log4j2.properties").as_uri()
     settings = {
         "spark.master": master,
@@ -98,6 +98,6 @@ def _here(master: str, driver_memory: str, java_options: str) -> dict[str, str]:
         "spark.ui.enabled": "false",
     }
     if master.startswith("local"):
-        # No name of this machine needs to resolve, and nobody else can connect.
+        # By loopback only: the machine's name need not resolve, and no other machine can connect.
         settings |= {"spark.driver.host": "localhost", "spark.driver.bindAddress": "127.0.0.1"}
     return settings

@@ -1,4 +1,5 @@
-"""Files of a run that are no tables, through Hadoop: a folder and S3A are the same to it."""
+"""Reads and writes files of a run that are no tables, through Hadoop, so that folders and S3A work
+alike."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from spark_usage.errors import JobError
 
 
 def literal_path(path: str) -> str:
-    """A path to read tables from, in which nothing is a pattern to Spark."""
-    return "".join(f"\\{each}" if each in "{}[]*?\\" else each for each in path)
+    """A path to read tables from, with characters escaped that Spark takes for a pattern."""
+    return "".join(f"\\{character}" if character in "{}[]*?\\" else character for character in path)
 
 
 class Storage:
@@ -23,13 +24,13 @@ class Storage:
         self._configuration: Any = context._jsc.hadoopConfiguration()
 
     def exists(self, path: str) -> bool:
-        """Tells whether there is a file or a folder."""
-        files, place = self._open(path)
+        """Whether there is a file or a folder at a path."""
+        files, place = self._open_path(path)
         return bool(files.exists(place))
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """Bytes of each file in a folder by its name; nothing where there is no folder."""
-        files, place = self._open(folder)
+        """The size in bytes of each file in a folder, by name; empty where there is no folder."""
+        files, place = self._open_path(folder)
         if not files.exists(place):
             return {}
         return {
@@ -39,8 +40,8 @@ class Storage:
         }
 
     def read(self, path: str) -> bytes:
-        """A file's content. Raises `JobError` where there is none."""
-        files, place = self._open(path)
+        """A file's content. Raises `JobError` where there is no file."""
+        files, place = self._open_path(path)
         if not files.exists(place):
             message = f"there is no file {path}"
             raise JobError(message)
@@ -51,17 +52,20 @@ class Storage:
             stream.close()
 
     def make_folder(self, path: str) -> None:
-        """Makes a folder that was not there. Raises `JobError` where there is anything."""
-        files, place = self._open(path)
+        """Makes a new folder. Raises `JobError` where the path exists."""
+        files, place = self._open_path(path)
         if files.exists(place):
             message = f"{path} exists: every run has an output folder of its own"
             raise JobError(message)
         files.mkdirs(place)
 
     def write(self, path: str, data: bytes) -> None:
-        """Writes a file that then is there as a whole. Raises `JobError` where there is one."""
-        files, place = self._open(path)
-        _, unfinished = self._open(f"{path}.unfinished")
+        """Writes a new file, by a temporary one, so that no reader sees a part of it.
+
+        Raises `JobError` where the path exists.
+        """
+        files, place = self._open_path(path)
+        _, unfinished = self._open_path(f"{path}.unfinished")
         stream = files.create(unfinished, False)
         try:
             stream.write(data)
@@ -71,9 +75,9 @@ class Storage:
             message = f"{path} exists"
             raise JobError(message)
 
-    def _open(self, path: str) -> tuple[Any, Any]:
+    def _open_path(self, path: str) -> tuple[Any, Any]:
         place = self._jvm.org.apache.hadoop.fs.Path(path)
         files = place.getFileSystem(self._configuration)
-        # Its own checksum files beside ours would serve nobody.
+        # Without Hadoop's own checksum files beside each file: the report has SHA-256.
         files.setWriteChecksum(False)
         return files, place

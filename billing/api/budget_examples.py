@@ -79,22 +79,24 @@ COSTS: dict[str, Any] = {
 }
 
 
-def answer(name: str, value: object, status: int = 200) -> OpenApiExample:
-    """What comes back."""
+def response_example(name: str, value: object, status: int = 200) -> OpenApiExample:
+    """One example of a response body, for the OpenAPI file."""
     return OpenApiExample(name, value=value, response_only=True, status_codes=[str(status)])
 
 
 NEW = {"name": "Team", "amount_minor": 5000, "action": "suspend"}
 BUDGETS = {
-    "list": [answer("One", BUDGET)],
-    "retrieve": [answer("Budget", BUDGET)],
+    "list": [response_example("One", BUDGET)],
+    "retrieve": [response_example("Budget", BUDGET)],
     "create": [
         OpenApiExample("Stop at fifty dollars", value=NEW, request_only=True),
-        answer("Created", BUDGET | {"state": "ok", "spent_minor": 120, "events": []}, 201),
+        response_example(
+            "Created", BUDGET | {"state": "ok", "spent_minor": 120, "events": []}, 201
+        ),
     ],
     "partial_update": [
         OpenApiExample("Twice as much", value={"amount_minor": 10_000}, request_only=True),
-        answer("Changed", BUDGET | {"amount_minor": 10_000}),
+        response_example("Changed", BUDGET | {"amount_minor": 10_000}),
     ],
 }
-SHOW_COSTS = {"GET": [answer("This month", COSTS)]}
+SHOW_COSTS = {"GET": [response_example("This month", COSTS)]}

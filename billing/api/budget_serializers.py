@@ -14,7 +14,7 @@ AMOUNT_MINOR_MAX = 10**15
 THRESHOLD_MAX = 1_000
 THRESHOLDS_MAX = 10
 THRESHOLDS_DEFAULT = [50, 80, 100]
-AMOUNT_HELP = "Of a calendar month, before taxes, in minor units (cents)."
+AMOUNT_HELP = "The budget for a calendar month, before taxes, in minor units (cents)."
 THRESHOLDS_HELP = "Percentages of the amount. A mail is sent at each, once a month."
 ACTION_HELP = (
     "What happens when it is used up. `suspend`: all clusters refuse produce within minutes, "
@@ -30,7 +30,7 @@ class BudgetEventSerializer(serializers.ModelSerializer[BudgetEvent]):
     kind = serializers.ChoiceField(choices=BudgetEventKind.choices)
     month = serializers.SerializerMethodField(help_text="YYYY-MM.")
     threshold = serializers.IntegerField(
-        allow_null=True, help_text="Of `threshold_reached`, in percent."
+        allow_null=True, help_text="Which threshold was reached, in percent; null for other kinds."
     )
     action = serializers.ChoiceField(choices=BudgetAction.choices)
 
@@ -49,12 +49,12 @@ class BudgetEventSerializer(serializers.ModelSerializer[BudgetEvent]):
         read_only_fields = fields
 
     def get_month(self, event: BudgetEvent) -> str:
-        """The month that it was about."""
+        """The month that the event belongs to, as `YYYY-MM`."""
         return f"{event.month:%Y-%m}"
 
 
 class BudgetSerializer(serializers.ModelSerializer[Budget]):
-    """A budget, how it stands in the current month, and its newest events."""
+    """A budget, its state in the current month, and its newest events."""
 
     thresholds = serializers.ListField(child=serializers.IntegerField(), help_text=THRESHOLDS_HELP)
     action = serializers.ChoiceField(choices=BudgetAction.choices, help_text=ACTION_HELP)
@@ -64,13 +64,14 @@ class BudgetSerializer(serializers.ModelSerializer[Budget]):
     )
     month = serializers.SerializerMethodField(help_text="YYYY-MM, of `state` and `spent_minor`.")
     spent_minor = serializers.IntegerField(
-        help_text="Spent of the month so far, before taxes; a few minutes old."
+        help_text="What is spent in the month so far, before taxes; a few minutes old."
     )
     suspended_at = serializers.DateTimeField(
-        allow_null=True, help_text="Since when it has produce suspended; null: it does not."
+        allow_null=True,
+        help_text="Since when this budget suspends produce; null where it does not.",
     )
     events = BudgetEventSerializer(
-        source="newest_events", many=True, help_text="The newest, the latest first."
+        source="newest_events", many=True, help_text="The newest events, the latest first."
     )
 
     class Meta:
@@ -94,12 +95,12 @@ class BudgetSerializer(serializers.ModelSerializer[Budget]):
         read_only_fields = fields
 
     def get_month(self, budget: Budget) -> str:
-        """The month that was evaluated last."""
+        """The month of the last evaluation, as `YYYY-MM`."""
         return f"{budget.month:%Y-%m}"
 
 
 class BudgetUpdateSerializer(serializers.Serializer[Any]):
-    """What changes. What is left out stays."""
+    """The settings to change. Settings that are left out stay as they are."""
 
     name = serializers.CharField(max_length=NAME_CHARS_MAX, required=False)
     amount_minor = serializers.IntegerField(
@@ -124,7 +125,7 @@ class BudgetUpdateSerializer(serializers.Serializer[Any]):
 
 
 class BudgetCreateSerializer(BudgetUpdateSerializer):
-    """What a new budget shall be."""
+    """The settings of a new budget."""
 
     name = serializers.CharField(max_length=NAME_CHARS_MAX)
     amount_minor = serializers.IntegerField(

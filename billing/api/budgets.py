@@ -47,7 +47,8 @@ class BudgetViewSet(ListAction, RetrieveAction, CreateAction, UpdateAction, Dest
     examples = budget_examples.BUDGETS
 
     def get_object(self) -> Any:
-        """The budget; for a change under the lock of all of them, which comes before any row."""
+        """The budget. For a change, the lock of all budgets is taken first, before any row's lock:
+        evaluation takes them in that order too, so the two cannot block each other."""
         if self.request.method not in {"GET", "HEAD", "OPTIONS"}:
             changes.lock_budgets(organization_id=self.organization_id)
         return super().get_object()
@@ -57,15 +58,15 @@ class BudgetViewSet(ListAction, RetrieveAction, CreateAction, UpdateAction, Dest
         return self._with_events(changes.create_budget(actor=self.actor, **data))
 
     def perform_update(self, instance: Budget, data: dict[str, Any]) -> object:
-        """Changes it. What it had suspended goes on at once where it is no longer exceeded."""
+        """Changes a budget. Produce goes on at once where the budget is no longer exceeded."""
         changed = changes.update_budget(actor=self.actor, budget=instance, changes=data)
         return self._with_events(changed)
 
     def perform_destroy(self, instance: Budget) -> None:
-        """Removes it, and lifts what it did."""
+        """Removes a budget, and lifts the suspension that it caused."""
         changes.remove_budget(actor=self.actor, budget=instance)
 
     def _with_events(self, budget: Budget) -> Budget:
-        """The row as it is now, with the events that the change made."""
-        found: Budget = self.get_queryset().get(pk=budget.pk)
-        return found
+        """The row read again, with `newest_events`, so that the events of the change are in it."""
+        row: Budget = self.get_queryset().get(pk=budget.pk)
+        return row

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from billing.api import budget_examples
-from billing.estimate import Estimate, estimate
+from billing.estimate import Estimate, estimate_month
 from billing.models import PriceVersion
 from billing.periods import month_of, parse_month
 from console.base.common.api.schema import Schema
@@ -29,11 +29,11 @@ class CostLineSerializer(serializers.Serializer[Any]):
     free_quantity = serializers.IntegerField(
         source="rated.free_quantity", help_text="The part that the free allowance covers."
     )
-    unit = serializers.CharField(source="rated.unit", help_text="What the price is of.")
+    unit = serializers.CharField(source="rated.unit", help_text="The unit that the price is for.")
     unit_price = serializers.SerializerMethodField()
     amount_minor = serializers.IntegerField(source="rated.amount_minor")
-    forecast_quantity = serializers.IntegerField(help_text="At the month's end.")
-    forecast_minor = serializers.IntegerField(help_text="At the month's end.")
+    forecast_quantity = serializers.IntegerField(help_text="Expected at the month's end.")
+    forecast_minor = serializers.IntegerField(help_text="Expected at the month's end.")
 
     def get_unit_price(self, line: Any) -> str:
         """The price of a unit, in major units of the currency, as a decimal."""
@@ -41,14 +41,14 @@ class CostLineSerializer(serializers.Serializer[Any]):
 
 
 class MeterShareSerializer(serializers.Serializer[Any]):
-    """A meter's part."""
+    """The part of the month's costs that one meter has."""
 
     meter = serializers.CharField()
     amount_minor = serializers.IntegerField()
 
 
 class ClusterShareSerializer(serializers.Serializer[Any]):
-    """A cluster's part."""
+    """The part of the month's costs that one cluster has."""
 
     cluster_id = serializers.CharField()
     cluster = serializers.CharField()
@@ -56,7 +56,10 @@ class ClusterShareSerializer(serializers.Serializer[Any]):
 
 
 class TopicShareSerializer(serializers.Serializer[Any]):
-    """A topic's part; the last may be that of all others, where every name is null."""
+    """The part of the costs that one topic has.
+
+    The last item may be the part of all other topics together; then every name is null.
+    """
 
     cluster_id = serializers.CharField(allow_null=True)
     cluster = serializers.CharField(allow_null=True)
@@ -66,9 +69,9 @@ class TopicShareSerializer(serializers.Serializer[Any]):
 
 
 class PrincipalShareSerializer(serializers.Serializer[Any]):
-    """A principal's part; empty for what nobody did, such as storing.
+    """The part of the costs that one principal has; empty for storage, which no principal causes.
 
-    The last may be that of all others, where every name is null.
+    The last item may be the part of all other principals together; then every name is null.
     """
 
     cluster_id = serializers.CharField(allow_null=True)
@@ -100,27 +103,27 @@ class CostsSerializer(serializers.Serializer[Any]):
     by_topic = TopicShareSerializer(many=True)
     by_principal = PrincipalShareSerializer(many=True)
     provisional_until = serializers.DateTimeField(
-        allow_null=True, help_text="Usage up to then is in it; null where nothing is known yet."
+        allow_null=True, help_text="Usage up to this time is included; null where none is known."
     )
 
     def get_month(self, costs: Estimate) -> str:
-        """The month."""
+        """The month, as `YYYY-MM`."""
         return f"{costs.month:%Y-%m}"
 
 
 class CostsQuerySerializer(serializers.Serializer[Any]):
-    """Which month."""
+    """The parameters of the query."""
 
     month = serializers.CharField(
-        required=False, max_length=7, help_text="YYYY-MM; the current one unless given."
+        required=False, max_length=7, help_text="YYYY-MM; without it the current month."
     )
 
 
 class CostsSchema(Schema):
-    """Adds the query's parameters."""
+    """The view's part of the OpenAPI file, with the query's parameters."""
 
     def get_override_parameters(self) -> list[Any]:
-        """They are those of the query's serializer."""
+        """The parameters of `CostsQuerySerializer` beside those of every view."""
         return [*super().get_override_parameters(), CostsQuerySerializer]
 
 
@@ -138,22 +141,21 @@ class CostsView(ApiView):
     examples = budget_examples.SHOW_COSTS
 
     def get(self, request: Request) -> Response:
-        """Shows it."""
-        del request
+        """Shows what the month costs so far."""
         current = month_of(now())
-        given = self.validated_query(CostsQuerySerializer).get("month")
+        requested = self.validated_query(CostsQuerySerializer).get("month")
         try:
-            month = parse_month(given) if given else current
+            month = parse_month(requested) if requested else current
         except ValueError as error:
-            raise _no_month(str(error)) from error
+            raise _month_error(str(error)) from error
         if month > current:
-            raise _no_month("This month is yet to come.")
+            raise _month_error("This month is yet to come.")
         try:
             clusters = readable_clusters(self.actor)
-            return self.answer(estimate(self.organization_id, month, clusters))
+            return self.answer(estimate_month(self.organization_id, month, clusters))
         except PriceVersion.DoesNotExist as error:
-            raise _no_month("This month has no prices.") from error
+            raise _month_error("This month has no prices.") from error
 
 
-def _no_month(detail: str) -> ValidationFailed:
+def _month_error(detail: str) -> ValidationFailed:
     return ValidationFailed(errors=[FieldError("?month", "invalid", detail)])

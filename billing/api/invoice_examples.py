@@ -7,13 +7,13 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample
 
 
-def answer(name: str, value: object) -> OpenApiExample:
-    """What comes back."""
+def response_example(name: str, value: object) -> OpenApiExample:
+    """One example of the body of a 200 response, for the OpenAPI file."""
     return OpenApiExample(name, value=value, response_only=True, status_codes=["200"])
 
 
 PRICES = [
-    answer(
+    response_example(
         "First catalogue",
         {
             "id": "prv_firstcatalogueaaaaaa",
@@ -84,7 +84,10 @@ _INVOICE = {
     "credit_note_id": None,
     "reason": "",
 }
-INVOICES = {"list": [answer("One", _SUMMARY)], "retrieve": [answer("Issued", _INVOICE)]}
+INVOICES = {
+    "list": [response_example("One", _SUMMARY)],
+    "retrieve": [response_example("Issued", _INVOICE)],
+}
 _DETAILS = {
     "legal_name": "Acme Payments GmbH",
     "address": ["Lindenallee 3", "10115 Berlin"],
@@ -92,8 +95,8 @@ _DETAILS = {
     "vat_id": "DE987654321",
     "email": "invoices@acme.example",
 }
-DETAILS = [answer("Given", {**_DETAILS, "generation": 2})]
+DETAILS = [response_example("Given", {**_DETAILS, "generation": 2})]
 DETAILS_CHANGE = [
     OpenApiExample("All", value=_DETAILS, request_only=True),
-    answer("Changed", {**_DETAILS, "generation": 3}),
+    response_example("Changed", {**_DETAILS, "generation": 3}),
 ]

@@ -19,19 +19,21 @@ class PriceSerializer(serializers.Serializer[Any]):
     meter = serializers.ChoiceField(choices=Meter.choices)
     name = serializers.CharField(source="get_meter_display")
     unit_price = serializers.SerializerMethodField(help_text="A decimal, in the currency.")
-    unit = serializers.ChoiceField(choices=PriceUnit.choices, help_text="What the price is of.")
+    unit = serializers.ChoiceField(
+        choices=PriceUnit.choices, help_text="The unit that the price is for."
+    )
     free_units = serializers.IntegerField(
         help_text="Free of charge for an organisation in a month, in `free_unit`."
     )
     free_unit = serializers.ChoiceField(choices=PriceUnit.choices)
-    base_unit = serializers.SerializerMethodField(help_text="What quantities of usage are in.")
+    base_unit = serializers.SerializerMethodField(help_text="The unit of quantities of usage.")
 
     def get_unit_price(self, price: Price) -> str:
-        """Without needless zeros."""
+        """The price as a decimal with at least two places, without trailing zeros."""
         return price_text(price.unit_price)
 
     def get_base_unit(self, price: Price) -> str:
-        """As usage and invoices count it."""
+        """The unit that usage and invoices count this meter in."""
         return BASE_UNITS[price.meter]
 
 
@@ -60,7 +62,7 @@ class TaxSerializer(serializers.Serializer[Any]):
 
     category = serializers.ChoiceField(choices=TaxCategory.choices, help_text="UNCL 5305.")
     percent = serializers.CharField()
-    reason = serializers.CharField(help_text="Why none is charged; empty where some is.")
+    reason = serializers.CharField(help_text="Why no tax is charged; empty where tax is charged.")
 
 
 class ClosedEarlySerializer(serializers.Serializer[Any]):
@@ -78,7 +80,7 @@ class InvoiceLineSerializer(serializers.Serializer[Any]):
 
     id = serializers.CharField()
     kind = serializers.ChoiceField(choices=LineKind.choices)
-    meter = serializers.CharField(help_text="Empty for what is no usage.")
+    meter = serializers.CharField(help_text="Empty for a line that is not for usage.")
     cluster_id = serializers.CharField()
     cluster = serializers.CharField(help_text="The cluster's name when the invoice was issued.")
     description = serializers.CharField()
@@ -114,7 +116,7 @@ class InvoiceLineSerializer(serializers.Serializer[Any]):
         return None if line.unit_price is None else price_text(line.unit_price)
 
     def get_usage_row_ids(self, line: InvoiceLine) -> list[str]:
-        """From what the view read once for all lines."""
+        """The ids of the line's usage rows, which the view reads once for all lines."""
         ids: dict[tuple[str, str], list[str]] = self.context.get("usage_row_ids", {})
         return ids.get((line.cluster_id, line.meter), [])
 
@@ -134,15 +136,15 @@ class InvoiceSummarySerializer(serializers.Serializer[Any]):
     issued_at = serializers.DateTimeField(allow_null=True)
     created_at = serializers.DateTimeField()
     sha256 = serializers.SerializerMethodField(
-        help_text="Of the PDF; null until it is made, some seconds after issuing."
+        help_text="The hash of the PDF; null until it is made, some seconds after issuing."
     )
 
     def get_month(self, invoice: Invoice) -> str:
-        """Without a day."""
+        """The month, as `YYYY-MM`."""
         return f"{invoice.month:%Y-%m}"
 
     def get_sha256(self, invoice: Invoice) -> str | None:
-        """Of the stored document."""
+        """The SHA-256 of the stored PDF; null until there is one."""
         document = getattr(invoice, "document", None)
         return None if document is None else str(document.sha256)
 
@@ -157,15 +159,18 @@ class InvoiceSerializer(InvoiceSummarySerializer):
     price_version = serializers.CharField(source="price_version_id")
     closed_early = ClosedEarlySerializer(allow_null=True)
     credits_id = serializers.CharField(
-        allow_null=True, help_text="Of a credit note: the invoice that it takes back."
+        allow_null=True, help_text="Only for a credit note: the invoice that it takes back."
     )
     credit_note_id = serializers.SerializerMethodField(
-        help_text="Of a void invoice: the credit note that takes it back."
+        help_text="Only for a void invoice: the credit note that takes it back."
     )
-    reason = serializers.CharField(help_text="Of a credit note.")
+    reason = serializers.CharField(help_text="Only for a credit note: why it was issued.")
 
     def get_credit_note_id(self, invoice: Invoice) -> str | None:
-        """Found by the credit note, as an issued invoice does not change."""
+        """The id of the credit note that takes the invoice back.
+
+        It is read from the credit note, because an issued invoice itself never changes.
+        """
         note = getattr(invoice, "credit_note", None)
         return None if note is None else str(note.pk)
 

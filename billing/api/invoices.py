@@ -38,7 +38,6 @@ class PricesView(ApiView):
     @extend_schema(operation_id="prices_retrieve")
     def get(self, request: Request) -> Response:
         """The prices of this month: they are the same for everybody and change with a month."""
-        del request
         version = PriceVersion.objects.in_force(month_of(now()))
         by_meter = {price.meter: price for price in version.prices.all()}
         listed = [by_meter[meter] for meter in version.catalog().prices]
@@ -53,7 +52,7 @@ class PricesView(ApiView):
 
 
 class InvoiceListQuery(serializers.Serializer[Any]):
-    """Which invoices."""
+    """The parameters of the query."""
 
     month = serializers.RegexField(
         r"^2[0-9]{3}-(0[1-9]|1[0-2])$",
@@ -71,24 +70,23 @@ class InvoiceViewSet(ListAction, RetrieveAction):
     serializer_class = shapes.InvoiceSerializer
     output_serializers = {"list": shapes.InvoiceSummarySerializer}
     permissions_required = dict.fromkeys(_READS, Permission.BILLING)
-    # Of an invoice that is not issued yet.
+    # They answer 409 for an invoice that is not issued, or whose PDF is not made yet.
     conflicts = ("pdf", "evidence")
     examples = examples.INVOICES
     lookup_value_regex = "inv_[a-z2-7]+"
 
     @extend_schema(parameters=[InvoiceListQuery])
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Newest first, without their lines."""
+        """Invoices and credit notes, newest first, without their lines."""
         return super().list(request, *args, **kwargs)
 
     def filter_queryset(self, queryset: Any) -> Any:
-        """Those of one month, if the query names it."""
+        """Only the invoices of one month, if the query names one."""
         month = self.validated_query(InvoiceListQuery).get("month")
         return queryset.filter(month=f"{month}-01") if month else queryset
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """One, with its lines; each names the usage rows that its quantity is the sum of."""
-        del request, args, kwargs
+        """One invoice with its lines; each names the usage rows that its quantity is the sum of."""
         invoice = self.get_object()
         ids: dict[tuple[str, str], list[str]] = {}
         for pk, cluster_id, meter in usage_rows(invoice).values_list("pk", "cluster_id", "meter"):
@@ -98,20 +96,18 @@ class InvoiceViewSet(ListAction, RetrieveAction):
 
     @extend_schema(responses={(200, PDF): OpenApiTypes.BINARY})
     def pdf(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
-        """The document, as it was made once after issuing; 409 `document_pending` before."""
-        del request, args, kwargs
+        """The invoice's PDF, made once after issuing; 409 `document_pending` until it is made."""
         invoice = self.get_object()
-        return _file(read_document(invoice), PDF, f"{invoice.number}.pdf")
+        return _file_response(read_document(invoice), PDF, f"{invoice.number}.pdf")
 
     @extend_schema(responses={(200, ZIP): OpenApiTypes.BINARY})
     def evidence(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
         """A zip with the usage behind the invoice, and a program that recomputes it."""
-        del request, args, kwargs
         invoice = self.get_object()
-        return _file(make_evidence(invoice), ZIP, f"{invoice.number}-evidence.zip")
+        return _file_response(make_evidence(invoice), ZIP, f"{invoice.number}-evidence.zip")
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
-        """Whoever asks for a document alone gets a problem as JSON all the same."""
+        """Accepts any `Accept` header: a client that asks for PDF only also gets errors as JSON."""
         return super().perform_content_negotiation(request, force=True)
 
 
@@ -126,7 +122,6 @@ class BillingDetailsView(ApiView):
     @extend_schema(operation_id="billing_details_retrieve")
     def get(self, request: Request) -> Response:
         """The details that the next invoice will have."""
-        del request
         return self.answer(billing_details(self.organization_id))
 
     @extend_schema(operation_id="billing_details_partial_update")
@@ -140,6 +135,6 @@ class BillingDetailsView(ApiView):
         )
 
 
-def _file(data: bytes, content_type: str, name: str) -> HttpResponse:
+def _file_response(data: bytes, content_type: str, name: str) -> HttpResponse:
     headers = {"Content-Disposition": f'inline; filename="{name}"'}
     return HttpResponse(data, content_type=content_type, headers=headers)

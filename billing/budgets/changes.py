@@ -1,4 +1,4 @@
-"""Budgets as people set them. What follows is evaluated at once, in the same transaction.
+"""Budgets as people set them. A change is evaluated at once, in the same transaction.
 
 The caller holds the organisation's lock (`lock_budgets`) before any of its budgets' rows.
 """
@@ -41,7 +41,7 @@ def create_budget(
     lock_budgets(organization_id=organization_id)
     used = budgets_used(organization_id)
     require_room("budgets", organization_id=organization_id, used=used)
-    spending = _spending(organization_id)
+    spending = _current_spending(organization_id)
     budget = Budget.objects.create(
         organization_id=organization_id,
         name=name,
@@ -55,13 +55,12 @@ def create_budget(
         state=BudgetState.OK,
     )
     note_event(budget, BudgetEventKind.CREATED, base_minor=spending.spent_minor)
-    _audit(actor, budget, "create", _settings(budget))
-    return _evaluated(budget, spending)
+    _record_change(actor, budget, "create", _settings_of(budget))
+    return _evaluate_budget(budget, spending)
 
 
 def budgets_used(organization_id: str, cluster_id: str = "") -> int:
     """Budgets that hold; they are the organisation's, not a cluster's."""
-    del cluster_id
     return Budget.objects.for_organization(organization_id).current().count()
 
 
@@ -72,8 +71,8 @@ def update_budget(*, actor: Actor, budget: Budget, changes: dict[str, Any]) -> B
     changed = {name: value for name, value in changes.items() if getattr(budget, name) != value}
     if not changed:
         return budget
-    spending = _spending(budget.organization_id)
-    # As it was under the settings that end here.
+    spending = _current_spending(budget.organization_id)
+    # Read before the change: the cap under the settings that end here.
     cap_minor = cap_of_budget(budget.pk, spending.month)
     for name, value in changed.items():
         setattr(budget, name, value)
@@ -81,28 +80,28 @@ def update_budget(*, actor: Actor, budget: Budget, changes: dict[str, Any]) -> B
     budget.month, budget.spent_minor = spending.month, spending.spent_minor
     base_minor = rules.base_of(spent_minor=spending.spent_minor, cap_minor=cap_minor)
     note_event(budget, BudgetEventKind.CHANGED, base_minor=base_minor)
-    _audit(actor, budget, "update", changed)
-    return _evaluated(budget, spending)
+    _record_change(actor, budget, "update", changed)
+    return _evaluate_budget(budget, spending)
 
 
 def remove_budget(*, actor: Actor, budget: Budget) -> None:
-    """Ends a budget whose row is locked, and lifts what it did."""
+    """Ends a budget whose row is locked, and lifts the suspension that it caused."""
     budget.removed_at = now()
     budget.suspended_at = None
     budget.generation += 1
     budget.save()
     note_event(budget, BudgetEventKind.REMOVED)
-    _audit(actor, budget, "remove", {})
+    _record_change(actor, budget, "remove", {})
     follow_budgets(budget.organization_id, locked_budgets(budget.organization_id))
 
 
-def _evaluated(budget: Budget, spending: Spending) -> Budget:
+def _evaluate_budget(budget: Budget, spending: Spending) -> Budget:
     apply_spending(budget, spending)
     follow_budgets(budget.organization_id, locked_budgets(budget.organization_id))
     return budget
 
 
-def _spending(organization_id: str) -> Spending:
+def _current_spending(organization_id: str) -> Spending:
     """What the organisation has spent of the current month."""
     known_at = now()
     month = month_of(known_at)
@@ -110,12 +109,12 @@ def _spending(organization_id: str) -> Spending:
     return Spending(month, spent[organization_id], known_at)
 
 
-def _settings(budget: Budget) -> dict[str, Any]:
+def _settings_of(budget: Budget) -> dict[str, Any]:
     names = ("name", "amount_minor", "thresholds", "action")
     return {name: getattr(budget, name) for name in names}
 
 
-def _audit(actor: Actor, budget: Budget, verb: str, detail: dict[str, Any]) -> None:
+def _record_change(actor: Actor, budget: Budget, verb: str, detail: dict[str, Any]) -> None:
     record_audit(
         actor=actor,
         action=f"budget.{verb}",

@@ -35,22 +35,22 @@ class Spending:
 
 
 def evaluate_budgets() -> int:
-    """Looks at every organisation with a budget; gives how many had spent another amount.
+    """Evaluates every organisation with a budget; returns how many had spent another amount.
 
     What is spent is read for all of them at once, and only where it changed is anything written.
     """
     known_at = now()
     month = month_of(known_at)
     with system_scope():
-        seen: dict[str, set[tuple[date, int]]] = {}
+        evaluated_amounts: dict[str, set[tuple[date, int]]] = {}
         rows = Budget.objects.current().values_list("organization_id", "month", "spent_minor")
         for organization_id, evaluated, spent_minor in rows:
-            seen.setdefault(organization_id, set()).add((evaluated, spent_minor))
-        spent = spent_by_organization(month, sorted(seen))
+            evaluated_amounts.setdefault(organization_id, set()).add((evaluated, spent_minor))
+        spent = spent_by_organization(month, sorted(evaluated_amounts))
     changed = {
         organization_id: Spending(month, spent_minor, known_at)
         for organization_id, spent_minor in spent.items()
-        if seen[organization_id] != {(month, spent_minor)}
+        if evaluated_amounts[organization_id] != {(month, spent_minor)}
     }
     return sum(map(_evaluate_safely, changed, changed.values()))
 
@@ -66,9 +66,10 @@ def _evaluate_safely(organization_id: str, spending: Spending) -> bool:
 
 
 def evaluate_organization(*, organization_id: str, spending: Spending) -> bool:
-    """Evaluates one organisation's budgets; tells whether it did.
+    """Evaluates one organisation's budgets; returns whether it did.
 
-    Not where somebody changes them at this moment, or looked at them with later knowledge.
+    It does nothing where somebody changes them at this moment (that evaluates them too). A budget
+    that was evaluated with later knowledge keeps that result.
     """
     with organization_scope(organization_id):
         if not locks.try_lock(LOCK, organization_id):
@@ -82,13 +83,14 @@ def evaluate_organization(*, organization_id: str, spending: Spending) -> bool:
 
 
 def locked_budgets(organization_id: str) -> list[Budget]:
-    """An organisation's budgets, for whoever holds its lock."""
+    """An organisation's current budgets with locked rows. The caller holds the organisation's
+    advisory lock."""
     rows = Budget.objects.for_organization(organization_id).current()
     return list(rows.select_for_update().order_by("created_at", "id"))
 
 
 def apply_spending(budget: Budget, spending: Spending) -> None:
-    """Writes what the spending means for one budget, and has the mails sent that it calls for."""
+    """Writes one budget's state for this spending, with its events; enqueues at most one mail."""
     facts = {"spent_minor": spending.spent_minor, "amount_minor": budget.amount_minor}
     budget.month = spending.month
     budget.spent_minor = spending.spent_minor
@@ -100,10 +102,12 @@ def apply_spending(budget: Budget, spending: Spending) -> None:
     if suspends or resumes:
         budget.suspended_at = now() if holding else None
     budget.save()
-    reached = _note_thresholds(budget, rules.reached(**facts, thresholds=budget.thresholds))
+    reached = _note_thresholds(
+        budget, rules.reached_thresholds(**facts, thresholds=budget.thresholds)
+    )
     if resumes:
         note_event(budget, BudgetEventKind.RESUMED)
-    # One mail, of what weighs most.
+    # At most one mail: the suspension if there is one, else the highest threshold.
     if suspends:
         enqueue_mail(note_event(budget, BudgetEventKind.SUSPENDED))
     elif reached:
@@ -111,32 +115,36 @@ def apply_spending(budget: Budget, spending: Spending) -> None:
 
 
 def follow_budgets(organization_id: str, budgets: Sequence[Budget]) -> None:
-    """Suspends the organisation's produce by the oldest budget that calls for it, or lifts that."""
+    """Suspends the organisation's produce with the reason of its oldest suspending budget, or
+    lifts the suspension where there is no such budget."""
     reasons = (suspension_reason(budget) for budget in budgets if budget.suspended_at is not None)
     set_produce_suspension(organization_id=organization_id, reason=next(reasons, None))
 
 
 def note_event(budget: Budget, kind: BudgetEventKind, **more: int | None) -> BudgetEvent:
-    """Adds an event with what holds of the budget now."""
-    return BudgetEvent.objects.create(**_event(budget, kind), **more)
+    """Adds an event with the budget's present settings and spending."""
+    return BudgetEvent.objects.create(**_event_facts(budget, kind), **more)
 
 
 def _note_thresholds(budget: Budget, reached: Sequence[int]) -> list[BudgetEvent]:
-    """Adds an event for each reached threshold that has none this month; gives those, ascending."""
-    known = BudgetEvent.objects.filter(
+    """Adds an event for each reached threshold that has none for this month and amount.
+
+    Returns the new events, by ascending threshold.
+    """
+    earlier = BudgetEvent.objects.filter(
         budget=budget,
         kind=BudgetEventKind.THRESHOLD_REACHED,
         month=budget.month,
         amount_minor=budget.amount_minor,
     )
-    told = set(known.values_list("threshold", flat=True))
-    facts = _event(budget, BudgetEventKind.THRESHOLD_REACHED)
+    noted = set(earlier.values_list("threshold", flat=True))
+    facts = _event_facts(budget, BudgetEventKind.THRESHOLD_REACHED)
     return BudgetEvent.objects.bulk_create(
-        BudgetEvent(**facts, threshold=each) for each in reached if each not in told
+        BudgetEvent(**facts, threshold=threshold) for threshold in reached if threshold not in noted
     )
 
 
-def _event(budget: Budget, kind: BudgetEventKind) -> Mapping[str, object]:
+def _event_facts(budget: Budget, kind: BudgetEventKind) -> Mapping[str, object]:
     return {
         "organization_id": budget.organization_id,
         "budget": budget,

@@ -1,13 +1,13 @@
-"""What people are told of budgets: producers by their broker, those who pay by mail."""
+"""Texts about budgets: the reason that brokers return to producers, and the mails."""
 
 from __future__ import annotations
 
 from datetime import date
 
 from billing.choices import BudgetAction, BudgetEventKind
-from billing.mails import send
+from billing.mails import send_mail
 from billing.models import Budget, BudgetEvent
-from billing.money import readable
+from billing.money import readable_amount
 from billing.periods import next_month
 from console.base.accounts.services import billing_addresses
 from console.base.common.conf import config
@@ -40,12 +40,13 @@ CONSEQUENCES = {
 
 
 def suspension_reason(budget: Budget) -> str:
-    """What whoever produces is shown, by broker and console: which budget, and what to do."""
+    """The reason that brokers and the console show to producers: which budget, and what to do."""
+    amount = readable_amount(budget.amount_minor, budget.currency)
     return (
         f'Produce is suspended: the budget "{budget.name}" of '
-        f"{readable(budget.amount_minor, budget.currency)} for {month_name(budget.month)} is used "
-        f"up. Raise or remove it at {_link()}, or wait until {_day(next_month(budget.month))} "
-        "(UTC). Fetching goes on."
+        f"{amount} for {month_name(budget.month)} is used up. Raise or remove it at "
+        f"{_budgets_link()}, or wait until {_day_text(next_month(budget.month))} (UTC). "
+        "Fetching goes on."
     )
 
 
@@ -71,7 +72,7 @@ def send_budget_mail(*, organization_id: str, event_id: str) -> None:
     if event is None or not addresses:
         return
     subject, text = mail_text(event)
-    send(subject=subject, text=text, to=addresses, key=event.pk)
+    send_mail(subject=subject, text=text, to=addresses, key=event.pk)
 
 
 def mail_text(event: BudgetEvent) -> tuple[str, str]:
@@ -79,13 +80,13 @@ def mail_text(event: BudgetEvent) -> tuple[str, str]:
     budget = event.budget
     facts = {
         "name": budget.name,
-        "amount": readable(event.amount_minor, budget.currency),
-        "spent": readable(event.spent_minor, budget.currency),
+        "amount": readable_amount(event.amount_minor, budget.currency),
+        "spent": readable_amount(event.spent_minor, budget.currency),
         "month": month_name(event.month),
-        "turns": _day(next_month(event.month)),
+        "turns": _day_text(next_month(event.month)),
         "threshold": event.threshold,
         "consequence": CONSEQUENCES[event.action],
-        "link": _link(),
+        "link": _budgets_link(),
     }
     if event.kind == BudgetEventKind.SUSPENDED:
         return f'Produce is suspended: budget "{budget.name}" is used up', SUSPENDED.format(**facts)
@@ -97,9 +98,9 @@ def month_name(month: date) -> str:
     return f"{month:%B %Y}"
 
 
-def _day(day: date) -> str:
+def _day_text(day: date) -> str:
     return f"{day.day} {month_name(day)}"
 
 
-def _link() -> str:
+def _budgets_link() -> str:
     return f"{config().web.public_url}/usage/budgets"

@@ -1,4 +1,4 @@
-"""What a budget says of what was spent. Pure; amounts in minor units, thresholds in percent."""
+"""The state of a budget for an amount spent. Pure; amounts are minor units, thresholds percents."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ PERCENT = 100
 
 
 def state_of(*, spent_minor: int, amount_minor: int, thresholds: Sequence[int]) -> BudgetState:
-    """How a budget stands: used up, past its lowest threshold, or neither."""
+    """The state of a budget: used up, past its lowest threshold, or neither."""
     if spent_minor >= amount_minor:
         return BudgetState.EXCEEDED
-    if reached(spent_minor=spent_minor, amount_minor=amount_minor, thresholds=thresholds):
+    if reached_thresholds(
+        spent_minor=spent_minor, amount_minor=amount_minor, thresholds=thresholds
+    ):
         return BudgetState.WARNED
     return BudgetState.OK
 
 
-def reached(*, spent_minor: int, amount_minor: int, thresholds: Iterable[int]) -> list[int]:
+def reached_thresholds(
+    *, spent_minor: int, amount_minor: int, thresholds: Iterable[int]
+) -> list[int]:
     """The thresholds at or below what was spent, ascending."""
     return sorted(
         threshold for threshold in thresholds if spent_minor * PERCENT >= amount_minor * threshold
@@ -31,7 +35,8 @@ def is_holding(*, spent_minor: int, amount_minor: int, action: str) -> bool:
 
 
 def base_of(*, spent_minor: int, cap_minor: int | None) -> int:
-    """What stays billable of a month when a budget's settings change: all spent, up to the cap.
+    """The amount of a month that stays billable when a budget's settings change: what was spent,
+    up to the cap under the old settings.
 
     Nobody makes what they have already used free by setting a budget below it.
     """
@@ -39,7 +44,7 @@ def base_of(*, spent_minor: int, cap_minor: int | None) -> int:
 
 
 def cap_of(*, amount_minor: int, action: str, base_minor: int) -> int | None:
-    """The most that a month is billed under a budget in force; None: it does not limit that.
+    """The most that a month is billed under a budget in force; None where it sets no limit.
 
     `base_minor`: see `base_of`; 0 in every month but that of the change.
     """

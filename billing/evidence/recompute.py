@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Recomputes an invoice from the usage rows and prices beside it. Needs Python 3.9 and no more.
+"""Recomputes an invoice from the usage rows and prices beside it. Needs nothing but Python 3.9.
 
     python3 recompute.py [FOLDER OR ZIP]
 
@@ -32,53 +32,56 @@ GIB = 2**30
 
 
 def main(arguments: list[str]) -> int:
-    """Checks the pack that the arguments name, or the one that this file lies in."""
+    """Checks the pack that the arguments name, or the one in this file's folder.
+
+    Returns the exit status.
+    """
     place = Path(arguments[0]) if arguments else Path(__file__).resolve().parent
     try:
         pack = read_pack(place)
-        differences = compare(pack)
+        differences = compare_pack(pack)
     except (OSError, KeyError, TypeError, ValueError, ArithmeticError, zipfile.BadZipFile) as error:
-        say(f"The evidence pack cannot be read: {error!r}")
+        print_line(f"The evidence pack cannot be read: {error!r}")
         return 2
     invoice = json.loads(pack["invoice.json"].decode())
     if differences:
-        say("{} is NOT what its usage rows and prices make it:".format(invoice["number"]))
+        print_line("{} is NOT what its usage rows and prices make it:".format(invoice["number"]))
         for difference in differences:
-            say("  " + difference)
+            print_line("  " + difference)
         return 1
     lines = len(invoice["lines"])
     rows = len(list(csv.DictReader(io.StringIO(pack["usage_rows.csv"].decode()))))
     total = Fraction(invoice["total_minor"], MINOR_UNITS[invoice["currency"]])
-    say("{} agrees: {} lines from {} usage rows.".format(invoice["number"], lines, rows))
-    say("Total {:.2f} {}.".format(float(total), invoice["currency"]))
-    say(f"Content SHA-256, as printed on the invoice: {content_sha256(invoice)}")
+    print_line("{} agrees: {} lines from {} usage rows.".format(invoice["number"], lines, rows))
+    print_line("Total {:.2f} {}.".format(float(total), invoice["currency"]))
+    print_line(f"Content SHA-256, as printed on the invoice: {content_sha256(invoice)}")
     return 0
 
 
 def read_pack(place: Path) -> Pack:
-    """Name -> bytes of every file of the pack."""
+    """Name -> bytes of every file in a folder or a zip file."""
     if place.is_dir():
         return {path.name: path.read_bytes() for path in place.iterdir() if path.is_file()}
     with zipfile.ZipFile(place) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def compare(pack: Pack) -> list[str]:
-    """Every difference between what the invoice says and what follows from the rest."""
+def compare_pack(pack: Pack) -> list[str]:
+    """Every difference between the invoice and what follows from the other files of the pack."""
     invoice = json.loads(pack["invoice.json"].decode())
     prices = json.loads(pack["prices.json"].decode())
     runs = json.loads(pack["rollup_runs.json"].decode())
     rows = list(csv.DictReader(io.StringIO(pack["usage_rows.csv"].decode())))
-    found: list[str] = []
-    found += compare_hashes(pack)
-    found += compare_rows(invoice, runs, rows)
-    found += compare_lines(invoice, prices, rows)
-    found += compare_sums(invoice)
-    return found
+    differences: list[str] = []
+    differences += compare_hashes(pack)
+    differences += compare_rows(invoice, runs, rows)
+    differences += compare_lines(invoice, prices, rows)
+    differences += compare_sums(invoice)
+    return differences
 
 
 def compare_hashes(pack: Pack) -> Iterator[str]:
-    """Files that are not what SHA256SUMS says."""
+    """Files that are missing, or whose hash is not the one in SHA256SUMS."""
     sums = {}
     for line in pack["SHA256SUMS"].decode().splitlines():
         digest, _, name = line.partition("  ")
@@ -93,15 +96,15 @@ def compare_hashes(pack: Pack) -> Iterator[str]:
 
 
 def compare_rows(invoice: Json, runs: list[Json], rows: Rows) -> Iterator[str]:
-    """Rows that do not belong to the invoice, and runs whose rows do not sum to what they say."""
-    known = {run["id"]: run for run in runs}
+    """Rows of other invoices, and runs whose rows do not sum to their control totals."""
+    runs_by_id = {run["id"]: run for run in runs}
     if [run["id"] for run in runs] != invoice["usage_basis"]["runs"]:
         yield "rollup_runs.json does not have the runs that the invoice was made from"
     if len({row["id"] for row in rows}) != len(rows):
         yield "a usage row is there twice"
     sums: dict[tuple[str, str], int] = {}
     for row in rows:
-        run = known.get(row["run_id"])
+        run = runs_by_id.get(row["run_id"])
         if run is None:
             yield "usage row {} is of a run that is not there".format(row["id"])
             continue
@@ -115,33 +118,33 @@ def compare_rows(invoice: Json, runs: list[Json], rows: Rows) -> Iterator[str]:
             yield "usage row {} is below zero".format(row["id"])
         key = (row["run_id"], row["meter"])
         sums[key] = sums.get(key, 0) + int(row["quantity"])
-    said = {
+    control_totals = {
         (run["id"], meter): int(total)
         for run in runs
         for meter, total in run["control_totals"].items()
     }
-    for key in sorted(set(said) | set(sums)):
-        if said.get(key, 0) != sums.get(key, 0):
+    for key in sorted(set(control_totals) | set(sums)):
+        if control_totals.get(key, 0) != sums.get(key, 0):
             yield (
                 f"{key[1]} of run {key[0]}: the rows sum to {sums.get(key, 0)},"
-                f" the control total is {said.get(key, 0)}"
+                f" the control total is {control_totals.get(key, 0)}"
             )
 
 
 def compare_lines(invoice: Json, prices: Json, rows: Rows) -> Iterator[str]:
-    """Lines that are not what rows and prices make them."""
+    """Lines of the invoice that differ from what rows and prices give."""
     if (prices["version"], prices["currency"]) != (invoice["price_version"], invoice["currency"]):
         yield "prices.json is another list of prices than the invoice's"
-    rated = rate(invoice["month"], prices, rows)
+    rated = rate_rows(invoice["month"], prices, rows)
     sign = -1 if invoice["kind"] == "credit_note" else 1
-    said = {}
+    billed = {}
     for line in invoice["lines"]:
         if line["kind"] != "usage":
             continue
         key = (line["meter"], line["cluster_id"])
-        if key in said:
+        if key in billed:
             yield "{} of {} is billed twice".format(*key)
-        said[key] = {
+        billed[key] = {
             "quantity": line["quantity"],
             "free_quantity": line["free_quantity"],
             "unit_price": Decimal(line["unit_price"]),
@@ -149,22 +152,25 @@ def compare_lines(invoice: Json, prices: Json, rows: Rows) -> Iterator[str]:
             "price_unit_size": line["price_unit_size"],
             "amount_minor": sign * line["amount_minor"],
         }
-    for key in sorted(set(said) | set(rated)):
+    for key in sorted(set(billed) | set(rated)):
         if key not in rated:
-            yield "{} of {} is billed, and no usage row speaks of it".format(*key)
-        elif key not in said:
+            yield "{} of {} is billed, and no usage row is of it".format(*key)
+        elif key not in billed:
             yield "{} of {} was used, and no line bills it".format(*key)
         else:
             for name, value in rated[key].items():
-                if said[key][name] != value:
+                if billed[key][name] != value:
                     yield (
-                        f"{key[0]} of {key[1]}: {name} is {said[key][name]} on the invoice,"
+                        f"{key[0]} of {key[1]}: {name} is {billed[key][name]} on the invoice,"
                         f" and {value} recomputed"
                     )
 
 
-def rate(month: str, prices: Json, rows: Rows) -> dict[tuple[str, str], dict[str, Any]]:
-    """(meter, cluster) -> what the line must say."""
+def rate_rows(month: str, prices: Json, rows: Rows) -> dict[tuple[str, str], dict[str, Any]]:
+    """(meter, cluster) -> the values that the invoice's line must have.
+
+    Raises ValueError where a meter has no price.
+    """
     totals: dict[tuple[str, str], int] = {}
     for row in rows:
         key = (row["meter"], row["cluster_id"])
@@ -172,23 +178,25 @@ def rate(month: str, prices: Json, rows: Rows) -> dict[tuple[str, str], dict[str
     lines = {}
     for price in prices["prices"]:
         size = unit_size(price["unit"], month)
-        left = int(price["free_units"]) * unit_size(price["free_unit"], month)
-        each = Fraction(Decimal(price["unit_price"])) * MINOR_UNITS[prices["currency"]] / size
-        # The free allowance goes to the clusters in the order of their ids.
+        free_left = int(price["free_units"]) * unit_size(price["free_unit"], month)
+        price_per_base_unit = (
+            Fraction(Decimal(price["unit_price"])) * MINOR_UNITS[prices["currency"]] / size
+        )
+        # The clusters of the organisation use the free allowance up in the order of their ids.
         clusters = sorted(cluster for meter, cluster in totals if meter == price["meter"])
         for cluster in clusters:
             quantity = totals.pop((price["meter"], cluster))
             if quantity == 0:
                 continue
-            free = min(quantity, left)
-            left -= free
+            free = min(quantity, free_left)
+            free_left -= free
             lines[price["meter"], cluster] = {
                 "quantity": quantity,
                 "free_quantity": free,
                 "unit_price": Decimal(price["unit_price"]),
                 "price_unit": price["unit"],
                 "price_unit_size": size,
-                "amount_minor": half_up((quantity - free) * each),
+                "amount_minor": half_up((quantity - free) * price_per_base_unit),
             }
     if totals:
         raise ValueError(f"there is no price for {sorted(totals)[0][0]}")
@@ -196,7 +204,7 @@ def rate(month: str, prices: Json, rows: Rows) -> dict[tuple[str, str], dict[str
 
 
 def compare_sums(invoice: Json) -> Iterator[str]:
-    """Sums that are not those of the lines."""
+    """Sums of the invoice that differ from those of its lines."""
     sign = -1 if invoice["kind"] == "credit_note" else 1
     usage = sum(line["amount_minor"] for line in invoice["lines"] if line["kind"] == "usage")
     other = sum(line["amount_minor"] for line in invoice["lines"] if line["kind"] != "usage")
@@ -236,14 +244,14 @@ def half_up(exact: Fraction) -> int:
 
 
 def content_sha256(invoice: Json) -> str:
-    """The hash that is printed on the invoice: of all but the ids of roll-ups."""
-    named = {name: value for name, value in invoice.items() if name != "usage_basis"}
-    text = json.dumps(named, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    """The hash that is printed on the invoice: of its whole content but the ids of roll-ups."""
+    content = {name: value for name, value in invoice.items() if name != "usage_basis"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def say(text: str) -> None:
-    """One line of output."""
+def print_line(text: str) -> None:
+    """Prints one line."""
     sys.stdout.write(text + "\n")
 
 

@@ -1,4 +1,4 @@
-"""The models of billing, one file a noun."""
+"""The models of billing, one file for each noun."""
 
 from billing.models.budget import Budget, BudgetEvent
 from billing.models.details import BillingDetails

@@ -21,7 +21,7 @@ EVENTS_SHOWN = 20
 class Budget(models.Model):
     """What an organisation wants to spend at most in a calendar month, UTC, before taxes.
 
-    A removed one stays, with its events: invoices of the months that it was in force ask for it.
+    A removed budget stays, with its events: invoices of months in which it was in force need it.
     """
 
     id = models.CharField(
@@ -35,14 +35,14 @@ class Budget(models.Model):
     # In percent of the amount, ascending.
     thresholds = ArrayField(models.PositiveSmallIntegerField())
     action = models.CharField(max_length=16, choices=BudgetAction.choices)
-    # The last evaluation: of which month, when, and what it found.
+    # The last evaluation: its month, its time, and its results.
     month = models.DateField()
     evaluated_at = models.DateTimeField()
     spent_minor = models.BigIntegerField()
     state = models.CharField(max_length=16, choices=BudgetState.choices)
-    # Since when it has produce suspended; None: it does not.
+    # Since when this budget suspends produce; None where it does not.
     suspended_at = models.DateTimeField(null=True, blank=True)
-    # Counts changes of what was asked for: the ETag.
+    # Counts changes of the settings: the ETag.
     generation = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(default=now)
     removed_at = models.DateTimeField(null=True, blank=True)
@@ -62,7 +62,7 @@ class Budget(models.Model):
 
 
 class BudgetEvent(models.Model):
-    """Something that happened to a budget, with what held at that moment. Never changes."""
+    """Something that happened to a budget, with its settings at that moment. Never changes."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "bev"), editable=False
@@ -71,14 +71,14 @@ class BudgetEvent(models.Model):
     budget = models.ForeignKey(Budget, on_delete=models.PROTECT, related_name="events")
     kind = models.CharField(max_length=32, choices=BudgetEventKind.choices)
     month = models.DateField()
-    # Of a reached threshold, in percent.
+    # Only for `threshold_reached`: which one, in percent.
     threshold = models.PositiveSmallIntegerField(null=True, blank=True)
     spent_minor = models.BigIntegerField()
     amount_minor = models.BigIntegerField()
     action = models.CharField(max_length=16, choices=BudgetAction.choices)
-    # The budget's, from this event on.
+    # The budget's generation from this event on.
     generation = models.PositiveIntegerField()
-    # Of new settings: what stays billable of the month under them; see `billing.budgets.rules`.
+    # Only for new settings: the amount that stays billable under them (`rules.base_of`).
     base_minor = models.BigIntegerField(null=True, blank=True)
     created_at = models.DateTimeField(default=now)
 

@@ -13,7 +13,7 @@ LINES_MAX = 8
 
 
 class BillingDetails(models.Model):
-    """The customer as its invoices name it. An issued invoice keeps what it was issued with."""
+    """The customer's name and address for its invoices. An issued invoice keeps its own copy."""
 
     organization = models.OneToOneField(
         Organization, on_delete=models.PROTECT, primary_key=True, related_name="billing_details"

@@ -1,4 +1,4 @@
-"""Documents of invoices, as they lie in the object store, and the mails that tell of them."""
+"""PDFs of invoices in the object store, and the mails that announce invoices."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class InvoiceDocument(models.Model):
 
 
 class InvoiceMail(models.Model):
-    """The mail that tells of an issued invoice: noted when it is issued, sent once."""
+    """The mail that announces an issued invoice: noted in the issuing transaction, sent once."""
 
     invoice = models.OneToOneField(
         Invoice, on_delete=models.PROTECT, primary_key=True, related_name="mail"
     )
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
     sent_at = models.DateTimeField(null=True, blank=True)
-    # When the mail server last refused it, or was away.
+    # When the mail server last refused it, or could not be reached.
     failed_at = models.DateTimeField(null=True, blank=True)
-    # To how many; 0 where nobody looks after money.
+    # The number of addresses; 0 where no member has the permission `billing`.
     recipients = models.PositiveSmallIntegerField(default=0)
 
     objects = InvoiceMailQuerySet.as_manager()

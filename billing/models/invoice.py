@@ -1,7 +1,7 @@
 """Invoices, their lines, and the roll-ups that they were made from.
 
-An issued invoice never changes, nor do its lines: triggers of `migrations/0005_guards.py` hold it.
-That one is void follows from the credit note that takes it back.
+Issued invoices and their lines never change: triggers of `migrations/0005_guards.py` refuse it.
+An invoice is void when there is a credit note that takes it back.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ REASON_CHARS_MAX = 500
 
 
 class UsageBasis(models.Model):
-    """The published roll-ups of a month, as they were when invoices were made from them.
+    """The published roll-ups of a month from which invoices were made.
 
-    A later, corrected roll-up of a day is another run: the rows of these stay what they are.
+    A later, corrected roll-up of a day is another run, so the rows of these runs never change.
     """
 
     id = models.CharField(primary_key=True, max_length=ID_CHARS_MAX, editable=False)
@@ -63,7 +63,7 @@ class Invoice(models.Model):
     )
     series = models.ForeignKey(NumberSeries, on_delete=models.PROTECT, null=True, blank=True)
     sequence = models.PositiveBigIntegerField(null=True, blank=True)
-    # As it is printed: the series and the sequence.
+    # The printed number: the series and the sequence.
     number = models.CharField(max_length=SERIES_CHARS_MAX + 20, null=True, blank=True, unique=True)
     block = models.ForeignKey(
         NumberBlock, on_delete=models.PROTECT, null=True, blank=True, related_name="invoices"
@@ -77,14 +77,14 @@ class Invoice(models.Model):
     total_minor = models.BigIntegerField()
     # `{category, percent, reason}`: one for the whole invoice.
     tax = models.JSONField()
-    # Names and addresses as they were.
+    # Names and addresses at the time of issuing.
     seller = models.JSONField()
     customer = models.JSONField()
-    # What a suspending budget allowed at most, before tax; null: nothing.
+    # The most that a suspending budget allowed, before tax; null where no budget limited it.
     cap_minor = models.BigIntegerField(null=True, blank=True)
     # Why, by whom, and what was missing, where a month was closed before it was complete.
     closed_early = models.JSONField(null=True, blank=True)
-    # The invoice that a credit note takes back, and why.
+    # Only in a credit note: the invoice that it takes back, and why.
     credits = models.OneToOneField(
         "self", on_delete=models.PROTECT, null=True, blank=True, related_name="credit_note"
     )
@@ -127,7 +127,7 @@ class Invoice(models.Model):
 class InvoiceLine(models.Model):
     """One amount of an invoice."""
 
-    # Follows from the invoice's and the position.
+    # Derived from the invoice's id and the position, so that it is the same each time.
     id = models.CharField(primary_key=True, max_length=ID_CHARS_MAX, editable=False)
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
     invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, related_name="lines")
@@ -144,7 +144,7 @@ class InvoiceLine(models.Model):
     unit_price = models.DecimalField(
         max_digits=PRICE_DIGITS, decimal_places=PRICE_PLACES, null=True, blank=True
     )
-    # What the price is of, and the base units in it.
+    # The unit that the price is for, and the number of base units in it.
     price_unit = models.CharField(max_length=16, blank=True)
     price_unit_size = models.BigIntegerField(null=True, blank=True)
     amount_minor = models.BigIntegerField()

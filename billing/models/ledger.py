@@ -1,4 +1,4 @@
-"""The ledger: double entries that are only ever added, and each of which sums to zero."""
+"""The ledger, by double entry: entries are only added, and the postings of each sum to zero."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from console.base.common.ids import ID_CHARS_MAX, new_id
 
 
 class JournalEntry(models.Model):
-    """One event, with the postings that belong to it."""
+    """One event of the ledger, such as an issued invoice, to which postings belong."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "je"), editable=False
@@ -24,10 +24,10 @@ class JournalEntry(models.Model):
         Organization, on_delete=models.PROTECT, related_name="journal_entries"
     )
     kind = models.CharField(max_length=16, choices=EntryKind.choices)
-    # The invoice, or the credit note, that it follows from.
+    # The invoice or the credit note that caused the entry.
     invoice = models.OneToOneField(Invoice, on_delete=models.PROTECT, related_name="journal_entry")
     currency = models.CharField(max_length=3)
-    # How many there are: a posting cannot be added later.
+    # The number of postings: a trigger compares it, so that none can be added later.
     posting_count = models.PositiveSmallIntegerField()
     created_at = models.DateTimeField(default=now)
 
@@ -39,7 +39,7 @@ class JournalEntry(models.Model):
 
 
 class Posting(models.Model):
-    """An amount on an account: a debit above zero, a credit below."""
+    """An amount on an account: a debit is positive, a credit negative."""
 
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
     entry = models.ForeignKey(JournalEntry, on_delete=models.PROTECT, related_name="postings")

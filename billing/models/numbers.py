@@ -1,4 +1,4 @@
-"""Numbers of invoices. How they stay gapless and unique: `billing/services/numbers.py`."""
+"""Numbers of invoices. `billing/services/numbers.py` says how they stay gapless and unique."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEY_CHARS_MAX = 255
 
 
 class NumberSeries(models.Model):
-    """A counter. Whoever issues locks its row until the transaction ends."""
+    """The counter of a series. A transaction that issues locks its row until it ends."""
 
     series = models.CharField(primary_key=True, max_length=SERIES_CHARS_MAX)
     last = models.PositiveBigIntegerField(default=0)
@@ -29,7 +29,7 @@ class NumberSeries(models.Model):
 
 
 class NumberBlock(models.Model):
-    """Numbers `first` to `last` of a series, as one transaction used them."""
+    """Numbers `first` to `last` of a series, which one transaction used."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "nbl"), editable=False
@@ -37,11 +37,11 @@ class NumberBlock(models.Model):
     series = models.ForeignKey(NumberSeries, on_delete=models.PROTECT, related_name="blocks")
     first = models.PositiveBigIntegerField()
     last = models.PositiveBigIntegerField()
-    # Of the reservation in the object store.
+    # The key of the reservation in the object store.
     key = models.CharField(max_length=KEY_CHARS_MAX, unique=True)
     created_at = models.DateTimeField(default=now)
-    # When the object store took on record that these numbers are issued. Nobody is shown an
-    # invoice before.
+    # When the object store recorded that these numbers are issued. Their invoices are shown to
+    # nobody before that.
     confirmed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -55,15 +55,15 @@ class NumberBlock(models.Model):
 
 
 class LostNumber(models.Model):
-    """A number that was issued and that this database, restored from a backup, knew nothing of.
+    """A number that was issued, and that this database lost when it was restored from a backup.
 
-    It is given to the same invoice again, and to no other.
+    The number is given to the same invoice again, and to no other one.
     """
 
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
     block = models.ForeignKey(NumberBlock, on_delete=models.PROTECT, related_name="lost")
     sequence = models.PositiveBigIntegerField()
-    # What it was given to.
+    # The invoice that had the number.
     kind = models.CharField(max_length=16, choices=InvoiceKind.choices)
     month = models.DateField()
     revision = models.PositiveSmallIntegerField()

@@ -16,7 +16,8 @@ from console.base.common.ids import ID_CHARS_MAX, new_id
 
 
 class PriceVersion(models.Model):
-    """The prices of every month from one on, until a later version's. The same for everybody."""
+    """The prices of all months from `valid_from` on, until a later version begins. The same for all
+    organisations."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "prv"), editable=False
@@ -39,9 +40,9 @@ class PriceVersion(models.Model):
         return f"prices from {self.valid_from}"
 
     def catalog(self) -> Catalog:
-        """The version as rating takes it: one query, or none if `prices` was prefetched."""
+        """The version as data for rating: one query, or none if `prices` was prefetched."""
         prices = {price.meter: price.meter_price() for price in self.prices.all()}
-        # In the order that people read: what comes in, what goes out, what stays.
+        # In the order in which invoices show them: data in, data out, storage, partitions.
         ordered = {meter: prices[meter] for meter in Meter.values if meter in prices}
         return Catalog(version=self.pk, currency=self.currency, prices=ordered)
 
@@ -51,7 +52,7 @@ class Price(models.Model):
 
     version = models.ForeignKey(PriceVersion, on_delete=models.PROTECT, related_name="prices")
     meter = models.CharField(max_length=32, choices=Meter.choices)
-    # In major units of the version's currency, of one `unit`.
+    # In major units of the version's currency, for one `unit`.
     unit_price = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_PLACES)
     unit = models.CharField(max_length=16, choices=PriceUnit.choices)
     # Free of charge for an organisation in a month, in `free_unit`.
@@ -68,7 +69,7 @@ class Price(models.Model):
         return f"{self.meter}: {self.unit_price} a {self.unit}"
 
     def meter_price(self) -> MeterPrice:
-        """The row as rating takes it."""
+        """The row as data for rating."""
         return MeterPrice(
             meter=self.meter,
             unit_price=self.unit_price,

@@ -1,4 +1,4 @@
-"""An invoice as PDF: one content, one file, byte for byte, with the same fonts."""
+"""An invoice as PDF. With the same fonts, the same content gives the same bytes."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ from typing import Any
 from django.template import Context, Engine, Template
 
 from billing.choices import InvoiceKind, LineKind, TaxCategory
-from billing.money import CURRENCIES, readable
+from billing.money import CURRENCIES, readable_amount
 from billing.periods import last_day, parse_month
 
 FOLDER = Path(__file__).parent
-# Of quantities, which are rounded for reading; amounts are made from the exact ones.
+# Decimal places of quantities, which are rounded for reading only: amounts are computed from the
+# exact quantities.
 DECIMALS = 3
 
 
 def render_pdf(content: dict[str, Any]) -> bytes:
-    """The PDF of an `invoice_content`. Takes about a second."""
-    # It loads Pango, which a process that renders nothing does without.
+    """The PDF of a document that `billing.content.invoice_content` made. Takes about a second."""
+    # Imported here because it loads Pango, which a process that renders nothing does not need.
     from weasyprint import CSS, HTML  # noqa: PLC0415
     from weasyprint.text.fonts import FontConfiguration  # noqa: PLC0415
 
     fonts = FontConfiguration()
     sheet = CSS(string=(FOLDER / "invoice.css").read_text(encoding="utf-8"), font_config=fonts)
-    page = HTML(string=render_html(content), url_fetcher=_refuse)
-    # Its identifier would be random otherwise.
-    identifier = hashlib.sha256(_canonical(content)).digest()[:16]
+    page = HTML(string=render_html(content), url_fetcher=_refuse_fetch)
+    # Without an identifier of our own WeasyPrint takes a random one, and bytes would differ.
+    identifier = hashlib.sha256(_canonical_json(content)).digest()[:16]
     pdf = page.write_pdf(
         stylesheets=[sheet], font_config=fonts, pdf_identifier=identifier, pdf_variant="pdf/a-3u"
     )
@@ -39,39 +40,40 @@ def render_pdf(content: dict[str, Any]) -> bytes:
 
 
 def render_html(content: dict[str, Any]) -> str:
-    """The page that the PDF is made from."""
-    return _template().render(Context(_shown(content)))
+    """The HTML page that the PDF is made from."""
+    return _load_template().render(Context(_page_texts(content)))
 
 
 def content_sha256(content: dict[str, Any]) -> str:
-    """The hash that is printed on the invoice: of the evidence pack's `invoice.json`.
+    """The hash that is printed on the invoice: that of the evidence pack's `invoice.json`, without
+    the ids of roll-ups.
 
-    Without the ids of roll-ups: those that a restored database makes anew have others, and the
-    invoice that they lead to is the same.
+    Roll-ups that a restored database makes anew have other ids, although the
+    invoice that follows from them is the same.
     """
-    named = {name: value for name, value in content.items() if name != "usage_basis"}
-    return hashlib.sha256(_canonical(named)).hexdigest()
+    hashed = {name: value for name, value in content.items() if name != "usage_basis"}
+    return hashlib.sha256(_canonical_json(hashed)).hexdigest()
 
 
 @cache
-def _template() -> Template:
+def _load_template() -> Template:
     return Engine(autoescape=True).from_string(
         (FOLDER / "invoice.html").read_text(encoding="utf-8")
     )
 
 
-def _refuse(url: str, *args: object, **kwargs: object) -> dict[str, object]:
-    """Nothing is fetched: a name that somebody gave must not reach a file or a network."""
+def _refuse_fetch(url: str, *args: object, **kwargs: object) -> dict[str, object]:
+    """Refuses every fetch: a name that a customer chose must not reach a file or the network."""
     message = f"an invoice refers to nothing outside of it: {url}"
     raise ValueError(message)
 
 
-def _canonical(content: dict[str, Any]) -> bytes:
+def _canonical_json(content: dict[str, Any]) -> bytes:
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def _shown(content: dict[str, Any]) -> dict[str, Any]:
-    """All texts of the page."""
+def _page_texts(content: dict[str, Any]) -> dict[str, Any]:
+    """All texts that the template places on the page."""
     currency = content["currency"]
     month = parse_month(content["month"])
     issued_at = datetime.fromisoformat(content["issued_at"])
@@ -84,22 +86,22 @@ def _shown(content: dict[str, Any]) -> dict[str, Any]:
         "issued_on": f"{issued_at:%-d %B %Y}",
         "issued_at": content["issued_at"],
         "period": f"{month:%-d} – {last_day(month):%-d %B %Y}",
-        "lines": [_shown_line(line, currency) for line in lines],
-        "subtotal": readable(content["subtotal_minor"], currency),
-        "tax": readable(content["tax_minor"], currency),
+        "lines": [_line_texts(line, currency) for line in lines],
+        "subtotal": readable_amount(content["subtotal_minor"], currency),
+        "tax": readable_amount(content["tax_minor"], currency),
         "tax_percent": tax["percent"],
         "tax_category": str(TaxCategory(tax["category"]).label),
         "tax_reason": tax["reason"],
-        "total": readable(content["total_minor"], currency),
+        "total": readable_amount(content["total_minor"], currency),
         "sha256": content_sha256(content),
     }
 
 
-def _shown_line(line: dict[str, Any], currency: str) -> dict[str, Any]:
+def _line_texts(line: dict[str, Any], currency: str) -> dict[str, Any]:
     shown = {
         "description": line["description"],
         "cluster": line["cluster"] or line["cluster_id"],
-        "amount": readable(line["amount_minor"], currency),
+        "amount": readable_amount(line["amount_minor"], currency),
         "is_usage": line["kind"] == LineKind.USAGE,
     }
     if line["kind"] == LineKind.USAGE:
@@ -107,16 +109,17 @@ def _shown_line(line: dict[str, Any], currency: str) -> dict[str, Any]:
         billed = line["quantity"] - line["free_quantity"]
         shown |= {
             "unit": unit,
-            "quantity": _quantity(line["quantity"], size),
-            "free": _quantity(line["free_quantity"], size),
-            "billed": _quantity(billed, size),
+            "quantity": _quantity_text(line["quantity"], size),
+            "free": _quantity_text(line["free_quantity"], size),
+            "billed": _quantity_text(billed, size),
             "price": f"{CURRENCIES[currency].sign}{line['unit_price']}",
         }
     return shown
 
 
-def _quantity(base: int, size: int) -> str:
-    """A quantity in the unit of its price, rounded for reading."""
+def _quantity_text(base: int, size: int) -> str:
+    """A quantity in the unit of its price, rounded for reading. `base` is in base units, of which
+    `size` are one unit."""
     exact = Fraction(base, size)
     if 0 < exact < Fraction(1, 10**DECIMALS):
         return f"< {1 / 10**DECIMALS:.{DECIMALS}f}"

@@ -1,7 +1,7 @@
-"""The last invoice of an organisation that was closed: issued once all that it used is counted.
+"""The last invoice of a closed organisation, issued as soon as all of its usage is rolled up.
 
 It does not wait for the month's end. The month's days after the last use have no roll-up yet, and
-need none: nothing runs any more. Where usage stays incomplete, the monthly run invoices it.
+need none: no cluster runs any more. Where usage stays incomplete, the monthly run invoices it.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from provisioning.models import Cluster, Operation
 logger = logging.getLogger(__name__)
 
 BY = "freshet"
-# Who was closed longer ago has the invoices of its months by the monthly run.
+# The monthly run has invoiced organisations that were closed longer ago.
 LOOKED_AT = timedelta(days=62)
 
 
 def issue_final_invoices() -> int:
-    """Issues every last invoice that is due; gives how many. One that fails is logged."""
+    """Issues every last invoice that is due; returns how many. One that fails is logged."""
     with system_scope():
         closed = Organization.objects.filter(closed_at__gt=now() - LOOKED_AT)
         waiting = list(closed.order_by("closed_at").values_list("pk", flat=True))
     issued = 0
-    for each in waiting:
+    for organization_id in waiting:
         try:
-            issued += issue_final_invoice(organization_id=each)
+            issued += issue_final_invoice(organization_id=organization_id)
         except Exception:
-            # One organisation must not keep those behind it from their invoices.
-            logger.exception("final_invoice.failed", extra={"organization": each})
+            # One organisation's failure must not hold up the invoices of the others.
+            logger.exception("final_invoice.failed", extra={"organization": organization_id})
     return issued
 
 
 def issue_final_invoice(*, organization_id: str) -> bool:
-    """Issues the last invoice of a closed organisation, if it is due; tells whether it did.
+    """Issues the last invoice of a closed organisation, if it is due; returns whether it did.
 
     Repeating it changes nothing. Raises what `issue_month` raises.
     """
@@ -51,7 +51,11 @@ def issue_final_invoice(*, organization_id: str) -> bool:
         if organization is None or organization.closed_at is None:
             return False
         until = _last_use(organization, organization.closed_at)
-        if until is None or _has_invoice(organization, until) or not _counted(organization, until):
+        if (
+            until is None
+            or _has_invoice(organization, until)
+            or not _is_counted(organization, until)
+        ):
             return False
     reason = f"The organisation was closed on {organization.closed_at:%Y-%m-%d}."
     report = issue_month(
@@ -61,12 +65,12 @@ def issue_final_invoice(*, organization_id: str) -> bool:
 
 
 def _last_use(organization: Organization, closed_at: datetime) -> datetime | None:
-    """When its last cluster stopped; None while one does not yet know that it is deleted."""
+    """When the organisation's last cluster stopped; None while a deletion is not finished."""
     clusters = Cluster.objects.for_organization(organization.pk)
     deleting = Operation.objects.for_organization(organization.pk).unfinished()
     if clusters.active().exists() or deleting.exists():
         return None
-    # As the cell dated it, which may be later than the wish.
+    # The cell dates a deletion when it stops the brokers, which may be later than the request.
     ends = [
         from_ms(cluster[-1][0])
         for cluster in clusters.values_list("deletions", flat=True)
@@ -76,13 +80,13 @@ def _last_use(organization: Organization, closed_at: datetime) -> datetime | Non
 
 
 def _has_invoice(organization: Organization, until: datetime) -> bool:
-    """Whether there is one already; one that was taken back is a person's business."""
+    """Whether the month has an issued invoice, a void one included: a person replaces void ones."""
     invoices = Invoice.objects.for_organization(organization.pk).invoices().issued()
     return invoices.filter(month=month_of(until)).exists()
 
 
-def _counted(organization: Organization, until: datetime) -> bool:
-    """Whether all that was used up to a time is in published roll-ups."""
+def _is_counted(organization: Organization, until: datetime) -> bool:
+    """Whether all usage up to a time is in published roll-ups."""
     month, day = month_of(until), until.date()
     clusters = metered_clusters(month, organization.pk)
     if not clusters:
@@ -92,7 +96,7 @@ def _counted(organization: Organization, until: datetime) -> bool:
     completeness = month_completeness(month, organization.pk)
     open_days = [*completeness.missing_days, *completeness.stale_days]
     return (
-        all(each > day for each in open_days)
+        all(open_day > day for open_day in open_days)
         and all(hour.hour > until for hour in completeness.incomplete_hours)
         and all(is_metered(cluster_id=cluster, until=until) for cluster in clusters)
     )

@@ -11,17 +11,17 @@ from console.base.common.clock import now
 
 
 def billing_details(organization_id: str, *, lock: bool = False) -> BillingDetails:
-    """An organisation's details: empty ones of generation 1 where nobody gave any."""
-    found = BillingDetails.objects.filter(pk=organization_id)
+    """An organisation's details; unsaved, empty ones of generation 1 where nobody entered any."""
+    details = BillingDetails.objects.filter(pk=organization_id)
     if lock:
-        found = found.select_for_update()
-    return found.first() or BillingDetails(organization_id=organization_id)
+        details = details.select_for_update()
+    return details.first() or BillingDetails(organization_id=organization_id)
 
 
 def update_billing_details(
     *, actor: Actor, details: BillingDetails, changes: dict[str, Any]
 ) -> BillingDetails:
-    """Changes what the next invoices say. Issued ones keep what they were issued with."""
+    """Changes the details for the next invoices. Issued invoices keep their own copy."""
     for name, value in changes.items():
         setattr(details, name, value)
     details.generation += 1

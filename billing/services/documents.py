@@ -16,7 +16,7 @@ from console.base.common.tenancy import organization_scope, system_scope
 
 logger = logging.getLogger(__name__)
 
-# Workers have other things to do: the next sweep goes on.
+# A sweep ends after this time or number, so that the worker is free; the next one continues.
 SWEEP_S_MAX = 20.0
 SWEEP_INVOICES_MAX = 200
 
@@ -24,12 +24,12 @@ SWEEP_INVOICES_MAX = 200
 def make_document(*, organization_id: str, invoice_id: str) -> None:
     """Makes the PDF of an issued invoice, if it is still to be made.
 
-    Rendering takes long and holds no transaction. Two workers at once do no harm: the first one's
-    is kept.
+    Rendering takes long and holds no transaction. Two workers at once do no harm: the first
+    one's PDF is kept.
     """
     with organization_scope(organization_id):
-        found = Invoice.objects.for_organization(organization_id).without_document()
-        invoice = found.filter(pk=invoice_id).select_related("basis", "credits").first()
+        invoices = Invoice.objects.for_organization(organization_id).without_document()
+        invoice = invoices.filter(pk=invoice_id).select_related("basis", "credits").first()
         if invoice is None:
             return
         content = invoice_content(invoice)
@@ -37,7 +37,7 @@ def make_document(*, organization_id: str, invoice_id: str) -> None:
 
 
 def store_document(*, organization_id: str, invoice_id: str, pdf: bytes) -> InvoiceDocument:
-    """Stores a PDF, or finds the one that is already stored; gives its row."""
+    """Stores a PDF, or takes the one that is already stored; returns its row."""
     store = document_store()
     key = f"v1/invoices/{invoice_id}.pdf"
     if not store.put_new(key, pdf):
@@ -56,7 +56,11 @@ def store_document(*, organization_id: str, invoice_id: str, pdf: bytes) -> Invo
 
 
 def read_document(invoice: Invoice) -> bytes:
-    """The stored PDF. Raises `NotIssued`, `DocumentPending` and `DocumentDamaged`."""
+    """The stored PDF.
+
+    Raises `NotIssued` for a draft, `DocumentPending` before the PDF is made, and
+    `DocumentDamaged` where the stored bytes are missing or differ from their hash.
+    """
     if invoice.issued_at is None:
         raise NotIssued
     row = InvoiceDocument.objects.filter(pk=invoice.pk).first()
@@ -72,11 +76,12 @@ def read_document(invoice: Invoice) -> bytes:
 
 
 def sweep_documents() -> int:
-    """Confirms numbers that nobody confirmed, and makes PDFs for a while; gives how many."""
+    """Confirms blocks of numbers that are not confirmed yet, then makes PDFs for a while; returns
+    how many. Numbers come first, because an invoice gets its PDF only once they are confirmed."""
     try:
         numbers.confirm_blocks(document_store())
     except Exception:
-        # A person must look; documents of what is on record are made all the same.
+        # A person must look into it. PDFs of invoices whose numbers are recorded are still made.
         logger.exception("Numbers of invoices cannot be put on record")
     with system_scope():
         waiting = list(
@@ -85,15 +90,15 @@ def sweep_documents() -> int:
             .values_list("organization_id", "pk")[:SWEEP_INVOICES_MAX]
         )
     deadline = time.monotonic() + SWEEP_S_MAX
-    made = 0
+    count = 0
     for organization_id, invoice_id in waiting:
         if time.monotonic() > deadline:
             break
         try:
             make_document(organization_id=organization_id, invoice_id=invoice_id)
         except Exception:
-            # One that cannot be rendered must not keep those behind it waiting.
+            # An invoice that cannot be rendered must not hold up the others.
             logger.exception("The document of %s could not be made", invoice_id)
         else:
-            made += 1
-    return made
+            count += 1
+    return count

@@ -1,4 +1,7 @@
-"""The evidence pack of an invoice: all that it follows from, as a zip that stays the same."""
+"""The evidence pack of an invoice: a zip with everything that the invoice follows from.
+
+The same invoice always gives the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from metering.querysets import UsageRowQuerySet
 from metering.services.totals import rollup_inputs
 
 FOLDER = Path(__file__).parents[1] / "evidence"
-# Zip's own earliest time, so that the same content is the same file.
+# The earliest time that zip has. A fixed time, so that the same content gives the same bytes.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 COLUMNS = (
     *("id", "run_id", "organization_id", "cluster_id", "topic_id", "topic", "principal", "meter"),
@@ -33,17 +36,17 @@ COLUMNS = (
 
 
 def usage_rows(invoice: Invoice) -> UsageRowQuerySet:
-    """The rows that an invoice was made from, by time: those of its runs, whatever came later."""
+    """The usage rows that an invoice was made from, by time: the daily rows of its roll-up runs."""
     rows = UsageRow.objects.for_organization(invoice.organization_id).billed()
-    found = rows.filter(run_id__in=invoice.basis.runs, granularity=Granularity.DAY.value)
-    return found.order_by("window_start", "cluster_id", "meter", "id")
+    of_runs = rows.filter(run_id__in=invoice.basis.runs, granularity=Granularity.DAY.value)
+    return of_runs.order_by("window_start", "cluster_id", "meter", "id")
 
 
 def make_evidence(invoice: Invoice) -> bytes:
-    """The zip. Reads in the organisation's scope. Raises `NotIssued`.
+    """The evidence pack as a zip. Reads in the organisation's scope. Raises `NotIssued`.
 
-    Of the roll-ups it has the control totals of this organisation's rows: those of all of them are
-    nobody else's business.
+    Its control totals are those of this organisation's rows: the totals of whole roll-ups would
+    show what other organisations use.
     """
     if invoice.issued_at is None:
         raise NotIssued
@@ -51,20 +54,20 @@ def make_evidence(invoice: Invoice) -> bytes:
     files = {
         "README.txt": (FOLDER / "pack_readme.txt").read_bytes(),
         "recompute.py": (FOLDER / "recompute.py").read_bytes(),
-        "invoice.json": _json(invoice_content(invoice)),
-        "prices.json": _json(_prices(invoice.price_version)),
+        "invoice.json": _encode_json(invoice_content(invoice)),
+        "prices.json": _encode_json(_prices_json(invoice.price_version)),
         "usage_rows.csv": _rows_csv(invoice, rows),
-        "rollup_runs.json": _json(_runs(invoice, rows)),
-        "usage_files.json": _json(_usage_files(rows)),
+        "rollup_runs.json": _encode_json(_runs_json(invoice, rows)),
+        "usage_files.json": _encode_json(_usage_files_json(rows)),
     }
-    with suppress(DocumentPending):  # the rest does not wait for it
+    with suppress(DocumentPending):  # the other files do not need it
         files["invoice.pdf"] = read_document(invoice)
     sums = [f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in files.items()]
     files["SHA256SUMS"] = "".join(sums).encode()
-    return _zipped(files)
+    return _zip_files(files)
 
 
-def _prices(version: PriceVersion) -> dict[str, Any]:
+def _prices_json(version: PriceVersion) -> dict[str, Any]:
     catalog = version.catalog()
     return {
         "version": catalog.version,
@@ -103,20 +106,20 @@ def _rows_csv(invoice: Invoice, rows: Iterable[UsageRow]) -> bytes:
     return text.getvalue().encode()
 
 
-def _runs(invoice: Invoice, rows: Iterable[UsageRow]) -> list[dict[str, Any]]:
+def _runs_json(invoice: Invoice, rows: Iterable[UsageRow]) -> list[dict[str, Any]]:
     totals: dict[str, dict[str, int]] = {}
     for row in rows:
         of_run = totals.setdefault(row.run_id, {})
         of_run[row.meter] = of_run.get(row.meter, 0) + int(row.quantity)
-    known = RollupRun.objects.defer("inputs", "report").in_bulk(invoice.basis.runs)
+    runs = RollupRun.objects.defer("inputs", "report").in_bulk(invoice.basis.runs)
     return [
         {
             "id": run_id,
-            "cell": known[run_id].cell,
-            "day": f"{known[run_id].day}",
-            "published_at": _time(known[run_id].published_at),
-            "inputs_sha256": known[run_id].inputs_sha256,
-            "content_sha256": known[run_id].content_sha256,
+            "cell": runs[run_id].cell,
+            "day": f"{runs[run_id].day}",
+            "published_at": _time_text(runs[run_id].published_at),
+            "inputs_sha256": runs[run_id].inputs_sha256,
+            "content_sha256": runs[run_id].content_sha256,
             "control_totals": {
                 meter: str(total) for meter, total in sorted(totals.get(run_id, {}).items())
             },
@@ -125,24 +128,24 @@ def _runs(invoice: Invoice, rows: Iterable[UsageRow]) -> list[dict[str, Any]]:
     ]
 
 
-def _usage_files(rows: Iterable[UsageRow]) -> list[dict[str, Any]]:
-    """The files of the runs that have rows of this organisation."""
+def _usage_files_json(rows: Iterable[UsageRow]) -> list[dict[str, Any]]:
+    """The usage files behind the runs that have rows of this organisation."""
     runs = sorted({row.run_id for row in rows})
     return [
-        {"key": each.key, "size_bytes": each.size_bytes, "sha256": each.sha256}
-        for each in rollup_inputs(runs)
+        {"key": file.key, "size_bytes": file.size_bytes, "sha256": file.sha256}
+        for file in rollup_inputs(runs)
     ]
 
 
-def _time(moment: datetime | None) -> str | None:
+def _time_text(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()
 
 
-def _json(content: object) -> bytes:
+def _encode_json(content: object) -> bytes:
     return (json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
-def _zipped(files: dict[str, bytes]) -> bytes:
+def _zip_files(files: dict[str, bytes]) -> bytes:
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():

@@ -1,8 +1,8 @@
 """Issues the invoices of a month, organisation after organisation, in batches of their own.
 
-What is issued stays issued: a run that was interrupted goes on where it was, and running it twice
-is running it once. The quantities are read once, from the roll-ups that are published; which ones
-those are is kept with the invoices (`UsageBasis`).
+Issued invoices stay issued: a run that was interrupted continues where it was, and running it twice
+is the same as once. The quantities are read once, from the published roll-ups; the ids of these are
+kept with the invoices (`UsageBasis`).
 
 An organisation whose invoice cannot be made is left out, with the reason. A batch that fails is
 rolled back and issued again in halves, down to the organisation that it fails for, so the invoices
@@ -30,7 +30,7 @@ from billing.errors import MonthOpen, NumbersDiverged, UnknownOrganization, Usag
 from billing.models import BillingDetails, BudgetEvent, Invoice, PriceVersion, UsageBasis
 from billing.parties import Party, TaxUnknown, parse_rates, tax_between
 from billing.periods import closes_at, next_month, starts_at
-from billing.rating import rate
+from billing.rating import rate_totals
 from billing.services import numbers
 from billing.services.writing import Written, derived_id, issue_drafts, write_drafts
 from console.base.accounts.models import Organization
@@ -44,10 +44,10 @@ from provisioning.models import Cluster
 
 logger = logging.getLogger(__name__)
 
-# Invoices of one transaction: one lock of the counter, one reservation.
+# Invoices per transaction. Each transaction locks the counter and reserves a block of numbers.
 BATCH = 200
 READS_MAX = 5
-# Clusters of a closed organisation have long stopped by then.
+# The clusters of a closed organisation have stopped by this time after closing.
 STOPPED_AFTER = timedelta(hours=1)
 DAYS_NAMED_MAX = 5
 
@@ -62,22 +62,22 @@ class EarlyClose:
 
 @dataclass(slots=True)
 class IssueReport:
-    """What a run did, and what it left."""
+    """What a run did, and which organisations it left out."""
 
     issued: int = 0
     total_minor: int = 0
-    # Had their invoice already.
+    # The number of organisations that had their invoice already.
     already: int = 0
-    # Organisations of which hours are missing: id → how many.
+    # Organisations with incomplete hours: id → how many.
     left_out: dict[str, int] = field(default_factory=dict)
-    # Organisations whose invoice could not be made: id → why.
+    # Organisations whose invoice could not be made: id → reason.
     failed: dict[str, str] = field(default_factory=dict)
     last: list[Written] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class _Month:
-    """All that the invoices of a run share."""
+    """The data that all invoices of a run share."""
 
     month: date
     catalog: Catalog
@@ -92,7 +92,7 @@ class _Month:
     vat_rates: Mapping[str, Decimal]
 
     def closed_early(self, organization_id: str) -> dict[str, Any] | None:
-        """What an organisation's invoice keeps of it."""
+        """The decision to close early as an organisation's invoice keeps it; None without one."""
         if self.early is None:
             return None
         return {
@@ -115,37 +115,38 @@ def issue_month(
 ) -> IssueReport:
     """Issues a month's invoices, zero ones too; or, with `draft`, only shows what they would say.
 
-    `close_early` is why an open month is invoiced. `on_batch` is told after each batch how far it
-    is and of how many. One organisation whose invoice is void gets a new one only if it is named.
+    `close_early` is the reason for invoicing an open month. `on_batch` is called after each batch
+    with the report so far and the number of organisations. An organisation whose invoice is void
+    gets a new one only if `organization_id` names it.
 
-    Of a run over all organisations, one whose invoice cannot be made is in `failed` of the report;
-    the invoices of the others are issued.
+    In a run over all organisations, one whose invoice cannot be made is listed in `failed` of the
+    report, and the invoices of the others are issued.
 
-    Raises `MonthOpen`, `UnknownOrganization`, `UsageChanged`, and what is wrong with the numbers,
-    the store or the database, which is no organisation's: `NumbersDiverged`, `OSError`,
-    `OperationalError`. Where one organisation is named, raises whatever its invoice fails for, such
-    as `TaxUnknown`.
+    Raises `MonthOpen`, `UnknownOrganization` and `UsageChanged`; `NumbersDiverged`, `OSError` and
+    `OperationalError` for faults of the numbers, the store and the database, which concern all
+    organisations; and for a named organisation whatever its invoice fails with, such as
+    `TaxUnknown`.
     """
     early = EarlyClose(close_early, by) if close_early else None
     with system_scope():
         shared = _read_month(month, organization_id, early)
-        wanted = _organizations(month, organization_id)
+        organizations = _organizations_to_invoice(month, organization_id)
     report = IssueReport()
     if early is None:
         missing = shared.missing_hours
-        report.left_out = {each: missing[each] for each in wanted if each in missing}
-        wanted = [each for each in wanted if each not in report.left_out]
+        report.left_out = {owner: missing[owner] for owner in organizations if owner in missing}
+        organizations = [owner for owner in organizations if owner not in report.left_out]
     again = organization_id is not None
 
     issue = partial(_issue_batch, shared, again=again, draft=draft, by=by)
-    for batch in _batches(wanted):
+    for batch in _split_batches(organizations):
         written, failed = (issue(batch), {}) if again else _issue_apart(batch, issue)
         report.issued += len(written)
-        report.total_minor += sum(each.total_minor for each in written)
+        report.total_minor += sum(invoice.total_minor for invoice in written)
         report.already += len(batch) - len(written) - len(failed)
         report.failed |= failed
         report.last = written or report.last
-        on_batch(report, len(wanted))
+        on_batch(report, len(organizations))
     return report
 
 
@@ -172,27 +173,30 @@ def _read_month(month: date, organization_id: str | None, early: EarlyClose | No
     return _Month(
         month=month,
         catalog=PriceVersion.objects.in_force(month).catalog(),
-        basis=_basis(month, runs),
+        basis=_usage_basis(month, runs),
         totals=totals,
         completeness=completeness,
         missing_hours=_missing_hours(completeness),
         early=early,
-        seller=seller(),
+        seller=seller_party(),
         vat_rates=parse_rates(config().billing.vat_rates),
     )
 
 
 def metered_clusters(month: date, organization_id: str | None) -> list[str]:
-    """Clusters that lived in the month, which the meter must have heard of."""
-    found = Cluster.objects.filter(provisioned_at__lt=starts_at(next_month(month)))
-    found = found.exclude(deleted_at__lt=starts_at(month))
+    """Ids of the clusters that existed in the month, for which there must be usage files."""
+    clusters = Cluster.objects.filter(provisioned_at__lt=starts_at(next_month(month)))
+    clusters = clusters.exclude(deleted_at__lt=starts_at(month))
     if organization_id is not None:
-        found = found.for_organization(organization_id)
-    return list(found.values_list("pk", flat=True))
+        clusters = clusters.for_organization(organization_id)
+    return list(clusters.values_list("pk", flat=True))
 
 
 def _refuse_open(month: date, completeness: MonthCompleteness, at: datetime) -> None:
-    """What is open for everybody. Hours that are missing hold up only whose they are."""
+    """Raises `MonthOpen` where the month is open for all organisations.
+
+    Incomplete hours do not count here: they hold up only the organisations that they belong to.
+    """
     if at < closes_at(month):
         message = f"{month:%Y-%m} can be invoiced from {closes_at(month):%Y-%m-%d %H:%M} UTC on."
         raise MonthOpen(message)
@@ -201,17 +205,17 @@ def _refuse_open(month: date, completeness: MonthCompleteness, at: datetime) -> 
         (completeness.stale_days, "have usage files that are newer than their roll-up"),
     ):
         if days:
-            named = ", ".join(f"{day}" for day in days[:DAYS_NAMED_MAX])
+            shown = ", ".join(f"{day}" for day in days[:DAYS_NAMED_MAX])
             more = f" and {len(days) - DAYS_NAMED_MAX} more" if len(days) > DAYS_NAMED_MAX else ""
-            message = f"Days of {month:%Y-%m} {what}: {named}{more}."
+            message = f"Days of {month:%Y-%m} {what}: {shown}{more}."
             raise MonthOpen(message)
 
 
 def _missing_hours(completeness: MonthCompleteness) -> dict[str, int]:
-    """Organisation → how many hours of its clusters are incomplete."""
+    """Organisation → the number of incomplete hours of its clusters."""
     clusters = {hour.cluster_id for hour in completeness.incomplete_hours}
-    known = JudgedHour.objects.filter(cluster_id__in=clusters)
-    owners = dict(known.values_list("cluster_id", "organization_id").distinct())
+    hours = JudgedHour.objects.filter(cluster_id__in=clusters)
+    owners = dict(hours.values_list("cluster_id", "organization_id").distinct())
     owners |= dict(Cluster.objects.filter(pk__in=clusters).values_list("pk", "organization_id"))
     missing: dict[str, int] = {}
     for hour in completeness.incomplete_hours:
@@ -225,26 +229,26 @@ def _published_runs(month: date) -> list[str]:
     return list(pointers.order_by("day", "cell").values_list("run_id", flat=True))
 
 
-def _basis(month: date, runs: list[str]) -> UsageBasis:
-    found, _ = UsageBasis.objects.get_or_create(
+def _usage_basis(month: date, runs: list[str]) -> UsageBasis:
+    basis, _ = UsageBasis.objects.get_or_create(
         id=derived_id("ub", month, *runs), defaults={"month": month, "runs": runs}
     )
-    return found
+    return basis
 
 
-def _organizations(month: date, organization_id: str | None) -> list[str]:
-    found = Organization.objects.filter(created_at__lt=starts_at(next_month(month)))
+def _organizations_to_invoice(month: date, organization_id: str | None) -> list[str]:
+    organizations = Organization.objects.filter(created_at__lt=starts_at(next_month(month)))
     if organization_id is None:
-        found = found.exclude(closed_at__lt=starts_at(month) - STOPPED_AFTER)
+        organizations = organizations.exclude(closed_at__lt=starts_at(month) - STOPPED_AFTER)
     else:
-        found = found.for_organization(organization_id)
-        if not found.exists():
+        organizations = organizations.for_organization(organization_id)
+        if not organizations.exists():
             message = f"{organization_id} is no organisation of {month:%Y-%m}."
             raise UnknownOrganization(message)
-    return list(found.order_by("pk").values_list("pk", flat=True))
+    return list(organizations.order_by("pk").values_list("pk", flat=True))
 
 
-def _batches(ids: Sequence[str]) -> Iterator[list[str]]:
+def _split_batches(ids: Sequence[str]) -> Iterator[list[str]]:
     rest = iter(ids)
     while batch := list(islice(rest, BATCH)):
         yield batch
@@ -253,10 +257,11 @@ def _batches(ids: Sequence[str]) -> Iterator[list[str]]:
 def _issue_apart(
     organizations: Sequence[str], issue: Callable[[Sequence[str]], list[Written]]
 ) -> tuple[list[Written], dict[str, str]]:
-    """Issues a batch; one that fails again in halves. `issue` is `_issue_batch`, but for the ids.
+    """Issues a batch, and where it fails issues its halves. `issue` is `_issue_batch` with all
+    arguments but the ids.
 
-    Gives what was issued, and why an organisation's invoice was not, by id. Raises what would fail
-    for every organisation.
+    Returns the issued invoices, and the reasons by organisation for those that were not issued.
+    Raises errors that every organisation would fail with.
     """
     try:
         return issue(organizations), {}
@@ -264,7 +269,7 @@ def _issue_apart(
         if _is_of_all(error):
             raise
         if len(organizations) == 1:
-            return [], {organizations[0]: _left_out(organizations[0], error)}
+            return [], {organizations[0]: _log_failure(organizations[0], error)}
     middle = len(organizations) // 2
     written, failed = _issue_apart(organizations[:middle], issue)
     more_written, more_failed = _issue_apart(organizations[middle:], issue)
@@ -272,18 +277,18 @@ def _issue_apart(
 
 
 def _is_of_all(error: Exception) -> bool:
-    """Whether an error says something of the numbers, the store or the connection to PostgreSQL,
-    rather than of one organisation.
+    """Whether an error concerns the numbers, the store or the connection to PostgreSQL, and not
+    just one organisation.
     """
     if isinstance(error, InterfaceError | OperationalError):
         return not connection.is_usable()
     return isinstance(error, NumbersDiverged | OSError)
 
 
-def _left_out(organization_id: str, error: Exception) -> str:
-    """Logs why an organisation's invoice was not made, and gives the reason in one line."""
+def _log_failure(organization_id: str, error: Exception) -> str:
+    """Logs why an organisation's invoice was not made, and returns the reason in one line."""
     expected = isinstance(error, AppError | TaxUnknown)
-    # PostgreSQL quotes the statement below the first line.
+    # Only the first line: below it PostgreSQL quotes the statement.
     text = str(error).partition("\n")[0]
     reason = text if expected else f"{type(error).__name__}: {text}"
     logger.error(
@@ -297,14 +302,14 @@ def _left_out(organization_id: str, error: Exception) -> str:
 def _issue_batch(
     shared: _Month, organizations: Sequence[str], *, again: bool, draft: bool, by: str
 ) -> list[Written]:
-    """Issues what is to be issued of some organisations, in a transaction of its own (a savepoint
-    where there is one already): all of it or nothing.
+    """Issues the due invoices of some organisations, all or none, in a transaction of its own (a
+    savepoint where one is open already).
     """
     with transaction.atomic(), system_scope():
         at = now()
         series = numbers.lock_series(numbers.series_of(InvoiceKind.INVOICE, at))
         revisions = _next_revisions(shared.month, organizations, again=again)
-        drafts = _drafts(shared, revisions)
+        drafts = _make_drafts(shared, revisions)
         stale = Invoice.objects.invoices().filter(state=InvoiceState.DRAFT, month=shared.month)
         stale.filter(organization_id__in=list(revisions)).delete()
         if draft:
@@ -313,7 +318,7 @@ def _issue_batch(
 
 
 def _next_revisions(month: date, organizations: Collection[str], *, again: bool) -> dict[str, int]:
-    """Organisation → the revision to issue. Who has an invoice is left out."""
+    """Organisation → the revision to issue. Organisations that have their invoice are left out."""
     revisions = dict.fromkeys(organizations, 1)
     issued = (
         Invoice.objects.invoices().issued().filter(month=month, organization_id__in=organizations)
@@ -328,7 +333,7 @@ def _next_revisions(month: date, organizations: Collection[str], *, again: bool)
     return revisions
 
 
-def _drafts(shared: _Month, revisions: Mapping[str, int]) -> list[Draft]:
+def _make_drafts(shared: _Month, revisions: Mapping[str, int]) -> list[Draft]:
     owners = Organization.objects.in_bulk(list(revisions))
     details = BillingDetails.objects.in_bulk(list(revisions))
     clusters = Cluster.objects.filter(organization_id__in=list(revisions))
@@ -341,7 +346,7 @@ def _drafts(shared: _Month, revisions: Mapping[str, int]) -> list[Draft]:
     drafts = []
     for owner, revision in revisions.items():
         customer = customer_of(owners[owner], details.get(owner))
-        rated = rate(shared.totals.get(owner, {}), shared.catalog, shared.month)
+        rated = rate_totals(shared.totals.get(owner, {}), shared.catalog, shared.month)
         lines = usage_lines(rated, names)
         cap = budget_caps(owner, shared.month) if lines and owner in budgeted else None
         drafts.append(
@@ -364,8 +369,8 @@ def _drafts(shared: _Month, revisions: Mapping[str, int]) -> list[Draft]:
     return drafts
 
 
-def seller() -> Party:
-    """Who sends the invoices, by the settings."""
+def seller_party() -> Party:
+    """The party that sends the invoices, from the settings `billing.seller_*`."""
     settings = config().billing
     return Party(
         name=settings.seller_name,
@@ -378,7 +383,7 @@ def seller() -> Party:
 
 
 def customer_of(organization: Organization, details: BillingDetails | None) -> Party:
-    """Whom its invoices are addressed to."""
+    """The party that an organisation's invoices are addressed to."""
     if details is None:
         return Party(name=organization.name)
     return Party(

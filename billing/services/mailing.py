@@ -1,4 +1,4 @@
-"""Tells people of each invoice and credit note by mail, once, as soon as they can look at it."""
+"""Announces each invoice and credit note by mail, once, as soon as people can look at it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterable
 
 from billing.choices import InvoiceKind
-from billing.mails import send
+from billing.mails import send_mail
 from billing.models import BillingDetails, Invoice, InvoiceMail
-from billing.money import readable
+from billing.money import readable_amount
 from console.base.accounts.services import billing_addresses
 from console.base.common.clock import now
 from console.base.common.conf import config
@@ -17,7 +17,7 @@ from console.base.common.tenancy import organization_scope, system_scope
 
 logger = logging.getLogger(__name__)
 
-# Workers have other things to do: the next sweep goes on.
+# A sweep ends after this time or number, so that the worker is free; the next one continues.
 SWEEP_S_MAX = 20.0
 SWEEP_MAILS_MAX = 200
 INVOICE = """\
@@ -37,7 +37,7 @@ LINES_MAX = 20
 
 
 def note_mails(invoices: Iterable[Invoice]) -> None:
-    """Notes in the issuing transaction that a mail is due of each of them."""
+    """Notes, in the issuing transaction, that each of these invoices is to be mailed."""
     InvoiceMail.objects.bulk_create(
         InvoiceMail(invoice=invoice, organization_id=invoice.organization_id)
         for invoice in invoices
@@ -45,11 +45,12 @@ def note_mails(invoices: Iterable[Invoice]) -> None:
 
 
 def send_invoice_mail(*, organization_id: str, invoice_id: str) -> bool:
-    """Sends the mail of an invoice, if it is due; tells whether it did.
+    """Sends the mail of an invoice, if it is due; returns whether it did.
 
-    It goes to the billing details' address, else to the members who look after money. Whoever sends
-    holds its row, so two at a time send one; only where a process dies between the mail server's
-    answer and its own commit does a second one go out, with the first one's Message-ID.
+    It goes to the address in the billing details, else to the members with the permission
+    `billing`. The sender holds the mail's row lock, so two senders at a time send one mail. Only
+    where a process dies between the mail server's answer and its commit is a second mail sent, with
+    the Message-ID of the first.
 
     Raises `OSError` where the mail server cannot be reached.
     """
@@ -59,20 +60,20 @@ def send_invoice_mail(*, organization_id: str, invoice_id: str) -> bool:
         if mail is None:
             return False
         invoice = Invoice.objects.select_related("credits").get(pk=invoice_id)
-        addresses = _addresses(organization_id)
+        addresses = _addresses_of(organization_id)
         if addresses:
             subject, text = mail_text(invoice)
-            send(subject=subject, text=text, to=addresses, key=invoice.pk)
+            send_mail(subject=subject, text=text, to=addresses, key=invoice.pk)
         mail.sent_at, mail.recipients = now(), len(addresses)
         mail.save(update_fields=["sent_at", "recipients"])
     return bool(addresses)
 
 
 def sweep_mails() -> int:
-    """Sends mails that are due, for a while; gives how many."""
+    """Sends due mails for a while; returns how many."""
     with system_scope():
-        found = InvoiceMail.objects.due(now()).order_by("invoice__issued_at", "pk")
-        due = list(found.values_list("organization_id", "pk")[:SWEEP_MAILS_MAX])
+        mails = InvoiceMail.objects.due(now()).order_by("invoice__issued_at", "pk")
+        due = list(mails.values_list("organization_id", "pk")[:SWEEP_MAILS_MAX])
     deadline = time.monotonic() + SWEEP_S_MAX
     sent = 0
     for organization_id, invoice_id in due:
@@ -83,14 +84,14 @@ def sweep_mails() -> int:
 
 
 def try_invoice_mail(*, organization_id: str, invoice_id: str) -> bool:
-    """As `send_invoice_mail`; one that fails is tried again by a sweep, some minutes later.
+    """Like `send_invoice_mail`, but notes a failure, and a sweep tries again some minutes later.
 
-    So an address that is refused keeps no mail behind it waiting.
+    So an address that is refused does not hold up the mails of others.
     """
     try:
         return send_invoice_mail(organization_id=organization_id, invoice_id=invoice_id)
     except Exception:
-        # Whatever it is: an address that no mail can be written to is a `ValueError`, for one.
+        # Every kind of error counts: an impossible address, for example, raises `ValueError`.
         logger.exception("The mail of %s could not be sent", invoice_id)
     with organization_scope(organization_id):
         ours = InvoiceMail.objects.filter(organization_id=organization_id)
@@ -100,7 +101,7 @@ def try_invoice_mail(*, organization_id: str, invoice_id: str) -> bool:
 
 def mail_text(invoice: Invoice) -> tuple[str, str]:
     """Subject and text of an invoice's mail."""
-    total = readable(abs(invoice.total_minor), invoice.currency)
+    total = readable_amount(abs(invoice.total_minor), invoice.currency)
     month = f"{invoice.month:%B %Y}"
     facts = {
         "number": invoice.number,
@@ -113,22 +114,22 @@ def mail_text(invoice: Invoice) -> tuple[str, str]:
         subject = f"Credit note {invoice.number} over {total}"
         return subject, CREDIT_NOTE.format(**facts, credits=credited)
     return f"Invoice {invoice.number} for {month}: {total}", INVOICE.format(
-        **facts, lines=_lines(invoice)
+        **facts, lines=_lines_text(invoice)
     )
 
 
-def _lines(invoice: Invoice) -> str:
-    """The lines that cost something, the first of them."""
-    found = list(invoice.lines.exclude(amount_minor=0).order_by("position"))
+def _lines_text(invoice: Invoice) -> str:
+    """The first `LINES_MAX` lines with an amount, as the mail lists them."""
+    lines = list(invoice.lines.exclude(amount_minor=0).order_by("position"))
     shown = [
-        f"  {line.description}: {readable(line.amount_minor, invoice.currency)}\n"
-        for line in found[:LINES_MAX]
+        f"  {line.description}: {readable_amount(line.amount_minor, invoice.currency)}\n"
+        for line in lines[:LINES_MAX]
     ]
-    more = len(found) - len(shown)
+    more = len(lines) - len(shown)
     return "".join([*shown, f"  and {more} more lines\n" if more else ""])
 
 
-def _addresses(organization_id: str) -> list[str]:
+def _addresses_of(organization_id: str) -> list[str]:
     details = BillingDetails.objects.filter(pk=organization_id).first()
     if details is not None and details.email:
         return [details.email]

@@ -1,12 +1,12 @@
 """Numbers of invoices: none twice, none left out, whatever is rolled back or restored.
 
-Two records of which numbers are used: a counter in PostgreSQL, and a chain of objects in a store
-that only ever grows. A transaction locks the counter's row until it ends, so of one series one
-transaction at a time takes numbers. Before it commits it *reserves* a block of them:
+Two records say which numbers are used: a counter in PostgreSQL, and a chain of objects in a store
+to which objects are only added. A transaction locks the counter's row until it ends, so one
+transaction at a time takes numbers of a series. Before it commits, it *reserves* a block of them:
 
-    v1/series=FR-2026/000000000101-0000.json           who gets the numbers from 101 on
+    v1/series=FR-2026/000000000101-0000.json           the invoices that get the numbers from 101 on
 
-and after the commit the block is *settled*, once, whoever puts this object first:
+and after the commit the block is *settled*, once, by whoever first stores this object:
 
     v1/series=FR-2026/000000000101-0000.outcome.json   issued, or abandoned
 
@@ -16,9 +16,9 @@ and after the commit the block is *settled*, once, whoever puts this object firs
 - Committed, and died before settling: the counter says more than 100, so nobody abandons it. Before
   the next block is reserved, and by a sweep, it is settled as issued.
 - Restored from a backup: the counter says 100 again and the block is settled as issued. Its numbers
-  are *lost* to this database: the counter moves past them, and each is kept for the very invoice
-  that had it. Issued again with the same content that one has its old number, id and time; any
-  other invoice gets the next free number.
+are *lost* to this database: the counter moves past them, and each is kept for the invoice that
+had it. When that invoice is issued again with the same content, it has its old number, id and
+time; any other invoice gets the next free number.
 - Committed, never settled, then restored: nobody was shown those invoices (only settled ones are),
   so the block is abandoned and its numbers are used anew.
 - Two databases at once: one of them settles a block as issued, the other finds it abandoned and
@@ -44,13 +44,13 @@ from metering.events.store import UsageStore
 VERSION = 1
 ISSUED = "issued"
 ABANDONED = "abandoned"
-# Rolled back one after the other, at the same number.
+# The number of transactions in a row that may be rolled back at the same number.
 ATTEMPTS_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An invoice that needs a number. `sha256` is of all that it says."""
+    """An invoice that needs a number. `sha256` is the hash of its content (`Draft.sha256`)."""
 
     organization_id: str
     kind: str
@@ -62,7 +62,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """The number that a claim got. An invoice that had it before keeps its id and its time."""
+    """The number that a claim got. An invoice that had the number before keeps its id and time."""
 
     invoice_id: str
     series: str
@@ -72,19 +72,19 @@ class Assigned:
 
     @property
     def number(self) -> str:
-        """As it is printed."""
+        """The number as it is printed, such as `FR-2026-000042`."""
         return f"{self.series}-{self.sequence:06d}"
 
 
 def series_of(kind: str, at: datetime) -> str:
-    """The series of what is issued at a time: one a year, and another one of credit notes."""
+    """The series of documents issued at a time: one a year for invoices, one for credit notes."""
     prefix = config().billing.invoice_prefix
     note = "C" if kind == InvoiceKind.CREDIT_NOTE else ""
     return f"{prefix}{note}-{at.year}"
 
 
 def lock_series(series: str) -> NumberSeries:
-    """The counter, locked until the transaction ends."""
+    """The counter of a series, with its row locked until the transaction ends."""
     NumberSeries.objects.get_or_create(series=series)
     return NumberSeries.objects.select_for_update().get(series=series)
 
@@ -92,20 +92,20 @@ def lock_series(series: str) -> NumberSeries:
 def take_numbers(
     series: NumberSeries, claims: Sequence[Claim], *, store: UsageStore, at: datetime
 ) -> list[Assigned]:
-    """A number for each claim, in their order. `series` is locked; the scope is the system's.
+    """A number for each claim, in their order. `series` must be locked, the scope the system's.
 
-    Raises `NumbersDiverged`, and `OSError` where the store cannot be reached: then nothing may be
-    committed.
+    Raises `NumbersDiverged`, and `OSError` where the store cannot be reached. After either the
+    caller must roll back.
     """
     _settle_last(series, store)
     while True:
-        old = _numbers_of_old(series, claims)
+        old = _find_lost_numbers(series, claims)
         new = [claim for claim in claims if claim.invoice_id not in old]
         if not new:
             break
-        block = _reserve(series, new, store=store, at=at)
+        block = _reserve_block(series, new, store=store, at=at)
         if block is None:
-            continue  # there were blocks that this database had lost
+            continue  # there was a block that this database had lost: claims may have numbers in it
         for sequence, claim in enumerate(new, start=block.first):
             old[claim.invoice_id] = Assigned(
                 claim.invoice_id, series.series, sequence, block.pk, at
@@ -115,21 +115,24 @@ def take_numbers(
 
 
 def confirm_block(block_id: str, store: UsageStore) -> None:
-    """Puts on record that a committed block is issued; people see its invoices from then on."""
+    """Records in the store that a committed block is issued; from then on people see its invoices.
+
+    Raises `NumbersDiverged` where another database settled the block as abandoned.
+    """
     block = NumberBlock.objects.get(pk=block_id)
     if block.confirmed_at is not None:
         return
-    if _settle(store, block.key, ISSUED) != ISSUED:
+    if _settle_block(store, block.key, ISSUED) != ISSUED:
         message = f"{block.key} was taken by another database"
         raise NumbersDiverged(message)
     NumberBlock.objects.filter(pk=block_id).update(confirmed_at=now())
 
 
 def confirm_blocks(store: UsageStore) -> int:
-    """Confirms what a process left behind that died after its commit; gives how many.
+    """Confirms the blocks of processes that died after their commit; returns how many.
 
-    A block that cannot be confirmed does not keep the others, of other series, from it: they are
-    confirmed, and then the first of the errors is raised.
+    A block that cannot be confirmed does not hold up those of other series: they are confirmed, and
+    then the first of the errors is raised.
     """
     waiting = list(NumberBlock.objects.filter(confirmed_at=None).values_list("pk", flat=True))
     errors: list[Exception] = []
@@ -149,40 +152,48 @@ def _settle_last(series: NumberSeries, store: UsageStore) -> None:
         confirm_block(last.pk, store)
 
 
-def _numbers_of_old(series: NumberSeries, claims: Sequence[Claim]) -> dict[str, Assigned]:
-    """By the claim's invoice: numbers that the same invoices had in what was lost."""
+def _find_lost_numbers(series: NumberSeries, claims: Sequence[Claim]) -> dict[str, Assigned]:
+    """Invoice id of a claim → the number that the same invoice had before this database lost it."""
     lost = LostNumber.objects.filter(
         block__series=series, sha256__in=[claim.sha256 for claim in claims]
     )
     taken = Invoice.objects.filter(series=series, sequence__in=lost.values("sequence"))
     in_use = set(taken.values_list("sequence", flat=True))
-    known = {
-        (each.organization_id, each.kind, each.month, each.revision, each.sha256): each
-        for each in lost
-        if each.sequence not in in_use
+    lost_by_content = {
+        (number.organization_id, number.kind, number.month, number.revision, number.sha256): number
+        for number in lost
+        if number.sequence not in in_use
     }
-    found = {}
+    assigned = {}
     for claim in claims:
         key = (claim.organization_id, claim.kind, claim.month, claim.revision, claim.sha256)
-        if key in known:
-            each = known[key]
-            found[claim.invoice_id] = Assigned(
-                each.invoice_id, series.series, each.sequence, each.block_id, each.issued_at
+        if key in lost_by_content:
+            number = lost_by_content[key]
+            assigned[claim.invoice_id] = Assigned(
+                number.invoice_id,
+                series.series,
+                number.sequence,
+                number.block_id,
+                number.issued_at,
             )
-    return found
+    return assigned
 
 
-def _reserve(
+def _reserve_block(
     series: NumberSeries, claims: Sequence[Claim], *, store: UsageStore, at: datetime
 ) -> NumberBlock | None:
-    """The block behind the counter; None where lost ones lay there, which are known then."""
+    """Reserves the block after the counter.
+
+    None where a block of a lost history is there: its numbers are then remembered as lost, the
+    counter has moved past them, and the caller tries again.
+    """
     first = series.last + 1
     body = _block_json(series.series, first, claims, at)
     for attempt in range(ATTEMPTS_MAX):
         key = f"v1/series={series.series}/{first:012d}-{attempt:04d}.json"
         if store.put_new(key, body):
             return _add_block(series, first, first + len(claims) - 1, key)
-        if _settle(store, key, ABANDONED) == ISSUED:
+        if _settle_block(store, key, ABANDONED) == ISSUED:
             _remember_lost(series, key, store)
             return None
     message = f"{ATTEMPTS_MAX} transactions in a row were rolled back at {series.series}-{first}"
@@ -196,9 +207,9 @@ def _add_block(series: NumberSeries, first: int, last: int, key: str) -> NumberB
 
 
 def _remember_lost(series: NumberSeries, key: str, store: UsageStore) -> None:
-    """Takes numbers as used that the store says are issued and that this database has not."""
-    found = json.loads(store.get(key))
-    block = _add_block(series, found["first"], found["last"], key)
+    """Adds a block that the store has as issued and this database lacks, and its lost numbers."""
+    reservation = json.loads(store.get(key))
+    block = _add_block(series, reservation["first"], reservation["last"], key)
     NumberBlock.objects.filter(pk=block.pk).update(confirmed_at=now())
     LostNumber.objects.bulk_create(
         LostNumber(
@@ -210,33 +221,33 @@ def _remember_lost(series: NumberSeries, key: str, store: UsageStore) -> None:
             revision=claim["revision"],
             invoice_id=claim["invoice_id"],
             sha256=claim["sha256"],
-            issued_at=datetime.fromisoformat(found["issued_at"]),
+            issued_at=datetime.fromisoformat(reservation["issued_at"]),
         )
-        for sequence, claim in enumerate(found["claims"], start=found["first"])
+        for sequence, claim in enumerate(reservation["claims"], start=reservation["first"])
     )
 
 
-def _settle(store: UsageStore, key: str, wanted: str) -> str:
-    """Settles a block, or reads how it was settled: the first one to say so decides."""
+def _settle_block(store: UsageStore, key: str, outcome: str) -> str:
+    """Settles a block, and returns the outcome that counts: that of whoever settled it first."""
     outcome_key = f"{key.removesuffix('.json')}.outcome.json"
-    if store.put_new(outcome_key, _encoded({"version": VERSION, "outcome": wanted})):
-        return wanted
+    if store.put_new(outcome_key, _encode_json({"version": VERSION, "outcome": outcome})):
+        return outcome
     return str(json.loads(store.get(outcome_key))["outcome"])
 
 
 def _block_json(series: str, first: int, claims: Sequence[Claim], at: datetime) -> bytes:
-    return _encoded(
+    return _encode_json(
         {
             "version": VERSION,
             "series": series,
             "first": first,
             "last": first + len(claims) - 1,
             "issued_at": at.isoformat(),
-            # The first has the number `first`, and so on.
+            # In the order of their numbers: the first claim has the number `first`.
             "claims": [{**asdict(claim), "month": claim.month.isoformat()} for claim in claims],
         }
     )
 
 
-def _encoded(content: dict[str, Any]) -> bytes:
+def _encode_json(content: dict[str, Any]) -> bytes:
     return json.dumps(content, sort_keys=True).encode()

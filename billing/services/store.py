@@ -1,4 +1,4 @@
-"""Where invoices and the numbers that were used are kept."""
+"""The store of PDFs of invoices and of reservations of their numbers."""
 
 from __future__ import annotations
 

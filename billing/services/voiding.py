@@ -1,11 +1,11 @@
-"""Takes an issued invoice back: by a credit note, as nothing of the invoice may change."""
+"""Takes an issued invoice back by a credit note, because the invoice itself may never change."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 
 from billing.choices import InvoiceKind, InvoiceState
-from billing.drafts import Draft, DraftLine, credited
+from billing.drafts import Draft, DraftLine, credit_lines
 from billing.errors import AlreadyVoid, NotIssued
 from billing.models import Invoice, InvoiceLine
 from billing.parties import Party, Tax
@@ -17,9 +17,10 @@ from console.base.common.tenancy import system_scope
 
 
 def void_invoice(*, invoice_id: str, reason: str, by: str) -> Written:
-    """Issues the credit note of an invoice: its lines with their amounts turned round.
+    """Issues the credit note of an invoice: the same lines with the sign of each amount changed.
 
-    Raises `NotFound`, `NotIssued` and `AlreadyVoid`.
+    Raises `NotFound`, `NotIssued` for a draft, and `AlreadyVoid` for a void invoice and a credit
+    note.
     """
     with system_scope():
         at = now()
@@ -30,7 +31,7 @@ def void_invoice(*, invoice_id: str, reason: str, by: str) -> Written:
         if invoice.state != InvoiceState.ISSUED:
             raise NotIssued
         if invoice.kind != InvoiceKind.INVOICE:
-            message = "A credit note is not taken back."
+            message = "A credit note cannot be taken back."
             raise AlreadyVoid(message)
         if Invoice.objects.filter(credits=invoice).exists():
             raise AlreadyVoid
@@ -48,27 +49,27 @@ def _credit_note(invoice: Invoice, reason: str) -> Draft:
         price_version=invoice.price_version_id,
         basis_id=invoice.basis_id,
         currency=invoice.currency,
-        seller=party(invoice.seller),
-        customer=party(invoice.customer),
+        seller=party_of(invoice.seller),
+        customer=party_of(invoice.customer),
         tax=Tax(
             category=invoice.tax["category"],
             percent=Decimal(invoice.tax["percent"]),
             reason=invoice.tax["reason"],
         ),
-        lines=credited(lines),
+        lines=credit_lines(lines),
         cap_minor=invoice.cap_minor,
         credits_id=invoice.pk,
         reason=reason,
     )
 
 
-def party(stored: dict[str, object]) -> Party:
-    """A party as an invoice keeps it."""
+def party_of(stored: dict[str, object]) -> Party:
+    """A party from the JSON that an invoice keeps."""
     return Party(**{**stored, "address": tuple(stored["address"])})  # type: ignore[arg-type]
 
 
 def draft_line(row: InvoiceLine) -> DraftLine:
-    """A line of an invoice, as it was drafted."""
+    """The draft of an invoice's line."""
     return DraftLine(
         kind=row.kind,
         description=row.description,

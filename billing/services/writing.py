@@ -1,4 +1,4 @@
-"""Drafts as rows; their numbers, entries of the ledger and of the audit log. One transaction."""
+"""Writes drafts as rows, with numbers, ledger entries and audit entries, in one transaction."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from console.base.common.models import AuditEntry
 from console.base.common.outbox import enqueue_task
 from metering.events.store import UsageStore
 
-# Of more, the sweep makes the documents: the workers have other things to do as well.
+# Of more invoices at once the sweep makes the PDFs, so that they do not fill the task queue.
 DOCUMENTS_AT_ONCE_MAX = 20
 ENTRY_KINDS = {
     InvoiceKind.INVOICE.value: EntryKind.INVOICE.value,
@@ -33,7 +33,7 @@ ENTRY_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An invoice as it was written."""
+    """What a caller needs to know of a written invoice. `number` is empty for a draft."""
 
     invoice_id: str
     organization_id: str
@@ -43,38 +43,39 @@ class Written:
 
 
 def derived_id(kind: str, *parts: object) -> str:
-    """An id that follows from what it is of, so that it is the same each time."""
+    """An id that is a hash of `parts`, so that it is the same each time."""
     digest = hashlib.sha256("\0".join(map(str, parts)).encode()).digest()
     return f"{kind}_{base64.b32encode(digest).decode().lower()[:RANDOM_CHARS]}"
 
 
 def write_drafts(drafts: Sequence[Draft]) -> list[Written]:
-    """Drafts that somebody wants to look at. They go when the month is issued."""
+    """Writes drafts without numbers, to look at. They are deleted when the month is issued."""
     ids = [new_id("inv") for _ in drafts]
-    _insert(drafts, [_draft_row(draft, id_) for draft, id_ in zip(drafts, ids, strict=True)])
-    return [_written(draft, id_, "") for draft, id_ in zip(drafts, ids, strict=True)]
+    _insert_drafts(drafts, [_draft_row(draft, id_) for draft, id_ in zip(drafts, ids, strict=True)])
+    return [_written_of(draft, id_, "") for draft, id_ in zip(drafts, ids, strict=True)]
 
 
 def issue_drafts(
     drafts: Sequence[Draft], *, series: NumberSeries, at: datetime, by: str
 ) -> list[Written]:
-    """Issues drafts of one kind; `series` is locked. The scope is the system's.
+    """Issues drafts of one kind. `series` must be locked, the scope the system's.
 
-    Once the transaction is committed their numbers are put on record, and their PDFs are made.
+    Once the transaction is committed, their numbers are recorded as issued, and their PDFs are
+    made. Raises what `numbers.take_numbers` raises.
     """
     if not drafts:
         return []
     store = document_store()
-    claims = [_claim(draft) for draft in drafts]
+    claims = [_claim_of(draft) for draft in drafts]
     assigned = numbers.take_numbers(series, claims, store=store, at=at)
     rows = [_draft_row(draft, got.invoice_id) for draft, got in zip(drafts, assigned, strict=True)]
     for row, got in zip(rows, assigned, strict=True):
         row.series_id, row.sequence, row.number = got.series, got.sequence, got.number
         row.block_id, row.issued_at = got.block_id, got.issued_at
-    _insert(drafts, rows)
+    _insert_drafts(drafts, rows)
     Invoice.objects.filter(pk__in=[row.pk for row in rows]).update(state=InvoiceState.ISSUED)
-    _post(rows, at)
-    _record(rows, by)
+    _post_entries(rows, at)
+    _record_audit(rows, by)
     note_mails(rows)
     _confirm_on_commit({got.block_id for got in assigned}, store)
     if len(rows) <= DOCUMENTS_AT_ONCE_MAX:
@@ -85,12 +86,12 @@ def issue_drafts(
                 arguments={"organization_id": row.organization_id, "invoice_id": row.pk},
             )
     return [
-        _written(draft, got.invoice_id, got.number)
+        _written_of(draft, got.invoice_id, got.number)
         for draft, got in zip(drafts, assigned, strict=True)
     ]
 
 
-def _claim(draft: Draft) -> numbers.Claim:
+def _claim_of(draft: Draft) -> numbers.Claim:
     return numbers.Claim(
         organization_id=draft.organization_id,
         kind=draft.kind,
@@ -124,14 +125,14 @@ def _draft_row(draft: Draft, invoice_id: str) -> Invoice:
     )
 
 
-def _insert(drafts: Sequence[Draft], rows: Sequence[Invoice]) -> None:
+def _insert_drafts(drafts: Sequence[Draft], rows: Sequence[Invoice]) -> None:
     Invoice.objects.bulk_create(rows)
     InvoiceLine.objects.bulk_create(
-        line for draft, row in zip(drafts, rows, strict=True) for line in _lines(draft, row)
+        line for draft, row in zip(drafts, rows, strict=True) for line in _line_rows(draft, row)
     )
 
 
-def _lines(draft: Draft, row: Invoice) -> Iterable[InvoiceLine]:
+def _line_rows(draft: Draft, row: Invoice) -> Iterable[InvoiceLine]:
     for position, line in enumerate(draft.lines, start=1):
         yield InvoiceLine(
             id=derived_id("inl", row.pk, position),
@@ -153,9 +154,11 @@ def _lines(draft: Draft, row: Invoice) -> Iterable[InvoiceLine]:
         )
 
 
-def _post(rows: Sequence[Invoice], at: datetime) -> None:
-    """Debits what is receivable, credits revenue and tax; of a credit note the amounts are below
-    zero, which is the reverse. Nothing to pay is no entry.
+def _post_entries(rows: Sequence[Invoice], at: datetime) -> None:
+    """Debits receivables, and credits revenue and tax.
+
+    The amounts of a credit note are negative, so it posts the reverse. An invoice over nothing has
+    no entry.
     """
     entries, postings = [], []
     for row in rows:
@@ -189,7 +192,7 @@ def _post(rows: Sequence[Invoice], at: datetime) -> None:
     Posting.objects.bulk_create(postings)
 
 
-def _record(rows: Sequence[Invoice], by: str) -> None:
+def _record_audit(rows: Sequence[Invoice], by: str) -> None:
     AuditEntry.objects.bulk_create(_audit_entry(row, by) for row in rows)
 
 
@@ -219,11 +222,12 @@ def _confirm_on_commit(block_ids: Collection[str], store: UsageStore) -> None:
         for block_id in sorted(block_ids):
             numbers.confirm_block(block_id, store)
 
-    # What fails here the sweep does: the invoices stand, and are shown to nobody before.
+    # Robust, because the invoices are committed: where confirming fails, the sweep confirms later,
+    # and nobody sees the invoices before.
     transaction.on_commit(confirm, robust=True)
 
 
-def _written(draft: Draft, invoice_id: str, number: str) -> Written:
+def _written_of(draft: Draft, invoice_id: str, number: str) -> Written:
     return Written(
         invoice_id=invoice_id,
         organization_id=draft.organization_id,

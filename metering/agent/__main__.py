@@ -1,4 +1,4 @@
-"""`python -m metering.agent --config agent.toml`."""
+"""The agent's process: `python -m metering.agent --config agent.toml`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from metering.stores import open_usage_store
 
 LOGGER = logging.getLogger("metering.agent")
 
-# So many periods may a pass take, and so long at least.
+# `/healthz` fails where no pass ended for this many periods, and for this time at least: a first
+# pass after a long absence takes longer than usual.
 PERIODS_MAX = 4
 QUIET_MIN_S = 60.0
 
 
-async def run(settings: AgentSettings, stop: asyncio.Event) -> int:
-    """Meters until `stop` is set; gives the exit status. Raises `OSError` where it cannot start."""
+async def run_agent(settings: AgentSettings, stop: asyncio.Event) -> int:
+    """Meters until `stop` is set; returns the exit status. Raises `OSError` if it cannot start."""
     period_s = settings.agent.period_ms / 1000
     metrics = Metrics(settings.cell.id)
     health = Health(max(QUIET_MIN_S, PERIODS_MAX * period_s))
@@ -43,10 +44,10 @@ async def run(settings: AgentSettings, stop: asyncio.Event) -> int:
         say_ready(address)
         while not stop.is_set():
             began = time.monotonic()
-            # In a thread: pages and signals are answered meanwhile.
+            # In a thread, so that the loop answers HTTP requests and signals meanwhile.
             await asyncio.to_thread(run_pass, agent, metrics, health, stop.is_set)
             took_s = time.monotonic() - began
-            metrics.passed(took_s)
+            metrics.set_pass_seconds(took_s)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, period_s - took_s)):
                     await stop.wait()
@@ -58,13 +59,13 @@ async def run(settings: AgentSettings, stop: asyncio.Event) -> int:
 def run_pass(
     agent: Agent, metrics: Metrics, health: Health, is_stopping: Callable[[], bool]
 ) -> None:
-    """One pass. What fails is said, and tried again with the next."""
+    """Runs one pass. A failure is logged and counted, and the next pass tries again."""
     try:
         agent.run_pass(is_stopping)
     except (BrokerError, OSError, ValueError) as error:
-        metrics.error("pass")
+        metrics.count_error("pass")
         if health.failed(str(error) or type(error).__name__):
-            LOGGER.error("usage cannot be recorded: %s", error)
+            LOGGER.error("usage cannot be recorded, and is tried again: %s", error)
     else:
         if health.passed(time.monotonic()):
             LOGGER.warning("usage is recorded again")
@@ -80,7 +81,7 @@ def build_agent(settings: AgentSettings, metrics: Metrics) -> Agent:
         ),
         store=store,
         now_ms=WallClock().now_ms,
-        count_error=metrics.error,
+        count_error=metrics.count_error,
         window_minutes=settings.agent.window_minutes,
         rows_max=settings.agent.rows_max,
     )
@@ -98,7 +99,7 @@ PROGRAM = Program(
     description="Turns what the clusters of a cell used into usage files until SIGTERM.",
     load=load_settings,
     log_level=lambda settings: settings.agent.log_level,
-    run=run,
+    run=run_agent,
 )
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Writes one usage file: rows, then the manifest that makes them count."""
+"""Writes a usage file: first its rows, then the manifest that makes them count."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from metering.agent.cluster import Part
-from metering.agent.rows import stamped
+from metering.agent.rows import stamp_rows
 from metering.events.keys import data_key, manifest_key
 from metering.events.manifests import UsageManifest, encode_manifest
 from metering.events.records import encode_usage
@@ -18,7 +18,7 @@ from metering.events.store import UsageStore
 
 @dataclass(frozen=True, slots=True)
 class UsageWriter:
-    """Writes usage files of one cell. `token` gives 16 random hex digits."""
+    """Writes usage files of one cell. `token` returns 16 random hex digits."""
 
     store: UsageStore
     cell: str
@@ -26,12 +26,12 @@ class UsageWriter:
     token: Callable[[], str]
 
     def write(self, parts: Sequence[Part], emitted_at_ms: int) -> UsageManifest:
-        """Stores parts of different clusters as one file; they count once this returns.
+        """Stores parts of different clusters as one file that counts, and returns its manifest.
 
-        Raises `OSError`: then they do not count, or nobody knows whether they do; written again
-        they are the same rows.
+        Raises `OSError` where they do not count, or where that is unknown. The caller writes them
+        again: the rows are the same, so they count once.
         """
-        table = stamped([each for part in parts for each in part.tables], emitted_at_ms)
+        table = stamp_rows([table for part in parts for table in part.tables], emitted_at_ms)
         data = encode_usage(table)
         windows = pc.min_max(table["window_start_ms"])
         key = data_key(self.cell, emitted_at_ms, self.token())
@@ -48,11 +48,11 @@ class UsageWriter:
             clusters=tuple(part.entry for part in parts),
             topics={key: name for part in parts for key, name in part.topics.items()},
         )
-        self._put(key, data)
-        self._put(manifest_key(key), encode_manifest(manifest))
+        self._put_object(key, data)
+        self._put_object(manifest_key(key), encode_manifest(manifest))
         return manifest
 
-    def _put(self, key: str, data: bytes) -> None:
+    def _put_object(self, key: str, data: bytes) -> None:
         if not self.store.put_new(key, data):
-            message = f"{key} is there already"
+            message = f"the usage store has an object {key} already"
             raise FileExistsError(message)

@@ -1,4 +1,4 @@
-"""Reads a cluster's lanes on from where they are metered."""
+"""Reads a cluster's lanes from the places up to which they are metered."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from brokers.usage import LaneReading, SealedEnd
 from metering.agent.progress import LaneProgress
 from metering.agent.rows import Owner, lane_table
 from metering.agent.source import Reader
-from metering.events.manifests import LaneCoverage
+from metering.events.manifests import LaneEntry
 
-# What may be wrong with one lane, and must not keep others from being read.
+# Errors of one lane. They must not keep others from being read.
 LANE_ERRORS = (BrokerError, OSError, ValueError)
 
 
 class UnknownTopicError(ValueError):
-    """A lane has usage of a topic that its cluster never had: whether it is billed is unknown."""
+    """A lane has usage of a topic that its cluster never had: nobody knows whether it is billed."""
 
 
 @dataclass(slots=True)
 class LaneState:
-    """A lane during a pass: what manifests tell of it, and what was read since."""
+    """A lane during a pass: how far the entries in manifests go, and what was read since."""
 
     incarnation: int
-    told: LaneProgress
+    reported: LaneProgress
     now: LaneProgress
-    known: bool
-    """An entry before this one had it."""
+    is_listed: bool
+    """An earlier entry of the cluster lists the lane."""
     gap: tuple[int, int] | None = None
-    """The first block that is there behind a gap, and the time of it."""
+    """(sequence, time) of the first block after a gap in the lane; None without a gap."""
     unsplit_since_ms: int | None = None
     failed: bool = False
 
     @property
     def has_news(self) -> bool:
-        """Tells whether there is something to tell that cannot wait."""
-        return not self.known or self.now.ended != self.told.ended or self.gap is not None
+        """Whether there is something beside rows that must be in a manifest now."""
+        return not self.is_listed or self.now.ended != self.reported.ended or self.gap is not None
 
-    def coverage(self) -> LaneCoverage | None:
-        """Its entry; None where an entry before this one told its end."""
-        if self.told.ended and self.now == self.told:
+    def coverage(self) -> LaneEntry | None:
+        """The lane's entry for the next manifest; None where an earlier entry states its end."""
+        if self.reported.ended and self.now == self.reported:
             return None
-        first, since = self.gap or (self.told.sequence + 1, self.told.until_ms)
-        return LaneCoverage(
+        first, since = self.gap or (self.reported.sequence + 1, self.reported.until_ms)
+        return LaneEntry(
             incarnation=self.incarnation,
             started_at_ms=self.now.started_at_ms,
             ended=self.now.ended,
@@ -58,36 +58,40 @@ class LaneState:
         )
 
     def read_nothing(self, end: SealedEnd | None, *, runs: bool, as_of_ms: int) -> None:
-        """A lane of which nothing is on storage: nothing yet, or nothing ever, or it is lost."""
+        """Moves the state of a lane that is not on storage.
+
+        It is removed after its end was read, or its broker has not written yet. Otherwise it is
+        lost: raises `FileNotFoundError`.
+        """
         if end is not None and end.sequence <= self.now.sequence:
             self.now = replace(self.now, ended=True, until_ms=max(self.now.until_ms, as_of_ms))
         elif runs and self.now.sequence == 0:
             self.now = replace(self.now, until_ms=max(self.now.until_ms, as_of_ms))
         elif not self.now.ended:
-            message = "it is not on storage"
+            message = "it is not on storage, although not all of it was read"
             raise FileNotFoundError(message)
 
-    def tell(self) -> None:
-        """What was read is in an entry."""
-        self.told, self.known, self.gap = self.now, True, None
+    def mark_reported(self) -> None:
+        """Notes that everything that was read is in an entry."""
+        self.reported, self.is_listed, self.gap = self.now, True, None
 
 
 @dataclass(frozen=True, slots=True)
 class LaneLook:
-    """How to read the lanes of one cluster."""
+    """Reads the lanes of one cluster."""
 
     reader: Reader
     owner: Owner
     final: bool
-    """Nobody runs the cluster nor will, unless it is restored."""
+    """The cluster is deleted and has no brokers: a lane without an end is taken to have ended."""
     internal: Callable[[str], bool]
-    """Whether a topic, by its id, is the service's own. Raises `UnknownTopicError`."""
+    """Takes a topic's id; returns whether it is an internal one. Raises `UnknownTopicError`."""
     now_ms: Callable[[], int]
 
     def read(self, state: LaneState, end: SealedEnd | None) -> Iterator[pa.Table]:
-        """Reads a lane to its end for now; `state` is what was read up to each table.
+        """Reads a lane to its present end. When a table is yielded, `state` has moved past it.
 
-        What is wrong with it is raised, one of `LANE_ERRORS`.
+        Raises one of `LANE_ERRORS`.
         """
         while True:
             reading = self.reader.read_lane(
@@ -99,19 +103,21 @@ class LaneLook:
                 sealed_end=end,
             )
             table = lane_table(self.owner, state.incarnation, reading, self.internal)
-            self._move(state, reading, end)
+            self._advance_state(state, reading, end)
             if reading.rows:
                 yield table
             if not reading.more:
                 return
 
-    def _move(self, state: LaneState, reading: LaneReading, end: SealedEnd | None) -> None:
+    def _advance_state(self, state: LaneState, reading: LaneReading, end: SealedEnd | None) -> None:
         now_ms = self.now_ms()
-        last_ms = _last(reading.written_at_ms) if reading.rows else 0
+        last_ms = _last_time(reading.written_at_ms) if reading.rows else 0
         if reading.gap is not None and state.gap is None:
-            first_ms = _first(reading.written_at_ms) if reading.rows else reading.covered_until_ms
+            first_ms = (
+                _first_time(reading.written_at_ms) if reading.rows else reading.covered_until_ms
+            )
             state.gap = (reading.gap[1] + 1, max(state.now.until_ms, first_ms))
-        # All of an ended lane is read, so nothing of it can come until now.
+        # An ended lane is wholly read, so it is covered up to now.
         until_ms = now_ms if reading.ended else min(reading.covered_until_ms, now_ms)
         state.unsplit_since_ms = reading.unsplit_since_ms
         state.now = replace(
@@ -125,11 +131,11 @@ class LaneLook:
         )
 
 
-def _first(times: bytes) -> int:
+def _first_time(times: bytes) -> int:
     value: int = struct.unpack_from("<q", times)[0]
     return value
 
 
-def _last(times: bytes) -> int:
+def _last_time(times: bytes) -> int:
     value: int = struct.unpack_from("<q", times, len(times) - 8)[0]
     return value

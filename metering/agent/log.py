@@ -1,8 +1,9 @@
 """States what the log of a cluster holds of each day that is over, for `reconcile` to compare.
 
-What is said comes from manifests alone. They remember how much was split, by days: what one lane
-file has of one partition counts to the day of its last block. Both sides can be added up by that
-rule to the byte, whatever block midnight falls into, and whatever retention and compaction took.
+Statements come from partitions' manifests alone. These remember for some days how many bytes were
+split, by day: the bytes of one partition in one lane file count for the day of its last block
+there. Usage can be added up by the same rule, so both sides agree to the byte, whatever block
+midnight falls into, and whatever retention and compaction removed.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from metering.events.times import DAY_MS, HOUR_MS, day_of, day_start_ms
 
 LOGGER = logging.getLogger(__name__)
 
-# So many past days are stated by an agent that was away.
+# An agent that was away states this many past days, as long as manifests may remember them.
 DAYS_BACK = 3
-# Manifests remember days for so long.
+# How long after a day's beginning manifests remember it (the engine's `split_by_day`).
 REMEMBERED_MS = 96 * HOUR_MS
-# Between a look at the clock here and one at a broker.
+# Allows for different clocks of the agent and the brokers, and for a pass that takes long.
 MARGIN_MS = HOUR_MS
 
 
 @dataclass(slots=True)
 class LogStatements:
-    """The statements of one cluster. What it keeps only spares looking at the store."""
+    """The statements of one cluster. `stated_until_ms` only saves looking at the store."""
 
     store: UsageStore
     cell: str
@@ -39,16 +40,16 @@ class LogStatements:
     stated_until_ms: int | None = None
 
     def is_due(self, until_ms: int) -> bool:
-        """Tells whether a day ended by then that may not be stated yet."""
+        """Whether a day ended by `until_ms` that may not be stated yet."""
         return self.stated_until_ms is None or until_ms >= self.stated_until_ms + DAY_MS
 
-    def follow(
+    def state_days(
         self, *, since_ms: int, until_ms: int, make: Callable[[int], LogStatement]
     ) -> Iterator[LogStatement]:
-        """States every day that ended by `until_ms` and is not stated yet; gives those it stated.
+        """Stores a statement of every day that ended by `until_ms` and has none; yields those.
 
-        `make` is called with a day's first millisecond. `since_ms`: before it there was no
-        cluster. Raises `OSError`.
+        `make` makes the statement of the day whose first millisecond it gets. Before `since_ms` the
+        cluster did not exist. Raises `OSError`.
         """
         end_ms = day_start_ms(day_of(until_ms))
         start_ms = max(day_start_ms(day_of(since_ms)), end_ms - DAYS_BACK * DAY_MS)
@@ -56,7 +57,7 @@ class LogStatements:
             key = log_key(self.cell, day_of(day_ms), self.cluster_id)
             if not self._is_stated(key):
                 statement = make(day_ms)
-                # Another agent may have been faster: what it says is as true.
+                # Another agent may have been faster: its statement is as good.
                 if self.store.put_new(key, encode_statement(statement)):
                     yield statement
         self.stated_until_ms = max(self.stated_until_ms or 0, end_ms)
@@ -72,19 +73,21 @@ class LogStatements:
 def logged_partitions(
     partitions: Iterable[PartitionSegments], since_ms: int, until_ms: int
 ) -> Iterator[LoggedPartition]:
-    """Bytes that were split of lane files whose last block was written in the days from `since_ms`
-    until `until_ms`, by partition."""
-    for kept in partitions:
-        held = sum(size for day_ms, size in kept.split_by_day if since_ms <= day_ms < until_ms)
+    """Bytes by partition that were split from lane files whose last block of the partition was
+    written on a day in [since, until)."""
+    for partition in partitions:
+        held = sum(size for day_ms, size in partition.split_by_day if since_ms <= day_ms < until_ms)
         if held:
-            yield LoggedPartition(topic_id=kept.topic_id, partition=kept.partition, bytes=held)
+            yield LoggedPartition(
+                topic_id=partition.topic_id, partition=partition.partition, bytes=held
+            )
 
 
 def gone_topics(
     topics: Iterable[TopicHistory], partitions: Iterable[PartitionSegments], since_ms: int
 ) -> tuple[str, ...]:
-    """Topics that were deleted since, of which no manifest is left."""
-    there = {kept.topic_id for kept in partitions}
+    """Ids of the topics that were deleted since `since_ms` and have no manifest any more."""
+    there = {partition.topic_id for partition in partitions}
     return tuple(
         sorted(
             topic.id
@@ -97,10 +100,10 @@ def gone_topics(
 
 
 def gap_of(*, since_ms: int, until_ms: int, as_of_ms: int, unsplit_since_ms: int) -> str:
-    """Why a statement made now cannot tell all that the log held; empty where it can."""
+    """Why a statement made now may lack something that the log held; empty where it is whole."""
     if as_of_ms > since_ms + REMEMBERED_MS - MARGIN_MS:
         late = timedelta(milliseconds=as_of_ms - until_ms)
         return f"it was made {late} after the day, and manifests have forgotten it"
     if unsplit_since_ms < until_ms:
-        return "some of the day's records never came into segments"
+        return "some of the day's records never came into objects"
     return ""

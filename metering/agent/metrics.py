@@ -1,4 +1,4 @@
-"""The agent's metrics, by Prometheus' names."""
+"""The agent's metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PREFIX = "freshet_metering"
 
 
 class Metrics(ProcessMetrics):
-    """What an agent counts."""
+    """The metrics of one agent. `docs/reference/agent-settings.md` lists them."""
 
     def __init__(self, cell: str) -> None:
         super().__init__(PREFIX, {"cell": cell})
@@ -27,31 +27,33 @@ class Metrics(ProcessMetrics):
         self._dropped = self.counter("indexes_dropped", "Lane indexes dropped")
         self._errors = self.counters("errors", "What went wrong, by kind", "kind")
 
-    def look(self, *, clusters: int, failing: int, covered_until_ms: int, now_ms: int) -> None:
-        """After a pass."""
+    def report_pass(
+        self, *, clusters: int, failing: int, covered_until_ms: int, now_ms: int
+    ) -> None:
+        """Sets the gauges after a pass. `covered_until_ms`: all usage up to then is recorded."""
         self._clusters(clusters)
         self._failed(failing)
         self._complete(covered_until_ms / 1000)
         self._lag(max(0, now_ms - covered_until_ms) / 1000)
 
-    def passed(self, seconds: float) -> None:
-        """A pass took so long."""
+    def set_pass_seconds(self, seconds: float) -> None:
+        """Sets the duration of the last pass."""
         self._pass(seconds)
 
-    def wrote(self, *, rows: int, size_bytes: int) -> None:
-        """A usage file counts."""
+    def count_file(self, *, rows: int, size_bytes: int) -> None:
+        """Counts a usage file that was written, with its rows and bytes."""
         self._files(1)
         self._rows(rows)
         self._bytes(size_bytes)
 
-    def dropped(self, indexes: int) -> None:
-        """Indexes are gone."""
+    def count_dropped_indexes(self, indexes: int) -> None:
+        """Counts lane indexes that were dropped."""
         self._dropped(indexes)
 
-    def error(self, kind: str) -> None:
-        """Something went wrong."""
+    def count_error(self, kind: str) -> None:
+        """Counts an error of a kind."""
         self._errors(kind)
 
-    def errors(self, kind: str) -> float:
-        """How often something went wrong."""
+    def error_count(self, kind: str) -> float:
+        """The number of errors of a kind."""
         return self.value("errors_total", kind=kind)

@@ -1,8 +1,8 @@
-"""How far each cluster is metered: what the agent keeps between two passes and two lives.
+"""How far each cluster is metered: what the agent keeps between passes and between restarts.
 
-Progress only spares work: lost, it is made anew from what manifests say (`recovery`), and whatever
-is read twice yields the same rows. It is written after the manifest that tells what it claims, and
-before indexes are dropped.
+Progress only saves work: lost, it is rebuilt from manifests (`recovery`), and what is read twice
+yields the same rows. It is written after the manifest with the same coverage, so that it never
+claims more than manifests do, and before indexes are dropped.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ class LaneProgress:
 
     started_at_ms: int
     sequence: int = 0
-    """Every block up to here is in usage files."""
+    """Every block up to this sequence number is in usage files."""
     file: int = 0
-    """Files before this one are not needed any more."""
+    """Lane files with smaller numbers are not needed any more."""
     until_ms: int
-    """All usage up to then is in usage files."""
+    """All usage up to this time is in usage files."""
     alive_ms: int
-    """Until when its broker was known to run."""
+    """The last time at which its broker was known to run."""
     ended: bool = False
-    """Nothing will follow."""
+    """Nothing follows in this lane."""
     assumed: bool = False
-    """It ended only because nobody runs the deleted cluster: should that be restored, there may be
-    more."""
+    """It is taken to have ended because its cluster is deleted and has no brokers. If the cluster
+    is restored, more may follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,33 +48,36 @@ class ClusterProgress:
     """How far a cluster is metered."""
 
     organization_id: str = ""
-    """Whose it is."""
+    """The organization that owns the cluster."""
     as_of_ms: int | None = None
-    """When the last entry in a manifest spoke."""
+    """`as_of_ms` of the last entry in a manifest; None before the first."""
     storage_until_ms: int | None = None
-    """Where the next slot begins; None where there was nothing to measure yet."""
+    """The time at which the next slot begins; None where there was nothing to measure yet."""
     closed: bool = False
     """The cluster is gone, and a manifest says so."""
     lanes: Mapping[int, LaneProgress] = field(default_factory=dict)
-    """By incarnation. One that ended stays until slots tell of all its time."""
+    """Lanes by incarnation. An ended lane stays until slots cover all the time that it ran."""
     over: frozenset[int] = frozenset()
-    """Incarnations of which everything is told."""
+    """Incarnations whose lanes are wholly recorded."""
     rules: Mapping[str, RuleHistory] = field(default_factory=dict)
-    """What topics keep, by topic id."""
+    """Retention rules of topics, by topic id."""
 
 
-def merged(one: ClusterProgress, other: ClusterProgress) -> ClusterProgress:
-    """What both say together: each lane at the further of two places. Never goes back."""
+def merge_progress(one: ClusterProgress, other: ClusterProgress) -> ClusterProgress:
+    """The union of two records of one cluster: each lane at the further of its two places.
+
+    Two agents may save progress of one cluster; merging never moves it back.
+    """
     over = one.over | other.over
     lanes: dict[int, LaneProgress] = {}
     for incarnation, lane in [*one.lanes.items(), *other.lanes.items()]:
-        known = lanes.get(incarnation, lane)
+        earlier = lanes.get(incarnation, lane)
         if incarnation not in over:
-            lanes[incarnation] = max(known, lane, key=_further)
-    later = max(one, other, key=_looked)
+            lanes[incarnation] = max(earlier, lane, key=_lane_place)
+    later = max(one, other, key=_measured_place)
     return ClusterProgress(
         organization_id=one.organization_id or other.organization_id,
-        as_of_ms=_latest(one.as_of_ms, other.as_of_ms),
+        as_of_ms=_later_of(one.as_of_ms, other.as_of_ms),
         storage_until_ms=later.storage_until_ms,
         closed=one.closed or other.closed,
         lanes=lanes,
@@ -95,7 +98,7 @@ def encode_progress(progress: ClusterProgress) -> bytes:
             str(incarnation): {name: getattr(lane, name) for name in LaneProgress.__slots__}
             for incarnation, lane in sorted(progress.lanes.items())
         },
-        "over": list(_ranges(progress.over)),
+        "over": list(_as_ranges(progress.over)),
         "rules": {topic: _rule_json(history) for topic, history in sorted(progress.rules.items())},
     }
     return json.dumps(plain, separators=(",", ":")).encode()
@@ -115,7 +118,7 @@ def parse_progress(data: bytes) -> ClusterProgress:
             closed=plain["closed"],
             lanes={int(number): LaneProgress(**lane) for number, lane in plain["lanes"].items()},
             over=frozenset(n for first, last in plain["over"] for n in range(first, last + 1)),
-            rules={topic: _rule(history) for topic, history in plain["rules"].items()},
+            rules={topic: _parse_rule(history) for topic, history in plain["rules"].items()},
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         if isinstance(error, UsageFormatError):
@@ -125,13 +128,13 @@ def parse_progress(data: bytes) -> ClusterProgress:
 
 
 class ProgressFolder:
-    """A JSON file a cluster, in a folder on shared storage. For any number of agents."""
+    """One JSON file for each cluster, in a folder on shared storage, for any number of agents."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def clusters(self) -> list[str]:
-        """All clusters of which there is a record."""
+        """Ids of all clusters that have a record."""
         with suppress(FileNotFoundError):
             return sorted(path.stem for path in self._folder.glob("*.json"))
         return []
@@ -139,48 +142,48 @@ class ProgressFolder:
     def load(self, cluster_id: str) -> ClusterProgress | None:
         """A cluster's record; None where there is none. Raises `UsageFormatError`, `OSError`."""
         try:
-            return parse_progress(self._path(cluster_id).read_bytes())
+            return parse_progress(self._record_path(cluster_id).read_bytes())
         except FileNotFoundError:
             return None
 
     def save(self, cluster_id: str, progress: ClusterProgress) -> ClusterProgress:
-        """Adds to a cluster's record, durably; gives what it says now. Raises `OSError`.
+        """Merges progress into a cluster's record, durably; returns the record. Raises `OSError`.
 
-        A record that cannot be read is replaced: all that it can spare is work.
+        A record that cannot be read is replaced, because progress only saves work.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
-        with self._locked(cluster_id):
+        with self._hold_lock(cluster_id):
             stored: ClusterProgress | None = None
             with suppress(UsageFormatError):
                 stored = self.load(cluster_id)
-            together = progress if stored is None else merged(stored, progress)
+            together = progress if stored is None else merge_progress(stored, progress)
             if together != stored:
-                _replace_durably(self._path(cluster_id), encode_progress(together))
+                _replace_durably(self._record_path(cluster_id), encode_progress(together))
         return together
 
-    def _path(self, cluster_id: str) -> Path:
+    def _record_path(self, cluster_id: str) -> Path:
         return self._folder / f"{cluster_id}.json"
 
     @contextmanager
-    def _locked(self, cluster_id: str) -> Iterator[None]:
-        # One lock for all clusters, so that no lock files are left: it is held for one write.
-        del cluster_id
+    def _hold_lock(self, cluster_id: str) -> Iterator[None]:
+        # One lock file for all clusters, so that none is left behind for each deleted cluster. The
+        # lock is held for one write only.
         with (self._folder / "lock").open("ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
 
-def _looked(progress: ClusterProgress) -> tuple[int, int]:
-    """How far slots go, and when somebody looked: rules change between two slots, too."""
+def _measured_place(progress: ClusterProgress) -> tuple[int, int]:
+    """Orders records by how far slots go, then by their time: rules change between slots too."""
     until_ms, as_of_ms = progress.storage_until_ms, progress.as_of_ms
     return -1 if until_ms is None else until_ms, -1 if as_of_ms is None else as_of_ms
 
 
-def _further(lane: LaneProgress) -> tuple[int, bool, int]:
+def _lane_place(lane: LaneProgress) -> tuple[int, bool, int]:
     return lane.sequence, lane.ended, lane.until_ms
 
 
-def _latest(one: int | None, other: int | None) -> int | None:
+def _later_of(one: int | None, other: int | None) -> int | None:
     if one is None or other is None:
         return other if one is None else one
     return max(one, other)
@@ -195,13 +198,13 @@ def _rule_json(history: RuleHistory) -> list[Any]:
     ]
 
 
-def _rule(plain: list[Any]) -> RuleHistory:
+def _parse_rule(plain: list[Any]) -> RuleHistory:
     before, now, since_ms = plain
     return RuleHistory(Rule(*before), Rule(*now), since_ms)
 
 
-def _ranges(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Whole numbers as ranges with both ends in them."""
+def _as_ranges(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Whole numbers as ranges [first, last], in order."""
     first: int | None = None
     last = 0
     for number in sorted(numbers):

@@ -1,4 +1,4 @@
-"""`docs/reference/agent-settings.md`, made from the settings themselves.
+"""Generates `docs/reference/agent-settings.md` from the settings themselves.
 
 `python -m metering.agent.reference` prints the page; a test compares it with the file.
 """
@@ -35,7 +35,7 @@ goes to standard error.
 | 2 | settings that make no sense |
 
 `/healthz` answers 503 with a reason while passes fail or none ends. Any number of agents may meter
-the same share: what they say twice counts once.
+the same share: usage that is in the files of several agents counts once.
 
 ## Metrics
 
@@ -47,7 +47,7 @@ Each has the label `cell`.
 that is furthest behind. |
 | `freshet_metering_covered_until_seconds` | The same as Unix time. |
 | `freshet_metering_clusters`, `freshet_metering_clusters_failing` | Clusters of \
-its share; such as could not be read, in part or whole. |
+its share; those that could not be read, in part or whole. |
 | `freshet_metering_rows_total`, `freshet_metering_file_bytes_total`, \
 `freshet_metering_files_total` | What it wrote. |
 | `freshet_metering_indexes_dropped_total` | Lane indexes that it removed. |
@@ -58,7 +58,7 @@ its share; such as could not be read, in part or whole. |
 
 
 def agent_reference() -> str:
-    """The page, with a table for each section."""
+    """The text of the page, with a table for each section."""
     sections = settings_of(AgentSettings).values()
     return "".join(
         [_HEAD, *(section_reference(section.name, section.kind) for section in sections), _TAIL]

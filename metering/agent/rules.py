@@ -1,7 +1,8 @@
-"""Which retention rule held at a time, of which only looks now and then tell: pure.
+"""Which retention rule of a topic held at a time. Pure.
 
-Between two looks a rule may have changed at any moment. Until the later look both must have kept
-what counts, so that nothing is billed that one of them let go.
+The agent looks at the rules only now and then, so between two looks a rule may have changed at any
+moment. Until the later look only what both rules keep counts, so that nothing is billed that one
+of them removed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from metering.agent.storage import Rule
 
 
 class RuledTopic(Protocol):
-    """A topic with what it keeps now."""
+    """A topic with its present retention rule."""
 
     @property
     def id(self) -> str:
@@ -22,20 +23,20 @@ class RuledTopic(Protocol):
 
     @property
     def deleted_at_ms(self) -> int | None:
-        """When it was deleted."""
+        """When it was deleted; None if it was not."""
 
     @property
     def retention_ms(self) -> int | None:
-        """Age."""
+        """How long records are kept, in ms; None keeps them for ever."""
 
     @property
     def retention_bytes(self) -> int | None:
-        """Size of a partition."""
+        """How many bytes of a partition are kept; None keeps all."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleHistory:
-    """What a topic keeps since a look, and the strictest that it kept before."""
+    """A topic's rule since a look (`since_ms`), and the strictest rule before it."""
 
     before: Rule
     now: Rule
@@ -46,20 +47,23 @@ class RuleHistory:
         return self.now if window_start_ms >= self.since_ms else self.before.stricter(self.now)
 
 
-def looked(
-    known: Mapping[str, RuleHistory],
+def update_histories(
+    histories_before: Mapping[str, RuleHistory],
     topics: Iterable[RuledTopic],
     *,
     as_of_ms: int,
     measured_until_ms: int,
 ) -> dict[str, RuleHistory]:
-    """The histories after a look; those of topics that no later window can see are left out."""
+    """The histories after a look at all topics.
+
+    Topics that were deleted before `measured_until_ms` are left out: no later window counts them.
+    """
     histories = {}
     for topic in topics:
         if topic.deleted_at_ms is not None and topic.deleted_at_ms < measured_until_ms:
             continue
         rule = Rule(topic.retention_ms, topic.retention_bytes)
-        history = known.get(topic.id, RuleHistory(rule, rule))
+        history = histories_before.get(topic.id, RuleHistory(rule, rule))
         if history.now != rule:
             history = RuleHistory(history.at(measured_until_ms), rule, as_of_ms)
         histories[topic.id] = history

@@ -1,4 +1,4 @@
-"""The agent's settings: one TOML file. `docs/reference/agent-settings.md` is made from these."""
+"""The agent's settings, one TOML file. `docs/reference/agent-settings.md` is made from these."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 from brokers.locations import Location
 from brokers.settings.errors import SettingsError
 from brokers.settings.fields import REQUIRED, setting
-from brokers.settings.reading import load, parse_toml, read_settings
+from brokers.settings.reading import load_settings_file, parse_toml, read_settings
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
-# The whole parts of an hour.
+# The numbers of minutes that divide an hour.
 WINDOWS_MINUTES = tuple(minutes for minutes in range(1, 61) if 60 % minutes == 0)
 
 
@@ -30,7 +30,7 @@ class CellSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class UsageSettings:
-    """Where usage goes."""
+    """Where usage files and progress are stored."""
 
     location: Location = setting(
         REQUIRED, "Usage files: a folder or `s3://…`; all agents of the cell share it."
@@ -51,17 +51,19 @@ class LoopSettings:
         "`host:port` for `/metrics` and `/healthz`. Port 0 takes a free one, which the ready line "
         "names.",
     )
-    period_ms: int = setting(15_000, "Between the starts of two passes, in ms.", minimum=1)
-    agents: int = setting(1, "In how many shares the cell's clusters are divided.", minimum=1)
+    period_ms: int = setting(15_000, "The time between the starts of two passes, in ms.", minimum=1)
+    agents: int = setting(
+        1, "The number of shares into which the cell's clusters are divided.", minimum=1
+    )
     agent_index: int = setting(0, "Which share this agent takes, from 0 on.", minimum=0)
     window_minutes: int = setting(
         5,
-        "Time is measured in windows of so many minutes, a whole part of an hour; of clusters that "
-        "sleep by the hour.",
+        "Time is measured in windows of this many minutes, which must divide an hour. The time of "
+        "a sleeping cluster is measured by the hour.",
         choices=WINDOWS_MINUTES,
-        wanted="a whole part of 60",
+        expected="a whole part of 60",
     )
-    rows_max: int = setting(500_000, "A usage file has about so many rows at most.", minimum=1)
+    rows_max: int = setting(500_000, "A usage file has about this many rows at most.", minimum=1)
     log_level: str = setting(
         "info", "`debug`, `info`, `warning` or `error`. To standard error.", choices=LOG_LEVELS
     )
@@ -81,7 +83,7 @@ def load_settings(path: str | Path, overrides: Sequence[str] = ()) -> AgentSetti
 
     `overrides` are `section.setting=value`, and win over the file.
     """
-    return load(path, lambda text: parse_settings(text, overrides))
+    return load_settings_file(path, lambda text: parse_settings(text, overrides))
 
 
 def parse_settings(text: str, overrides: Sequence[str] = ()) -> AgentSettings:

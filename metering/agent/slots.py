@@ -1,4 +1,4 @@
-"""The chain of a cluster's slots: the next window, what was used in it, and its being said once."""
+"""The chain of a cluster's slots. The first agent to store a window's slot decides its rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class BrokerLife:
-    """From when until when a broker ran."""
+    """The time [started, until) in which a broker ran."""
 
     incarnation: int
     started_at_ms: int
@@ -25,7 +25,7 @@ class BrokerLife:
 
 
 def window_end(start_ms: int, limit_ms: int, step_ms: int) -> int | None:
-    """Where the window ends that starts here; None where none can be taken yet.
+    """The end of the window that starts at `start_ms`; None where none can be measured yet.
 
     It ends with its hour, or at the last multiple of `step_ms` (a whole part of an hour) that is
     not after `limit_ms`.
@@ -35,7 +35,7 @@ def window_end(start_ms: int, limit_ms: int, step_ms: int) -> int | None:
 
 
 def broker_rows(window: Span, lives: Iterable[BrokerLife]) -> Iterator[SlotRow]:
-    """Seconds for which brokers ran within a window."""
+    """Rows with the whole seconds for which brokers ran within a window. They are not billed."""
     for life in lives:
         start, end = max(window[0], life.started_at_ms), min(window[1], life.until_ms)
         if end - start >= 1000:
@@ -63,23 +63,23 @@ class SlotChain:
         step_ms: int,
         make: Callable[[Span], Iterable[SlotRow]],
     ) -> Iterator[Slot]:
-        """The slots from `start_ms` on: those that are there, then such as can be made now.
+        """The slots from `start_ms` on: first the stored ones, then those that can be made now.
 
-        Raises `OSError`, and `UsageFormatError` where a slot is damaged: nobody can go on then
-        without saying something else of the same minutes.
+        `make` returns the rows of a window. Raises `OSError`, and `UsageFormatError` where a slot
+        is damaged: nobody can continue then without contradicting the rows that came from it.
         """
         position = start_ms
         while True:
-            slot = self._existing(position)
+            slot = self._read_slot(position)
             if slot is None:
                 end = window_end(position, limit_ms, step_ms)
                 if end is None:
                     return
-                slot = self._take((position, end), make)
+                slot = self._make_slot((position, end), make)
             yield slot
             position = slot.window_end_ms
 
-    def _take(self, window: Span, make: Callable[[Span], Iterable[SlotRow]]) -> Slot:
+    def _make_slot(self, window: Span, make: Callable[[Span], Iterable[SlotRow]]) -> Slot:
         start, end = window
         slot = Slot(
             cell=self.cell,
@@ -90,19 +90,22 @@ class SlotChain:
         )
         if self.store.put_new(slot_key(self.cell, self.cluster_id, start), encode_slot(slot)):
             return slot
-        other = self._existing(start)
+        other = self._read_slot(start)
         if other is None:
-            message = f"a slot of {self.cluster_id} from {start} on is there and is not"
+            message = (
+                f"the usage store refuses a slot of {self.cluster_id} from {start} on as existing,"
+                " and has none"
+            )
             raise OSError(message)
         return other
 
-    def _existing(self, start_ms: int) -> Slot | None:
+    def _read_slot(self, start_ms: int) -> Slot | None:
         try:
             slot = parse_slot(self.store.get(slot_key(self.cell, self.cluster_id, start_ms)))
         except FileNotFoundError:
             return None
-        named = (slot.cell, slot.cluster_id, slot.window_start_ms)
-        if named != (self.cell, self.cluster_id, start_ms):
-            message = f"the slot of {self.cluster_id} from {start_ms} on is one of {named}"
+        identity = (slot.cell, slot.cluster_id, slot.window_start_ms)
+        if identity != (self.cell, self.cluster_id, start_ms):
+            message = f"the slot of {self.cluster_id} from {start_ms} on is one of {identity}"
             raise UsageFormatError(message)
         return slot

@@ -1,4 +1,4 @@
-"""What the agent reads of a cell, and the cell as it is on this machine."""
+"""What the agent reads of a cell: its interface, and the implementation for a real cell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from brokers.usage import LaneFiles, LaneReading, PartitionSegments, SealedEnd, 
 
 
 class Reader(Protocol):
-    """See `brokers.usage.UsageReader`, which it is but in tests."""
+    """Reads a cell's storage. `brokers.usage.UsageReader` is the real one; tests have a fake."""
 
     def lanes(self, cluster_id: str) -> list[LaneFiles]:
         """The lanes of a cluster that are on storage."""
@@ -27,45 +27,46 @@ class Reader(Protocol):
         final: bool = False,
         sealed_end: SealedEnd | None = None,
     ) -> LaneReading:
-        """Covered blocks of a lane."""
+        """Reads covered blocks of a lane after the given place, a bounded number at a time."""
 
     def drop_indexes(self, cluster_id: str, incarnation: int, *, below_file: int) -> int:
-        """Removes indexes that are recorded."""
+        """Removes indexes of lane files below a number; returns how many."""
 
     def mark_metered(self, cluster_id: str, incarnation: int) -> bool:
-        """Says in a lane that all of it is recorded; tells whether it does now."""
+        """Marks a lane as wholly recorded; returns whether the mark is there now."""
 
     def manifests(
         self, cluster_id: str, known: Mapping[tuple[str, int], str]
     ) -> list[PartitionSegments]:
-        """What partitions keep, where it is not what is known."""
+        """The partitions whose manifest has another name than in `known` ((topic id, partition) →
+        name)."""
 
 
 class Source(Protocol):
-    """What is known of a cell's clusters. Calls raise `BrokerError` or `OSError`."""
+    """What a cell says of its clusters. Calls raise `BrokerError` or `OSError`."""
 
     @property
     def reader(self) -> Reader:
-        """Reads their storage."""
+        """The reader of the cell's storage."""
 
     def specs(self) -> Mapping[str, ClusterSpec]:
-        """All clusters that are not gone, by id."""
+        """The specifications of all clusters that the cell has, by cluster id."""
 
     def statuses(self) -> Mapping[str, ClusterStatus]:
-        """What the keeper sees of them."""
+        """The clusters' statuses as the keeper reports them, by cluster id."""
 
     def lanes(self, cluster_id: str) -> Sequence[LaneRecord]:
-        """All starts of brokers of a cluster."""
+        """The records of all lanes of a cluster, one for each incarnation."""
 
     def topics(self, cluster_id: str) -> Sequence[TopicHistory]:
-        """All topics that a cluster has or had."""
+        """All topics that a cluster has or had, with their history."""
 
     def created_at_ms(self, cluster_id: str) -> int | None:
-        """When a cluster's own record was made; None where nobody used it yet."""
+        """When a cluster's own record was created; None where nobody used the cluster yet."""
 
 
 class CellSource:
-    """A cell: its metadata store, and its storage through a `UsageReader`. Both by location."""
+    """A real cell: its metadata store, and its storage through a `UsageReader`."""
 
     def __init__(self, *, metadata: str, dfs: Path, bucket: str) -> None:
         self._store = CellStore(metadata)

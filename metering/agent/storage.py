@@ -1,17 +1,17 @@
-"""What is stored and which partitions live, minute by minute: pure, and exact.
+"""Storage and partitions of a cluster, counted minute by minute. Pure and exact.
 
-A minute counts for a segment only if the segment was kept throughout it: written before the minute
-began, and at its end neither expired by the topic's rule, nor let go, nor its topic deleted. It
-counts for a partition only if that lived throughout it. Minutes that touch a deletion of the
-cluster, or one of the topic that can be undone, count for nothing. So nothing here can be more than
-the truth.
+A minute counts for a segment only if the segment was kept during all of it: written before the
+minute began, and at its end neither expired by the topic's rule, nor removed, nor its topic
+deleted. It counts for a partition only if that existed during all of it. Minutes that touch a
+deletion of the cluster, or one of the topic that can be undone, do not count. So no result can be
+more than the truth.
 
-The rule is Kafka's: segments go from the oldest on, by age (`retention.ms` after the newest
-timestamp in them; of records without a timestamp, after they were written) or by size (as long as
-what is left without them is `retention.bytes` or more).
+The rule is Kafka's: segments expire from the oldest on, by age (`retention.ms` after their newest
+timestamp, or after they were written where records have none) or by size (as long as the rest
+without them is `retention.bytes` or more).
 
-What was joined or compacted counts as it is now, from when the last of it was written; how much
-more there was before, manifests say for two hours.
+Segments that were merged or compacted count with their present size, from the time of their last
+record. Manifests say for two hours how many more bytes there were before.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from metering.events.records import Meter
 from metering.events.slots import SlotRow
 from metering.events.times import MINUTE_MS, ceil_to, floor_to
 
-# Later than any time.
+# A time later than any other.
 NEVER_MS = 1 << 62
 
 Span = tuple[int, int]
 
 
 class Segment(Protocol):
-    """A run of records of a partition that is kept."""
+    """A run of records of a partition, in one object."""
 
     @property
     def bytes(self) -> int:
-        """Of its record batches."""
+        """Bytes of its record batches."""
 
     @property
     def written_at_ms(self) -> int:
-        """When the last of it was written."""
+        """When its last record was written."""
 
     @property
     def max_timestamp_ms(self) -> int:
@@ -48,27 +48,27 @@ class Segment(Protocol):
 
 
 class Dropped(Segment, Protocol):
-    """A segment that was let go."""
+    """A segment that retention removed."""
 
     @property
     def dropped_at_ms(self) -> int:
-        """When."""
+        """When it was removed."""
 
 
 class Replaced(Protocol):
-    """Bytes that were kept beside what is there, in whole minutes."""
+    """Bytes that were stored beside the present segments before a rewrite, in whole minutes."""
 
     @property
     def bytes(self) -> int:
-        """Of record batches."""
+        """Bytes of record batches."""
 
     @property
     def since_ms(self) -> int:
-        """From when on."""
+        """The first moment at which they were stored."""
 
     @property
     def until_ms(self) -> int:
-        """Until when."""
+        """The moment from which on they were not stored."""
 
 
 class Topic(Protocol):
@@ -80,7 +80,7 @@ class Topic(Protocol):
 
     @property
     def internal(self) -> bool:
-        """Whether it is the service's own."""
+        """Whether it is one of the service's own topics, which are not billed."""
 
     @property
     def created_at_ms(self) -> int:
@@ -92,19 +92,19 @@ class Topic(Protocol):
 
     @property
     def partition_counts(self) -> Sequence[Span]:
-        """From when on it had how many partitions; ascending."""
+        """(from when on, number of partitions), ascending."""
 
     @property
     def deletions(self) -> Sequence[tuple[int, int | None]]:
-        """[from, until) in which it was deleted and could be restored."""
+        """Times [from, until) in which it was deleted and could be restored; until None: still."""
 
 
-class Kept(Protocol):
-    """What a partition keeps, oldest first."""
+class StoredPartition(Protocol):
+    """What is stored of a partition, the oldest first."""
 
     @property
     def topic_id(self) -> str:
-        """Of which topic."""
+        """The id of its topic."""
 
     @property
     def partition(self) -> int:
@@ -112,20 +112,20 @@ class Kept(Protocol):
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """What is there."""
+        """The segments that are stored."""
 
     @property
     def dropped(self) -> Sequence[Dropped]:
-        """What was let go lately, before what is there."""
+        """The segments that retention removed lately; they were before the stored ones."""
 
     @property
     def replaced(self) -> Sequence[Replaced]:
-        """What rewriting let go lately."""
+        """What rewriting removed lately."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a topic keeps of each partition; None keeps all."""
+    """A topic's retention rule for each partition; None means no limit."""
 
     retention_ms: int | None = None
     retention_bytes: int | None = None
@@ -133,8 +133,8 @@ class Rule:
     def stricter(self, other: Rule) -> Rule:
         """The rule that keeps only what both keep."""
         return Rule(
-            _least(self.retention_ms, other.retention_ms),
-            _least(self.retention_bytes, other.retention_bytes),
+            _lesser_of(self.retention_ms, other.retention_ms),
+            _lesser_of(self.retention_bytes, other.retention_bytes),
         )
 
 
@@ -143,13 +143,13 @@ def window_rows(
     *,
     topics: Iterable[Topic],
     rules: Mapping[str, Rule],
-    partitions: Iterable[Kept],
+    partitions: Iterable[StoredPartition],
     deletions: Sequence[tuple[int, int | None]],
 ) -> Iterator[SlotRow]:
     """Storage and partition rows of a window of whole minutes; none where nothing was used.
 
-    `rules` are by topic id; a topic without one keeps all. Partitions of unknown topics count for
-    nothing, since nobody knows whether they are somebody's.
+    `rules` are by topic id; a topic without one keeps all. Partitions of unknown topics do not
+    count, since nobody knows whether they are billed.
     """
     living: dict[str, tuple[Topic, list[Span]]] = {}
     for topic in topics:
@@ -165,16 +165,16 @@ def window_rows(
                 quantity=minutes,
                 billed=not topic.internal,
             )
-    for kept in partitions:
-        if kept.topic_id not in living:
+    for partition in partitions:
+        if partition.topic_id not in living:
             continue
-        topic, spans = living[kept.topic_id]
-        quantity = byte_minutes(kept, rules.get(kept.topic_id, Rule()), spans)
+        topic, spans = living[partition.topic_id]
+        quantity = byte_minutes(partition, rules.get(partition.topic_id, Rule()), spans)
         if quantity:
             yield SlotRow(
                 meter=Meter.STORAGE_BYTE_MINUTES,
-                topic_id=kept.topic_id,
-                partition=kept.partition,
+                topic_id=partition.topic_id,
+                partition=partition.partition,
                 quantity=quantity,
                 billed=not topic.internal,
             )
@@ -183,18 +183,18 @@ def window_rows(
 def live_spans(
     window: Span, topic: Topic, deletions: Sequence[tuple[int, int | None]]
 ) -> list[Span]:
-    """The whole minutes of a window throughout which a topic lived, in order."""
-    gone = NEVER_MS if topic.deleted_at_ms is None else topic.deleted_at_ms
+    """The spans of whole minutes of a window in which a topic existed all the time, in order."""
+    deleted_at_ms = NEVER_MS if topic.deleted_at_ms is None else topic.deleted_at_ms
     start = max(window[0], _minute_after(topic.created_at_ms))
-    end = min(window[1], floor_to(gone, MINUTE_MS))
+    end = min(window[1], floor_to(deleted_at_ms, MINUTE_MS))
     return without_deletions((start, end), [*deletions, *topic.deletions])
 
 
 def without_deletions(span: Span, deletions: Sequence[tuple[int, int | None]]) -> list[Span]:
-    """The whole minutes of a span that no deletion touches."""
+    """The spans of whole minutes of a span that no deletion touches, in order."""
     spans: list[Span] = []
     start, end = span
-    for since, until in sorted(deletions, key=lambda each: each[0]):
+    for since, until in sorted(deletions, key=lambda deletion: deletion[0]):
         whole = floor_to(since, MINUTE_MS)
         if start < min(whole, end):
             spans.append((start, min(whole, end)))
@@ -205,33 +205,32 @@ def without_deletions(span: Span, deletions: Sequence[tuple[int, int | None]]) -
 
 
 def partition_minutes(topic: Topic, spans: Iterable[Span]) -> int:
-    """Minutes times partitions that lived throughout them."""
+    """The sum over whole minutes of the number of partitions that existed all of the minute."""
     counts = [(_minute_after(at), count) for at, count in topic.partition_counts]
     total = 0
     for start, end in spans:
         for place, (at, count) in enumerate(counts):
             until = counts[place + 1][0] if place + 1 < len(counts) else NEVER_MS
-            total += count * _minutes(max(start, at), min(end, until))
+            total += count * _minutes_between(max(start, at), min(end, until))
     return total
 
 
-def byte_minutes(kept: Kept, rule: Rule, spans: Iterable[Span]) -> int:
-    """Minutes times bytes that were kept throughout them."""
-    lives = list(segment_lives(kept, rule))
+def byte_minutes(partition: StoredPartition, rule: Rule, spans: Iterable[Span]) -> int:
+    """The sum over whole minutes of the bytes that were kept all of the minute."""
+    lives = list(segment_lives(partition, rule))
     return sum(
-        size * _minutes(max(start, since), min(end, until))
+        size * _minutes_between(max(start, since), min(end, until))
         for start, end in spans
         for size, since, until in lives
     )
 
 
-def segment_lives(kept: Kept, rule: Rule) -> Iterator[tuple[int, int, int]]:
-    """Of each segment its bytes, and the whole minutes [since, until) through which it was kept.
-
-    Then the same of what was kept beside them.
+def segment_lives(partition: StoredPartition, rule: Rule) -> Iterator[tuple[int, int, int]]:
+    """(bytes, since, until) of each segment, with the whole minutes [since, until) in which it was
+    kept; then the same of the bytes that were stored beside them (`StoredPartition.replaced`).
     """
-    segments: list[Segment] = [*kept.dropped, *kept.segments]
-    dropped_at = [each.dropped_at_ms for each in kept.dropped]
+    segments: list[Segment] = [*partition.dropped, *partition.segments]
+    dropped_at = [segment.dropped_at_ms for segment in partition.dropped]
     by_size = _size_expiries(segments, rule.retention_bytes)
     before = -NEVER_MS
     for place, segment in enumerate(segments):
@@ -242,12 +241,12 @@ def segment_lives(kept: Kept, rule: Rule) -> Iterator[tuple[int, int, int]]:
         until = floor_to(before, MINUTE_MS)
         if since < until:
             yield segment.bytes, since, until
-    for replaced in kept.replaced:
+    for replaced in partition.replaced:
         yield replaced.bytes, replaced.since_ms, replaced.until_ms
 
 
 def _age_expiry(segment: Segment, retention_ms: int | None) -> int:
-    """The last moment at which a segment is not too old."""
+    """The time at which a segment expires by age; `NEVER_MS` without such a rule."""
     if retention_ms is None:
         return NEVER_MS
     dated = segment.max_timestamp_ms >= 0
@@ -255,7 +254,8 @@ def _age_expiry(segment: Segment, retention_ms: int | None) -> int:
 
 
 def _size_expiries(segments: Sequence[Segment], retention_bytes: int | None) -> list[int]:
-    """When so much was written behind each segment that the rest suffices."""
+    """For each segment the time at which it expires by size: when enough bytes were written after
+    it."""
     if retention_bytes is None:
         return [NEVER_MS] * len(segments)
     ends = [0]
@@ -277,11 +277,11 @@ def _minute_after(at_ms: int) -> int:
     return floor_to(at_ms, MINUTE_MS) + MINUTE_MS
 
 
-def _minutes(start_ms: int, end_ms: int) -> int:
+def _minutes_between(start_ms: int, end_ms: int) -> int:
     return max(0, end_ms - start_ms) // MINUTE_MS
 
 
-def _least(one: int | None, other: int | None) -> int | None:
+def _lesser_of(one: int | None, other: int | None) -> int | None:
     if one is None or other is None:
         return other if one is None else one
     return min(one, other)

@@ -75,10 +75,10 @@ RECONCILED: dict[str, Any] = {
 }
 
 
-def _answer(name: str, value: object) -> OpenApiExample:
+def _response_example(name: str, value: object) -> OpenApiExample:
     return OpenApiExample(name, value=value, response_only=True, status_codes=["200"])
 
 
-USAGE = {"list": [_answer("A row", ITEM), _answer("A sum by cluster", FRESH)]}
-RECONCILIATIONS = {"list": [_answer("A day to the byte", RECONCILED)]}
-ROWS = {"retrieve": [_answer("A row and where it comes from", ROW)]}
+USAGE = {"list": [_response_example("A row", ITEM), _response_example("A sum by cluster", FRESH)]}
+RECONCILIATIONS = {"list": [_response_example("A day to the byte", RECONCILED)]}
+ROWS = {"retrieve": [_response_example("A row and where it comes from", ROW)]}

@@ -8,13 +8,13 @@ from typing import Any
 from rest_framework import serializers
 
 from console.base.common.clock import now
-from metering.choices import UNITS, Agreement, Meter
+from metering.choices import UNITS, Agreement, UsageMeter
 from metering.models import ReconciledDay, UsageRow
 from metering.periods import DAY, HOUR, from_ms
 from metering.services.tracing import TracedFile
 from metering.services.usage import GRANULARITIES, GROUPS, MINUTE, MONTH
 
-# What a span has without `from`, and at most.
+# By granularity: the length of a span without `from`, and its greatest length.
 SPANS = {
     MINUTE: (3 * HOUR, 8 * DAY),
     "hour": (7 * DAY, 93 * DAY),
@@ -26,7 +26,7 @@ LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 
 
 class UsageQuerySerializer(serializers.Serializer[Any]):
-    """What is asked for."""
+    """The parameters of the query."""
 
     cluster_id = serializers.RegexField(r"^cl_[a-z2-7]+$", required=False, max_length=32)
     topic_id = serializers.RegexField(
@@ -35,7 +35,7 @@ class UsageQuerySerializer(serializers.Serializer[Any]):
     principal = serializers.CharField(
         required=False, max_length=1024, help_text="Such as `User:<credential's id>`."
     )
-    meter = serializers.ChoiceField(choices=Meter.choices, required=False)
+    meter = serializers.ChoiceField(choices=UsageMeter.choices, required=False)
     granularity = serializers.ChoiceField(
         choices=GRANULARITIES,
         default="day",
@@ -58,17 +58,17 @@ class UsageQuerySerializer(serializers.Serializer[Any]):
         return {**super().get_fields(), "from": start}
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Fills the span in, and refuses one that makes no sense or no end."""
+        """Completes the span of time; refuses one that is empty, out of range or too long."""
         granularity = attrs["granularity"]
         usual, most = SPANS[granularity]
         end = attrs.pop("to", None) or now()
         start = attrs.pop("from", None)
-        for name, given in (("from", start), ("to", end)):
-            if given is not None and not EARLIEST <= given <= LATEST:
+        for name, moment in (("from", start), ("to", end)):
+            if moment is not None and not EARLIEST <= moment <= LATEST:
                 message = f"A time from {EARLIEST:%Y} to {LATEST:%Y} is expected."
                 raise serializers.ValidationError({name: message})
         if start is None:
-            start = _floored(end - usual, granularity)
+            start = _floor_time(end - usual, granularity)
         if start >= end:
             raise serializers.ValidationError({"from": "It is not before `to`."})
         if end - start > most + DAY:
@@ -77,7 +77,7 @@ class UsageQuerySerializer(serializers.Serializer[Any]):
         return {**attrs, "start": start.astimezone(UTC), "end": end.astimezone(UTC)}
 
 
-def _floored(moment: datetime, granularity: str) -> datetime:
+def _floor_time(moment: datetime, granularity: str) -> datetime:
     day = moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     if granularity == MONTH:
         return day.replace(day=1)
@@ -91,24 +91,25 @@ class UsageItemSerializer(serializers.Serializer[Any]):
     """How much of one meter was used in one window."""
 
     id = serializers.CharField(
-        allow_null=True, help_text="Of the row that invoices name; null for a sum or a fresh item."
+        allow_null=True, help_text="The row that invoices name; null for a sum or a fresh item."
     )
-    meter = serializers.ChoiceField(choices=Meter.choices)
+    meter = serializers.ChoiceField(choices=UsageMeter.choices)
     unit = serializers.CharField(help_text=f"One of {', '.join(sorted(set(UNITS.values())))}.")
     quantity = serializers.IntegerField()
     window_start = serializers.DateTimeField()
-    window_end = serializers.DateTimeField(help_text="The first moment behind the window.")
+    window_end = serializers.DateTimeField(help_text="The first moment after the window.")
     provisional = serializers.BooleanField(
         help_text="Some of it is not rolled up yet, and may still grow."
     )
     billed = serializers.BooleanField(help_text="Whether invoices count it.")
     cluster_id = serializers.CharField(allow_null=True, help_text="Null for a sum over clusters.")
     topic_id = serializers.CharField(
-        allow_null=True, help_text="Null for a sum over topics, and for what is of no topic."
+        allow_null=True, help_text="Null for a sum over topics, and for usage that belongs to none."
     )
     topic = serializers.CharField(allow_null=True, help_text="The topic's name.")
     principal = serializers.CharField(
-        allow_null=True, help_text="Null for a sum over principals, and for what is of none."
+        allow_null=True,
+        help_text="Null for a sum over principals, and for usage that belongs to none.",
     )
 
 
@@ -118,29 +119,29 @@ class RunSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     day = serializers.DateField()
     published_at = serializers.DateTimeField()
-    content_sha256 = serializers.CharField(help_text="Of all rows of the run.")
+    content_sha256 = serializers.CharField(help_text="The hash of all rows of the run.")
     current = serializers.SerializerMethodField()
 
     def get_current(self, run: Any) -> bool:
-        """Whether its rows are the day's: a corrected day has a newer run."""
+        """Whether the day's rows are those of this run; a corrected day has a newer run."""
         return hasattr(run, "pointer")
 
 
 class LaneRangeSerializer(serializers.Serializer[Any]):
     """Blocks of a lane."""
 
-    incarnation = serializers.IntegerField(help_text="Which start of a broker.")
+    incarnation = serializers.IntegerField(help_text="Counts the starts of brokers of the cluster.")
     first_sequence = serializers.IntegerField()
     last_sequence = serializers.IntegerField()
     since = serializers.SerializerMethodField()
     until = serializers.SerializerMethodField()
 
     def get_since(self, lane: Any) -> datetime:
-        """Its usage after this time."""
+        """The lane's usage after this time is in the file."""
         return from_ms(lane.since_ms)
 
     def get_until(self, lane: Any) -> datetime:
-        """Its usage up to this time."""
+        """The lane's usage up to this time is in the file."""
         return from_ms(lane.until_ms)
 
 
@@ -156,11 +157,11 @@ class TracedFileSerializer(serializers.Serializer[Any]):
     until = serializers.SerializerMethodField()
 
     def get_since(self, traced: TracedFile) -> datetime | None:
-        """From when it measures storage, partitions and brokers; null for usage of lanes."""
+        """Start of its time of storage, partitions and brokers; null for usage of lanes."""
         return None if traced.window_ms is None else from_ms(traced.window_ms[0])
 
     def get_until(self, traced: TracedFile) -> datetime | None:
-        """Until when; null for usage of lanes."""
+        """End of that time; null for usage of lanes."""
         return None if traced.window_ms is None else from_ms(traced.window_ms[1])
 
 
@@ -173,7 +174,7 @@ class UsageRowSerializer(UsageItemSerializer):
 
 
 class ReconciledDayQuery(serializers.Serializer[Any]):
-    """Which comparisons."""
+    """The parameters of the query."""
 
     cluster_id = serializers.RegexField(r"^cl_[a-z2-7]+$", required=False, max_length=32)
     to = serializers.DateField(required=False, help_text="YYYY-MM-DD: days before this one.")
@@ -193,10 +194,12 @@ class ReconciledDaySerializer(serializers.ModelSerializer[ReconciledDay]):
         choices=Agreement.choices,
         help_text="`partly_known`: what could be compared is equal; `reason` says what could not.",
     )
-    metered_bytes = serializers.IntegerField(help_text="By usage.")
-    logged_bytes = serializers.IntegerField(help_text="By the segments that hold the records.")
+    metered_bytes = serializers.IntegerField(help_text="Bytes by usage.")
+    logged_bytes = serializers.IntegerField(
+        help_text="Bytes by the segments that hold the records."
+    )
     unknown_bytes = serializers.IntegerField(
-        help_text="Metered beside these, of partitions whose log nobody can count any more."
+        help_text="Further metered bytes, of partitions whose log can no longer be counted."
     )
     differing_partitions = serializers.IntegerField(source="differing")
 
@@ -209,7 +212,7 @@ class ReconciledDaySerializer(serializers.ModelSerializer[ReconciledDay]):
 
 
 def shown_row(row: UsageRow, topic: str | None, files: list[TracedFile]) -> dict[str, Any]:
-    """A row as the serializer takes it."""
+    """A row as `UsageRowSerializer` takes it: places that do not apply are None."""
     names = ("id", "meter", "window_start", "window_end", "billed", "granularity", "run")
     places = ("cluster_id", "topic_id", "principal")
     plain = {name: getattr(row, name) for name in names}

@@ -55,8 +55,7 @@ class UsagePagination(KeysetPagination):
         return page
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
-        """As of every list, but for the longest page."""
-        del view
+        """The parameters of every list, with a greater maximum for `limit`."""
         return [
             {**parameter, "schema": {**parameter["schema"], "maximum": LIMIT_MAX}}
             if parameter["name"] == "limit"
@@ -79,22 +78,22 @@ class UsageViewSet(ApiViewSet):
 
         By hour and day, and without grouping, the items are the very rows that invoices name.
         """
-        del kwargs
-        wanted = self.validated_query(shapes.UsageQuerySerializer)
+        values = self.validated_query(shapes.UsageQuerySerializer)
         clusters = readable_clusters(self.actor)
         query = UsageQuery(
             organization_id=self.organization_id,
             clusters=None if clusters is None else tuple(clusters),
-            **_named(wanted),
+            **_without_nulls(values),
         )
         limit = page_limit(request, LIMIT_MAX)
-        found = list_usage(query, limit=limit + 1, after=_after(request))
-        page, more = found[:limit], len(found) > limit
+        # One item more than the page has says whether there is a next page.
+        items = list_usage(query, limit=limit + 1, after=_place_after(request))
+        page, more = items[:limit], len(items) > limit
         return Response(
             {
                 "items": shapes.UsageItemSerializer(page, many=True).data,
-                "next_cursor": write_cursor(_values(page[-1].place)) if more else None,
-                "complete_until": _shown(complete_until(query)),
+                "next_cursor": write_cursor(_cursor_parts(page[-1].place)) if more else None,
+                "complete_until": _time_text(complete_until(query)),
             }
         )
 
@@ -115,7 +114,6 @@ class UsageRowViewSet(RetrieveAction):
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """A row that an invoice names, and the usage files and lanes that it comes from."""
-        del request, args, kwargs
         row = self.get_object()
         topic = (row.cluster_id, row.topic_id)
         name = topic_names([topic]).get(topic)
@@ -140,28 +138,31 @@ class ReconciledDayViewSet(ListAction):
         return super().list(request, *args, **kwargs)
 
     def filter_queryset(self, queryset: Any) -> Any:
-        """Those of one cluster, and of a span of days, if the query names them."""
-        wanted = self.validated_query(shapes.ReconciledDayQuery)
+        """Only the comparisons of one cluster and of a span of days, where the query names them."""
+        values = self.validated_query(shapes.ReconciledDayQuery)
         names = {"cluster_id": "cluster_id", "from": "day__gte", "to": "day__lt"}
-        return queryset.filter(**{names[name]: value for name, value in wanted.items()})
+        return queryset.filter(**{names[name]: value for name, value in values.items()})
 
 
-def _named(wanted: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in wanted.items() if value is not None}
+def _without_nulls(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def _values(place: After) -> list[str]:
-    """A place as a cursor's texts. A principal may have characters that no cursor has."""
+def _cursor_parts(place: After) -> list[str]:
+    """A place in the list as texts for a cursor.
+
+    Each part is JSON, because a principal may have characters that a cursor cannot hold.
+    """
     start, *rest = place
-    return [json.dumps(each) for each in (start.isoformat(), *rest)]
+    return [json.dumps(part) for part in (start.isoformat(), *rest)]
 
 
-def _after(request: Request) -> After | None:
-    given = read_cursor(request, len(ORDER))
-    if given is None:
+def _place_after(request: Request) -> After | None:
+    parts = read_cursor(request, len(ORDER))
+    if parts is None:
         return None
     try:
-        start, meter, cluster_id, topic_id, principal, billed = map(json.loads, given)
+        start, meter, cluster_id, topic_id, principal, billed = map(json.loads, parts)
         moment = datetime.fromisoformat(start)
         texts = (meter, cluster_id, topic_id, principal)
         if not all(isinstance(text, str) and "\0" not in text for text in texts):
@@ -170,10 +171,10 @@ def _after(request: Request) -> After | None:
             raise TypeError
         "".join(texts).encode()
     except (TypeError, ValueError) as error:
-        detail = "This is not a cursor that a list gave."
+        detail = "This is not a cursor of this list. Take `next_cursor` of an earlier page."
         raise ValidationFailed(detail, errors=[FieldError("?cursor", "invalid", detail)]) from error
     return moment, meter, cluster_id, topic_id, principal, billed
 
 
-def _shown(moment: datetime | None) -> str | None:
+def _time_text(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat().replace("+00:00", "Z")

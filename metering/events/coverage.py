@@ -1,13 +1,13 @@
-"""Which hours of a cluster are complete: all that was used in them is in usage files that count.
+"""Which hours of a cluster are complete: all usage in them is in usage files that count.
 
-Nothing is taken on trust but what manifests say, and of these only such as were read with their
-data files (`store.read_manifest(verify=True)`). What is missing leaves a hole in one of three
-chains, and every hour that the hole may touch is incomplete:
+The only evidence are manifests, and only those that were read together with their data files
+(`store.read_manifest(verify=True)`). A missing file leaves a hole in one of three chains, and
+every hour that the hole may touch is incomplete:
 
-* the cluster's: each entry begins as of when the one before it spoke, so a lost manifest cannot
-  hide a lane of which it alone knew;
-* each lane's: sequences of blocks follow one another without a gap;
-* of time: windows of storage, partitions and brokers.
+* the cluster's entries: each begins (`since_ms`) where the one before it ended (`as_of_ms`), so a
+  lost manifest cannot hide a lane that it alone lists;
+* the blocks of each lane: their sequence numbers follow one another without a gap;
+* the windows of time for which storage, partitions and brokers are measured.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from metering.events.manifests import (
-    ClusterCoverage,
-    LaneCoverage,
-    StorageCoverage,
+    ClusterEntry,
+    LaneEntry,
+    StorageEntry,
     UsageManifest,
 )
 from metering.events.times import HOUR_MS, format_ms, hours_of
@@ -41,9 +41,10 @@ class HourCompleteness:
 def completeness(
     manifests: Iterable[UsageManifest], *, cluster_id: str, since_ms: int, until_ms: int
 ) -> list[HourCompleteness]:
-    """The completeness of every hour that [since, until) touches; order and repeats do not matter.
+    """The completeness of every hour that [since, until) touches.
 
-    The manifests must be those that were emitted from before the first hour on, until any time.
+    `manifests` are those that were emitted from before the first hour on, up to any time, in any
+    order. One may come several times.
     """
     coverage = Coverage()
     for manifest in manifests:
@@ -53,19 +54,19 @@ def completeness(
 
 @dataclass(slots=True)
 class _Cluster:
-    """What is known of a cluster so far. Sets, since a manifest may come twice."""
+    """What the manifests so far say of a cluster. It has sets because a manifest may come twice."""
 
     spoken: set[tuple[int | None, int]] = field(default_factory=set)
     listed: set[tuple[int, frozenset[int]]] = field(default_factory=set)
-    """Which lanes an entry has, by as of when the one before it spoke."""
-    lanes: dict[int, set[LaneCoverage]] = field(default_factory=dict)
-    storage: set[StorageCoverage] = field(default_factory=set)
+    """(`since_ms` of an entry, the incarnations that it lists)."""
+    lanes: dict[int, set[LaneEntry]] = field(default_factory=dict)
+    storage: set[StorageEntry] = field(default_factory=set)
     closed_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Hole:
-    """Something of (since, until) may be missing."""
+    """A time (since, until) of which usage may be missing; until None: for ever."""
 
     since_ms: int
     until_ms: int | None
@@ -76,7 +77,7 @@ class _Hole:
 
 
 class Coverage:
-    """Gathers manifests, of any number of clusters, and tells which hours are complete."""
+    """Gathers manifests of any number of clusters, and says which of their hours are complete."""
 
     def __init__(self) -> None:
         self._clusters: dict[str, _Cluster] = {}
@@ -86,8 +87,8 @@ class Coverage:
         for entry in manifest.clusters:
             self.add_entry(entry)
 
-    def add_entry(self, entry: ClusterCoverage) -> None:
-        """Adds what a manifest says of one cluster."""
+    def add_entry(self, entry: ClusterEntry) -> None:
+        """Adds a manifest's entry of one cluster."""
         cluster = self._clusters.setdefault(entry.cluster_id, _Cluster())
         cluster.spoken.add((entry.since_ms, entry.as_of_ms))
         if entry.since_ms is not None:
@@ -101,14 +102,14 @@ class Coverage:
             cluster.closed_at_ms = max(cluster.closed_at_ms or 0, entry.as_of_ms)
 
     def clusters(self) -> list[str]:
-        """All clusters that a manifest speaks of."""
+        """Ids of all clusters that have an entry in a manifest."""
         return sorted(self._clusters)
 
     def hours(self, cluster_id: str, *, since_ms: int, until_ms: int) -> list[HourCompleteness]:
         """The completeness of every hour that [since, until) touches."""
         cluster = self._clusters.get(cluster_id)
         if cluster is None:
-            reason = "no manifest speaks of the cluster"
+            reason = "no manifest has an entry of the cluster"
             return [HourCompleteness(hour, False, reason) for hour in hours_of(since_ms, until_ms)]
         holes = list(_holes(cluster))
         return [_completeness_of(hour, holes) for hour in hours_of(since_ms, until_ms)]
@@ -122,15 +123,15 @@ def _completeness_of(hour_ms: int, holes: list[_Hole]) -> HourCompleteness:
 
 
 def _holes(cluster: _Cluster) -> Iterator[_Hole]:
-    yield from _unspoken(cluster)
+    yield from _manifest_holes(cluster)
     for incarnation, entries in sorted(cluster.lanes.items()):
-        yield from _unread(incarnation, entries)
-        yield from _unended(incarnation, entries, cluster)
-    yield from _unmeasured(cluster)
+        yield from _block_holes(incarnation, entries)
+        yield from _end_holes(incarnation, entries, cluster)
+    yield from _time_holes(cluster)
 
 
-def _unspoken(cluster: _Cluster) -> Iterator[_Hole]:
-    """Times of which no manifest tells what lanes there were."""
+def _manifest_holes(cluster: _Cluster) -> Iterator[_Hole]:
+    """Holes in the chain of the cluster's entries: times whose lanes nobody knows."""
     first = [as_of for since, as_of in cluster.spoken if since is None]
     spans = sorted((since, as_of) for since, as_of in cluster.spoken if since is not None)
     reached = max(first) if first else spans[0][0]
@@ -145,48 +146,52 @@ def _unspoken(cluster: _Cluster) -> Iterator[_Hole]:
         yield _Hole(reached - MARGIN_MS, None, f"no manifest after {format_ms(reached)}")
 
 
-def _unread(incarnation: int, entries: set[LaneCoverage]) -> Iterator[_Hole]:
-    """Times of a lane of which blocks may be missing."""
-    # Of entries without news only the times differ.
+def _block_holes(incarnation: int, entries: set[LaneEntry]) -> Iterator[_Hole]:
+    """Holes in the chain of a lane's blocks."""
+    # Entries without new blocks have the same sequence numbers, so times decide their order.
     ordered = sorted(
-        entries, key=lambda each: (each.first_sequence, each.since_ms, each.last_sequence)
+        entries, key=lambda entry: (entry.first_sequence, entry.since_ms, entry.last_sequence)
     )
     first = ordered[0]
-    started = min(each.started_at_ms for each in ordered)
-    # Blocks are counted from 0 or 1, so a larger number follows an entry that is not here. Its
-    # time tells it too, but that it may be the lane's start where the broker's clock lags.
+    started = min(entry.started_at_ms for entry in ordered)
+    # Blocks are counted from 0 or 1, so a larger first number follows an entry that is missing.
+    # A later first time says the same. It alone would not do: where the broker's clock is behind,
+    # the time may be the lane's start although an entry is missing.
     if first.first_sequence > 1 or first.since_ms > started:
         reason = f"lane {incarnation} is not covered from its start"
         yield _Hole(started - MARGIN_MS, first.since_ms + MARGIN_MS, reason)
     sequence, reached = first.last_sequence, first.until_ms
     for entry in ordered:
         if entry.first_sequence > sequence + 1:
-            reason = f"lane {incarnation}: blocks {sequence + 1}..{entry.first_sequence - 1} lack"
+            missing = f"{sequence + 1}..{entry.first_sequence - 1}"
+            reason = f"lane {incarnation}: blocks {missing} are missing"
             yield _Hole(reached - MARGIN_MS, entry.since_ms + MARGIN_MS, reason)
         sequence = max(sequence, entry.last_sequence)
         reached = max(reached, entry.until_ms)
 
 
-def _unended(incarnation: int, entries: set[LaneCoverage], cluster: _Cluster) -> Iterator[_Hole]:
-    """The time after the last that is known of a lane which did not end."""
+def _end_holes(incarnation: int, entries: set[LaneEntry], cluster: _Cluster) -> Iterator[_Hole]:
+    """The hole after the last entry of a lane that has no end."""
     last = max((entry.last_sequence, entry.until_ms) for entry in entries)
-    # Of a restored cluster lanes may go on that had been taken to have ended.
+    # Only the last entry counts: lanes of a deleted cluster are taken to have ended, and may go on
+    # after it is restored.
     if any(entry.ended and (entry.last_sequence, entry.until_ms) == last for entry in entries):
         return
     reached = max(entry.until_ms for entry in entries)
     reason = f"lane {incarnation} is not covered after {format_ms(reached)}"
-    # An entry without the lane: when the one before it spoke, the lane had ended.
+    # An entry lists every lane but those that ended in an earlier one. So the first entry without
+    # this lane shows that it had ended by then.
     without = [since for since, lanes in cluster.listed if incarnation not in lanes]
     over = min((since for since in without if since >= reached), default=None)
     yield _Hole(reached, None if over is None else over + MARGIN_MS, reason)
 
 
-def _unmeasured(cluster: _Cluster) -> Iterator[_Hole]:
-    """Times whose storage, partitions and brokers no slot tells of."""
-    spans: list[Span] = sorted((each.since_ms, each.until_ms) for each in cluster.storage)
+def _time_holes(cluster: _Cluster) -> Iterator[_Hole]:
+    """Holes in the chain of windows for which storage, partitions and brokers are measured."""
+    spans: list[Span] = sorted((storage.since_ms, storage.until_ms) for storage in cluster.storage)
     if not spans:
         return
-    # The chain begins with the cluster: there was nothing to measure before.
+    # The chain begins with the cluster, so before its first window there is no hole.
     reached = spans[0][1]
     for since, until in spans:
         if since > reached:

@@ -1,7 +1,7 @@
-"""What can be wrong with usage files."""
+"""Errors of the format of usage files."""
 
 from __future__ import annotations
 
 
 class UsageFormatError(ValueError):
-    """A usage file, manifest or slot that is not what its format says; the text says why."""
+    """A usage file, manifest, slot, statement or key has not its format; the text says why."""

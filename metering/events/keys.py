@@ -1,4 +1,4 @@
-"""Where usage files, their manifests, slots of time and statements of the log lie in a store."""
+"""Keys of usage files, their manifests, slots of time and statements of the log in a store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class UsageKey:
-    """What the key of a usage file or of its manifest says."""
+    """The parts of a key of a usage file or of its manifest."""
 
     cell: str
     day: date
@@ -28,7 +28,7 @@ class UsageKey:
 
 
 def data_key(cell: str, emitted_at_ms: int, token: str) -> str:
-    """The key of a usage file. `token`: 16 random hex digits; of longer ones the first."""
+    """The key of a usage file. `token` has 16 random hex digits; further ones are cut off."""
     day = day_of(emitted_at_ms).isoformat()
     return f"{cell_prefix(cell)}day={day}/{emitted_at_ms:013d}-{token[:16]}.parquet"
 
@@ -39,7 +39,7 @@ def manifest_key(key: str) -> str:
 
 
 def parse_key(key: str) -> UsageKey | None:
-    """What a key says; None where it is of something else in the store."""
+    """The parts of a key; None where it is the key of another kind of object."""
     match = _KEY.fullmatch(key)
     if match is None:
         return None
@@ -53,36 +53,36 @@ def parse_key(key: str) -> UsageKey | None:
 
 
 def cell_prefix(cell: str) -> str:
-    """What all keys of a cell begin with. Raises `UsageFormatError` for a name that is none."""
-    return f"v1/cell={_checked(cell)}/"
+    """The prefix of all keys of a cell. Raises `UsageFormatError` for an impossible name."""
+    return f"v1/cell={_checked_name(cell)}/"
 
 
 def day_prefix(cell: str, day: date) -> str:
-    """What the keys of all files that were emitted on a day begin with."""
+    """The prefix of the keys of all usage files that were emitted on a day."""
     return f"{cell_prefix(cell)}day={day.isoformat()}/"
 
 
 def slots_prefix(cell: str, cluster_id: str) -> str:
-    """What the keys of a cluster's slots begin with."""
-    return f"{cell_prefix(cell)}slots/{_checked(cluster_id)}/"
+    """The prefix of the keys of a cluster's slots."""
+    return f"{cell_prefix(cell)}slots/{_checked_name(cluster_id)}/"
 
 
 def slot_key(cell: str, cluster_id: str, from_ms: int) -> str:
-    """The key of the slot that begins at this time. Keys sort as their times."""
+    """The key of the slot that begins at `from_ms`. Keys sort in the order of these times."""
     return f"{slots_prefix(cell, cluster_id)}{from_ms:013d}.json"
 
 
 def log_prefix(cell: str, day: date) -> str:
-    """What the keys of all statements of the log of a day begin with."""
+    """The prefix of the keys of all statements of the log for a day."""
     return f"{cell_prefix(cell)}log/day={day.isoformat()}/"
 
 
 def log_key(cell: str, day: date, cluster_id: str) -> str:
-    """The key of a cluster's statement of the log of a day."""
-    return f"{log_prefix(cell, day)}{_checked(cluster_id)}.json"
+    """The key of a cluster's statement of the log for a day."""
+    return f"{log_prefix(cell, day)}{_checked_name(cluster_id)}.json"
 
 
-def _checked(name: str) -> str:
+def _checked_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         message = f"{name!r} cannot be part of a key"
         raise UsageFormatError(message)

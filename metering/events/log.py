@@ -1,8 +1,8 @@
-"""Statements of the log: what was written to each partition on a day, by the segments that hold it.
+"""Statements of the log: the bytes written to each partition on a day, as its segments hold them.
 
-They come off another road than usage rows, from manifests of segments and not from lanes, so a row
-that is lost, made up or counted twice shows as a difference. A statement is JSON, made once for a
-cluster and a day that is over; `docs/reference/usage-files.md` lists its members.
+They are made independently of usage rows: from the manifests of partitions, and not from lanes. So
+a row that is lost, made up or counted twice shows as a difference. A statement is JSON, stored once
+for a cluster and a past day; `docs/reference/usage-files.md` lists its members.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class LoggedPartition:
-    """Bytes of the record batches of the lane files whose last block of it is of the day."""
+    """Bytes of a partition's record batches on a day.
+
+    The bytes in one lane file count for the day of the partition's last block in that file.
+    """
 
     topic_id: str
     """32 hexadecimal digits."""
@@ -36,12 +39,12 @@ class LogStatement:
     since_ms: int
     until_ms: int
     as_of_ms: int
-    """When the manifests were read."""
+    """When the partitions' manifests were read."""
     gap: str = ""
-    """Why nobody can say any more what the log held, for people; empty where it is known."""
+    """Why the statement may lack something, in words for people; empty where it is whole."""
     partitions: tuple[LoggedPartition, ...] = ()
     gone_topics: tuple[str, ...] = ()
-    """Ids of topics that were deleted, of which nothing is left to count."""
+    """Ids of deleted topics whose manifests are gone, so that their bytes are unknown."""
 
 
 def encode_statement(statement: LogStatement) -> bytes:

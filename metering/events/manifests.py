@@ -1,4 +1,4 @@
-"""Manifests: what a usage file holds, and which part of whose usage that is.
+"""Manifests: what a usage file holds, and which clusters, lanes and times it covers.
 
 A manifest is JSON beside its data file, written after it: a data file without a manifest does not
 count. `docs/reference/usage-files.md` lists its members.
@@ -18,18 +18,18 @@ VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaneCoverage:
+class LaneEntry:
     """All usage of a lane in (since, until] lies in blocks first..last of this file.
 
-    `first_sequence` is one more than the last sequence of the entry before, also where there is
-    nothing new: then `last_sequence` is smaller than it. Times are the brokers' for blocks and the
-    agent's for a lane that is quiet.
+    `first_sequence` is one more than `last_sequence` of the entry before. Where there is nothing
+    new, `last_sequence` is one less than `first_sequence`. Times of blocks come from brokers'
+    clocks, those of a lane without new blocks from the agent's.
     """
 
     incarnation: int
     started_at_ms: int
     ended: bool
-    """Nothing will follow."""
+    """Nothing follows in this lane."""
     first_sequence: int
     last_sequence: int
     since_ms: int
@@ -37,35 +37,42 @@ class LaneCoverage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StorageCoverage:
-    """All usage by time in [since, until) is in this file; equal where there is nothing new."""
+class StorageEntry:
+    """The file has all storage, partition and broker time of [since, until).
+
+    The two are equal where there is nothing new.
+    """
 
     since_ms: int
     until_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterCoverage:
-    """What a file says of a cluster.
+class ClusterEntry:
+    """A manifest's entry of one cluster.
 
-    `lanes` has every lane but those whose end an entry before this one tells.
+    `lanes` has every lane of the cluster but those that ended in an earlier entry.
     """
 
     cluster_id: str
     organization_id: str
     since_ms: int | None
-    """As of when the entry before this one spoke; None in a cluster's first."""
+    """`as_of_ms` of the entry before this one; None in a cluster's first entry."""
     as_of_ms: int
-    lanes: tuple[LaneCoverage, ...] = ()
-    storage: StorageCoverage | None = None
+    lanes: tuple[LaneEntry, ...] = ()
+    storage: StorageEntry | None = None
     """None where the cluster never had a topic or a broker."""
     closed: bool = False
-    """The cluster is gone, and nothing will follow."""
+    """The cluster is gone from its cell, and nothing follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageManifest:
-    """A usage file's manifest. Windows are the smallest and largest of its rows, 0 without rows."""
+    """The manifest of a usage file.
+
+    `window_start_ms` is the smallest and `window_end_ms` the largest of its rows; both are 0
+    without rows.
+    """
 
     cell: str
     key: str
@@ -77,9 +84,9 @@ class UsageManifest:
     window_end_ms: int
     emitted_at_ms: int
     agent: str
-    clusters: tuple[ClusterCoverage, ...] = ()
+    clusters: tuple[ClusterEntry, ...] = ()
     topics: Mapping[str, str] = field(default_factory=dict)
-    """Names by `<cluster id>/<topic id>`."""
+    """Topics' names by `<cluster id>/<topic id>`."""
 
 
 def encode_manifest(manifest: UsageManifest) -> bytes:
@@ -118,7 +125,7 @@ def parse_manifest(data: bytes) -> UsageManifest:
             window_end_ms=_count(plain, "window_end_ms"),
             emitted_at_ms=_count(plain, "emitted_at_ms"),
             agent=_text(plain, "agent"),
-            clusters=tuple(_cluster(cluster) for cluster in plain["clusters"]),
+            clusters=tuple(_parse_cluster(cluster) for cluster in plain["clusters"]),
             topics={str(key): str(name) for key, name in plain["topics"].items()},
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -128,12 +135,12 @@ def parse_manifest(data: bytes) -> UsageManifest:
         raise UsageFormatError(message) from error
 
 
-def matches(manifest: UsageManifest, data: bytes) -> bool:
-    """Tells whether this is the data file that the manifest was written for."""
+def matches_manifest(manifest: UsageManifest, data: bytes) -> bool:
+    """Whether `data` is the data file that the manifest was written for, by size and digest."""
     return len(data) == manifest.size_bytes and hashlib.sha256(data).hexdigest() == manifest.sha256
 
 
-def _cluster_json(cluster: ClusterCoverage) -> dict[str, Any]:
+def _cluster_json(cluster: ClusterEntry) -> dict[str, Any]:
     storage = cluster.storage
     return {
         "cluster_id": cluster.cluster_id,
@@ -141,43 +148,43 @@ def _cluster_json(cluster: ClusterCoverage) -> dict[str, Any]:
         "since_ms": cluster.since_ms,
         "as_of_ms": cluster.as_of_ms,
         "lanes": [
-            {name: getattr(lane, name) for name in LaneCoverage.__slots__} for lane in cluster.lanes
+            {name: getattr(lane, name) for name in LaneEntry.__slots__} for lane in cluster.lanes
         ],
         "storage": storage and {"since_ms": storage.since_ms, "until_ms": storage.until_ms},
         "closed": cluster.closed,
     }
 
 
-def _cluster(plain: Mapping[str, Any]) -> ClusterCoverage:
+def _parse_cluster(plain: Mapping[str, Any]) -> ClusterEntry:
     since = plain["since_ms"]
     storage = plain["storage"]
-    return ClusterCoverage(
+    return ClusterEntry(
         cluster_id=_text(plain, "cluster_id"),
         organization_id=_text(plain, "organization_id"),
         since_ms=None if since is None else _count(plain, "since_ms"),
         as_of_ms=_count(plain, "as_of_ms"),
-        lanes=_lanes(plain["lanes"]),
+        lanes=_parse_lanes(plain["lanes"]),
         storage=None
         if storage is None
-        else StorageCoverage(
+        else StorageEntry(
             since_ms=_count(storage, "since_ms"), until_ms=_count(storage, "until_ms")
         ),
         closed=_flag(plain, "closed"),
     )
 
 
-def _lanes(plain: Sequence[Mapping[str, Any]]) -> tuple[LaneCoverage, ...]:
+def _parse_lanes(plain: Sequence[Mapping[str, Any]]) -> tuple[LaneEntry, ...]:
     return tuple(
-        LaneCoverage(
-            incarnation=_count(each, "incarnation"),
-            started_at_ms=_count(each, "started_at_ms"),
-            ended=_flag(each, "ended"),
-            first_sequence=_count(each, "first_sequence"),
-            last_sequence=_whole(each, "last_sequence"),
-            since_ms=_whole(each, "since_ms"),
-            until_ms=_whole(each, "until_ms"),
+        LaneEntry(
+            incarnation=_count(lane, "incarnation"),
+            started_at_ms=_count(lane, "started_at_ms"),
+            ended=_flag(lane, "ended"),
+            first_sequence=_count(lane, "first_sequence"),
+            last_sequence=_whole(lane, "last_sequence"),
+            since_ms=_whole(lane, "since_ms"),
+            until_ms=_whole(lane, "until_ms"),
         )
-        for each in plain
+        for lane in plain
     )
 
 

@@ -1,12 +1,12 @@
-"""`usage_record` v1: what a row of a usage file holds, and what makes two rows the same.
+"""`usage_record` v1: the columns of a usage file, and which columns identify a row.
 
 A row says how much of one meter was used in one window. Quantities are whole numbers: bytes,
 byte-minutes, partition-minutes, seconds. Windows are [start, end) in milliseconds since 1970, UTC.
 
-Rows of a lane (`ingress_bytes`, `egress_bytes`) have the identity of the lane block that they come
-from, so that they are the same row whoever derives them, however often. Rows of time
-(`storage_byte_minutes`, `partition_minutes`, `broker_seconds`) have no block: their window's start
-takes its place, and a slot (`metering.events.slots`) makes sure that it is said only once.
+Rows of a lane (`ingress_bytes`, `egress_bytes`) are identified by the lane block that they come
+from, so they are the same rows whichever agent makes them, and however often. Rows of time
+(`storage_byte_minutes`, `partition_minutes`, `broker_seconds`) have no block. Their window's start
+identifies them, and a slot (`metering.events.slots`) fixes their quantity once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 from metering.events.errors import UsageFormatError
 
 SCHEMA_VERSION = 1
-# Of the service itself: probes, retention, the console's message browser. Never billed.
+# The principal of the service itself: probes, retention, the console's message browser. It is never
+# billed.
 SERVICE_PRINCIPAL = "User:__freshet"
 
 
@@ -43,7 +44,7 @@ USAGE_SCHEMA: pa.Schema = pa.schema(
         pa.field("cell", pa.string(), nullable=False),
         pa.field("cluster_id", pa.string(), nullable=False),
         pa.field("organization_id", pa.string(), nullable=False),
-        # Which start of a broker; null for storage and partition time.
+        # The incarnation; null for storage and partition time.
         pa.field("incarnation", pa.int64()),
         pa.field("lane_file", pa.int64()),
         # The block's sequence number in its lane; null for all meters of time.
@@ -65,7 +66,8 @@ USAGE_SCHEMA: pa.Schema = pa.schema(
 )
 COLUMNS: tuple[str, ...] = tuple(USAGE_SCHEMA.names)
 
-# Two rows that agree in these are one row. `window_start_ms` counts where `block` is null.
+# Rows with the same values here are the same row. Where `block` is null, `window_start_ms` belongs
+# to the identity too.
 LANE_IDENTITY: tuple[str, ...] = (
     "cell",
     "cluster_id",
@@ -78,24 +80,24 @@ LANE_IDENTITY: tuple[str, ...] = (
     "meter",
 )
 TIME_IDENTITY: tuple[str, ...] = (*LANE_IDENTITY, "window_start_ms")
-# They may differ in this without being in conflict.
+# Copies of a row may differ in these columns.
 VOLATILE: tuple[str, ...] = ("emitted_at_ms",)
-# In these they must agree; where they do not, all of them are quarantined.
+# Copies of a row must agree in these columns; otherwise all of them are quarantined.
 AGREEING: tuple[str, ...] = tuple(
     name for name in COLUMNS if name not in {*LANE_IDENTITY, *VOLATILE}
 )
 
 
 def encode_usage(table: pa.Table) -> bytes:
-    """A usage file: Parquet, zstd, text columns as dictionaries.
+    """A usage file's bytes: Parquet with zstd, and text columns as dictionaries.
 
     `table` has the columns of `USAGE_SCHEMA` in its order; text columns may be dictionaries.
     Raises `UsageFormatError` for other columns.
     """
     _check_columns(table.schema)
     buffer = io.BytesIO()
-    # Without Arrow's own schema a dictionary is a string to every reader. Every job reads all of
-    # a file, so statistics, a quarter of the time, would be for nobody.
+    # Without Arrow's own schema every reader sees a dictionary as strings. Statistics would take a
+    # quarter of the time, and nobody needs them, because every job reads whole files.
     pq.write_table(table, buffer, compression="zstd", store_schema=False, write_statistics=False)
     return buffer.getvalue()
 

@@ -1,10 +1,10 @@
-"""Slots: what was used in a window of time, said once.
+"""Slots: what was used in a window of time, stored once.
 
-Storage, partition and broker time are read off what there is at the moment of reading, and
-compaction or a merge of segments may leave less to see later. So the first agent to say what a
-window holds writes it down under a key that only one can take; whoever comes later, or again after
-a crash, repeats what is written there. A cluster's slots form a chain: each begins where the one
-before ends.
+Storage, partition and broker time are computed from what is stored at the moment of reading, and
+compaction or a merge of segments may leave less to see later. So the first agent that measures a
+window stores the result under a key that can be taken only once. An agent that comes later, or
+after a crash, uses what is stored there. A cluster's slots form a chain: each begins where the one
+before it ends.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class SlotRow:
     meter: str
     topic_id: str = ""
     partition: int = -1
-    """-1 where the row is of no partition."""
+    """-1 where the row belongs to no partition."""
     incarnation: int = -1
-    """-1 where the row is of no broker."""
+    """-1 where the row belongs to no broker."""
     quantity: int
     billed: bool
 
@@ -83,7 +83,7 @@ def parse_slot(data: bytes) -> Slot:
             cluster_id=str(plain["cluster_id"]),
             window_start_ms=start,
             window_end_ms=end,
-            rows=tuple(_row(row) for row in plain["rows"]),
+            rows=tuple(_parse_row(row) for row in plain["rows"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, UsageFormatError):
@@ -92,7 +92,7 @@ def parse_slot(data: bytes) -> Slot:
         raise UsageFormatError(message) from error
 
 
-def _row(plain: Sequence[Any]) -> SlotRow:
+def _parse_row(plain: Sequence[Any]) -> SlotRow:
     meter, topic_id, partition, incarnation, quantity, billed = plain
     if Meter(meter) not in TIME_METERS:
         message = f"{meter} is no meter of time"

@@ -1,4 +1,4 @@
-"""Where usage files lie: what a store must do, and a store that is a folder."""
+"""The store of usage files: its interface, and an implementation over a folder."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Protocol
 
 from metering.events.errors import UsageFormatError
 from metering.events.keys import day_prefix, parse_key
-from metering.events.manifests import UsageManifest, matches, parse_manifest
+from metering.events.manifests import UsageManifest, matches_manifest, parse_manifest
 from metering.events.times import DAY_MS, day_of
 
-# Files that are being written. No key lies in it.
+# The folder of files that are being written. No key can lie in it, because of its dot.
 _UNFINISHED = ".unfinished"
 
 
@@ -22,20 +22,20 @@ class UsageStore(Protocol):
     """Immutable objects by key. Every call raises `OSError` where the store cannot be reached."""
 
     def put_new(self, key: str, data: bytes) -> bool:
-        """Stores an object unless there is one of this key; False where there is, of any content.
+        """Stores an object unless the key is taken; returns False where it is, whatever it holds.
 
-        Once it returns the object is durable, and at no time is there a part of it.
+        Once it returns, the object is durable. No reader ever sees a part of it.
         """
 
     def get(self, key: str) -> bytes:
-        """An object. Raises `FileNotFoundError`."""
+        """The bytes of an object. Raises `FileNotFoundError` where there is none."""
 
     def list(self, prefix: str) -> Iterator[str]:
         """The keys that begin with `prefix`, in order."""
 
 
 class FolderUsageStore:
-    """A store that is a folder, which is made at the first write. For any number of processes."""
+    """A store in a folder, which the first write makes. Any number of processes may use it."""
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
@@ -50,14 +50,14 @@ class FolderUsageStore:
         _make_folder(path.parent)
         try:
             _write_durably(unfinished, data)
-            # Unlike a rename this fails where the name is taken.
+            # A link, because a rename would replace an existing object; a link fails then.
             os.link(unfinished, path)
         except FileExistsError:
             return False
         finally:
             with suppress(FileNotFoundError):
                 unfinished.unlink()
-        _sync(path.parent)
+        _sync_folder(path.parent)
         return True
 
     def get(self, key: str) -> bytes:
@@ -67,9 +67,9 @@ class FolderUsageStore:
     def list(self, prefix: str) -> Iterator[str]:
         """See `UsageStore`."""
         folder, _, _ = prefix.rpartition("/")
-        yield from self._below(folder, prefix)
+        yield from self._keys_below(folder, prefix)
 
-    def _below(self, folder: str, prefix: str) -> Iterator[str]:
+    def _keys_below(self, folder: str, prefix: str) -> Iterator[str]:
         try:
             entries = sorted(os.scandir(self.root / folder), key=_sorted_as_key)
         except (FileNotFoundError, NotADirectoryError):
@@ -79,7 +79,7 @@ class FolderUsageStore:
             if entry.name.startswith(".") or not key.startswith(prefix):
                 continue
             if entry.is_dir():
-                yield from self._below(key, prefix)
+                yield from self._keys_below(key, prefix)
             else:
                 yield key
 
@@ -92,7 +92,10 @@ class FolderUsageStore:
 
 
 def list_manifests(store: UsageStore, cell: str, *, since_ms: int, until_ms: int) -> Iterator[str]:
-    """Keys of the manifests that were emitted in [since, until), in the order of emission."""
+    """Keys of the manifests that were emitted in [since, until), in the order of emission.
+
+    Times are milliseconds since 1970.
+    """
     for day_ms in range(since_ms - since_ms % DAY_MS, until_ms, DAY_MS):
         for key in store.list(day_prefix(cell, day_of(day_ms))):
             parsed = parse_key(key)
@@ -101,20 +104,20 @@ def list_manifests(store: UsageStore, cell: str, *, since_ms: int, until_ms: int
 
 
 def read_manifest(store: UsageStore, key: str, *, verify: bool) -> UsageManifest:
-    """A manifest; with `verify` only if its data file is there and unharmed.
+    """Reads a manifest; with `verify` also its data file, to compare size and digest.
 
-    Raises `UsageFormatError` where one of the two is damaged, `FileNotFoundError` where one is
-    missing: its usage then is not there, and its coverage must not be counted.
+    Raises `UsageFormatError` where one of the two is damaged, and `FileNotFoundError` where one is
+    missing. In both cases the caller must not count the manifest's coverage.
     """
     manifest = parse_manifest(store.get(key))
-    if verify and not matches(manifest, store.get(manifest.key)):
+    if verify and not matches_manifest(manifest, store.get(manifest.key)):
         message = f"{manifest.key} is not the file of its manifest"
         raise UsageFormatError(message)
     return manifest
 
 
 def _sorted_as_key(entry: os.DirEntry[str]) -> str:
-    # A folder's keys go on with a slash.
+    # Keys below a folder continue with a slash, and must sort by it.
     return f"{entry.name}/" if entry.is_dir() else entry.name
 
 
@@ -126,15 +129,15 @@ def _write_durably(path: Path, data: bytes) -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    """Makes a folder that a crash cannot take away again."""
+    """Makes a folder durably: its parent is synced, so that a crash cannot remove it."""
     if folder.is_dir():
         return
     _make_folder(folder.parent)
     folder.mkdir(exist_ok=True)
-    _sync(folder.parent)
+    _sync_folder(folder.parent)
 
 
-def _sync(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

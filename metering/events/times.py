@@ -1,4 +1,4 @@
-"""Minutes, hours and days in UTC, as milliseconds since 1970. Nothing here reads a clock."""
+"""Minutes, hours and days in UTC, as milliseconds since 1970. This module reads no clock."""
 
 from __future__ import annotations
 

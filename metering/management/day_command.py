@@ -22,21 +22,23 @@ Done = TypeVar("Done")
 
 
 class DayCommand(BaseCommand, ABC, Generic[Done]):
-    """`--day YYYY-MM-DD` works on a day, `--list` shows what was done. May be repeated."""
+    """A command that works on a day (`--day YYYY-MM-DD`) or lists what was done (`--list`).
 
-    # What it does, in the words of its messages: "roll-up".
+    It may be repeated for a day.
+    """
+
+    # The word for the work in messages, such as "roll-up".
     job: ClassVar[str]
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The command line."""
+        """Adds `--day`, `--list` and `--cell`."""
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument("--day", type=date.fromisoformat, help="YYYY-MM-DD, UTC")
         what.add_argument("--list", action="store_true", help=f"show the newest {self.job}s")
         parser.add_argument("--cell", default=config().cell.id, help="default: %(default)s")
 
     def handle(self, *args: object, **options: object) -> None:
-        """Runs until it is done. An interrupt ends it with status 130, and nothing of it counts."""
-        del args
+        """Does the work, or lists. SIGINT or SIGTERM end it with status 130; nothing counts."""
         cell, day = str(options["cell"]), options["day"]
         if not isinstance(day, date):
             self.show(cell)
@@ -55,18 +57,18 @@ class DayCommand(BaseCommand, ABC, Generic[Done]):
 
     @abstractmethod
     def work(self, day: date, cell: str, options: Mapping[str, object]) -> Done:
-        """Does it. Raises `AppError`."""
+        """Does the work for a day. Raises `AppError`."""
 
     @abstractmethod
     def report(self, done: Done) -> None:
-        """Says what was found. Raises `CommandError` where that is a failure."""
+        """Prints the result. Raises `CommandError` where it is a failure."""
 
     @abstractmethod
     def show(self, cell: str) -> None:
-        """Shows the newest of a cell, `SHOWN` at the most."""
+        """Prints the newest results of a cell, at most `SHOWN`."""
 
     def say(self, line: str) -> None:
-        """A line for who waits."""
+        """Prints a line of progress at once."""
         self.stdout.write(line)
         self.stdout.flush()
 

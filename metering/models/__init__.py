@@ -1,4 +1,4 @@
-"""Rows of metering."""
+"""The models of metering."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of usage files, and how much of them is in the provisional minutes."""
+"""Known usage files, and how much of lanes and clusters is in the provisional minutes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KEY_CHARS_MAX = 512
 
 
 class UsageFile(models.Model):
-    """A usage file whose manifest was found. Times are milliseconds since 1970."""
+    """A usage file that ingest found by its manifest. Times are milliseconds since 1970."""
 
     # Its key in the usage store.
     key = models.CharField(primary_key=True, max_length=KEY_CHARS_MAX)
@@ -29,10 +29,10 @@ class UsageFile(models.Model):
     emitted_at_ms = models.BigIntegerField(default=0)
     agent = models.CharField(max_length=255, blank=True)
     state = models.CharField(max_length=16, choices=FileState.choices)
-    # Why it is damaged.
+    # Why it is damaged; empty if it is not.
     error = models.TextField(blank=True)
     found_at = models.DateTimeField(default=now)
-    # When it was last looked into.
+    # When ingest last tried to take it in.
     tried_at = models.DateTimeField(default=now)
 
     class Meta:
@@ -51,17 +51,17 @@ class UsageFile(models.Model):
 
 
 class FileCoverage(models.Model):
-    """What a usage file says of one cluster: which lanes, which blocks, which time."""
+    """What a usage file covers of one cluster: lanes, blocks and time."""
 
     pk = models.CompositePrimaryKey("file", "cluster_id")
     file = models.ForeignKey(UsageFile, on_delete=models.CASCADE, related_name="clusters")
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
     cluster_id = models.CharField(max_length=ID_CHARS_MAX)
     as_of_ms = models.BigIntegerField()
-    # What it says of lanes or time lies in [since, until].
+    # All that it covers lies in [since, until].
     since_ms = models.BigIntegerField()
     until_ms = models.BigIntegerField()
-    # The manifest's own entry.
+    # The manifest's entry, as `completeness.entry_of` reads it.
     entry = models.JSONField()
 
     class Meta:
@@ -77,14 +77,14 @@ class FileCoverage(models.Model):
 class LaneCoverage(models.Model):
     """Which blocks of a lane are in the provisional minutes.
 
-    Forgotten with the minutes: blocks of that age are in none.
+    Rows are removed with the minutes of their time: old blocks are in no minute any more.
     """
 
     pk = models.CompositePrimaryKey("cluster_id", "incarnation")
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
     cluster_id = models.CharField(max_length=ID_CHARS_MAX)
     incarnation = models.BigIntegerField()
-    # Numbers of blocks.
+    # The blocks' sequence numbers.
     sequences = Int8MultirangeField()
     changed_at = models.DateTimeField(default=now)
 
@@ -93,15 +93,15 @@ class LaneCoverage(models.Model):
 
 
 class ClusterCoverage(models.Model):
-    """Which time of a cluster's storage is in the provisional minutes, and how far it is known."""
+    """Which time of a cluster is in the provisional minutes, and how far its manifests go."""
 
     cluster_id = models.CharField(primary_key=True, max_length=ID_CHARS_MAX)
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
-    # Milliseconds since 1970.
+    # The times of storage, partitions and brokers, in milliseconds since 1970.
     storage_ms = Int8MultirangeField()
-    # The latest time that a manifest says it knows everything up to.
+    # The latest `as_of_ms` of the cluster's entries in manifests.
     as_of_ms = models.BigIntegerField(default=0)
-    # Since when it is gone: nothing will follow.
+    # When the cluster was gone from its cell; nothing follows. Null while it exists.
     closed_at_ms = models.BigIntegerField(null=True, blank=True)
 
     def __str__(self) -> str:
@@ -112,11 +112,11 @@ class IngestState(models.Model):
     """How far a cell's usage files are taken in."""
 
     cell = models.CharField(primary_key=True, max_length=32)
-    # Files emitted on days before this one were all found, but for late ones.
+    # All files emitted on days before this one are known, except late ones.
     settled_before = models.DateField(null=True, blank=True)
     # When the last pass ended.
     ran_at = models.DateTimeField(null=True, blank=True)
-    # When the newest file that is known was written.
+    # When the newest file that was taken in was written.
     newest_emitted_at_ms = models.BigIntegerField(default=0)
 
     def __str__(self) -> str:

@@ -1,11 +1,11 @@
-"""Fresh usage, which the nightly roll-up replaces, and how far it can be relied on."""
+"""Fresh usage, which the nightly roll-up replaces, and which hours of it are complete."""
 
 from __future__ import annotations
 
 from django.db import models
 
 from console.base.common.ids import ID_CHARS_MAX
-from metering.choices import Meter
+from metering.choices import UsageMeter
 
 TOPIC_ID_CHARS_MAX = 32
 TOPIC_NAME_CHARS_MAX = 249
@@ -14,7 +14,7 @@ TOPIC_NAME_CHARS_MAX = 249
 class ProvisionalMinute(models.Model):
     """What one principal used of one topic in one minute, as far as it is known yet.
 
-    Kept for eight days. It only ever grows: each block and each window is added once.
+    Kept for eight days. Quantities only grow: each block and each window is added once.
     """
 
     pk = models.CompositePrimaryKey(
@@ -26,7 +26,7 @@ class ProvisionalMinute(models.Model):
     topic_id = models.CharField(max_length=TOPIC_ID_CHARS_MAX, blank=True)
     # Empty for what belongs to no principal.
     principal = models.TextField(blank=True)
-    meter = models.CharField(max_length=32, choices=Meter.choices)
+    meter = models.CharField(max_length=32, choices=UsageMeter.choices)
     # The minute's beginning.
     minute = models.DateTimeField()
     quantity = models.DecimalField(max_digits=38, decimal_places=0)
@@ -43,7 +43,10 @@ class ProvisionalMinute(models.Model):
 
 
 class JudgedHour(models.Model):
-    """Whether all that a cluster used in an hour is in the files that were taken in."""
+    """Whether all that a cluster used in an hour is in the files that were taken in.
+
+    The table keeps the name that it was created with.
+    """
 
     pk = models.CompositePrimaryKey("cluster_id", "hour")
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
@@ -68,7 +71,7 @@ class JudgedHour(models.Model):
 
 
 class TopicName(models.Model):
-    """The name of a topic, also of one that was deleted since."""
+    """The name of a topic; deleted topics keep theirs."""
 
     pk = models.CompositePrimaryKey("cluster_id", "topic_id")
     organization_id = models.CharField(max_length=ID_CHARS_MAX)

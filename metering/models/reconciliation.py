@@ -1,4 +1,4 @@
-"""Comparisons of usage with the log."""
+"""Comparisons of usage with the log: whole days, and each cluster's day."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from metering.models.rollup import CELL_CHARS_MAX
 
 
 class Reconciliation(models.Model):
-    """One comparison of one day of one cell. Once its state is final nothing of it changes."""
+    """One comparison of one day of one cell. Once its state is final, it never changes."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "rec"), editable=False
@@ -24,7 +24,7 @@ class Reconciliation(models.Model):
     state = models.CharField(
         max_length=16, choices=RunState.choices, default=RunState.RUNNING.value
     )
-    # Of the usage files and statements of the log that were compared.
+    # The hash of the usage files and statements of the log that were compared.
     inputs_sha256 = models.CharField(max_length=64)
     # The job's own `report.json`.
     report = models.JSONField(default=dict)
@@ -59,11 +59,11 @@ class ReconciledDay(models.Model):
     # Bytes by usage files and by the log, of all partitions of which both are known.
     metered_bytes = models.DecimalField(max_digits=38, decimal_places=0)
     logged_bytes = models.DecimalField(max_digits=38, decimal_places=0)
-    # Metered bytes of partitions of which nobody can say what the log held.
+    # Metered bytes of partitions whose bytes in the log are unknown.
     unknown_bytes = models.DecimalField(max_digits=38, decimal_places=0)
-    # How many partitions differ.
+    # The number of partitions that differ.
     differing = models.BigIntegerField()
-    # Why something was not compared; empty if all was.
+    # Why something could not be compared; empty if everything was.
     reason = models.TextField(blank=True)
     compared_at = models.DateTimeField(default=now)
 

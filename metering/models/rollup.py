@@ -1,4 +1,4 @@
-"""Roll-ups of days."""
+"""Roll-ups of days, the pointer to a day's current one, and results about their data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CELL_CHARS_MAX = 32
 
 
 class RollupRun(models.Model):
-    """One roll-up of one day of one cell. Once its state is final nothing of it changes."""
+    """One roll-up of one day of one cell. Once its state is final, it never changes."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "run"), editable=False
@@ -29,11 +29,12 @@ class RollupRun(models.Model):
     holder = models.CharField(max_length=255, blank=True)
     # `[{key, size_bytes, sha256, rows}]`, the usage files that it was made from.
     inputs = models.JSONField(default=list)
-    # Of their keys and hashes. Another one: there are other files of the day by now.
+    # The hash of the inputs' keys and hashes. It differs from that of the day's present files
+    # where files came later.
     inputs_sha256 = models.CharField(max_length=64, blank=True)
     # The job's own `report.json`.
     report = models.JSONField(default=dict)
-    # Of the rows, whatever their order. Two runs with one hash have the same rows.
+    # The hash of the rows in any order. Two runs with the same hash have the same rows.
     content_sha256 = models.CharField(max_length=64, blank=True)
     error = models.TextField(blank=True)
     created_at = models.DateTimeField(default=now)
@@ -48,7 +49,7 @@ class RollupRun(models.Model):
 
 
 class RollupPointer(models.Model):
-    """Which run's rows are a day's."""
+    """Names the run whose rows count for a day."""
 
     cell = models.CharField(max_length=CELL_CHARS_MAX)
     day = models.DateField()
@@ -63,11 +64,11 @@ class RollupPointer(models.Model):
 
 
 class QualityResult(models.Model):
-    """What a run says about the quality of its data."""
+    """A result about the quality of a run's data."""
 
     run = models.ForeignKey(RollupRun, on_delete=models.CASCADE, related_name="quality")
     kind = models.CharField(max_length=16, choices=QualityKind.choices)
-    # Of the check, the file, or the cluster and hour.
+    # The name of the check, the key of the file, or the cluster and the hour.
     name = models.CharField(max_length=512)
     passed = models.BooleanField()
     detail = models.JSONField(default=dict)

@@ -1,4 +1,4 @@
-"""Rolled-up usage: what invoices are made from."""
+"""Rolled-up usage, from which invoices are made."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 
 from console.base.common.ids import ID_CHARS_MAX
-from metering.choices import Granularity, Meter
+from metering.choices import Granularity, UsageMeter
 from metering.models.rollup import RollupRun
 from metering.querysets import UsageRowQuerySet
 
@@ -20,18 +20,18 @@ class UsageRow(models.Model):
     Never changed and never removed; the database refuses both. A corrected day is a new run.
     """
 
-    # Follows from the run and the row's key, so that a row has one name wherever it is derived.
+    # A hash of the run and the row's key, so that a row has the same id wherever it is derived.
     id = models.CharField(primary_key=True, max_length=ID_CHARS_MAX, editable=False)
     run = models.ForeignKey(RollupRun, on_delete=models.PROTECT, related_name="rows")
     granularity = models.CharField(max_length=8, choices=Granularity.choices)
-    # No foreign key: usage is a fact, whatever became of who used it.
+    # Not a foreign key: usage stays, whatever happens to its organization.
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
     cluster_id = models.CharField(max_length=ID_CHARS_MAX)
     # 32 hexadecimal digits; empty for what belongs to no topic.
     topic_id = models.CharField(max_length=TOPIC_ID_CHARS_MAX, blank=True)
     # Empty for what belongs to no principal.
     principal = models.TextField(blank=True)
-    meter = models.CharField(max_length=METER_CHARS_MAX, choices=Meter.choices)
+    meter = models.CharField(max_length=METER_CHARS_MAX, choices=UsageMeter.choices)
     window_start = models.DateTimeField()
     window_end = models.DateTimeField()
     quantity = models.DecimalField(max_digits=38, decimal_places=0)
@@ -66,9 +66,10 @@ class UsageRow(models.Model):
 
 
 class StagedRow(models.Model):
-    """A roll-up's row as it was copied in, before it is checked.
+    """A roll-up's row as it was copied in, before the checks.
 
-    No row of it outlives the transaction that wrote it. It is nobody's: COPY knows no row security.
+    A row is deleted in the transaction that wrote it. The table has no row security, because
+    PostgreSQL does not COPY into a table that has it.
     """
 
     id = models.CharField(primary_key=True, max_length=ID_CHARS_MAX)

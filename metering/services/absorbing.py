@@ -1,7 +1,7 @@
-"""Takes one usage file in: what it adds to the minutes, what it covers, how its topics are called.
+"""Takes one usage file in: adds to the minutes, records what it covers, and names its topics.
 
-All of it is sets: a file is a handful of statements, however many rows it has. Each function needs
-the transaction, the lock and the scope of `ingest`.
+It takes a few statements over sets, however many rows the file has. Each function needs the
+transaction, the lock and the scope of `ingest`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from psycopg.types.multirange import Multirange
 
 from console.base.common.clock import now
 from console.base.common.uses import principals_used
-from metering.events.manifests import ClusterCoverage as Entry
-from metering.events.manifests import UsageManifest
-from metering.minutes import Additions, Lane, Span, additions, lanes_of, subtract, windows_of
+from metering.events.manifests import ClusterEntry, UsageManifest
+from metering.minutes import Additions, Lane, Span, additions, lanes_of, subtract_spans, windows_of
 from metering.models import FileCoverage
 from metering.periods import HOUR_MS, MINUTE_MS, to_ms
 
-# Of the calendar, with room for the margins of hours.
+# Times that `datetime` can hold, with room for the margins that completeness adds.
 TIMES_MS = range(to_ms(datetime(2, 1, 1, tzinfo=UTC)), to_ms(datetime(9999, 1, 1, tzinfo=UTC)))
-# A window of several minutes is spread over them to the last unit.
+# A window of several minutes is spread evenly over them. The difference of two whole quotients for
+# each minute makes the shares sum to the quantity exactly.
 ADD_MINUTES = """
 INSERT INTO metering_provisionalminute AS known
     (organization_id, cluster_id, topic_id, principal, meter, billed, minute, quantity)
@@ -84,39 +84,42 @@ SELECT cluster_id, storage_ms FROM metering_clustercoverage WHERE cluster_id = A
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What a file says something new of: a cluster's time in [since, until], in milliseconds."""
+    """The time [since, until] in ms of a cluster about which a file says something new."""
 
     cluster_id: str
     since_ms: int
     until_ms: int
 
 
-def absorb(manifest: UsageManifest, rows: pa.Table, *, keep_from: datetime) -> list[Touched]:
-    """Adds a file's rows and what it covers; rows of minutes before `keep_from` are left out.
+def absorb_file(manifest: UsageManifest, rows: pa.Table, *, keep_from: datetime) -> list[Touched]:
+    """Adds a file's rows and coverage; leaves out rows of minutes before `keep_from`.
 
-    Raises `ValueError` for rows and times that no usage file has, and `DataError` for texts that
-    PostgreSQL does not take.
+    Returns the times that must be judged for completeness. Raises `ValueError` for impossible rows
+    and times, and `DataError` for texts that PostgreSQL does not store.
     """
     if len({cluster.cluster_id for cluster in manifest.clusters}) < len(manifest.clusters):
-        message = "a manifest speaks of a cluster twice"
+        message = "its manifest has two entries of one cluster"
         raise ValueError(message)
     _check_times(manifest)
+    # What is covered already must be read before this file's coverage is added below: afterwards
+    # nothing of the file would be new.
     fresh = additions(
         rows,
         lanes=_fresh_lanes(lanes_of(manifest)),
         windows=_fresh_windows(windows_of(manifest)),
     )
     _add_minutes(fresh, keep_from)
-    _tell_uses(fresh)
+    _report_uses(fresh)
     _cover_lanes(manifest)
     _cover_clusters(manifest)
     _name_topics(manifest)
-    return _remember(manifest)
+    return _record_coverage(manifest)
 
 
 def _check_times(manifest: UsageManifest) -> None:
-    """Refuses times that no calendar has: the hours of all files of the batch are judged together,
-    and could not be.
+    """Raises `ValueError` for times that `datetime` cannot hold.
+
+    The hours of all files of a batch are judged together, so one such time would fail the batch.
     """
     for entry in manifest.clusters:
         times = [entry.as_of_ms, entry.since_ms or 0]
@@ -125,7 +128,7 @@ def _check_times(manifest: UsageManifest) -> None:
         if entry.storage is not None:
             times += [entry.storage.since_ms, entry.storage.until_ms]
         if not all(moment in TIMES_MS for moment in times):
-            message = f"a manifest speaks of a time that no calendar has, of {entry.cluster_id}"
+            message = f"its manifest has an impossible time, in the entry of {entry.cluster_id}"
             raise ValueError(message)
 
 
@@ -133,17 +136,19 @@ def _fresh_lanes(brought: dict[Lane, Span]) -> dict[Lane, list[Span]]:
     if not brought:
         return {}
     clusters, incarnations = zip(*brought, strict=True)
-    found = _query(COVERED_LANES, [list(clusters), list(incarnations)])
-    covered = {(cluster, incarnation): _spans(ranges) for cluster, incarnation, ranges in found}
-    return {lane: subtract(span, covered.get(lane, ())) for lane, span in brought.items()}
+    rows = _query_rows(COVERED_LANES, [list(clusters), list(incarnations)])
+    covered = {(cluster, incarnation): _spans_of(ranges) for cluster, incarnation, ranges in rows}
+    return {lane: subtract_spans(span, covered.get(lane, ())) for lane, span in brought.items()}
 
 
 def _fresh_windows(brought: dict[str, Span]) -> dict[str, list[Span]]:
     if not brought:
         return {}
-    found = _query(COVERED_WINDOWS, [list(brought)])
-    covered = {cluster: _spans(ranges) for cluster, ranges in found}
-    return {cluster: subtract(span, covered.get(cluster, ())) for cluster, span in brought.items()}
+    rows = _query_rows(COVERED_WINDOWS, [list(brought)])
+    covered = {cluster: _spans_of(ranges) for cluster, ranges in rows}
+    return {
+        cluster: subtract_spans(span, covered.get(cluster, ())) for cluster, span in brought.items()
+    }
 
 
 def _add_minutes(added: Additions, keep_from: datetime) -> None:
@@ -152,11 +157,11 @@ def _add_minutes(added: Additions, keep_from: datetime) -> None:
             *(added.organization_id, added.cluster_id, added.topic_id, added.principal),
             *(added.meter, added.billed, added.window_start_ms, added.minutes, added.quantity),
         ]
-        _execute(ADD_MINUTES, [*columns, keep_from])
+        _execute_statement(ADD_MINUTES, [*columns, keep_from])
 
 
-def _tell_uses(added: Additions) -> None:
-    """Tells of each principal when it last moved records, once the transaction has committed."""
+def _report_uses(added: Additions) -> None:
+    """Sends `principals_used` with each principal's last use, after the transaction's commit."""
     last: dict[tuple[str, str], int] = {}
     columns = (added.cluster_id, added.principal, added.window_start_ms, added.minutes)
     for cluster_id, principal, start_ms, minutes in zip(*columns, strict=True):
@@ -165,18 +170,18 @@ def _tell_uses(added: Additions) -> None:
             last[cluster_id, principal] = max(at_ms, last.get((cluster_id, principal), at_ms))
     if last:
         used = {key: datetime.fromtimestamp(at / 1000, UTC) for key, at in last.items()}
-        tell = partial(principals_used.send_robust, sender=None, used=used)
-        transaction.on_commit(tell, robust=True)
+        send = partial(principals_used.send_robust, sender=None, used=used)
+        transaction.on_commit(send, robust=True)
 
 
 def _cover_lanes(manifest: UsageManifest) -> None:
-    owners = {each.cluster_id: each.organization_id for each in manifest.clusters}
+    owners = {cluster.cluster_id: cluster.organization_id for cluster in manifest.clusters}
     rows = [
         (owners[cluster], cluster, incarnation, low, high)
         for (cluster, incarnation), (low, high) in lanes_of(manifest).items()
     ]
     if rows:
-        _execute(COVER_LANES, [now(), *_transposed(rows)])
+        _execute_statement(COVER_LANES, [now(), *_transpose(rows)])
 
 
 def _cover_clusters(manifest: UsageManifest) -> None:
@@ -193,21 +198,21 @@ def _cover_clusters(manifest: UsageManifest) -> None:
         for cluster in manifest.clusters
     ]
     if rows:
-        _execute(COVER_CLUSTERS, _transposed(rows))
+        _execute_statement(COVER_CLUSTERS, _transpose(rows))
 
 
 def _name_topics(manifest: UsageManifest) -> None:
-    owners = {each.cluster_id: each.organization_id for each in manifest.clusters}
+    owners = {entry.cluster_id: entry.organization_id for entry in manifest.clusters}
     rows = []
     for key, name in manifest.topics.items():
         cluster, _, topic_id = key.partition("/")
         if cluster in owners:
             rows.append((owners[cluster], cluster, topic_id, name))
     if rows:
-        _execute(NAME_TOPICS, _transposed(rows))
+        _execute_statement(NAME_TOPICS, _transpose(rows))
 
 
-def _remember(manifest: UsageManifest) -> list[Touched]:
+def _record_coverage(manifest: UsageManifest) -> list[Touched]:
     spans = [(entry, *span_of(entry)) for entry in manifest.clusters]
     FileCoverage.objects.bulk_create(
         FileCoverage(
@@ -224,13 +229,14 @@ def _remember(manifest: UsageManifest) -> list[Touched]:
     return [Touched(entry.cluster_id, since_ms, entry.as_of_ms) for entry, since_ms, _ in spans]
 
 
-def span_of(entry: Entry) -> tuple[int, int]:
-    """From when to when a manifest's entry says something, in milliseconds since 1970."""
+def span_of(entry: ClusterEntry) -> tuple[int, int]:
+    """The time [since, until] that a manifest's entry covers, in milliseconds since 1970."""
     since, until = [entry.as_of_ms], [entry.as_of_ms]
     if entry.since_ms is not None:
         since.append(entry.since_ms)
     for lane in entry.lanes:
-        # A lane that nobody read yet may be covered since before it was.
+        # The first entry of a lane may cover it from long before it started. An hour before its
+        # start is early enough for every margin.
         since.append(max(lane.since_ms, lane.started_at_ms - HOUR_MS))
         until.append(lane.until_ms)
     if entry.storage is not None:
@@ -239,22 +245,22 @@ def span_of(entry: Entry) -> tuple[int, int]:
     return min(since), max(until)
 
 
-def _spans(ranges: Multirange[int]) -> list[Span]:
-    spans = ((each.lower, each.upper) for each in ranges)
+def _spans_of(ranges: Multirange[int]) -> list[Span]:
+    spans = ((range_.lower, range_.upper) for range_ in ranges)
     return [(low, high) for low, high in spans if low is not None and high is not None]
 
 
-def _transposed(rows: Sequence[Sequence[object]]) -> list[list[object]]:
+def _transpose(rows: Sequence[Sequence[object]]) -> list[list[object]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def _query(statement: str, parameters: Sequence[Any]) -> list[Any]:
+def _query_rows(statement: str, parameters: Sequence[Any]) -> list[Any]:
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
-        found: list[Any] = cursor.fetchall()
-    return found
+        rows: list[Any] = cursor.fetchall()
+    return rows
 
 
-def _execute(statement: str, parameters: Sequence[Any]) -> None:
+def _execute_statement(statement: str, parameters: Sequence[Any]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)

@@ -1,4 +1,4 @@
-"""Keeps what a comparison with the log came to: for staff as a whole, for tenants by cluster."""
+"""Stores the result of a comparison with the log: as a whole for staff, by cluster for tenants."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from metering.models import (
 )
 from metering.periods import DAY, day_start
 
-# A cluster that goes shortly after a day's end may be gone before its statement is made.
+# A cluster may be gone shortly after a day's end, before an agent stated that day.
 GRACE_MS = DAY // timedelta(milliseconds=1)
-# In these the brokers' and the log's words about usage are compared.
+# Checks whose findings are in the report, by the report's part.
 COMPARED = {"ingress_as_logged": "ingress", "egress_as_counted": "egress"}
 REPLACED = (
     *("organization_id", "reconciliation", "agreement", "metered_bytes", "logged_bytes"),
@@ -35,7 +35,7 @@ REPLACED = (
 
 
 def owners_of(day: date) -> dict[str, str]:
-    """Organisations of the clusters that the meter heard of on a day, by cluster."""
+    """Cluster id → organisation, for the clusters with a judged hour on a day."""
     start = day_start(day)
     with system_scope():
         hours = JudgedHour.objects.filter(hour__gte=start, hour__lt=start + DAY)
@@ -43,18 +43,18 @@ def owners_of(day: date) -> dict[str, str]:
 
 
 def published_totals(run: RollupRun) -> dict[str, str]:
-    """Quantities of a run's published days by meter, without those that are 0."""
+    """The sum of a run's published daily rows by meter, as text; meters with 0 are left out."""
     with system_scope():
         rows = UsageRow.objects.filter(run=run, granularity=Granularity.DAY.value)
-        found = rows.order_by().values_list("meter").annotate(total=Sum("quantity"))
-        return {meter: str(int(total)) for meter, total in found if total}
+        totals = rows.order_by().values_list("meter").annotate(total=Sum("quantity"))
+        return {meter: str(int(total)) for meter, total in totals if total}
 
 
 def gone_clusters(until_ms: int) -> set[str]:
-    """Clusters that were gone before a time, in milliseconds since 1970."""
+    """Ids of clusters that were gone at most `GRACE_MS` after `until_ms` (ms since 1970)."""
     with system_scope():
-        gone = ClusterCoverage.objects.filter(closed_at_ms__lt=until_ms + GRACE_MS)
-        return set(gone.values_list("cluster_id", flat=True))
+        clusters = ClusterCoverage.objects.filter(closed_at_ms__lt=until_ms + GRACE_MS)
+        return set(clusters.values_list("cluster_id", flat=True))
 
 
 def keep_result(
@@ -64,9 +64,9 @@ def keep_result(
     checks: Sequence[Check],
     reasons: Mapping[str, str],
 ) -> None:
-    """Ends a comparison: its row, results beside those of the day's roll-up, days of clusters.
+    """Stores the end of a comparison: its row, results beside those of the roll-up, cluster days.
 
-    `reasons` says of clusters why not all of them was compared.
+    `reasons` says by cluster why not everything could be compared.
     """
     at = now()
     with system_scope():
@@ -102,8 +102,8 @@ def keep_result(
 
 def _findings(check: Check, report: Mapping[str, Any]) -> list[Any]:
     part = COMPARED.get(check.name)
-    found: list[Any] = report[part]["findings"] if part else []
-    return found
+    findings: list[Any] = report[part]["findings"] if part else []
+    return findings
 
 
 def _days(
@@ -115,24 +115,24 @@ def _days(
     compared = {cluster["cluster_id"]: cluster for cluster in report["ingress"]["clusters"]}
     nothing = {"metered_bytes": 0, "bytes_most": 0, "unknown_bytes": 0, "differing": 0}
     for cluster_id, owner in sorted(owners_of(reconciliation.day).items()):
-        found = compared.get(cluster_id, nothing)
+        figures = compared.get(cluster_id, nothing)
         reason = reasons.get(cluster_id, "")
         yield ReconciledDay(
             organization_id=owner,
             cluster_id=cluster_id,
             day=reconciliation.day,
             reconciliation=reconciliation,
-            agreement=_agreement(found, reason),
-            metered_bytes=Decimal(found["metered_bytes"]),
-            logged_bytes=Decimal(found["bytes_most"]),
-            unknown_bytes=Decimal(found["unknown_bytes"]),
-            differing=found["differing"],
+            agreement=_agreement(figures, reason),
+            metered_bytes=Decimal(figures["metered_bytes"]),
+            logged_bytes=Decimal(figures["bytes_most"]),
+            unknown_bytes=Decimal(figures["unknown_bytes"]),
+            differing=figures["differing"],
             reason=reason,
             compared_at=at,
         )
 
 
-def _agreement(found: Mapping[str, Any], reason: str) -> str:
-    if found["differing"]:
+def _agreement(figures: Mapping[str, Any], reason: str) -> str:
+    if figures["differing"]:
         return Agreement.DIFFERENT.value
     return Agreement.PARTLY_KNOWN.value if reason else Agreement.EQUAL.value

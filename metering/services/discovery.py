@@ -1,7 +1,7 @@
-"""Finds usage files that are not known yet.
+"""Finds usage files in the store that are not known yet.
 
-A look lists the days of emission since the last that were listed after their end, and never less
-than the last three days, whose files may come late; so it costs the same however old the store is.
+A look lists the days of emission that were not listed after their end yet, and always the last
+three days, whose files may come late. So its cost does not grow with the store.
 """
 
 from __future__ import annotations
@@ -14,40 +14,41 @@ from metering.events.store import UsageStore
 from metering.models import IngestState, UsageFile
 from metering.periods import DAY
 
-# Files come so late without anybody asking.
+# Files of these last days are looked for without a request.
 LATE = timedelta(days=3)
-# A manifest is written after its file, by another clock.
+# A day counts as listed only this long after its end: a manifest is written after the time in its
+# key, and by another clock.
 SETTLING = timedelta(minutes=10)
-# A damaged file may have been put right.
+# A damaged file is tried again after this time, since it may have been repaired.
 TRY_AGAIN = timedelta(minutes=10)
 
 
 def find_files(
     store: UsageStore, state: IngestState, *, at: datetime, since: date | None = None
 ) -> list[str]:
-    """Keys of files to take in, in the order of emission. `since`: look at all days from then on.
+    """Keys of data files to take in, in the order of emission. `since`: list all days from then on.
 
     Raises `OSError` where the store cannot be reached.
     """
     first = _first_day(store, state, at, since)
     if first is None:
         return []
-    found = []
-    # By the agents' clocks it may be tomorrow already.
+    keys = []
+    # Tomorrow too: agents' clocks may be ahead.
     while first <= at.date() + DAY:
-        known = _known(state.cell, first, at)
+        known_keys = _known_files(state.cell, first, at)
         for key in store.list(day_prefix(state.cell, first)):
             parsed = parse_key(key)
             if parsed is not None and parsed.is_manifest:
                 data = f"{key.removesuffix('.json')}.parquet"
-                if data not in known:
-                    found.append(data)
+                if data not in known_keys:
+                    keys.append(data)
         first += DAY
-    return found
+    return keys
 
 
 def settled_before(at: datetime) -> date:
-    """Days before this one have been listed after their end, by a look at this time."""
+    """The day before which a look at a time has listed all days after their end."""
     return (at - SETTLING).date()
 
 
@@ -57,7 +58,7 @@ def _first_day(
     late = (at - LATE).date()
     if state.settled_before is not None:
         return min(filter(None, (state.settled_before, late, since)))
-    # The first look at this store: keys come in order, so the first one tells.
+    # At the first look the first key in the store has the first day, because keys are in order.
     for key in store.list(cell_prefix(state.cell)):
         parsed = parse_key(key)
         if parsed is not None:
@@ -65,8 +66,8 @@ def _first_day(
     return None
 
 
-def _known(cell: str, day: date, at: datetime) -> set[str]:
-    """Files of a day that need no look: taken in, or found damaged a short while ago."""
+def _known_files(cell: str, day: date, at: datetime) -> set[str]:
+    """The files of a day to skip: taken in, or tried and damaged a short while ago."""
     files = UsageFile.objects.filter(cell=cell, day=day)
     waiting = files.exclude(state=FileState.DAMAGED, tried_at__lte=at - TRY_AGAIN)
     return set(waiting.values_list("key", flat=True))

@@ -1,4 +1,5 @@
-"""Locks for longer than a transaction: of a session of PostgreSQL, so that they go with it."""
+"""Locks that are held for longer than a transaction: PostgreSQL's session locks, which end with
+the session, so that a process that dies leaves none."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from console.base.common import locks
 
 
 @contextmanager
-def held(kind: str, name: str) -> Iterator[int | None]:
-    """Holds a lock until the end of the block; gives None, or its key if another has it."""
+def hold_lock(kind: str, name: str) -> Iterator[int | None]:
+    """Holds a lock until the end of the block. Yields None if it holds the lock, or the lock's key
+    if another session does."""
     key = locks.lock_key(kind, name)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [key])
@@ -29,7 +31,7 @@ def held(kind: str, name: str) -> Iterator[int | None]:
 
 
 def holder_of(key: int) -> str:
-    """Who holds a lock, for people."""
+    """The session that holds a lock, in words for people."""
     with connection.cursor() as cursor:
         cursor.execute(
             """SELECT pid, backend_start FROM pg_locks JOIN pg_stat_activity USING (pid)

@@ -1,7 +1,7 @@
-"""Takes usage files into the provisional minutes, each block and each window exactly once.
+"""Takes usage files into the provisional minutes; each block and each window counts exactly once.
 
-Pulled, not pushed: agents only write files, so there is nothing to lose while PostgreSQL is away.
-What a file adds and that it was added are one transaction; a lock keeps a second ingest out.
+It pulls: agents only write files, so nothing is lost while PostgreSQL is away. What a file adds and
+the record that it was added are one transaction; a lock keeps a second ingest out.
 """
 
 from __future__ import annotations
@@ -24,36 +24,37 @@ from console.base.common.tenancy import system_scope
 from metering.choices import FileState
 from metering.events.errors import UsageFormatError
 from metering.events.keys import manifest_key, parse_key
-from metering.events.manifests import UsageManifest, matches, parse_manifest
+from metering.events.manifests import UsageManifest, matches_manifest, parse_manifest
 from metering.events.records import decode_usage
 from metering.events.store import UsageStore
 from metering.models import IngestState, LaneCoverage, ProvisionalMinute, UsageFile
-from metering.services.absorbing import Touched, absorb
+from metering.services.absorbing import Touched, absorb_file
 from metering.services.completeness import judge_hours
 from metering.services.discovery import find_files, settled_before
 from metering.stores import open_usage_store
 
 logger = logging.getLogger(__name__)
 
-# How long provisional minutes stay.
+# How long provisional minutes are kept.
 KEPT = timedelta(days=8)
-# Blocks are older than the minutes that are kept once nothing was heard of their lane so long.
+# Coverage of a lane is kept a day longer than its minutes. A lane without news for this long has no
+# block of a kept minute, so nothing of it can be added twice.
 FORGOTTEN = KEPT + timedelta(days=1)
-# Files of one transaction.
+# Files per transaction.
 BATCH_FILES = 64
-# A pass ends then, and the next one goes on: a worker has other things to do.
+# A pass ends after this time, so that the worker is free; the next one continues.
 PASS_S = 60.0
 
 
 @dataclass(slots=True)
 class IngestPass:
-    """What one pass did."""
+    """What one pass did: files and rows taken in, and damaged files."""
 
     files: int = 0
     rows: int = 0
     damaged: int = 0
-    # Files that are left for the next pass.
-    left: int = 0
+    # Files that the next pass has to take in.
+    remaining: int = 0
 
 
 def usage_store() -> UsageStore:
@@ -68,22 +69,22 @@ def ingest_usage(
     limit_s: float = PASS_S,
     wait: bool = False,
 ) -> IngestPass:
-    """Takes in what is new; with `since`, also what came late for days from then on.
+    """Takes in new files; with `since`, also files that came late for days from then on.
 
-    Where another ingest is at it this one ends, or with `wait` goes on behind it. Raises `OSError`
-    where the store cannot be reached.
+    Where another ingest is running, this one ends early, or with `wait` waits for it. Raises
+    `OSError` where the store cannot be reached.
     """
     store = store or usage_store()
     cell, at, began = config().cell.id, now(), time.monotonic()
     done = IngestPass()
-    keys = find_files(store, _state(cell), at=at, since=since)
-    for batch in _batches(keys):
+    keys = find_files(store, _ingest_state(cell), at=at, since=since)
+    for batch in _split_batches(keys):
         if time.monotonic() - began > limit_s:
             break
         if not _ingest_batch(store, cell, batch, done, wait=wait):
             break
-    done.left = len(keys) - done.files - done.damaged
-    _finish(cell, settled=settled_before(at) if not done.left else None)
+    done.remaining = len(keys) - done.files - done.damaged
+    _finish_pass(cell, settled=settled_before(at) if not done.remaining else None)
     if done.files or done.damaged:
         logger.info(
             "usage.ingested",
@@ -93,39 +94,39 @@ def ingest_usage(
 
 
 def remove_old_minutes() -> int:
-    """Removes what nobody may rely on any more; gives how many minutes went."""
+    """Removes minutes and lanes' coverage that are too old; returns the number of minutes."""
     with system_scope():
         LaneCoverage.objects.filter(changed_at__lt=now() - FORGOTTEN).delete()
         removed, _ = ProvisionalMinute.objects.filter(minute__lt=now() - KEPT).delete()
     return removed
 
 
-def _batches(keys: Sequence[str]) -> list[Sequence[str]]:
+def _split_batches(keys: Sequence[str]) -> list[Sequence[str]]:
     return [keys[start : start + BATCH_FILES] for start in range(0, len(keys), BATCH_FILES)]
 
 
 def _ingest_batch(
     store: UsageStore, cell: str, keys: Sequence[str], done: IngestPass, *, wait: bool
 ) -> bool:
-    """Takes files in, in one transaction. False where another ingest holds the lock."""
+    """Takes files in, in one transaction. Returns False where another ingest holds the lock."""
     with system_scope():
         if wait:
             locks.lock("usage_ingest", cell)
         elif not locks.try_lock("usage_ingest", cell):
             return False
-        # Another ingest may have been here since the list was made.
+        # Read under the lock: another ingest may have taken files in since the list was made.
         taken = UsageFile.objects.filter(pk__in=keys, state=FileState.INGESTED)
-        known = set(taken.values_list("pk", flat=True))
+        ingested = set(taken.values_list("pk", flat=True))
         touched: list[Touched] = []
         for key in keys:
-            if key in known:
+            if key in ingested:
                 done.files += 1
                 continue
             try:
-                manifest, rows = _read(store, cell, key)
+                manifest, rows = _read_file(store, cell, key)
                 with transaction.atomic():
                     _write_file(manifest, FileState.INGESTED)
-                    touched += absorb(manifest, rows, keep_from=now() - KEPT)
+                    touched += absorb_file(manifest, rows, keep_from=now() - KEPT)
             except _Damaged as error:
                 _note_damaged(cell, key, error)
                 done.damaged += 1
@@ -140,14 +141,14 @@ def _ingest_batch(
 
 
 class _Damaged(Exception):
-    """A file that cannot be taken in; `manifest` where that at least could be read."""
+    """A file that cannot be taken in; with its `manifest` where that could be read."""
 
     def __init__(self, reason: str, manifest: UsageManifest | None = None) -> None:
         super().__init__(reason)
         self.manifest = manifest
 
 
-def _read(store: UsageStore, cell: str, key: str) -> tuple[UsageManifest, pa.Table]:
+def _read_file(store: UsageStore, cell: str, key: str) -> tuple[UsageManifest, pa.Table]:
     try:
         manifest = parse_manifest(store.get(manifest_key(key)))
     except (OSError, UsageFormatError) as error:
@@ -158,7 +159,7 @@ def _read(store: UsageStore, cell: str, key: str) -> tuple[UsageManifest, pa.Tab
         raise _Damaged(message)
     try:
         data = store.get(key)
-        if not matches(manifest, data):
+        if not matches_manifest(manifest, data):
             message = "it has another size or digest than its manifest says"
             raise _Damaged(message, manifest)
         rows = decode_usage(data)
@@ -179,35 +180,36 @@ def _write_file(manifest: UsageManifest, state: FileState, error: str = "") -> N
         "window_end_ms": manifest.window_end_ms if manifest.rows else None,
         "agent": manifest.agent,
     }
-    _note(manifest.cell, manifest.key, facts | {"state": state, "error": error})
+    _upsert_file(manifest.cell, manifest.key, facts | {"state": state, "error": error})
 
 
 def _note_damaged(cell: str, key: str, error: _Damaged) -> None:
     reason = str(error).replace("\0", "\N{REPLACEMENT CHARACTER}")
     logger.warning("usage.damaged", extra={"file": key, "reason": reason})
     if error.manifest is not None:
-        # What PostgreSQL does not take may be in the manifest: then only the key is noted.
+        # The manifest may have texts or numbers that PostgreSQL does not store. Then only the key
+        # is noted.
         with suppress(ValueError, DataError), transaction.atomic():
             _write_file(error.manifest, FileState.DAMAGED, reason)
             return
-    _note(cell, key, {"state": FileState.DAMAGED, "error": reason})
+    _upsert_file(cell, key, {"state": FileState.DAMAGED, "error": reason})
 
 
-def _note(cell: str, key: str, facts: dict[str, Any]) -> None:
+def _upsert_file(cell: str, key: str, facts: dict[str, Any]) -> None:
     parsed = parse_key(key)
     if parsed is None:
         message = f"{key!r} is no usage file's key"
         raise ValueError(message)
-    named = {"cell": cell, "day": parsed.day, "emitted_at_ms": parsed.emitted_at_ms}
-    UsageFile.objects.update_or_create(key=key, defaults=named | facts | {"tried_at": now()})
+    identity = {"cell": cell, "day": parsed.day, "emitted_at_ms": parsed.emitted_at_ms}
+    UsageFile.objects.update_or_create(key=key, defaults=identity | facts | {"tried_at": now()})
 
 
-def _state(cell: str) -> IngestState:
+def _ingest_state(cell: str) -> IngestState:
     return IngestState.objects.get_or_create(cell=cell)[0]
 
 
-def _finish(cell: str, *, settled: date | None) -> None:
-    """Says how far this pass came, and that there was one."""
+def _finish_pass(cell: str, *, settled: date | None) -> None:
+    """Removes old minutes, and records how far this pass came."""
     remove_old_minutes()
     newest = UsageFile.objects.filter(cell=cell, state=FileState.INGESTED)
     emitted = newest.order_by("-emitted_at_ms").values_list("emitted_at_ms", flat=True).first()

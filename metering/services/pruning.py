@@ -1,4 +1,4 @@
-"""Removes what nobody asks for any more: folders of old runs, and what is known of old files.
+"""Removes what nobody needs any more: folders of old runs, and rows about old usage files.
 
 Published rows, runs, comparisons and usage files themselves stay.
 """
@@ -20,16 +20,16 @@ from metering.periods import to_ms
 
 logger = logging.getLogger(__name__)
 
-# Longer than any month stays open; reports are in PostgreSQL.
+# Longer than a month stays open. The runs' reports stay in PostgreSQL.
 FOLDERS_KEPT = timedelta(days=45)
-# As raw files are kept: until then a row leads to its files and lanes.
+# As long as usage files are kept. Until then a row can be traced to its files and lanes.
 FILES_KEPT = timedelta(days=770)
 FILES_A_PASS = 5_000
 DAY_FOLDER = re.compile(r"day=(\d{4}-\d{2}-\d{2})")
 
 
-def prune() -> tuple[int, int]:
-    """Removes what is old; gives how many folders and files. May be ended anywhere."""
+def prune_usage() -> tuple[int, int]:
+    """Removes what is old; returns how many (folders, files). It may be interrupted anywhere."""
     folders, files = prune_folders(), prune_files()
     if folders or files:
         logger.info("usage.pruned", extra={"folders": folders, "files": files})
@@ -37,7 +37,10 @@ def prune() -> tuple[int, int]:
 
 
 def prune_folders() -> int:
-    """Removes folders of runs that ended long ago, but for those with conflicting rows in them."""
+    """Removes folders of runs that ended long ago, except those with conflicting rows.
+
+    Returns how many.
+    """
     last = now() - FOLDERS_KEPT
     removed = 0
     for folder in sorted(config().usage.rollups.glob("day=*")):
@@ -53,7 +56,8 @@ def prune_folders() -> int:
 
 
 def prune_files() -> int:
-    """Forgets old usage files and what they cover, some at a time; gives how many files."""
+    """Removes rows of old usage files and their coverage, a bounded number at a time; returns how
+    many files."""
     before_ms = to_ms(now() - FILES_KEPT)
     with system_scope():
         old = UsageFile.objects.filter(cell=config().cell.id, emitted_at_ms__lt=before_ms)
@@ -64,14 +68,14 @@ def prune_files() -> int:
 
 
 def _is_done_with(run_id: str) -> bool:
-    """Tells whether a run ended long ago, and left nothing that somebody should look at."""
+    """Whether a run ended long ago, and its folder holds nothing that a person should look at."""
     last = now() - FOLDERS_KEPT
-    found = RollupRun.objects.filter(pk=run_id).first()
-    if found is not None:
-        over = found.state != RunState.RUNNING and found.created_at < last
-        return over and not found.report.get("conflicts")
+    run = RollupRun.objects.filter(pk=run_id).first()
+    if run is not None:
+        over = run.state != RunState.RUNNING and run.created_at < last
+        return over and not run.report.get("conflicts")
     compared = Reconciliation.objects.filter(pk=run_id).first()
-    # What no row knows is left of a restored database.
+    # A folder without a row is from before the database was restored from a backup.
     return compared is None or (compared.state != RunState.RUNNING and compared.created_at < last)
 
 

@@ -1,7 +1,8 @@
-"""Makes a roll-up's rows a day's current ones, in one transaction, if they are what they should be.
+"""Publishes a roll-up: makes its rows a day's current ones, in one transaction, if all checks pass.
 
-Lock → copy into the staging table → check → add versioned rows → flip the pointer. Nothing of it is
-seen before all of it is, and nothing that was published before is changed.
+The steps are: lock, copy into the staging table, check, add versioned rows, move the pointer.
+Readers follow the pointer, so they see the old rows until the commit and all new rows after it.
+Rows that were published before never change: invoices name them.
 """
 
 from __future__ import annotations
@@ -23,23 +24,27 @@ from console.base.common import locks
 from console.base.common.clock import now
 from console.base.common.ids import RANDOM_CHARS
 from console.base.common.tenancy import system_scope
-from metering.choices import Granularity, Meter, RunState
+from metering.choices import Granularity, RunState, UsageMeter
 from metering.errors import Check, PublishRefused, RollupBusy, RollupFailed
 from metering.models import RollupPointer, RollupRun
 from metering.periods import DAY, HOUR_MS, day_start, to_ms
 
 LOCK = "usage_rollup"
+# Rows that are turned into CSV at once: they bound the memory, whatever the size of the day.
 ROWS_A_BATCH = 50_000
 FOLDERS = {Granularity.HOUR.value: "hours", Granularity.DAY.value: "days"}
+# What identifies a row within its run and granularity, in the order that `row_id` hashes. Ids of
+# published rows follow from it, so that neither the columns nor their order may ever change.
 KEY = ["cluster_id", "topic_id", "principal", "meter", "window_start_ms", "billed"]
+# The columns of the job's files that are copied as they are, in the order of `COPY_ROWS`.
 VALUES = [
     *("organization_id", "cluster_id", "topic_id", "principal", "meter"),
     *("window_start_ms", "window_end_ms", "quantity", "billed"),
 ]
-COPY = f"""
+COPY_ROWS = f"""
 COPY metering_stagedrow (id, run_id, granularity, {", ".join(VALUES)}) FROM STDIN (FORMAT csv)
 """
-ADD = """
+ADD_ROWS = """
 INSERT INTO metering_usagerow (id, run_id, granularity, organization_id, cluster_id, topic_id,
     principal, meter, window_start, window_end, quantity, billed)
 SELECT id, run_id, granularity, organization_id, cluster_id, topic_id, principal, meter,
@@ -47,10 +52,13 @@ SELECT id, run_id, granularity, organization_id, cluster_id, topic_id, principal
     to_timestamp((window_end_ms / 1000)::double precision), quantity, billed
 FROM metering_stagedrow WHERE run_id = %s
 """
+# What was copied, as PostgreSQL counts it: compared with the job's report.
 TOTALS = """
 SELECT granularity, meter, count(*), sum(quantity) FROM metering_stagedrow
 WHERE run_id = %s GROUP BY 1, 2
 """
+# Rows that no correct job writes: outside of the day, not one hour or day long, not at a full hour,
+# without an owner, or below zero.
 MISPLACED = """
 SELECT count(*) FROM metering_stagedrow WHERE run_id = %(run)s AND (
     window_start_ms < %(start)s OR window_end_ms > %(end)s
@@ -59,42 +67,64 @@ SELECT count(*) FROM metering_stagedrow WHERE run_id = %(run)s AND (
     OR (window_start_ms - %(start)s) %% %(hour)s <> 0
     OR organization_id = '' OR cluster_id = '' OR quantity < 0)
 """
+# Places whose hours do not sum to their day. Charts show hours and invoices count days, so that the
+# two must agree.
 DIFFERING = """
 SELECT count(*) FROM (
     SELECT FROM metering_stagedrow WHERE run_id = %s
     GROUP BY organization_id, cluster_id, topic_id, principal, meter, billed
     HAVING coalesce(sum(quantity) FILTER (WHERE granularity = 'hour'), 0)
         <> coalesce(sum(quantity) FILTER (WHERE granularity = 'day'), 0)
-) AS each
+) AS places
 """
 
 
-def publish(run: RollupRun, output: Path, report: dict[str, Any], *, replaces: str | None) -> bool:
-    """Publishes a run that replaces another (its id) or none; False if that one has the same rows.
+def publish_run(
+    run: RollupRun, output: Path, report: dict[str, Any], *, replaces: str | None
+) -> bool:
+    """Publishes a run; returns False, and publishes nothing, if the current run has the same rows.
 
-    Raises `PublishRefused`, `RollupBusy` where another run was published meanwhile, `RollupFailed`.
+    `replaces` is the id of the run that was current when this one began; None without one.
+    `output` is the folder that the job wrote, `report` its report.
+
+    Raises `RollupBusy` where another run is being or was published meanwhile, `PublishRefused`
+    where a check fails, and `RollupFailed` where the job's files cannot be read. Each rolls all of
+    it back.
     """
     with system_scope():
+        # The lock comes first: what is read below stays true only while no other run of the day
+        # can be published. The caller holds the session's lock of the same name, which is lost
+        # where the connection broke while the job ran; this one lasts until the commit. It does
+        # not wait: whoever holds it publishes the day, and this run would be refused afterwards.
         if not locks.try_lock(LOCK, lock_name(run.cell, run.day)):
             raise RollupBusy
+        # A run that was published since this one began may have read newer files. Its rows must not
+        # be replaced by older ones.
         pointer = RollupPointer.objects.filter(cell=run.cell, day=run.day).first()
         if (pointer.run_id if pointer else None) != replaces:
-            message = f"{pointer and pointer.run_id} was published while this one ran"
+            message = f"{pointer and pointer.run_id} was published while this run was being made"
             raise RollupBusy(message)
         run.report, run.content_sha256 = report, str(report["content_sha256"])
         run.finished_at = now()
+        # Before copying: with the same rows the pointer stays, so that a day's rows keep their ids
+        # until they differ, and nothing is copied for nothing.
         if pointer and pointer.run.content_sha256 == run.content_sha256:
             run.state = RunState.UNCHANGED
             run.save()
             return False
-        _stage(run, output)
-        checks = _checks(run, report)
+        # The checks read the staged rows: what PostgreSQL holds, and not what the job's files were
+        # meant to hold. They come before `ADD_ROWS`, because published rows cannot be removed.
+        _stage_rows(run, output)
+        checks = _check_run(run, report)
         if not all(check.passed for check in checks):
             raise PublishRefused(checks)
-        _execute(ADD, [run.pk])
-        _execute("DELETE FROM metering_stagedrow WHERE run_id = %s", [run.pk])
+        _execute_statement(ADD_ROWS, [run.pk])
+        # The staging table has no row security, so no row in it may outlive the transaction.
+        _execute_statement("DELETE FROM metering_stagedrow WHERE run_id = %s", [run.pk])
+        # Report, hash and state in one save: once the state is final, a trigger refuses changes.
         run.state, run.published_at = RunState.PUBLISHED, run.finished_at
         run.save()
+        # Last, and in the same transaction: from the commit on the day's rows are this run's.
         RollupPointer.objects.update_or_create(
             cell=run.cell, day=run.day, defaults={"run": run, "changed_at": run.finished_at}
         )
@@ -102,26 +132,32 @@ def publish(run: RollupRun, output: Path, report: dict[str, Any], *, replaces: s
 
 
 def lock_name(cell: str, day: date) -> str:
-    """What the advisory lock of a day's roll-up is called."""
+    """The name of the advisory lock of a day's roll-up."""
     return f"{cell}/{day}"
 
 
 def row_id(run_id: str, granularity: str, key: Sequence[object]) -> str:
-    """A row's id, which follows from its run and its key: 100 bits of a hash."""
+    """A row's id: 100 bits of a hash of its run and its key.
+
+    Two rows with the same id would end the transaction, since the id is the primary key.
+    """
     text = "\0".join([run_id, granularity, *map(str, key)])
     digest = hashlib.blake2b(text.encode(), digest_size=15).digest()
     return f"ur_{base64.b32encode(digest).decode().lower()[:RANDOM_CHARS]}"
 
 
-def _stage(run: RollupRun, output: Path) -> None:
-    """Copies hours and days in as they are in the job's files."""
-    with connection.cursor() as cursor, cursor.copy(COPY) as copy:
+def _stage_rows(run: RollupRun, output: Path) -> None:
+    """Copies the hours and days in the job's files into the staging table.
+
+    By COPY, which for the many rows of a day is far faster than INSERT.
+    """
+    with connection.cursor() as cursor, cursor.copy(COPY_ROWS) as copy:
         for granularity, folder in FOLDERS.items():
-            for batch in _batches(output / folder):
-                copy.write(_csv(run, granularity, batch))
+            for batch in _read_batches(output / folder):
+                copy.write(_encode_csv(run, granularity, batch))
 
 
-def _batches(folder: Path) -> Iterator[pa.Table]:
+def _read_batches(folder: Path) -> Iterator[pa.Table]:
     try:
         for file in sorted(folder.glob("*.parquet")):
             with pq.ParquetFile(file) as parquet:
@@ -132,7 +168,8 @@ def _batches(folder: Path) -> Iterator[pa.Table]:
         raise RollupFailed(message) from error
 
 
-def _csv(run: RollupRun, granularity: str, rows: pa.Table) -> bytes:
+def _encode_csv(run: RollupRun, granularity: str, rows: pa.Table) -> bytes:
+    # A roll-up is of one cell. Rows of another one would get ids and a pointer of this cell.
     others = set(rows.column("cell").unique().to_pylist()) - {run.cell}
     if others:
         message = f"the job wrote rows of other cells: {sorted(map(str, others))}"
@@ -144,6 +181,7 @@ def _csv(run: RollupRun, granularity: str, rows: pa.Table) -> bytes:
         "run_id": pa.array([run.pk] * count, pa.string()),
         "granularity": pa.array([granularity] * count, pa.string()),
         **{name: rows.column(name) for name in VALUES},
+        # Text, because the CSV writer has no decimals of 38 digits.
         "quantity": rows.column("quantity").cast(pa.string()),
     }
     buffer = io.BytesIO()
@@ -152,51 +190,54 @@ def _csv(run: RollupRun, granularity: str, rows: pa.Table) -> bytes:
     return buffer.getvalue()
 
 
-def _checks(run: RollupRun, report: dict[str, Any]) -> list[Check]:
-    """What the job says of itself, and whether what was copied is what it says."""
-    found = _query(TOTALS, [run.pk])
+def _check_run(run: RollupRun, report: dict[str, Any]) -> list[Check]:
+    """The job's own checks, then checks of the staged rows against the job's report."""
+    rows = _query_rows(TOTALS, [run.pk])
     counts = dict.fromkeys(FOLDERS, 0)
     totals: dict[str, dict[str, str]] = {granularity: {} for granularity in FOLDERS}
-    for granularity, meter, count, total in found:
+    for granularity, meter, count, total in rows:
         counts[granularity] += count
         totals[granularity][meter] = str(total)
     start = day_start(run.day)
     span = {"run": run.pk, "start": to_ms(start), "end": to_ms(start + DAY), "hour": HOUR_MS}
-    misplaced = _query(MISPLACED, span)[0][0]
-    differing = _query(DIFFERING, [run.pk])[0][0]
-    unknown = sorted({meter for _, meter, _, _ in found} - set(Meter.values))
+    misplaced = _query_rows(MISPLACED, span)[0][0]
+    differing = _query_rows(DIFFERING, [run.pk])[0][0]
+    unknown = sorted({meter for _, meter, _, _ in rows} - set(UsageMeter.values))
+    # A meter that sums to 0 may be missing on either side.
     control = {meter: n for meter, n in report["control_totals"].items() if int(n)}
     copied = {
-        granularity: {meter: n for meter, n in each.items() if int(n)}
-        for granularity, each in totals.items()
+        granularity: {meter: n for meter, n in by_meter.items() if int(n)}
+        for granularity, by_meter in totals.items()
     }
     return [
         *(
             Check(check["name"], bool(check["passed"]), str(check["detail"]))
             for check in report["checks"]
         ),
-        _equal("published_run", (run.pk, run.day.isoformat()), (report["run_id"], report["day"])),
-        _equal("published_hours", counts["hour"], report["hours"]),
-        _equal("published_days", counts["day"], report["days"]),
-        _equal("published_hour_totals", copied["hour"], control),
-        _equal("published_day_totals", copied["day"], control),
-        _equal("published_days_are_sums_of_hours", differing, 0),
-        _equal("published_windows", misplaced, 0),
-        _equal("published_meters", unknown, []),
+        _equal_check(
+            "published_run", (run.pk, run.day.isoformat()), (report["run_id"], report["day"])
+        ),
+        _equal_check("published_hours", counts["hour"], report["hours"]),
+        _equal_check("published_days", counts["day"], report["days"]),
+        _equal_check("published_hour_totals", copied["hour"], control),
+        _equal_check("published_day_totals", copied["day"], control),
+        _equal_check("published_days_are_sums_of_hours", differing, 0),
+        _equal_check("published_windows", misplaced, 0),
+        _equal_check("published_meters", unknown, []),
     ]
 
 
-def _equal(name: str, found: object, expected: object) -> Check:
-    return Check(name, found == expected, f"{found}, and {expected} expected")
+def _equal_check(name: str, actual: object, expected: object) -> Check:
+    return Check(name, actual == expected, f"{actual}, and {expected} expected")
 
 
-def _query(statement: str, parameters: Any) -> list[Any]:  # noqa: ANN401 - a list or a mapping
+def _query_rows(statement: str, parameters: Any) -> list[Any]:  # noqa: ANN401 - a list or a mapping
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
-        found: list[Any] = cursor.fetchall()
-    return found
+        rows: list[Any] = cursor.fetchall()
+    return rows
 
 
-def _execute(statement: str, parameters: Sequence[str]) -> None:
+def _execute_statement(statement: str, parameters: Sequence[str]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)

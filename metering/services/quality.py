@@ -1,4 +1,4 @@
-"""Stores what a roll-up says about the quality of its data, for staff to look at."""
+"""Stores results about the quality of a roll-up's data, for staff to look at."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from metering.choices import FileState, QualityKind
 from metering.models import JudgedHour, QualityResult, RollupRun, UsageFile
 from metering.periods import DAY, day_start
 
-# Of conflicting rows so many are shown; all of them are in the run's folder.
+# The number of conflicting rows that are stored; all of them are in the run's folder.
 CONFLICTS_SHOWN = 100
 SHOWN = (
     *("cluster_id", "incarnation", "block", "topic_id", "partition", "principal", "meter"),
@@ -22,7 +22,10 @@ SHOWN = (
 
 
 def note_quality(run: RollupRun, report: dict[str, Any], quarantine: Path | None) -> None:
-    """Stores checks, conflicts, damaged inputs and incomplete hours of a run."""
+    """Stores the checks, conflicts, damaged inputs and incomplete hours of a run.
+
+    `quarantine` is the folder of the job's conflicting rows; None where there is none.
+    """
     with system_scope():
         QualityResult.objects.bulk_create(_results(run, report, quarantine))
 
@@ -44,16 +47,19 @@ def _results(
             kind=QualityKind.CONFLICT,
             name="conflicts",
             passed=False,
-            detail={"identities": report["conflicts"], "rows": _conflicting(quarantine)},
+            detail={"identities": report["conflicts"], "rows": _conflicting_rows(quarantine)},
         )
-    for each in report.get("damaged_inputs", ()):
-        yield _damaged(run, each["key"], {"reason": each["reason"], "detail": each["detail"]})
-    # Nobody knows whose days these would tell of: those of whoever was written to then.
+    for damaged in report.get("damaged_inputs", ()):
+        yield _damaged_input(
+            run, damaged["key"], {"reason": damaged["reason"], "detail": damaged["detail"]}
+        )
+    # The manifests of these files cannot be read, so nobody knows which days they are of. They may
+    # be of the day on which they were emitted or the day before.
     unread = UsageFile.objects.filter(
         cell=run.cell, state=FileState.DAMAGED, sha256="", day__in=[run.day, run.day + DAY]
     )
     for file in unread.order_by("key"):
-        yield _damaged(run, file.key, {"reason": "manifest", "detail": file.error})
+        yield _damaged_input(run, file.key, {"reason": "manifest", "detail": file.error})
     start = day_start(run.day)
     hours = JudgedHour.objects.filter(hour__gte=start, hour__lt=start + DAY, complete=False)
     for hour in hours.order_by("cluster_id", "hour"):
@@ -66,12 +72,12 @@ def _results(
         )
 
 
-def _damaged(run: RollupRun, key: str, detail: dict[str, Any]) -> QualityResult:
+def _damaged_input(run: RollupRun, key: str, detail: dict[str, Any]) -> QualityResult:
     kind = QualityKind.DAMAGED_INPUT
     return QualityResult(run=run, kind=kind, name=key, passed=False, detail=detail)
 
 
-def _conflicting(quarantine: Path | None) -> list[dict[str, Any]]:
+def _conflicting_rows(quarantine: Path | None) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for file in sorted(quarantine.glob("*.parquet")) if quarantine else ():
         table = pq.read_table(file, columns=list(SHOWN))

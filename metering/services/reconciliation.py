@@ -1,8 +1,9 @@
-"""Compares each day's usage with what the log holds, once it is rolled up, and tells what differs.
+"""Compares each rolled-up day's usage with what the log holds, and reports differences.
 
-Both sides come off different roads: usage from lanes through usage files, the log's bytes from the
-manifests of segments, which agents state (`metering.events.log`). A difference is an alarm and a
-result about the day's data; it changes no row, since nobody can know here which side is right.
+The two sides are made independently: usage from lanes through usage files, the log's bytes from
+partitions' manifests, which agents state (`metering.events.log`). A difference is logged as an
+error and stored as a result about the day's data. It changes no row, since nobody can know here
+which side is right.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from metering.services.agreement import (
     owners_of,
     published_totals,
 )
-from metering.services.holding import held, holder_of
+from metering.services.holding import hold_lock, holder_of
 from metering.services.ingest import ingest_usage, usage_store
 from metering.services.rollup import FOREVER_S, NIGHTLY
 from metering.services.spark import ReconcileJob, Say, run_reconcile
@@ -48,37 +49,40 @@ from metering.stores import hadoop_root
 logger = logging.getLogger(__name__)
 
 LOCK = "usage_reconcile"
-# Agents state days so far back, and a correction may come later than that.
+# Days this far back are compared: agents state the last three days, and a corrected roll-up may
+# come later than that.
 LOOK_BACK = timedelta(days=5)
-# A lane file may begin before midnight and end behind it; it never lasts so long.
+# Usage files this far beside the day are read too: a lane file may reach over midnight, by less
+# than this, and counts for the day of its last block.
 BESIDE_MS = HOUR_MS
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """What is compared: usage files, and statements of the log."""
+    """The two sides of a comparison: usage files, and statements of the log."""
 
     files: Sequence[UsageFileRef]
-    # Keys of statements, and what they say.
+    # Keys of the statements, and the statements that can be read.
     keys: Sequence[str]
     statements: Sequence[LogStatement]
-    # Clusters of which there should be a statement and is none that can be read, and why.
+    # Clusters whose statement is missing or cannot be read, and why.
     unstated: Mapping[str, str]
-    # Clusters that are gone: nobody can state their logs any more.
+    # Clusters that are gone from their cell, so that nobody can state their logs.
     gone: frozenset[str]
 
 
-def reconcile(
+def reconcile_day(
     *,
     day: date,
     cell: str = "",
     job: ReconcileJob = run_reconcile,
     say: Say = lambda line: None,
 ) -> Reconciliation:
-    """Compares a day that is rolled up; gives the comparison, whose `passed` says how it went.
+    """Compares a rolled-up day; returns the comparison, whose `passed` says whether all is equal.
 
-    Raises `ReconcileBusy`, `DayNotOver`, `DayNotRolledUp`, `RollupFailed`, `UnknownCell`, and
-    `OSError` where the store cannot be reached.
+    `say` is called with lines of progress. Raises `ReconcileBusy`, `DayNotOver`, `DayNotRolledUp`,
+    `RollupFailed` where the job fails, `UnknownCell`, and `OSError` where the store cannot be
+    reached.
     """
     cell = cell or config().cell.id
     if cell != config().cell.id:
@@ -87,7 +91,7 @@ def reconcile(
     if day >= now().date():
         message = f"{day} ends at midnight UTC."
         raise DayNotOver(message)
-    with held(LOCK, f"{cell}/{day}") as key:
+    with hold_lock(LOCK, f"{cell}/{day}") as key:
         if key is not None:
             message = f"{holder_of(key)}, compares {day} with the log."
             raise ReconcileBusy(message)
@@ -95,22 +99,22 @@ def reconcile(
         ingest_usage(since=day, limit_s=FOREVER_S, wait=True)
         pointer = RollupPointer.objects.filter(cell=cell, day=day).select_related("run").first()
         if pointer is None:
-            message = f"Roll {day} up first."
+            message = f"Roll {day} up first: manage.py rollup --day {day}."
             raise DayNotRolledUp(message)
-        return _compare(pointer.run, gather(cell, day), job, say)
+        return _compare_day(pointer.run, gather_sides(cell, day), job, say)
 
 
 def reconcile_recent_days(
     *, job: ReconcileJob = run_reconcile, say: Say = lambda line: None
 ) -> list[date]:
-    """Compares recent days that were rolled up and not compared, or have grown; gives them.
+    """Compares recent rolled-up days that were not compared yet or have new files; returns them.
 
-    At most once a night each, as roll-ups.
+    Each day is tried at most once a night. A day that fails is logged.
     """
     cell, done = config().cell.id, []
-    for day in _due(cell):
+    for day in _due_days(cell):
         try:
-            reconcile(day=day, cell=cell, job=job, say=say)
+            reconcile_day(day=day, cell=cell, job=job, say=say)
         except (ReconcileBusy, DayNotRolledUp) as error:
             logger.info("reconcile.waits", extra={"day": str(day), "reason": error.detail})
         except Exception:
@@ -120,11 +124,11 @@ def reconcile_recent_days(
     return done
 
 
-def gather(cell: str, day: date) -> Sides:
-    """What there is to compare of a day. Raises `OSError`."""
+def gather_sides(cell: str, day: date) -> Sides:
+    """The two sides of a day. Raises `OSError` where the store cannot be reached."""
     store = usage_store()
     since_ms, until_ms = to_ms(day_start(day)), to_ms(day_start(day) + DAY)
-    files, keys = _inputs(cell, day)
+    files, keys = _inputs_of(cell, day)
     statements, unstated = [], {}
     for key in keys:
         cluster_id = key.rpartition("/")[2].removesuffix(".json")
@@ -133,38 +137,43 @@ def gather(cell: str, day: date) -> Sides:
         except UsageFormatError as error:
             unstated[cluster_id] = f"its statement cannot be read: {error}"
             continue
-        named = (statement.cell, statement.cluster_id, statement.since_ms, statement.until_ms)
-        if named == (cell, cluster_id, since_ms, until_ms):
+        identity = (statement.cell, statement.cluster_id, statement.since_ms, statement.until_ms)
+        if identity == (cell, cluster_id, since_ms, until_ms):
             statements.append(statement)
         else:
-            unstated[cluster_id] = f"its statement is of {named}"
-    silent = set(owners_of(day)) - {each.cluster_id for each in statements} - unstated.keys()
-    gone = frozenset(silent & gone_clusters(until_ms))
-    unstated |= dict.fromkeys(silent - gone, "nobody stated what its log holds")
-    return Sides(files, keys, statements, unstated, gone)
+            unstated[cluster_id] = f"its statement is of {identity}"
+    silent = (
+        set(owners_of(day)) - {statement.cluster_id for statement in statements} - unstated.keys()
+    )
+    gone_ids = frozenset(silent & gone_clusters(until_ms))
+    unstated |= dict.fromkeys(silent - gone_ids, "nobody stated what its log holds")
+    return Sides(files, keys, statements, unstated, gone_ids)
 
 
-def _inputs(cell: str, day: date) -> tuple[list[UsageFileRef], list[str]]:
-    """Usage files and keys of statements."""
+def _inputs_of(cell: str, day: date) -> tuple[list[UsageFileRef], list[str]]:
+    """The usage files and the keys of statements to compare for a day."""
     since_ms, until_ms = to_ms(day_start(day)), to_ms(day_start(day) + DAY)
     files = files_between(cell, since_ms - BESIDE_MS, until_ms + BESIDE_MS)
     return files, list(usage_store().list(log_prefix(cell, day)))
 
 
-def _sha256(files: Sequence[UsageFileRef], keys: Sequence[str]) -> str:
-    """Of what is compared; neither files nor statements ever change."""
+def _sides_sha256(files: Sequence[UsageFileRef], keys: Sequence[str]) -> str:
+    """A hash of what is compared.
+
+    For statements their keys suffice, because statements never change.
+    """
     return hashlib.sha256("\n".join([inputs_sha256(files), *keys]).encode()).hexdigest()
 
 
-def _compare(run: RollupRun, sides: Sides, job: ReconcileJob, say: Say) -> Reconciliation:
+def _compare_day(run: RollupRun, sides: Sides, job: ReconcileJob, say: Say) -> Reconciliation:
     Reconciliation.objects.filter(cell=run.cell, day=run.day, state=RunState.RUNNING).update(
-        state=RunState.INTERRUPTED, finished_at=now(), error="it ended without saying so"
+        state=RunState.INTERRUPTED, finished_at=now(), error="its process ended without a result"
     )
     reconciliation = Reconciliation.objects.create(
-        cell=run.cell, day=run.day, inputs_sha256=_sha256(sides.files, sides.keys)
+        cell=run.cell, day=run.day, inputs_sha256=_sides_sha256(sides.files, sides.keys)
     )
     try:
-        report = _perform(reconciliation, sides, job, say)
+        report = _run_job(reconciliation, sides, job, say)
         checks = [*_own_checks(run, report, sides), *_checks_of(report)]
     except BaseException as error:
         if not connection.is_usable():
@@ -175,14 +184,15 @@ def _compare(run: RollupRun, sides: Sides, job: ReconcileJob, say: Say) -> Recon
         )
         raise
     if not connection.is_usable():
-        # The lock went with it; another comparison comes to the same.
+        # The lock was lost with the connection. Another comparison meanwhile does no harm: both
+        # come to the same result.
         connection.close()
     keep_result(reconciliation, run, report, checks, reasons_of(sides))
-    _tell(reconciliation, checks, report, say)
+    _report_result(reconciliation, checks, report, say)
     return reconciliation
 
 
-def _perform(
+def _run_job(
     reconciliation: Reconciliation, sides: Sides, job: ReconcileJob, say: Say
 ) -> dict[str, Any]:
     folder = config().usage.rollups / f"day={reconciliation.day}" / f"run_id={reconciliation.pk}"
@@ -205,16 +215,18 @@ def _perform(
 
 
 def log_manifest(day: date, sides: Sides) -> dict[str, Any]:
-    """The statements together, as `spark_usage.log_manifest` reads them."""
-    known = [statement for statement in sides.statements if not statement.gap]
+    """The statements in the format that `spark_usage.log_manifest` reads."""
+    complete = [statement for statement in sides.statements if not statement.gap]
     unknown: list[dict[str, str | None]] = [
         {"cluster_id": cluster_id, "topic_id": None}
-        for cluster_id in sorted({*reasons_of(sides)} - {each.cluster_id for each in known})
+        for cluster_id in sorted(
+            {*reasons_of(sides)} - {statement.cluster_id for statement in complete}
+        )
     ]
     unknown += [
-        {"cluster_id": each.cluster_id, "topic_id": topic_id}
-        for each in known
-        for topic_id in each.gone_topics
+        {"cluster_id": statement.cluster_id, "topic_id": topic_id}
+        for statement in complete
+        for topic_id in statement.gone_topics
     ]
     return {
         "version": 1,
@@ -222,28 +234,28 @@ def log_manifest(day: date, sides: Sides) -> dict[str, Any]:
         "until_ms": to_ms(day_start(day) + DAY),
         "partitions": [
             {
-                "cluster_id": each.cluster_id,
+                "cluster_id": statement.cluster_id,
                 "topic_id": partition.topic_id,
                 "partition": partition.partition,
                 "bytes_least": partition.bytes,
                 "bytes_most": partition.bytes,
             }
-            for each in known
-            for partition in each.partitions
+            for statement in complete
+            for partition in statement.partitions
         ],
         "unknown": unknown,
     }
 
 
 def reasons_of(sides: Sides) -> dict[str, str]:
-    """Clusters of which not everything can be compared, and why."""
-    gone = {
+    """Cluster id → why not everything of it can be compared."""
+    lacking_topics = {
         statement.cluster_id: f"nothing is left of {len(statement.gone_topics)} deleted topics"
         for statement in sides.statements
         if statement.gone_topics
     }
     gaps = {statement.cluster_id: statement.gap for statement in sides.statements if statement.gap}
-    return {**gone, **gaps, **sides.unstated, **dict.fromkeys(sides.gone, "it is gone")}
+    return {**lacking_topics, **gaps, **sides.unstated, **dict.fromkeys(sides.gone, "it is gone")}
 
 
 def _checks_of(report: Mapping[str, Any]) -> Iterable[Check]:
@@ -252,20 +264,21 @@ def _checks_of(report: Mapping[str, Any]) -> Iterable[Check]:
 
 
 def _own_checks(run: RollupRun, report: Mapping[str, Any], sides: Sides) -> Iterable[Check]:
-    """Whether every cluster could be compared, and whether what was published is what was read."""
+    """Checks that every cluster is stated, that files are sound, and that published rows are
+    those of the files."""
     names = sorted(sides.unstated)
     yield Check("log_is_stated", not names, f"not stated: {', '.join(names[:20]) or 'none'}")
     damaged = report["damaged_inputs"]
     yield Check("inputs_are_sound", not damaged, f"{len(damaged)} files are damaged")
     if has_grown(run.day, run):
-        # Another roll-up is due, and then another comparison.
+        # Newer files came, so another roll-up is due, and after it another comparison.
         return
     published = published_totals(run)
     read = {meter: n for meter, n in report["day_totals"].items() if int(n)}
     yield Check("published_as_metered", published == read, f"{published}, and {read} in the files")
 
 
-def _tell(
+def _report_result(
     reconciliation: Reconciliation, checks: Sequence[Check], report: Mapping[str, Any], say: Say
 ) -> None:
     day = reconciliation.day
@@ -278,8 +291,8 @@ def _tell(
     say(f"{day}: {'; '.join(failed)}")
 
 
-def _due(cell: str) -> list[date]:
-    """Rolled-up days to compare tonight, in order."""
+def _due_days(cell: str) -> list[date]:
+    """The rolled-up days to compare tonight, in order."""
     at = now()
     tonight = day_start(at.date()) + NIGHTLY
     if at < tonight:
@@ -293,9 +306,11 @@ def _due(cell: str) -> list[date]:
         if day in tried_tonight:
             continue
         last = Reconciliation.objects.filter(cell=cell, day=day, state=RunState.DONE)
-        seen = last.order_by("-created_at").values_list("inputs_sha256", flat=True).first()
-        files, keys = _inputs(cell, day)
-        # Of a day before agents made statements nothing can be said.
-        if keys and _sha256(files, keys) != seen:
+        compared_sha256 = (
+            last.order_by("-created_at").values_list("inputs_sha256", flat=True).first()
+        )
+        files, keys = _inputs_of(cell, day)
+        # Days from before agents made statements cannot be compared.
+        if keys and _sides_sha256(files, keys) != compared_sha256:
             days.append(day)
     return days

@@ -1,7 +1,7 @@
-"""Rolls a day up: plans its inputs, has the job run, publishes what it wrote.
+"""Rolls a day up: lists its inputs, runs the Spark job, and publishes what it wrote.
 
-One roll-up of a day at a time, whoever starts it: an advisory lock of PostgreSQL, which goes with
-its holder, is the guard. Twice is once: the same rows are not published again.
+An advisory lock of PostgreSQL, which ends with its holder, allows one roll-up of a day at a time.
+Rolling a day up twice is harmless: the same rows are not published again.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from metering.choices import RunState
 from metering.errors import DayNotOver, PublishRefused, RollupBusy, UnknownCell
 from metering.models import RollupPointer, RollupRun
 from metering.periods import DAY, day_start
-from metering.services.holding import held, holder_of
+from metering.services.holding import hold_lock, holder_of
 from metering.services.ingest import ingest_usage
-from metering.services.publishing import LOCK, lock_name, publish
+from metering.services.publishing import LOCK, lock_name, publish_run
 from metering.services.quality import note_quality
 from metering.services.spark import Job, Say, run_spark
 from metering.services.totals import files_of_day, first_day, has_grown, inputs_sha256
@@ -32,11 +32,12 @@ from metering.stores import hadoop_root
 
 logger = logging.getLogger(__name__)
 
-# A nightly run looks so far back for days that were never rolled up …
+# A nightly run looks this far back for days that were never rolled up: longer than a month, so that
+# no day of an open month is missed …
 MISSED = timedelta(days=40)
-# … and so far for days whose files have grown.
+# … and this far for days with new files, since files come up to three days late by themselves.
 GROWING = timedelta(days=3)
-# After midnight, in UTC: the meter is minutes behind.
+# Days are due this long after midnight UTC, because agents and ingest are some minutes behind.
 NIGHTLY = timedelta(minutes=30)
 FOREVER_S = float("inf")
 
@@ -49,10 +50,11 @@ def roll_up(
     job: Job = run_spark,
     say: Say = lambda line: None,
 ) -> RollupRun:
-    """Rolls a day up and publishes it; gives the run, whose state says whether anything changed.
+    """Rolls a day up and publishes it; returns the run, whose state says whether anything changed.
 
-    `early`: also a day that is not over. `say` is told how far it is. Raises `RollupBusy`,
-    `DayNotOver`, `RollupFailed`, `UnknownCell`, and `OSError` where the store cannot be reached.
+    `early` allows a day that is not over. `say` is called with lines of progress. Raises
+    `RollupBusy`, `DayNotOver`, `RollupFailed` where the job fails or a check refuses its rows,
+    `UnknownCell`, and `OSError` where the store cannot be reached.
     """
     cell = cell or config().cell.id
     if cell != config().cell.id:
@@ -61,28 +63,29 @@ def roll_up(
     if day >= now().date() and not early:
         message = f"{day} ends at midnight UTC."
         raise DayNotOver(message)
-    with held(LOCK, lock_name(cell, day)) as key:
+    with hold_lock(LOCK, lock_name(cell, day)) as key:
         if key is not None:
-            raise RollupBusy(_holder(cell, day, key))
+            raise RollupBusy(_holder_text(cell, day, key))
+        # Late files first, so that the run has all files of the day that are in the store by now.
         say(f"{day}: looking for usage files")
         ingest_usage(since=day, limit_s=FOREVER_S, wait=True)
-        run = _begin(cell, day)
+        run = _begin_run(cell, day)
         try:
-            _perform(run, job, say)
+            _perform_run(run, job, say)
         except BaseException as error:
-            _end_badly(run, error)
+            _record_failure(run, error)
             raise
     return run
 
 
 def roll_up_recent_days(*, job: Job = run_spark, say: Say = lambda line: None) -> list[date]:
-    """Rolls up every past day that was not, and recent ones whose files have grown; gives them.
+    """Rolls up past days that were not rolled up, and recent ones with new files; returns them.
 
-    At most once a night each: a day that fails does not keep those behind it, and is due again at
-    the next 00:30 UTC.
+    Each day is tried at most once a night: a day that fails is logged, does not hold up the others,
+    and is due again at the next 00:30 UTC.
     """
     cell, done = config().cell.id, []
-    for day in _due(cell):
+    for day in _due_days(cell):
         try:
             roll_up(day=day, cell=cell, job=job, say=say)
         except RollupBusy as error:
@@ -95,12 +98,12 @@ def roll_up_recent_days(*, job: Job = run_spark, say: Say = lambda line: None) -
 
 
 def work_folder(run: RollupRun) -> Path:
-    """Where a run's manifest and the job's output are. A folder of its own for each run."""
+    """The folder of a run, with its manifest and the job's output. Each run has its own."""
     return config().usage.rollups / f"day={run.day}" / f"run_id={run.pk}"
 
 
-def _due(cell: str) -> list[date]:
-    """Days to roll up tonight, in order."""
+def _due_days(cell: str) -> list[date]:
+    """The days to roll up tonight, in order."""
     first = first_day(cell)
     at = now()
     tonight = day_start(at.date()) + NIGHTLY
@@ -125,10 +128,14 @@ def _due(cell: str) -> list[date]:
     return days
 
 
-def _begin(cell: str, day: date) -> RollupRun:
-    """A new run over the files that are known now. The lock is ours: others of the day are dead."""
+def _begin_run(cell: str, day: date) -> RollupRun:
+    """Creates a run over the files that are known now.
+
+    This process holds the day's lock, so runs of the day that still say *running* were left by
+    processes that died.
+    """
     RollupRun.objects.filter(cell=cell, day=day, state=RunState.RUNNING).update(
-        state=RunState.INTERRUPTED, finished_at=now(), error="it ended without saying so"
+        state=RunState.INTERRUPTED, finished_at=now(), error="its process ended without a result"
     )
     files = files_of_day(cell, day)
     return RollupRun.objects.create(
@@ -140,7 +147,7 @@ def _begin(cell: str, day: date) -> RollupRun:
     )
 
 
-def _perform(run: RollupRun, job: Job, say: Say) -> None:
+def _perform_run(run: RollupRun, job: Job, say: Say) -> None:
     pointer = RollupPointer.objects.filter(cell=run.cell, day=run.day).first()
     folder = work_folder(run)
     folder.mkdir(parents=True)
@@ -156,10 +163,11 @@ def _perform(run: RollupRun, job: Job, say: Say) -> None:
     say(f"{run.day}: {run.pk} over {len(run.inputs)} usage files")
     report = job(run, manifest, output, say)
     if not connection.is_usable():
-        # The lock went with it; publishing takes it again, or finds another run.
+        # The lock was lost with the connection while the job ran. `publish_run` takes it again, and
+        # refuses where another run was published meanwhile.
         connection.close()
     replaces = pointer.run_id if pointer else None
-    changed = publish(run, output, report, replaces=replaces)
+    changed = publish_run(run, output, report, replaces=replaces)
     note_quality(run, report, output / "quarantine")
     if changed:
         say(f"{run.day}: published {report['hours']} hours and {report['days']} days")
@@ -167,11 +175,11 @@ def _perform(run: RollupRun, job: Job, say: Say) -> None:
         say(f"{run.day}: nothing new is published, {replaces} has the same rows")
 
 
-def _end_badly(run: RollupRun, error: BaseException) -> None:
-    """Says in the run's row what became of it."""
+def _record_failure(run: RollupRun, error: BaseException) -> None:
+    """Writes into the run's row that it failed or was interrupted, and why."""
     if not connection.is_usable():
         connection.close()
-    # `run` may hold what was rolled back.
+    # An update of the row and not `run.save()`: `run` may hold values that were rolled back.
     state = RunState.FAILED if isinstance(error, Exception) else RunState.INTERRUPTED
     RollupRun.objects.filter(pk=run.pk, state=RunState.RUNNING).update(
         state=state, error=str(error) or type(error).__name__, finished_at=now()
@@ -180,8 +188,8 @@ def _end_badly(run: RollupRun, error: BaseException) -> None:
         note_quality(run, {"checks": [asdict(check) for check in error.checks]}, None)
 
 
-def _holder(cell: str, day: date, key: int) -> str:
-    """Who holds the lock, for people."""
+def _holder_text(cell: str, day: date, key: int) -> str:
+    """The holder of the lock, in a sentence for people."""
     run = RollupRun.objects.filter(cell=cell, day=day, state=RunState.RUNNING).first()
     if run is not None:
         return f"{run.pk} on {run.holder} rolls {day} up since {run.created_at:%Y-%m-%d %H:%M:%S}."

@@ -1,4 +1,4 @@
-"""Runs a Spark job as a child process, shows how far it is, and reads what it says at its end."""
+"""Runs a Spark job as a child process, passes on its progress, and reads its report."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from metering.models import Reconciliation, RollupRun
 from metering.stores import hadoop_environment, hadoop_settings
 
 ROOT = Path(__file__).resolve().parents[2]
-# Lines of its output that an error shows.
+# Last lines of its output that an error shows.
 TAIL_LINES = 20
-# How long an interrupted job may take to end by itself.
+# How long an interrupted job may take to end by itself before it is killed.
 STOP_S = 20.0
 
 Say = Callable[[str], None]
-# A run, its manifest and the folder to make → the job's report.
+# (run, its manifest, the folder to make, progress) → the job's report.
 Job = Callable[[RollupRun, Path, Path, Say], dict[str, Any]]
-# A comparison, its manifest, the log's and the folder to make → the job's report.
+# (comparison, its manifest, the log's manifest, the folder to make, progress) → the job's report.
 ReconcileJob = Callable[[Reconciliation, Path, Path, Path, Say], dict[str, Any]]
 
 
 def run_spark(run: RollupRun, manifest: Path, output: Path, say: Say) -> dict[str, Any]:
-    """Rolls a run's day up by `spark_usage.jobs.rollup`; gives its report.
+    """Rolls a run's day up by `spark_usage.jobs.rollup`; returns its report.
 
-    Raises `RollupFailed`. When interrupted it ends the job before it goes on.
+    Raises `RollupFailed`. An interrupt ends the job first, and is then raised.
     """
-    return _run("rollup", run, manifest, output, say)
+    return _run_job("rollup", run, manifest, output, say)
 
 
 def run_reconcile(
     reconciliation: Reconciliation, manifest: Path, log: Path, output: Path, say: Say
 ) -> dict[str, Any]:
-    """Compares a day's usage with the log by `spark_usage.jobs.reconcile`; gives its report.
+    """Compares a day's usage with the log by `spark_usage.jobs.reconcile`; returns its report.
 
-    Raises `RollupFailed`. When interrupted it ends the job before it goes on.
+    Raises `RollupFailed`. An interrupt ends the job first, and is then raised.
     """
-    return _run("reconcile", reconciliation, manifest, output, say, "--log", str(log))
+    return _run_job("reconcile", reconciliation, manifest, output, say, "--log", str(log))
 
 
-def _run(
+def _run_job(
     job: str, run: RollupRun | Reconciliation, manifest: Path, output: Path, say: Say, *more: str
 ) -> dict[str, Any]:
     usage = config().usage
@@ -64,7 +64,8 @@ def _run(
     if usage.spark_jars:
         command += ["--jars", usage.spark_jars]
     tail: deque[str] = deque(maxlen=TAIL_LINES)
-    # In a session of its own: an interrupt of ours reaches it once, when we pass it on.
+    # In a session of its own, so that Ctrl-C in a terminal does not reach it directly: this process
+    # ends it, once.
     with subprocess.Popen(
         command,
         cwd=ROOT,
@@ -82,7 +83,7 @@ def _run(
                 say(line.rstrip())
             status = process.wait()
         except BaseException:
-            _stop(process)
+            _stop_job(process)
             raise
     if status:
         message = f"the job ended with status {status}:\n" + "\n".join(tail)
@@ -91,7 +92,7 @@ def _run(
 
 
 def read_report(output: Path) -> dict[str, Any]:
-    """The report of a job that ended well. Raises `RollupFailed`."""
+    """The report of a job that succeeded. Raises `RollupFailed` where it is missing or changed."""
     try:
         success = json.loads((output / "_SUCCESS.json").read_bytes())
         data = (output / "report.json").read_bytes()
@@ -105,8 +106,8 @@ def read_report(output: Path) -> dict[str, Any]:
     return report
 
 
-def _stop(process: subprocess.Popen[str]) -> None:
-    """Ends the job and what it started."""
+def _stop_job(process: subprocess.Popen[str]) -> None:
+    """Ends the job, and after `STOP_S` kills it with all processes that it started."""
     process.terminate()
     try:
         process.wait(STOP_S)

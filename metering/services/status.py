@@ -1,4 +1,4 @@
-"""How far the meter is, for staff and for probes."""
+"""The state of the meter, for staff and for probes."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ from metering.models import (
 from metering.periods import DAY, HOUR, from_ms
 from metering.services.totals import first_day
 
-# Of what is missing, so much is shown.
+# At most this many of each kind are shown.
 SHOWN = 50
-# The hour that runs, and the one before it, are incomplete by nature.
+# The current hour and the one before it are never complete yet.
 NATURAL = 2 * HOUR
 
 
 @dataclass(frozen=True, slots=True)
 class MeterStatus:
-    """What the meter knows of itself."""
+    """The state of the meter of a cell."""
 
     cell: str
     # When the last pass ended; None before the first.
     ran_at: datetime | None
-    # How old the newest file is that was taken in; None before the first.
+    # The age of the newest usage file that was taken in; None before the first.
     lag: timedelta | None
-    # Keys, and why.
+    # (key, reason) of damaged files.
     damaged: list[tuple[str, str]] = field(default_factory=list)
-    # Clusters and hours that should be complete by now, and why they are not.
+    # (cluster id, hour, reason) of hours that should be complete by now.
     incomplete: list[tuple[str, datetime, str]] = field(default_factory=list)
-    # Days that are over and have no roll-up.
+    # Past days without a roll-up.
     missing_days: list[date] = field(default_factory=list)
-    # The last day that was compared with the log; None before the first.
+    # The newest day that was compared with the log; None before the first.
     compared: date | None = None
-    # Days whose newest comparison found a difference, or could not compare everything.
+    # (day, failed checks) of days whose newest comparison did not pass.
     differing: list[tuple[date, str]] = field(default_factory=list)
 
 
 def meter_status() -> MeterStatus:
-    """Reads all of it, of every organisation."""
+    """Reads the state of this control plane's cell, over all organisations."""
     cell, at = config().cell.id, now()
     ran_at, lag = ingest_lag(cell, at)
     damaged = UsageFile.objects.filter(cell=cell, state=FileState.DAMAGED).order_by("key")
     with system_scope():
         hours = JudgedHour.objects.filter(complete=False, hour__lt=at - NATURAL)
-        found = hours.order_by("hour", "cluster_id").values_list("cluster_id", "hour", "reason")
-        incomplete = list(found[:SHOWN])
+        rows = hours.order_by("hour", "cluster_id").values_list("cluster_id", "hour", "reason")
+        incomplete = list(rows[:SHOWN])
     days = _compared_days(cell)
     return MeterStatus(
         cell=cell,
@@ -64,12 +64,16 @@ def meter_status() -> MeterStatus:
         incomplete=incomplete,
         missing_days=_missing_days(cell, at.date()),
         compared=max(days, default=None),
-        differing=[(day, _differences(each)) for day, each in days.items() if not each.passed],
+        differing=[
+            (day, _differences(comparison))
+            for day, comparison in days.items()
+            if not comparison.passed
+        ],
     )
 
 
 def ingest_lag(cell: str, at: datetime) -> tuple[datetime | None, timedelta | None]:
-    """When the last pass ended, and how old the newest file is that was taken in."""
+    """When the last ingest pass ended, and the age of the newest file that was taken in."""
     state = IngestState.objects.filter(cell=cell).first()
     if state is None:
         return None, None
@@ -78,10 +82,10 @@ def ingest_lag(cell: str, at: datetime) -> tuple[datetime | None, timedelta | No
 
 
 def _compared_days(cell: str) -> dict[date, Reconciliation]:
-    """The newest comparison of each of the last days, newest first."""
-    found = Reconciliation.objects.filter(cell=cell, state=RunState.DONE)
-    newest = found.order_by("-day", "-created_at").distinct("day")
-    return {each.day: each for each in newest[:SHOWN]}
+    """The newest comparison of each of the last days, the newest day first."""
+    comparisons = Reconciliation.objects.filter(cell=cell, state=RunState.DONE)
+    newest = comparisons.order_by("-day", "-created_at").distinct("day")
+    return {comparison.day: comparison for comparison in newest[:SHOWN]}
 
 
 def _differences(reconciliation: Reconciliation) -> str:

@@ -1,4 +1,4 @@
-"""What billing reads of usage.
+"""The usage that billing reads.
 
 Each function reads in the caller's tenancy scope: an organisation's, or the system's for all.
 Quantities are whole numbers of the meter's unit; months are UTC, named by any day in them.
@@ -58,7 +58,7 @@ SELECT cluster_id, meter, sum(quantity) FROM (
 
 @dataclass(frozen=True, slots=True)
 class BillableTotal:
-    """What one cluster used of one meter in a month, as published and billed."""
+    """What one cluster used of one meter in a month: the sum of published, billed days."""
 
     organization_id: str
     cluster_id: str
@@ -67,13 +67,13 @@ class BillableTotal:
     month: date
 
     def row_ids(self) -> list[str]:
-        """Ids of the rows that it is the sum of."""
+        """Ids of the rows that make up the sum."""
         return usage_row_ids(self.organization_id, self.cluster_id, self.meter, self.month)
 
 
 @dataclass(frozen=True, slots=True)
 class IncompleteHour:
-    """An hour of which something is missing, and what."""
+    """An hour of which usage may be missing, and why."""
 
     cluster_id: str
     hour: datetime
@@ -82,19 +82,19 @@ class IncompleteHour:
 
 @dataclass(frozen=True, slots=True)
 class MonthCompleteness:
-    """Whether a month can be closed, and what speaks against it."""
+    """Whether a month can be closed, and if not what is missing."""
 
     complete: bool
     # Days without a published roll-up.
     missing_days: list[date]
-    # Days whose roll-up is older than some of their usage files.
+    # Days with usage files that their roll-up did not read.
     stale_days: list[date]
     incomplete_hours: list[IncompleteHour]
 
 
 @dataclass(frozen=True, slots=True)
 class UsageFileRef:
-    """A usage file as a roll-up took it."""
+    """A usage file as a roll-up reads it."""
 
     key: str
     size_bytes: int
@@ -105,15 +105,15 @@ class UsageFileRef:
 def billable_totals(month: date, organization_id: str | None = None) -> Iterator[BillableTotal]:
     """Totals of the published, billed days of a month, in the order of organisations.
 
-    Streamed: to be read within one transaction (a scope is one).
+    They are streamed, so the caller must read them within one transaction, such as a tenancy scope.
     """
-    found = (
+    sums = (
         _billed_days(month, organization_id)
         .values_list("organization_id", "cluster_id", "meter")
         .annotate(total=Sum("quantity"))
         .order_by("organization_id", "cluster_id", "meter")
     )
-    for owner, cluster_id, meter, total in found.iterator(chunk_size=ROWS_A_FETCH):
+    for owner, cluster_id, meter, total in sums.iterator(chunk_size=ROWS_A_FETCH):
         yield BillableTotal(owner, cluster_id, meter, int(total), month_start(month))
 
 
@@ -128,31 +128,31 @@ def month_completeness(
 ) -> MonthCompleteness:
     """Whether everything of a month is published and complete.
 
-    `clusters` names those that the meter must have heard of. To look at many organisations, ask
-    once without one.
+    Of each cluster in `clusters` there must be a usage file. For many organisations one call
+    without `organization_id` is enough.
     """
     start, end = month_span(month)
     pointers = _current_runs(start.date(), end.date())
     first = min([*pointers, *filter(None, [first_day(config().cell.id)])], default=start.date())
-    # Before the first day of all there was nothing to roll up.
+    # Days before the first usage file have nothing to roll up.
     missing = [day for day in days_of_month(month) if day not in pointers and day >= first]
     stale = [day for day, run in pointers.items() if has_grown(day, run)]
     hours = [
         *_incomplete_hours(start, end, organization_id),
-        *_unheard(start, clusters),
+        *_unheard_clusters(start, clusters),
     ]
     return MonthCompleteness(
         complete=not (missing or stale or hours),
         missing_days=missing,
         stale_days=sorted(stale),
-        incomplete_hours=sorted(hours, key=lambda each: (each.hour, each.cluster_id)),
+        incomplete_hours=sorted(hours, key=lambda hour: (hour.hour, hour.cluster_id)),
     )
 
 
 def provisional_month_totals(organization_id: str, month: date) -> dict[tuple[str, str], int]:
-    """(cluster, meter) → billed quantity so far: published days, and minutes of the other days.
+    """(cluster, meter) → billed quantity so far, of published days and of minutes of other days.
 
-    One statement: a day that is published at this moment counts once.
+    It is one statement, so that a day that is published at this moment counts once.
     """
     start, end = month_span(month)
     parameters: dict[str, Any] = {
@@ -167,51 +167,52 @@ def provisional_month_totals(organization_id: str, month: date) -> dict[tuple[st
 
 
 def rollup_inputs(run_ids: Iterable[str]) -> list[UsageFileRef]:
-    """The usage files that runs were made from, each once, by key."""
-    found = {}
+    """The usage files that runs were made from, each once, in the order of their keys."""
+    files = {}
     for inputs in RollupRun.objects.filter(pk__in=list(run_ids)).values_list("inputs", flat=True):
-        for each in inputs:
-            found[each["key"]] = UsageFileRef(**each)
-    return [found[key] for key in sorted(found)]
+        for file in inputs:
+            files[file["key"]] = UsageFileRef(**file)
+    return [files[key] for key in sorted(files)]
 
 
 def metered_until(cluster_id: str) -> datetime | None:
-    """The first hour of a cluster of which something may be missing.
+    """The first hour of a cluster that is incomplete.
 
-    None where the meter never heard of it; of a cluster that is gone and metered to its end, the
-    end of its last hour.
+    None where no usage file has an entry of the cluster. For a cluster that is gone and whose hours
+    are all complete, the end of its last hour.
     """
     hours = JudgedHour.objects.filter(cluster_id=cluster_id)
-    found: datetime | None = hours.filter(complete=False).aggregate(first=Min("hour"))["first"]
-    if found is not None:
-        return found
+    incomplete: datetime | None = hours.filter(complete=False).aggregate(first=Min("hour"))["first"]
+    if incomplete is not None:
+        return incomplete
     last: datetime | None = hours.aggregate(last=Max("hour"))["last"]
     return None if last is None else last + HOUR
 
 
 def is_metered(*, cluster_id: str, until: datetime) -> bool:
-    """Whether all that a cluster used up to a time is in usage files.
+    """Whether all usage of a cluster up to a time is in usage files.
 
-    Not of one that no usage file ever told of: the agent, once it runs, tells of every cluster.
+    False for a cluster without an entry in a usage file: a running agent writes one for every
+    cluster.
     """
-    known = metered_until(cluster_id)
-    return known is not None and known >= until
+    metered = metered_until(cluster_id)
+    return metered is not None and metered >= until
 
 
 def has_grown(day: date, run: RollupRun) -> bool:
-    """Whether there are usage files of a day that neither its run nor a later one has seen.
+    """Whether there are usage files of a day that neither its run nor a later run has read.
 
-    A later one may have found the same rows in more files.
+    A later run may have read more files with the same rows, and then nothing was published.
     """
     good = RollupRun.objects.filter(
         cell=run.cell, day=day, state__in=[RunState.PUBLISHED, RunState.UNCHANGED]
     )
-    seen = good.order_by("-created_at").values_list("inputs_sha256", flat=True).first()
-    return inputs_sha256(files_of_day(run.cell, day)) != seen
+    newest_sha256 = good.order_by("-created_at").values_list("inputs_sha256", flat=True).first()
+    return inputs_sha256(files_of_day(run.cell, day)) != newest_sha256
 
 
 def first_day(cell: str) -> date | None:
-    """The first day that a usage file has rows of."""
+    """The first day of which a usage file has rows; None without a file."""
     start: int | None = UsageFile.objects.filter(cell=cell).aggregate(first=Min("window_start_ms"))[
         "first"
     ]
@@ -219,24 +220,25 @@ def first_day(cell: str) -> date | None:
 
 
 def files_of_day(cell: str, day: date) -> list[UsageFileRef]:
-    """Usage files with rows of a day, by key; damaged ones too, whose manifests can be read."""
+    """Usage files with rows of a day, by key; damaged ones too if their manifest can be read."""
     return files_between(cell, to_ms(day_start(day)), to_ms(day_start(day) + DAY))
 
 
 def files_between(cell: str, since_ms: int, until_ms: int) -> list[UsageFileRef]:
-    """Usage files with rows of [since, until), by key; damaged ones too, if their manifest reads.
+    """Usage files with rows of [since, until), by key; damaged ones too if their manifest can be
+    read.
 
     Times are milliseconds since 1970.
     """
-    found = UsageFile.objects.filter(
+    files = UsageFile.objects.filter(
         cell=cell, window_end_ms__gt=since_ms, window_start_ms__lt=until_ms
     )
     fields = ("key", "size_bytes", "sha256", "rows")
-    return [UsageFileRef(*each) for each in found.order_by("key").values_list(*fields)]
+    return [UsageFileRef(*values) for values in files.order_by("key").values_list(*fields)]
 
 
 def inputs_sha256(files: Iterable[UsageFileRef]) -> str:
-    """One hash for a set of files, of their keys and hashes."""
+    """One hash of a set of files, from their keys and hashes."""
     lines = sorted(f"{file.key} {file.sha256}\n" for file in files)
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
@@ -244,7 +246,7 @@ def inputs_sha256(files: Iterable[UsageFileRef]) -> str:
 def _billed_days(month: date, organization_id: str | None) -> UsageRowQuerySet:
     start, end = month_span(month)
     rows = UsageRow.objects.all().current().billed().within(start, end)
-    # Named here, for the index that holds exactly these.
+    # `.value`, so that the condition is exactly that of the partial index `usage_rows_billed`.
     rows = rows.filter(granularity=Granularity.DAY.value)
     return rows if organization_id is None else rows.for_organization(organization_id)
 
@@ -270,9 +272,12 @@ def _incomplete_hours(
         yield IncompleteHour(cluster_id, hour, reason)
 
 
-def _unheard(start: datetime, clusters: Collection[str]) -> Iterator[IncompleteHour]:
-    """Clusters that no usage file speaks of. (Behind the last that is known of one there always is
-    an incomplete hour, unless it is gone.)"""
-    known = set(ClusterCoverage.objects.filter(pk__in=clusters).values_list("pk", flat=True))
-    for cluster_id in sorted(set(clusters) - known):
-        yield IncompleteHour(cluster_id, start, "no usage file speaks of the cluster")
+def _unheard_clusters(start: datetime, clusters: Collection[str]) -> Iterator[IncompleteHour]:
+    """An incomplete hour for each cluster without an entry in a usage file.
+
+    A cluster with an entry needs none: its hour after the last entry is incomplete, unless it is
+    gone.
+    """
+    heard = set(ClusterCoverage.objects.filter(pk__in=clusters).values_list("pk", flat=True))
+    for cluster_id in sorted(set(clusters) - heard):
+        yield IncompleteHour(cluster_id, start, "no usage file has an entry of the cluster")

@@ -1,4 +1,4 @@
-"""From a rolled-up row back to the usage files and lanes that it comes from."""
+"""Traces a rolled-up row back to the usage files and lanes that it comes from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from metering.services.totals import UsageFileRef
 
 @dataclass(frozen=True, slots=True)
 class LaneRange:
-    """Blocks of a lane; times in milliseconds since 1970, (since, until]."""
+    """Blocks of a lane with their times (since, until], in milliseconds since 1970."""
 
     incarnation: int
     first_sequence: int
@@ -24,9 +24,9 @@ class LaneRange:
 
 @dataclass(frozen=True, slots=True)
 class TracedFile:
-    """A usage file that may hold a part of a row, and which part of the cluster's usage it holds.
+    """A usage file that may have a part of a row, and what it covers of the row's cluster.
 
-    Of a meter of time there are no lanes: `window_ms` is the time that the file tells of.
+    For a meter of time there are no lanes, and `window_ms` is the time that the file covers.
     """
 
     file: UsageFileRef
@@ -35,26 +35,26 @@ class TracedFile:
 
 
 def trace_row(row: UsageRow) -> list[TracedFile]:
-    """The files behind a row, by key: of its run's inputs, those that speak of its time."""
+    """The files behind a row, by key: those of its run's inputs that cover its time."""
     start_ms, end_ms = to_ms(row.window_start), to_ms(row.window_end)
-    inputs = {each["key"]: UsageFileRef(**each) for each in row.run.inputs}
-    found = FileCoverage.objects.filter(
+    inputs = {file["key"]: UsageFileRef(**file) for file in row.run.inputs}
+    coverages = FileCoverage.objects.filter(
         organization_id=row.organization_id,
         cluster_id=row.cluster_id,
         until_ms__gte=start_ms,
         since_ms__lt=end_ms,
     )
     traced = []
-    for key, entry in found.order_by("file_id").values_list("file_id", "entry"):
+    for key, entry in coverages.order_by("file_id").values_list("file_id", "entry"):
         if key not in inputs:
             continue
-        file = _traced(inputs[key], entry, row.meter, start_ms, end_ms)
+        file = _trace_file(inputs[key], entry, row.meter, start_ms, end_ms)
         if file is not None:
             traced.append(file)
     return traced
 
 
-def _traced(
+def _trace_file(
     file: UsageFileRef, entry: dict[str, Any], meter: str, start_ms: int, end_ms: int
 ) -> TracedFile | None:
     if meter in LANE_METERS:

@@ -1,6 +1,6 @@
-"""Usage as people look at it: rolled-up rows where a day is published, minutes where it is not.
+"""Usage as the API lists it: rolled-up rows of published days, and minutes of other days.
 
-Each list is one statement, so that a day which is published at this moment counts once.
+Each list is one statement, so that a day that is published at this moment counts once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from metering.periods import DAY, HOUR, next_month
 
 MINUTE, MONTH = "minute", "month"
 GRANULARITIES = (MINUTE, Granularity.HOUR.value, Granularity.DAY.value, MONTH)
-# What an item is of, beside its window, meter and whether it is billed.
+# By grouping: the columns that an item has beside its window, its meter and `billed`.
 GROUPS = {
     "none": ("cluster_id", "topic_id", "principal"),
     "cluster": ("cluster_id",),
@@ -38,7 +38,7 @@ FILTERS = ("cluster_id", "topic_id", "principal", "meter")
 
 @dataclass(frozen=True, slots=True)
 class UsageQuery:
-    """What is asked for: windows that begin in [start, end)."""
+    """A query of usage whose windows begin in [start, end)."""
 
     organization_id: str
     start: datetime
@@ -49,23 +49,23 @@ class UsageQuery:
     topic_id: str | None = None
     principal: str | None = None
     meter: str | None = None
-    # Only of these clusters; None: of all.
+    # The clusters that the caller may see; None for all.
     clusters: tuple[str, ...] | None = None
 
 
-# The values of `ORDER` of the item before a page.
+# The values of `ORDER` in the last item of the page before.
 After = tuple[datetime, str, str, str, str, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class UsageItem:
-    """How much of a meter was used in a window. `id` where it is one rolled-up row."""
+    """How much of a meter was used in a window. `id` is set where it is one rolled-up row."""
 
     id: str | None
     window_start: datetime
     window_end: datetime
     meter: str
-    # None where it is of no one cluster, topic or principal.
+    # None where the item is a sum over them, or belongs to none.
     cluster_id: str | None
     topic_id: str | None
     principal: str | None
@@ -76,18 +76,18 @@ class UsageItem:
 
     @property
     def unit(self) -> str:
-        """What the quantity is counted in."""
+        """The unit of the quantity."""
         return UNITS[self.meter]
 
     @property
     def place(self) -> After:
-        """Where it stands in the order of lists."""
+        """Its place in the order of lists."""
         places = (self.cluster_id or "", self.topic_id or "", self.principal or "")
         return (self.window_start, self.meter, *places, self.billed)
 
 
 def list_usage(query: UsageQuery, *, limit: int, after: After | None = None) -> list[UsageItem]:
-    """Items in the order of time, at most `limit` of those behind `after`."""
+    """At most `limit` items in the order of time, beginning after the place `after`."""
     statement = _statement(query, after)
     behind = zip(ORDER, after, strict=True) if after else ()
     parameters: dict[str, Any] = {
@@ -103,19 +103,19 @@ def list_usage(query: UsageQuery, *, limit: int, after: After | None = None) -> 
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         rows = cursor.fetchall()
-    # The third and fourth of a row are the cluster and the topic.
+    # Columns 2 and 3 of a row are the cluster and the topic, by `ORDER`.
     names = topic_names((row[2], row[3]) for row in rows)
     return [_item(query, row, names) for row in rows]
 
 
 def complete_until(query: UsageQuery) -> datetime | None:
-    """Up to when nothing of this span of time is missing; None where nothing is known at all."""
+    """The time up to which nothing of the query's span is missing; None where no hour is known."""
     hours = JudgedHour.objects.filter(organization_id=query.organization_id)
     if query.cluster_id is not None:
         hours = hours.filter(cluster_id=query.cluster_id)
     if query.clusters is not None:
         hours = hours.filter(cluster_id__in=query.clusters)
-    # The hour that the span begins in counts too.
+    # Strictly after start - 1 h, so that the hour in which the span begins counts too.
     missing: datetime | None = hours.filter(complete=False, hour__gt=query.start - HOUR).aggregate(
         first=Min("hour")
     )["first"]
@@ -126,7 +126,7 @@ def complete_until(query: UsageQuery) -> datetime | None:
 
 
 def window_end(start: datetime, granularity: str) -> datetime:
-    """The end of the window that begins then."""
+    """The end of the window that begins at `start`."""
     if granularity == MONTH:
         following = next_month(start.date())
         return start.replace(year=following.year, month=following.month)
@@ -136,16 +136,16 @@ def window_end(start: datetime, granularity: str) -> datetime:
 
 def _statement(query: UsageQuery, after: After | None) -> sql.Composed:
     places = GROUPS[query.group_by]
-    sources = [_minutes(query, places)]
+    sources = [_minutes_source(query, places)]
     if query.granularity != MINUTE and places == PLACES and query.granularity != MONTH:
-        sources.append(_rows(query, after))
+        sources.append(_rows_source(query, after))
     elif query.granularity != MINUTE:
-        sources.append(_sums(query, places))
+        sources.append(_sums_source(query, places))
     statement = sql.SQL(
         "SELECT {names}, {values} FROM ({inner}) AS used"
         " {behind} {grouped} ORDER BY {names} LIMIT %(limit)s"
     )
-    # Days are published or not; only months have some of both.
+    # An hour or a day comes from one source only. A month may have days of both, which are summed.
     both = query.granularity == MONTH
     return statement.format(
         names=NAMES,
@@ -153,20 +153,20 @@ def _statement(query: UsageQuery, after: After | None) -> sql.Composed:
             "min(id), sum(quantity), bool_or(provisional)" if both else "id, quantity, provisional"
         ),
         inner=sql.SQL(" UNION ALL ").join(sources),
-        behind=_behind("WHERE", after),
+        behind=_behind_condition("WHERE", after),
         grouped=sql.SQL("GROUP BY {}").format(NAMES) if both else sql.SQL(""),
     )
 
 
-def _behind(word: str, after: After | None) -> sql.Composable:
+def _behind_condition(word: str, after: After | None) -> sql.Composable:
     if after is None:
         return sql.SQL("")
     values = sql.SQL(", ").join(sql.Placeholder(f"after_{name}") for name in ORDER)
     return sql.SQL("{} ({}) > ({})").format(sql.SQL(word), NAMES, values)
 
 
-def _minutes(query: UsageQuery, places: Sequence[str]) -> sql.Composed:
-    """Minutes, of days that are not published where larger windows are asked for."""
+def _minutes_source(query: UsageQuery, places: Sequence[str]) -> sql.Composed:
+    """Sums of minutes. For windows longer than a minute, only of days that are not published."""
     window: sql.Composable = sql.Identifier("minute")
     unpublished: sql.Composable = sql.SQL("")
     if query.granularity != MINUTE:
@@ -184,20 +184,25 @@ def _minutes(query: UsageQuery, places: Sequence[str]) -> sql.Composed:
            GROUP BY 1, 2, 3, 4, 5, 6"""
     )
     return statement.format(
-        window=window, places=_places(places), unpublished=unpublished, filters=_filters(query)
+        window=window,
+        places=_place_columns(places),
+        unpublished=unpublished,
+        filters=_filter_conditions(query),
     )
 
 
-def _rows(query: UsageQuery, after: After | None) -> sql.Composed:
-    """Rolled-up rows, each by itself. A page of them is read in their order, and no more."""
+def _rows_source(query: UsageQuery, after: After | None) -> sql.Composed:
+    """Rolled-up rows by themselves, in order and limited, so that no more than a page is read."""
     statement = sql.SQL(
         """(SELECT {names}, id, quantity, false AS provisional
            FROM metering_usagerow WHERE {published} {behind} ORDER BY {names} LIMIT %(limit)s)"""
     )
-    return statement.format(names=NAMES, published=_published(query), behind=_behind("AND", after))
+    return statement.format(
+        names=NAMES, published=_published_condition(query), behind=_behind_condition("AND", after)
+    )
 
 
-def _sums(query: UsageQuery, places: Sequence[str]) -> sql.Composed:
+def _sums_source(query: UsageQuery, places: Sequence[str]) -> sql.Composed:
     """Sums of rolled-up rows."""
     window: sql.Composable = sql.Identifier("window_start")
     if query.granularity == MONTH:
@@ -207,11 +212,13 @@ def _sums(query: UsageQuery, places: Sequence[str]) -> sql.Composed:
                sum(quantity) AS quantity, false AS provisional
            FROM metering_usagerow WHERE {published} GROUP BY 1, 2, 3, 4, 5, 6"""
     )
-    return statement.format(window=window, places=_places(places), published=_published(query))
+    return statement.format(
+        window=window, places=_place_columns(places), published=_published_condition(query)
+    )
 
 
-def _published(query: UsageQuery) -> sql.Composed:
-    """What rows of the current runs are asked for."""
+def _published_condition(query: UsageQuery) -> sql.Composed:
+    """The condition for the query's rows, which are those of current runs."""
     granularity = Granularity.HOUR if query.granularity == Granularity.HOUR else Granularity.DAY
     condition = sql.SQL(
         """organization_id = %(organization)s AND granularity = {granularity}
@@ -219,7 +226,9 @@ def _published(query: UsageQuery) -> sql.Composed:
            AND run_id IN (SELECT run_id FROM metering_rolluppointer WHERE cell = %(cell)s)
            {filters}"""
     )
-    return condition.format(granularity=sql.Literal(granularity.value), filters=_filters(query))
+    return condition.format(
+        granularity=sql.Literal(granularity.value), filters=_filter_conditions(query)
+    )
 
 
 def _truncated(column: str, granularity: str) -> sql.Composed:
@@ -228,8 +237,8 @@ def _truncated(column: str, granularity: str) -> sql.Composed:
     )
 
 
-def _places(grouped: Sequence[str]) -> sql.Composed:
-    """Columns that an item is of; those that it is not are empty."""
+def _place_columns(grouped: Sequence[str]) -> sql.Composed:
+    """The columns of `PLACES`; those that are not grouped by are empty texts."""
     return sql.SQL(", ").join(
         sql.Identifier(name)
         if name in grouped
@@ -238,10 +247,11 @@ def _places(grouped: Sequence[str]) -> sql.Composed:
     )
 
 
-def _filters(query: UsageQuery) -> sql.Composable:
-    given = [name for name in FILTERS if getattr(query, name) is not None]
+def _filter_conditions(query: UsageQuery) -> sql.Composable:
+    filters = [name for name in FILTERS if getattr(query, name) is not None]
     conditions: list[sql.Composable] = [
-        sql.SQL("AND {} = {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in given
+        sql.SQL("AND {} = {}").format(sql.Identifier(name), sql.Placeholder(name))
+        for name in filters
     ]
     if query.clusters is not None:
         conditions.append(sql.SQL("AND cluster_id = ANY(%(clusters)s)"))
@@ -266,13 +276,13 @@ def _item(query: UsageQuery, row: Sequence[Any], names: Mapping[tuple[str, str],
 
 
 def topic_names(topics: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """(cluster, topic id) → name, of those that have one."""
-    wanted = {topic for topic in topics if topic[1]}
-    if not wanted:
+    """(cluster, topic id) → name, for the topics that have one."""
+    with_topic = {topic for topic in topics if topic[1]}
+    if not with_topic:
         return {}
-    clusters = {cluster for cluster, _ in wanted}
-    found = TopicName.objects.filter(
-        Q(cluster_id__in=clusters) & Q(topic_id__in={topic for _, topic in wanted})
+    clusters = {cluster for cluster, _ in with_topic}
+    matches = TopicName.objects.filter(
+        Q(cluster_id__in=clusters) & Q(topic_id__in={topic for _, topic in with_topic})
     )
-    rows = found.values_list("cluster_id", "topic_id", "name")
+    rows = matches.values_list("cluster_id", "topic_id", "name")
     return {(cluster, topic): name for cluster, topic, name in rows}

@@ -1,8 +1,8 @@
-"""Compares usage with what else is known of it: `python -m spark_usage.jobs.reconcile`.
+"""Compares usage with the log and with counters: `python -m spark_usage.jobs.reconcile`.
 
-Ingress, by partition, with the bytes that the log holds (`--log`, see `spark_usage.log_manifest`);
-egress, row by row, with the counters that the brokers wrote beside it. What differs is a finding in
-`report.json`: the job ends well however much it finds.
+Ingress is compared by partition with the bytes that the log holds (`--log`, see
+`spark_usage.log_manifest`), and egress row by row with the counters that brokers wrote beside it.
+Differences are findings in `report.json`; the job ends well however many there are.
 """
 
 from __future__ import annotations
@@ -21,15 +21,22 @@ from pyspark.sql import functions as sf
 from spark_usage.checks import Check, content_checks
 from spark_usage.errors import IncompleteRows
 from spark_usage.extract import with_sound_rows
-from spark_usage.jobs.runner import arguments_of, finish, load_run, main, parse, size_shuffles
+from spark_usage.jobs.runner import (
+    arguments_of,
+    finish_run,
+    load_run,
+    main,
+    parse_arguments,
+    size_shuffles,
+)
 from spark_usage.log_manifest import LogManifest, read_log
 from spark_usage.progress import Progress
 from spark_usage.schemas import DAY_MS, QUANTITY
 from spark_usage.storage import Storage
 from spark_usage.transforms.deduplicate import (
-    deduplicate,
-    deduplicate_in_doubt,
-    disputed,
+    deduplicate_rows,
+    deduplicate_rows_in_doubt,
+    disputed_clusters,
 )
 from spark_usage.transforms.reconciliation import (
     CLUSTER_FIGURES,
@@ -39,7 +46,7 @@ from spark_usage.transforms.reconciliation import (
     egress_differences,
     egress_steps,
     ingress_by_cluster,
-    logged,
+    logged_bytes,
     metered_ingress,
 )
 
@@ -47,24 +54,24 @@ VERSION = 1
 NAME = "reconcile"
 STAGES = 7
 
-# Of each kind of finding so many are listed; all are counted.
+# The number of findings that are listed for ingress and for egress; all are counted.
 FINDINGS_MAX = 100
 
 
-def reconcile(spark: SparkSession, arguments: argparse.Namespace, progress: Progress) -> None:
-    """The job: extract, compare, and the report."""
+def reconcile_usage(spark: SparkSession, arguments: argparse.Namespace, progress: Progress) -> None:
+    """The job: reads the inputs, compares both sides, and writes the report."""
     storage = Storage(spark)
     run = load_run(storage, arguments)
     log = read_log(spark, arguments.log)
     storage.make_folder(arguments.output)
     size_shuffles(spark, run)
-    extracted, (distinct, counts) = with_sound_rows(spark, run, progress, _distinct)
+    extracted, (distinct, counts) = with_sound_rows(spark, run, progress, _distinct_rows)
     with progress.stage("compare ingress with the log"):
-        ingress = _ingress(distinct, log)
+        ingress = _compare_ingress(distinct, log)
     with progress.stage("compare egress with its counters"):
-        egress = _egress(distinct)
+        egress = _compare_egress(distinct)
     with progress.stage("sum the day up"):
-        totals = _totals(distinct, run.day_start_ms)
+        totals = _day_totals(distinct, run.day_start_ms)
     distinct.unpersist()
     checks = [
         *content_checks(extracted.content),
@@ -83,22 +90,22 @@ def reconcile(spark: SparkSession, arguments: argparse.Namespace, progress: Prog
             "rows_distinct": counts["agreeing"],
             "duplicates": counts["copies"] - counts["agreeing"],
             "conflicts": counts["conflicts"],
-            "damaged_inputs": [asdict(each) for each in extracted.damaged],
+            "damaged_inputs": [asdict(damage) for damage in extracted.damaged],
             "day_totals": totals,
             "ingress": ingress,
             "egress": egress,
             "checks": [asdict(check) for check in checks],
         }
-        finish(storage, arguments.output, report)
+        finish_run(storage, arguments.output, report)
 
 
-def _distinct(rows: DataFrame) -> tuple[DataFrame, Row]:
-    """The distinct rows, kept, and how many there are. Raises `IncompleteRows`."""
-    distinct = deduplicate(rows).persist(StorageLevel.DISK_ONLY)
+def _distinct_rows(rows: DataFrame) -> tuple[DataFrame, Row]:
+    """The distinct rows, persisted, and their counts. Raises `IncompleteRows`."""
+    distinct = deduplicate_rows(rows).persist(StorageLevel.DISK_ONLY)
     try:
-        if not disputed(distinct).isEmpty():
+        if not disputed_clusters(distinct).isEmpty():
             distinct.unpersist()
-            distinct = deduplicate_in_doubt(rows).persist(StorageLevel.DISK_ONLY)
+            distinct = deduplicate_rows_in_doubt(rows).persist(StorageLevel.DISK_ONLY)
         (counts,) = distinct.agg(
             sf.count_if("agrees").alias("agreeing"),
             sf.coalesce(sf.sum(sf.when(sf.col("agrees"), sf.col("copies"))), sf.lit(0)).alias(
@@ -115,8 +122,8 @@ def _distinct(rows: DataFrame) -> tuple[DataFrame, Row]:
     return distinct, counts
 
 
-def _totals(distinct: DataFrame, day_start_ms: int) -> dict[str, str]:
-    """Quantities of the day by meter, as a roll-up of the same files must have them."""
+def _day_totals(distinct: DataFrame, day_start_ms: int) -> dict[str, str]:
+    """Quantities of the day by meter. A roll-up of the same files must have the same."""
     start = sf.col("window_start_ms")
     of_day = (start >= day_start_ms) & (start < day_start_ms + DAY_MS)
     rows = distinct.filter(sf.col("agrees") & of_day).groupBy("meter")
@@ -124,27 +131,29 @@ def _totals(distinct: DataFrame, day_start_ms: int) -> dict[str, str]:
     return {row["meter"]: str(int(row["total"])) for row in sorted(sums)}
 
 
-def _ingress(distinct: DataFrame, log: LogManifest) -> dict[str, Any]:
+def _compare_ingress(distinct: DataFrame, log: LogManifest) -> dict[str, Any]:
+    """The report's part on ingress: totals, findings by partition, and figures by cluster."""
     metered = metered_ingress(distinct, log.since_ms, log.until_ms)
-    compared = compared_ingress(metered, logged(log.partitions), log.unknown).persist()
+    compared = compared_ingress(metered, logged_bytes(log.partitions), log.unknown).persist()
     try:
         clusters = [row.asDict() for row in ingress_by_cluster(compared).collect()]
-        found = _findings(compared.filter(sf.col("kind").isNotNull()), PARTITION)
+        findings = _findings(compared.filter(sf.col("kind").isNotNull()), PARTITION)
     finally:
         compared.unpersist()
     totals = {name: str(sum(int(row[name]) for row in clusters)) for name in CLUSTER_FIGURES[:4]}
     return {
         **totals,
         "partitions": sum(row["partitions"] for row in clusters),
-        **found,
+        **findings,
         "clusters": [
-            {name: _plain(value) for name, value in row.items()}
+            {name: _plain_value(value) for name, value in row.items()}
             for row in sorted(clusters, key=lambda row: str(row["cluster_id"]))
         ],
     }
 
 
-def _egress(distinct: DataFrame) -> dict[str, Any]:
+def _compare_egress(distinct: DataFrame) -> dict[str, Any]:
+    """The report's part on egress: the total, and rows that differ from their counter."""
     steps = egress_steps(distinct)
     return {
         **_figures(steps, "quantity"),
@@ -155,26 +164,26 @@ def _egress(distinct: DataFrame) -> dict[str, Any]:
 
 
 def _figures(frame: DataFrame, *columns: str) -> dict[str, str]:
-    """Sums, as text: they may not fit into what JSON's readers take a number for."""
+    """Sums of columns as text, because many readers of JSON round numbers above 2^53."""
     sums = [sf.sum(sf.col(column).cast(QUANTITY)).alias(column) for column in columns]
     (row,) = frame.agg(*sums).collect()
     return {column: str(int(row[column] or 0)) for column in columns}
 
 
 def _findings(differences: DataFrame, order: Sequence[str]) -> dict[str, Any]:
-    """How much differs by kind, and the first of it."""
+    """The number of differences by kind, and the first `FINDINGS_MAX` of them in `order`."""
     kinds = differences.groupBy("kind").count().collect()
     first = differences.orderBy(*order).limit(FINDINGS_MAX).collect() if kinds else []
     return {
         "differing": {row["kind"]: row["count"] for row in sorted(kinds)},
         "findings": [
-            {name: _plain(value) for name, value in row.asDict().items() if name != "known"}
+            {name: _plain_value(value) for name, value in row.asDict().items() if name != "known"}
             for row in first
         ],
     }
 
 
-def _plain(value: str | int | Decimal | None) -> str | int | None:
+def _plain_value(value: str | int | Decimal | None) -> str | int | None:
     return str(int(value)) if isinstance(value, Decimal) else value
 
 
@@ -187,7 +196,7 @@ def run_job(argv: Sequence[str] | None = None) -> int:
     """Parses the command line and runs the job; returns the exit status."""
     parser = arguments_of(NAME, "Compares usage with the log and with the brokers' counters.")
     parser.add_argument("--log", required=True, help="path or URI of what the log holds, as JSON")
-    return main(NAME, reconcile, STAGES, parse(parser, argv))
+    return main(NAME, reconcile_usage, STAGES, parse_arguments(parser, argv))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Rolls usage files up by hour and by day: `python -m spark_usage.jobs.rollup`.
 
-Reads the files that the run's manifest names and no other, and no clock: the same inputs give the
-same result, on any day, on any machine. `report.json` says what was read, what was left out and
-whether the checks passed; `_SUCCESS.json` comes last.
+It reads only the files that the run's manifest names, and no clock: the same inputs give the same
+result on any day and any machine. `report.json` says what was read, what was left out and whether
+the checks passed; `_SUCCESS.json` is written last.
 """
 
 from __future__ import annotations
@@ -20,25 +20,32 @@ from pyspark.sql.types import StructType
 from spark_usage.checks import Check, content_checks, equal_check, totals_check
 from spark_usage.errors import IncompleteRows
 from spark_usage.extract import Extract, with_sound_rows
-from spark_usage.jobs.runner import arguments_of, finish, load_run, main, parse, size_shuffles
+from spark_usage.jobs.runner import (
+    arguments_of,
+    finish_run,
+    load_run,
+    main,
+    parse_arguments,
+    size_shuffles,
+)
 from spark_usage.progress import Progress
 from spark_usage.run_manifest import RunManifest
 from spark_usage.schemas import QUANTITY, QUARANTINE_SCHEMA, ROLLUP_SCHEMA
 from spark_usage.storage import Storage, literal_path
-from spark_usage.transforms.conflicts import conflicts
+from spark_usage.transforms.conflicts import conflicting_rows
 from spark_usage.transforms.content import (
     TableContent,
     content_sha256,
     content_sums,
     table_content,
 )
-from spark_usage.transforms.days import days
+from spark_usage.transforms.days import sum_days
 from spark_usage.transforms.deduplicate import (
-    deduplicate,
-    deduplicate_in_doubt,
-    disputed,
+    deduplicate_rows,
+    deduplicate_rows_in_doubt,
+    disputed_clusters,
 )
-from spark_usage.transforms.hours import hour_slices, hours
+from spark_usage.transforms.hours import hour_slices, sum_hours
 
 VERSION = 1
 NAME = "rollup"
@@ -47,7 +54,11 @@ STAGES = 6
 
 @dataclass(slots=True)
 class Counts:
-    """Rows of all inputs after deduplication. `read_totals`: quantities as often as read."""
+    """Numbers of rows of all inputs after deduplication.
+
+    `distinct`, `conflicts`, `incomplete` and `misplaced` count identities, `duplicates` and
+    `conflicting_rows` rows. `read_totals` are quantities by meter with all copies counted.
+    """
 
     distinct: int = 0
     duplicates: int = 0
@@ -58,24 +69,24 @@ class Counts:
     read_totals: dict[str, int] = field(default_factory=dict)
 
 
-def rollup(spark: SparkSession, arguments: argparse.Namespace, progress: Progress) -> None:
-    """The job: extract, transform, load, and the report."""
+def roll_up_usage(spark: SparkSession, arguments: argparse.Namespace, progress: Progress) -> None:
+    """The job: reads the inputs, sums by hour and day, writes, checks, and writes the report."""
     storage = Storage(spark)
     run = load_run(storage, arguments)
     output = arguments.output
     storage.make_folder(output)
     size_shuffles(spark, run)
-    extracted, (slices, counts) = with_sound_rows(spark, run, progress, _summed)
+    extracted, (slices, counts) = with_sound_rows(spark, run, progress, _sum_slices)
     with progress.stage("write hours and days"):
-        _quarantine(extracted, counts, f"{output}/quarantine")
-        by_hour = hours(slices, run.day_start_ms)
+        _write_quarantine(extracted, counts, f"{output}/quarantine")
+        by_hour = sum_hours(slices, run.day_start_ms)
         by_hour.write.parquet(f"{output}/hours")
-        written_hours = _read(spark, ROLLUP_SCHEMA, f"{output}/hours")
-        summed = days(written_hours, run.day_start_ms)
+        written_hours = _read_table(spark, ROLLUP_SCHEMA, f"{output}/hours")
+        summed = sum_days(written_hours, run.day_start_ms)
         summed.write.parquet(f"{output}/days")
-        written_days = _read(spark, ROLLUP_SCHEMA, f"{output}/days")
+        written_days = _read_table(spark, ROLLUP_SCHEMA, f"{output}/days")
     with progress.stage("check what was written"):
-        tables = _contents(
+        tables = _contents_of(
             {"computed": by_hour, "hours": written_hours, "summed": summed, "days": written_days}
         )
         slices.unpersist()
@@ -86,17 +97,17 @@ def rollup(spark: SparkSession, arguments: argparse.Namespace, progress: Progres
             *_written_checks(**tables),
         ]
     with progress.stage("report"):
-        finish(storage, output, report(run, extracted, counts, tables, checks))
+        finish_run(storage, output, run_report(run, extracted, counts, tables, checks))
 
 
-def report(
+def run_report(
     run: RunManifest,
     extracted: Extract,
     counts: Counts,
     tables: Mapping[str, TableContent],
     checks: Sequence[Check],
 ) -> dict[str, Any]:
-    """What `report.json` says. Control totals are those of the day, by meter."""
+    """The content of `report.json`. Control totals are those of the day, by meter."""
     return {
         "version": VERSION,
         "job": NAME,
@@ -107,7 +118,7 @@ def report(
         "duplicates": counts.duplicates,
         "conflicts": counts.conflicts,
         "conflicting_rows": counts.conflicting_rows,
-        "damaged_inputs": [asdict(each) for each in extracted.damaged],
+        "damaged_inputs": [asdict(damage) for damage in extracted.damaged],
         "control_totals": {meter: str(n) for meter, n in tables["days"].totals.items()},
         "hours": tables["hours"].row_count,
         "days": tables["days"].row_count,
@@ -116,24 +127,24 @@ def report(
     }
 
 
-def _summed(rows: DataFrame) -> tuple[DataFrame, Counts]:
-    """The slices of hours, kept, and their counts. Raises `IncompleteRows`."""
-    slices = hour_slices(deduplicate(rows)).persist()
+def _sum_slices(rows: DataFrame) -> tuple[DataFrame, Counts]:
+    """The slices of hours, persisted, and the counts of their rows. Raises `IncompleteRows`."""
+    slices = hour_slices(deduplicate_rows(rows)).persist()
     try:
-        counts = _counts(_totals(slices))
+        counts = _counts_of(_slice_totals(slices))
         if counts.incomplete:
             raise IncompleteRows
-        if not disputed(slices).isEmpty():
+        if not disputed_clusters(slices).isEmpty():
             slices.unpersist()
-            slices = hour_slices(deduplicate_in_doubt(rows)).persist()
-            counts = _counts(_totals(slices))
+            slices = hour_slices(deduplicate_rows_in_doubt(rows)).persist()
+            counts = _counts_of(_slice_totals(slices))
     except Exception:
         slices.unpersist()
         raise
     return slices, counts
 
 
-def _totals(slices: DataFrame) -> list[Row]:
+def _slice_totals(slices: DataFrame) -> list[Row]:
     return (
         slices.groupBy("meter", "agrees")
         .agg(
@@ -147,7 +158,7 @@ def _totals(slices: DataFrame) -> list[Row]:
     )
 
 
-def _counts(totals: Iterable[Row]) -> Counts:
+def _counts_of(totals: Iterable[Row]) -> Counts:
     counts = Counts()
     for row in totals:
         counts.incomplete += row["incomplete"]
@@ -162,27 +173,27 @@ def _counts(totals: Iterable[Row]) -> Counts:
     return counts
 
 
-def _quarantine(extracted: Extract, counts: Counts, folder: str) -> None:
-    """Writes the rows that contradict each other, and adds them to what was read."""
+def _write_quarantine(extracted: Extract, counts: Counts, folder: str) -> None:
+    """Writes the rows that contradict each other, and adds their quantities to `read_totals`."""
     if not counts.conflicts:
-        # Without a look at the rows again.
+        # An empty table, without reading the rows again.
         nothing = extracted.rows.limit(0).withColumn("reason", sf.lit(""))
         nothing.select(*QUARANTINE_SCHEMA.names).write.parquet(folder)
         return
-    found = conflicts(extracted.rows, deduplicate_in_doubt(extracted.rows))
-    found.write.parquet(folder)
-    written = _read(found.sparkSession, QUARANTINE_SCHEMA, folder)
+    conflicting = conflicting_rows(extracted.rows, deduplicate_rows_in_doubt(extracted.rows))
+    conflicting.write.parquet(folder)
+    written = _read_table(conflicting.sparkSession, QUARANTINE_SCHEMA, folder)
     sums = written.groupBy("meter").agg(sf.sum(sf.col("quantity").cast(QUANTITY)).alias("n"))
     for row in sums.collect():
         total = counts.read_totals.get(row["meter"], 0)
         counts.read_totals[row["meter"]] = total + int(row["n"])
 
 
-def _read(spark: SparkSession, schema: StructType, folder: str) -> DataFrame:
+def _read_table(spark: SparkSession, schema: StructType, folder: str) -> DataFrame:
     return spark.read.schema(schema).parquet(literal_path(folder))
 
 
-def _contents(tables: Mapping[str, DataFrame]) -> dict[str, TableContent]:
+def _contents_of(tables: Mapping[str, DataFrame]) -> dict[str, TableContent]:
     rows = content_sums(tables).collect()
     return {name: table_content(row for row in rows if row["table"] == name) for name in tables}
 
@@ -196,7 +207,7 @@ def _window_check(counts: Counts) -> Check:
 
 
 def _read_checks(extracted: Extract, counts: Counts) -> list[Check]:
-    """Nothing was lost or made up between the files and the distinct rows."""
+    """Checks that deduplication neither lost nor added rows and quantities."""
     accounted = counts.distinct + counts.duplicates + counts.conflicting_rows
     return [
         equal_check(
@@ -217,7 +228,10 @@ def _read_checks(extracted: Extract, counts: Counts) -> list[Check]:
 def _written_checks(
     *, computed: TableContent, hours: TableContent, summed: TableContent, days: TableContent
 ) -> list[Check]:
-    """What lies in the folder is what was computed, and days are the sums of hours."""
+    """Checks that the folder holds what was computed, and that days are the sums of hours.
+
+    The parameters are the keys of the tables in `roll_up_usage`.
+    """
     return [
         equal_check(
             "hours_as_computed",
@@ -240,7 +254,7 @@ def _written_checks(
 def run_job(argv: Sequence[str] | None = None) -> int:
     """Parses the command line and runs the job; returns the exit status."""
     parser = arguments_of(NAME, "Rolls usage files up by hour and by day.")
-    return main(NAME, rollup, STAGES, parse(parser, argv))
+    return main(NAME, roll_up_usage, STAGES, parse_arguments(parser, argv))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What every job has in common: arguments, signals, the session, and how it ends.
+"""What all jobs share: arguments, signals, the session, and the exit status.
 
 Exit status: 0 done, 1 failed, 2 refused (arguments, manifest, an output folder that exists),
 128 + n ended by signal n.
@@ -28,7 +28,7 @@ from spark_usage.storage import Storage
 
 DONE, FAILED, REFUSED = 0, 1, 2
 
-# A partition of so many rows is deduplicated in memory by a task of a small driver.
+# A task of a driver with the default memory deduplicates this many rows without spilling.
 ROWS_PER_PARTITION = 250_000
 
 Job = Callable[[SparkSession, argparse.Namespace, Progress], object]
@@ -59,17 +59,17 @@ def arguments_of(name: str, description: str) -> argparse.ArgumentParser:
 def main(name: str, job: Job, stages: int, arguments: argparse.Namespace) -> int:
     """Runs a job in a session of its own; returns the exit status."""
     spark = None
-    _on_signals(_interrupt)
+    _on_signals(_raise_interrupted)
     try:
         spark = open_session(
             f"freshet-{name}",
             master=arguments.master,
             driver_memory=arguments.driver_memory,
             jars=arguments.jars,
-            settings=dict(each.split("=", 1) for each in arguments.conf),
+            settings=dict(setting.split("=", 1) for setting in arguments.conf),
         )
-        # PySpark has set a handler of its own for the first of them.
-        _on_signals(_interrupt)
+        # Again, because PySpark sets a handler of its own for SIGINT when it starts.
+        _on_signals(_raise_interrupted)
         job(spark, arguments, Progress(spark.sparkContext.statusTracker(), stages))
     except JobError as error:
         sys.stderr.write(f"{name}: {error}\n")
@@ -91,18 +91,21 @@ def main(name: str, job: Job, stages: int, arguments: argparse.Namespace) -> int
 
 
 def load_run(storage: Storage, arguments: argparse.Namespace) -> RunManifest:
-    """The manifest that the arguments name."""
+    """The run manifest that the arguments name. Raises `JobError`."""
     return parse_run(storage.read(arguments.manifest), run_id=arguments.run_id, day=arguments.day)
 
 
 def size_shuffles(spark: SparkSession, run: RunManifest) -> None:
-    """Cuts the work into pieces that fit into memory, however much there is."""
-    rows = sum(each.rows for each in run.inputs)
+    """Sets the number of shuffle partitions so that each fits into memory.
+
+    It is a function of the manifest's rows, and at least the number of cores.
+    """
+    rows = sum(file.rows for file in run.inputs)
     partitions = max(spark.sparkContext.defaultParallelism, -(-rows // ROWS_PER_PARTITION))
     spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
 
 
-def finish(storage: Storage, output: str, report: dict[str, Any]) -> None:
+def finish_run(storage: Storage, output: str, report: dict[str, Any]) -> None:
     """Writes `report.json`, then `_SUCCESS.json`: a folder without the second does not count."""
     data = json.dumps(report, indent=1).encode()
     storage.write(f"{output}/report.json", data)
@@ -119,18 +122,19 @@ def _on_signals(handler: Callable[[int, FrameType | None], None] | signal.Handle
         signal.signal(number, handler)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    del frame
-    # Py4J logs every call that does not come back, and this one will not.
+def _raise_interrupted(number: int, frame: FrameType | None) -> None:
+    # Py4J logs every call that does not return, and the interrupted one will not.
     logging.disable(logging.CRITICAL)
     raise Interrupted(number)
 
 
-def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
-    """The parsed arguments; an output folder's trailing slash is dropped."""
+def parse_arguments(
+    parser: argparse.ArgumentParser, argv: Sequence[str] | None
+) -> argparse.Namespace:
+    """The parsed arguments; a trailing slash of the output folder is removed."""
     arguments = parser.parse_args(argv)
     arguments.output = arguments.output.rstrip("/")
-    for each in arguments.conf:
-        if "=" not in each:
-            parser.error(f"--conf {each}: want NAME=VALUE")
+    for setting in arguments.conf:
+        if "=" not in setting:
+            parser.error(f"--conf {setting}: NAME=VALUE is expected")
     return arguments

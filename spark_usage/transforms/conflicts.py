@@ -1,4 +1,4 @@
-"""Rows that contradict each other: none of them counts, all of them are kept to be looked at."""
+"""Rows that contradict each other. None of them counts; all of them are kept for people to see."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from spark_usage.schemas import IDENTITY, QUARANTINE_SCHEMA
 REASON = "conflict"
 
 
-def conflicts(rows: DataFrame, distinct: DataFrame) -> DataFrame:
-    """The usage rows, as they were, of every identity whose copies disagree: `QUARANTINE_SCHEMA`.
+def conflicting_rows(rows: DataFrame, distinct: DataFrame) -> DataFrame:
+    """The unchanged usage rows of every identity whose copies disagree: `QUARANTINE_SCHEMA`.
 
-    `distinct`: the result of `deduplicate` for the same rows.
+    `distinct` is the result of `deduplicate_rows` for the same rows.
     """
     slot = sf.when(sf.col("block").isNull(), sf.col("window_start_ms"))
     keyed = rows.withColumn("slot", slot).alias("row")

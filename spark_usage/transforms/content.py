@@ -1,9 +1,9 @@
-"""What a roll-up says, as one number that does not depend on the order or the files of its rows.
+"""One hash of a roll-up's content that depends neither on the order nor on the files of its rows.
 
 Each row is written as `<bytes>:<text>` for each column in the order of `ROLLUP_SCHEMA` (integers in
 decimal digits, `true` or `false`), and hashed with SHA-256. The four 64-bit numbers of which such a
 hash consists are each summed over all rows; `content_sha256` hashes the sums. So equal tables have
-equal hashes, and rows that came twice do not cancel out.
+equal hashes, and, unlike with XOR, rows that are there twice do not cancel out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _PARTS = range(4)
 
 @dataclass(frozen=True, slots=True)
 class TableContent:
-    """What a table of `ROLLUP_SCHEMA` holds. `totals` and `rows` are by meter."""
+    """The content of a table of `ROLLUP_SCHEMA`. `totals` and `rows` are by meter, `sums` are the
+    four sums of hashes."""
 
     rows: Mapping[str, int]
     source_rows: int
@@ -32,18 +33,19 @@ class TableContent:
 
     @property
     def row_count(self) -> int:
-        """Rows of all meters."""
+        """The number of rows of all meters."""
         return sum(self.rows.values())
 
 
 def content_sums(tables: Mapping[str, DataFrame]) -> DataFrame:
-    """Of tables by name: `table`, `meter`, `rows`, `source_rows`, `quantity`, and `part_0` to 3."""
-    named = [
+    """For tables by name, one row for each meter: `table`, `meter`, `rows`, `source_rows`,
+    `quantity`, and the sums of hashes `part_0` to `part_3`."""
+    tables_with_names = [
         frame.select(sf.lit(name).alias("table"), *ROLLUP_SCHEMA.names)
         for name, frame in tables.items()
     ]
     texts = [sf.col(name).cast("string") for name in ROLLUP_SCHEMA.names]
-    text = sf.concat(*(sf.concat(sf.octet_length(each), sf.lit(":"), each) for each in texts))
+    text = sf.concat(*(sf.concat(sf.octet_length(column), sf.lit(":"), column) for column in texts))
     digest = sf.sha2(text, 256)
     parts = [
         sf.conv(sf.substring(digest, 1 + 16 * part, 16), 16, 10).cast("decimal(20,0)")
@@ -51,7 +53,7 @@ def content_sums(tables: Mapping[str, DataFrame]) -> DataFrame:
     ]
     names = [f"part_{part}" for part in _PARTS]
     return (
-        reduce(DataFrame.unionAll, named)
+        reduce(DataFrame.unionAll, tables_with_names)
         .groupBy("table", "meter")
         .agg(
             sf.count(sf.lit(1)).alias("rows"),
@@ -64,7 +66,7 @@ def content_sums(tables: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def table_content(rows: Iterable[Row]) -> TableContent:
-    """One table's content from its rows of `content_sums`."""
+    """One table's content, from its rows of `content_sums`."""
     collected = sorted(rows, key=lambda row: str(row["meter"]))
     return TableContent(
         rows={row["meter"]: row["rows"] for row in collected},
@@ -75,7 +77,8 @@ def table_content(rows: Iterable[Row]) -> TableContent:
 
 
 def content_sha256(tables: Mapping[str, TableContent]) -> str:
-    """64 hex digits for tables by name: hashes `<name>:<rows>:<sum>:<sum>:<sum>:<sum>` lines."""
+    """The hash of tables by name, as 64 hex digits: SHA-256 of the lines
+    `<name>:<rows>:<sum>:<sum>:<sum>:<sum>`, in the order of names."""
     lines = [
         ":".join(map(str, (name, content.row_count, *content.sums)))
         for name, content in sorted(tables.items())

@@ -1,4 +1,4 @@
-"""Usage by day: the sum of its hours, and nothing else."""
+"""Usage by day, which is nothing but the sum of its hours."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from spark_usage.schemas import DAY_MS, QUANTITY, ROLLUP_SCHEMA
 from spark_usage.transforms.hours import PLACE
 
 
-def days(hours: DataFrame, day_start_ms: int) -> DataFrame:
-    """The rows of a day's `days/` from those of its `hours/`; both `ROLLUP_SCHEMA`."""
+def sum_days(hours: DataFrame, day_start_ms: int) -> DataFrame:
+    """The rows of `days/` from those of `hours/` of the same day; both have `ROLLUP_SCHEMA`."""
     return (
         hours.groupBy(*PLACE)
         .agg(

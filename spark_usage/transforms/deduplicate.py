@@ -1,7 +1,7 @@
-"""Usage rows once each, however often and in whatever order they were written down.
+"""Each usage row once, however often and in whatever order it is in the files.
 
-This comes before every filter on time: of two rows of one identity that differ in their window, a
-filter would leave one, and the conflict would pass for a row.
+Deduplicate before any filter on time: of two rows of one identity that differ in their window, a
+filter would leave one, and the conflict would not be seen.
 """
 
 from __future__ import annotations
@@ -13,22 +13,24 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from spark_usage.schemas import AGREEING, DISTINCT_SCHEMA, IDENTITY, SCHEMA_VERSION
-from spark_usage.transforms.inputs import incomplete
+from spark_usage.transforms.inputs import is_incomplete
 
 OWNER = "organization_id"
-# Sums of columns of fixed width are kept in place; a text would have all rows be sorted.
+# The columns that must agree, without the owner. They have fixed width, so that Spark keeps their
+# minimum and maximum in hash tables; with a text among them it would sort all rows.
 COMPARED = ("window_start_ms", "window_end_ms", "quantity", "cumulative", "billed")
-# Rows of one identity meet in one partition. Four columns tell nearly all of them apart.
+# Rows are shuffled by these columns of the identity, so that copies meet in one partition. Four are
+# enough to distribute rows evenly.
 MEETING = ("block", "partition", "incarnation", "topic_id")
 
 
-def deduplicate(rows: DataFrame) -> DataFrame:
-    """One row for each identity: `DISTINCT_SCHEMA`. Right where each cluster has one owner.
+def deduplicate_rows(rows: DataFrame) -> DataFrame:
+    """One row for each identity: `DISTINCT_SCHEMA`. Correct where each cluster has one owner.
 
-    Of rows that disagree in their owner there are as many as owners: who calls looks with
-    `disputed`, and takes `deduplicate_in_doubt` then. Where the copies disagree `agrees` is
-    false, and what they should agree in is of no use. Where one of them lacks what its meter needs,
-    `incomplete` is true.
+    Copies that disagree in their owner give one row for each owner. So the caller must look with
+    `disputed_clusters`, and where there are any use `deduplicate_rows_in_doubt`. Where copies
+    disagree, `agrees` is false, and the columns in which they should agree have no meaning. Where
+    one of them lacks what its meter needs, `incomplete` is true.
     """
     slot = sf.when(sf.col("block").isNull(), sf.col("window_start_ms"))
     key = (*IDENTITY, "slot", OWNER)
@@ -36,7 +38,7 @@ def deduplicate(rows: DataFrame) -> DataFrame:
     least["window_start_ms"] = sf.min("window_start_ms").alias("least_start_ms")
     most = [sf.max(name).alias(f"most_{name}") for name in COMPARED]
     return (
-        rows.select(*IDENTITY, OWNER, slot.alias("slot"), *COMPARED, incomplete().alias("lacks"))
+        rows.select(*IDENTITY, OWNER, slot.alias("slot"), *COMPARED, is_incomplete().alias("lacks"))
         .repartition(*MEETING)
         .groupBy(*key)
         .agg(
@@ -48,7 +50,7 @@ def deduplicate(rows: DataFrame) -> DataFrame:
         )
         .withColumnRenamed("least_start_ms", "window_start_ms")
         .withColumn("agrees", _agrees())
-        # A row of another version is incomplete.
+        # Rows of another version are incomplete, so that all others have this one.
         .withColumn("schema_version", sf.lit(SCHEMA_VERSION))
         .select(*DISTINCT_SCHEMA.names)
     )
@@ -56,15 +58,16 @@ def deduplicate(rows: DataFrame) -> DataFrame:
 
 def _agrees() -> Column:
     same = [sf.col(name).eqNullSafe(sf.col(f"most_{name}")) for name in COMPARED]
-    # The least and the most pass nulls over.
+    # Minimum and maximum ignore nulls, so nulls are counted: none of the copies has a counter, or
+    # all have.
     counters = sf.col("counters")
     return reduce(and_, same) & ((counters == 0) | (counters == sf.col("copies")))
 
 
-def disputed(places: DataFrame) -> DataFrame:
-    """The clusters that are said to be of more than one organisation: `cell`, `cluster_id`.
+def disputed_clusters(places: DataFrame) -> DataFrame:
+    """The clusters whose rows name more than one organisation: `cell`, `cluster_id`.
 
-    `places`: anything with these and `organization_id`.
+    `places` is any table with these columns and `organization_id`.
     """
     return (
         places.groupBy("cell", "cluster_id")
@@ -74,17 +77,17 @@ def disputed(places: DataFrame) -> DataFrame:
     )
 
 
-def deduplicate_in_doubt(rows: DataFrame) -> DataFrame:
-    """As `deduplicate`, whatever the rows say of owners; it takes longer."""
-    said = sf.struct(*AGREEING)
+def deduplicate_rows_in_doubt(rows: DataFrame) -> DataFrame:
+    """Like `deduplicate_rows`, and correct whatever owners the rows name; it takes longer."""
+    agreeing = sf.struct(*AGREEING)
     slot = sf.when(sf.col("block").isNull(), sf.col("window_start_ms"))
     return (
         rows.groupBy(*IDENTITY, slot.alias("slot"))
         .agg(
-            sf.min(said).alias("least"),
-            sf.max(said).alias("most"),
+            sf.min(agreeing).alias("least"),
+            sf.max(agreeing).alias("most"),
             sf.count(sf.lit(1)).alias("copies"),
-            sf.bool_or(incomplete()).alias("incomplete"),
+            sf.bool_or(is_incomplete()).alias("incomplete"),
         )
         .withColumn("agrees", sf.col("least").eqNullSafe(sf.col("most")))
         .select(

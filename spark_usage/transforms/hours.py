@@ -1,4 +1,4 @@
-"""Usage by hour: first of everything that was read, then of one day."""
+"""Usage by hour: first slices of everything that was read, then the hours of one day."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from spark_usage.schemas import DAY_MS, HOUR_MS, ROLLUP_SCHEMA
-from spark_usage.transforms.inputs import hour_of, misplaced
-from spark_usage.transforms.sums import halves, whole
+from spark_usage.transforms.inputs import hour_of, is_misplaced
+from spark_usage.transforms.sums import split_halves, whole_sum
 
-# What usage is summed over: all that a row of a roll-up says beside its quantity.
+# The columns by which usage is summed: all of a roll-up's row but its window and quantities.
 PLACE = ("cell", "cluster_id", "organization_id", "topic_id", "principal", "meter", "billed")
 
 
 def hour_slices(distinct: DataFrame) -> DataFrame:
-    """Sums of distinct usage rows of any day, small enough to be kept while a run checks itself.
+    """Sums of distinct usage rows of all days by hour, small enough to be persisted for the checks.
 
-    `PLACE`, `window_start_ms` (the hour), `agrees`, `quantity`, `copied_quantity` (each quantity
-    as often as it was read), `identities`, `copies`, and of the identities how many are
-    `incomplete` or `misplaced`.
+    Columns: `PLACE`, `window_start_ms` (the hour), `agrees`, `quantity`, `copied_quantity` (each
+    quantity as often as it was read), the number of `identities` and of `copies`, and how many
+    identities are `incomplete` or `misplaced`.
     """
     copies = sf.col("copies")
-    high, low = halves("quantity")
+    high, low = split_halves("quantity")
     return (
-        distinct.withColumn("crosses", misplaced())
+        distinct.withColumn("crosses", is_misplaced())
         .withColumn("principal", sf.coalesce("principal", sf.lit("")))
         .withColumn("window_start_ms", hour_of(sf.col("window_start_ms")))
         .groupBy(*PLACE, "window_start_ms", "agrees")
@@ -41,8 +41,8 @@ def hour_slices(distinct: DataFrame) -> DataFrame:
             *PLACE,
             "window_start_ms",
             "agrees",
-            whole("high", "low").alias("quantity"),
-            whole("copied_high", "copied_low").alias("copied_quantity"),
+            whole_sum("high", "low").alias("quantity"),
+            whole_sum("copied_high", "copied_low").alias("copied_quantity"),
             "identities",
             "copies",
             "incomplete",
@@ -51,8 +51,8 @@ def hour_slices(distinct: DataFrame) -> DataFrame:
     )
 
 
-def hours(slices: DataFrame, day_start_ms: int) -> DataFrame:
-    """The rows of a day's `hours/` (`ROLLUP_SCHEMA`): of `hour_slices` what agrees, of the day."""
+def sum_hours(slices: DataFrame, day_start_ms: int) -> DataFrame:
+    """The rows of `hours/` (`ROLLUP_SCHEMA`): the slices that agree and are of the day."""
     start = sf.col("window_start_ms")
     of_day = (start >= day_start_ms) & (start < day_start_ms + DAY_MS)
     return (

@@ -1,4 +1,4 @@
-"""What usage files are, before their rows count: digests of files, and a profile of their rows."""
+"""Looks at usage files before their rows count: digests of files, and profiles of their rows."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from spark_usage.schemas import (
     TIME_METERS,
     USAGE_SCHEMA,
 )
-from spark_usage.transforms.sums import halves
+from spark_usage.transforms.sums import split_halves
 
 
-def digests(files: DataFrame) -> DataFrame:
-    """From Spark's `binaryFile`: `file`, `sha256` (64 hex digits)."""
+def file_digests(files: DataFrame) -> DataFrame:
+    """`file` and `sha256` (64 hex digits), from Spark's source `binaryFile`."""
     return files.select(
         sf.col("_metadata.file_path").alias("file"),
         sf.sha2(sf.col("content"), 256).alias("sha256"),
     )
 
 
-def profile(rows: DataFrame) -> DataFrame:
-    """From usage rows with a column `file`: what each file holds, from two columns alone.
+def profile_files(rows: DataFrame) -> DataFrame:
+    """What each file holds, from usage rows with a column `file`. It reads only two other columns.
 
-    `file`, `meter`, `rows`, `quantity` (decimal), and how many of the rows are `negative`.
+    Columns: `file`, `meter`, `rows`, `quantity` (decimal), and how many rows are `negative`.
     """
     return (
         rows.groupBy("file", "meter")
@@ -46,39 +46,43 @@ def profile(rows: DataFrame) -> DataFrame:
     )
 
 
-def counts() -> list[Column]:
-    """What all rows hold together, counted as they are read, before anything is done with them.
+def count_columns() -> list[Column]:
+    """Aggregates over all rows, to be observed while they are read.
 
-    Of each known meter `<meter>_rows` and the sums of the halves of its quantities, `<meter>_high`
-    and `<meter>_low`; `other_rows` of other meters or none; and `negative`, of all.
+    For each known meter `<meter>_rows` and the sums of the halves of its quantities, `<meter>_high`
+    and `<meter>_low`; `other_rows`, of other meters or none; and the number of `negative` rows.
     """
-    high, low = halves("quantity")
-    known = sf.coalesce(sf.col("meter").isin(*METERS), sf.lit(False))
-    found = [
-        sf.count_if(~known).alias("other_rows"),
+    high, low = split_halves("quantity")
+    is_known = sf.coalesce(sf.col("meter").isin(*METERS), sf.lit(False))
+    columns = [
+        sf.count_if(~is_known).alias("other_rows"),
         sf.count_if(sf.col("quantity") < 0).alias("negative"),
     ]
     for meter in METERS:
         of_meter = sf.col("meter") == meter
-        found += [
+        columns += [
             sf.count_if(of_meter).alias(f"{meter}_rows"),
             sf.sum(sf.when(of_meter, high)).alias(f"{meter}_high"),
             sf.sum(sf.when(of_meter, low)).alias(f"{meter}_low"),
         ]
-    return found
+    return columns
 
 
-def flaws(rows: DataFrame) -> DataFrame:
-    """From usage rows with a column `file`: `file`, and how many of its rows are `incomplete`."""
+def flawed_files(rows: DataFrame) -> DataFrame:
+    """`file` and the number of its `incomplete` rows, from usage rows with a column `file`."""
     return (
         rows.groupBy("file")
-        .agg(sf.count_if(incomplete()).alias("incomplete"))
+        .agg(sf.count_if(is_incomplete()).alias("incomplete"))
         .select("file", "incomplete")
     )
 
 
-def incomplete() -> Column:
-    """A row that lacks what its meter needs to be told from others. Unknown meters need nothing."""
+def is_incomplete() -> Column:
+    """Whether a row lacks a value that its meter needs, or is of another schema version.
+
+    A meter needs the values that identify its rows and that `reconcile` compares. Unknown meters
+    need only the required columns.
+    """
     required = [field.name for field in USAGE_SCHEMA if not field.nullable]
     lane = ("incarnation", "lane_file", "block", "principal")
     needed = [
@@ -92,21 +96,21 @@ def incomplete() -> Column:
     ]
     of_time = sf.col("meter").isin(*TIME_METERS) & sf.col("block").isNotNull()
     other = sf.col("schema_version") != SCHEMA_VERSION
-    # A comparison with null is null, which would hide what is lacking.
-    return reduce(or_, (sf.coalesce(each, sf.lit(False)) for each in (*lacking, of_time, other)))
+    # A comparison with null is null, and `null OR false` is null: such a row would not be counted.
+    return reduce(or_, (sf.coalesce(flaw, sf.lit(False)) for flaw in (*lacking, of_time, other)))
 
 
-def misplaced() -> Column:
-    """A row whose window is empty or does not lie within one hour."""
+def is_misplaced() -> Column:
+    """Whether a row's window is empty or does not lie within one hour."""
     start, end = sf.col("window_start_ms"), sf.col("window_end_ms")
     return (start < 0) | (end <= start) | (hour_of(start) != hour_of(end - 1))
 
 
 def hour_of(at_ms: Column) -> Column:
-    """The start of the hour of a time, in milliseconds."""
+    """The start of the hour of a time; both in milliseconds since 1970."""
     return at_ms - at_ms % HOUR_MS
 
 
 def known_meter(meter: str | None) -> bool:
-    """Tells whether this release knows how to sum a meter."""
+    """Whether this release knows a meter."""
     return meter in METERS

@@ -1,6 +1,6 @@
-"""Usage against what else is known: ingress against the log, egress against its own counters.
+"""Compares ingress with the log, and egress with its own counters.
 
-Each function returns what differs and nothing where all is well.
+The functions return tables of differences, which are empty where everything is equal.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ SERIES = ("cell", "cluster_id", "incarnation", "topic_id", "principal")
 
 
 def metered_ingress(distinct: DataFrame, since_ms: int, until_ms: int) -> DataFrame:
-    """Bytes by partition: `PARTITION`, `metered_bytes` (decimal).
+    """Metered bytes by partition: `PARTITION`, `metered_bytes` (decimal).
 
-    Of the lane files whose last row of the partition is of [since, until), all rows: segments are
-    counted by the same rule.
+    All rows of a partition in a lane file count if its last row there is of [since, until). The log
+    counts segments by the same rule.
     """
     last = sf.col("last_ms")
     return (
@@ -39,8 +39,8 @@ def metered_ingress(distinct: DataFrame, since_ms: int, until_ms: int) -> DataFr
     )
 
 
-def logged(log: DataFrame) -> DataFrame:
-    """What the log says, once for each partition: entries of one partition are added up."""
+def logged_bytes(log: DataFrame) -> DataFrame:
+    """The bytes of the log with one row for each partition: its entries are added up."""
     return (
         log.groupBy(*PARTITION)
         .agg(
@@ -52,11 +52,12 @@ def logged(log: DataFrame) -> DataFrame:
 
 
 def compared_ingress(metered: DataFrame, log: DataFrame, unknown: DataFrame) -> DataFrame:
-    """Every partition that either side has, and how they differ.
+    """Every partition of either side, and how the sides differ.
 
-    `PARTITION`, `known` (false where nobody can say what the log held), `kind`, `metered_bytes`,
-    `bytes_least`, `bytes_most`. The kind is `not_in_log`, `not_metered`, `above_log` or
-    `below_log`, and null where nothing differs; what one side does not know is null.
+    Columns: `PARTITION`, `known` (false where nobody knows what the log held), `kind`,
+    `metered_bytes`, `bytes_least`, `bytes_most`. The kind is `not_in_log`, `not_metered`,
+    `above_log` or `below_log`, and null where nothing differs. Bytes are null where a side does not
+    have the partition.
     """
     metered_bytes = sf.col("metered_bytes")
     kind = (
@@ -66,8 +67,8 @@ def compared_ingress(metered: DataFrame, log: DataFrame, unknown: DataFrame) -> 
         .when(metered_bytes > sf.col("bytes_most"), "above_log")
         .when(metered_bytes < sf.col("bytes_least"), "below_log")
     )
-    clusters = _marked(unknown.filter(sf.col("topic_id").isNull()), "cluster_id")
-    topics = _marked(unknown.filter(sf.col("topic_id").isNotNull()), "cluster_id", "topic_id")
+    clusters = _marked_keys(unknown.filter(sf.col("topic_id").isNull()), "cluster_id")
+    topics = _marked_keys(unknown.filter(sf.col("topic_id").isNotNull()), "cluster_id", "topic_id")
     of_cluster, of_topic = sf.col("unknown_cluster_id"), sf.col("unknown_topic_id")
     return (
         metered.join(log, list(PARTITION), "full_outer")
@@ -79,15 +80,18 @@ def compared_ingress(metered: DataFrame, log: DataFrame, unknown: DataFrame) -> 
     )
 
 
-def _marked(unknown: DataFrame, *key: str) -> DataFrame:
-    """The distinct keys, with a mark that a join brings along."""
+def _marked_keys(unknown: DataFrame, *key: str) -> DataFrame:
+    """The distinct keys with a column `unknown_<last key>`, null where a left join has no match."""
     return unknown.select(*key).distinct().withColumn(f"unknown_{key[-1]}", sf.lit(1))
 
 
 def ingress_by_cluster(compared: DataFrame) -> DataFrame:
-    """`cluster_id`, `metered_bytes`, `bytes_least` and `bytes_most` of what is known of both,
-    `unknown_bytes` that were metered of the rest, and numbers of `partitions`, `differing`."""
-    known = sf.col("known")
+    """Sums by cluster: `cluster_id` and `CLUSTER_FIGURES`.
+
+    The first three figures sum over known partitions; `unknown_bytes` are metered bytes of the
+    others. `partitions` and `differing` are numbers of partitions.
+    """
+    is_known = sf.col("known")
 
     def total(what: str, where: Column) -> Column:
         return sf.coalesce(sf.sum(sf.when(where, sf.col(what))), sf.lit(0)).cast(QUANTITY)
@@ -95,10 +99,10 @@ def ingress_by_cluster(compared: DataFrame) -> DataFrame:
     return (
         compared.groupBy("cluster_id")
         .agg(
-            total("metered_bytes", known).alias("metered_bytes"),
-            total("bytes_least", known).alias("bytes_least"),
-            total("bytes_most", known).alias("bytes_most"),
-            total("metered_bytes", ~known).alias("unknown_bytes"),
+            total("metered_bytes", is_known).alias("metered_bytes"),
+            total("bytes_least", is_known).alias("bytes_least"),
+            total("bytes_most", is_known).alias("bytes_most"),
+            total("metered_bytes", ~is_known).alias("unknown_bytes"),
             sf.count(sf.lit(1)).alias("partitions"),
             sf.count("kind").alias("differing"),
         )
@@ -107,10 +111,10 @@ def ingress_by_cluster(compared: DataFrame) -> DataFrame:
 
 
 def egress_steps(distinct: DataFrame) -> DataFrame:
-    """Egress rows with the counter as it stood before: `SERIES`, `lane_file`, `block`,
-    `quantity`, `cumulative`, and `before`, which is null in the first row of a series.
+    """Egress rows with the counter's value before: `SERIES`, `lane_file`, `block`, `quantity`,
+    `cumulative`, and `before`, which is null in the first row of a series.
 
-    A counter belongs to one principal and topic in one start of a broker, and begins at 0.
+    A counter belongs to one principal and topic of one incarnation, and begins at 0.
     """
     in_order = Window.partitionBy(*SERIES).orderBy("block")
     return (
@@ -121,11 +125,11 @@ def egress_steps(distinct: DataFrame) -> DataFrame:
 
 
 def egress_differences(steps: DataFrame) -> DataFrame:
-    """Rows by which a counter did not grow by what the row says, from `egress_steps`.
+    """The rows of `egress_steps` at which the counter did not grow by the row's quantity.
 
-    `SERIES`, `kind`, and the rest of the row. The kind is `counter_fell`, `usage_missing` (the
-    counter grew by more: rows of it were not read, or set aside), `usage_above_counter` (it grew
-    by less) or, in the first row, `starts_below_usage`.
+    Columns: `SERIES`, `kind`, and the rest of the row. The kind is `counter_fell`, `usage_missing`
+    (the counter grew by more: rows are missing or quarantined), `usage_above_counter` (it grew by
+    less) or, in the first row, `starts_below_usage`.
     """
     grown = sf.col("cumulative") - sf.col("before")
     kind = _step_kind(grown, sf.col("quantity"))

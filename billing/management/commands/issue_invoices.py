@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from billing.money import readable
+from billing.money import readable_amount
 from billing.parties import TaxUnknown
 from billing.periods import parse_month
 from billing.services.issuing import IssueReport, issue_month
@@ -20,14 +20,14 @@ NAMED_MAX = 10
 
 
 class Command(BaseCommand):
-    """May be interrupted, and run again: it goes on where it was."""
+    """Issues the invoices of a month. Interrupted and run again, it continues where it was."""
 
     help = (
         "Issue the invoices of a month, zero ones too. Each organisation gets one, however often."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Which month, and whether it is closed before its time."""
+        """Adds the month, and the options for one organisation, early closing and drafts."""
         parser.add_argument("--month", required=True, help="YYYY-MM")
         parser.add_argument("--organization", help="only this one (org_…); after a void one anew")
         parser.add_argument(
@@ -42,48 +42,53 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 (as Django has it)
-        """Issues, and says how far it is."""
-        del args
+        """Issues the invoices, and prints the progress.
+
+        Raises `CommandError` where organisations are left out.
+        """
         try:
             month = parse_month(options["month"])
         except ValueError as error:
             raise CommandError(str(error)) from error
         try:
-            report = self._issue(month, options)
+            report = self._issue_month(month, options)
         except (AppError, TaxUnknown) as error:
             raise CommandError(str(error)) from error
         except KeyboardInterrupt as error:
             message = "Interrupted. What is issued stays; run it again for the rest."
             raise CommandError(message, returncode=INTERRUPTED) from error
-        self._conclude(month, report, draft=options["draft"])
+        self._show_result(month, report, draft=options["draft"])
 
-    def _issue(self, month: date, options: dict[str, Any]) -> IssueReport:
+    def _issue_month(self, month: date, options: dict[str, Any]) -> IssueReport:
         return issue_month(
             month=month,
             by=options["by"] or getpass.getuser(),
             organization_id=options["organization"],
             close_early=options["close_early"],
             draft=options["draft"],
-            on_batch=self._show,
+            on_batch=self._show_progress,
         )
 
-    def _show(self, report: IssueReport, of: int) -> None:
+    def _show_progress(self, report: IssueReport, of: int) -> None:
         number = report.last[-1].number if report.last else ""
         done = report.issued + report.already + len(report.failed)
         self.stdout.write(f"{done} of {of} organisations {number}".rstrip())
 
-    def _conclude(self, month: date, report: IssueReport, *, draft: bool) -> None:
+    def _show_result(self, month: date, report: IssueReport, *, draft: bool) -> None:
         currency = report.last[0].currency if report.last else ""
-        total = readable(report.total_minor, currency) if currency else "nothing"
+        total = readable_amount(report.total_minor, currency) if currency else "nothing"
         what = "drafts" if draft else "invoices"
         self.stdout.write(
             f"{month:%Y-%m}: {report.issued} {what} over {total}; "
             f"{report.already} organisations had theirs."
         )
-        self._tell_left_out(report)
+        self._report_left_out(report)
 
-    def _tell_left_out(self, report: IssueReport) -> None:
-        """One line each, with the reason. Raises `CommandError` where there are any."""
+    def _report_left_out(self, report: IssueReport) -> None:
+        """Prints one line for each organisation without an invoice, with the reason.
+
+        Raises `CommandError` where there are any.
+        """
         for owner, hours in sorted(report.left_out.items()):
             self.stderr.write(f"{owner} is left out: {hours} hours of its usage are incomplete")
         for owner, reason in sorted(report.failed.items()):
@@ -92,19 +97,20 @@ class Command(BaseCommand):
         if report.left_out:
             parts.append(
                 f"{len(report.left_out)} organisations are left out, as hours of their usage are "
-                f"incomplete: {_named(report.left_out)}. Run it again later, or with --close-early."
+                f"incomplete: {_first_ids(report.left_out)}. Run it again later, or with "
+                "--close-early."
             )
         if report.failed:
             parts.append(
                 f"{len(report.failed)} organisations are left out, as their invoices cannot be "
-                f"made: {_named(report.failed)}. Run it again once the reasons are removed."
+                f"made: {_first_ids(report.failed)}. Run it again once the reasons are removed."
             )
         if parts:
             raise CommandError(" ".join(parts))
 
 
-def _named(organizations: Collection[str]) -> str:
-    """The first of them, by id."""
+def _first_ids(organizations: Collection[str]) -> str:
+    """The first `NAMED_MAX` ids in order, and how many more there are."""
     more = len(organizations) - NAMED_MAX
-    named = ", ".join(sorted(organizations)[:NAMED_MAX])
-    return f"{named} and {more} more" if more > 0 else named
+    shown = ", ".join(sorted(organizations)[:NAMED_MAX])
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from billing.money import readable
+from billing.money import readable_amount
 from billing.services.voiding import void_invoice
 from console.base.common.errors import AppError
 
@@ -18,14 +18,13 @@ class Command(BaseCommand):
     help = "Take an issued invoice back by a credit note."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Which one, and why."""
+        """Adds the invoice and the reason."""
         parser.add_argument("invoice", help="inv_…")
         parser.add_argument("--reason", required=True, help="printed on the credit note")
         parser.add_argument("--by", default="", help="who decides (default: the system's user)")
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 (as Django has it)
-        """Takes it back, or says why not."""
-        del args
+        """Takes the invoice back. Raises `CommandError` with the reason where it cannot."""
         try:
             written = void_invoice(
                 invoice_id=options["invoice"],
@@ -34,5 +33,5 @@ class Command(BaseCommand):
             )
         except AppError as error:
             raise CommandError(error.detail) from error
-        amount = readable(written.total_minor, written.currency)
+        amount = readable_amount(written.total_minor, written.currency)
         self.stdout.write(f"Credit note {written.number} over {amount}.")

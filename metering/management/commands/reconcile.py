@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from metering.management.day_command import SHOWN, DayCommand
 from metering.models import Reconciliation
-from metering.services.reconciliation import reconcile
+from metering.services.reconciliation import reconcile_day
 
 
 class Command(DayCommand[Reconciliation]):
@@ -19,23 +19,24 @@ class Command(DayCommand[Reconciliation]):
     job = "comparison"
 
     def work(self, day: date, cell: str, options: Mapping[str, object]) -> Reconciliation:
-        """Interrupted it keeps no result."""
-        del options
-        return reconcile(day=day, cell=cell, say=self.say)
+        """Compares the day. An interrupted comparison keeps no result."""
+        return reconcile_day(day=day, cell=cell, say=self.say)
 
     def report(self, done: Reconciliation) -> None:
-        """Ends with status 1 where something differs."""
+        """Prints the findings. Raises `CommandError` (status 1) where something differs."""
         for side in ("ingress", "egress"):
             for finding in done.report[side]["findings"]:
                 self.stdout.write(self.style.WARNING(f"{side}: {finding}"))
         if not done.passed:
-            message = f"{done.day}: usage and log differ, or could not be compared"
+            message = f"{done.day}: usage and log differ, or could not be compared in part or whole"
             raise CommandError(message)
 
     def show(self, cell: str) -> None:
-        """One line each."""
-        found = Reconciliation.objects.filter(cell=cell).order_by("-day", "-created_at")
-        for each in found[:SHOWN]:
-            outcome = {True: "equal", False: "DIFFERS", None: each.state}[each.passed]
-            size = each.report.get("ingress", {}).get("metered_bytes", "-")
-            self.stdout.write(f"{each.day} {each.pk} {outcome:11} {size} bytes of ingress")
+        """Prints one line for each comparison."""
+        comparisons = Reconciliation.objects.filter(cell=cell).order_by("-day", "-created_at")
+        for comparison in comparisons[:SHOWN]:
+            outcome = {True: "equal", False: "DIFFERS", None: comparison.state}[comparison.passed]
+            size = comparison.report.get("ingress", {}).get("metered_bytes", "-")
+            self.stdout.write(
+                f"{comparison.day} {comparison.pk} {outcome:11} {size} bytes of ingress"
+            )

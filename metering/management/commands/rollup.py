@@ -18,21 +18,21 @@ class Command(DayCommand[RollupRun]):
     job = "roll-up"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The command line."""
+        """Adds `--early` to the options of every day's command."""
         super().add_arguments(parser)
         parser.add_argument("--early", action="store_true", help="even if the day is not over")
 
     def work(self, day: date, cell: str, options: Mapping[str, object]) -> RollupRun:
-        """Interrupted it publishes nothing."""
+        """Rolls the day up. An interrupted roll-up publishes nothing."""
         return roll_up(day=day, cell=cell, early=bool(options["early"]), say=self.say)
 
     def report(self, done: RollupRun) -> None:
-        """Findings are warnings: what failed to be published is an error of the roll-up itself."""
-        for each in done.quality.filter(passed=False).order_by("kind", "name"):
-            self.stdout.write(self.style.WARNING(_finding(each)))
+        """Prints the findings as warnings. A refused roll-up has raised an error before."""
+        for result in done.quality.filter(passed=False).order_by("kind", "name"):
+            self.stdout.write(self.style.WARNING(_finding(result)))
 
     def show(self, cell: str) -> None:
-        """One line each, the published ones with a star."""
+        """Prints one line for each roll-up; a star marks those that are published."""
         current = set(RollupPointer.objects.filter(cell=cell).values_list("run_id", flat=True))
         runs = RollupRun.objects.filter(cell=cell).defer("inputs").order_by("-day", "-created_at")
         for run in runs[:SHOWN]:
@@ -40,7 +40,7 @@ class Command(DayCommand[RollupRun]):
             facts = f"{run.report.get('days', '-')} days, {run.report.get('hours', '-')} hours"
             failed = run.quality.filter(passed=False).count()
             self.stdout.write(
-                f"{mark} {run.day} {run.pk} {run.state:11} {_time(run.created_at)} {facts}"
+                f"{mark} {run.day} {run.pk} {run.state:11} {_time_text(run.created_at)} {facts}"
                 + (f", {failed} findings" if failed else "")
                 + (f": {run.error.splitlines()[0]}" if run.error else "")
             )
@@ -50,5 +50,5 @@ def _finding(result: QualityResult) -> str:
     return f"{result.kind}: {result.name}: {result.detail}"
 
 
-def _time(moment: datetime) -> str:
+def _time_text(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M}"

@@ -13,13 +13,13 @@ class Command(BaseCommand):
     help = "Shows how far usage is metered, and what is missing."
 
     def handle(self, *args: object, **options: object) -> None:
-        """Writes one line a fact."""
+        """Prints one line for each fact."""
         for line in lines_of(meter_status()):
             self.stdout.write(line)
 
 
 def lines_of(status: MeterStatus) -> list[str]:
-    """The facts as lines."""
+    """The facts of a status as lines of text."""
     ran = f"{status.ran_at:%Y-%m-%d %H:%M:%S} UTC" if status.ran_at else "never"
     lag = f"{status.lag.total_seconds():.0f} s" if status.lag is not None else "no file yet"
     return [
