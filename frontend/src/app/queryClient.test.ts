@@ -19,7 +19,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Reads what comes once the first try was refused, and all further ones are answered so. */
+/** Runs a query whose first try is refused, and whose further tries `again` answers. */
 async function read(again: () => string): Promise<PromiseSettledResult<string>[]> {
   const queryFn = vi.fn(again).mockImplementationOnce(refuse);
   const reading = queryClient.fetchQuery({ queryKey: ["something"], queryFn });

@@ -16,7 +16,7 @@ function worthRetry(failures: number, error: Error): boolean {
 export const queryClient = new QueryClient({
   queryCache: new QueryCache({
     onError: (error) => {
-      // The session ended meanwhile: the frame sees it and leads to the sign-in.
+      // The session has ended: the frame notices it and leads to the sign-in.
       if (isStatus(error, 401)) queryClient.setQueryData(keys.session, null);
     },
   }),

@@ -1,4 +1,4 @@
-/** What addresses say after the `?`, read with care: anybody can type one. */
+/** Reads the search part of addresses. Anybody can type one, so every value is checked. */
 import { isMeter } from "@/lib/format/meters";
 
 export const text = (value: unknown): string | undefined =>
@@ -7,7 +7,7 @@ export const text = (value: unknown): string | undefined =>
 export const whole = (value: unknown): number | undefined =>
   Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
 
-/** One of several words, or nothing. */
+/** Returns a value that is one of several words, or undefined. */
 export function oneOf<Word extends string>(
   words: readonly Word[],
   value: unknown,
@@ -30,7 +30,7 @@ export interface UsageSearch {
   panel?: string;
 }
 
-/** The usage page: which time, split by what, of which cluster, topic and meter. */
+/** The search of the usage page: time range, grouping, cluster, topic and meter. */
 export function usageSearch(search: Record<string, unknown>): UsageSearch {
   const meter = text(search.meter);
   return {
@@ -47,12 +47,12 @@ export function usageSearch(search: Record<string, unknown>): UsageSearch {
 }
 
 export interface CostsSearch {
-  /** `2026-11`; the present one unless given. */
+  /** A month like `2026-11`; the present month where it is undefined. */
   month?: string;
   by?: (typeof GROUPS)[number];
 }
 
-/** The cost page: which month, and by what it is split. */
+/** The search of the cost page: the month, and the grouping. */
 export function costsSearch(search: Record<string, unknown>): CostsSearch {
   const month = text(search.month);
   return {
@@ -72,7 +72,7 @@ export interface AuditSearch {
   panel?: string;
 }
 
-/** The audit log: by whom, what, about which target, since when. */
+/** The search of the audit log: actor, action, target and time. */
 export const auditSearch = (search: Record<string, unknown>): AuditSearch => ({
   actor: text(search.actor),
   action: text(search.action),
@@ -82,7 +82,7 @@ export const auditSearch = (search: Record<string, unknown>): AuditSearch => ({
   panel: text(search.panel),
 });
 
-/** `panel` names the side panel that is open, so that every view is a URL. */
+/** `panel` names the open side panel, so that every view has an address. */
 export interface PanelSearch {
   panel?: string;
 }
@@ -102,7 +102,7 @@ export interface MessagesSearch {
 
 const STARTS = ["newest", "oldest", "offset", "timestamp", "live"] as const;
 
-/** A topic's messages: where reading begins, and in which partition. */
+/** The search of a topic's messages: where reading begins, and the partition. */
 export const messagesSearch = (search: Record<string, unknown>): MessagesSearch => ({
   from: oneOf(STARTS, search.from),
   partition: whole(search.partition),

@@ -78,7 +78,7 @@ export const theme = createTheme({
   },
 });
 
-/** Both themes by hand: greys of their own, and text that keeps AA contrast on each of them. */
+/** The colours of both themes: each has greys of its own, and text with AA contrast on them. */
 export const variables: CSSVariablesResolver = () => ({
   variables: {},
   light: {

@@ -4,7 +4,7 @@ import classes from "./CodeBlock.module.css";
 
 interface Props {
   code: string;
-  /** What the block is: a file's name or "Shell". Also names the copy button. */
+  /** The name of the file, or "Shell". It also names the copy button. */
   title: string;
 }
 

@@ -6,24 +6,24 @@ interface Props {
   opened: boolean;
   onClose: () => void;
   onConfirm: () => void;
-  /** The name that has to be typed. */
+  /** The name that the person must type. */
   name: string;
   title: string;
-  /** What will be gone, what stays, and whether and how it can be undone. */
+  /** What is deleted, what stays, and whether and how it can be undone. */
   children: ReactNode;
-  /** The button's words: "Delete the topic". */
+  /** The text of the button, such as "Delete the topic". */
   action: string;
-  /** What could not be done. */
+  /** What failed, for the error panel. */
   failure?: string;
   pending: boolean;
   error: unknown;
 }
 
-/** Asks for the name of what is destroyed, so that nothing goes by a slip of the hand. */
+/** A dialog that asks for the name of what is deleted, so that nothing is deleted by mistake. */
 export function ConfirmByName(props: Props): ReactElement {
   return (
     <Modal opened={props.opened} onClose={props.onClose} title={props.title}>
-      {/* A new body each time it opens: what was typed does not stay. */}
+      {/* The body is made anew each time it opens, so that the former input is gone. */}
       <Body {...props} />
     </Modal>
   );

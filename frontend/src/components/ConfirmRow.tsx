@@ -4,22 +4,22 @@ import type { ReactElement, ReactNode } from "react";
 import { ConfirmByName } from "./ConfirmByName";
 
 interface Props<Row> {
-  /** The row that somebody wants to be rid of; undefined while nobody does. */
+  /** The row to delete; undefined while the dialog is closed. */
   row: Row | undefined;
   onClose: () => void;
   mutation: UseMutationResult<unknown, Error, Row>;
   name: (row: Row) => string;
-  /** The dialog's title: "Delete the credential". */
+  /** The title of the dialog, such as "Delete the credential". */
   title: string;
-  /** The button's words, where they are not the title's. */
+  /** The text of the button; by default the title. */
   action?: string;
-  /** What is said once it is done, after the name: "is deleted". */
+  /** The words after the name in the notice of success, such as "is deleted". */
   done: string;
-  /** What will be gone, what stays, and whether and how it can be undone. */
+  /** What is deleted, what stays, and whether and how it can be undone. */
   children: ReactNode;
 }
 
-/** Asks for the name of a table's row before it is destroyed, and does it. */
+/** Asks for the name of a table's row, then deletes it. */
 export function ConfirmRow<Row>(props: Props<Row>): ReactElement {
   const { row, onClose, mutation, name, title, action = title, done, children } = props;
   const close = (): void => {

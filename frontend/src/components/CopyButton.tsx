@@ -4,11 +4,13 @@ import type { ReactElement } from "react";
 
 interface Props {
   value: string;
-  /** What is copied, for the tooltip and for screen readers: "the bootstrap address". */
+  /**
+   * The words for what is copied, in the tooltip and for screen readers: "the bootstrap address".
+   */
   what: string;
 }
 
-/** A small button that copies a text and says so. */
+/** A small button that copies a text and confirms it. */
 export function CopyButton({ value, what }: Props): ReactElement {
   return (
     <Copy value={value} timeout={1500}>

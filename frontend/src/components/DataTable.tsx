@@ -19,32 +19,34 @@ const features = tableFeatures({
   sortFns: { alphanumeric: sortFn_alphanumeric, basic: sortFn_basic },
 });
 
-/** A column: what its cells show, and what they sort by. Without `sortBy` it does not sort. */
+/**
+ * A column: what its cells show, and the value they sort by. Without `sortBy` it cannot be sorted.
+ */
 export interface Column<Row> {
   id: string;
   header: string;
   cell: (row: Row) => ReactNode;
   sortBy?: (row: Row) => string | number;
-  /** Numbers stand right. */
+  /** `right` for numbers. */
   align?: "right";
   width?: string | number;
 }
 
 interface Props<Row> {
-  /** For screen readers: "Topics of the cluster". */
+  /** The label for screen readers, such as "Topics of the cluster". */
   label: string;
   columns: Column<Row>[];
-  /** Undefined while it loads: the table then keeps its shape. */
+  /** Undefined while they load: the table then shows a skeleton of its own shape. */
   rows: readonly Row[] | undefined;
   rowId: (row: Row) => string;
   initialSort?: SortingState;
-  /** So many rows are drawn at most, of all that are sorted. */
+  /** At most so many rows are drawn. All rows are sorted. */
   shown?: number;
 }
 
 const NONE: never[] = [];
 
-/** The one table of the console: rows of 36 px, sorting by its headers, a skeleton of its own. */
+/** The table of the console: it sorts by its headers, and shows a skeleton while rows load. */
 export function DataTable<Row extends object>(props: Props<Row>): ReactElement {
   const { label, columns, rows, rowId, initialSort, shown } = props;
   const [sorting, setSorting] = useState<SortingState>(initialSort ?? []);

@@ -5,22 +5,25 @@ import { ConfirmByName } from "./ConfirmByName";
 import { GuardedButton } from "./GuardedButton";
 
 interface Props {
-  /** What is deleted: it has to be typed. */
+  /** The name of what is deleted, which the person must type. */
   name: string;
-  /** The dialog's title, and its button's words: "Delete the topic". */
+  /** The title of the dialog and the text of its button, such as "Delete the topic". */
   title: string;
-  /** The words of the button that opens the dialog. */
+  /** The text of the button that opens the dialog. */
   label?: string;
   mutation: UseMutationResult<unknown, Error, void>;
-  onDeleted: () => void;
+  /** Leaves the page, which shows what is gone. */
+  onDeleted: () => Promise<void>;
+  /** Forgets what was read of it, once the page is left. */
+  forget: () => void;
   refused: string | undefined;
-  /** What will be gone, what stays, and whether and how it can be undone. */
+  /** What is deleted, what stays, and whether and how it can be undone. */
   children: ReactNode;
 }
 
-/** The button at a page's head that deletes what the page is about. */
+/** The button at the head of a page that deletes the item of the page. */
 export function DeleteButton(props: Props): ReactElement {
-  const { name, title, label = "Delete", mutation, onDeleted, refused, children } = props;
+  const { name, title, label = "Delete", mutation, onDeleted, forget, refused, children } = props;
   const [asking, setAsking] = useState(false);
   return (
     <>
@@ -48,7 +51,7 @@ export function DeleteButton(props: Props): ReactElement {
           mutation.mutate(undefined, {
             onSuccess: () => {
               notifications.show({ message: `${name} is deleted` });
-              onDeleted();
+              void onDeleted().then(forget);
             },
           });
         }}

@@ -3,13 +3,13 @@ import classes from "./Empty.module.css";
 
 interface Props {
   title: string;
-  /** What would be here, and what it is for. */
+  /** What the list will show, and what it is for. */
   children: ReactNode;
   /** The first step: a button, or the exact command. */
   action?: ReactNode;
 }
 
-/** What stands in the place of a list that has nothing yet. */
+/** Shown in place of an empty list. */
 export function Empty({ title, children, action }: Props): ReactElement {
   return (
     <div className={classes.root}>

@@ -7,12 +7,12 @@ import classes from "./ErrorPanel.module.css";
 
 interface Props {
   error: unknown;
-  /** What could not be done: "The topics could not be read". */
+  /** What failed, such as "The topics could not be read". */
   what: string;
   onRetry?: () => void;
 }
 
-/** Says what happened, what was not lost, what to do, and under which request id. */
+/** Explains an error: what happened, what was not lost, what to do, and the request's id. */
 export function ErrorPanel({ error, what, onRetry }: Props): ReactElement {
   const { happened, kept, next, requestId } = explain(error);
   return (

@@ -1,7 +1,7 @@
 import type { ReactElement, ReactNode } from "react";
 import classes from "./Facts.module.css";
 
-/** What is known of one thing: names at the left, values at the right. */
+/** The values of one item: names at the left, values at the right. */
 export function Facts({ items }: { items: readonly [string, ReactNode][] }): ReactElement {
   return (
     <dl className={classes.root}>

@@ -3,7 +3,7 @@ import type { ComponentPropsWithoutRef, ReactElement } from "react";
 
 type Props = ButtonProps &
   Omit<ComponentPropsWithoutRef<"button">, keyof ButtonProps> & {
-    /** Why it cannot be pressed; undefined where it can. */
+    /** Why the button cannot be pressed; undefined where it can. */
     refused: string | undefined;
   };
 
@@ -29,7 +29,7 @@ export function GuardedButton({ refused, onClick, ...rest }: Props): ReactElemen
   );
 }
 
-/** The small button at the end of a table's row. Its name says which row is meant. */
+/** The small button at the end of a table's row. Its label names the row. */
 export function RowButton(props: Props & { "aria-label": string }): ReactElement {
   return <GuardedButton variant="subtle" color="gray" size="compact-xs" {...props} />;
 }

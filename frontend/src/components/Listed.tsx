@@ -6,7 +6,7 @@ interface Props<Row> {
   query: { data: Row[] | undefined; error: Error | null; refetch: () => unknown };
   /** What could not be done: "The topics could not be read". */
   what: string;
-  /** What stands in the place of a list that has nothing yet. */
+  /** Shown in place of an empty list. */
   empty: ReactNode;
   /** The table. It gets no rows while they load, and keeps its shape. */
   children: (rows: readonly Row[] | undefined) => ReactNode;

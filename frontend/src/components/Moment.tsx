@@ -3,7 +3,7 @@ import type { ReactElement } from "react";
 import { formatAge, formatInstant, formatRelative } from "@/lib/format/time";
 import { useNow } from "@/lib/useNow";
 
-/** An instant as how long ago it was, with the exact time on hover. */
+/** Shows how long ago an instant was, with the exact time on hover. */
 export function Moment({ at }: { at: string | null | undefined }): ReactElement {
   const now = useNow();
   if (!at) return <span>–</span>;
@@ -15,7 +15,7 @@ export function Moment({ at }: { at: string | null | undefined }): ReactElement 
   );
 }
 
-/** How long something has lasted since an instant, with the exact time on hover. */
+/** Shows how long ago an instant was, without "ago", with the exact time on hover. */
 export function Lasting({ since }: { since: string }): ReactElement {
   const now = useNow();
   const instant = new Date(since);

@@ -9,22 +9,24 @@ import { GuardedButton } from "./GuardedButton";
 interface Props<Values, Input, Result> {
   form: UseFormReturnType<Values>;
   mutation: UseMutationResult<Result, Error, Input>;
-  /** What is sent for what was typed. */
+  /** Makes the input of the mutation from the values of the form. */
   input: (values: Values) => Input;
   onDone?: (result: Result, values: Values) => void;
   onCancel?: () => void;
-  /** The button's words: "Create topic". */
+  /** The text of the button, such as "Create topic". */
   action: string;
-  /** What could not be done: "The topic was not created". */
+  /** What failed, such as "The topic was not created". */
   failure: string;
-  /** Why the person may not; undefined where they may. */
+  /** Why the person may not send it; undefined where they may. */
   refused?: string;
-  /** Nothing to send yet. */
+  /** Whether there is nothing to send yet. */
   disabled?: boolean;
   children: ReactNode;
 }
 
-/** A form that sends one change. What the service refuses stands at its field and below all. */
+/**
+ * A form that sends one change. Errors of the service are shown at their fields and below the form.
+ */
 export function MutationForm<Values, Input, Result>(
   props: Props<Values, Input, Result>,
 ): ReactElement {

@@ -6,11 +6,11 @@ export type Tone = "running" | "waking" | "asleep" | "suspended" | "failed" | "q
 interface Props {
   tone: Tone;
   children: ReactNode;
-  /** A button at its end. */
+  /** A button at the end of the note. */
   action?: ReactNode;
 }
 
-/** A box that says something about a state, in that state's colour. */
+/** A box with a message about a state, in that state's colour. */
 export function Note({ tone, children, action }: Props): ReactElement {
   return (
     <div className={classes.root} data-tone={tone}>
@@ -20,7 +20,7 @@ export function Note({ tone, children, action }: Props): ReactElement {
   );
 }
 
-/** The quieter line under a note's first. */
+/** A line in a quieter colour under the first line of a note. */
 export function NoteMore({ children }: { children: ReactNode }): ReactElement {
   return <div className={classes.more}>{children}</div>;
 }

@@ -13,7 +13,7 @@ const WORDS: Record<Phase, string> = {
   unknown: "Unknown",
 };
 
-/** One shape for each state, so that colour never carries the meaning alone. */
+/** Each phase has a shape of its own, so that its meaning does not depend on the colour. */
 const SHAPES: Record<Phase, ReactElement> = {
   provisioning: (
     <>
@@ -56,7 +56,7 @@ interface Props {
   large?: boolean;
 }
 
-/** A cluster's state as word, shape and colour. */
+/** Shows a cluster's phase as word, shape and colour. */
 export function PhaseMark({ phase, large = false }: Props): ReactElement {
   const tone = TONES[phase] ?? classes.quiet;
   return (

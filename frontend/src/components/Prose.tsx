@@ -1,6 +1,6 @@
 import type { ReactElement } from "react";
 
-/** A sentence of the API's, in which names stand between backticks. */
+/** Shows a sentence of the API, in which names are between backticks. */
 export function Prose({ text }: { text: string }): ReactElement {
   return (
     <>

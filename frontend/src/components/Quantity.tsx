@@ -5,11 +5,11 @@ import { exactQuantity, formatQuantity, isTimed } from "@/lib/format/meters";
 interface Props {
   meter: string;
   quantity: number;
-  /** The length of the window that it was counted in. */
+  /** The length of the window of the quantity. */
   minutes: number;
 }
 
-/** What a meter counted in a window, with the value to the last unit on hover. */
+/** Shows a meter's quantity in a window, with the exact value on hover. */
 export function Quantity({ meter, quantity, minutes }: Props): ReactElement {
   const exact = exactQuantity(meter, quantity);
   const label = isTimed(meter) ? `${exact}: the mean is shown` : exact;

@@ -5,46 +5,46 @@ import { ConfirmRow } from "./ConfirmRow";
 import { type Column, DataTable } from "./DataTable";
 import { RowButton } from "./GuardedButton";
 
-/** How a row is destroyed. */
+/** How a row is deleted. */
 interface Removal<Row> {
   mutation: UseMutationResult<unknown, Error, Row>;
-  /** The row's name: it has to be typed. */
+  /** Gives the row's name, which the person must type. */
   name: (row: Row) => string;
-  /** The button at the row's end: "Delete". */
+  /** The text of the button at the end of the row, such as "Delete". */
   label: string;
-  /** The dialog's title: "Delete the credential". */
+  /** The title of the dialog, such as "Delete the credential". */
   title: string;
-  /** The dialog's button, where its words are not the title's. */
+  /** The text of the dialog's button; by default the title. */
   action?: string;
-  /** What is said once it is done, after the name: "is deleted". */
+  /** The words after the name in the notice of success, such as "is deleted". */
   done: string;
-  /** Why the person may not; undefined where they may. */
+  /** Why the person may not delete rows; undefined where they may. */
   refused: string | undefined;
-  /** Why this row stays, whoever asks; undefined where it may go. */
+  /** Gives why nobody can delete this row; undefined where it can be deleted. */
   keptBecause?: (row: Row) => string | undefined;
-  /** What will be gone, what stays, and whether and how it can be undone. */
+  /** Gives what is deleted, what stays, and whether and how it can be undone. */
   effect: (row: Row) => ReactNode;
 }
 
 interface Props<Row> {
-  /** For screen readers: "Credentials". */
+  /** The label for screen readers, such as "Credentials". */
   label: string;
   columns: Column<Row>[];
-  /** Undefined while it loads: the table then keeps its shape. */
+  /** Undefined while they load: the table then shows a skeleton of its own shape. */
   rows: readonly Row[] | undefined;
   removal: Removal<Row>;
   initialSort?: SortingState;
-  /** What else can be done with a row: buttons before the last one. */
+  /** Gives further buttons of a row, before the one that deletes it. */
   actions?: (row: Row) => ReactNode;
   /** The width of the column with the buttons, in pixels. */
   actionsWidth?: number;
-  /** What stands in place of the buttons where nothing can be done any more. */
+  /** Gives a text in place of the buttons, for a row with which nothing can be done any more. */
   over?: (row: Row) => string | undefined;
 }
 
 const BY_NAME: SortingState = [{ id: "name", desc: false }];
 
-/** A table whose rows can be destroyed, each after its name was typed. */
+/** A table whose rows can be deleted, each after its name was typed. */
 export function RemovableTable<Row extends { id: string }>(props: Props<Row>): ReactElement {
   const { label, columns, rows, removal, initialSort = BY_NAME } = props;
   const { actions, actionsWidth = 100, over } = props;

@@ -9,11 +9,11 @@ interface Props<Result> {
   id: string;
   mutation: UseMutationResult<Result, Error, { id: string; overlapS: number }>;
   onCancel: () => void;
-  /** What will happen. */
+  /** What the rotation does. */
   children: ReactNode;
 }
 
-/** Asks for how long the old secret is good beside the new one. */
+/** Asks how long the old secret works beside the new one, then rotates. */
 export function RotateForm<Result>(props: Props<Result>): ReactElement {
   const { id, mutation, onCancel, children } = props;
   const form = useForm({ initialValues: { overlap: "86400" } });

@@ -4,13 +4,13 @@ import { CopyText } from "./CopyText";
 import { Note } from "./Note";
 
 interface Props {
-  /** Label → value; every value can be copied. */
+  /** Labels with their values. Every value can be copied. */
   values: [string, string][];
   onDone: () => void;
   children?: ReactElement;
 }
 
-/** Shows a secret the only time that it is ever shown. */
+/** Shows a secret, which cannot be shown again later. */
 export function SecretOnce({ values, onDone, children }: Props): ReactElement {
   return (
     <Stack gap="md">

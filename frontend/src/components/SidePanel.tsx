@@ -9,7 +9,7 @@ interface Props {
   children: ReactNode;
 }
 
-/** A panel at the side of the page: the list behind it stays in view. */
+/** A panel at the side of the page, beside which the list stays visible. */
 export function SidePanel({ opened, onClose, title, size, children }: Props): ReactElement {
   return (
     <Drawer

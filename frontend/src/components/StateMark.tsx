@@ -4,12 +4,12 @@ import classes from "./StateMark.module.css";
 
 interface Props {
   tone: Tone;
-  /** What it means, on hover. */
+  /** The meaning, on hover. */
   title?: string;
   children: string;
 }
 
-/** A state as word, shape and colour: each tone has a shape of its own. */
+/** Shows a state as word, shape and colour. Each tone has a shape of its own. */
 export function StateMark({ tone, title, children }: Props): ReactElement {
   return (
     <span className={classes.root} data-tone={tone} title={title}>

@@ -9,7 +9,7 @@ interface Props {
   note?: ReactNode;
 }
 
-/** One figure with its name. */
+/** A tile with one figure and its name. */
 export function Tile({ label, value, note }: Props): ReactElement {
   return (
     <div className={classes.root}>

@@ -56,7 +56,7 @@ test("a table sorts by its headings, numbers as numbers, and says in which order
   expect(within(note).queryByRole("button")).toBeNull();
 });
 
-test("a table draws no more rows than it is told to, of all that are sorted", () => {
+test("a table draws at most `shown` of the sorted rows", () => {
   const initialSort = [{ id: "size", desc: true }];
   const rowId = (row: Row): string => row.name;
   show(
@@ -150,7 +150,7 @@ test("a secret can be copied until somebody says that it was", async () => {
   expect(onDone).toHaveBeenCalledOnce();
 });
 
-test("an instant is told as how long ago it was, and nothing as a dash", () => {
+test("an instant is shown as how long ago it was, and null as a dash", () => {
   show(
     <>
       <Moment at="2026-11-21T15:30:00Z" />

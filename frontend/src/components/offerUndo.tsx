@@ -3,18 +3,18 @@ import { notifications } from "@mantine/notifications";
 import type { ReactNode } from "react";
 
 interface Offer {
-  /** One notice for each: the same id replaces the one before. */
+  /** The id of the notice: another notice with the same id replaces it. */
   id: string;
   /** What was done. */
   title: string;
-  /** More of it, before the button. */
+  /** A longer text before the button. */
   message?: ReactNode;
   undo: () => void;
 }
 
 const OFFERED_MS = 12_000;
 
-/** Says that something was done, with a button that takes it back. */
+/** Shows a notice that something was done, with a button that undoes it. */
 export function offerUndo({ id, title, message, undo }: Offer): void {
   notifications.show({
     id,

@@ -1,13 +1,13 @@
 import { useSyncExternalStore } from "react";
 
-/** A credential of which this page still knows the password, because it was just made here. */
+/** A credential whose password this page still holds, because it was just made here. */
 export interface FreshCredential {
   username: string;
   password: string;
   mechanism: string;
 }
 
-/** By cluster id. Held in memory only: a reload forgets it, as everybody else has. */
+/** The credentials by cluster id. They are in memory only, so a reload of the page drops them. */
 let known: ReadonlyMap<string, FreshCredential> = new Map();
 const listeners = new Set<() => void>();
 

@@ -1,11 +1,14 @@
-/** Names as parts of paths, the API's and the console's own. */
+/** Names as parts of paths of the API and of the console. */
 
-/** Browsers take these for steps, escaped or not: in a path they have one `~` more. */
+/**
+ * Browsers take such a part for a step in the path, even if it is escaped. In a path it gets one
+ * more `~` in front.
+ */
 const DOTS = /^~*\.{1,2}$/;
 
-/** The part of a path that means a name; whoever puts it into one percent-encodes it. */
+/** Returns the part of a path for a name. The caller percent-encodes it. */
 export const partOf = (name: string): string => (DOTS.test(name) ? `~${name}` : name);
 
-/** The name that a part of a path, percent-decoded, means. */
+/** Returns the name of a percent-decoded part of a path. */
 export const nameOf = (part: string): string =>
   part.startsWith("~") && DOTS.test(part) ? part.slice(1) : part;

@@ -1,4 +1,4 @@
-/** For how long both the old and the new secret are good, in seconds. */
+/** The choices of how long the old secret works beside the new one, in seconds. */
 export const OVERLAPS: { value: string; label: string }[] = [
   { value: "0", label: "Not at all: the old one ends now" },
   { value: "3600", label: "1 hour" },
@@ -7,7 +7,7 @@ export const OVERLAPS: { value: string; label: string }[] = [
   { value: "2592000", label: "30 days" },
 ];
 
-/** When something new ends by itself: days from now, as a form offers them. */
+/** The choices of when something new ends by itself, in days from now. */
 export const LIVES: { value: string; label: string }[] = [
   { value: "", label: "Never" },
   { value: "7", label: "In 7 days" },
@@ -16,7 +16,7 @@ export const LIVES: { value: string; label: string }[] = [
   { value: "365", label: "In a year" },
 ];
 
-/** The instant that a choice of `LIVES` means; null for never. */
+/** Returns the instant that a choice of `LIVES` means; null for never. */
 export function expiresAt(days: string, now: Date): string | null {
   if (days === "") return null;
   return new Date(now.getTime() + Number(days) * 86_400_000).toISOString();

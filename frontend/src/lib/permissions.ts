@@ -3,7 +3,7 @@ import { projectListQuery } from "./api/projects";
 import { sessionQuery } from "./api/session";
 import type { Project, Role } from "./api/types";
 
-/** What an endpoint asks for, as the API names it in `x-permission`. */
+/** A permission that an endpoint requires, as `x-permission` of the OpenAPI file names it. */
 export type Permission = "read" | "write" | "manage" | "own" | "billing";
 
 const GRANTS: Partial<Record<Role, readonly Permission[]>> = {
@@ -14,7 +14,7 @@ const GRANTS: Partial<Record<Role, readonly Permission[]>> = {
   viewer: ["read"],
 };
 
-/** Who may, in the words of a sentence's subject. */
+/** The roles that have a permission, as the subject of a sentence. */
 const WHO: Record<Permission, string> = {
   read: "Members with a role",
   write: "Owners, admins and developers",
@@ -31,17 +31,17 @@ const MAY: Record<Permission, string> = {
   billing: "see and change what has to do with money",
 };
 
-/** Tells whether a role grants a permission. */
+/** Returns whether a role grants a permission. */
 export function grants(role: Role | undefined, permission: Permission): boolean {
   return role !== undefined && (GRANTS[role]?.includes(permission) ?? false);
 }
 
-/** Tells whether a role grants all that another one does. */
+/** Returns whether a role grants all permissions of another one. */
 export function grantsAll(role: Role | undefined, other: Role): boolean {
   return (GRANTS[other] ?? []).every((permission) => grants(role, permission));
 }
 
-/** Why a role may not, in a sentence; undefined where it may. */
+/** Returns a sentence on why a role lacks a permission; undefined where it has it. */
 export function refusalOf(role: Role | undefined, permission: Permission): string | undefined {
   if (grants(role, permission)) return undefined;
   const yours = role === undefined ? "you have none here" : `yours is ${role}`;
@@ -49,9 +49,9 @@ export function refusalOf(role: Role | undefined, permission: Permission): strin
 }
 
 /**
- * Why the person at this page may not, in a sentence; undefined where they may. The server checks
- * again: this spares people a button that is refused. While the session is not read, nothing is
- * refused, so that no button blinks.
+ * Returns a sentence on why the person lacks a permission; undefined where they have it. The server
+ * checks it again: this only keeps people from pressing a button that would be refused. Nothing is
+ * refused until the session is read, so that no button changes its state on the way.
  */
 export function useRefusal(permission: Permission): string | undefined {
   const { data: session } = useQuery(sessionQuery);
@@ -59,20 +59,23 @@ export function useRefusal(permission: Permission): string | undefined {
   return refusalOf(session.organization?.role, permission);
 }
 
-/** The projects in which the person at this page may; undefined while they are not read. */
+/** Returns the projects in which the person has a permission; undefined until they are read. */
 export function useProjectsFor(permission: Permission): Project[] | undefined {
   const { data: projects } = useQuery(projectListQuery);
   return projects?.filter(({ permissions }) => permissions.includes(permission));
 }
 
-/** Why they may nowhere, in no project either; undefined where they may. */
+/** Returns why the person has a permission in no project; undefined where they have it in one. */
 export function useRefusalEverywhere(permission: Permission): string | undefined {
   const refused = useRefusal(permission);
   const projects = useProjectsFor(permission);
   return projects !== undefined && projects.length > 0 ? undefined : refused;
 }
 
-/** The same in a project: what the organization's role does not grant, a role in it may. */
+/**
+ * Returns why the person lacks a permission in a project, by their roles in the organization and in
+ * the project.
+ */
 export function useProjectRefusal(
   permission: Permission,
   projectId: string | undefined,

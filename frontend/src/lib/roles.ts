@@ -1,7 +1,7 @@
 import type { Role } from "./api/types";
 import { grantsAll } from "./permissions";
 
-/** All roles, the mightiest first, in words. */
+/** All roles in words, those with most permissions first. */
 export const ROLES: { value: Role; label: string; grants: string }[] = [
   { value: "owner", label: "Owner", grants: "Everything, also making owners and closing" },
   { value: "admin", label: "Admin", grants: "Everything but what only owners do" },
@@ -11,12 +11,12 @@ export const ROLES: { value: Role; label: string; grants: string }[] = [
   { value: "member", label: "Member", grants: "Only the projects where a role says more" },
 ];
 
-/** What a role is called. */
+/** Returns the name of a role for people. */
 export function roleLabel(role: Role): string {
   return ROLES.find(({ value }) => value === role)?.label ?? role;
 }
 
-/** The roles that somebody may give: none grants more than their own. */
+/** Returns the roles that a person may give: those that grant no more than their own. */
 export function rolesUpTo(own: Role | undefined): { value: Role; label: string }[] {
   return ROLES.filter(({ value }) => grantsAll(own, value)).map(({ value, label, grants }) => ({
     value,

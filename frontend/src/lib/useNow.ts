@@ -20,7 +20,10 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** The present to the second. All who use it share one timer, so that they tick together. */
+/**
+ * Returns the present time to the second. All components share one timer, so that they change at
+ * the same moment.
+ */
 export function useNow(): Date {
   return useSyncExternalStore(subscribe, () => now);
 }

@@ -1,8 +1,8 @@
 import { type RefCallback, useCallback, useState } from "react";
 
 /**
- * Tells whether an element's content is wider than it: what scrolls must be reachable by keyboard,
- * and what does not would only be one more stop.
+ * Returns a ref, and whether the content of its element is wider than the element. An element that
+ * scrolls must be reachable by keyboard; any other would only be a needless stop.
  */
 export function useOverflow(): [RefCallback<HTMLElement>, boolean] {
   const [overflows, setOverflows] = useState(false);

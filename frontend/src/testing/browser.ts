@@ -1,9 +1,9 @@
-/** The parts of a browser that happy-dom has not. It runs before any module of the console. */
+/** Adds the parts of a browser that happy-dom lacks. It runs before any module of the console. */
 import { EventSource } from "eventsource";
 import { vi } from "vitest";
 import "./server";
 
-// The present of the examples of the API's description. It stands still.
+// The present time is that of the examples in the OpenAPI file, and does not advance.
 vi.useFakeTimers({ toFake: ["Date"], now: new Date("2026-11-21T16:00:00Z") });
 
 // The console asks by path alone, which Node's own Request does not take. It is replaced once in a
@@ -15,7 +15,7 @@ class PathRequest extends Request {
 }
 if (Request.name !== PathRequest.name) globalThis.Request = PathRequest;
 
-/** Nothing is laid out here, so no size ever changes. */
+/** There is no layout here, so no size ever changes. */
 class NoResizes implements ResizeObserver {
   observe(): void {}
   unobserve(): void {}

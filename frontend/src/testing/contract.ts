@@ -25,7 +25,7 @@ type Success<T> = T extends { responses: infer R }
   ? { [Status in keyof R]: Status extends 200 | 201 | 202 ? Content<R[Status]> : never }[keyof R]
   : never;
 
-/** The body that an operation answers with when it has done what it was asked. */
+/** The body of an operation's successful answer. */
 export type AnswerOf<Name extends OperationName> = Exclude<
   Success<Described<Name>>,
   components["schemas"]["Validated"]
@@ -60,7 +60,9 @@ interface Entry {
   operation: Operation;
 }
 
-/** A regular expression for the addresses of a path. No part of an address has a bare colon. */
+/**
+ * Returns a regular expression for the addresses of a path. No part of an address has a bare colon.
+ */
 function patternOf(path: string): RegExp {
   const literal = path.replace(/[.*+?^$()|[\]\\]/g, "\\$&");
   return new RegExp(`^${literal.replace(/\{[^}]+\}/g, "([^/:]+)")}$`);
@@ -75,13 +77,13 @@ const entries: Entry[] = Object.entries(description.paths)
       return operation ? [{ name, method: method.toUpperCase(), pattern, operation }] : [];
     }),
   )
-  // Of two that fit, the one with fewer parameters is meant: `accept` is not an invitation's id.
+  // Of two matching paths the one with fewer parameters is meant: `accept` is no invitation's id.
   .sort((a, b) => a.name.split("{").length - b.name.split("{").length);
 
 /** The names of all operations. */
 export const operationNames: readonly OperationName[] = entries.map(({ name }) => name);
 
-/** The operation that serves a method at an address; undefined where none does. */
+/** Returns the operation of a method at an address; undefined where there is none. */
 export function operationAt(method: string, pathname: string): OperationName | undefined {
   return entries.find((entry) => entry.method === method && entry.pattern.test(pathname))?.name;
 }
@@ -118,14 +120,14 @@ function examplesOf(name: OperationName, status: number): Media["examples"] {
  */
 export function exampleOf<Name extends OperationName>(name: Name, title?: string): AnswerOf<Name> {
   const examples = examplesOf(name, statusOf(name)) ?? {};
-  const found = title === undefined ? Object.values(examples)[0] : examples[title];
-  if (title !== undefined && !found) throw new Error(`${name} has no example ${title}`);
-  return structuredClone(found?.value) as AnswerOf<Name>;
+  const example = title === undefined ? Object.values(examples)[0] : examples[title];
+  if (title !== undefined && !example) throw new Error(`${name} has no example ${title}`);
+  return structuredClone(example?.value) as AnswerOf<Name>;
 }
 
 const ajv = new Ajv2020({ strict: false, allErrors: true, coerceTypes: false });
 addFormats(ajv);
-// Formats that say nothing of a text's shape.
+// Formats that do not restrict a text.
 ajv.addFormat("decimal", true);
 const queryAjv = new Ajv2020({ strict: false, coerceTypes: true });
 addFormats(queryAjv);
@@ -133,7 +135,7 @@ addFormats(queryAjv);
 const compiled = new Map<string, ValidateFunction>();
 ajv.addSchema({ $id: "api", ...description });
 
-/** What is wrong with a value by a schema of the description; undefined where nothing is. */
+/** Returns how a value breaks a schema of the OpenAPI file; undefined where it does not. */
 function complaintOf(key: string, schema: object, value: unknown): string | undefined {
   let validate = compiled.get(key);
   if (!validate) {
@@ -144,7 +146,7 @@ function complaintOf(key: string, schema: object, value: unknown): string | unde
   return validate(value) ? undefined : `${key}: ${ajv.errorsText(validate.errors)}`;
 }
 
-/** What is wrong with an operation's answer by its description. */
+/** Returns how an operation's answer breaks the OpenAPI file; undefined where it does not. */
 export function answerComplaint(
   name: OperationName,
   status: number,
@@ -160,11 +162,11 @@ export function answerComplaint(
   return complaintOf(`${name} ${String(status)}`, schema, body);
 }
 
-// The API's lists of a cluster take so many; its description has the bound of all other lists.
+// Lists of a cluster allow longer pages than the bound of lists in the OpenAPI file.
 const CLUSTER_LIST = /^GET .*\/(topics|partitions|deleted-topics|orphaned-topics|acls|quotas)$/;
 const CLUSTER_LIST_MAX = 2_000;
 
-/** What is wrong with what is sent to an operation by its description. */
+/** Returns how a request to an operation breaks the OpenAPI file; undefined where it does not. */
 export function requestComplaint(
   name: OperationName,
   query: URLSearchParams,

@@ -48,7 +48,7 @@ export function answer<Name extends OperationName>(
   responders.set(name, (sent) => answerOf(name, statusOf(name), made ? made(sent) : body));
 }
 
-/** The same shape, of which all can be changed. */
+/** The same type with all members writable. */
 type Editable<T> = T extends (infer Item)[]
   ? Editable<Item>[]
   : T extends object
@@ -65,7 +65,7 @@ export function change<Name extends OperationName>(
   answer(name, body);
 }
 
-/** Has a list answer with nothing in it. */
+/** Has a list answer without rows. */
 export function empty<Name extends OperationName>(
   ...names: AnswerOf<Name> extends { items: unknown[] } ? Name[] : never[]
 ): void {
@@ -77,7 +77,7 @@ export function empty<Name extends OperationName>(
 
 type Refusal = Partial<ProblemBody> & { status: number; detail: string };
 
-/** The problem document that a refusal stands for. */
+/** Returns the problem document of a refusal. */
 export function problem(refusal: Refusal): ProblemBody {
   return {
     type: "about:blank",
@@ -100,7 +100,7 @@ export function respond(name: OperationName, responder: Responder): void {
   responders.set(name, responder);
 }
 
-/** Has an operation not answer, so that what waits for it is seen waiting. */
+/** Keeps an operation from answering, so that the page shows its loading state. */
 export function stall(name: OperationName): void {
   responders.set(name, async () => {
     await delay("infinite");
@@ -108,12 +108,12 @@ export function stall(name: OperationName): void {
   });
 }
 
-/** What was sent to an operation, oldest first. */
+/** Returns the requests to an operation, oldest first. */
 export function sentTo(name: OperationName): Sent[] {
   return requests.filter((sent) => sent.name === name);
 }
 
-/** The only request to an operation. */
+/** Returns the only request to an operation; fails where there is not exactly one. */
 export function onlySentTo(name: OperationName): Sent {
   const [sent, ...more] = sentTo(name);
   if (!sent || more.length > 0) {
@@ -137,7 +137,7 @@ async function respondTo(request: Request): Promise<Response> {
   return responder ? responder(sent) : answerOf(name, statusOf(name), exampleOf(name));
 }
 
-// What no test has said is answered from the description's examples.
+// Operations without a set answer are answered with the examples of the OpenAPI file.
 const server = setupServer(
   http.all("*/api/*", async ({ request }) => {
     try {
@@ -153,14 +153,14 @@ const server = setupServer(
 // The console's client keeps the `fetch` that it finds when it is loaded, which is this one.
 server.listen({ onUnhandledRequest: "error" });
 
-/** Forgets what was said and sent; what broke the contract meanwhile. */
+/** Forgets the set answers and the requests; returns what broke the contract meanwhile. */
 export function takeComplaints(): string[] {
   responders.clear();
   requests.length = 0;
   return complaints.splice(0);
 }
 
-/** What the service says of one field: where it is in the body, and what is wrong with it. */
+/** Returns an error of the service about one field: its place in the body, and what is wrong. */
 export function fieldError(
   pointer: string,
   detail: string,

@@ -1,4 +1,4 @@
-/** What each test of a component begins and ends with. `browser.ts` runs before it. */
+/** Runs before and after each test of a component. `browser.ts` runs before it. */
 import "@testing-library/jest-dom/vitest";
 import { notifications } from "@mantine/notifications";
 import { cleanup, configure } from "@testing-library/react";
@@ -9,7 +9,7 @@ import { forgetCredential } from "@/lib/freshCredentials";
 import { exampleOf } from "./contract";
 import { takeComplaints } from "./server";
 
-// The credential whose password a page remembers once it was made.
+// Pages keep the password of a credential that was just made: it is dropped after each test.
 const created = {
   cluster: exampleOf("GET /api/v1/clusters/{id}").id,
   username: exampleOf("GET /api/v1/clusters/{cluster_id}/credentials/{id}").username,
@@ -17,17 +17,17 @@ const created = {
 
 queryClient.setDefaultOptions({
   ...queryClient.getDefaultOptions(),
-  // The console waits longer from try to try.
+  // The console waits longer before each further try.
   queries: { ...queryClient.getDefaultOptions().queries, retryDelay: 0 },
 });
 
-// A busy machine is slow; what is right is seen long before.
+// A busy machine is slow. On a free one elements appear long before this.
 configure({ asyncUtilTimeout: 10_000 });
 
-// There is no canvas: what a chart draws is looked at in a real browser.
+// There is no canvas: what a chart draws is tested in a real browser.
 vi.mock("@/components/chart/Plot", () => ({ Plot: () => null }));
 
-// What React or a component complains of fails the test like what breaks the contract.
+// Errors of React or of a component fail the test, as breaks of the contract do.
 const said: string[] = [];
 vi.spyOn(console, "error").mockImplementation((...words: unknown[]) => {
   said.push(words.map(String).join(" "));

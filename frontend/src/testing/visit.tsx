@@ -31,7 +31,8 @@ export function visit(address: string): Visit {
     <MantineProvider
       theme={theme}
       env="test"
-      // What is visible is asked of every element, by all rules of all style sheets.
+      // Testing Library computes the visibility of every element from all rules of all style
+      // sheets.
       withCssVariables={false}
       withGlobalClasses={false}
     >
@@ -44,7 +45,7 @@ export function visit(address: string): Visit {
   return { user: userEvent.setup({ delay: null }), address: () => history.location.href };
 }
 
-/** Who visits has this role in the organization, and what it grants in its projects. */
+/** Has the API answer that the person has this role in the organization. */
 export function actAs(role: Role): void {
   const session = exampleOf("GET /api/v1/session");
   if (session.organization) session.organization.role = role;
@@ -54,16 +55,16 @@ export function actAs(role: Role): void {
   answer("GET /api/v1/projects", { ...projects, items });
 }
 
-/** The cells of a table's first row below its head, as text. */
+/** Returns the cells of a table's first row below its head, as text. */
 export async function firstRow(table: string | RegExp): Promise<string[]> {
   const rows = await rowsOf(table);
   return rows[0] ?? [];
 }
 
-/** The cells of a table's rows below its head, as text, once it has been read. */
+/** Returns the cells of a table's rows below its head, as text, once it is loaded. */
 export async function rowsOf(table: string | RegExp): Promise<string[][]> {
-  const found = await loadedTable(table);
-  const [, ...rows] = within(found).getAllByRole("row");
+  const loaded = await loadedTable(table);
+  const [, ...rows] = within(loaded).getAllByRole("row");
   return rows.map((row) =>
     within(row)
       .getAllByRole("cell")
@@ -71,17 +72,17 @@ export async function rowsOf(table: string | RegExp): Promise<string[][]> {
   );
 }
 
-/** A table, once it has been read. */
+/** Returns a table, once it is loaded. */
 export async function loadedTable(name: string | RegExp): Promise<HTMLElement> {
   return screen.findByRole("table", { name, busy: false });
 }
 
-/** What is inside a side panel or a dialog, once it is open. */
+/** Returns queries inside a side panel or a dialog, once it is open. */
 export async function dialog(name: string | RegExp): Promise<Queries> {
   return within(await screen.findByRole("dialog", { name }));
 }
 
-/** Chooses from a list that opens below a field. */
+/** Chooses an option from a list that opens below a field. */
 export async function choose(
   user: UserEvent,
   within_: Queries,

@@ -25,7 +25,7 @@ const TITLES: Record<string, string> = {
   settings: "Settings",
 };
 
-/** Where one is; the name of a cluster, topic or group also switches to another. */
+/** Where the person is. The name of a cluster, topic or group also opens a list to switch. */
 export function Crumbs(): ReactElement {
   const { pathname } = useLocation();
   const params = useParams({ strict: false });

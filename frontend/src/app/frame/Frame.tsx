@@ -7,12 +7,12 @@ import { Palette } from "./Palette";
 import { Rail } from "./Rail";
 import { TopLine } from "./TopLine";
 
-/** What stands around every page: the rail, the top line, the command palette. */
+/** The frame around every page: the rail, the top line and the command palette. */
 export function Frame(): ReactElement | null {
   const { data: session } = useQuery(sessionQuery);
   const navigate = useNavigate();
   const { href, pathname } = useLocation();
-  // The location is that of the sign-in before its page is there.
+  // On the way to the sign-in the location changes before that page is loaded.
   const leaves = session === null && pathname !== "/signin";
   useEffect(() => {
     if (leaves) void navigate({ to: "/signin", search: { next: href } });

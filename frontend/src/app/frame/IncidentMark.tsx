@@ -3,7 +3,7 @@ import type { ReactElement } from "react";
 import { incidentListQuery } from "@/features/incidents/api/incidents";
 import { Mark } from "./Mark";
 
-/** How many incidents are open. */
+/** How many incidents are open, as a mark above every page. */
 export function IncidentMark(): ReactElement {
   const { data } = useQuery(incidentListQuery);
   const open = data?.filter(({ state }) => state === "open").length ?? 0;

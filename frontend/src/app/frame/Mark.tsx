@@ -5,11 +5,11 @@ import classes from "./TopLine.module.css";
 interface Props {
   to: "/incidents" | "/alerts";
   count: number;
-  /** What is counted: "incident". Its plural ends in s. */
+  /** The noun of what is counted, such as "incident". Its plural ends in s. */
   noun: string;
 }
 
-/** In the line above every page while something is wrong; otherwise nothing. */
+/** A count in the line above every page; it shows nothing where the count is 0. */
 export function Mark({ to, count, noun }: Props): ReactElement {
   return (
     <span role="status">

@@ -38,14 +38,14 @@ const CLUSTER_PAGES = [
   { to: "/clusters/$clusterId/settings", label: "Settings of the cluster" },
 ] as const;
 
-/** Ctrl-K: every page, every cluster, and every topic of the cluster at hand. */
+/** The palette of Ctrl-K: it finds every page, every cluster, and the topics of this cluster. */
 export function Palette(): ReactElement {
   const navigate = useNavigate();
   const { clusterId } = useParams({ strict: false });
   const { data: clusters } = useQuery(clusterListQuery);
   const topics = useQuery({ ...topicListQuery(clusterId ?? ""), enabled: clusterId !== undefined });
   const actions = useMemo(() => {
-    const found: SpotlightActionData[] = PAGES.map(({ to, label }) => ({
+    const actions: SpotlightActionData[] = PAGES.map(({ to, label }) => ({
       id: to,
       label,
       onClick: () => void navigate({ to }),
@@ -53,20 +53,20 @@ export function Palette(): ReactElement {
     if (clusterId) {
       for (const { to, label } of CLUSTER_PAGES) {
         const go = () => void navigate({ to, params: { clusterId } });
-        found.push({ id: to, label, description: "In this cluster", onClick: go });
+        actions.push({ id: to, label, description: "In this cluster", onClick: go });
       }
     }
     for (const { id, name } of clusters ?? []) {
       const go = () => void navigate({ to: "/clusters/$clusterId", params: { clusterId: id } });
       const leftSection = <IconDatabase size={16} />;
-      found.push({ id, label: name, description: "Cluster", leftSection, onClick: go });
+      actions.push({ id, label: name, description: "Cluster", leftSection, onClick: go });
     }
     for (const { name } of topics.data ?? []) {
       if (!clusterId) break;
       const params = { clusterId, topic: name };
       const go = () => void navigate({ to: "/clusters/$clusterId/topics/$topic", params });
       const leftSection = <IconList size={16} />;
-      found.push({
+      actions.push({
         id: `topic ${name}`,
         label: name,
         description: "Topic",
@@ -74,14 +74,14 @@ export function Palette(): ReactElement {
         onClick: go,
       });
     }
-    return found;
+    return actions;
   }, [navigate, clusterId, clusters, topics.data]);
   return (
     <Spotlight
       actions={actions}
       shortcut="mod + K"
       limit={12}
-      nothingFound="Nothing of this name"
+      nothingFound="Nothing has this name"
       searchProps={{
         leftSection: <IconSearch size={16} />,
         placeholder: "Jump to a page, a cluster, a topic",

@@ -57,7 +57,7 @@ function Item({ to, label, icon: Icon }: ItemProps): ReactElement {
   );
 }
 
-/** The narrow rail at the left: whose console it is, where one can go, how the service is. */
+/** The narrow rail at the left: the organization, the pages, and the state of the service. */
 export function Rail({ session }: { session: Session }): ReactElement {
   const { data: mail } = useQuery(localMailQuery);
   return (

@@ -2,7 +2,7 @@ import type { ErrorComponentProps } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { ErrorPanel } from "@/components/ErrorPanel";
 
-/** Stands where a page failed to load or to render. */
+/** Shown in place of a page that failed to load or to render. */
 export function RouteError({ error, reset }: ErrorComponentProps): ReactElement {
   return (
     <div style={{ maxWidth: 720, margin: "24px auto", padding: 16 }}>

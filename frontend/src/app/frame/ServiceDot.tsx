@@ -4,7 +4,7 @@ import type { ReactElement } from "react";
 import { failingParts, readinessQuery } from "./readiness";
 import classes from "./ServiceDot.module.css";
 
-/** The state of the whole service, in the foot of the rail. */
+/** The state of the whole service, at the foot of the rail. */
 export function ServiceDot(): ReactElement {
   const { data, isError } = useQuery(readinessQuery);
   const failing = data ? failingParts(data) : [];

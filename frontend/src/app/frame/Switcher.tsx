@@ -4,7 +4,7 @@ import { type ReactElement, useState } from "react";
 import classes from "./Switcher.module.css";
 
 interface Props {
-  /** What is switched: "cluster". */
+  /** The noun of what is switched, such as "cluster". */
   what: string;
   value: string;
   options: { value: string; label: string }[];
@@ -13,7 +13,7 @@ interface Props {
 
 const SHOWN_MAX = 50;
 
-/** A breadcrumb that opens a list of its siblings; typing narrows the list. */
+/** A breadcrumb that opens a list of its siblings. Typing filters the list. */
 export function Switcher({ what, value, options, onPick }: Props): ReactElement {
   const [search, setSearch] = useState("");
   const combobox = useCombobox({
@@ -26,8 +26,8 @@ export function Switcher({ what, value, options, onPick }: Props): ReactElement 
       combobox.focusSearchInput();
     },
   });
-  const wanted = search.trim().toLowerCase();
-  const shown = options.filter((o) => o.label.toLowerCase().includes(wanted)).slice(0, SHOWN_MAX);
+  const needle = search.trim().toLowerCase();
+  const shown = options.filter((o) => o.label.toLowerCase().includes(needle)).slice(0, SHOWN_MAX);
   const label = options.find((option) => option.value === value)?.label ?? value;
   return (
     <Combobox
@@ -74,7 +74,7 @@ export function Switcher({ what, value, options, onPick }: Props): ReactElement 
                 {option.label}
               </Combobox.Option>
             ))}
-            {shown.length === 0 && <Combobox.Empty>Nothing of this name</Combobox.Empty>}
+            {shown.length === 0 && <Combobox.Empty>Nothing has this name</Combobox.Empty>}
           </ScrollArea.Autosize>
         </Combobox.Options>
       </Combobox.Dropdown>

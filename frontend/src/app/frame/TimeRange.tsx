@@ -2,7 +2,7 @@ import { useMatch, useNavigate } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { RangeControl } from "@/features/usage/components/RangeControl";
 
-/** The time that a page shows, where the page has time. */
+/** The control of the time range, on pages that show one. */
 export function TimeRange(): ReactElement | null {
   const navigate = useNavigate();
   const match = useMatch({ from: "/frame/money/usage", shouldThrow: false });

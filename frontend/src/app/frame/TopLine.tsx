@@ -8,7 +8,7 @@ import { IncidentMark } from "./IncidentMark";
 import { TimeRange } from "./TimeRange";
 import classes from "./TopLine.module.css";
 
-/** The line above every page: where one is, a way to jump, help. */
+/** The line above every page: the breadcrumbs, the palette's button, help. */
 export function TopLine(): ReactElement {
   return (
     <header className={classes.root}>

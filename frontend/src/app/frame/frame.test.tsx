@@ -15,7 +15,7 @@ test("open incidents and firing alerts stand on every page", async () => {
   expect(await screen.findByRole("link", { name: "1 alert" })).toBeVisible();
 });
 
-test("what is over stands on none", async () => {
+test("a closed incident shows no mark", async () => {
   change("GET /api/v1/incidents", ({ items: [incident] }) => {
     if (incident) incident.state = "closed";
   });

@@ -2,7 +2,7 @@ import { queryOptions } from "@tanstack/react-query";
 import { keys } from "@/lib/api/keys";
 import { SLOW } from "@/lib/api/polling";
 
-/** What `/readyz` answers: with 200 if all parts are ready, else with 503. */
+/** The body of `/readyz`, which answers 200 where all parts are ready and 503 otherwise. */
 export interface Readiness {
   ready: boolean;
   parts: Record<string, { ready: boolean; message: string }>;

@@ -2,7 +2,7 @@ import { Link, Outlet } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { TabLinks, tabProps } from "./TabLinks";
 
-/** The tabs of who may do what in the organization. */
+/** The tabs of the pages on people, roles and keys. */
 export function AccessLayout(): ReactElement {
   return (
     <>

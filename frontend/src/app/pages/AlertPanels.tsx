@@ -14,7 +14,7 @@ import { memberListQuery } from "@/features/members/api/members";
 import type { Alert, Cluster } from "@/lib/api/types";
 import { useProjectsFor, useRefusal } from "@/lib/permissions";
 
-/** Why the person may not change alerts of a cluster, by its id; undefined where they may. */
+/** Gives why the person may not change alerts of a cluster; undefined where they may. */
 export function useAlertRefusal(): (clusterId: string) => string | undefined {
   const refused = useRefusal("write");
   const projects = useProjectsFor("write");
@@ -26,12 +26,12 @@ export function useAlertRefusal(): (clusterId: string) => string | undefined {
 }
 
 interface NewAlertProps {
-  /** The group that it is about, and its cluster; without it any cluster is chosen from. */
+  /** The consumer group to watch, with its cluster. Without it a cluster is chosen in the form. */
   of?: { clusterId: string; group: string };
   onDone: () => void;
 }
 
-/** The form of a new alert, with what it chooses from. */
+/** The form of a new alert, with the clusters, groups and members to choose from. */
 export function NewAlert({ of, onDone }: NewAlertProps): ReactElement {
   const refusal = useAlertRefusal();
   const { data } = useQuery(clusterListQuery);
@@ -63,7 +63,7 @@ interface AlertDetailsProps {
   onDone: () => void;
 }
 
-/** An alert whole: how it stands, since when, and the form that changes it. */
+/** The details of an alert: its state, since when, and the form that changes it. */
 export function AlertDetails({ alert, refused, onDone }: AlertDetailsProps): ReactElement {
   const choices = useChoices(alert.cluster_id);
   return (
@@ -97,7 +97,7 @@ function factsOf(alert: Alert): [string, ReactElement | string][] {
   ];
 }
 
-/** The names of a cluster's groups, and the addresses of members. */
+/** Reads the names of a cluster's groups, and the addresses of members. */
 function useChoices(clusterId: string | undefined): { groups: string[]; members: string[] } {
   const groups = useQuery({
     ...groupListQuery(clusterId ?? ""),

@@ -14,7 +14,7 @@ import { AlertDetails, NewAlert, useAlertRefusal } from "./AlertPanels";
 import { useNames } from "./useNames";
 import { usePanel } from "./usePanel";
 
-/** The same by REST: what a script would send. */
+/** The command that makes an alert by REST, for scripts. */
 function command(): string {
   return [
     `curl -X POST ${location.origin}/api/v1/alerts \\`,
@@ -24,7 +24,7 @@ function command(): string {
   ].join("\n");
 }
 
-/** Figures of clusters that somebody is told of by mail. */
+/** The alerts of all clusters. */
 export function AlertsPage(): ReactElement {
   const panel = usePanel("new");
   const refused = useRefusalEverywhere("write");
@@ -37,7 +37,7 @@ export function AlertsPage(): ReactElement {
     <>
       <PageHead
         title="Alerts"
-        lead="A mail when a figure of a cluster stays beyond a threshold, and one when it is over."
+        lead="A mail when a figure of a cluster stays above a threshold, and one when it is over."
         actions={
           <GuardedButton
             refused={refused}
@@ -54,8 +54,8 @@ export function AlertsPage(): ReactElement {
         empty={
           <Empty title="No alert" action={<CodeBlock title="Or by REST" code={command()} />}>
             An alert watches the lag of consumer groups, what a cluster stores and how fast that
-            grows, or its connections. Begin with the lag of whichever group is furthest behind. A
-            look a minute wakes no cluster and costs nothing.
+            grows, or its connections. Begin with the lag of whichever group is furthest behind.
+            They are checked once a minute, which wakes no cluster and costs nothing.
           </Empty>
         }
       >

@@ -16,7 +16,7 @@ import { usePanel } from "./usePanel";
 
 const NONE: ServiceAccount[] = [];
 
-/** Keys for the REST interface. */
+/** The API keys of the organization. */
 export function ApiKeysPage(): ReactElement {
   const panel = usePanel("new");
   const list = useQuery(apiKeysQuery);

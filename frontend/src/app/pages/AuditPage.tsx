@@ -18,7 +18,7 @@ import { formatNumber } from "@/lib/format/bytes";
 import { useRefusal } from "@/lib/permissions";
 import { useNow } from "@/lib/useNow";
 
-/** Who changed what, and when. */
+/** The audit log, with its filters. */
 export function AuditPage(): ReactElement {
   const refused = useRefusal("manage");
   const navigate = useNavigate();
@@ -28,7 +28,7 @@ export function AuditPage(): ReactElement {
     <>
       <PageHead
         title="Audit log"
-        lead="Every change: by people, keys, Kafka clients and Freshet itself. It is never changed."
+        lead="Every change by people, keys, Kafka clients and Freshet itself. Entries never change."
         actions={!refused && <Exports query={query} />}
       />
       {refused ? (
@@ -84,8 +84,8 @@ function Entries({ query, panel, filtered }: EntriesProps): ReactElement {
         empty={
           <Empty title={filtered ? "Nothing of this kind" : "Nothing happened yet"}>
             {filtered
-              ? "No entry matches all that is chosen above. Take one away, or go further back."
-              : "Each change of the organization and of what is in it will stand here."}
+              ? "No entry matches all filters above. Remove one, or go further back."
+              : "Each change of the organization and of what is in it is listed here."}
           </Empty>
         }
       >

@@ -9,14 +9,14 @@ import { BillingDetailsForm } from "@/features/billingdetails/components/Billing
 import { sessionQuery } from "@/lib/api/session";
 import { useRefusal } from "@/lib/permissions";
 
-/** Whom the next invoice is addressed to. */
+/** The name and address of the next invoice. */
 export function BillingDetailsPage(): ReactElement {
   const refused = useRefusal("billing");
   return (
     <>
       <PageHead
         title="Billing details"
-        lead="Whom invoices are addressed to, from the next one on. Issued ones never change."
+        lead="The address of invoices, from the next one on. Issued invoices never change."
       />
       <div style={{ maxWidth: 560 }}>
         {refused ? <Note tone="quiet">{refused}</Note> : <Details />}

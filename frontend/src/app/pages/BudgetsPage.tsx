@@ -18,7 +18,7 @@ import { monthOf } from "@/lib/format/utc";
 import { useRefusal } from "@/lib/permissions";
 import { usePanel } from "./usePanel";
 
-/** The same by REST: what a script would send. */
+/** The command that makes a budget by REST, for scripts. */
 function command(): string {
   return [
     `curl -X POST ${location.origin}/api/v1/budgets \\`,
@@ -28,7 +28,7 @@ function command(): string {
   ].join("\n");
 }
 
-/** Amounts that a month is meant to stay below, and what happens at them. */
+/** The budgets of the organization. */
 export function BudgetsPage(): ReactElement {
   const panel = usePanel("new");
   const refused = useRefusal("billing");
@@ -46,7 +46,7 @@ export function BudgetsPage(): ReactElement {
     <>
       <PageHead
         title="Budgets"
-        lead="What a month may cost. A budget sends mail at its thresholds, and can stop produce."
+        lead="What a month may cost. A budget sends mail at thresholds, and can suspend produce."
         actions={button}
       />
       <Listed

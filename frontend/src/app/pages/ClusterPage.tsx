@@ -21,7 +21,7 @@ import { monthOf, monthSpan } from "@/lib/format/utc";
 import classes from "./ClusterPage.module.css";
 import { useCluster, useClusterId } from "./useCluster";
 
-/** A cluster at a glance: its state, where it is reached, its topics and its groups. */
+/** The overview of a cluster: its state, its addresses, its topics and its groups. */
 export function ClusterPage(): ReactElement {
   const clusterId = useClusterId();
   const cluster = useCluster();
@@ -96,7 +96,7 @@ export function ClusterPage(): ReactElement {
 
 const SHOWN = 5;
 
-/** What the cluster costs this month. Who may not see money sees nothing here. */
+/** The cost of the cluster this month. It is empty for people who may not see costs. */
 function CostTile({ clusterId }: { clusterId: string }): ReactElement | null {
   const month = monthOf(new Date());
   const { data: costs, error } = useQuery(costsQuery(month));

@@ -21,7 +21,7 @@ export function ClusterSettingsPage(): ReactElement {
       {cluster.deleted_at === null && (
         <Section
           title="Limits"
-          lead="What this cluster uses of each, and what happens there."
+          lead="How much of each limit this cluster uses, and what happens at the limit."
           actions={
             <Link to="/settings/limits" style={{ fontSize: 13 }}>
               All limits, and requests for more

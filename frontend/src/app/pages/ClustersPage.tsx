@@ -29,7 +29,7 @@ export function ClustersPage(): ReactElement {
     <>
       <PageHead
         title="Clusters"
-        lead="Each one a Kafka of its own. A cluster sleeps when nobody is connected."
+        lead="Each cluster is a Kafka of its own. It sleeps while no client is connected."
         actions={button}
       />
       <Listed

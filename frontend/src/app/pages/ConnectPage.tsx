@@ -5,7 +5,7 @@ import { ConnectPanel } from "@/features/connect/components/ConnectPanel";
 import { useCluster, useClusterId } from "./useCluster";
 import { useConnect } from "./useConnect";
 
-/** Snippets for the clients of a cluster. */
+/** Code snippets that connect clients to a cluster. */
 export function ConnectPage(): ReactElement {
   const clusterId = useClusterId();
   const cluster = useCluster();

@@ -21,7 +21,7 @@ import { formatMoney } from "@/lib/format/money";
 import { monthBefore, monthName, monthOf, monthSpan, monthStart } from "@/lib/format/utc";
 import { useNames } from "./useNames";
 
-/** What a month costs: so far, by its end, by meter and by cluster, and where budgets stand. */
+/** The costs of a month: so far, forecast, by meter and by cluster, with the budgets. */
 export function CostsPage(): ReactElement {
   const present = monthOf(new Date());
   const { month = present } = useSearch({ from: "/frame/money/usage/costs" });
@@ -80,7 +80,7 @@ interface PartsProps {
   prices: readonly Price[] | undefined;
 }
 
-/** Where a month's cost comes from: by cluster, by topic, or by credential. */
+/** The cost of a month by cluster, by topic, or by credential. */
 function Parts({ costs, prices }: PartsProps): ReactElement {
   const navigate = useNavigate();
   const { by = "cluster" } = useSearch({ from: "/frame/money/usage/costs" });
@@ -116,7 +116,9 @@ function Parts({ costs, prices }: PartsProps): ReactElement {
     <Section
       title="Where it comes from"
       lead={
-        by === "cluster" ? "Each amount opens the rows behind it." : "By their part of each meter."
+        by === "cluster"
+          ? "Each amount opens the rows behind it."
+          : "By each one's share of each meter."
       }
       actions={choice}
     >
@@ -127,7 +129,7 @@ function Parts({ costs, prices }: PartsProps): ReactElement {
       ) : by === "cluster" ? (
         <CostTable costs={costs} prices={prices} />
       ) : shares?.length === 0 ? (
-        <Empty title="Nothing is to be paid">
+        <Empty title="There is nothing to pay">
           All usage of this month is within what is free each month.
         </Empty>
       ) : (

@@ -36,7 +36,7 @@ export function CredentialsPage(): ReactElement {
           empty={
             <Empty title="No credential yet" action={button}>
               Clients sign in with a credential. Make one for each application, so that one can be
-              taken away without the others.
+              removed without the others.
             </Empty>
           }
         >

@@ -3,7 +3,7 @@ import type { ReactElement } from "react";
 import { EntryCard } from "@/features/session/components/EntryCard";
 import { ForgottenForm } from "@/features/session/components/ForgottenForm";
 
-/** For who does not know the password any more. */
+/** The page that sends a mail to people who forgot their password. */
 export function ForgottenPage(): ReactElement {
   return (
     <EntryCard

@@ -17,7 +17,7 @@ interface Props {
   group: string;
 }
 
-/** The alerts that look at a group, on its page. */
+/** The alerts that watch a group, on the group's page. */
 export function GroupAlerts({ clusterId, group }: Props): ReactElement {
   const panel = usePanel("alert");
   const refusal = useAlertRefusal();
@@ -34,7 +34,7 @@ export function GroupAlerts({ clusterId, group }: Props): ReactElement {
           leftSection={<IconBell size={14} />}
           onClick={panel.open}
         >
-          Alert me of its lag
+          Alert me about its lag
         </GuardedButton>
       }
     >
@@ -42,7 +42,7 @@ export function GroupAlerts({ clusterId, group }: Props): ReactElement {
         query={{ data: own, error, refetch }}
         what="The alerts could not be read"
         empty={
-          <Empty title="No alert looks at this group">
+          <Empty title="No alert watches this group">
             With one, members get a mail when the group stays too far behind, and another when it
             has caught up.
           </Empty>

@@ -31,8 +31,8 @@ export function GroupPage(): ReactElement {
   const { data: group, error, refetch } = useQuery(groupQuery(clusterId, name));
   const navigate = useNavigate();
   const others = (useQuery(groupListQuery(clusterId)).data ?? [])
-    .map((each) => each.group)
-    .filter((each) => each !== name);
+    .map((other) => other.group)
+    .filter((other) => other !== name);
   if (error && !group) {
     return (
       <ErrorPanel error={error} what="The group could not be read" onRetry={() => void refetch()} />
@@ -53,7 +53,7 @@ export function GroupPage(): ReactElement {
                 group={group}
                 refused={refused}
                 onDeleted={() =>
-                  void navigate({ to: "/clusters/$clusterId/groups", params: { clusterId } })
+                  navigate({ to: "/clusters/$clusterId/groups", params: { clusterId } })
                 }
               />
             )}
@@ -80,7 +80,7 @@ export function GroupPage(): ReactElement {
       <GroupAlerts clusterId={clusterId} group={name} />
       <Section title="Members">
         {group?.members.length === 0 ? (
-          <Empty title="Nobody is connected">
+          <Empty title="No consumer is connected">
             The group keeps its offsets. A consumer that joins goes on from them.
           </Empty>
         ) : (

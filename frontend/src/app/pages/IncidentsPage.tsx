@@ -8,7 +8,7 @@ import { incidentListQuery } from "@/features/incidents/api/incidents";
 import { IncidentList } from "@/features/incidents/components/IncidentList";
 import { useNames } from "./useNames";
 
-/** What is and was wrong. */
+/** Open and closed incidents. */
 export function IncidentsPage(): ReactElement {
   const incidents = useQuery(incidentListQuery);
   const names = useNames();
@@ -16,7 +16,7 @@ export function IncidentsPage(): ReactElement {
     <>
       <PageHead
         title="Incidents"
-        lead="Opened and closed by the service itself: of your clusters, and of Freshet as a whole."
+        lead="Faults of your clusters and of Freshet as a whole. The service opens and closes them."
       />
       <Listed
         query={incidents}

@@ -9,7 +9,7 @@ import { sessionQuery } from "@/lib/api/session";
 import type { Accepted } from "@/lib/api/types";
 import { useLinkToken } from "./useLinkToken";
 
-/** Where the link of an invitation's mail leads. */
+/** The page that the link in an invitation's mail opens. */
 export function InvitationPage(): ReactElement {
   const token = useLinkToken();
   const { data: session, isPending } = useQuery(sessionQuery);
@@ -18,7 +18,7 @@ export function InvitationPage(): ReactElement {
   return (
     <EntryCard
       title="You are invited"
-      lead="To an organization on Freshet."
+      lead="Join an organization on Freshet."
       foot={
         !accepted &&
         (email === undefined ? (
@@ -34,9 +34,7 @@ export function InvitationPage(): ReactElement {
       }
     >
       {token === "" && (
-        <Note tone="failed">
-          The link is not complete. Open it again from the mail that you got.
-        </Note>
+        <Note tone="failed">The link is not complete. Open it again from the mail.</Note>
       )}
       {token !== "" && isPending && <Loader size="sm" aria-label="Reading" />}
       {token !== "" && !isPending && !accepted && (
@@ -56,7 +54,7 @@ function Joined({ accepted, signedIn }: { accepted: Accepted; signedIn: boolean 
         {!signedIn && <>. Sign in as {member.email} with the password that you just chose</>}.
       </Note>
       {signedIn ? (
-        // Loaded anew: what the page knows is of the organization before.
+        // The console is loaded anew, since its data belongs to the former organization.
         <Button mt="md" size="sm" component="a" href="/">
           Go to the console
         </Button>

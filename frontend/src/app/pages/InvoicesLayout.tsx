@@ -2,7 +2,7 @@ import { Link, Outlet } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { TabLinks, tabProps } from "./TabLinks";
 
-/** The tabs of what was billed, and to whom. */
+/** The tabs of invoices and billing details. */
 export function InvoicesLayout(): ReactElement {
   return (
     <>

@@ -6,7 +6,7 @@ import { limitRequestListQuery } from "@/features/limits/api/limits";
 import { LimitRequestTable } from "@/features/limits/components/LimitRequestTable";
 import { Limits } from "@/features/limits/components/Limits";
 
-/** What is limited, and the way to more. */
+/** The limits of the organization, and requests for higher ones. */
 export function LimitsPage(): ReactElement {
   const { data: requests } = useQuery(limitRequestListQuery);
   const { data: clusters } = useQuery(clusterListQuery);
@@ -18,7 +18,7 @@ export function LimitsPage(): ReactElement {
     <>
       <Section
         title="Limits"
-        lead="All of them, and what happens at each. What a cluster uses stands in its settings."
+        lead="All limits, and what happens at each. What a cluster uses is shown in its settings."
       >
         <Limits />
       </Section>

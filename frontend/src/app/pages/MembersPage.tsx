@@ -22,7 +22,7 @@ import type { Member } from "@/lib/api/types";
 import { useRefusal } from "@/lib/permissions";
 import { usePanel } from "./usePanel";
 
-/** Who belongs to the organization, with which role, and who was asked to. */
+/** The members of the organization, and invitations. */
 export function MembersPage(): ReactElement {
   const panel = usePanel("invite");
   const refused = useRefusal("manage");
@@ -47,7 +47,7 @@ export function MembersPage(): ReactElement {
       <Listed
         query={members}
         what="The members could not be read"
-        empty={<Empty title="Nobody">Invite somebody, and they will stand here.</Empty>}
+        empty={<Empty title="No member">Invite somebody. Members are listed here.</Empty>}
       >
         {(rows) => <MemberTable members={rows} userId={session?.user?.id} />}
       </Listed>
@@ -71,13 +71,14 @@ function Invitations(): ReactElement {
   const invitations = useQuery(invitationListQuery);
   return (
     <div style={{ marginTop: 28 }}>
-      <Section title="Invitations" lead="Each link is good for one use, and for 7 days.">
+      <Section title="Invitations" lead="Each link works once, and for 7 days.">
         <Listed
           query={invitations}
           what="The invitations could not be read"
           empty={
             <Empty title="No invitation">
-              Who is invited gets a mail with a link. It waits here until they have joined.
+              People who are invited get a mail with a link. They are listed here until they have
+              joined.
             </Empty>
           }
         >

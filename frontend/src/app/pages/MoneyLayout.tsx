@@ -2,7 +2,7 @@ import { Link, Outlet } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { TabLinks, tabProps } from "./TabLinks";
 
-/** The tabs of what is used, what it costs, and what it may cost. */
+/** The tabs of usage, costs and budgets. */
 export function MoneyLayout(): ReactElement {
   return (
     <>

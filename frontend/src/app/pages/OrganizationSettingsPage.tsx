@@ -10,7 +10,7 @@ import { SecurityForm } from "@/features/organization/components/SecurityForm";
 import { sessionQuery } from "@/lib/api/session";
 import { useRefusal } from "@/lib/permissions";
 
-/** Who comes in from where, and the end of the organization. */
+/** The security rules of the organization, its export, and its closing. */
 export function OrganizationSettingsPage(): ReactElement {
   const { data: organization, error, refetch } = useQuery(organizationQuery);
   const { data: session } = useQuery(sessionQuery);
@@ -30,14 +30,14 @@ export function OrganizationSettingsPage(): ReactElement {
   return (
     <div style={{ maxWidth: 560 }}>
       {closed && <Note tone="suspended">{closed} It can be read, and not changed.</Note>}
-      <Section title="Safety" lead="It holds for every member and every API key, at once.">
+      <Section title="Safety" lead="The rules hold for every member and every API key, at once.">
         <SecurityForm
           key={organization.generation}
           organization={organization}
           refused={closed ?? manage}
         />
       </Section>
-      <Section title="Take everything along, or end">
+      <Section title="Export or close the organization">
         <CloseOrganization
           name={organization.name}
           asksCode={session?.user?.two_factor ?? false}

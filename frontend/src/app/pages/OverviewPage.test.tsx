@@ -4,9 +4,9 @@ import { change, empty, refuse } from "@/testing/server";
 import { actAs, firstRow, visit } from "@/testing/visit";
 
 function tile(label: string): HTMLElement {
-  const found = screen.getByText(label).parentElement;
-  if (!found) throw new Error(`no tile ${label}`);
-  return found;
+  const tile = screen.getByText(label).parentElement;
+  if (!tile) throw new Error(`no tile ${label}`);
+  return tile;
 }
 
 test("clusters are counted by what they do", async () => {
@@ -21,7 +21,7 @@ test("clusters are counted by what they do", async () => {
   });
   visit("/");
   await firstRow("Clusters");
-  expect(tile("Need a look")).toHaveTextContent(/^Need a look1/);
+  expect(tile("Need attention")).toHaveTextContent(/^Need attention1/);
   const asleep = screen.getByText("no process; the next client wakes it").parentElement;
   expect(asleep).toHaveTextContent(/^Asleep2/);
 });

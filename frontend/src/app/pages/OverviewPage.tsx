@@ -18,7 +18,7 @@ import { monthOf } from "@/lib/format/utc";
 import { useConnect } from "./useConnect";
 import { useProjectNames } from "./useProjectNames";
 
-/** All clusters at a glance; with a single one, also the way to its first message. */
+/** The overview of all clusters. With a single one, also the steps to its first message. */
 export function OverviewPage(): ReactElement {
   const { data: session } = useQuery(sessionQuery);
   const { data: clusters, error, refetch } = useQuery(clusterListQuery);
@@ -45,7 +45,7 @@ export function OverviewPage(): ReactElement {
             </Button>
           }
         >
-          A cluster is a Kafka of your own. It costs nothing while nobody is connected.
+          A cluster is a Kafka of your own. It costs nothing while no client is connected.
         </Empty>
       ) : (
         (clusters ?? !error) && (
@@ -75,12 +75,12 @@ function Counts({ clusters }: { clusters: Cluster[] | undefined }): ReactElement
       />
       <Tile label="Asleep" value={count("asleep")} note="no process; the next client wakes it" />
       <Tile label="Starting" value={count("provisioning")} />
-      <Tile label="Need a look" value={count("failed", "suspended", "unknown")} />
+      <Tile label="Need attention" value={count("failed", "suspended", "unknown")} />
     </Tiles>
   );
 }
 
-/** What the month costs so far. Who may not see money sees nothing here. */
+/** The cost of the month so far. It is empty for people who may not see costs. */
 function MonthTiles(): ReactElement | null {
   const { data: costs, error } = useQuery(costsQuery(monthOf(new Date())));
   if (error && !costs) return null;

@@ -6,14 +6,14 @@ import { EntryCard } from "@/features/session/components/EntryCard";
 import { NewPasswordForm } from "@/features/session/components/NewPasswordForm";
 import { useLinkToken } from "./useLinkToken";
 
-/** Where the link of the mail leads. */
+/** The page that the link in a mail for a forgotten password opens. */
 export function PasswordResetPage(): ReactElement {
   const token = useLinkToken();
   const [set, setSet] = useState(false);
   return (
     <EntryCard
       title="Set another password"
-      lead="All sessions end with it, wherever you are signed in."
+      lead="A new password ends all sessions, wherever you are signed in."
       foot={<Link to="/forgotten">Ask for another link</Link>}
     >
       {set && (
@@ -33,9 +33,7 @@ export function PasswordResetPage(): ReactElement {
         />
       )}
       {!set && token === "" && (
-        <Note tone="failed">
-          The link is not complete. Open it again from the mail that you got.
-        </Note>
+        <Note tone="failed">The link is not complete. Open it again from the mail.</Note>
       )}
     </EntryCard>
   );

@@ -6,7 +6,7 @@ import { Section } from "@/components/Section";
 import { pricesQuery } from "@/features/costs/api/costs";
 import { PriceTable } from "@/features/costs/components/PriceTable";
 
-/** What each meter costs. */
+/** The prices of all meters. */
 export function PricesPage(): ReactElement {
   const { data, error, refetch } = useQuery(pricesQuery);
   return (

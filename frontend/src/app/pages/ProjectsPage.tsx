@@ -26,9 +26,11 @@ export function ProjectsPage(): ReactElement {
   const projects = useQuery(projectListQuery);
   const clusters = useQuery(clusterListQuery).data;
   const counts = useMemo(() => {
-    const found = new Map<string, number>();
-    for (const { project_id: id } of clusters ?? []) found.set(id, (found.get(id) ?? 0) + 1);
-    return found;
+    const byProject = new Map<string, number>();
+    for (const { project_id: id } of clusters ?? []) {
+      byProject.set(id, (byProject.get(id) ?? 0) + 1);
+    }
+    return byProject;
   }, [clusters]);
   const opened = projects.data?.find(({ id }) => id === panel.name);
   return (
@@ -50,8 +52,8 @@ export function ProjectsPage(): ReactElement {
         query={projects}
         what="The projects could not be read"
         empty={
-          <Empty title="No project for you">
-            Nobody gave you a role in one yet. Ask whoever invited you.
+          <Empty title="You have no project">
+            You have no role in a project yet. Ask the person who invited you for one.
           </Empty>
         }
       >

@@ -15,7 +15,7 @@ import { entityWords } from "@/features/quotas/entities";
 import { useCluster, useClusterId, useClusterRefusal } from "./useCluster";
 import { usePanel } from "./usePanel";
 
-/** The same by Kafka's own tool. */
+/** The command that sets a quota by Kafka's own tool. */
 function command(bootstrap: string | undefined): string {
   return [
     `kafka-configs.sh --bootstrap-server ${bootstrap ?? "$BOOTSTRAP"} \\`,
@@ -24,7 +24,7 @@ function command(bootstrap: string | undefined): string {
   ].join("\n");
 }
 
-/** How much each of a cluster's clients may do. */
+/** The quotas of a cluster's clients. */
 export function QuotasPage(): ReactElement {
   const clusterId = useClusterId();
   const panel = usePanel("new");
@@ -46,7 +46,7 @@ export function QuotasPage(): ReactElement {
     <>
       <Section
         title="Quotas"
-        lead="How much a client may do. One that does more is answered later, never refused."
+        lead="How much clients may do. A client that does more is slowed down, never refused."
         actions={button}
       >
         <Listed

@@ -2,7 +2,7 @@ import type { ReactElement } from "react";
 import { Moment } from "@/components/Moment";
 import { Note } from "@/components/Note";
 
-/** Says of what is shown for a sleeping cluster when it was seen. */
+/** Says when the figures of a sleeping cluster were sampled. */
 export function SampleNote({ at }: { at: string | null | undefined }): ReactElement | null {
   if (!at) return null;
   return (

@@ -18,7 +18,7 @@ import { projectListQuery } from "@/lib/api/projects";
 import { useRefusal } from "@/lib/permissions";
 import { usePanel } from "./usePanel";
 
-/** Accounts of programs. */
+/** The service accounts of the organization. */
 export function ServiceAccountsPage(): ReactElement {
   const panel = usePanel("new");
   const refused = useRefusal("manage");
@@ -34,7 +34,7 @@ export function ServiceAccountsPage(): ReactElement {
     <>
       <PageHead
         title="Service accounts"
-        lead="For programs that outlive who set them up. Their API keys have the account's roles."
+        lead="For programs: they stay when people leave. Their API keys have the account's roles."
         actions={button}
       />
       <Listed

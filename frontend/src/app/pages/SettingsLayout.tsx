@@ -3,7 +3,7 @@ import type { ReactElement } from "react";
 import { PageHead } from "@/components/PageHead";
 import { TabLinks, tabProps } from "./TabLinks";
 
-/** The tabs of what can be set for the organization and for oneself. */
+/** The tabs of the settings of the organization and of the person. */
 export function SettingsLayout(): ReactElement {
   return (
     <>

@@ -12,7 +12,7 @@ import { SessionTable } from "@/features/session/components/SessionTable";
 import { TwoFactor } from "@/features/session/components/TwoFactor";
 import { sessionQuery } from "@/lib/api/session";
 
-/** How one signs in, and where one is signed in. */
+/** The person's password, second factor and sessions. */
 export function SignInSettingsPage(): ReactElement {
   const { data: session } = useQuery(sessionQuery);
   return (
@@ -41,7 +41,7 @@ function Sessions(): ReactElement {
   return (
     <Section
       title="Sessions"
-      lead="Where you are signed in. End what you do not know, and change the password then."
+      lead="Where you are signed in. End sessions that you do not know, then change the password."
       actions={
         <Button
           variant="default"

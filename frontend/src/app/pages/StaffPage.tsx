@@ -15,21 +15,21 @@ import {
 import { LimitRequests } from "@/features/staff/components/LimitRequests";
 import { CELLS, CLUSTERS, INCIDENTS, OPERATIONS } from "@/features/staff/components/tables";
 
-/** For the people who run the service: what runs, what is stuck, what is asked for. */
+/** The page of staff: cells, clusters, operations, incidents and limit requests. */
 export function StaffPage(): ReactElement {
   const requests = useQuery(staffRequestsQuery);
   return (
     <>
       <PageHead
         title="Staff"
-        lead="How the service runs, for those who run it. Nobody's records are ever shown here."
+        lead="How the service runs, for its staff. No customer's records are ever shown here."
       />
       <Part title="Incidents" query={useQuery(staffIncidentsQuery)} columns={INCIDENTS} />
       <Section title="Limit requests">
         <Listed
           query={requests}
           what="The requests could not be read"
-          empty={<Empty title="No request">Nobody asks for more.</Empty>}
+          empty={<Empty title="No request">No request is open.</Empty>}
         >
           {(rows) => <LimitRequests requests={rows} />}
         </Listed>

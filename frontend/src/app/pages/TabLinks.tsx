@@ -1,7 +1,7 @@
 import type { ReactElement, ReactNode } from "react";
 import classes from "./TabLinks.module.css";
 
-/** A line of links that look like tabs: every tab is an address of its own. */
+/** A line of links that look like tabs. Every tab has an address of its own. */
 export function TabLinks({
   label,
   children,
@@ -16,7 +16,9 @@ export function TabLinks({
   );
 }
 
-/** Props for each `Link` in the line; `exact` for the tab whose address begins all others. */
+/**
+ * Returns the props of a `Link` in the line. `exact`: for the tab whose address begins all others.
+ */
 export function tabProps(exact = false): {
   className: string | undefined;
   activeOptions: { exact: boolean; includeSearch: boolean };

@@ -44,9 +44,7 @@ export function TopicLayout(): ReactElement {
             clusterId={clusterId}
             topic={name}
             refused={refused}
-            onDeleted={() =>
-              void navigate({ to: "/clusters/$clusterId/topics", params: { clusterId } })
-            }
+            onDeleted={() => navigate({ to: "/clusters/$clusterId/topics", params: { clusterId } })}
           />
         }
       />

@@ -13,7 +13,7 @@ import { PartitionTable } from "@/features/topics/components/PartitionTable";
 import { useClusterRefusal } from "./useCluster";
 import { usePanel } from "./usePanel";
 
-/** The partitions of a topic, and the ways to more of them and to fewer records in them. */
+/** The partitions of a topic, with buttons to add partitions and to delete records. */
 export function TopicPartitionsPage(): ReactElement {
   const { clusterId, topic } = useParams({ from: "/frame/clusters/$clusterId/topics/$topic" });
   const { data, error, refetch } = useQuery(partitionsQuery(clusterId, topic));

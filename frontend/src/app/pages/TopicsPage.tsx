@@ -18,7 +18,7 @@ import { TopicTable } from "@/features/topics/components/TopicTable";
 import { useClusterId, useClusterRefusal } from "./useCluster";
 import { usePanel } from "./usePanel";
 
-/** The same by REST: what a script would send. */
+/** The command that makes a topic by REST, for scripts. */
 function command(clusterId: string): string {
   return [
     `curl -X POST ${location.origin}/api/v1/clusters/${clusterId}/topics \\`,
@@ -42,7 +42,7 @@ export function TopicsPage(): ReactElement {
     <>
       <Section
         title="Topics"
-        lead="Named logs. They can be looked at and made while the cluster sleeps."
+        lead="Topics can be viewed and created while the cluster sleeps."
         actions={button}
       >
         <Listed
@@ -84,14 +84,14 @@ interface PartProps {
   refused: string | undefined;
 }
 
-/** Topics that can be restored. Nothing stands here where there is none. */
+/** The deleted topics that can be restored. It is empty where there are none. */
 function Deleted({ clusterId, refused }: PartProps): ReactElement | null {
   const list = useQuery(deletedTopicsQuery(clusterId));
   if (!list.error && !list.data?.length) return null;
   return (
     <Section
       title="Deleted topics"
-      lead="Each can be restored with its records until they go. Keeping them costs nothing."
+      lead="Each can be restored until its records are purged. Keeping them costs nothing."
     >
       <Listed query={list} what="The deleted topics could not be read" empty={null}>
         {(rows) => <DeletedTopicTable clusterId={clusterId} topics={rows} refused={refused} />}
@@ -100,15 +100,15 @@ function Deleted({ clusterId, refused }: PartProps): ReactElement | null {
   );
 }
 
-/** Topics that a restored backup did not know. Nothing stands here where there is none. */
+/** The orphaned topics. It is empty where there are none. */
 function Orphaned({ clusterId, refused }: PartProps): ReactElement | null {
   const { data } = useQuery(orphanedTopicsQuery(clusterId));
   if (!data?.length) return null;
   return (
-    <Section title="Unknown topics on storage">
+    <Section title="Orphaned topics on storage">
       <div style={{ marginBottom: 10 }}>
         <Note tone="waking">
-          <strong>Nothing of them is lost.</strong> They lie on this cluster&apos;s storage, but the
+          <strong>Nothing of them is lost.</strong> They are on this cluster&apos;s storage, but the
           cluster does not know them: most likely its metadata was restored from a backup that is
           older than they are.
           <NoteMore>They are kept untouched until somebody attaches them.</NoteMore>

@@ -22,7 +22,7 @@ import type { UsageSearch } from "../search";
 import classes from "./ClusterLayout.module.css";
 import { useNames } from "./useNames";
 
-/** What was used when, by whom; and the rows that it is the sum of. */
+/** The usage over time, by cluster, topic or credential, with the rows that it is the sum of. */
 export function UsagePage(): ReactElement {
   const navigate = useNavigate();
   const search = useSearch({ from: "/frame/money/usage" });
@@ -73,7 +73,7 @@ export function UsagePage(): ReactElement {
           <>
             {usage?.cut && (
               <Note tone="waking">
-                There is more than can be shown at once, and the newest of it is missing here.
+                There is more usage than can be shown at once, and the newest is missing here.
                 Choose a shorter time, or one cluster.
               </Note>
             )}
@@ -117,7 +117,7 @@ function Rows({ search, names, onChange }: RowsProps): ReactElement {
     <div id="rows">
       <Section
         title="Rows"
-        lead="What all figures above are the sum of, and what invoices are priced from."
+        lead="All figures above are sums of these rows, and invoices are priced from them."
         actions={
           <MeterFilter
             meter={meter}

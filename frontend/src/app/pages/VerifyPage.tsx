@@ -11,12 +11,12 @@ export function VerifyPage(): ReactElement {
   const sent = useRef(false);
   useEffect(() => {
     if (!token || sent.current) return;
-    sent.current = true; // a token is good for one use: the effect may run twice
+    sent.current = true; // a token works once, and React may run the effect twice
     mutate(token);
   }, [token, mutate]);
   return (
     <EntryCard title="Verify your mail address" lead="This opens public endpoints to your account.">
-      {!token && <p>The link is not complete. Open it again from the mail that you got.</p>}
+      {!token && <p>The link is not complete. Open it again from the mail.</p>}
       {isPending && <Loader size="sm" aria-label="Verifying" />}
       {isSuccess && <p>Your address is verified.</p>}
       {error && <ErrorPanel error={error} what="The address was not verified" />}

@@ -4,19 +4,19 @@ import { clusterQuery } from "@/features/clusters/api/clusters";
 import type { Cluster } from "@/lib/api/types";
 import { useProjectRefusal } from "@/lib/permissions";
 
-/** The id of the cluster that the address names. */
+/** Returns the id of the cluster that the address names. */
 export function useClusterId(): string {
   const { clusterId } = useParams({ strict: false });
   if (clusterId === undefined) throw new Error("this page is not inside a cluster");
   return clusterId;
 }
 
-/** The cluster that the address names, once it is read. */
+/** Returns the cluster that the address names; undefined until it is read. */
 export function useCluster(): Cluster | undefined {
   return useQuery(clusterQuery(useClusterId())).data;
 }
 
-/** Why the person at this page may change nothing in the cluster; undefined where they may. */
+/** Returns why the person may not change anything in the cluster; undefined where they may. */
 export function useClusterRefusal(): string | undefined {
   return useProjectRefusal("write", useCluster()?.project_id);
 }

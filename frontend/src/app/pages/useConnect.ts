@@ -3,7 +3,8 @@ import { useCreateCredential } from "@/features/credentials/api/credentials";
 import { topicListQuery } from "@/features/topics/api/topics";
 import { useRefusal } from "@/lib/permissions";
 
-/** `console-20260301-140509`: says where the credential is from, and differs each time. */
+/** Returns a name that says where the credential comes from and is new each second:
+ * `console-20260301-140509`. */
 function credentialName(now: Date): string {
   return `console-${now.toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-")}`;
 }
@@ -16,7 +17,7 @@ interface Connect {
   refused: string | undefined;
 }
 
-/** What the snippets of a cluster need besides the cluster: topics, and a way to a credential. */
+/** What the snippets of a cluster need: its topics, and how to make a credential. */
 export function useConnect(clusterId: string): Connect {
   const topics = useQuery(topicListQuery(clusterId)).data ?? [];
   const refused = useRefusal("write");

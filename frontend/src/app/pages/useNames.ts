@@ -5,10 +5,10 @@ import { credentialsQuery } from "@/features/credentials/api/credentials";
 import type { Names } from "@/features/usage/names";
 import type { Credential } from "@/lib/api/types";
 
-/** Of so many clusters the credentials are read for their names. */
+/** The names of credentials are read for at most so many clusters. */
 const CLUSTERS_MAX = 20;
 
-/** What clusters and credentials are called: usage knows their ids. */
+/** Reads the names of clusters and credentials, since usage has only their ids. */
 export function useNames(): Names {
   const { data: clusters } = useQuery(clusterListQuery);
   const credentials = useQueries({

@@ -1,14 +1,14 @@
 import { useNavigate, useSearch } from "@tanstack/react-router";
 
 interface Panel {
-  /** The panel that the address names, whichever it is. */
+  /** The name of the panel in the address, whether or not it is this one. */
   name: string | undefined;
   opened: boolean;
   open: () => void;
   close: () => void;
 }
 
-/** A side panel that is part of the address: `?panel=<name>`. */
+/** Opens and closes a side panel by the address: `?panel=<name>`. */
 export function usePanel(name: string): Panel {
   const navigate = useNavigate();
   const { panel } = useSearch({ strict: false });

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { projectListQuery } from "@/lib/api/projects";
 
-/** What projects are called, by their id; undefined where there is only one, or none is read. */
+/** Returns the names of projects by id; undefined while they are not read or there is only one. */
 export function useProjectNames(): ReadonlyMap<string, string> | undefined {
   const { data: projects } = useQuery(projectListQuery);
   return useMemo(

@@ -6,11 +6,11 @@ import { frame, root } from "./frame";
 const routeTree = root.addChildren([frame.addChildren(clusterRoutes)]);
 const GROUP = "/clusters/$clusterId/groups/$group";
 
-/** A router in a window that was opened at an address. */
+/** Makes a router whose window was opened at an address. */
 const routerAt = (address: string) =>
   createRouter({ routeTree, history: createMemoryHistory({ initialEntries: [address] }) });
 
-/** The path that a browser makes of a link, which it asks the server for. */
+/** Returns the path that a browser requests for a link. */
 const asked = (href: string): string => new URL(href, "http://console.example").pathname;
 
 test.each([

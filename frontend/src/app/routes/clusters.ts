@@ -119,7 +119,7 @@ const group = createRoute({
   component: lazyRouteComponent(() => import("../pages/GroupPage"), "GroupPage"),
 });
 
-/** Clusters, and what is in them. */
+/** The routes of clusters and of what is in them. */
 export const clusterRoutes = [
   clusters,
   cluster.addChildren([

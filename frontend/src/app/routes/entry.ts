@@ -11,7 +11,8 @@ const signIn = createRoute({
   component: lazyRouteComponent(() => import("../pages/SignInPage"), "SignInPage"),
 });
 
-/** A path of this console; anything else would let a link lead elsewhere after the sign-in. */
+/** Returns a path of this console, or undefined for anything else: otherwise a link could lead to
+ * another site after the sign-in. */
 function localPath(value: unknown): string | undefined {
   const path = text(value);
   return path && /^\/(?![/\\])/.test(path) ? path : undefined;
@@ -50,5 +51,5 @@ const invitation = createRoute({
   component: lazyRouteComponent(() => import("../pages/InvitationPage"), "InvitationPage"),
 });
 
-/** Pages of those who are not signed in. */
+/** The routes of pages for people who are not signed in. */
 export const entryRoutes = [signIn, signUp, verify, forgotten, passwordReset, invitation];

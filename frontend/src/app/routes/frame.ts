@@ -9,17 +9,17 @@ import { sessionQuery } from "@/lib/api/session";
 import { NotFound } from "../frame/NotFound";
 import { queryClient } from "../queryClient";
 
-/** Where every address begins. */
+/** The root of all routes. */
 export const root = createRootRoute({ component: Outlet, notFoundComponent: NotFound });
 
-/** What stands around every page of somebody who is signed in. */
+/** The frame around every page for people who are signed in. */
 export const frame = createRoute({
   getParentRoute: () => root,
   id: "frame",
   beforeLoad: async ({ location }) => {
     const session = await queryClient.ensureQueryData(sessionQuery);
     if (session === null) {
-      // TanStack Router's own way to lead elsewhere is to throw.
+      // TanStack Router redirects by throwing.
       throw redirect({ to: "/signin", search: { next: location.href } });
     }
   },

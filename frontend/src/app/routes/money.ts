@@ -59,7 +59,7 @@ const invoice = createRoute({
   component: lazyRouteComponent(() => import("../pages/InvoicePage"), "InvoicePage"),
 });
 
-/** What is used, what it costs, and what was billed. */
+/** The routes of usage, costs, budgets and invoices. */
 export const moneyRoutes = [
   money.addChildren([usage, costs, budgets, prices]),
   billed.addChildren([invoices, billingDetails]),

@@ -110,7 +110,7 @@ const staff = createRoute({
   component: lazyRouteComponent(() => import("../pages/StaffPage"), "StaffPage"),
 });
 
-/** The organization itself, and those who work in it. */
+/** The routes of the organization and its people. */
 export const organizationRoutes = [
   overview,
   access.addChildren([members, projects, serviceAccounts, apiKeys]),

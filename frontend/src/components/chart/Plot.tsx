@@ -21,9 +21,9 @@ export interface Picture {
   series: readonly ChartSeries[];
   lines?: readonly ChartLine[];
   marks?: readonly ChartMark[];
-  /** From when on it may still change, in ms. */
+  /** The time in ms from which on the values may still change. */
   provisionalFrom?: number;
-  /** `windows`: each value holds for a window. `points`: it is reached at the end of the window. */
+  /** `windows`: a value holds for its whole window. `points`: it is reached at the window's end. */
   shape: "windows" | "points";
   steps: Steps;
 }
@@ -33,13 +33,13 @@ interface Props {
   format: (value: number) => string;
   height: number;
   onPoint: (index: number | null) => void;
-  /** Called with two instants in ms when a stretch was marked with the mouse. */
+  /** Called with two times in ms when a range was selected with the mouse. */
   onZoom?: (from: number, to: number) => void;
 }
 
 const FILL_SHARE = 0.34;
 
-/** The canvas of a chart. Loaded only where there is one. */
+/** The canvas of a chart. Its module is loaded only on pages with a chart. */
 export function Plot({ picture, format, height, onPoint, onZoom }: Props): ReactElement {
   const host = useRef<HTMLDivElement>(null);
   const scheme = useComputedColorScheme("light");
@@ -97,21 +97,21 @@ export function Plot({ picture, format, height, onPoint, onZoom }: Props): React
   return <div ref={host} style={{ height }} />;
 }
 
-/** Columns for the canvas: time in seconds, then each layer and line. */
+/** Returns the columns of uPlot: the times in seconds, then the values of each layer and line. */
 function dataOf({ starts, end, series, lines = [], shape }: Picture): uPlot.AlignedData {
   const layers = layersOf(series).map((layer) => layer.values);
   const times = [...starts, end].map((at) => at / 1000);
   if (shape === "points") {
-    // A level is reached at the end of its window; all begin at nothing.
+    // A value is reached at the end of its window; before the first window it is 0.
     const grown = layers.map((column) => [0, ...column]);
     return [times, ...grown, ...lines.map((line) => [null, ...line.values])];
   }
-  // A window's level holds to its end, so the last one is drawn once more there.
+  // A value holds to the end of its window, so the last one is drawn once more at the end.
   const held = (column: readonly (number | null)[]) => [...column, column.at(-1) ?? null];
   return [times, ...layers.map(held), ...lines.map((line) => held(line.values))];
 }
 
-/** The window that a column of the canvas belongs to. */
+/** Returns the index of the window that a column of uPlot belongs to. */
 function windowAt({ starts, shape }: Picture, column: number): number {
   return shape === "points" ? Math.max(0, column - 1) : Math.min(column, starts.length - 1);
 }
@@ -136,7 +136,7 @@ function optionsOf(
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     legend: { show: false },
     padding: [10, 22, 0, 0],
-    // The grid stays readable through the areas.
+    // Axes are drawn over the areas, so that the grid stays visible.
     drawOrder: ["series", "axes"] as uPlot.DrawOrderKey[],
     scales: { x: { time: true }, y: { range: () => bounds } },
     axes: [

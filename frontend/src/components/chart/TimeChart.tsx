@@ -8,22 +8,22 @@ const Plot = lazy(async () => ({ default: (await import("./Plot")).Plot }));
 
 interface Props {
   title: string;
-  /** What the chart says, for who does not see it. */
+  /** What the chart shows, for people who cannot see it. */
   summary: string;
   /** Undefined while it loads. */
   picture: Picture | undefined;
   format: (value: number) => string;
-  /** What stands beside each series while nothing is pointed at: its total. */
+  /** The total of each series, which the legend shows while no window is pointed at. */
   totals?: ReadonlyMap<string, string>;
   height?: number;
-  /** Without a legend for each group: that of the chart above holds for this one too. */
+  /** Whether it has no legend, since the one of the chart above holds for this one too. */
   compact?: boolean;
   onZoom?: (from: number, to: number) => void;
 }
 
 const HEIGHT = 220;
 
-/** A chart over time, with its legend; the legend has the values of the window pointed at. */
+/** A chart over time with a legend, which shows the values of the window that is pointed at. */
 export function TimeChart(props: Props): ReactElement {
   const { title, summary, picture, format, totals, height = HEIGHT, compact, onZoom } = props;
   const [point, setPoint] = useState<number | null>(null);
@@ -66,7 +66,7 @@ function windowWords({ starts, end }: Picture, index: number): string {
   return `${formatWindow(new Date(start), new Date(starts[index + 1] ?? end))} UTC`;
 }
 
-/** All groups together in a window. */
+/** Returns the sum of all groups in a window. */
 function sumAt({ series }: Picture, index: number): number {
   return series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0);
 }
@@ -88,7 +88,7 @@ function Legend({ picture, point, format, totals }: LegendProps): ReactElement {
   return (
     <ul className={classes.legend}>
       {[...new Set(series.map(({ label }) => label))].map((label) => {
-        // Two directions of one group are one entry with two values.
+        // Both directions of a group are one entry of the legend, with two values.
         const same = series.filter((one) => one.label === label);
         const values = same.flatMap((one) => at(one.values, one.key) ?? []);
         const color = same[0]?.color ?? "--quiet";

@@ -4,12 +4,12 @@ export interface ChartSeries {
   label: string;
   /** A custom property of the theme: `--series-1`. */
   color: string;
-  /** null where nothing is known, as of days to come. */
+  /** null where nothing is known, as for days in the future. */
   values: readonly (number | null)[];
   side?: "up" | "down";
 }
 
-/** A line over the areas, which nothing is stacked on: a forecast. */
+/** A line over the areas that is not stacked, such as a forecast. */
 export interface ChartLine {
   key: string;
   label: string;
@@ -18,7 +18,7 @@ export interface ChartLine {
   values: readonly (number | null)[];
 }
 
-/** A level that is drawn through the whole chart: a budget. */
+/** A level that is drawn through the whole chart, such as a budget. */
 export interface ChartMark {
   key: string;
   label: string;
@@ -26,7 +26,7 @@ export interface ChartMark {
   value: number;
 }
 
-/** What is drawn of a series: its own level on top of those before it. */
+/** A series as it is drawn: its own values on top of those of the series before it. */
 export interface Layer {
   key: string;
   color: string;
@@ -54,7 +54,7 @@ export function layersOf(series: readonly ChartSeries[]): Layer[] {
   });
 }
 
-/** The least and the greatest level that a chart has to show, 0 among them. */
+/** Returns the lowest and the highest level that a chart has to show. They include 0. */
 export function boundsOf(
   layers: readonly Layer[],
   lines: readonly ChartLine[],
@@ -80,7 +80,7 @@ export type Steps = "binary" | "decimal" | "time";
 const upTo = (count: number, make: (index: number) => number[]): number[] =>
   Array.from({ length: count }, (_, index) => make(index)).flat();
 
-/** How far apart the ticks of an axis may be, so that bytes and seconds have round ticks. */
+/** The possible distances of an axis's ticks, so that bytes and seconds have round ticks. */
 export const TICK_STEPS: Record<Steps, number[]> = {
   binary: upTo(60, (power) => [2 ** power]),
   decimal: upTo(18, (power) => [10 ** power, 2 * 10 ** power, 5 * 10 ** power]),

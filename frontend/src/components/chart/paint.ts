@@ -1,7 +1,7 @@
 import type uPlot from "uplot";
 import type { ChartMark } from "./layers";
 
-/** The value of a custom property of the theme, as it is now. */
+/** Returns the present value of a custom property of the theme. */
 export function themeColor(element: Element, property: string): string {
   return getComputedStyle(element).getPropertyValue(property).trim();
 }
@@ -9,7 +9,7 @@ export function themeColor(element: Element, property: string): string {
 const channels = (hex: string): number[] =>
   [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16));
 
-/** A mixture: `share` of one colour and the rest of another, both `#rrggbb`. */
+/** Mixes two colours, both `#rrggbb`: `share` (0 to 1) of `over`, and the rest of `under`. */
 export function blend(over: string, under: string, share: number): string {
   const below = channels(under);
   const mixed = channels(over).map((c, i) => Math.round(c * share + (below[i] ?? 0) * (1 - share)));
@@ -18,7 +18,7 @@ export function blend(over: string, under: string, share: number): string {
 
 const HATCH_PX = 7;
 
-/** Hatches what may still change, and draws where it begins. Time in seconds. */
+/** Hatches the part of a chart from a time in seconds on, which may still change. */
 export function hatchFrom(chart: uPlot, fromS: number, color: string): void {
   const { ctx, bbox } = chart;
   const ratio = devicePixelRatio;

@@ -75,7 +75,7 @@ test("a rule by hand is sent as it was chosen", async () => {
   await choose(user, panel, "Resource", "Group");
   await choose(user, panel, "Permission", /^Deny/);
   await user.type(panel.getByRole("combobox", { name: "Group" }), "audit-");
-  await user.click(panel.getByRole("switch", { name: "Also all names that begin so" }));
+  await user.click(panel.getByRole("switch", { name: "Also all names that begin with it" }));
   await user.click(panel.getByRole("button", { name: "Add the rule" }));
   expect(await screen.findByText("One rule added")).toBeVisible();
   expect(onlySentTo("POST /api/v1/clusters/{cluster_id}/acls:batch").body).toEqual({

@@ -2,7 +2,7 @@ import type { Acl, AclDraft, AclTemplate, TemplateName, TemplateRequest } from "
 
 export type Choice = TemplateName | "custom";
 
-/** What an application of a kind needs, in the order in which people ask for it. */
+/** The choices of the form: templates in the order of their use, and a rule by hand. */
 export const CHOICES: { value: Choice; label: string; grants: string }[] = [
   { value: "producer", label: "Produce", grants: "Write to topics, also in transactions" },
   { value: "consumer", label: "Consume", grants: "Read topics and commit in a group" },
@@ -11,25 +11,25 @@ export const CHOICES: { value: Choice; label: string; grants: string }[] = [
 ];
 
 export interface TemplateInput {
-  /** `User:…` */
+  /** The principal, such as `User:…`. */
   principal: string;
-  /** Empty for all. */
+  /** The topic's name; empty for all topics. */
   topic: string;
-  /** A group, or the application id of Kafka Streams. */
+  /** The consumer group, or the application id of Kafka Streams. */
   group: string;
   transactionalId: string;
-  /** Names are prefixes: `orders` also covers `orders-eu`. */
+  /** Whether names are prefixes: `orders` also covers `orders-eu`. */
   prefixed: boolean;
 }
 
 const nameOf = (typed: string): string => typed.trim() || "*";
 
-/** How a name is meant: a star is never a prefix. */
+/** Returns the pattern type of a name. `*` is never a prefix. */
 export function patternOf(name: string, prefixed: boolean): "LITERAL" | "PREFIXED" {
   return prefixed && name !== "*" ? "PREFIXED" : "LITERAL";
 }
 
-/** What is sent to have a template's rules made. */
+/** Returns the request that adds the rules of a template. */
 export function templateRequest(template: TemplateName, input: TemplateInput): TemplateRequest {
   const topic = nameOf(input.topic);
   const request: TemplateRequest = {
@@ -44,7 +44,7 @@ export function templateRequest(template: TemplateName, input: TemplateInput): T
   return request;
 }
 
-/** The rules that a template will make, as the service says what is in it. */
+/** Returns the rules that a template will add, from the service's description of it. */
 export function templateAcls(template: AclTemplate, request: TemplateRequest): AclDraft[] {
   const given = request as unknown as Record<string, string | undefined>;
   return template.entries.flatMap((entry) => {
@@ -66,7 +66,7 @@ export function templateAcls(template: AclTemplate, request: TemplateRequest): A
   });
 }
 
-/** Which operations Kafka knows for a kind of resource. */
+/** The operations that Kafka has for each type of resource. */
 export const OPERATIONS: Partial<Record<Acl["resource_type"], readonly Acl["operation"][]>> = {
   TOPIC: [
     "ALL",
@@ -84,7 +84,7 @@ export const OPERATIONS: Partial<Record<Acl["resource_type"], readonly Acl["oper
   TRANSACTIONAL_ID: ["ALL", "WRITE", "DESCRIBE"],
 };
 
-/** A rule in one line: `allow READ on topic orders*`. */
+/** Returns a rule as one line: `allow READ on topic orders*`. */
 export function aclWords(acl: AclDraft): string {
   const star = acl.pattern_type === "PREFIXED" ? "*" : "";
   const resource = acl.resource_type.toLowerCase().replaceAll("_", " ");

@@ -15,7 +15,7 @@ test("an alert is listed with its state, its condition and the figure now", asyn
   expect(cells[4]).toBe("1 min 33 s");
 });
 
-test("what fires stands first, and what nobody has looked at is new", async () => {
+test("firing alerts come first, and alerts that were never judged are new", async () => {
   change(LIST, (page) => {
     const [firing] = page.items;
     if (!firing) throw new Error("the example has no alert");
@@ -79,7 +79,7 @@ test("a new alert is made of what was typed", async () => {
   expect(address()).toBe("/alerts");
 });
 
-test("a change says which version it is of, and what is refused stands at its field", async () => {
+test("a change names its version, and an error is shown at its field", async () => {
   refuse(EDIT, {
     status: 422,
     detail: "The body is not valid.",

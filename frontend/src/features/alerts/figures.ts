@@ -9,11 +9,11 @@ interface Kind {
   label: string;
   what: string;
   unit: Unit;
-  /** Of a consumer group, by name or whichever is worst. */
+  /** Whether it is the figure of a consumer group: a named one, or the one furthest behind. */
   ofGroups: boolean;
 }
 
-/** The figures that can be watched. */
+/** The figures that an alert can watch. */
 export const KINDS: readonly Kind[] = [
   {
     value: "group_lag_seconds",
@@ -54,7 +54,7 @@ export const KINDS: readonly Kind[] = [
 
 const BY_VALUE = new Map(KINDS.map((kind) => [kind.value, kind]));
 
-/** Tells whether a figure is one of consumer groups. */
+/** Returns whether a figure is one of consumer groups. */
 export function isOfGroups(kind: AlertKind): boolean {
   return BY_VALUE.get(kind)?.ofGroups ?? false;
 }
@@ -63,7 +63,7 @@ function unitOf(kind: AlertKind): Unit {
   return BY_VALUE.get(kind)?.unit ?? "records";
 }
 
-/** A figure for reading: `1 min 30 s`, `4 096 records`, `1.5 GiB`, `1 connection`. */
+/** Formats a figure: `1 min 30 s`, `4 096 records`, `1.5 GiB`, `1 connection`. */
 export function formatFigure(kind: AlertKind, value: number): string {
   const unit = unitOf(kind);
   if (unit === "seconds") return formatDuration(value);
@@ -71,17 +71,17 @@ export function formatFigure(kind: AlertKind, value: number): string {
   return formatNumber(value, unit === "records" ? "record" : "connection");
 }
 
-/** What a threshold's field begins with; `parseFigure` reads the same figure from it. */
+/** Writes a figure as the text of a form's field, which `parseFigure` reads again. */
 export function writeFigure(kind: AlertKind, value: number): string {
   const unit = unitOf(kind);
   if (unit === "bytes") return writeBytes(value);
   if (unit !== "seconds") return String(value);
-  // Two units do not say every length: 1 d 1 h 1 min is written as seconds.
+  // `formatDuration` has two units only: 1 d 1 h 1 min is written in seconds.
   const words = formatDuration(value);
   return parseDuration(words) === value ? words : String(value);
 }
 
-/** The threshold that was typed: `90`, `5 min`, `10 GiB`, `1 000`. Undefined for what is none. */
+/** Parses a typed threshold: `90`, `5 min`, `10 GiB`, `1 000`. Undefined where it is wrong. */
 export function parseFigure(kind: AlertKind, text: string): number | undefined {
   const unit = unitOf(kind);
   if (unit === "bytes") return parseBytes(text);
@@ -90,7 +90,7 @@ export function parseFigure(kind: AlertKind, text: string): number | undefined {
   return /^\d{1,15}$/.test(digits) ? Number(digits) : undefined;
 }
 
-/** How a threshold of this kind may be typed. */
+/** Returns how a threshold of this kind may be typed. */
 export function figureHint(kind: AlertKind): string {
   return {
     seconds: "Such as 90 s, 5 min or 1 h",
@@ -100,7 +100,7 @@ export function figureHint(kind: AlertKind): string {
   }[unitOf(kind)];
 }
 
-/** When it fires: `Lag of checkout above 1 min for 5 min`. */
+/** Returns when an alert fires: `Lag of checkout above 1 min for 5 min`. */
 export function conditionWords(
   alert: Pick<Alert, "kind" | "group" | "threshold" | "for_s">,
 ): string {
@@ -112,16 +112,16 @@ export function conditionWords(
   return for_s > 0 ? `${what} ${above} for ${formatDuration(for_s)}` : `${what} ${above}, at once`;
 }
 
-/** How long a figure has to stay beyond its threshold. */
+/** The choices of how long a figure has to stay beyond its threshold, in seconds. */
 const DURATIONS_S = [0, 60, 300, 900, 1_800, 3_600, 6 * 3_600, 24 * 3_600];
 
-/** Those durations as a field's choices, with the one that is set already. */
+/** Returns these durations as choices of a field, with the one that is set at present. */
 export function durations(present: number): { value: string; label: string }[] {
   const all = [...new Set([...DURATIONS_S, present])].sort((a, b) => a - b);
   return all.map((s) => ({ value: String(s), label: s === 0 ? "At once" : formatDuration(s) }));
 }
 
-/** How an alert stands, as far as it is known. */
+/** The state of an alert as the console shows it. */
 export type ShownState = "firing" | "ok" | "unknown" | "new";
 
 export function shownStateOf(alert: Pick<Alert, "state" | "value" | "evaluated_at">): ShownState {
@@ -130,7 +130,7 @@ export function shownStateOf(alert: Pick<Alert, "state" | "value" | "evaluated_a
   return alert.value === null ? "unknown" : "ok";
 }
 
-/** The alerts that look at a group: by its name, or at whichever group is worst. */
+/** Returns the alerts that watch a group: by its name, or as one of all groups. */
 export function alertsOfGroup(alerts: readonly Alert[], clusterId: string, group: string): Alert[] {
   return alerts.filter(
     (alert) =>

@@ -44,7 +44,7 @@ test("a new key is made of what was typed, and its secret is shown once", async 
   expect(headers.get("idempotency-key")).toMatch(/^[0-9a-f]{32}$/);
 });
 
-test("what the service refuses of a field stands at the field", async () => {
+test("an error of the service is shown at its field", async () => {
   const errors = [fieldError("/name", "Another key has this name.")];
   refuse("POST /api/v1/api-keys", { status: 422, detail: "Not valid.", errors });
   const { user } = visit("/access/keys?panel=new");
@@ -69,7 +69,7 @@ test("a key is revoked only after its name was typed", async () => {
   expect(onlySentTo("DELETE /api/v1/api-keys/{id}").pathname).toMatch(/key_e4t7ncz5qx2mlk3vw6yd$/);
 });
 
-test("a viewer is told why a key is neither made nor revoked", async () => {
+test("a viewer reads why they can neither make nor revoke a key", async () => {
   actAs("viewer");
   const { user } = visit("/access/keys");
   const revoke = await screen.findByRole("button", { name: "Revoke First key" });

@@ -1,6 +1,6 @@
 import type { AuditEntry, AuditQuery } from "@/lib/api/types";
 
-/** How far back the list goes, as the address says it. */
+/** The choices of how far back the list goes, with their values in the address. */
 export const SINCES = [
   { value: "1h", label: "Last hour", hours: 1 },
   { value: "24h", label: "Last 24 hours", hours: 24 },
@@ -18,7 +18,10 @@ export interface AuditFilter {
   since?: Since;
 }
 
-/** The API's query for a filter. `now` is rounded down, so that a list keeps its query a while. */
+/**
+ * Returns the API's query for a filter. `now` is rounded down, so that the query stays the same
+ * for a while.
+ */
 export function auditQuery(filter: AuditFilter, now: Date): AuditQuery {
   const query: AuditQuery = {};
   if (filter.actor) query.actor = filter.actor;
@@ -33,7 +36,7 @@ export function auditQuery(filter: AuditFilter, now: Date): AuditQuery {
   return query;
 }
 
-/** Where the same entries are as a file. */
+/** Returns the address of the same entries as a file. */
 export function exportPath(query: AuditQuery, format: "jsonl" | "csv"): string {
   const words = new URLSearchParams({ format });
   for (const [name, value] of Object.entries(query)) words.set(name, String(value));
@@ -60,12 +63,14 @@ const KINDS: Record<AuditEntry["actor"]["kind"], string> = {
   staff: "Freshet staff",
 };
 
-/** How an actor came: `API key`, `in the console`. */
+/** Returns how an actor acted: `API key`, `in the console`. */
 export function kindWords(kind: AuditEntry["actor"]["kind"]): string {
   return KINDS[kind];
 }
 
-/** One line for what changed: names and plain values; what is nested is looked at in the panel. */
+/**
+ * Returns the change in one line of names and plain values. Nested values are only in the panel.
+ */
 export function detailWords(detail: AuditEntry["detail"]): string {
   return Object.entries(detail)
     .filter(([, value]) => value !== null && typeof value !== "object")

@@ -47,7 +47,7 @@ test("what is no mail address is not sent", async () => {
   expect(sentTo(CHANGE)).toEqual([]);
 });
 
-test("what the service refuses stands at its field", async () => {
+test("an error of the service is shown at its field", async () => {
   refuse(CHANGE, {
     status: 422,
     detail: "The body is not valid.",
@@ -60,7 +60,7 @@ test("what the service refuses stands at its field", async () => {
   expect(vatId).toHaveAccessibleDescription(/not known to VIES/);
 });
 
-test("a viewer is told who may see the details", async () => {
+test("a viewer reads who may see the details", async () => {
   actAs("viewer");
   refuse("GET /api/v1/billing-details", { status: 403, detail: "Your role is viewer." });
   visit("/billing-details");

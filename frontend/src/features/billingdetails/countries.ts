@@ -14,7 +14,7 @@ export interface Country {
   label: string;
 }
 
-/** All countries by name, in English as the rest of the console. */
+/** Returns all countries sorted by their English names. */
 export function countries(): Country[] {
   const names = new Intl.DisplayNames("en", { type: "region" });
   return CODES.split(" ")
@@ -22,19 +22,19 @@ export function countries(): Country[] {
     .sort((a, b) => a.label.localeCompare(b.label, "en"));
 }
 
-/** What is wrong with a VAT id before the service says so; null when nothing is. */
+/** Returns what is wrong with a VAT id; null where nothing is. The service checks it again. */
 export function vatIdComplaint(vatId: string): string | null {
   const plain = plainVatId(vatId);
   if (plain === "" || /^[A-Z]{2}[A-Z0-9+*]{2,13}$/.test(plain)) return null;
   return "Two letters of the country, then 2 to 13 letters and digits";
 }
 
-/** A VAT id as it is kept: without the spaces and dots that people write. */
+/** Returns a VAT id without spaces and dots. */
 export function plainVatId(vatId: string): string {
   return vatId.replace(/[\s.-]/g, "").toUpperCase();
 }
 
-/** The lines of an address as typed, without empty ones. */
+/** Returns the lines of a typed address, without empty ones. */
 export function addressLines(text: string): string[] {
   return text
     .split("\n")

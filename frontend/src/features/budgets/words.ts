@@ -22,14 +22,14 @@ export function thresholdWords(thresholds: readonly number[]): string {
   return sorted.length > 0 ? `${sorted.join(", ")} and ${last} %` : `${last} %`;
 }
 
-/** What of a budget is spent, in whole percent; below 1 only if nothing at all is. */
+/** Returns the spent part of a budget in whole percent. It is 0 only where nothing is spent. */
 export function spentPercent({ spent_minor, amount_minor }: Budget): number {
   if (amount_minor <= 0) return 100;
   const percent = Math.floor((100 * spent_minor) / amount_minor);
   return spent_minor > 0 ? Math.max(1, percent) : percent;
 }
 
-/** What happens when a suspending budget is reached, in the order in which people ask. */
+/** Returns sentences on what happens when a suspending budget is reached. */
 export function consequences(amountMinor: number, currency: string): string[] {
   const amount = formatMoney(amountMinor, currency);
   return [
@@ -43,14 +43,14 @@ export function consequences(amountMinor: number, currency: string): string[] {
 
 const THRESHOLD_MAX = 1_000;
 
-/** Thresholds as somebody typed them; null unless they are whole percents from 1 to 1000. */
+/** Parses typed thresholds. Returns null unless all are whole percents from 1 to 1000. */
 export function parseThresholds(values: readonly string[]): number[] | null {
   const numbers = values.map((value) => (/^\d{1,4}$/.test(value.trim()) ? Number(value) : 0));
   if (numbers.length === 0 || numbers.some((n) => n < 1 || n > THRESHOLD_MAX)) return null;
   return [...new Set(numbers)].sort((a, b) => a - b);
 }
 
-/** What an event was, in a few words. */
+/** Returns an event in a few words. */
 export function eventWords({ kind, threshold }: Pick<BudgetEvent, "kind" | "threshold">): string {
   if (kind === "threshold_reached") return `${String(threshold ?? 0)} % reached, mail sent`;
   return {

@@ -12,7 +12,7 @@ const DELETE = "DELETE /api/v1/clusters/{id}";
 
 type Phase = "asleep" | "suspended" | "failed" | "provisioning";
 
-/** The cluster's page shows it in this phase. */
+/** Has the API answer that the cluster is in a phase. */
 function inPhase(phase: Phase, message = ""): void {
   change(ONE, ({ status }) => {
     Object.assign(status, { phase, conditions: [{ ...status.conditions[0], message }] });

@@ -13,7 +13,7 @@ export const DAY_NAMES: Record<Day, string> = {
   sun: "Sun",
 };
 
-/** What a new one begins with: office hours where the person is. */
+/** Returns the default of a new schedule: office hours in the person's time zone. */
 export function officeHours(): Schedule {
   return {
     days: ["mon", "tue", "wed", "thu", "fri"],
@@ -27,14 +27,14 @@ export function localZone(): string {
   return Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 }
 
-/** Every zone that the browser knows, and those that are in use anyway. */
+/** Returns all time zones that the browser knows, and those in `used`. */
 export function zones(used: readonly string[]): string[] {
   return [...new Set(["UTC", ...Intl.supportedValuesOf("timeZone"), ...used])].sort();
 }
 
 const CLOCK = /^([01][0-9]|2[0-3]):[0-5][0-9]$/;
 
-/** What is wrong with a schedule, by field; null where nothing is. */
+/** Returns what is wrong with a schedule, by field; null where nothing is. */
 export function scheduleProblem(
   schedule: Schedule,
 ): Partial<Record<keyof Schedule, string>> | null {
@@ -53,7 +53,7 @@ export function scheduleWords({ days, start, end, time_zone }: Schedule): string
 function dayWords(days: readonly Day[]): string {
   if (days.length === DAYS.length) return "Daily";
   const runs: Day[][] = [];
-  for (const day of DAYS.filter((each) => days.includes(each))) {
+  for (const day of DAYS.filter((name) => days.includes(name))) {
     const run = runs.at(-1);
     const last = run?.at(-1);
     if (run && last && DAYS.indexOf(day) === DAYS.indexOf(last) + 1) run.push(day);

@@ -2,22 +2,22 @@ import type { Cluster, ListenerName } from "@/lib/api/types";
 import type { FreshCredential } from "@/lib/freshCredentials";
 import type { Connection } from "./snippets";
 
-/** What was chosen on the page; the rest follows from the cluster. */
+/** What the person chose on the page. The rest of a connection follows from the cluster. */
 export interface Choice {
   listener?: ListenerName;
   topic?: string;
   caPath: string;
 }
 
-/** The connection that the snippets are made for. Without a credential it has stand-ins. */
+/** Returns the connection for the snippets. Without a credential it has placeholders. */
 export function connectionOf(
   cluster: Pick<Cluster, "endpoints" | "bootstrap_servers">,
   topics: readonly string[],
   choice: Choice,
   fresh: FreshCredential | undefined,
 ): Connection {
-  const wanted = cluster.endpoints.find((e) => e.listener === choice.listener);
-  const endpoint = wanted ?? cluster.endpoints[0];
+  const chosen = cluster.endpoints.find((e) => e.listener === choice.listener);
+  const endpoint = chosen ?? cluster.endpoints[0];
   return {
     listener: endpoint?.listener ?? "SASL_PLAINTEXT",
     bootstrapServers: endpoint?.bootstrap_servers ?? cluster.bootstrap_servers,

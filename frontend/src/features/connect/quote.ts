@@ -1,9 +1,9 @@
-/** One word of a POSIX shell, whatever characters it has. */
+/** Quotes a text as one word of a POSIX shell. */
 export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** A string literal that Python, JavaScript and Go read alike. */
+/** Quotes a text as a string literal of Python, JavaScript and Go. */
 export function literal(text: string): string {
   return JSON.stringify(text);
 }

@@ -7,7 +7,7 @@ function authLine(mechanism: string): { module: string; method: string } {
   return { module: "scram", method };
 }
 
-/** Go with franz-go. */
+/** Returns a program in Go with franz-go. */
 export function goSnippet(connection: Connection): Block[] {
   const { listener, bootstrapServers, username, password, mechanism, topic, caPath } = connection;
   const tls = listener === "SASL_SSL";

@@ -1,7 +1,7 @@
 import { shellWord } from "./quote";
 import type { Block, Connection } from "./snippets";
 
-/** A value inside the double quotes of a JAAS line. */
+/** Escapes a value inside the double quotes of a JAAS line. */
 const jaas = (text: string): string => text.replaceAll("\\", "\\\\").replaceAll('"', '\\"');
 
 function propertiesOf(connection: Connection): string {
@@ -24,7 +24,7 @@ function propertiesOf(connection: Connection): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** Properties for any Java client, and Apache Kafka's own console tools with them. */
+/** Returns properties for any Java client, and commands of Apache Kafka's own tools with them. */
 export function javaSnippet(connection: Connection): Block[] {
   const { bootstrapServers, topic } = connection;
   const where = `--bootstrap-server ${bootstrapServers} --topic ${shellWord(topic)}`;

@@ -1,7 +1,7 @@
 import { shellWord } from "./quote";
 import type { Block, Connection } from "./snippets";
 
-/** kcat: one command that produces, one that reads as a group. */
+/** Returns two commands of kcat: one produces, one reads in a group. */
 export function kcatSnippet(connection: Connection): Block[] {
   const { listener, bootstrapServers, username, password, mechanism, topic, caPath } = connection;
   const options = [

@@ -1,7 +1,7 @@
 import { literal } from "./quote";
 import type { Block, Connection } from "./snippets";
 
-/** Node.js with kafkajs. */
+/** Returns a program for Node.js with kafkajs. */
 export function nodeSnippet(connection: Connection): Block[] {
   const { listener, bootstrapServers, username, password, mechanism, topic, caPath } = connection;
   const tls = listener === "SASL_SSL";

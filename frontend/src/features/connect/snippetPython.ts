@@ -1,7 +1,7 @@
 import { literal } from "./quote";
 import type { Block, Connection } from "./snippets";
 
-/** Python with confluent-kafka. */
+/** Returns a program in Python with confluent-kafka. */
 export function pythonSnippet(connection: Connection): Block[] {
   const { listener, bootstrapServers, username, password, mechanism, topic, caPath } = connection;
   const ca = listener === "SASL_SSL" ? `\n    "ssl.ca.location": ${literal(caPath)},` : "";

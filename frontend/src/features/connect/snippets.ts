@@ -5,7 +5,7 @@ import { kcatSnippet } from "./snippetKcat";
 import { nodeSnippet } from "./snippetNode";
 import { pythonSnippet } from "./snippetPython";
 
-/** All that a snippet needs to run as pasted. */
+/** All values that a snippet needs to run as pasted. */
 export interface Connection {
   listener: ListenerName;
   bootstrapServers: string;
@@ -14,11 +14,11 @@ export interface Connection {
   /** `SCRAM-SHA-512`, `SCRAM-SHA-256` or `PLAIN`. */
   mechanism: string;
   topic: string;
-  /** Where the client finds the gateway's certificate authority; used with TLS only. */
+  /** The path of the file with the gateway's certificate authority; used with TLS only. */
   caPath: string;
 }
 
-/** A piece to copy: a command or a whole file. */
+/** A block of code to copy: a command or a whole file. */
 export interface Block {
   title: string;
   code: string;
@@ -30,7 +30,10 @@ export interface Language {
   blocks: (connection: Connection) => Block[];
 }
 
-/** Each one produces a record, then reads the topic in a group until Ctrl-C. */
+/**
+ * The languages of snippets. Each snippet produces a record, then reads the topic in a group until
+ * Ctrl-C.
+ */
 export const LANGUAGES: Language[] = [
   { id: "kcat", label: "kcat", blocks: kcatSnippet },
   { id: "python", label: "Python", blocks: pythonSnippet },

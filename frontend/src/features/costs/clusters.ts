@@ -1,6 +1,6 @@
 import type { CostLine, Costs } from "@/lib/api/types";
 
-/** What one cluster costs. */
+/** The cost of one cluster. */
 export interface ClusterCost {
   id: string;
   name: string;
@@ -9,20 +9,20 @@ export interface ClusterCost {
   total: number;
 }
 
-/** The lines of each cluster. */
+/** Groups the lines of a month's costs by cluster. */
 export function byCluster(lines: readonly CostLine[]): ClusterCost[] {
-  const found = new Map<string, ClusterCost>();
+  const costs = new Map<string, ClusterCost>();
   for (const line of lines) {
     const { cluster_id: id, cluster: name } = line;
-    const cost = found.get(id) ?? { id, name: name || id, lines: [], total: 0 };
+    const cost = costs.get(id) ?? { id, name: name || id, lines: [], total: 0 };
     cost.lines.push(line);
     cost.total += line.amount_minor;
-    found.set(id, cost);
+    costs.set(id, cost);
   }
-  return [...found.values()];
+  return [...costs.values()];
 }
 
-/** What one cluster costs in a month so far and by its end, in minor units. */
+/** Returns the cost of a cluster in a month so far, and its forecast, in minor units. */
 export function clusterCost(
   { lines }: Pick<Costs, "lines">,
   clusterId: string,
@@ -34,7 +34,7 @@ export function clusterCost(
   };
 }
 
-/** A meter over all clusters: its quantity in base units, and its amount in minor units. */
+/** Returns the sum of a meter over all clusters: quantity in base units, amount in minor units. */
 export function meterTotal(
   { lines }: Pick<Costs, "lines">,
   meter: string,

@@ -36,7 +36,7 @@ test("costs are split by topic and by credential", async () => {
 test("a month within what is free says so", async () => {
   change(COSTS, (costs) => Object.assign(costs, { total_minor: 0, by_topic: [] }));
   visit("/usage/costs?by=topic");
-  expect(await screen.findByText("Nothing is to be paid")).toBeVisible();
+  expect(await screen.findByText("There is nothing to pay")).toBeVisible();
 });
 
 test("what slipped past a suspending budget is shown as not billed", async () => {

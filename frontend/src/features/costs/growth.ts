@@ -3,7 +3,9 @@ import { inUnits, unitSize } from "@/lib/format/meters";
 import { minorDigits } from "@/lib/format/money";
 import { minutesOfMonth, monthStart } from "@/lib/format/utc";
 
-/** How a meter's cost grew: minor units at the end of each day; null for days to come. */
+/**
+ * The growth of a meter's cost: minor units at the end of each day; null for days in the future.
+ */
 export interface Growth {
   meter: string;
   values: (number | null)[];
@@ -11,7 +13,7 @@ export interface Growth {
 
 const DAY_MS = 86_400_000;
 
-/** The starts of all days of a month, in ms. */
+/** Returns the starts of all days of a month, in ms. */
 export function daysOf(month: string): number[] {
   const first = monthStart(month).getTime();
   const count = (monthStart(month, 1).getTime() - first) / DAY_MS;
@@ -49,7 +51,9 @@ export function growthOf(
   });
 }
 
-/** A line from what is spent on the last day that has begun to what the whole month may cost. */
+/**
+ * Returns the line of the forecast, from the cost on the present day to that of the whole month.
+ */
 export function forecastLine(
   month: string,
   spent: number,

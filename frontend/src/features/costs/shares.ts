@@ -3,7 +3,7 @@ import type { Share } from "./components/ShareTable";
 
 const OTHERS = "All others";
 
-/** The cost by topic; what is of no topic stands by itself. */
+/** Returns the cost by topic, with one part for what belongs to no topic. */
 export function topicShares({ by_topic }: Costs): Share[] {
   return by_topic.map(({ cluster_id, cluster, topic_id, topic, amount_minor }) => ({
     key: `${cluster_id ?? ""}/${topic_id ?? ""}`,
@@ -13,7 +13,7 @@ export function topicShares({ by_topic }: Costs): Share[] {
   }));
 }
 
-/** The cost by credential; `nameOf` has the names of principals. */
+/** Returns the cost by credential. `nameOf`: the names of principals. */
 export function principalShares(
   { by_principal }: Costs,
   nameOf: Readonly<Record<string, string>>,
@@ -30,5 +30,5 @@ function principalWords(
   principal: string | null,
   nameOf: Readonly<Record<string, string>>,
 ): string {
-  return principal ? (nameOf[principal] ?? principal) : "Nobody: what is stored or kept";
+  return principal ? (nameOf[principal] ?? principal) : "No credential: what is stored or kept";
 }

@@ -56,7 +56,7 @@ test("a new credential's password is shown once, with the way to the snippets", 
   expect(screen.queryByText("shown-this-once")).toBeNull();
 });
 
-test("what the service refuses stands at the field", async () => {
+test("an error of the service is shown at its field", async () => {
   const errors = [fieldError("/name", "Another credential has this name.")];
   refuse(CREATE, { status: 409, code: "name_taken", detail: "The name is taken.", errors });
   const { user } = visit(`${CREDENTIALS}?panel=new`);

@@ -7,12 +7,12 @@ export const ROLES: { value: CredentialRole; label: string; grants: string }[] =
   { value: "none", label: "None", grants: "Nothing until you add ACLs for it" },
 ];
 
-/** What a role is called. */
+/** Returns the name of a role for people. */
 export function roleLabel(role: CredentialRole): string {
   return ROLES.find(({ value }) => value === role)?.label ?? role;
 }
 
-/** What of a new credential a client needs, as labels and values. */
+/** Returns the values of a new credential that a client needs, with their labels. */
 export function secretsOf(created: CredentialCreated): [string, string][] {
   return [
     ["User name", created.username],

@@ -1,7 +1,7 @@
 import type { GroupMember } from "@/lib/api/types";
 
 /** `orders 0–2, 5` for the partitions 0, 1, 2 and 5 of orders. A member may have more partitions
- * than the API tells. */
+ * than the API names. */
 export function assignmentWords({
   assignments,
   truncated,

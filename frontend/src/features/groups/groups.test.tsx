@@ -1,6 +1,6 @@
 import { screen, within } from "@testing-library/react";
 import { expect, test } from "vitest";
-import { change, empty, onlySentTo, refuse, sentTo } from "@/testing/server";
+import { change, empty, onlySentTo, refuse, sentTo, stall } from "@/testing/server";
 import { actAs, choose, CLUSTER, dialog, firstRow, loadedTable, visit } from "@/testing/visit";
 
 const GROUP = `${CLUSTER}/groups/billing`;
@@ -9,7 +9,7 @@ const ONE = "GET /api/v1/clusters/{cluster_id}/groups/{group}";
 const RESET = "POST /api/v1/clusters/{cluster_id}/groups/{group}/reset-offsets";
 const DELETE = "DELETE /api/v1/clusters/{cluster_id}/groups/{group}";
 
-/** Nobody is connected: Kafka then resets and deletes. */
+/** Has the API answer that the group has no members, so that it can be reset and deleted. */
 function disconnect(): void {
   change(ONE, (group) => Object.assign(group, { state: "Empty", members: [] }));
 }
@@ -127,6 +127,18 @@ test("a group with members is not deleted, one without is after its name was typ
   await user.type(asked.getByRole("textbox"), "g{Enter}");
   await expect.poll(address).toBe(`${CLUSTER}/groups`);
   expect(onlySentTo(DELETE).query).toEqual({ wake: "true" });
+});
+
+test("a deleted group's page is left at once, though the list answers late", async () => {
+  disconnect();
+  const { user, address } = visit(GROUP);
+  await user.click(await screen.findByRole("button", { name: "Delete" }));
+  const asked = await dialog("Delete the group");
+  stall(LIST);
+  refuse(ONE, { status: 404, code: "not_found", detail: "There is no such group." });
+  await user.type(asked.getByRole("textbox"), "billing{Enter}");
+  expect(await screen.findByText("billing is deleted")).toBeVisible();
+  await expect.poll(address).toBe(`${CLUSTER}/groups`);
 });
 
 test("who is connected keeps a group from being deleted", async () => {

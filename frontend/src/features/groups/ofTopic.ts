@@ -1,7 +1,7 @@
 import type { Group } from "@/lib/api/types";
 import { sumLag } from "@/lib/format/lag";
 
-/** The groups that have to do with a topic, with members and lag counted for it alone. */
+/** Returns the groups that read a topic, with members and lag of this topic alone. */
 export function groupsOfTopic(groups: readonly Group[], topic: string): Group[] {
   return groups.flatMap((group) => {
     const partitions = group.partitions.filter((partition) => partition.topic === topic);

@@ -55,7 +55,7 @@ test("a partition without a committed offset does not move, it begins", () => {
   expect(moveOf({ ...planned, current: 7 })).toBe(-2);
 });
 
-test("assignments are told by topic, in ranges", () => {
+test("assignments are listed by topic, in ranges", () => {
   const numbers = [0, 1, 2, 5];
   const assignments = numbers.map((partition) => ({ topic: "orders", partition }));
   const clicks = { topic: "clicks", partition: 3 };

@@ -8,18 +8,18 @@ export const RESET_KINDS: { value: ResetKind; label: string }[] = [
   { value: "timestamp", label: "The first record from a time on" },
   { value: "offset", label: "An offset" },
   { value: "shift", label: "Forward or back by a number of records" },
-  { value: "group", label: "Where another group stands" },
+  { value: "group", label: "The offsets of another group" },
 ];
 
 export interface ResetChoice {
   kind: ResetKind;
-  /** A local date and time, an offset, a number of records or a group, as typed. */
+  /** The typed value: a local date and time, an offset, a number of records or a group. */
   value: string;
-  /** None for all topics that the group has committed in. */
+  /** The topics; empty for all topics in which the group has committed. */
   topics: string[];
 }
 
-/** What is wrong with a choice; null when it can be planned. */
+/** Returns what is wrong with a choice; null where it can be planned. */
 export function resetComplaint({ kind, value }: ResetChoice): string | null {
   if (kind === "earliest" || kind === "latest") return null;
   if (kind === "timestamp") {
@@ -32,7 +32,7 @@ export function resetComplaint({ kind, value }: ResetChoice): string | null {
   return kind === "shift" && number === 0 ? "A shift by 0 changes nothing" : null;
 }
 
-/** The request for a choice without complaint. */
+/** Returns the request for a valid choice. */
 export function resetRequest(choice: ResetChoice, dryRun: boolean): ResetRequest {
   const { kind, value, topics } = choice;
   const to = kind === "group" ? { group: value } : kind;
@@ -43,7 +43,7 @@ export function resetRequest(choice: ResetChoice, dryRun: boolean): ResetRequest
   return request;
 }
 
-/** By how many records a partition moves; null where nothing was committed before. */
+/** Returns by how many records a partition moves; null where nothing was committed before. */
 export function moveOf(planned: PlannedOffset): number | null {
   return planned.current === null ? null : planned.target - planned.current;
 }

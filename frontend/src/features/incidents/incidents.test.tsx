@@ -6,7 +6,7 @@ import { visit } from "@/testing/visit";
 const LIST = "GET /api/v1/incidents";
 const OPEN = "Brokers of orders crash again and again";
 
-test("an open incident tells its story, and its cluster by name", async () => {
+test("an open incident shows its updates and the name of its cluster", async () => {
   visit("/incidents");
   const story = await screen.findByRole("article", { name: OPEN });
   expect(story).toHaveTextContent("Open");
@@ -14,7 +14,7 @@ test("an open incident tells its story, and its cluster by name", async () => {
   expect(story).toHaveTextContent("Acknowledged records are safe; clients wait.");
 });
 
-test("what is over stands behind what is open", async () => {
+test("closed incidents come after open ones", async () => {
   change(LIST, (page) => {
     const [open] = page.items;
     if (!open) throw new Error("the example has no incident");
@@ -28,7 +28,7 @@ test("what is over stands behind what is open", async () => {
   expect(stories[1]).toHaveTextContent("The service as a whole");
 });
 
-test("without an incident it is said who is told of one", async () => {
+test("without an incident the page says who gets mails", async () => {
   empty(LIST);
   visit("/incidents");
   expect(await screen.findByText("No incident")).toBeVisible();

@@ -3,7 +3,7 @@ import { formatBytes } from "@/lib/format/bytes";
 import { formatUnits } from "@/lib/format/meters";
 import { monthSpan } from "@/lib/format/utc";
 
-/** Where the rows of a line are: the usage of its month, cluster and meter, by the day. */
+/** The search of the usage page for a line's rows: its month, cluster and meter, by day. */
 export interface RowsSearch {
   from: string;
   to: string;
@@ -11,7 +11,7 @@ export interface RowsSearch {
   meter?: string;
 }
 
-/** The rows that a line was priced from; null for a line that no usage is behind. */
+/** Returns the search for a line's usage rows; null for a line without usage. */
 export function rowsSearch(
   { month }: Pick<Invoice, "month">,
   { meter, cluster_id, usage_row_ids }: InvoiceLine,
@@ -20,7 +20,7 @@ export function rowsSearch(
   return { ...monthSpan(month), cluster: cluster_id || undefined, meter: meter || undefined };
 }
 
-/** A line's quantity, or the free part of it, in the unit that has the price; bytes as such. */
+/** Formats a line's quantity, or the free part of it, in the unit of the price. */
 export function unitsOf(line: InvoiceLine, quantity: number | null): string {
   if (quantity === null || line.price_unit_size === null) return "–";
   if (line.price_unit === "GiB") return formatBytes(quantity);

@@ -29,18 +29,18 @@ test("more is asked for with a reason", async () => {
   const { user } = visit(`${CLUSTER}/settings`);
   await user.click(await screen.findByRole("button", MORE));
   const panel = await dialog("Ask for more: Partitions");
-  const wanted = panel.getByRole("textbox", { name: "Wanted, partitions" });
-  await user.clear(wanted);
-  await user.type(wanted, "10");
-  await user.click(panel.getByRole("button", { name: "Ask for it" }));
+  const amount = panel.getByRole("textbox", { name: "New limit, partitions" });
+  await user.clear(amount);
+  await user.type(amount, "10");
+  await user.click(panel.getByRole("button", { name: "Send the request" }));
   expect(panel.getByText(/^More than 4/)).toBeVisible();
-  expect(panel.getByText("Say what it is for")).toBeVisible();
+  expect(panel.getByText("Say what it is needed for")).toBeVisible();
   expect(sentTo(ASK)).toEqual([]);
-  await user.clear(wanted);
-  await user.type(wanted, "10000");
+  await user.clear(amount);
+  await user.type(amount, "10000");
   await user.type(panel.getByRole("textbox", { name: "What for" }), "300 shops");
-  await user.click(panel.getByRole("button", { name: "Ask for it" }));
-  expect(await screen.findByText(/^It is asked for\./)).toBeVisible();
+  await user.click(panel.getByRole("button", { name: "Send the request" }));
+  expect(await screen.findByText(/^The request is sent\./)).toBeVisible();
   expect(onlySentTo(ASK).body).toEqual({
     limit: "partitions",
     cluster_id: "cl_3k2jq7v5xw4mzn6yt2ba",
@@ -55,7 +55,7 @@ test("a limit that is the same for everybody is not raised", async () => {
   });
   visit("/settings/limits");
   const more = await screen.findByRole("button", MORE);
-  expect(more).toHaveAccessibleDescription("This one is the same for everybody.");
+  expect(more).toHaveAccessibleDescription("This limit is the same for everybody.");
 });
 
 test("a list that is refused shows the problem's text, and an empty one says so", async () => {

@@ -1,4 +1,4 @@
-/** A piece of a mail's text; with `href` where it is a link. */
+/** A part of a mail's text; it has an `href` where it is a link. */
 export interface Part {
   text: string;
   href?: string;
@@ -6,7 +6,7 @@ export interface Part {
 
 const LINK = /https?:\/\/[^\s<>"]+[^\s<>".,;:!?)]/g;
 
-/** Finds the links of a plain text, so that they can be clicked. */
+/** Splits a plain text into texts and links. */
 export function linkify(text: string): Part[] {
   const parts: Part[] = [];
   let at = 0;

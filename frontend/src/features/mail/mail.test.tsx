@@ -29,7 +29,7 @@ test("without a mail it is said what comes here", async () => {
 });
 
 test("a service that really sends mail has none here, and no way to it", async () => {
-  // The API's description does not name this answer.
+  // The OpenAPI file does not describe this answer.
   const body = problem({ status: 404, code: "not_found", detail: "Mail is sent." });
   respond(LIST, () => HttpResponse.json(body, { status: 404 }));
   visit("/mail");

@@ -91,7 +91,7 @@ test("a viewer sees members and no invitations", async () => {
   expect(invite).toHaveAccessibleDescription(/yours is viewer/);
 });
 
-/** Nobody is signed in. */
+/** Has the API answer that nobody is signed in. */
 function signOut(): void {
   const session = exampleOf("GET /api/v1/session");
   answer("GET /api/v1/session", { ...session, user: null, organization: null, organizations: [] });

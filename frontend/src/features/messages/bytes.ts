@@ -15,7 +15,7 @@ export function prettyJson(content: RecordBytes | null): string | null {
 
 const WIDTH = 16;
 
-/** A hex dump with offsets and printable ASCII, 16 bytes a line. */
+/** Returns a hex dump with offsets and printable ASCII, 16 bytes on each line. */
 export function hexDump(bytes: Uint8Array): string {
   const lines: string[] = [];
   for (let at = 0; at < bytes.length; at += WIDTH) {
@@ -29,7 +29,7 @@ export function hexDump(bytes: Uint8Array): string {
 
 const LINE_MAX = 400;
 
-/** Bytes as one line of a table: text without breaks, or the first bytes in hex. */
+/** Returns bytes as one line for a table: text without line breaks, or the first bytes in hex. */
 export function oneLine(content: RecordBytes | null): string {
   if (content === null) return "null";
   if (content.text !== null) {

@@ -4,11 +4,11 @@
  * it was written.
  */
 
-/** Deeper nesting is not laid out: its indentation alone could take gigabytes. */
+/** JSON that is nested deeper is not laid out, as its indentation alone could take gigabytes. */
 export const DEPTH_MAX = 100;
 
 const INDENT = "  ";
-/** In a text that is JSON: a bracket, a comma, a colon, a string, or a number or a word. */
+/** A token of a valid JSON text: a bracket, comma, colon, string, number or word. */
 const TOKEN = /[{}[\],:]|"[^"\\]*(?:\\.[^"\\]*)*"|[^\s{}[\],:"]+/g;
 
 /** The text with its tokens on lines of their own, as `JSON.stringify(…, null, 2)` has them; null
@@ -26,7 +26,7 @@ export function layOutJson(text: string): string | null {
     const opens = before === "{" || before === "[";
     const closes = token === "}" || token === "]";
     if (closes) depth -= 1;
-    // What is empty stays on one line.
+    // An empty object or array stays on one line.
     if (opens !== closes || before === ",") parts.push("\n", INDENT.repeat(depth));
     parts.push(token === ":" ? ": " : token);
     if (token === "{" || token === "[") depth += 1;

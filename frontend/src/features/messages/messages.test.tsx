@@ -15,7 +15,7 @@ function contentOf(bytes: string, text: string | null): RecordBytes {
   return { base64: btoa(bytes), text, size: bytes.length, truncated: false };
 }
 
-/** Records that differ from the example's, one after the other. */
+/** Returns copies of the example's record with changes, at consecutive offsets. */
 function records(...changes: Partial<Message>[]): Message[] {
   const [first] = exampleOf(READ).items;
   if (!first) throw new Error("the example has no record");
@@ -36,7 +36,7 @@ async function gridRows(): Promise<string[][]> {
   );
 }
 
-/** Clicks the record and gives what stands beside the list. */
+/** Clicks a record and returns the panel beside the list. */
 async function opened(user: ReturnType<typeof visit>["user"], text: string): Promise<HTMLElement> {
   await user.click(await screen.findByRole("gridcell", { name: text }));
   return screen.findByRole("complementary", { name: "Message" });
@@ -151,7 +151,7 @@ test("reading of a sleeping cluster asks before it wakes it", async () => {
   expect(sentTo(READ).at(-1)?.query.wake).toBe("true");
 });
 
-/** Has the topic's stream stay open; gives the way to send an event to whoever follows it. */
+/** Keeps the topic's stream open; returns a function that sends an event over it. */
 function streaming(): (event: string, data: unknown) => void {
   const followers: ReadableStreamDefaultController<Uint8Array>[] = [];
   respond(STREAM, () => {

@@ -1,10 +1,12 @@
-/** The networks of a text, one a line or between commas. */
+/** Returns the networks in a text, which are separated by lines or commas. */
 export function networksOf(text: string): string[] {
   return text.split(/[\s,]+/).filter(Boolean);
 }
 
-/** What is wrong with networks as typed; null when nothing is. The service looks closer. */
+/**
+ * Returns what is wrong with typed networks; null where nothing is. The service checks them fully.
+ */
 export function networksComplaint(text: string): string | null {
-  const wrong = networksOf(text).find((each) => !/^[0-9a-fA-F.:]+\/\d{1,3}$/.test(each));
+  const wrong = networksOf(text).find((network) => !/^[0-9a-fA-F.:]+\/\d{1,3}$/.test(network));
   return wrong === undefined ? null : `${wrong} is no network such as 203.0.113.0/24`;
 }

@@ -70,7 +70,10 @@ test("who has a second factor gives a code to close the organization", async () 
 
 test("a closed organization can be read, and not changed", async () => {
   const closed_at = "2026-11-21T15:00:00Z";
-  change("GET /api/v1/organizations/current", (found) => (found.closed_at = closed_at));
+  change(
+    "GET /api/v1/organizations/current",
+    (organization) => (organization.closed_at = closed_at),
+  );
   visit(PAGE);
   expect(await screen.findByText(/It can be read, and not changed/)).toBeVisible();
   const save = screen.getByRole("button", { name: "Save" });

@@ -15,10 +15,10 @@ test("a project is listed with the number of its clusters", async () => {
   expect(link).toHaveAttribute("href", "/access/projects?panel=prj_4xw2m7kq5v3nzjt6ybac");
 });
 
-test("who has a role in no project is told whom to ask", async () => {
+test("a person without a role in a project reads whom to ask", async () => {
   empty(LIST);
   visit("/access/projects");
-  expect(await screen.findByText("No project for you")).toBeVisible();
+  expect(await screen.findByText("You have no project")).toBeVisible();
 });
 
 test("a list that is refused shows the problem's text", async () => {

@@ -1,7 +1,10 @@
 import type { ClientQuota, ClientQuotaValues } from "@/lib/api/types";
 import { parseRate } from "./rates";
 
-/** Whom quotas are of. In each name, null is "not by this", and "" is "all without their own". */
+/**
+ * The entity of quotas. A null name is not a part of the entity; an empty name means every one
+ * that has no quotas of its own.
+ */
 export type Entity = Pick<ClientQuota, "user" | "client_id" | "ip">;
 
 export type Kind = "user" | "client" | "both" | "ip";
@@ -19,10 +22,10 @@ export function kindOf({ user, client_id, ip }: Entity): Kind {
   return user !== null ? "user" : "client";
 }
 
-/** What credentials are called, by their user name at Kafka. */
+/** The names of credentials by Kafka user name. */
 export type Names = ReadonlyMap<string, string>;
 
-/** Whom quotas are of, in words. */
+/** Returns an entity in words. */
 export function entityWords(entity: Entity, names: Names): string {
   const { user, client_id, ip } = entity;
   if (ip !== null) return ip === "" ? "every other address" : `address ${ip}`;
@@ -32,7 +35,7 @@ export function entityWords(entity: Entity, names: Names): string {
   return user !== null ? by : client;
 }
 
-/** What a form holds: everything as typed. */
+/** The values of the form, as typed. */
 export interface Typed {
   kind: Kind;
   user: string;
@@ -59,7 +62,10 @@ export const NOTHING: Typed = {
 
 const given = (value: number | string): number | null => (value === "" ? null : Number(value));
 
-/** The request for what was typed. Values that this kind of entity cannot have are left out. */
+/**
+ * Returns the request for the values of the form. Quotas that this kind of entity cannot have are
+ * left out.
+ */
 export function quotaOf(typed: Typed): ClientQuotaValues {
   const { kind } = typed;
   const names = {
@@ -77,7 +83,7 @@ export function quotaOf(typed: Typed): ClientQuotaValues {
   };
 }
 
-/** Whether a request limits anything at all. */
+/** Returns whether a request has any quota. */
 export function limitsAnything(quota: ClientQuotaValues): boolean {
   return [
     quota.produce_bytes_per_second,
@@ -88,7 +94,7 @@ export function limitsAnything(quota: ClientQuotaValues): boolean {
   ].some((value) => value !== null && value !== undefined);
 }
 
-/** What is sent to have quotas again as they are. */
+/** Returns the request that sets the present quotas again, to undo their removal. */
 export function valuesOf(quota: ClientQuota): ClientQuotaValues {
   return {
     user: quota.user,

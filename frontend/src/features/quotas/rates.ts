@@ -11,17 +11,17 @@ export function parseRate(text: string): number | null | undefined {
   return bytes !== undefined && bytes >= 1 ? bytes : undefined;
 }
 
-/** A rate for a field: in the largest unit that says it exactly, `10 MiB`. */
+/** Writes a rate as the text of a field, in the largest unit without a fraction: `10 MiB`. */
 export function writeRate(bytes: number | null): string {
   return bytes === null ? "" : writeBytes(bytes);
 }
 
-/** A rate for reading: `10.0 MiB/s`. */
+/** Formats a rate: `10.0 MiB/s`. */
 export function formatRate(bytes: number): string {
   return `${formatBytes(bytes)}/s`;
 }
 
-/** A rate to the last byte. */
+/** Formats a rate exactly, in bytes. */
 export function exactRate(bytes: number): string {
   return `${formatCount(bytes)} bytes per second`;
 }

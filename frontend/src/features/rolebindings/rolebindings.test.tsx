@@ -43,7 +43,7 @@ test("an account's roles name their projects, and one is taken away", async () =
   expect(onlySentTo(TAKE).pathname).toMatch(/\/rb_mjt6ybac2qk5v3nz7xw4$/);
 });
 
-test("without a role no empty table stands there", async () => {
+test("without a role there is no empty table", async () => {
   empty(LIST);
   visit(ACCOUNT);
   const panel = await dialog("deploy");

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { browserWords } from "./browsers";
 
-test("browsers are told apart, also those that claim to be others", () => {
+test("browsers are recognised, also those that claim to be others", () => {
   const chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/141.0 Safari/537.36";
   expect(browserWords(chrome)).toBe("Chrome on Linux");
   expect(browserWords(`${chrome} Edg/141.0`)).toBe("Edge on Linux");

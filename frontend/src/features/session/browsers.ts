@@ -18,7 +18,7 @@ const SYSTEMS: [RegExp, string][] = [
 const find = (known: [RegExp, string][], text: string): string | undefined =>
   known.find(([pattern]) => pattern.test(text))?.[1];
 
-/** What a browser says of itself, in two words: `Firefox on Linux`. */
+/** Returns browser and system of a user agent: `Firefox on Linux`. */
 export function browserWords(userAgent: string): string {
   const browser = find(BROWSERS, userAgent);
   const system = find(SYSTEMS, userAgent);

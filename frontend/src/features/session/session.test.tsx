@@ -8,7 +8,7 @@ const SESSION = "GET /api/v1/session";
 const SIGN_IN = "POST /api/v1/session";
 const SIGN_UP = "POST /api/v1/signup";
 
-/** Nobody is signed in until somebody signs in or up. */
+/** Has the API answer that nobody is signed in until a person signs in or up. */
 function signOut(): void {
   answer(SESSION, () => {
     const session = exampleOf(SESSION);

@@ -59,7 +59,7 @@ test("each part that is empty or cannot be read says so by itself", async () => 
   empty(REQUESTS);
   refuse("GET /api/v1/staff/cells", { status: 503, code: "unavailable", detail: "Not now." });
   visit("/staff");
-  expect(await screen.findByText("Nobody asks for more.")).toBeVisible();
+  expect(await screen.findByText("No request is open.")).toBeVisible();
   expect(await screen.findByText("Cells could not be read")).toBeVisible();
   expect((await firstRow("Clusters")).join(" ")).toContain("orders");
 });

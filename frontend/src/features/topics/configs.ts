@@ -1,7 +1,7 @@
 import { formatBytes } from "@/lib/format/bytes";
 import { formatDuration } from "@/lib/format/time";
 
-/** A duration or a size as people say it; "" where that says nothing more than the value. */
+/** Returns a duration or size in larger units; "" where that adds nothing to the value. */
 export function readableConfig(name: string, value: string | null): string {
   if (value === null || !/^-?\d+$/.test(value)) return "";
   const amount = Number(value);
@@ -12,14 +12,14 @@ export function readableConfig(name: string, value: string | null): string {
   return name.endsWith(".bytes") ? formatBytes(amount) : "";
 }
 
-/** The closed sets of values that Kafka documents for topic configs. */
+/** The topic configs for which Kafka documents a closed set of values. */
 const CHOICES: Record<string, readonly string[]> = {
   "cleanup.policy": ["delete", "compact", "compact,delete"],
   "compression.type": ["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"],
   "message.timestamp.type": ["CreateTime", "LogAppendTime"],
 };
 
-/** The values that a config can have, where they are a closed set. */
+/** Returns the values that a config can have; undefined where they are no closed set. */
 export function configChoices(
   name: string,
   fallback: string | null,
@@ -28,7 +28,7 @@ export function configChoices(
   return CHOICES[name];
 }
 
-/** Says what is wrong with a value before the service does; null when nothing is. */
+/** Returns what is wrong with a value; null where nothing is. The service checks it again. */
 export function configComplaint(
   name: string,
   value: string,
@@ -47,7 +47,7 @@ export function configComplaint(
   return null;
 }
 
-/** Kafka's rule for topic names, in words; null when the name is fine. */
+/** Returns which of Kafka's rules a topic's name breaks; null where it breaks none. */
 export function topicNameComplaint(name: string): string | null {
   if (name === "") return "Name the topic";
   if (name.length > 249) return "At most 249 characters";
@@ -55,7 +55,7 @@ export function topicNameComplaint(name: string): string | null {
   return /^[a-zA-Z0-9._-]+$/.test(name) ? null : "Letters, digits, dots, dashes and underscores";
 }
 
-/** Tells whether the topic itself sets a config (Kafka's name for this source is long). */
+/** Returns whether the topic itself sets a config: Kafka calls that source DYNAMIC_TOPIC_CONFIG. */
 export function isOwn(source: string): boolean {
   return source.toUpperCase().includes("TOPIC");
 }

@@ -1,20 +1,20 @@
 import type { DeleteRecords, Group, LowWatermark } from "@/lib/api/types";
 
-/** Which records of a topic shall go, as a form holds it. */
+/** The records of a topic to delete, as the form holds them. */
 export interface Choice {
-  /** Numbers of partitions as text; none for all of them. */
+  /** The numbers of partitions as text; empty for all partitions. */
   partitions: string[];
-  /** An offset as typed; empty for all records. */
+  /** The typed offset; empty for all records. */
   before: string;
 }
 
-/** What is wrong with a choice; null when it can be looked at. */
+/** Returns what is wrong with a choice; null where nothing is. */
 export function choiceComplaint({ before }: Choice): string | null {
   if (before.trim() === "") return null;
   return /^\d{1,15}$/.test(before.trim()) ? null : "A whole number, or empty for all records";
 }
 
-/** The request for a choice without complaint, in a topic of so many partitions. */
+/** Returns the request for a valid choice. `count`: the topic's number of partitions. */
 export function deletionOf({ partitions, before }: Choice, count: number): DeleteRecords {
   const numbers =
     partitions.length > 0 ? partitions.map(Number) : Array.from({ length: count }, (_, n) => n);
@@ -26,34 +26,36 @@ export function deletionOf({ partitions, before }: Choice, count: number): Delet
   };
 }
 
-/** How many records go at most: offsets that a compacted topic has no more are counted too. */
+/**
+ * Returns how many records are deleted at most: offsets that compaction removed are counted too.
+ */
 export function totalOf(plan: readonly LowWatermark[]): number {
   return plan.reduce((sum, { deleted_offsets }) => sum + deleted_offsets, 0);
 }
 
-/** A group that has not read all that would go, and how many records it would never see. */
+/** A group that has not read all records to delete, and how many it would miss. */
 export interface Unread {
   group: string;
   records: number;
 }
 
-/** Who has not read yet what would go, the one that misses most first. */
+/** Returns the groups that have not read all records to delete, those that miss most first. */
 export function unreadBy(
   plan: readonly LowWatermark[],
   groups: readonly Group[],
   topic: string,
 ): Unread[] {
-  const lows = new Map(plan.map((each) => [each.partition, each]));
-  const found = groups.map(({ group, partitions }) => ({
+  const lows = new Map(plan.map((low) => [low.partition, low]));
+  const unread = groups.map(({ group, partitions }) => ({
     group,
-    records: partitions.reduce((sum, each) => {
-      const planned = each.topic === topic ? lows.get(each.partition) : undefined;
-      if (planned === undefined || each.committed === null) return sum;
-      const missed = planned.low_watermark - each.committed;
+    records: partitions.reduce((sum, partition) => {
+      const planned = partition.topic === topic ? lows.get(partition.partition) : undefined;
+      if (planned === undefined || partition.committed === null) return sum;
+      const missed = planned.low_watermark - partition.committed;
       return sum + Math.min(Math.max(missed, 0), planned.deleted_offsets);
     }, 0),
   }));
-  return found
+  return unread
     .filter(({ records }) => records > 0)
     .sort((one, other) => other.records - one.records);
 }

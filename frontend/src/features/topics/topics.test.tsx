@@ -77,7 +77,7 @@ test("without a topic the same call by REST is shown, and no list of deleted one
   visit(TOPICS);
   expect(await screen.findByText("No topic yet")).toBeVisible();
   expect(screen.queryByText("Deleted topics")).toBeNull();
-  expect(screen.queryByText("Unknown topics on storage")).toBeNull();
+  expect(screen.queryByText("Orphaned topics on storage")).toBeNull();
 });
 
 test("a list that is refused shows the problem's text", async () => {
@@ -169,7 +169,7 @@ test("records are deleted after a look at what goes, and after the name was type
   const { user } = visit(`${TOPIC}/partitions?panel=delete-records`);
   const panel = await dialog("Delete records of payments");
   await user.type(panel.getByRole("textbox", { name: "Before the offset" }), "42");
-  await user.click(panel.getByRole("button", { name: "See what goes" }));
+  await user.click(panel.getByRole("button", { name: "Show what will be deleted" }));
   const goes = within(await panel.findByRole("table", { name: "What goes" }));
   expect(goes.getByText("2 to 41")).toBeVisible();
   expect(sentTo(RECORDS).map(({ query }) => query)).toEqual([
@@ -192,7 +192,7 @@ test("a group that has not read all of it is named before records go", async () 
   });
   const { user } = visit(`${TOPIC}/partitions?panel=delete-records`);
   const panel = await dialog("Delete records of payments");
-  await user.click(panel.getByRole("button", { name: "See what goes" }));
+  await user.click(panel.getByRole("button", { name: "Show what will be deleted" }));
   expect(await panel.findByText("billing would never see 12 records")).toBeVisible();
 });
 

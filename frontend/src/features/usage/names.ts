@@ -2,13 +2,13 @@ import type { UsageItem } from "@/lib/api/types";
 import type { GroupBy } from "./series";
 import { OTHERS } from "./series";
 
-/** The principal of the service itself: what it reads and writes is never billed. */
+/** The principal of the service itself, whose usage is never billed. */
 const OURS = "User:__freshet";
 
-/** What ids are called. A name that is not known any more leaves the id. */
+/** The names of ids. Where a name is not known, the id is shown. */
 export interface Names {
   clusters: ReadonlyMap<string, string>;
-  /** By principal. */
+  /** The names of credentials by principal. */
   credentials: Readonly<Record<string, string>>;
 }
 
@@ -22,7 +22,7 @@ export function principalName(principal: string | null, names: Names): string {
   return names.credentials[principal] ?? principal;
 }
 
-/** Words for each group's key in a chart. */
+/** Returns a function that gives the words for a group's key in a chart. */
 export function groupNames(
   items: readonly UsageItem[],
   by: GroupBy,

@@ -16,14 +16,17 @@ import {
 
 const COLORS = 6;
 
-/** The colour of a group by its place in the order; the last for all that are shown together. */
+/**
+ * Returns the colour of a group by its place in the order. The groups that are summed have the
+ * last colour.
+ */
 export function colorOf(key: string, order: readonly string[]): string {
   const place = order.indexOf(key);
   if (key === OTHERS || place >= ownGroups(order).length) return "--series-rest";
   return `--series-${String((Math.max(place, 0) % COLORS) + 1)}`;
 }
 
-/** A picture, and what each series amounts to over the range. */
+/** A picture with the total of each series over the range. */
 export interface Drawn {
   picture: Picture;
   totals: ReadonlyMap<string, string>;
@@ -35,13 +38,13 @@ interface Drawing {
   nameOf: (key: string) => string;
 }
 
-/** The minutes of a range that have passed. */
+/** Returns the minutes of a range that have passed. */
 export function passedMinutes(range: Range, now: Date): number {
   const starts = windowsOf(range, now);
   return starts.reduce((sum, at) => sum + countedMinutes(new Date(at), range.granularity, now), 0);
 }
 
-/** Bytes in above the line and bytes out below it. */
+/** Returns the picture of traffic: bytes in above the line, bytes out below it. */
 export function trafficPicture({ usage, by, nameOf }: Drawing): Drawn {
   const order = groupOrder(usage.items, by);
   const shown = { items: usage.items, by, order };
@@ -64,7 +67,7 @@ export function trafficPicture({ usage, by, nameOf }: Drawing): Drawn {
   const up = side("ingress_bytes", "In", "up", "--series-1");
   const down = side("egress_bytes", "Out", "down", "--series-2");
   const both = [...up.picture.series, ...down.picture.series];
-  // A direction without usage has one line at zero, which is no group.
+  // A direction without usage has one line at zero, which belongs to no group.
   const groups = both.filter(({ values }) => values.some((value) => value !== 0));
   const series = grouped && groups.length > 0 ? groups : both;
   return {
@@ -73,7 +76,7 @@ export function trafficPicture({ usage, by, nameOf }: Drawing): Drawn {
   };
 }
 
-/** One meter, stacked. */
+/** Returns the picture of one meter, stacked by group. */
 export function meterPicture({ usage, by, nameOf }: Drawing, meter: string): Drawn {
   const order = groupOrder(usage.items, by);
   const levels = levelsOf(

@@ -36,7 +36,7 @@ describe("two instants", () => {
     expect(range.granularity).toBe("hour");
     expect(iso(range.from)).toBe("2026-11-21T10:00:00.000Z");
     expect(iso(range.to)).toBe("2026-11-22T11:00:00.000Z");
-    // What lies ahead has no window yet.
+    // A time in the future has no window yet.
     expect(windowsOf(range, now)).toHaveLength(5);
   });
 

@@ -1,4 +1,4 @@
-/** Which time is looked at, and how finely: a short range by the minute, a year by the month. */
+/** Time ranges and their windows: a short range by the minute, a year by the month. */
 
 export type Granularity = "minute" | "hour" | "day" | "month";
 
@@ -29,35 +29,35 @@ const LENGTH_MS: Record<Exclude<RangeName, "12mo">, number> = {
   "90d": 90 * DAY_MS,
 };
 
-/** What the address says: a range that ends now, or two instants. */
+/** The range in the address: one that ends now, or two instants. */
 export interface RangeChoice {
   range?: RangeName;
   from?: string;
   to?: string;
 }
 
-/** A stretch of whole windows: `from` and `to` are boundaries of the granularity, in UTC. */
+/** A range of whole windows. `from` and `to` are boundaries of windows, in UTC. */
 export interface Range {
   from: Date;
   to: Date;
   granularity: Granularity;
 }
 
-/** The finest granularity that keeps a chart at a few hundred windows. */
+/** Returns the finest granularity with which a chart has at most a few hundred windows. */
 export function granularityFor(lengthMs: number): Granularity {
   if (lengthMs <= 3 * HOUR_MS) return "minute";
   if (lengthMs <= 7 * DAY_MS) return "hour";
   return lengthMs <= 93 * DAY_MS ? "day" : "month";
 }
 
-/** The start of the window that an instant is in. */
+/** Returns the start of the window that an instant is in. */
 export function windowStart(at: Date, granularity: Granularity): Date {
   if (granularity === "month") return new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1));
   const length = { minute: MINUTE_MS, hour: HOUR_MS, day: DAY_MS }[granularity];
   return new Date(Math.floor(at.getTime() / length) * length);
 }
 
-/** The start of the window after the one that an instant is in. */
+/** Returns the start of the window after the one that an instant is in. */
 export function nextWindow(at: Date, granularity: Granularity): Date {
   const start = windowStart(at, granularity);
   if (granularity === "month") {
@@ -66,14 +66,14 @@ export function nextWindow(at: Date, granularity: Granularity): Date {
   return new Date(start.getTime() + { minute: MINUTE_MS, hour: HOUR_MS, day: DAY_MS }[granularity]);
 }
 
-/** Two instants of an address, if they are two and in order. */
+/** Returns the two instants of an address; null unless there are two in order. */
 function chosen({ from, to }: RangeChoice): [Date, Date] | null {
   if (!from || !to) return null;
   const [start, end] = [new Date(from), new Date(to)];
   return start.getTime() < end.getTime() ? [start, end] : null;
 }
 
-/** The windows to show; the last one is the one of now, which still grows. */
+/** Returns the range to show. Its last window is the present one, which still grows. */
 export function resolveRange(choice: RangeChoice, now: Date): Range {
   const instants = chosen(choice);
   if (instants) {
@@ -96,7 +96,7 @@ export function resolveRange(choice: RangeChoice, now: Date): Range {
   return { from: new Date(to.getTime() - LENGTH_MS[name]), to, granularity };
 }
 
-/** The starts of all windows of a range that have begun, in ms. */
+/** Returns the starts of all windows of a range that have begun, in ms. */
 export function windowsOf({ from, to, granularity }: Range, now: Date): number[] {
   const starts: number[] = [];
   const end = Math.min(to.getTime(), now.getTime() + 1);
@@ -106,7 +106,7 @@ export function windowsOf({ from, to, granularity }: Range, now: Date): number[]
   return starts;
 }
 
-/** The length of the window that begins at an instant, in minutes. */
+/** Returns the length in minutes of the window that begins at an instant. */
 export function windowMinutes(start: Date, granularity: Granularity): number {
   return (nextWindow(start, granularity).getTime() - start.getTime()) / MINUTE_MS;
 }

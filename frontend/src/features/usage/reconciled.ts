@@ -21,7 +21,7 @@ const WORST_FIRST: readonly Agreement[] = ["different", "partly_known", "equal"]
 
 /** The worst agreement among days; undefined without any. */
 export function summaryOf(days: readonly ReconciledDay[]): Summary | undefined {
-  const agreement = WORST_FIRST.find((each) => days.some((day) => day.agreement === each));
+  const agreement = WORST_FIRST.find((worst) => days.some((day) => day.agreement === worst));
   if (agreement === undefined) return undefined;
   return { agreement, days: new Set(days.map(({ day }) => day)).size };
 }

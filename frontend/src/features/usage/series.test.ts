@@ -41,7 +41,7 @@ function levels(items: UsageItem[], by: GroupBy, meter = "ingress_bytes"): Level
   return levelsOf({ items, meter, by, order, nameOf }, range, now);
 }
 
-test("windows without usage are zero, and usage stands at its window", () => {
+test("windows without usage are zero, and usage is in its window", () => {
   const items = [item(13, 5), item(14, 7), item(14, 9, { meter: "egress_bytes" })];
   const [level, ...rest] = levels(items, "meter");
   expect(rest).toEqual([]);

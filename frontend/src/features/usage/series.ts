@@ -4,26 +4,26 @@ import { type Granularity, type Range, windowMinutes, windowsOf } from "./ranges
 
 export type GroupBy = "meter" | "cluster" | "topic" | "principal";
 
-/** What a chart calls one group: a cluster's name, a topic, a credential. */
+/** A group of a chart with its name: a cluster, a topic or a credential. */
 export interface GroupName {
   key: string;
   label: string;
 }
 
-/** One group's level in each window; 0 where nothing was counted. */
+/** A group's level in each window; 0 where nothing was counted. */
 export interface Level extends GroupName {
   values: number[];
-  /** Its quantity over the whole range, in the meter's own unit. */
+  /** The quantity over the whole range, in the meter's base unit. */
   total: number;
 }
 
-/** So many groups have a colour of their own; what is smaller is shown together. */
+/** How many groups have a colour of their own. Smaller groups are summed. */
 export const GROUPS_MAX = 5;
 
-/** The key of what is shown together. */
+/** The key of the groups that are summed. */
 export const OTHERS = "others";
 
-/** By what an item is grouped: the id, since a name can be given twice. */
+/** Returns the key of an item's group. It is an id, since names are not unique. */
 export function groupKey(item: UsageItem, by: GroupBy): string {
   if (by === "cluster") return item.cluster_id ?? "";
   if (by === "topic") return item.topic_id ? `${item.cluster_id ?? ""}/${item.topic_id}` : "";
@@ -51,12 +51,15 @@ interface Shown {
   items: readonly UsageItem[];
   meter: string;
   by: GroupBy;
-  /** Of `groupOrder`. */
+  /** The order of `groupOrder`. */
   order: readonly string[];
   nameOf: (key: string) => string;
 }
 
-/** The groups that are shown by themselves; one too many is not worth an "others". */
+/**
+ * Returns the groups that are shown by themselves. A single further group is not summed as
+ * "others".
+ */
 export function ownGroups(order: readonly string[]): readonly string[] {
   return order.length > GROUPS_MAX + 1 ? order.slice(0, GROUPS_MAX) : order;
 }
@@ -91,7 +94,7 @@ export function levelsOf(shown: Shown, range: Range, now: Date): Level[] {
     level.values[place] = (level.values[place] ?? 0) + levelOf(meter, item.quantity, minutes);
   }
   const known = [...own, OTHERS].flatMap((key) => levels.get(key) ?? []);
-  // A chart without any usage still has its line at zero.
+  // A chart without usage still has a line at zero.
   return known.length > 0
     ? known
     : [{ key: "", label: nameOf(""), total: 0, values: zeros(starts) }];
@@ -99,18 +102,22 @@ export function levelsOf(shown: Shown, range: Range, now: Date): Level[] {
 
 const zeros = (starts: number[]): number[] => starts.map(() => 0);
 
-/** The minutes of a window that have passed: the present window is not over yet. */
+/**
+ * Returns the minutes of a window that have passed; fewer than its length for the present window.
+ */
 export function countedMinutes(start: Date, granularity: Granularity, now: Date): number {
   const passed = Math.floor((now.getTime() - start.getTime()) / 60_000);
   return Math.max(1, Math.min(windowMinutes(start, granularity), passed));
 }
 
-/** A meter's quantity over all items. */
+/** Returns a meter's quantity over all items. */
 export function totalOf(items: readonly UsageItem[], meter: string): number {
   return items.reduce((sum, item) => (item.meter === meter ? sum + item.quantity : sum), 0);
 }
 
-/** From when on the figures may still change, in ms; undefined when all of the range is final. */
+/**
+ * Returns from when on, in ms, figures may still change; undefined where the whole range is final.
+ */
 export function provisionalFrom(items: readonly UsageItem[]): number | undefined {
   const starts = items.filter((item) => item.provisional).map((i) => Date.parse(i.window_start));
   return starts.length > 0 ? Math.min(...starts) : undefined;

@@ -8,7 +8,7 @@ const USAGE = "GET /api/v1/usage";
 const ROW = "GET /api/v1/usage/rows/{id}";
 const PANEL = "/usage?panel=ur_4x7mzq2nk5vw3jt6ybac";
 
-/** Rows where rows are asked for, and sums where sums are. */
+/** Has the API answer with rows or with sums, as the request asks. */
 function answerUsage(count = 1): void {
   answer(USAGE, ({ query }) => {
     if (query.group_by !== undefined) return exampleOf(USAGE, "ASumByCluster");
@@ -23,7 +23,7 @@ function answerUsage(count = 1): void {
 test("sums and the rows behind them are read of one range", async () => {
   answerUsage();
   visit("/usage?range=24h");
-  // Names are read beside the rows.
+  // The names are read at the same time as the rows.
   await expect.poll(async () => (await firstRow("Usage rows"))[4]).toBe("checkout");
   const cells = await firstRow("Usage rows");
   expect(cells.slice(1, 6)).toEqual(["In", "orders", "payments", "checkout", "68.0 GiB"]);

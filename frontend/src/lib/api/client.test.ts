@@ -21,6 +21,6 @@ test.each([
     group: name,
   });
   expect(path).toBe(`/clusters/cl_a/groups/${part}/reset-offsets`);
-  // A browser changes nothing about it.
+  // A browser does not change such a path.
   expect(new URL(path, "http://console.example").pathname).toBe(path);
 });

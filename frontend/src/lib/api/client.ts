@@ -5,7 +5,7 @@ import { Problem, problemOf, unreachable } from "./problem";
 
 let csrfToken: string | undefined;
 
-/** Remembers the token of `GET /api/v1/session`; every unsafe request sends it. */
+/** Keeps the CSRF token of `GET /api/v1/session`, which every unsafe request sends. */
 export function setCsrfToken(token: string | undefined): void {
   csrfToken = token;
 }
@@ -32,7 +32,7 @@ const headers: Middleware = {
   },
 };
 
-/** The body of a refusal. A proxy may answer with a page: that has no members to read. */
+/** Returns the body of a refusal; undefined where it is not JSON, as a proxy's page. */
 async function bodyOf(response: Response): Promise<unknown> {
   try {
     return (await response.clone().json()) as unknown;
@@ -41,20 +41,20 @@ async function bodyOf(response: Response): Promise<unknown> {
   }
 }
 
-/** A path with its parameters, all of which are names or ids. */
+/** Returns a path with its parameters filled in. All of them are names or ids. */
 export function pathOf(template: string, names: Record<string, unknown>): string {
   const parts = Object.entries(names).map(([key, name]) => [key, partOf(String(name))]);
   return defaultPathSerializer(template, Object.fromEntries(parts) as Record<string, unknown>);
 }
 
-/** The typed client. Same origin: the session's cookie goes along by itself. */
+/** The typed client. On the same origin the browser sends the session's cookie by itself. */
 export const api = createClient<paths>({ credentials: "same-origin", pathSerializer: pathOf });
 api.use(headers);
 
-/** What `validate_only` answers, which the console never asks for. */
+/** The answer to `validate_only`, which the console never sends. */
 type Validated = { valid: boolean };
 
-/** The answer's body; what is not ok has been thrown as a `Problem` before. */
+/** Returns the body of an answer. An answer that is not ok was thrown as a `Problem` before. */
 export async function body<T>(call: Promise<{ data?: T }>): Promise<Exclude<T, Validated>> {
   const { data } = await call;
   return data as Exclude<T, Validated>;
@@ -65,12 +65,12 @@ export async function done(call: Promise<unknown>): Promise<void> {
   await call;
 }
 
-/** Tells whether an error is the API's answer with this status. */
+/** Returns whether an error is an answer of the API with this status. */
 export function isStatus(error: unknown, status: number): error is Problem {
   return error instanceof Problem && error.status === status;
 }
 
-/** Tells whether an error is the API's refusal with this stable code. */
+/** Returns whether an error is a problem of the API with this code. */
 export function isCode(error: unknown, code: string): error is Problem {
   return error instanceof Problem && error.code === code;
 }

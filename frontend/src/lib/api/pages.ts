@@ -1,9 +1,9 @@
 import type { Page } from "./types";
 
-/** A list longer than this is cut: the page says so, and no browser holds more with ease. */
+/** A longer list is cut, which the page says: a browser becomes slow with more items. */
 export const ITEMS_MAX = 5_000;
 
-/** Follows a list's cursors to its end, or until there are `most` items or more. */
+/** Reads the pages of a list to its end, or until it has at least `most` items. */
 export async function allPages<T>(
   read: (cursor: string | undefined) => Promise<Page<T>>,
   most = ITEMS_MAX,

@@ -1,5 +1,5 @@
-/** Queries of a visible page ask again this often; a hidden page does not ask at all. */
+/** How often the queries of a visible page are repeated. Those of a hidden page are not. */
 export const LIVE = { refetchInterval: 2_000, refetchIntervalInBackground: false } as const;
 
-/** For what changes seldom: readiness, mail, lists of secrets. */
+/** The same for data that seldom changes: readiness, mail, lists of secrets. */
 export const SLOW = { refetchInterval: 10_000, refetchIntervalInBackground: false } as const;

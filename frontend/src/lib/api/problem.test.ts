@@ -33,7 +33,7 @@ describe("a problem document", () => {
     expect(explain(problem).requestId).toBe("r2");
   });
 
-  test("tells how long to wait", () => {
+  test("says how long to wait", () => {
     const problem = problemOf(refusal(429, { "retry-after": "7" }), { title: "Slow down" });
     expect(explain(problem).next).toBe("Try again in 7 s.");
   });

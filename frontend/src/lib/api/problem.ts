@@ -1,4 +1,4 @@
-/** One entry of `errors` in a problem+json body: which field, and what about it. */
+/** An entry of `errors` in a problem+json body: a field, and what is wrong with it. */
 export interface FieldError {
   pointer: string;
   detail: string;
@@ -106,7 +106,7 @@ function titleOf(status: number): string {
   return "The request was refused";
 }
 
-/** What a person is told: what happened, what was not lost, what to do, and the request's id. */
+/** The explanation of an error: what happened, what was not lost, what to do, the request's id. */
 export interface Explanation {
   happened: string;
   kept: string;
@@ -114,7 +114,7 @@ export interface Explanation {
   requestId: string | undefined;
 }
 
-/** Explains any error that a query or a mutation ended with. */
+/** Explains any error of a query or a mutation. */
 export function explain(error: unknown): Explanation {
   if (!(error instanceof Problem)) {
     return {
@@ -167,13 +167,16 @@ function nextOf(problem: Problem): string {
   return "Correct what is named above, then try again.";
 }
 
-/** `/spec/idle_timeout_s` → `idle timeout s`; the empty pointer → `the request`. */
+/**
+ * Returns the words of a JSON pointer: `/spec/idle_timeout_s` → `idle timeout s`. An empty pointer
+ * gives `the request`.
+ */
 export function fieldName(pointer: string): string {
   const last = pointer.split("/").filter(Boolean).pop();
   return last ? last.replaceAll("_", " ") : "The request";
 }
 
-/** Errors by form field, for a form whose fields have the names of the request's members. */
+/** Returns errors by field, for a form whose fields have the names of the request's members. */
 export function formErrors(error: unknown): Record<string, string> {
   if (!(error instanceof Problem)) return {};
   const entries = error.errors.map((e): [string, string] => [

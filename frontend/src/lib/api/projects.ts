@@ -4,7 +4,7 @@ import { keys } from "./keys";
 import { allPages } from "./pages";
 import { SLOW } from "./polling";
 
-/** The projects that the caller sees, with what they may do in each. */
+/** The projects that the person sees, with their permissions in each. */
 export const projectListQuery = queryOptions({
   queryKey: keys.projects,
   queryFn: () =>

@@ -62,7 +62,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Newest first, revoked ones too. */
+        /** @description Lists API keys, newest first, revoked ones too. */
         get: operations["api_keys_list"];
         put?: never;
         /** @description A new row: 201 with its `Location`, or what `perform_create` answers itself. */
@@ -99,7 +99,11 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description A new key with the same rights, its secret for this once; the old one ends later. */
+        /**
+         * @description Makes a new key with the same rights, whose secret is shown only now.
+         *
+         *     The old key ends after `overlap_s` seconds.
+         */
         post: operations["api_keys_:rotate_create"];
         delete?: never;
         options?: never;
@@ -114,7 +118,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Newest first. What Kafka clients changed is there some seconds later, at its time. */
+        /** @description Lists entries, newest first. Changes by Kafka clients appear some seconds late. */
         get: operations["audit_log_list"];
         put?: never;
         post?: never;
@@ -131,7 +135,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description All entries that match as one file, oldest first. */
+        /** @description Downloads all matching entries as one file, oldest first. */
         get: operations["audit_log_export"];
         put?: never;
         post?: never;
@@ -663,7 +667,7 @@ export interface paths {
         /**
          * @description Deletes the oldest records of partitions, before an offset of each.
          *
-         *     With `validate_only` it tells what would go.
+         *     With `validate_only` it returns what would be deleted.
          */
         post: operations["clusters_topics_:delete_records_create"];
         delete?: never;
@@ -791,7 +795,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Shows it. */
+        /** @description Shows what the month costs so far. */
         get: operations["costs_retrieve"];
         put?: never;
         post?: never;
@@ -863,9 +867,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * @description Joins: whoever is signed in, or a new account, which is signed in then.
+         * @description Joins the organisation: the signed-in person, or a new account, which is then signed in.
          *
-         *     409 `account_exists` where the invited address has an account: sign in first.
+         *     Answers 409 `account_exists` if the invited address has an account: sign in first.
          */
         post: operations["invitations_accept_create"];
         delete?: never;
@@ -900,7 +904,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Sends the mail anew, for seven days more; links of earlier mails end. */
+        /** @description Sends the mail again, valid for seven days from now; links of earlier mails end. */
         post: operations["invitations_:resend_create"];
         delete?: never;
         options?: never;
@@ -915,7 +919,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Newest first, without their lines. */
+        /** @description Invoices and credit notes, newest first, without their lines. */
         get: operations["invoices_list"];
         put?: never;
         post?: never;
@@ -932,7 +936,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One, with its lines; each names the usage rows that its quantity is the sum of. */
+        /** @description One invoice with its lines; each names the usage rows that its quantity is the sum of. */
         get: operations["invoices_retrieve"];
         put?: never;
         post?: never;
@@ -966,7 +970,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The document, as it was made once after issuing; 409 `document_pending` before. */
+        /** @description The invoice's PDF, made once after issuing; 409 `document_pending` until it is made. */
         get: operations["invoices_pdf_retrieve"];
         put?: never;
         post?: never;
@@ -1018,7 +1022,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Every limit by name, with what the organisation, or one of its clusters, uses. */
+        /** @description Lists every limit by name, with how much the organisation or one cluster uses. */
         get: operations["limits_list"];
         put?: never;
         post?: never;
@@ -1143,14 +1147,14 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Shows it. */
+        /** @description Shows the organisation. */
         get: operations["organizations_current_retrieve"];
         put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
-        /** @description Renames it, or says from where and how its people and keys come in. */
+        /** @description Changes the name, the allowed networks, or whether a second factor is required. */
         patch: operations["organizations_current_partial_update"];
         trace?: never;
     };
@@ -1161,7 +1165,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description A ZIP archive of JSON lines, a file a table, sent while it is read. */
+        /** @description Downloads a ZIP archive of JSON lines, one file for each table, sent while it is read. */
         get: operations["organization_export"];
         put?: never;
         post?: never;
@@ -1181,9 +1185,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * @description Closes it for good. Its clusters are deleted, its keys end, a last invoice follows.
+         * @description Closes the organisation: clusters are deleted, keys revoked, and a last invoice follows.
          *
-         *     Only a person who is signed in may. Afterwards its people can read, its invoices above all.
+         *     Only a signed-in person may do it. Afterwards its people can still read, its invoices above
+         *     all.
          */
         post: operations["organizations_current:close_create"];
         delete?: never;
@@ -1201,7 +1206,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Sends a mail with a link if there is such an account, and does not tell. */
+        /** @description Sends a mail with a link if there is such an account; the answer is the same if not. */
         post: operations["password_reset_create"];
         delete?: never;
         options?: never;
@@ -1218,7 +1223,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Sets it and ends all sessions of the account. The token is used up; sign in next. */
+        /** @description Sets the password and ends all sessions of the account. The token can be used once. */
         post: operations["password_reset_confirm_create"];
         delete?: never;
         options?: never;
@@ -1304,7 +1309,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Newest first. */
+        /** @description Lists roles in projects, newest first. */
         get: operations["role_bindings_list"];
         put?: never;
         /** @description A new row: 201 with its `Location`, or what `perform_create` answers itself. */
@@ -1377,16 +1382,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Who is signed in, and the token that changes need. */
+        /** @description Shows who is signed in, and the CSRF token that changes need. */
         get: operations["session_retrieve"];
         put?: never;
-        /** @description Signs in. `code_required`: send the same again, with a code of the authenticator app. */
+        /** @description Signs in. After `code_required`, repeat it with a code of the authenticator app. */
         post: operations["session_create"];
         /** @description Signs out. */
         delete: operations["session_destroy"];
         options?: never;
         head?: never;
-        /** @description Works in another of the user's organisations from now on. */
+        /** @description Has the session work in another of the user's organisations. */
         patch: operations["session_partial_update"];
         trace?: never;
     };
@@ -1399,7 +1404,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Changes it, and ends the person's other sessions. A mail tells them. */
+        /** @description Changes the password and ends the person's other sessions. A mail informs the person. */
         post: operations["session_password_create"];
         delete?: never;
         options?: never;
@@ -1416,7 +1421,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description New ones. The older ones have no effect any more; a mail tells the person. */
+        /** @description Makes new recovery codes. The older ones become invalid; a mail informs the person. */
         post: operations["session_recovery_codes_create"];
         delete?: never;
         options?: never;
@@ -1434,15 +1439,15 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * @description A new secret. It counts once a code of it was sent to `/session/totp/confirm`.
+         * @description Makes a new secret. It takes effect once a code of it is sent to `/session/totp/confirm`.
          *
          *     Needs the password again.
          */
         post: operations["session_totp_create"];
         /**
-         * @description Has signing in ask for the password alone; a mail tells the person.
+         * @description Removes the second factor: signing in asks for the password alone.
          *
-         *     Needs the password again, and a code.
+         *     Needs the password again, and a code. A mail informs the person.
          */
         delete: operations["session_totp_destroy"];
         options?: never;
@@ -1459,7 +1464,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description From now on signing in asks for a code. Other sessions end; a mail tells the person. */
+        /** @description Has sign-in ask for a code from now on. Other sessions end; a mail informs the person. */
         post: operations["session_totp_confirm_create"];
         delete?: never;
         options?: never;
@@ -1474,7 +1479,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The sessions, the newest first. `last_seen_at` is right to five minutes. */
+        /** @description Lists the sessions, the newest first. `last_seen_at` is accurate to five minutes. */
         get: operations["sessions_list"];
         put?: never;
         post?: never;
@@ -1510,7 +1515,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Ends them. */
+        /** @description Ends all other sessions of the person. */
         post: operations["sessions:end_others_create"];
         delete?: never;
         options?: never;
@@ -1527,7 +1532,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Makes them, and sends a mail to verify the address. */
+        /** @description Creates the account, and sends a mail to verify its address. */
         post: operations["signup_create"];
         delete?: never;
         options?: never;
@@ -1544,7 +1549,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Sends it if there is such an account, and does not tell. */
+        /** @description Sends the mail if there is such an account; the answer is the same if not. */
         post: operations["signup_verification_create"];
         delete?: never;
         options?: never;
@@ -1561,7 +1566,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Takes the token. Repeating it changes nothing. */
+        /** @description Verifies the address by the mail's token. Repeating it changes nothing. */
         post: operations["signup_verify_create"];
         delete?: never;
         options?: never;
@@ -1593,7 +1598,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Every cell by name. */
+        /** @description Every cell, sorted by name. */
         get: operations["staff_cells_list"];
         put?: never;
         post?: never;
@@ -1630,8 +1635,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * @description Lets one deletion of a cluster pass, until it expires. Its organisation's audit log says
-         *     so, with the reason.
+         * @description Permits one deletion of a cluster until the permit expires. The audit log of its
+         *     organisation has an entry with the reason.
          */
         post: operations["staff_clusters_:break_glass_create"];
         delete?: never;
@@ -1683,7 +1688,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Grants it, as it was asked or another value. It holds within half a minute. */
+        /** @description Grants the requested value or another one. It takes effect within half a minute. */
         post: operations["staff_limit_requests_:grant_create"];
         delete?: never;
         options?: never;
@@ -1700,7 +1705,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Refuses it, and says why. */
+        /** @description Refuses a request, with a reason. */
         post: operations["staff_limit_requests_:refuse_create"];
         delete?: never;
         options?: never;
@@ -1789,14 +1794,14 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description What the person belongs to now. */
+        /** @description The organisation that the person joined, and their membership. */
         Accepted: {
             organization: components["schemas"]["Organization"];
             member: components["schemas"]["Member"];
         };
         /** @description An entry of the access control list. Its id is made of all of it. */
         Acl: {
-            /** @description Stable: the same entry has the same one. */
+            /** @description The entry's id, which is the same for the same fields. */
             readonly id: string;
             /** @description `User:<name>` or `User:*`. */
             principal: string;
@@ -1827,7 +1832,7 @@ export interface components {
         };
         /** @description A new entry. */
         AclCreated: {
-            /** @description Stable: the same entry has the same one. */
+            /** @description The entry's id, which is the same for the same fields. */
             readonly id: string;
             /** @description `User:<name>` or `User:*`. */
             principal: string;
@@ -1870,17 +1875,17 @@ export interface components {
         ActionEnum: "notify" | "suspend";
         /** @enum {string} */
         AgreementEnum: "equal" | "different" | "partly_known";
-        /** @description An alert, and how it stands. */
+        /** @description An alert with its state. */
         Alert: {
             readonly id: string;
             cluster_id: string;
             readonly name: string;
-            /** @description The figure: of the keeper's last look at groups, or of what is metered. */
+            /** @description The figure, which comes from the keeper's samples or from metered usage. */
             kind: components["schemas"]["AlertKind"];
             readonly group: string;
             readonly threshold: number;
             readonly for_s: number;
-            /** @description Members who get mails; empty: those who manage the organisation. */
+            /** @description Addresses of members who get mails; empty: those who manage the organisation. */
             emails: string[];
             state: components["schemas"]["AlertState"];
             /**
@@ -1893,38 +1898,38 @@ export interface components {
              * @description When it last began to fire; null: never yet.
              */
             fired_at: string | null;
-            /** @description The figure at the last look; null: not known. */
+            /** @description The figure when it was last read; null: not known. */
             value: number | null;
-            /** @description The group whose figure it is, of kinds of groups. */
+            /** @description The group whose figure it is, for kinds of a lag. */
             subject: string;
             /**
              * Format: date-time
-             * @description The last look; they are a minute apart.
+             * @description When the figure was last read, once a minute; null: not yet.
              */
             evaluated_at: string | null;
             readonly generation: number;
             /** Format: date-time */
             readonly created_at: string;
         };
-        /** @description What a new alert shall be. */
+        /** @description A new alert. */
         AlertCreateRequest: {
             name: string;
-            /** @description Of kinds of groups; empty: whichever group is worst. */
+            /** @description The consumer group, for kinds of a lag; empty: the one furthest behind. */
             group?: string;
             /**
              * Format: int64
-             * @description It fires above: records, seconds, bytes or connections, as its kind says.
+             * @description The alert fires above it. Its unit follows from `kind`.
              */
             threshold: number;
             /**
-             * @description Seconds that the figure stays beyond it before it fires, and below before it is over.
+             * @description Seconds that the figure is above before the alert fires, and below before it is over.
              * @default 300
              */
             for_s?: number;
-            /** @description Members who get mails; empty: those who manage the organisation. */
+            /** @description Addresses of members who get mails; empty: those who manage the organisation. */
             emails?: string[];
             cluster_id: string;
-            /** @description The figure: of the keeper's last look at groups, or of what is metered. */
+            /** @description The figure, which comes from the keeper's samples or from metered usage. */
             kind: components["schemas"]["AlertKind"];
         };
         /** @enum {string} */
@@ -1935,7 +1940,7 @@ export interface components {
         ApiKey: {
             readonly id: string;
             readonly name: string;
-            /** @description Its own, or its service account's at the moment. */
+            /** @description Its own, or its service account's current one. */
             role: components["schemas"]["Role"];
             service_account_id: string | null;
             /** Format: date-time */
@@ -1947,16 +1952,16 @@ export interface components {
             /** Format: date-time */
             readonly revoked_at: string | null;
         };
-        /** @description What a new key shall be. */
+        /** @description The fields of a new key. */
         ApiKeyCreateRequest: {
             name: string;
-            /** @description At most the caller's own; without it, admin. None beside a service account, whose role and roles in projects its keys have. */
+            /** @description At most the caller's own; without it, admin. Not allowed beside a service account: its keys have the account's role and roles in projects. */
             role?: components["schemas"]["Role"];
             service_account_id?: string | null;
             /** Format: date-time */
             expires_at?: string | null;
         };
-        /** @description A new key with its secret, which is shown this once. */
+        /** @description A new key with its secret, which is shown only now. */
         ApiKeyCreated: {
             id: string;
             name: string;
@@ -1972,13 +1977,13 @@ export interface components {
         /** @description How a key is replaced. */
         ApiKeyRotateRequest: {
             /**
-             * @description The old key ends after so many seconds.
+             * @description After how many seconds the old key ends.
              * @default 3600
              */
             overlap_s?: number;
             /**
              * Format: date-time
-             * @description Of the new key. Without it, it lives as long as the old one was to.
+             * @description When the new key expires. Without it, it lives as long as the old one was to.
              */
             expires_at?: string | null;
         };
@@ -2002,16 +2007,16 @@ export interface components {
             topic: string;
             partition: number;
         };
-        /** @description Who made a change. */
+        /** @description The actor who made a change. */
         AuditActor: {
             kind: components["schemas"]["AuditActorKind"];
             id: string;
-            /** @description As it is called now; the id of one that is gone. */
+            /** @description Its current name, or its id if it was deleted. */
             name: string;
         };
         /** @enum {string} */
         AuditActorKind: "api_key" | "session" | "system" | "kafka" | "staff";
-        /** @description One change. Entries are never changed nor removed. */
+        /** @description One change. Entries are never changed or removed. */
         AuditEntry: {
             id: string;
             /** Format: date-time */
@@ -2020,18 +2025,18 @@ export interface components {
             action: string;
             actor: components["schemas"]["AuditActor"];
             target: components["schemas"]["AuditTarget"];
-            /** @description Of a Kafka client the id of its connection, `con_…`; `-` of what neither did. */
+            /** @description The request's id; for a Kafka client its connection's, `con_…`; `-` for others. */
             request_id: string;
             /** @description Where the request came from; may be empty. */
             address: string;
-            /** @description What changed. Never a secret. */
+            /** @description What changed; it never has a secret. */
             detail: {
                 [key: string]: unknown;
             };
             /** @description Where the change came from. */
             source: components["schemas"]["SourceEnum"];
         };
-        /** @description What was changed. */
+        /** @description The resource that was changed. */
         AuditTarget: {
             type: string;
             id: string;
@@ -2068,14 +2073,14 @@ export interface components {
              */
             used_at: string | null;
         };
-        /** @description Why one deletion shall pass, and for how long it may. */
+        /** @description The reason for a permit to delete a cluster, and how long the permit is valid. */
         BreakGlassInputRequest: {
             /** @description The organisation's people read it. */
             reason: string;
             /** @default 3600 */
             expires_in_s?: number;
         };
-        /** @description A budget, how it stands in the current month, and its newest events. */
+        /** @description A budget, its state in the current month, and its newest events. */
         Budget: {
             readonly id: string;
             readonly name: string;
@@ -2089,11 +2094,11 @@ export interface components {
             state: components["schemas"]["BudgetStateEnum"];
             /** @description YYYY-MM, of `state` and `spent_minor`. */
             readonly month: string;
-            /** @description Spent of the month so far, before taxes; a few minutes old. */
+            /** @description What is spent in the month so far, before taxes; a few minutes old. */
             spent_minor: number;
             /**
              * Format: date-time
-             * @description Since when it has produce suspended; null: it does not.
+             * @description Since when this budget suspends produce; null where it does not.
              */
             suspended_at: string | null;
             /** Format: date-time */
@@ -2101,15 +2106,15 @@ export interface components {
             readonly generation: number;
             /** Format: date-time */
             readonly created_at: string;
-            /** @description The newest, the latest first. */
+            /** @description The newest events, the latest first. */
             events: components["schemas"]["BudgetEvent"][];
         };
-        /** @description What a new budget shall be. */
+        /** @description The settings of a new budget. */
         BudgetCreateRequest: {
             name: string;
             /**
              * Format: int64
-             * @description Of a calendar month, before taxes, in minor units (cents).
+             * @description The budget for a calendar month, before taxes, in minor units (cents).
              */
             amount_minor: number;
             /**
@@ -2133,7 +2138,7 @@ export interface components {
             kind: components["schemas"]["BudgetEventKindEnum"];
             /** @description YYYY-MM. */
             readonly month: string;
-            /** @description Of `threshold_reached`, in percent. */
+            /** @description Which threshold was reached, in percent; null for other kinds. */
             threshold: number | null;
             readonly spent_minor: number;
             readonly amount_minor: number;
@@ -2172,11 +2177,11 @@ export interface components {
             /** Format: double */
             connections_per_second: number | null;
         };
-        /** @description What confirms the end of an organisation. */
+        /** @description The confirmation that an organisation shall be closed. */
         CloseRequest: {
-            /** @description The organisation's, typed by who closes it. */
+            /** @description The organisation's name, typed by the person. */
             name: string;
-            /** @description Of the authenticator app, where the person has one. */
+            /** @description A code of the authenticator app, if the person has one. */
             code?: string | null;
         };
         /** @description Why a month was invoiced before it was closed, and what was missing. */
@@ -2226,13 +2231,13 @@ export interface components {
             /** @description One of `/regions`. */
             region?: string;
         };
-        /** @description A cluster's part. */
+        /** @description The part of the month's costs that one cluster has. */
         ClusterShare: {
             cluster_id: string;
             cluster: string;
             amount_minor: number;
         };
-        /** @description A code of the authenticator app; where there is a second factor, a recovery code too. */
+        /** @description A code of the authenticator app, or a recovery code once the second factor is confirmed. */
         CodeRequest: {
             code: string;
         };
@@ -2264,14 +2269,14 @@ export interface components {
             quantity: number;
             /** @description The part that the free allowance covers. */
             free_quantity: number;
-            /** @description What the price is of. */
+            /** @description The unit that the price is for. */
             unit: string;
             /** @description The price of a unit, in major units of the currency, as a decimal. */
             readonly unit_price: string;
             amount_minor: number;
-            /** @description At the month's end. */
+            /** @description Expected at the month's end. */
             forecast_quantity: number;
-            /** @description At the month's end. */
+            /** @description Expected at the month's end. */
             forecast_minor: number;
         };
         /** @description A month before taxes, in minor units (cents). Every kind of share sums to the lines' sum. */
@@ -2292,7 +2297,7 @@ export interface components {
             by_principal: components["schemas"]["PrincipalShare"][];
             /**
              * Format: date-time
-             * @description Usage up to then is in it; null where nothing is known yet.
+             * @description Usage up to this time is included; null where none is known.
              */
             provisional_until: string | null;
         };
@@ -2376,7 +2381,7 @@ export interface components {
             readonly deleted_at: string;
             /**
              * Format: date-time
-             * @description When its records go.
+             * @description When its records are removed for good.
              */
             readonly restorable_until: string;
         };
@@ -2389,13 +2394,13 @@ export interface components {
             listener: components["schemas"]["ListenerEnum"];
             bootstrap_servers: string;
         };
-        /** @description A new secret for an authenticator app. It is shown this once. */
+        /** @description A new secret for an authenticator app. It is shown only now. */
         Enrolment: {
-            /** @description Base32, to type in. */
+            /** @description The secret in base32, to type in. */
             secret: string;
-            /** @description For a link on a phone. */
+            /** @description The secret as a link, to open on a phone. */
             otpauth_uri: string;
-            /** @description The address as a QR code: an SVG document. */
+            /** @description The link as a QR code: an SVG document. */
             qr_svg: string;
         };
         /** @description What is wrong with one place of the request. */
@@ -2405,9 +2410,9 @@ export interface components {
             code: string;
             detail: string;
         };
-        /** @description What is granted. */
+        /** @description The answer that grants a request. */
         GrantRequest: {
-            /** @description Without it: what was wanted. */
+            /** @description Without it: the requested value. */
             value?: number;
             /** @default  */
             answer?: string;
@@ -2469,25 +2474,25 @@ export interface components {
             key_base64: string | null;
             value: components["schemas"]["Bytes"] | null;
         };
-        /** @description How a cell's brokers are, as its keeper tells. */
+        /** @description The last report of a cell's keeper on its brokers. */
         Health: {
             /** Format: date-time */
             readonly told_at: string;
             /** @description Brokers that should run. */
             wanted: number;
-            /** @description Those of them that do not serve. */
+            /** @description Brokers of these that do not serve. */
             unhealthy: number;
             deletions_held: boolean;
-            /** @description Why they are held; empty: they are not. */
+            /** @description Why deletions are held; empty: they are not. */
             reason: string;
-            /** @description Why what runs brokers cannot be asked; empty: it can. */
+            /** @description Why the platform that runs brokers cannot be asked; empty: it can. */
             platform: string;
-            /** @description Those that are lost. */
+            /** @description Lost machines. */
             machines: string[];
-            /** @description Clusters that brokers or settings are there of, and that nobody wants. */
+            /** @description Clusters that brokers or settings exist for, and that no organisation has. */
             orphans: string[];
         };
-        /** @description Something that is or was wrong. */
+        /** @description A fault of the service or of a cluster. */
         Incident: {
             readonly id: string;
             /** @description Null: it concerns the service as a whole. */
@@ -2506,13 +2511,13 @@ export interface components {
         IncidentKind: "brokers_crashing" | "cell_unreachable" | "brokers_unhealthy" | "keeper_silent" | "machine_lost" | "platform_unreachable" | "metadata_full" | "operation_stuck" | "tasks_delayed" | "usage_incomplete";
         /** @enum {string} */
         IncidentState: "open" | "closed";
-        /** @description A part of the story. */
+        /** @description An update of an incident. */
         IncidentUpdate: {
             /** Format: date-time */
             at: string;
             text: string;
         };
-        /** @description An invitation. Its token is in the mail only. */
+        /** @description An invitation. Only its mail has the token. */
         Invitation: {
             readonly id: string;
             /** Format: email */
@@ -2527,15 +2532,15 @@ export interface components {
             /** Format: date-time */
             readonly created_at: string;
         };
-        /** @description The token of the mail's link; of who has no account yet, what the account shall be. */
+        /** @description The token of the mail's link; password and name are for a person without an account. */
         InvitationAcceptRequest: {
             token: string;
-            /** @description Of a new account. */
+            /** @description The password of a new account. */
             password?: string;
             /** @default  */
             name?: string;
         };
-        /** @description Whom to invite. */
+        /** @description The address to invite, and the roles that it gets. */
         InvitationCreateRequest: {
             /** Format: email */
             email: string;
@@ -2580,7 +2585,7 @@ export interface components {
             issued_at: string | null;
             /** Format: date-time */
             created_at: string;
-            /** @description Of the PDF; null until it is made, some seconds after issuing. */
+            /** @description The hash of the PDF; null until it is made, some seconds after issuing. */
             readonly sha256: string | null;
             lines: components["schemas"]["InvoiceLine"][];
             seller: components["schemas"]["Party"];
@@ -2588,11 +2593,11 @@ export interface components {
             tax: components["schemas"]["Tax"];
             price_version: string;
             closed_early: components["schemas"]["ClosedEarly"] | null;
-            /** @description Of a credit note: the invoice that it takes back. */
+            /** @description Only for a credit note: the invoice that it takes back. */
             credits_id: string | null;
-            /** @description Of a void invoice: the credit note that takes it back. */
+            /** @description Only for a void invoice: the credit note that takes it back. */
             readonly credit_note_id: string | null;
-            /** @description Of a credit note. */
+            /** @description Only for a credit note: why it was issued. */
             reason: string;
         };
         /** @enum {string} */
@@ -2601,7 +2606,7 @@ export interface components {
         InvoiceLine: {
             id: string;
             kind: components["schemas"]["InvoiceLineKind"];
-            /** @description Empty for what is no usage. */
+            /** @description Empty for a line that is not for usage. */
             meter: string;
             cluster_id: string;
             /** @description The cluster's name when the invoice was issued. */
@@ -2646,44 +2651,44 @@ export interface components {
             issued_at: string | null;
             /** Format: date-time */
             created_at: string;
-            /** @description Of the PDF; null until it is made, some seconds after issuing. */
+            /** @description The hash of the PDF; null until it is made, some seconds after issuing. */
             readonly sha256: string | null;
         };
         /** @description Blocks of a lane. */
         LaneRange: {
-            /** @description Which start of a broker. */
+            /** @description Counts the starts of brokers of the cluster. */
             incarnation: number;
             first_sequence: number;
             last_sequence: number;
             /**
              * Format: date-time
-             * @description Its usage after this time.
+             * @description The lane's usage after this time is in the file.
              */
             readonly since: string;
             /**
              * Format: date-time
-             * @description Its usage up to this time.
+             * @description The lane's usage up to this time is in the file.
              */
             readonly until: string;
         };
-        /** @description A limit, and what happens at it. */
+        /** @description A limit, with what happens when it is reached. */
         Limit: {
             /** @description Also the `quota.name` of the problem. */
             name: string;
             scope: components["schemas"]["ScopeEnum"];
             limit: number;
-            /** @description Null: not known. */
+            /** @description Null if it is not known. */
             used: number | null;
             unit: string;
             effect: string;
             /** @description Whether a limit request may ask for more. */
             raisable: boolean;
         };
-        /** @description A request for more. */
+        /** @description A request to raise a limit. */
         LimitRequest: {
             readonly id: string;
             readonly limit: string;
-            /** @description Null: the organisation, or all of its clusters. */
+            /** @description Null for the organisation, or all of its clusters. */
             readonly cluster_id: string | null;
             readonly wanted: number;
             readonly reason: string;
@@ -2695,11 +2700,11 @@ export interface components {
             /** Format: date-time */
             readonly answered_at: string | null;
         };
-        /** @description What is asked for, and why. */
+        /** @description The limit to raise, the requested value, and the reason. */
         LimitRequestCreateRequest: {
             /** @description A limit's name. */
             limit: string;
-            /** @description Of a limit of clusters: the one. Without it, all of the organisation's. */
+            /** @description For a limit of clusters: which one. Without it, all of the organisation's. */
             cluster_id?: string;
             wanted: number;
             reason: string;
@@ -2731,7 +2736,7 @@ export interface components {
         };
         /** @enum {string} */
         MechanismEnum: "SCRAM-SHA-512" | "SCRAM-SHA-256";
-        /** @description A person's part in the organisation. */
+        /** @description A person's membership in the organisation. */
         Member: {
             readonly id: string;
             user_id: string;
@@ -2743,7 +2748,7 @@ export interface components {
             readonly two_factor: boolean;
             /**
              * Format: date-time
-             * @description When they last used the console here; right to some minutes.
+             * @description When they last used the console here; accurate to five minutes.
              */
             last_seen_at: string | null;
             /** Format: date-time */
@@ -2756,13 +2761,13 @@ export interface components {
             standing: components["schemas"]["StandingEnum"];
             /** @description Whether an owner proved to own an address: before that its clusters have no public endpoint (but on one machine). */
             readonly verified: boolean;
-            /** @description Why its clusters refuse produce at the moment; null: they do not. */
+            /** @description Why its clusters refuse produce; null if they do not. */
             produce_suspended_reason: string | null;
-            /** @description Sessions without a second factor see nothing of the organisation. */
+            /** @description Whether sessions without a second factor are refused. */
             two_factor_required: boolean;
             /**
              * Format: date-time
-             * @description When its owner closed it. It can be read, and not changed.
+             * @description When its owner closed it. Since then it can only be read.
              */
             closed_at: string | null;
             generation: number;
@@ -2801,13 +2806,13 @@ export interface components {
             ran_at: string | null;
             /** @description Age of the newest usage file. */
             readonly lag_s: number | null;
-            /** @description How many. */
+            /** @description Returns the number of damaged usage files. */
             readonly damaged_files: number;
             /** @description Hours of clusters that should be complete by now; at most 50 are counted. */
             readonly incomplete_hours: number;
             missing_days: string[];
         };
-        /** @description A meter's part. */
+        /** @description The part of the month's costs that one meter has. */
         MeterShare: {
             meter: string;
             amount_minor: number;
@@ -2885,15 +2890,15 @@ export interface components {
             standing: components["schemas"]["StandingEnum"];
             /** @description Whether an owner proved to own an address: before that its clusters have no public endpoint (but on one machine). */
             readonly verified: boolean;
-            /** @description Why its clusters refuse produce at the moment; null: they do not. */
+            /** @description Why its clusters refuse produce; null if they do not. */
             produce_suspended_reason: string | null;
             /** @description Networks that API keys and people may come from; empty: from anywhere. */
             allowed_addresses: string[];
-            /** @description Sessions without a second factor see nothing of the organisation. */
+            /** @description Whether sessions without a second factor are refused. */
             two_factor_required: boolean;
             /**
              * Format: date-time
-             * @description When its owner closed it. It can be read, and not changed.
+             * @description When its owner closed it. Since then it can only be read.
              */
             closed_at: string | null;
             generation: number;
@@ -2904,13 +2909,13 @@ export interface components {
         OrphanedTopic: {
             /** @description As Kafka writes it. */
             id: string;
-            /** @description Null where storage does not tell it. */
+            /** @description Null where storage does not have it. */
             name: string | null;
             /** @description How many storage has. */
             partitions: number;
             /**
              * Format: date-time
-             * @description When a broker found it.
+             * @description When a broker first saw it on storage.
              */
             readonly found_at: string;
         };
@@ -3195,18 +3200,18 @@ export interface components {
             registration: string;
             email: string;
         };
-        /** @description Both, for what takes a safeguard away. */
+        /** @description The password and a code, for a change that makes the account less safe. */
         PasswordAndCodeRequest: {
             password: string;
-            /** @description Of the authenticator app, or a recovery code. */
+            /** @description A code of the authenticator app, or a recovery code. */
             code: string;
         };
-        /** @description The password now, and the one to be. */
+        /** @description The current password and the new one. */
         PasswordChangeRequest: {
             current_password: string;
             new_password: string;
         };
-        /** @description The password of who is signed in, asked for again. */
+        /** @description The password of the signed-in person, given again. */
         PasswordRequest: {
             password: string;
         };
@@ -3215,24 +3220,24 @@ export interface components {
             token: string;
             password: string;
         };
-        /** @description Whose password. */
+        /** @description The address of the account whose password is to be set. */
         PasswordResetRequest: {
             /** Format: email */
             email: string;
         };
-        /** @description What changes. What is left out stays. */
+        /** @description Changes of an alert. Members that are left out stay as they are. */
         PatchedAlertUpdateRequest: {
             name?: string;
-            /** @description Of kinds of groups; empty: whichever group is worst. */
+            /** @description The consumer group, for kinds of a lag; empty: the one furthest behind. */
             group?: string;
             /**
              * Format: int64
-             * @description It fires above: records, seconds, bytes or connections, as its kind says.
+             * @description The alert fires above it. Its unit follows from `kind`.
              */
             threshold?: number;
-            /** @description Seconds that the figure stays beyond it before it fires, and below before it is over. */
+            /** @description Seconds that the figure is above before the alert fires, and below before it is over. */
             for_s?: number;
-            /** @description Members who get mails; empty: those who manage the organisation. */
+            /** @description Addresses of members who get mails; empty: those who manage the organisation. */
             emails?: string[];
         };
         /** @description Whom invoices are addressed to, from the next one on. */
@@ -3247,12 +3252,12 @@ export interface components {
             /** @description Invoices are mailed there. Empty: to the members who look after money. */
             email?: string;
         };
-        /** @description What changes. What is left out stays. */
+        /** @description The settings to change. Settings that are left out stay as they are. */
         PatchedBudgetUpdateRequest: {
             name?: string;
             /**
              * Format: int64
-             * @description Of a calendar month, before taxes, in minor units (cents).
+             * @description The budget for a calendar month, before taxes, in minor units (cents).
              */
             amount_minor?: number;
             /** @description Percentages of the amount. A mail is sent at each, once a month. */
@@ -3283,19 +3288,19 @@ export interface components {
              */
             expires_at?: string | null;
         };
-        /** @description What changes. */
+        /** @description The member's new role. */
         PatchedMemberUpdateRequest: {
             /** @description Grants at most what the caller's own grants. */
             role?: components["schemas"]["Role"];
         };
-        /** @description What of an organisation changes. */
+        /** @description The fields of an organisation to change. */
         PatchedOrganizationUpdateRequest: {
             name?: string;
             /** @description IPv4 and IPv6 networks in CIDR notation. Empty: from anywhere. */
             allowed_addresses?: string[];
             two_factor_required?: boolean;
         };
-        /** @description What changes. What is left out stays. */
+        /** @description The fields to change. Fields that are left out stay as they are. */
         PatchedProjectUpdateRequest: {
             name?: string;
             /** @description Replaces all labels. */
@@ -3303,13 +3308,13 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** @description What changes. What is left out stays. */
+        /** @description The fields to change. Fields that are left out stay as they are. */
         PatchedServiceAccountUpdateRequest: {
             name?: string;
             description?: string;
             /** @description Grants at most what the caller's own grants. */
             role?: components["schemas"]["Role"];
-            /** @description None of its keys authenticates meanwhile. */
+            /** @description While it is true, none of the account's keys authenticates. */
             disabled?: boolean;
         };
         /** @description Which of the user's organisations the session shall work in. */
@@ -3342,12 +3347,12 @@ export interface components {
             name: string;
             /** @description A decimal, in the currency. */
             readonly unit_price: string;
-            /** @description What the price is of. */
+            /** @description The unit that the price is for. */
             unit: components["schemas"]["PriceUnit"];
             /** @description Free of charge for an organisation in a month, in `free_unit`. */
             free_units: number;
             free_unit: components["schemas"]["PriceUnit"];
-            /** @description What quantities of usage are in. */
+            /** @description The unit of quantities of usage. */
             readonly base_unit: string;
         };
         /** @description The prices of the current month. */
@@ -3363,9 +3368,9 @@ export interface components {
         /** @enum {string} */
         PriceUnit: "GiB" | "GiB-month" | "partition-hour" | "partition-month";
         /**
-         * @description A principal's part; empty for what nobody did, such as storing.
+         * @description The part of the costs that one principal has; empty for storage, which no principal causes.
          *
-         *     The last may be that of all others, where every name is null.
+         *     The last item may be the part of all other principals together; then every name is null.
          */
         PrincipalShare: {
             cluster_id: string | null;
@@ -3422,7 +3427,7 @@ export interface components {
             /** Format: date-time */
             readonly created_at: string;
         };
-        /** @description What a new project shall be. */
+        /** @description The fields of a new project. */
         ProjectCreateRequest: {
             name: string;
             /** @description Replaces all labels. */
@@ -3432,7 +3437,7 @@ export interface components {
         };
         /** @enum {string} */
         ProjectRole: "owner" | "admin" | "developer" | "billing" | "viewer";
-        /** @description A published limit that was met. */
+        /** @description The published limit that was reached. */
         Quota: {
             name: string;
             limit: number;
@@ -3481,11 +3486,11 @@ export interface components {
             day: string;
             /** @description `partly_known`: what could be compared is equal; `reason` says what could not. */
             agreement: components["schemas"]["AgreementEnum"];
-            /** @description By usage. */
+            /** @description Bytes by usage. */
             metered_bytes: number;
-            /** @description By the segments that hold the records. */
+            /** @description Bytes by the segments that hold the records. */
             logged_bytes: number;
-            /** @description Metered beside these, of partitions whose log nobody can count any more. */
+            /** @description Further metered bytes, of partitions whose log can no longer be counted. */
             unknown_bytes: number;
             differing_partitions: number;
             reason?: string;
@@ -3505,11 +3510,11 @@ export interface components {
         RecordsDeleted: {
             items: components["schemas"]["LowWatermark"][];
         };
-        /** @description Codes that stand in for the app, each of them once. They are shown this once. */
+        /** @description Codes that each replace a code of the app once. They are shown only now. */
         RecoveryCodes: {
             recovery_codes: string[];
         };
-        /** @description Why it is refused. */
+        /** @description The answer that refuses a request. */
         RefuseRequest: {
             answer: string;
         };
@@ -3562,7 +3567,7 @@ export interface components {
         ResourceTypeEnum: "TOPIC" | "GROUP" | "CLUSTER" | "TRANSACTIONAL_ID" | "DELEGATION_TOKEN" | "USER";
         /** @enum {string} */
         Role: "owner" | "admin" | "developer" | "billing" | "viewer" | "member";
-        /** @description A role in a project, beside what a role in the organisation grants. */
+        /** @description A role in a project. It adds to what the role in the organisation grants. */
         RoleBinding: {
             readonly id: string;
             principal_type: components["schemas"]["PrincipalType"];
@@ -3573,7 +3578,7 @@ export interface components {
             /** Format: date-time */
             readonly created_at: string;
         };
-        /** @description Who shall have which role where. */
+        /** @description The principal, the project and the role that it gets there. */
         RoleBindingCreateRequest: {
             principal_type: components["schemas"]["PrincipalType"];
             /** @description The id of a member's user, or of a service account. */
@@ -3604,9 +3609,9 @@ export interface components {
             day: string;
             /** Format: date-time */
             published_at: string;
-            /** @description Of all rows of the run. */
+            /** @description The hash of all rows of the run. */
             content_sha256: string;
-            /** @description Whether its rows are the day's: a corrected day has a newer run. */
+            /** @description Whether the day's rows are those of this run; a corrected day has a newer run. */
             readonly current: boolean;
         };
         /** @description Bounds of the number of brokers. */
@@ -3676,7 +3681,7 @@ export interface components {
             /** Format: date-time */
             readonly created_at: string;
         };
-        /** @description What a new service account shall be. */
+        /** @description The fields of a new service account. */
         ServiceAccountCreateRequest: {
             name: string;
             /** @default  */
@@ -3687,24 +3692,24 @@ export interface components {
              */
             role?: components["schemas"]["Role"];
         };
-        /** @description Who is signed in; `user` is null for nobody. */
+        /** @description The signed-in person, or null, with their organisations. */
         Session: {
             user: components["schemas"]["User"] | null;
             organizations: components["schemas"]["Membership"][];
             /** @description The one that the session works in. */
             organization: components["schemas"]["Membership"] | null;
-            /** @description For the header X-CSRFToken of every change. */
+            /** @description The value of the header X-CSRFToken of changes. */
             csrf_token: string;
         };
-        /** @description Address and password. */
+        /** @description The address and the password of an account, and a code if it has a second factor. */
         SignInRequest: {
             /** Format: email */
             email: string;
             password: string;
-            /** @description Of the authenticator app, or a recovery code: where the account has them. */
+            /** @description A code of the authenticator app or a recovery code, if the account has them. */
             code?: string | null;
         };
-        /** @description A new account. */
+        /** @description The fields of a new account and its organisation. */
         SignUpRequest: {
             /** Format: email */
             email: string;
@@ -3716,7 +3721,7 @@ export interface components {
              */
             session?: boolean;
         };
-        /** @description What a sign-up made. The key's secret is shown this once. */
+        /** @description The organisation and the API key that a sign-up made. The secret is shown only now. */
         SignedUp: {
             organization: components["schemas"]["Organization"];
             api_key: components["schemas"]["ApiKeyCreated"];
@@ -3743,31 +3748,31 @@ export interface components {
             region: string;
             /** @description Whether its metadata store answers. */
             reachable: boolean;
-            /** @description How many clusters are in each. */
+            /** @description The number of clusters in each phase. */
             phases: {
                 [key: string]: number;
             };
             brokers: number;
             connections: number;
-            /** @description Of brokers, since their clusters woke up. */
+            /** @description Restarts of brokers since their clusters woke up. */
             restarts: number;
             meter: components["schemas"]["Meter"];
-            /** @description Null: the keeper never told. */
+            /** @description Null: the keeper never reported. */
             health: components["schemas"]["Health"] | null;
         };
-        /** @description A cluster as it runs. Nothing of what is in it. */
+        /** @description A cluster as it runs, without its contents. */
         StaffCluster: {
             readonly id: string;
             readonly name: string;
             organization: components["schemas"]["StaffOrganization"];
             cell: string;
-            /** @description As people are shown it. */
+            /** @description Returns the phase as the cluster's own organisation sees it. */
             readonly phase: string;
-            /** @description What its keeper says. */
+            /** @description The message of its keeper. */
             readonly message: string;
-            /** @description Of clients. */
+            /** @description Returns the number of clients' connections; None: not known. */
             readonly connections: number | null;
-            /** @description Since it woke up. */
+            /** @description Returns how often brokers restarted since the cluster woke up; None: not known. */
             readonly restarts: number | null;
             readonly generation: number;
             readonly reconciled_generation: number;
@@ -3776,7 +3781,7 @@ export interface components {
             /** Format: date-time */
             readonly created_at: string;
         };
-        /** @description An incident, a suspected one too, and whose it is. */
+        /** @description An incident, also a suspected one, with its organisation. */
         StaffIncident: {
             readonly id: string;
             /** @description Null: it concerns the service as a whole. */
@@ -3795,11 +3800,11 @@ export interface components {
         };
         /** @enum {string} */
         StaffIncidentState: "suspected" | "open" | "closed";
-        /** @description A request for more, and whose it is. */
+        /** @description A request for a higher limit, with its organisation. */
         StaffLimitRequest: {
             readonly id: string;
             readonly limit: string;
-            /** @description Null: the organisation, or all of its clusters. */
+            /** @description Null for the organisation, or all of its clusters. */
             readonly cluster_id: string | null;
             readonly wanted: number;
             readonly reason: string;
@@ -3812,7 +3817,7 @@ export interface components {
             readonly answered_at: string | null;
             organization_id: string;
         };
-        /** @description An operation, and whose it is. */
+        /** @description An operation with its organisation. */
         StaffOperation: {
             id: string;
             type: components["schemas"]["TypeEnum"];
@@ -3830,7 +3835,7 @@ export interface components {
             finished_at: string | null;
             organization: components["schemas"]["StaffOrganization"];
         };
-        /** @description Whose it is. */
+        /** @description The organisation of a row. */
         StaffOrganization: {
             id: string;
             name: string;
@@ -3856,7 +3861,7 @@ export interface components {
             /** @description UNCL 5305. */
             category: components["schemas"]["CategoryEnum"];
             percent: string;
-            /** @description Why none is charged; empty where some is. */
+            /** @description Why no tax is charged; empty where tax is charged. */
             reason: string;
         };
         /** @description One entry of a template. */
@@ -3904,7 +3909,11 @@ export interface components {
             items?: components["schemas"]["NewTopicRequest"][];
         };
         TopicOrTopicsCreated: components["schemas"]["Topic"] | components["schemas"]["TopicsCreated"];
-        /** @description A topic's part; the last may be that of all others, where every name is null. */
+        /**
+         * @description The part of the costs that one topic has.
+         *
+         *     The last item may be the part of all other topics together; then every name is null.
+         */
         TopicShare: {
             cluster_id: string | null;
             cluster: string | null;
@@ -3932,12 +3941,12 @@ export interface components {
             lanes: components["schemas"]["LaneRange"][];
             /**
              * Format: date-time
-             * @description From when it measures storage, partitions and brokers; null for usage of lanes.
+             * @description Start of its time of storage, partitions and brokers; null for usage of lanes.
              */
             readonly since: string | null;
             /**
              * Format: date-time
-             * @description Until when; null for usage of lanes.
+             * @description End of that time; null for usage of lanes.
              */
             readonly until: string | null;
         };
@@ -3950,7 +3959,7 @@ export interface components {
         };
         /** @description How much of one meter was used in one window. */
         UsageItem: {
-            /** @description Of the row that invoices name; null for a sum or a fresh item. */
+            /** @description The row that invoices name; null for a sum or a fresh item. */
             id: string | null;
             meter: components["schemas"]["UsageMeter"];
             /** @description One of byte, byte_minute, partition_minute, second. */
@@ -3960,7 +3969,7 @@ export interface components {
             window_start: string;
             /**
              * Format: date-time
-             * @description The first moment behind the window.
+             * @description The first moment after the window.
              */
             window_end: string;
             /** @description Some of it is not rolled up yet, and may still grow. */
@@ -3969,18 +3978,18 @@ export interface components {
             billed: boolean;
             /** @description Null for a sum over clusters. */
             cluster_id: string | null;
-            /** @description Null for a sum over topics, and for what is of no topic. */
+            /** @description Null for a sum over topics, and for usage that belongs to none. */
             topic_id: string | null;
             /** @description The topic's name. */
             topic: string | null;
-            /** @description Null for a sum over principals, and for what is of none. */
+            /** @description Null for a sum over principals, and for usage that belongs to none. */
             principal: string | null;
         };
         /** @enum {string} */
         UsageMeter: "ingress_bytes" | "egress_bytes" | "storage_byte_minutes" | "partition_minutes" | "broker_seconds";
         /** @description A rolled-up row, and what it was made from. */
         UsageRow: {
-            /** @description Of the row that invoices name; null for a sum or a fresh item. */
+            /** @description The row that invoices name; null for a sum or a fresh item. */
             id: string | null;
             meter: components["schemas"]["UsageMeter"];
             /** @description One of byte, byte_minute, partition_minute, second. */
@@ -3990,7 +3999,7 @@ export interface components {
             window_start: string;
             /**
              * Format: date-time
-             * @description The first moment behind the window.
+             * @description The first moment after the window.
              */
             window_end: string;
             /** @description Some of it is not rolled up yet, and may still grow. */
@@ -3999,11 +4008,11 @@ export interface components {
             billed: boolean;
             /** @description Null for a sum over clusters. */
             cluster_id: string | null;
-            /** @description Null for a sum over topics, and for what is of no topic. */
+            /** @description Null for a sum over topics, and for usage that belongs to none. */
             topic_id: string | null;
             /** @description The topic's name. */
             topic: string | null;
-            /** @description Null for a sum over principals, and for what is of none. */
+            /** @description Null for a sum over principals, and for usage that belongs to none. */
             principal: string | null;
             /** @description hour or day. */
             granularity: string;
@@ -4023,7 +4032,7 @@ export interface components {
             /** @description Whether the person runs the service. */
             is_staff: boolean;
         };
-        /** @description A place where the person is signed in. */
+        /** @description A session of the person. */
         UserSession: {
             readonly id: string;
             /** Format: date-time */
@@ -4032,14 +4041,14 @@ export interface components {
             readonly last_seen_at: string;
             readonly address: string;
             readonly user_agent: string;
-            /** @description The session that asks. */
+            /** @description Whether it is the session that makes the request. */
             readonly current: boolean;
         };
-        /** @description What `validate_only` answers: the change would have worked, and nothing has changed. */
+        /** @description The answer to `validate_only`: the change would have worked; nothing was changed. */
         Validated: {
             valid: boolean;
         };
-        /** @description Whom to send the mail anew. */
+        /** @description The address to send the mail to again. */
         VerificationRequestRequest: {
             /** Format: email */
             email: string;
@@ -4077,7 +4086,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description Absent, or another organisation's. */
+        /** @description The resource is absent, or another organisation's. */
         Problem404: {
             headers: {
                 [name: string]: unknown;
@@ -4104,7 +4113,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body is longer than an operation takes. */
+        /** @description The body is longer than the operation accepts. */
         Problem413: {
             headers: {
                 [name: string]: unknown;
@@ -4113,7 +4122,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body is no JSON. */
+        /** @description The body is not JSON. */
         Problem415: {
             headers: {
                 [name: string]: unknown;
@@ -4131,7 +4140,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description Too often; `Retry-After` says when to come back. */
+        /** @description Too many requests; `Retry-After` says when to try again. */
         Problem429: {
             headers: {
                 [name: string]: unknown;
@@ -4352,7 +4361,7 @@ export interface operations {
                 cursor?: string;
                 /** @description How many items a page has at most. */
                 limit?: number;
-                /** @description Of this service account. */
+                /** @description Shows keys of this service account. */
                 service_account_id?: string;
             };
             header?: never;
@@ -4487,7 +4496,7 @@ export interface operations {
             query?: {
                 /** @description Such as `cluster.create`. */
                 action?: string;
-                /** @description Id of a key or a user; of a Kafka client, its principal. */
+                /** @description The id of a key or a user, or the principal of a Kafka client. */
                 actor?: string;
                 /** @description The `next_cursor` of the page before. */
                 cursor?: string;
@@ -4495,7 +4504,7 @@ export interface operations {
                 from?: string;
                 /** @description How many items a page has at most. */
                 limit?: number;
-                /** @description An id; of what has none `<cluster id>/<name>`. */
+                /** @description An id, or `<cluster id>/<name>` for a target without one. */
                 target_id?: string;
                 target_type?: string;
                 /** @description Entries before this time. */
@@ -4528,13 +4537,13 @@ export interface operations {
             query?: {
                 /** @description Such as `cluster.create`. */
                 action?: string;
-                /** @description Id of a key or a user; of a Kafka client, its principal. */
+                /** @description The id of a key or a user, or the principal of a Kafka client. */
                 actor?: string;
                 /** @description `jsonl`: one JSON object a line. */
                 format?: "jsonl" | "csv";
                 /** @description Entries at or after this time, in RFC 3339. */
                 from?: string;
-                /** @description An id; of what has none `<cluster id>/<name>`. */
+                /** @description An id, or `<cluster id>/<name>` for a target without one. */
                 target_id?: string;
                 target_type?: string;
                 /** @description Entries before this time. */
@@ -6793,7 +6802,7 @@ export interface operations {
     costs_retrieve: {
         parameters: {
             query?: {
-                /** @description YYYY-MM; the current one unless given. */
+                /** @description YYYY-MM; without it the current month. */
                 month?: string;
             };
             header?: never;
@@ -7250,7 +7259,7 @@ export interface operations {
     limits_list: {
         parameters: {
             query?: {
-                /** @description Shows this cluster's own values, and what it uses. */
+                /** @description Shows this cluster's own values and use. */
                 cluster_id?: string;
                 /** @description The `next_cursor` of the page before. */
                 cursor?: string;
@@ -7913,9 +7922,9 @@ export interface operations {
                 cursor?: string;
                 /** @description How many items a page has at most. */
                 limit?: number;
-                /** @description Of this user or service account. */
+                /** @description Shows roles of this user or service account. */
                 principal_id?: string;
-                /** @description In this project. */
+                /** @description Shows roles in this project. */
                 project_id?: string;
             };
             header?: never;

@@ -14,7 +14,7 @@ async function readSession(): Promise<Session | null> {
   }
 }
 
-/** Who is signed in; null for nobody. */
+/** The session; null where nobody is signed in. */
 export const sessionQuery = queryOptions({
   queryKey: keys.session,
   queryFn: readSession,

@@ -1,17 +1,17 @@
-/** The API's resources by the names that the console uses. The shapes are generated. */
+/** The API's resources by the names that the console uses. Their types are generated. */
 import type { components, operations } from "./schema";
 
 type Schemas = components["schemas"];
 
-/** A list. `next_cursor` is null on the last page. */
+/** A page of a list. `next_cursor` is null on the last page. */
 export interface Page<T> {
   items: T[];
   next_cursor: string | null;
 }
 
-/** A rule. */
+/** An entry of a cluster's access control list. */
 export type Acl = Schemas["Acl"];
-/** A rule that is still to be made. */
+/** An ACL that does not exist yet. */
 export type AclDraft = Omit<Acl, "id">;
 export type AclTemplate = Schemas["AclTemplate"];
 export type TemplateName = Schemas["TemplateEnum"];
@@ -57,7 +57,7 @@ export type Role = Schemas["Role"];
 export type Session = Schemas["Session"];
 export type Topic = Schemas["Topic"];
 
-/** Where reading of messages begins, as the API's query has it. */
+/** The query of a topic's messages, with the place where reading begins. */
 export type MessageQuery = NonNullable<
   operations["clusters_topics_messages_retrieve"]["parameters"]["query"]
 >;

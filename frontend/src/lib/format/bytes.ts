@@ -12,12 +12,12 @@ export function formatBytes(bytes: number): string {
   return `${bytes < 0 ? "-" : ""}${value.toFixed(digits)} ${UNITS[unit] ?? ""}`;
 }
 
-/** A count with its noun: `1 record`, `1 234 records`. The noun's plural ends in s. */
+/** Formats a count with its noun: `1 record`, `1 234 records`. The noun's plural ends in s. */
 export function formatNumber(value: number, noun: string): string {
   return value === 1 ? `1 ${noun}` : `${formatCount(value)} ${noun}s`;
 }
 
-/** Groups digits with thin spaces, as all numbers of the console: `1234567` → `1 234 567`. */
+/** Formats a count with thin spaces between groups of digits: `1234567` → `1 234 567`. */
 export function formatCount(value: number): string {
   return Math.trunc(value)
     .toString()
@@ -37,7 +37,7 @@ const SIZES: Record<string, number> = {
   tib: 1024 ** 4,
 };
 
-/** Bytes of what was typed: `10 MiB`, `2.5GB`, `1000000`. Undefined for what is no size. */
+/** Parses a typed size as bytes: `10 MiB`, `2.5GB`, `1000000`. Undefined where it is wrong. */
 export function parseBytes(text: string): number | undefined {
   const [, amount, unit] = /^(\d+(?:[.,]\d+)?)\s*([a-z]*)$/.exec(text.trim().toLowerCase()) ?? [];
   const size = unit === undefined ? undefined : SIZES[unit];
@@ -45,7 +45,7 @@ export function parseBytes(text: string): number | undefined {
   return Math.round(Number(amount.replace(",", ".")) * size);
 }
 
-/** Bytes for a field: in the largest unit that says them exactly, `10 MiB`. */
+/** Writes bytes as the text of a field, in the largest unit without a fraction: `10 MiB`. */
 export function writeBytes(bytes: number): string {
   for (const unit of ["TiB", "GiB", "MiB", "KiB"]) {
     const size = SIZES[unit.toLowerCase()] ?? 1;

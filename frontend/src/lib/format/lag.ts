@@ -6,17 +6,17 @@ export interface Lag {
   lag_seconds: number | null;
 }
 
-/** Lag in records; a partition without a committed offset has none. */
+/** Formats a lag in records; a dash for a partition without a committed offset. */
 export function formatLag(records: number | null): string {
   return records === null ? "–" : formatCount(records);
 }
 
-/** Lag in seconds as a length of time; unknown when the service could not tell. */
+/** Formats a lag in seconds as a length of time; a dash where it is not known. */
 export function formatLagSeconds(seconds: number | null): string {
   return seconds === null ? "–" : formatDuration(seconds);
 }
 
-/** The sum of records and the worst seconds over partitions; null where nothing is known. */
+/** Returns the sum of records and the most seconds over partitions; null where nothing is known. */
 export function sumLag(partitions: readonly Lag[]): Lag {
   const known = partitions.flatMap((p) => (p.lag === null ? [] : [p.lag]));
   const seconds = partitions.flatMap((p) => (p.lag_seconds === null ? [] : [p.lag_seconds]));

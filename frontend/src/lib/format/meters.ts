@@ -1,7 +1,7 @@
 import { formatBytes, formatCount } from "./bytes";
 import { formatDuration } from "./time";
 
-/** What is counted; see docs of the usage interface for the exact definitions. */
+/** The meters, by their names in the API. The documents on usage have their exact definitions. */
 export const METERS = [
   "ingress_bytes",
   "egress_bytes",
@@ -13,11 +13,11 @@ export const METERS = [
 export type Meter = (typeof METERS)[number];
 
 interface MeterWords {
-  /** In a table or as the name of a tile. */
+  /** The name in a table or of a tile. */
   name: string;
-  /** What a reader gets to know on hover. */
+  /** The explanation on hover. */
   what: string;
-  /** What one of it is called. */
+  /** The singular of the unit. */
   unit: string;
 }
 
@@ -49,7 +49,7 @@ const WORDS: Record<Meter, MeterWords> = {
   },
 };
 
-/** Narrows a meter's name of the API; an unknown one is shown by its own name. */
+/** Returns whether a name is a known meter. An unknown meter is shown by its name in the API. */
 export function isMeter(name: string): name is Meter {
   return (METERS as readonly string[]).includes(name);
 }
@@ -62,7 +62,7 @@ export function meterMeaning(meter: string): string {
   return isMeter(meter) ? WORDS[meter].what : "";
 }
 
-/** Up to two decimals, without zeros at the end: `2.50` → `2.5`. */
+/** Formats a number with up to two decimals, without zeros at the end: `2.50` → `2.5`. */
 export function formatDecimal(value: number): string {
   if (value !== 0 && Math.abs(value) < 0.01) return value < 0 ? "> −0.01" : "< 0.01";
   const [whole = "0", fraction = ""] = value.toFixed(2).split(".");
@@ -80,22 +80,25 @@ export function formatLevel(meter: string, value: number): string {
   return isMeter(meter) ? formatBytes(value) : formatDecimal(value);
 }
 
-/** Whether a meter counts something through time, so that a window's figure is its mean. */
+/** Returns whether a meter counts something over time, so that a window shows its mean. */
 export function isTimed(meter: string): boolean {
   return meter === "storage_byte_minutes" || meter === "partition_minutes";
 }
 
-/** The level of a quantity in a window of so many minutes: the mean of what is counted in time. */
+/**
+ * Returns the level of a quantity in a window of `minutes`: the mean, where the meter counts over
+ * time.
+ */
 export function levelOf(meter: string, quantity: number, minutes: number): number {
   return isTimed(meter) && minutes > 0 ? quantity / minutes : quantity;
 }
 
-/** A quantity of a window of so many minutes, for reading. */
+/** Formats a quantity of a window of `minutes`. */
 export function formatQuantity(meter: string, quantity: number, minutes: number): string {
   return formatLevel(meter, levelOf(meter, quantity, minutes));
 }
 
-/** A quantity to the last unit. Beyond 2^53 JavaScript does not hold it exactly, and it says so. */
+/** Formats a quantity exactly. Above 2^53 a number is not exact, which the text says. */
 export function exactQuantity(meter: string, quantity: number): string {
   const about = Number.isSafeInteger(quantity) ? "" : "about ";
   const digits = BigInt(Math.round(quantity)).toString();
@@ -106,7 +109,7 @@ export function exactQuantity(meter: string, quantity: number): string {
 
 const GIB = 1024 ** 3;
 
-/** How many base units (bytes, byte-minutes, partition-minutes) are in a unit that has a price. */
+/** Returns how many base units (bytes, byte-minutes, partition-minutes) a priced unit has. */
 export function unitSize(unit: string, monthMinutes: number): number {
   if (unit === "GiB") return GIB;
   if (unit === "GiB-month") return GIB * monthMinutes;
@@ -114,18 +117,18 @@ export function unitSize(unit: string, monthMinutes: number): number {
   return unit === "partition-month" ? monthMinutes : 1;
 }
 
-/** A quantity of a month of so many minutes in a unit that has a price. */
+/** Returns a quantity in a priced unit. `monthMinutes`: the length of the month. */
 export function inUnits(quantity: number, unit: string, monthMinutes: number): number {
   return quantity / unitSize(unit, monthMinutes);
 }
 
-/** A quantity of a month in a unit that has a price; bytes in as many as they are. */
+/** Formats a quantity of a month in its priced unit; bytes in a unit of their size. */
 export function formatPriced(quantity: number, unit: string, monthMinutes: number): string {
   if (unit === "GiB") return formatBytes(quantity);
   return formatUnits(inUnits(quantity, unit, monthMinutes), unit);
 }
 
-/** A count of such units: `2.5 GiB-months`. */
+/** Formats a count of priced units: `2.5 GiB-months`. */
 export function formatUnits(count: number, unit: string): string {
   const plural = count === 1 || unit === "GiB" || unit === "" ? "" : "s";
   return `${formatDecimal(count)} ${unit}${plural}`.trim();

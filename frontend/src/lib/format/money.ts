@@ -1,6 +1,6 @@
 /** Amounts are integers of the currency's minor unit (cents) and are formatted without floats. */
 
-/** How many digits the currency's minor unit has: 2 for USD, 0 for JPY. */
+/** Returns how many digits a currency's minor unit has: 2 for USD, 0 for JPY. */
 export function minorDigits(currency: string): number {
   const format = new Intl.NumberFormat("en-US", { style: "currency", currency });
   return format.resolvedOptions().maximumFractionDigits ?? 2;
@@ -13,7 +13,7 @@ function symbolOf(currency: string): string {
 
 const grouped = (digits: string): string => digits.replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 
-/** An amount of minor units: `123456`, `USD` → `$1,234.56`; a negative one has a minus sign. */
+/** Formats an amount in minor units: `123456`, `USD` → `$1,234.56`. */
 export function formatMoney(minor: number, currency: string): string {
   const digits = minorDigits(currency);
   const text = String(Math.abs(Math.round(minor))).padStart(digits + 1, "0");
@@ -23,7 +23,7 @@ export function formatMoney(minor: number, currency: string): string {
   return `${sign}${symbolOf(currency)}${whole}${fraction}`;
 }
 
-/** A unit price, a decimal as text: `0.000500000` → `$0.0005`, `4` → `$4.00`. */
+/** Formats a unit price, which is a decimal as text: `0.000500000` → `$0.0005`, `4` → `$4.00`. */
 export function formatUnitPrice(price: string, currency: string): string {
   const [whole = "0", fraction = ""] = price.replace(/^-/, "").split(".");
   const needed = fraction.replace(/0+$/, "").padEnd(minorDigits(currency), "0");
@@ -31,7 +31,7 @@ export function formatUnitPrice(price: string, currency: string): string {
   return `${sign}${symbolOf(currency)}${grouped(whole)}${needed ? `.${needed}` : ""}`;
 }
 
-/** What somebody typed as an amount, in minor units; null where it is none: `12.5` → 1250. */
+/** Parses a typed amount as minor units: `12.5` → 1250. Null where it is wrong. */
 export function parseMoney(text: string, currency: string): number | null {
   const digits = minorDigits(currency);
   const match = /^(\d{1,12})(?:\.(\d*))?$/.exec(text.trim().replace(/[,\s]/g, ""));
@@ -40,7 +40,7 @@ export function parseMoney(text: string, currency: string): number | null {
   return Number(match[1] + fraction.padEnd(digits, "0"));
 }
 
-/** An amount as a form shows it: 1250 → `12.50`. */
+/** Writes an amount as the text of a field: 1250 → `12.50`. */
 export function editMoney(minor: number, currency: string): string {
   const digits = minorDigits(currency);
   const text = String(minor).padStart(digits + 1, "0");

@@ -23,7 +23,10 @@ export function formatDuration(seconds: number): string {
 
 const LENGTHS: Record<string, number> = { "": 1, s: 1, m: 60, min: 60, h: 3_600, d: 86_400 };
 
-/** Seconds of what was typed: `90`, `5 min`, `1 h 30 min`. Undefined for what is no length. */
+/**
+ * Parses a typed length of time as seconds: `90`, `5 min`, `1 h 30 min`. Undefined where it is
+ * wrong.
+ */
 export function parseDuration(text: string): number | undefined {
   const typed = text.trim().toLowerCase();
   if (!/^\d+\s*[a-z]*(\s+\d+\s*[a-z]+)*$/.test(typed)) return undefined;
@@ -36,7 +39,7 @@ export function parseDuration(text: string): number | undefined {
   return seconds;
 }
 
-/** How long ago, or how far ahead, an instant is: `12 s ago`, `in 3 min`. */
+/** Formats how long ago, or how far ahead, an instant is: `12 s ago`, `in 3 min`. */
 export function formatRelative(instant: Date, now: Date): string {
   const seconds = (now.getTime() - instant.getTime()) / 1000;
   if (Math.abs(seconds) < 1) return "now";
@@ -44,7 +47,7 @@ export function formatRelative(instant: Date, now: Date): string {
   return seconds > 0 ? `${coarse} ago` : `in ${coarse}`;
 }
 
-/** How long ago an instant was, without "ago": `12 min`. What lies ahead is `1 s`. */
+/** Formats how long ago an instant was, without "ago": `12 min`. A future one gives `1 s`. */
 export function formatAge(instant: Date, now: Date): string {
   return coarsen((now.getTime() - instant.getTime()) / 1000);
 }
@@ -58,7 +61,7 @@ function coarsen(seconds: number): string {
 
 const two = (value: number): string => String(value).padStart(2, "0");
 
-/** An instant to the millisecond in the browser's zone: `2026-03-01 14:05:09.120`. */
+/** Formats an instant to the millisecond in the browser's zone: `2026-03-01 14:05:09.120`. */
 export function formatInstant(instant: Date): string {
   const day = [instant.getMonth() + 1, instant.getDate()].map(two).join("-");
   const time = [instant.getHours(), instant.getMinutes(), instant.getSeconds()].map(two).join(":");

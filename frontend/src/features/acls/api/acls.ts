@@ -25,17 +25,17 @@ export const aclsQuery = (clusterId: string) =>
     ...SLOW,
   });
 
-/** What each template is made of. */
+/** The templates of ACLs, with the rules that each is made of. */
 export const aclTemplatesQuery = queryOptions({
   queryKey: keys.aclTemplates,
   queryFn: async () => (await body(api.GET("/api/v1/acl-templates"))).items,
   staleTime: Number.POSITIVE_INFINITY,
 });
 
-/** What shall be made: rules one by one, or a template's. */
+/** The new rules: listed one by one, or those of a template. */
 export type NewAcls = { items: AclDraft[] } | { template: TemplateRequest };
 
-/** Adds rules: all of them or none. */
+/** Adds rules, all or none. */
 export function useCreateAcls(clusterId: string): UseMutationResult<void, Error, NewAcls> {
   const client = useQueryClient();
   const params = { path: { cluster_id: clusterId } };

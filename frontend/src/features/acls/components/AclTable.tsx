@@ -13,14 +13,14 @@ import classes from "./AclTable.module.css";
 interface Props {
   clusterId: string;
   acls: readonly Acl[] | undefined;
-  /** What credentials are called, by their principal. */
+  /** The names of credentials by principal. */
   names: ReadonlyMap<string, string>;
   refused: string | undefined;
 }
 
 const FILTER_FROM = 8;
 
-/** Access rules. A deleted one can be put back from its notice: that is its undo. */
+/** A cluster's ACLs. The notice after a deletion has a button that adds the rule again. */
 export function AclTable({ clusterId, acls, names, refused }: Props): ReactElement {
   const [search, setSearch] = useState("");
   const create = useCreateAcls(clusterId);
@@ -34,11 +34,11 @@ export function AclTable({ clusterId, acls, names, refused }: Props): ReactEleme
       }),
     [drop, put, names, refused],
   );
-  const wanted = search.trim().toLowerCase();
+  const needle = search.trim().toLowerCase();
   const shown = acls?.filter((acl) =>
     `${names.get(acl.principal) ?? ""} ${acl.principal} ${aclWords(acl)}`
       .toLowerCase()
-      .includes(wanted),
+      .includes(needle),
   );
   return (
     <>
@@ -69,7 +69,7 @@ export function AclTable({ clusterId, acls, names, refused }: Props): ReactEleme
   );
 }
 
-/** The same rule to be made again: its id is given anew, and is the same. */
+/** Returns the rule without its id, to be made again. The service derives the same id from it. */
 function draftOf(acl: Acl): AclDraft {
   const { principal, resource_type, resource_name, pattern_type, operation, permission, host } =
     acl;

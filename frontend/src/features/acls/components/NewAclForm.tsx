@@ -28,7 +28,7 @@ interface Values extends TemplateInput {
 
 interface Props {
   clusterId: string;
-  /** What credentials are called, by their principal. */
+  /** The names of credentials by principal. */
   names: ReadonlyMap<string, string>;
   topics: string[];
   onDone: () => void;
@@ -46,7 +46,7 @@ const INITIAL: Values = {
   permission: "ALLOW",
 };
 
-/** The one rule that was chosen by hand. */
+/** Returns the rule that was chosen by hand. */
 function customAcl(values: Values): AclDraft {
   const cluster = values.resourceType === "CLUSTER";
   const name = cluster ? "kafka-cluster" : values.topic.trim() || "*";
@@ -66,14 +66,14 @@ function inputOf(values: Values): NewAcls {
   return { template: templateRequest(values.choice, values) };
 }
 
-/** The rules for what was chosen, to be seen before they are made. */
+/** Returns the rules that the form will add, for the preview. */
 function previewOf(values: Values, templates: AclTemplate[] | undefined): AclDraft[] {
   if (values.choice === "custom") return [customAcl(values)];
-  const template = templates?.find((each) => each.template === values.choice);
+  const template = templates?.find((candidate) => candidate.template === values.choice);
   return template ? templateAcls(template, templateRequest(values.choice, values)) : [];
 }
 
-/** Adds rules from a template, or one by hand; what will be added stands below. */
+/** The form that adds the rules of a template, or one by hand, with a preview of them. */
 export function NewAclForm({ clusterId, names, topics, onDone }: Props): ReactElement {
   const create = useCreateAcls(clusterId);
   const templates = useQuery(aclTemplatesQuery);
@@ -138,7 +138,7 @@ export function NewAclForm({ clusterId, names, topics, onDone }: Props): ReactEl
       )}
       <Switch
         size="xs"
-        label="Also all names that begin so"
+        label="Also all names that begin with it"
         {...form.getInputProps("prefixed", { type: "checkbox" })}
       />
       {templates.error && (

@@ -10,7 +10,7 @@ import { allPages } from "@/lib/api/pages";
 import { SLOW } from "@/lib/api/polling";
 import type { Alert, AlertChange, NewAlert } from "@/lib/api/types";
 
-/** The alerts of all clusters that may be seen, and how each stands. */
+/** The alerts of all clusters that the person may see, with their states. */
 export const alertListQuery = queryOptions({
   queryKey: keys.alerts,
   queryFn: () =>
@@ -26,7 +26,7 @@ export function useCreateAlert(): UseMutationResult<Alert, Error, NewAlert> {
   });
 }
 
-/** Changes an alert, unless somebody else did since it was read. */
+/** Changes an alert, unless somebody else changed it since it was read. */
 export function useUpdateAlert(alert: Alert): UseMutationResult<Alert, Error, AlertChange> {
   const client = useQueryClient();
   const header = { "If-Match": `"${String(alert.generation)}"` };
@@ -42,7 +42,7 @@ export function useUpdateAlert(alert: Alert): UseMutationResult<Alert, Error, Al
   });
 }
 
-/** Removes an alert; nobody is told that it is over. */
+/** Removes an alert. No mail is sent that it is over. */
 export function useRemoveAlert(): UseMutationResult<void, Error, Alert> {
   const client = useQueryClient();
   return useMutation({

@@ -17,7 +17,7 @@ import {
 } from "../figures";
 
 interface Props {
-  /** Names of the cluster's groups, to choose from. */
+  /** The names of the cluster's groups to choose from. */
   groups: readonly string[];
   /** The addresses of the organization's members. */
   members: readonly string[];
@@ -28,14 +28,14 @@ interface NewProps extends Props {
   /** The clusters that may be watched, by id. */
   clusters: readonly { value: string; label: string }[];
   clusterId: string;
-  /** The group that it is about, where that is known. */
+  /** The consumer group to watch, where the page is about one. */
   group?: string;
   onCluster: (id: string) => void;
 }
 
 const FOR_S = 300;
 
-/** Sets an alert. */
+/** The form of a new alert. */
 export function NewAlertForm({
   clusters,
   clusterId,
@@ -77,7 +77,7 @@ export function NewAlertForm({
   );
 }
 
-/** Changes an alert. Its cluster and its figure stay. */
+/** The form that changes an alert. Its cluster and its figure stay. */
 export function EditAlertForm({ alert, ...props }: Props & { alert: Alert }): ReactElement {
   const update = useUpdateAlert(alert);
   return (
@@ -113,7 +113,7 @@ type Complete = Required<AlertChange>;
 
 interface FieldsProps<Input> extends Props {
   initial: Values;
-  /** Its figure is chosen already, or at least that it is one of groups. */
+  /** Whether the figure is fixed, or at least that it is one of groups. */
   settled: boolean;
   action: string;
   failure: string;
@@ -145,7 +145,7 @@ function AlertFields<Input>(props: FieldsProps<Input>): ReactElement {
   });
   const { kind, threshold } = form.values;
   const kinds = settled
-    ? KINDS.filter((each) => each.ofGroups === isOfGroups(initial.kind))
+    ? KINDS.filter((candidate) => candidate.ofGroups === isOfGroups(initial.kind))
     : KINDS;
   const change = changeOf(form.values);
   const figure = parseFigure(kind, threshold);
@@ -183,7 +183,7 @@ function AlertFields<Input>(props: FieldsProps<Input>): ReactElement {
       {isOfGroups(kind) && (
         <Autocomplete
           label="Consumer group"
-          placeholder="Whichever is furthest behind"
+          placeholder="The group that is furthest behind"
           data={[...groups]}
           limit={50}
           maxLength={255}
@@ -200,7 +200,7 @@ function AlertFields<Input>(props: FieldsProps<Input>): ReactElement {
       />
       <Select
         label="For"
-        description="So long the figure stays above before it fires, and below before it is over"
+        description="How long the figure must be above before it fires, and below before it is over"
         data={durations(Number(initial.for_s))}
         allowDeselect={false}
         {...form.getInputProps("for_s")}
@@ -211,7 +211,7 @@ function AlertFields<Input>(props: FieldsProps<Input>): ReactElement {
         description={
           figure === undefined
             ? undefined
-            : `${conditionWords({ ...change, kind })}. A look a minute.`
+            : `${conditionWords({ ...change, kind })}. It is checked once a minute.`
         }
         data={[...new Set([...members, ...initial.emails])]}
         searchable

@@ -7,11 +7,15 @@ import { type ShownState, shownStateOf } from "../figures";
 const MEANINGS: Record<ShownState, { word: string; tone: Tone; title: string }> = {
   firing: { word: "Firing", tone: "failed", title: "The figure is beyond its threshold." },
   ok: { word: "OK", tone: "running", title: "The figure is within its threshold." },
-  unknown: { word: "Not known", tone: "quiet", title: "The last look could not tell the figure." },
+  unknown: {
+    word: "Not known",
+    tone: "quiet",
+    title: "The figure was not known at the last check.",
+  },
   new: { word: "New", tone: "quiet", title: "It is looked at within a minute." },
 };
 
-/** How an alert stands as word, shape and colour. */
+/** Shows the state of an alert as word, shape and colour. */
 export function AlertMark({ alert }: { alert: Alert }): ReactElement {
   const { word, tone, title } = MEANINGS[shownStateOf(alert)];
   return (

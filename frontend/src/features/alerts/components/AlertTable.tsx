@@ -11,13 +11,13 @@ import { AlertMark } from "./AlertMark";
 
 interface Props {
   alerts: readonly Alert[] | undefined;
-  /** What clusters are called, by their id; undefined on a page of one cluster. */
+  /** The names of clusters by id; undefined on a page of one cluster. */
   clusters?: ReadonlyMap<string, string>;
-  /** Why the person may not change an alert of a cluster; undefined where they may. */
+  /** Gives why the person may not change alerts of a cluster; undefined where they may. */
   refusal: (clusterId: string) => string | undefined;
 }
 
-/** Alerts with how each stands, and the ways to change and remove one. */
+/** The alerts with their states, and buttons to change and remove them. */
 export function AlertTable({ alerts, clusters, refusal }: Props): ReactElement {
   const columns = useMemo(() => columnsOf(clusters), [clusters]);
   return (
@@ -37,7 +37,7 @@ export function AlertTable({ alerts, clusters, refusal }: Props): ReactElement {
         refused: undefined,
         keptBecause: (alert) => refusal(alert.cluster_id),
         effect: () =>
-          "Nobody is told of this figure any more, nor that it is over where it fires now. " +
+          "No mail is sent about this figure any more, not even that it is over if it fires now. " +
           "A new alert can be made at any time.",
       }}
     />

@@ -36,13 +36,13 @@ export function useRevokeApiKey(): UseMutationResult<void, Error, ApiKey> {
   });
 }
 
-/** What a key's rotation asks for. */
+/** The input of a key's rotation. */
 export interface Rotation {
   id: string;
   overlapS: number;
 }
 
-/** Makes a key of the same rights; the old one ends after the overlap. */
+/** Makes a key with the same rights. The old one ends after the overlap. */
 export function useRotateApiKey(): UseMutationResult<ApiKeyCreated, Error, Rotation> {
   const client = useQueryClient();
   return useMutation({

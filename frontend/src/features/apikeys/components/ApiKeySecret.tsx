@@ -2,7 +2,7 @@ import type { ReactElement } from "react";
 import { CodeBlock } from "@/components/CodeBlock";
 import { SecretOnce } from "@/components/SecretOnce";
 
-/** A new key's secret, with a first call to try it. */
+/** Shows a new key's secret, with a first call to try it. */
 export function ApiKeySecret({
   secret,
   onDone,

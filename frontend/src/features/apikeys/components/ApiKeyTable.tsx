@@ -12,11 +12,11 @@ import { RotateApiKey } from "./RotateApiKey";
 
 interface Props {
   apiKeys: readonly ApiKey[] | undefined;
-  /** What service accounts are called, by their id. */
+  /** The names of service accounts by id. */
   accounts: ReadonlyMap<string, string>;
 }
 
-/** API keys, and the ways to rotate and to revoke one. */
+/** The API keys, with buttons to rotate and revoke them. */
 export function ApiKeyTable({ apiKeys, accounts }: Props): ReactElement {
   const [rotated, setRotated] = useState<ApiKey>();
   const refused = useRefusal("manage");

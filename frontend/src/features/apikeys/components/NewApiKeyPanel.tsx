@@ -11,12 +11,12 @@ import { useCreateApiKey } from "../api/apiKeys";
 import { ApiKeySecret } from "./ApiKeySecret";
 
 interface Props {
-  /** Service accounts that the key may be of, by id. */
+  /** The service accounts to choose from. */
   accounts: { id: string; name: string }[];
   onDone: () => void;
 }
 
-/** Makes an API key, then shows its secret this once. */
+/** The form of a new API key. It shows the key's secret once. */
 export function NewApiKeyPanel({ accounts, onDone }: Props): ReactElement {
   const create = useCreateApiKey();
   const { data: session } = useQuery(sessionQuery);
@@ -48,7 +48,7 @@ export function NewApiKeyPanel({ accounts, onDone }: Props): ReactElement {
       <Select
         label="Of"
         data={[
-          { value: "", label: "Nobody in particular: a role of its own" },
+          { value: "", label: "No service account: a role of its own" },
           ...accounts.map(({ id, name }) => ({ value: id, label: `Service account ${name}` })),
         ]}
         allowDeselect={false}

@@ -9,7 +9,7 @@ interface Props {
   onDone: () => void;
 }
 
-/** Makes a key in the place of another, then shows its secret this once. */
+/** The form that replaces an API key by a new one. It shows the new secret once. */
 export function RotateApiKey({ apiKey, onDone }: Props): ReactElement {
   const rotate = useRotateApiKey();
   if (rotate.data) return <ApiKeySecret secret={rotate.data.secret} onDone={onDone} />;

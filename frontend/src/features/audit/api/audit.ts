@@ -5,7 +5,7 @@ import type { AuditQuery } from "@/lib/api/types";
 
 const PAGE_LIMIT = 100;
 
-/** Pages of the audit log, newest first. */
+/** The pages of the audit log, newest entries first. */
 export const auditLogQuery = (filter: AuditQuery) =>
   infiniteQueryOptions({
     queryKey: keys.auditLog(filter),

@@ -7,7 +7,7 @@ interface Props {
   onChange: (filter: AuditFilter) => void;
 }
 
-/** What of the log is shown. A field counts once it is left, or with Enter. */
+/** The filters of the log. A field takes effect when it is left, or with Enter. */
 export function AuditFilters({ filter, onChange }: Props): ReactElement {
   const chosen = Object.values(filter).some(Boolean);
   return (
@@ -78,12 +78,12 @@ interface FieldProps {
 
 function Field({ label, placeholder, value, onChange }: FieldProps): ReactElement {
   const take = (typed: string): void => {
-    const wanted = typed.trim() || undefined;
-    if (wanted !== value) onChange(wanted);
+    const entered = typed.trim() || undefined;
+    if (entered !== value) onChange(entered);
   };
   return (
     <TextInput
-      // What the address says replaces what was typed.
+      // A new value in the address replaces the typed text.
       key={value ?? ""}
       size="xs"
       w={{ base: "calc(50% - 5px)", xs: 160 }}

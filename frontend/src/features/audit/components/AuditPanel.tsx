@@ -15,7 +15,7 @@ const SOURCES: Record<AuditEntry["source"], string> = {
   system: "Freshet itself",
 };
 
-/** One entry whole, and the ways to others like it. */
+/** All of one entry, with links to similar entries. */
 export function AuditPanel({ entry }: { entry: AuditEntry }): ReactElement {
   const { actor, target, request_id, address, detail } = entry;
   return (

@@ -6,7 +6,7 @@ import type { AuditEntry } from "@/lib/api/types";
 import { actionWords, detailWords, kindWords } from "../filter";
 import classes from "./AuditTable.module.css";
 
-/** Entries of the log; each opens at the side. */
+/** The entries of the log. A click opens an entry in the side panel. */
 export function AuditTable({
   entries,
 }: {

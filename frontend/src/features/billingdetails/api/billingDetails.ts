@@ -8,13 +8,13 @@ import { api, body } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
 import type { BillingDetails, BillingDetailsChange } from "@/lib/api/types";
 
-/** Whom invoices are addressed to. */
+/** The name and address of invoices. */
 export const billingDetailsQuery = queryOptions({
   queryKey: keys.billingDetails,
   queryFn: () => body(api.GET("/api/v1/billing-details")),
 });
 
-/** Changes them, from the next invoice on. */
+/** Changes the billing details, from the next invoice on. */
 export function useUpdateBillingDetails(): UseMutationResult<
   BillingDetails,
   Error,

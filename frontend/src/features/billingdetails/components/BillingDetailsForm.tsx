@@ -11,11 +11,11 @@ const LINES_MAX = 8;
 
 interface Props {
   details: BillingDetails;
-  /** What invoices say where no legal name is given. */
+  /** The organization's name, which invoices use where there is no legal name. */
   organization: string;
 }
 
-/** Whom invoices are addressed to. An invoice keeps the address that it was issued with. */
+/** The form of the billing details. An invoice keeps the address that it was issued with. */
 export function BillingDetailsForm({ details, organization }: Props): ReactElement {
   const update = useUpdateBillingDetails();
   const known = useMemo(() => countries(), []);
@@ -64,7 +64,7 @@ export function BillingDetailsForm({ details, organization }: Props): ReactEleme
       />
       <Textarea
         label="Address"
-        description="As it stands on an envelope, without name and country"
+        description="As on an envelope, without name and country"
         autosize
         minRows={3}
         maxRows={LINES_MAX}
@@ -73,7 +73,7 @@ export function BillingDetailsForm({ details, organization }: Props): ReactEleme
       />
       <Select
         label="Country"
-        description="It decides about VAT"
+        description="It decides which VAT is due"
         placeholder="Choose one"
         data={known}
         searchable

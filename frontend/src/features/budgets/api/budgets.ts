@@ -26,7 +26,7 @@ export function useCreateBudget(): UseMutationResult<Budget, Error, NewBudget> {
   });
 }
 
-/** Changes a budget, unless somebody else did since it was read. */
+/** Changes a budget, unless somebody else changed it since it was read. */
 export function useUpdateBudget(budget: Budget): UseMutationResult<Budget, Error, NewBudget> {
   const client = useQueryClient();
   const header = { "If-Match": `"${String(budget.generation)}"` };
@@ -42,7 +42,7 @@ export function useUpdateBudget(budget: Budget): UseMutationResult<Budget, Error
   });
 }
 
-/** Removes a budget; what it suspended is lifted. */
+/** Removes a budget, and ends the suspension that it caused. */
 export function useRemoveBudget(): UseMutationResult<void, Error, Budget> {
   const client = useQueryClient();
   return useMutation({

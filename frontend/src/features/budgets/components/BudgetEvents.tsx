@@ -6,7 +6,7 @@ import { formatMoney } from "@/lib/format/money";
 import { eventWords } from "../words";
 import classes from "./BudgetEvents.module.css";
 
-/** What happened to a budget, the newest first, each with what was spent then. */
+/** The events of a budget, newest first, with the amount that was spent at each. */
 export function BudgetEvents({ budget }: { budget: Budget }): ReactElement | null {
   const { events, currency } = budget;
   if (events.length === 0) return null;

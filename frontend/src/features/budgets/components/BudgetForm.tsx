@@ -12,12 +12,12 @@ import { ACTIONS, consequences, parseThresholds } from "../words";
 
 interface Props {
   currency: string;
-  /** What the month costs so far, in minor units: a lower suspending budget acts at once. */
+  /** The cost of the month so far in minor units. A suspending budget below it acts at once. */
   spentMinor: number | undefined;
   onDone: () => void;
 }
 
-/** Makes a budget. */
+/** The form of a new budget. */
 export function NewBudgetForm(props: Props): ReactElement {
   const create = useCreateBudget();
   return (
@@ -31,7 +31,7 @@ export function NewBudgetForm(props: Props): ReactElement {
   );
 }
 
-/** Changes a budget. */
+/** The form that changes a budget. */
 export function EditBudgetForm({ budget, ...props }: Props & { budget: Budget }): ReactElement {
   const update = useUpdateBudget(budget);
   return (
@@ -98,7 +98,7 @@ function BudgetFields(props: FieldsProps): ReactElement {
     >
       <TextInput
         label="Name"
-        description="It stands in mails, and in what refused producers are told"
+        description="It is shown in mails, and in the error that refused producers get"
         data-autofocus
         autoComplete="off"
         {...form.getInputProps("name")}

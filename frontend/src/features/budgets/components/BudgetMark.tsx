@@ -9,7 +9,7 @@ const MEANINGS: Record<BudgetState, { word: string; tone: Tone }> = {
   exceeded: { word: "Exceeded", tone: "failed" },
 };
 
-/** A budget's state as word, shape and colour. */
+/** Shows a budget's state as word, shape and colour. */
 export function BudgetMark({
   budget,
 }: {

@@ -15,7 +15,7 @@ interface Props {
   budgets: readonly Budget[] | undefined;
 }
 
-/** Budgets with what is spent of them, and the ways to change and remove one. */
+/** The budgets with the amounts spent, and buttons to change and remove them. */
 export function BudgetTable({ budgets }: Props): ReactElement {
   const refused = useRefusal("billing");
   const verb = refused ? "Look at" : "Edit";

@@ -18,7 +18,7 @@ export const clusterListQuery = queryOptions({
   ...LIVE,
 });
 
-/** One cluster with its state as observed now. */
+/** One cluster with its present state. */
 export const clusterQuery = (clusterId: string) =>
   queryOptions({
     queryKey: keys.cluster(clusterId),
@@ -26,7 +26,10 @@ export const clusterQuery = (clusterId: string) =>
     ...LIVE,
   });
 
-/** Where clusters can be made. The description tells of one region; a page is answered. */
+/**
+ * The regions in which clusters can be made. The OpenAPI file describes one region as the answer,
+ * but it is a page of them.
+ */
 export const regionsQuery = queryOptions({
   queryKey: keys.regions,
   queryFn: async () => ((await body(api.GET("/api/v1/regions"))) as unknown as Page<Region>).items,
@@ -41,7 +44,7 @@ export function useCreateCluster(): UseMutationResult<Operation, Error, NewClust
   });
 }
 
-/** Changes a cluster, unless somebody else did since `generation` was read. */
+/** Changes a cluster, unless somebody else changed it since `generation` was read. */
 export function useUpdateCluster(
   cluster: Cluster,
 ): UseMutationResult<Cluster, Error, ClusterChange> {
@@ -74,7 +77,7 @@ export function usePower(clusterId: string): UseMutationResult<Operation, Error,
   });
 }
 
-/** Refuses all clients of a cluster, or takes that back. */
+/** Suspends a cluster, or resumes it. */
 export function useSuspension(
   clusterId: string,
 ): UseMutationResult<Operation, Error, "suspend" | "resume"> {
@@ -91,7 +94,7 @@ export function useSuspension(
   });
 }
 
-/** Deletes a cluster; `name` confirms which. */
+/** Deletes a cluster. The service checks its `name` as a confirmation. */
 export function useDeleteCluster(clusterId: string): UseMutationResult<Operation, Error, string> {
   const client = useQueryClient();
   return useMutation({
@@ -105,7 +108,7 @@ export function useDeleteCluster(clusterId: string): UseMutationResult<Operation
   });
 }
 
-/** Brings a deleted cluster back. */
+/** Restores a deleted cluster. */
 export function useUndeleteCluster(
   clusterId: string,
 ): UseMutationResult<Operation, Error, string | undefined> {

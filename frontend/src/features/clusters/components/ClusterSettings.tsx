@@ -15,7 +15,7 @@ import { SuspendCluster } from "./SuspendCluster";
 
 const TIMEOUTS_S = [30, 60, 300, 900, 3_600, 14_400, 86_400];
 
-/** Only what differs from the cluster as it is. */
+/** Returns only the values that differ from the present ones. */
 export function changeOf(
   cluster: Pick<Cluster, "name" | "spec" | "project_id">,
   values: {
@@ -45,7 +45,7 @@ interface Props {
   refused: string | undefined;
 }
 
-/** Name and idle time, and the end of the cluster. */
+/** The settings of a cluster, with its suspension and deletion. */
 export function ClusterSettings({ cluster, onDeleted, refused }: Props): ReactElement {
   const gone = cluster.deleted_at !== null;
   return (
@@ -61,11 +61,14 @@ export function ClusterSettings({ cluster, onDeleted, refused }: Props): ReactEl
           </Section>
           <Section
             title="Suspend"
-            lead="A suspended cluster refuses every client and wakes for nobody. All data is kept."
+            lead="A suspended cluster refuses every client and is never woken. All data is kept."
           >
             <SuspendCluster cluster={cluster} refused={refused} />
           </Section>
-          <Section title="Delete" lead="Its topics, records, credentials and rules go with it.">
+          <Section
+            title="Delete"
+            lead="Its topics, records, credentials and rules are deleted with it."
+          >
             <DeleteCluster cluster={cluster} onDeleted={onDeleted} refused={refused} />
           </Section>
         </>

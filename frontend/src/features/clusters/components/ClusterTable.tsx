@@ -8,11 +8,11 @@ import type { Cluster } from "@/lib/api/types";
 
 interface Props {
   clusters: readonly Cluster[] | undefined;
-  /** What projects are called, by their id; undefined where there is only one. */
+  /** The names of projects by id; undefined where there is only one project. */
   projects: ReadonlyMap<string, string> | undefined;
 }
 
-/** The organization's clusters, with their projects where there are several. */
+/** The clusters of the organization. It has a column of projects where there are several. */
 export function ClusterTable({ clusters, projects }: Props): ReactElement {
   const columns = useMemo(() => columnsOf(projects), [projects]);
   return (

@@ -13,7 +13,9 @@ interface Props {
   refused: string | undefined;
 }
 
-/** The end of a cluster: behind its protection and its name. */
+/**
+ * The protection from deletion, and the button that deletes the cluster after its name was typed.
+ */
 export function DeleteCluster({ cluster, onDeleted, refused }: Props): ReactElement {
   const [asking, setAsking] = useState(false);
   const update = useUpdateCluster(cluster);
@@ -22,7 +24,7 @@ export function DeleteCluster({ cluster, onDeleted, refused }: Props): ReactElem
     <Stack gap="md" align="flex-start">
       <Switch
         label="Protected from deletion"
-        description="Nobody deletes it, neither here nor by REST, while this is on"
+        description="While this is on it cannot be deleted, neither here nor by REST"
         checked={cluster.deletion_protection}
         disabled={update.isPending || refused !== undefined}
         onChange={(event) => {
@@ -68,7 +70,7 @@ export function DeleteCluster({ cluster, onDeleted, refused }: Props): ReactElem
   );
 }
 
-/** Brings a deleted cluster back. */
+/** The button that restores a deleted cluster. */
 export function RestoreCluster({ cluster, refused }: Omit<Props, "onDeleted">): ReactElement {
   const restore = useUndeleteCluster(cluster.id);
   return (

@@ -12,7 +12,7 @@ interface Props {
   onCancel: () => void;
 }
 
-/** Makes a cluster: a name and a region are all it needs. */
+/** The form of a new cluster, which needs only a name and a region. */
 export function NewClusterForm({ onDone, onCancel }: Props): ReactElement {
   const regions = useQuery(regionsQuery);
   const create = useCreateCluster();
@@ -58,7 +58,7 @@ export function NewClusterForm({ onDone, onCancel }: Props): ReactElement {
       {(projects?.length ?? 0) > 1 && (
         <Select
           label="Project"
-          description="Who has a role in it may work with the cluster"
+          description="People with a role in it may work with the cluster"
           data={projects?.map(({ id, name }) => ({ value: id, label: name }))}
           allowDeselect={false}
           searchable

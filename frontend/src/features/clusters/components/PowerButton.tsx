@@ -11,7 +11,7 @@ interface Props {
   refused: string | undefined;
 }
 
-/** Wakes a sleeping cluster, or puts a running one to sleep. */
+/** The button that wakes a sleeping cluster, or puts a running one to sleep. */
 export function PowerButton({ cluster, refused }: Props): ReactElement | null {
   const power = usePower(cluster.id);
   const { phase } = cluster.status;

@@ -10,7 +10,7 @@ interface Props {
   error?: ReactNode;
 }
 
-/** The project of a cluster, and those it can move to. Nothing where there is only one. */
+/** The field with the project of a cluster. It is empty where there is only one project. */
 export function ProjectSelect({ value, onChange, error }: Props): ReactElement | null {
   const { data: all } = useQuery(projectListQuery);
   const open = useProjectsFor("write");

@@ -6,20 +6,20 @@ import { DAYS, DAY_NAMES, type Day, officeHours, scheduleProblem, zones } from "
 interface Props {
   value: readonly Schedule[];
   onChange: (schedules: Schedule[]) => void;
-  /** What the service refused of them. */
+  /** The error of the service about the schedules. */
   error?: string;
 }
 
-/** Times of the week in which a cluster stays awake: none, one or several. */
+/** The fields of a cluster's schedules: times of the week in which it stays awake. */
 export function ScheduleFields({ value, onChange, error }: Props): ReactElement {
-  const used = value.map((each) => each.time_zone).join(" ");
+  const used = value.map((schedule) => schedule.time_zone).join(" ");
   const names = useMemo(() => zones(used.split(" ").filter(Boolean)), [used]);
   return (
     <Input.Wrapper
       component="div"
       label="Hours awake"
       labelElement="div"
-      description="In them it does not sleep; outside of them it does while nobody is connected"
+      description="In these hours it stays awake; at others it sleeps without a connected client"
       error={error}
     >
       <Stack gap="sm" mt="xs">
@@ -30,7 +30,7 @@ export function ScheduleFields({ value, onChange, error }: Props): ReactElement 
             schedule={schedule}
             zoneNames={names}
             onChange={(changed) => {
-              onChange(value.map((each, at) => (at === index ? changed : each)));
+              onChange(value.map((other, at) => (at === index ? changed : other)));
             }}
             onRemove={() => {
               onChange(value.filter((_, at) => at !== index));

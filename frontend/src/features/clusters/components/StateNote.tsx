@@ -5,7 +5,7 @@ import type { Cluster, Phase } from "@/lib/api/types";
 import { formatNumber } from "@/lib/format/bytes";
 import { formatDuration, formatInstant } from "@/lib/format/time";
 
-/** What a cluster's state means, and since when it is so. */
+/** A note on what a cluster's state means, and since when it is in it. */
 export function StateNote({ cluster }: { cluster: Cluster }): ReactElement {
   const { phase } = cluster.status;
   if (phase === "asleep") return <Asleep since={cluster.status.since} />;
@@ -82,7 +82,7 @@ function Running({ cluster }: { cluster: Cluster }): ReactElement {
           !held &&
           (nobody
             ? `It goes to sleep when that stays so for ${idle}.`
-            : `It goes to sleep once nobody was connected for ${idle}.`)}
+            : `It goes to sleep once no client was connected for ${idle}.`)}
       </NoteMore>
     </Note>
   );

@@ -12,7 +12,7 @@ interface Props {
   refused: string | undefined;
 }
 
-/** Suspends a cluster, or lets a suspended one serve again. */
+/** The button that suspends a cluster, or resumes a suspended one. */
 export function SuspendCluster({ cluster, refused }: Props): ReactElement {
   const [asking, setAsking] = useState(false);
   const suspension = useSuspension(cluster.id);

@@ -16,7 +16,7 @@ const NAMES: Record<ListenerName, string> = {
   SASL_SSL: "TLS",
 };
 
-/** Over which listener, and to which topic. */
+/** The fields to choose the listener and the topic of the snippets. */
 export function ChoiceBar({ endpoints, topics, connection, onChange }: Props): ReactElement {
   const { listener, topic, caPath } = connection;
   return (

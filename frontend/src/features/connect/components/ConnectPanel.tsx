@@ -13,14 +13,14 @@ import classes from "./ConnectPanel.module.css";
 interface Props {
   cluster: Cluster;
   topics: string[];
-  /** Makes a credential and has the page remember it. */
+  /** Makes a credential, whose password the page then remembers. */
   onCreateCredential: () => void;
   creating: boolean;
-  /** Why they may make none; undefined where they may. */
+  /** Why the person may not make a credential; undefined where they may. */
   refused: string | undefined;
 }
 
-/** How to connect a client, as code that runs as pasted. */
+/** Shows how to connect a client, as code that runs as pasted. */
 export function ConnectPanel(props: Props): ReactElement {
   const { cluster, topics, onCreateCredential, creating, refused } = props;
   const fresh = useFreshCredential(cluster.id);

@@ -3,7 +3,7 @@ import { api, body } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
 import { SLOW } from "@/lib/api/polling";
 
-/** What a month costs: so far and, of the present one, by its end. Months are `2026-11`. */
+/** The costs of a month like `2026-11`; for the present month with a forecast. */
 export const costsQuery = (month: string) =>
   queryOptions({
     queryKey: keys.costs(month),
@@ -11,7 +11,7 @@ export const costsQuery = (month: string) =>
     ...SLOW,
   });
 
-/** The prices that hold now. */
+/** The present prices. */
 export const pricesQuery = queryOptions({
   queryKey: keys.prices,
   queryFn: () => body(api.GET("/api/v1/prices")),

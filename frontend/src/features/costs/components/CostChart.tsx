@@ -20,12 +20,12 @@ interface Props {
   month: string;
   costs: Costs | undefined;
   prices: Prices | undefined;
-  /** The month's usage by the day, when it was read. */
+  /** The month's usage by day, and when it was read. */
   usage: { items: readonly UsageItem[]; readAt: Date } | undefined;
   thresholds: readonly Threshold[] | undefined;
 }
 
-/** How the month's cost grew, where it leads, and where budgets stand. */
+/** The chart of the month's cost by day, with the forecast and the budgets. */
 export function CostChart({ month, costs, prices, usage, thresholds }: Props): ReactElement {
   const picture = useMemo(
     () =>
@@ -39,7 +39,7 @@ export function CostChart({ month, costs, prices, usage, thresholds }: Props): R
   return (
     <TimeChart
       title={`Cost of ${monthName(month)}`}
-      summary="The cost as it grew by the day, its forecast, and budgets. The figures stand beside."
+      summary="The cost as it grew by day, its forecast, and budgets. The figures are beside it."
       picture={picture}
       format={format}
       height={240}

@@ -12,7 +12,7 @@ interface Props {
   prices: readonly Price[] | undefined;
 }
 
-/** What each cluster costs, meter by meter; every amount opens its rows. */
+/** The cost of each cluster by meter. Every amount links to its usage rows. */
 export function CostTable({ costs, prices }: Props): ReactElement {
   const rows = useMemo(() => costs && byCluster(costs.lines), [costs]);
   const columns = useMemo(

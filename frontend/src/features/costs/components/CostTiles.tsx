@@ -13,7 +13,7 @@ interface Props {
   present: boolean;
 }
 
-/** A month in three amounts. */
+/** The tiles of a month's amounts. */
 export function CostTiles({ costs, before, present }: Props): ReactElement {
   return (
     <Tiles>
@@ -32,7 +32,7 @@ export function CostTiles({ costs, before, present }: Props): ReactElement {
         <Tile
           label="Forecast"
           value={costs && formatMoney(costs.forecast_minor, costs.currency)}
-          note="by the end of the month, going on as until now"
+          note="by the end of the month, if usage goes on as before"
         />
       )}
       {costs && costs.beyond_budget_minor > 0 && (

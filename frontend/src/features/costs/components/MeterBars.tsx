@@ -22,7 +22,7 @@ interface Props {
   prices: readonly Price[] | undefined;
 }
 
-/** The priced meters as bars: this month, the month before, and how much of it is free. */
+/** The priced meters as bars: this month, the month before, and the free quantity. */
 export function MeterBars({ costs, before, prices }: Props): ReactElement {
   if (!costs || before === undefined || !prices) return <Skeleton height={220} />;
   return (

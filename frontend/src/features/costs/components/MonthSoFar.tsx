@@ -9,7 +9,7 @@ import { meterTotal } from "../clusters";
 
 const METERS = ["ingress_bytes", "egress_bytes", "storage_byte_minutes"] as const;
 
-/** The present month at a glance: its cost, and what was used of the three great meters. */
+/** The tiles of the present month: its cost, and the usage of the three largest meters. */
 export function MonthSoFar({ costs }: { costs: Costs | undefined }): ReactElement {
   return (
     <Tiles>
@@ -19,7 +19,8 @@ export function MonthSoFar({ costs }: { costs: Costs | undefined }): ReactElemen
           costs && <Link to="/usage/costs">{formatMoney(costs.total_minor, costs.currency)}</Link>
         }
         note={
-          costs && `${formatMoney(costs.forecast_minor, costs.currency)} by its end, as it goes`
+          costs &&
+          `${formatMoney(costs.forecast_minor, costs.currency)} by its end, at the present rate`
         }
       />
       {METERS.map((meter) => (

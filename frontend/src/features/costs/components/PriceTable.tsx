@@ -4,7 +4,7 @@ import type { Price, Prices } from "@/lib/api/types";
 import { formatUnits, meterMeaning, meterName } from "@/lib/format/meters";
 import { formatUnitPrice } from "@/lib/format/money";
 
-/** What each meter costs, and how much of it is free. */
+/** The price and the free quantity of each meter. */
 export function PriceTable({ prices }: { prices: Prices | undefined }): ReactElement {
   const columns = useMemo(() => columnsOf(prices?.currency ?? "USD"), [prices]);
   return (

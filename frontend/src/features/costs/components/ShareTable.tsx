@@ -12,13 +12,13 @@ export interface Share {
 }
 
 interface Props {
-  /** What each part is: "Topic". */
+  /** The noun of a part, such as "Topic". */
   title: string;
   shares: readonly Share[] | undefined;
   currency: string;
 }
 
-/** A month's cost by topic or by credential. All parts together are the whole. */
+/** The cost of a month by topic or by credential. The parts add up to the whole cost. */
 export function ShareTable({ title, shares, currency }: Props): ReactElement {
   const columns = useMemo(
     () => columnsOf(title, shares ?? [], currency),

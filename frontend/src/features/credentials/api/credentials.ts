@@ -11,7 +11,7 @@ import { SLOW } from "@/lib/api/polling";
 import type { Credential, CredentialRole, CredentialCreated } from "@/lib/api/types";
 import { forgetCredential, rememberCredential } from "@/lib/freshCredentials";
 
-/** Credentials of Kafka clients, without their passwords. */
+/** The credentials of a cluster's Kafka clients, without their passwords. */
 export const credentialsQuery = (clusterId: string) =>
   queryOptions({
     queryKey: keys.credentials(clusterId),
@@ -72,13 +72,13 @@ export function useDeleteCredential(clusterId: string): UseMutationResult<void, 
   });
 }
 
-/** What a rotation asks for. */
+/** The input of a credential's rotation. */
 export interface Rotation {
   id: string;
   overlapS: number;
 }
 
-/** Makes a credential of the same rights; the old one ends after the overlap. */
+/** Makes a credential with the same rights. The old one ends after the overlap. */
 export function useRotateCredential(
   clusterId: string,
 ): UseMutationResult<CredentialCreated, Error, Rotation> {

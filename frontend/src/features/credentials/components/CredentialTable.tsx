@@ -18,7 +18,7 @@ interface Props {
 
 const ROTATED = "It was rotated: a newer one is in its place.";
 
-/** Credentials of a cluster, and the ways to rotate and to delete one. */
+/** The credentials of a cluster, with buttons to rotate and delete them. */
 export function CredentialTable({ clusterId, credentials, refused }: Props): ReactElement {
   const [rotated, setRotated] = useState<Credential>();
   return (

@@ -11,11 +11,11 @@ import { ROLES, secretsOf } from "../roles";
 interface Props {
   clusterId: string;
   onDone: () => void;
-  /** What to do next with the secret: a link to the snippets. */
+  /** A link to what to do next, shown with the secret. */
   afterwards?: ReactNode;
 }
 
-/** Makes a credential, then shows its password this once. */
+/** The form of a new credential. It shows the password once. */
 export function NewCredentialPanel({ clusterId, onDone, afterwards }: Props): ReactElement {
   const create = useCreateCredential(clusterId);
   const form = useForm({

@@ -11,7 +11,7 @@ interface Props {
   onDone: () => void;
 }
 
-/** Makes a credential in the place of another, then shows its password this once. */
+/** The form that replaces a credential by a new one. It shows the new password once. */
 export function RotateCredential({ clusterId, credential, onDone }: Props): ReactElement {
   const rotate = useRotateCredential(clusterId);
   if (rotate.data) return <SecretOnce values={secretsOf(rotate.data)} onDone={onDone} />;

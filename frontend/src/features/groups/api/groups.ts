@@ -27,7 +27,7 @@ export const groupListQuery = (clusterId: string) =>
     ...LIVE,
   });
 
-/** One group with members, and its lag by partition. */
+/** One group with its members and its lag by partition. */
 export const groupQuery = (clusterId: string, group: string) =>
   queryOptions({
     queryKey: keys.group(clusterId, group),
@@ -47,7 +47,7 @@ async function resetOffsets(
 ): Promise<PlannedOffset[]> {
   const answer = await body(
     api.POST("/api/v1/clusters/{cluster_id}/groups/{group}/reset-offsets", {
-      // Offsets are the brokers' to change: a sleeping cluster is woken for it.
+      // Only a broker can change offsets, so a sleeping cluster is woken for it.
       params: { path: { cluster_id: clusterId, group }, query: { wake: true } },
       body: request,
     }),
@@ -55,7 +55,9 @@ async function resetOffsets(
   return answer.items;
 }
 
-/** Plans a reset (`dry_run`) or does it. Answers every partition with before and after. */
+/**
+ * Plans a reset (`dry_run`) or does it. The answer has the old and new offset of every partition.
+ */
 export function useResetOffsets(
   clusterId: string,
   group: string,
@@ -81,14 +83,23 @@ export function useDeleteGroup(
           params: { path: { cluster_id: clusterId, group }, query: { wake: true } },
         }),
       ),
-    onSuccess: () => {
-      client.removeQueries({ queryKey: keys.group(clusterId, group) });
-      return client.invalidateQueries({ queryKey: keys.groupList(clusterId) });
-    },
+    // Nothing waits for the list: until then the page would read the group that is gone.
+    onSuccess: () => void client.invalidateQueries({ queryKey: keys.groupList(clusterId) }),
   });
 }
 
-/** Puts a group back to where it was, and says how that went: whoever asked may have moved on. */
+/** Gives what forgets all that was read of a group, once no page shows it any more. */
+export function useForgetGroup(clusterId: string, group: string): () => void {
+  const client = useQueryClient();
+  return () => {
+    client.removeQueries({ queryKey: keys.group(clusterId, group) });
+  };
+}
+
+/**
+ * Restores a group's former offsets, and shows a notice of the result, since the person may have
+ * left the page meanwhile.
+ */
 export function useUndoReset(clusterId: string, group: string): (requests: ResetRequest[]) => void {
   const client = useQueryClient();
   const undo = async (requests: ResetRequest[]): Promise<void> => {

@@ -1,16 +1,16 @@
 import type { ReactElement } from "react";
 import { DeleteButton } from "@/components/DeleteButton";
 import type { Group } from "@/lib/api/types";
-import { useDeleteGroup } from "../api/groups";
+import { useDeleteGroup, useForgetGroup } from "../api/groups";
 
 interface Props {
   clusterId: string;
   group: Group;
-  onDeleted: () => void;
+  onDeleted: () => Promise<void>;
   refused: string | undefined;
 }
 
-/** The button that deletes a group. Kafka deletes none that has members. */
+/** The button that deletes a group. Kafka refuses to delete one that has members. */
 export function DeleteGroup({ clusterId, group, onDeleted, refused }: Props): ReactElement {
   const connected = group.members.length;
   const busy =
@@ -23,6 +23,7 @@ export function DeleteGroup({ clusterId, group, onDeleted, refused }: Props): Re
       title="Delete the group"
       mutation={useDeleteGroup(clusterId, group.group)}
       onDeleted={onDeleted}
+      forget={useForgetGroup(clusterId, group.group)}
       refused={refused ?? busy}
     >
       Its offsets go with it: a consumer that joins <code>{group.group}</code> again begins where

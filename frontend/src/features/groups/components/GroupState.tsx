@@ -2,7 +2,7 @@ import type { ReactElement } from "react";
 import type { Tone } from "@/components/Note";
 import { StateMark } from "@/components/StateMark";
 
-/** What Kafka's states of a group mean to who looks at it. */
+/** The meanings of Kafka's group states. */
 const MEANINGS: Record<string, { word: string; tone: Tone; title: string }> = {
   Stable: { word: "Stable", tone: "running", title: "Members read their partitions." },
   Empty: { word: "Empty", tone: "asleep", title: "No members; the offsets are kept." },
@@ -13,7 +13,7 @@ const MEANINGS: Record<string, { word: string; tone: Tone; title: string }> = {
   Dead: { word: "Dead", tone: "quiet", title: "The group is being removed." },
 };
 
-/** A group's state as word, shape and colour. */
+/** Shows a group's state as word, shape and colour. */
 export function GroupState({ state }: { state: string }): ReactElement {
   const unknown = { word: state, tone: "quiet", title: state } as const;
   const { word, tone, title } = MEANINGS[state] ?? unknown;

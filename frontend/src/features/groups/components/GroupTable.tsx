@@ -10,7 +10,7 @@ interface Props {
   groups: readonly Group[] | undefined;
 }
 
-/** Groups with how far they are behind. */
+/** The consumer groups with their lag. */
 export function GroupTable({ clusterId, groups }: Props): ReactElement {
   const columns = useMemo(() => columnsOf(clusterId), [clusterId]);
   return (

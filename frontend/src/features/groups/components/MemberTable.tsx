@@ -7,7 +7,7 @@ interface MemberTableProps {
   members: readonly GroupMember[] | undefined;
 }
 
-/** Who is in a group, and which partitions each one has. */
+/** The members of a group, with their partitions. */
 export function MemberTable({ members }: MemberTableProps): ReactElement {
   return (
     <DataTable

@@ -8,7 +8,7 @@ interface Row extends GroupPartition {
   owner: string;
 }
 
-/** What a group committed in every partition, how far it is behind, and which member reads it. */
+/** The partitions of a group: committed offset, lag, and the member that reads it. */
 export function PartitionLag({ group }: { group: Group }): ReactElement {
   const rows = useMemo(() => rowsOf(group), [group]);
   return (
@@ -22,7 +22,7 @@ export function PartitionLag({ group }: { group: Group }): ReactElement {
   );
 }
 
-/** Partitions with an offset, and those that a member has but nobody committed in yet. */
+/** Returns the partitions with a committed offset, and those that a member has without one. */
 function rowsOf(group: Group): Row[] {
   const owners = new Map<string, string>();
   for (const member of group.members) {

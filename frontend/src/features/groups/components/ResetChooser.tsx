@@ -11,15 +11,15 @@ interface Props {
   others: string[];
 }
 
-/** The first step of a reset: which topics, and from where the group shall go on. */
+/** The first step of a reset: the topics, and the place from which the group shall go on. */
 export function ResetChooser({ choice, onChange, group, others }: Props): ReactElement {
   const topics = [...new Set(group.partitions.map((partition) => partition.topic))].sort();
   const needsText = ["timestamp", "offset", "shift"].includes(choice.kind);
   return (
     <>
       <Text size="sm" c="dimmed">
-        The group goes on reading from where its offsets stand. Nothing is changed before you have
-        seen the effect.
+        The group goes on reading from its offsets. Nothing is changed before you have seen the
+        effect.
       </Text>
       <MultiSelect
         label="Topics"

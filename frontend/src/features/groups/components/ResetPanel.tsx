@@ -18,7 +18,7 @@ interface Props {
   onDone: () => void;
 }
 
-/** Three steps: choose, see what would change in each partition, apply. Then it can be undone. */
+/** The three steps of a reset: choose, see the plan for each partition, apply. It can be undone. */
 export function ResetPanel({ clusterId, group, others, onDone }: Props): ReactElement {
   const reset = useResetOffsets(clusterId, group.group);
   const undo = useUndoReset(clusterId, group.group);

@@ -4,7 +4,7 @@ import type { PlannedOffset } from "@/lib/api/types";
 import { formatCount } from "@/lib/format/bytes";
 import { moveOf } from "../reset";
 
-/** What a reset would do to each partition. */
+/** The plan of a reset: the old and new offset of each partition. */
 export function ResetPreview({ plan }: { plan: PlannedOffset[] }): ReactElement {
   return (
     <DataTable

@@ -4,7 +4,7 @@ import { keys } from "@/lib/api/keys";
 import { allPages } from "@/lib/api/pages";
 import { SLOW } from "@/lib/api/polling";
 
-/** What is and was wrong, of the organization's clusters and of the service as a whole. */
+/** Open and closed incidents of the organization's clusters and of the service as a whole. */
 export const incidentListQuery = queryOptions({
   queryKey: keys.incidents,
   queryFn: () =>

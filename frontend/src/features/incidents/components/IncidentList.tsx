@@ -7,11 +7,11 @@ import classes from "./IncidentList.module.css";
 
 interface Props {
   incidents: readonly Incident[];
-  /** What clusters are called, by their id. */
+  /** The names of clusters by id. */
   clusters: ReadonlyMap<string, string>;
 }
 
-/** Incidents as short stories, the open ones first. */
+/** The incidents with their updates, the open ones first. */
 export function IncidentList({ incidents, clusters }: Props): ReactElement {
   const sorted = [...incidents].sort(
     (a, b) =>

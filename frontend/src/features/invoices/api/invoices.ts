@@ -20,6 +20,6 @@ export const invoiceQuery = (id: string) =>
     ...SLOW,
   });
 
-/** Where an invoice's documents are; the session's cookie opens them. */
+/** The addresses of an invoice's documents. The session's cookie gives access to them. */
 export const pdfPath = (id: string): string => `/api/v1/invoices/${id}/pdf`;
 export const evidencePath = (id: string): string => `/api/v1/invoices/${id}/evidence`;

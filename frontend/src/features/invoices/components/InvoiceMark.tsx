@@ -13,7 +13,7 @@ const MEANINGS: Record<InvoiceState, { word: string; tone: Tone; title: string }
   void: { word: "Void", tone: "quiet", title: "It was withdrawn. Its number stays taken." },
 };
 
-/** An invoice's state as word, shape and colour. */
+/** Shows an invoice's state as word, shape and colour. */
 export function InvoiceMark({ state }: { state: InvoiceState }): ReactElement {
   const { word, tone, title } = MEANINGS[state];
   return (

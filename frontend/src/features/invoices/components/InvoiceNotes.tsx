@@ -5,7 +5,7 @@ import { Note, NoteMore } from "@/components/Note";
 import type { ClosedEarly, Invoice } from "@/lib/api/types";
 import { formatNumber } from "@/lib/format/bytes";
 
-/** What sets an invoice apart: issued early, taking another back, or taken back itself. */
+/** Notes on an invoice: a draft, issued early, cancelling another one, or cancelled itself. */
 export function InvoiceNotes({ invoice }: { invoice: Invoice }): ReactElement | null {
   const { closed_early, credits_id, credit_note_id, reason, state } = invoice;
   if (!closed_early && !credits_id && !credit_note_id && state !== "draft") return null;
@@ -44,7 +44,7 @@ export function InvoiceNotes({ invoice }: { invoice: Invoice }): ReactElement | 
   );
 }
 
-/** What an early closed month had not counted: it is not on the invoice. */
+/** Returns what is missing on the invoice of a month that was closed early. */
 export function missingWords(early: ClosedEarly): string {
   const { days_without_roll_up: days, days_with_newer_files: newer, incomplete_hours } = early;
   const missing = [
@@ -52,5 +52,5 @@ export function missingWords(early: ClosedEarly): string {
     newer.length > 0 && `${formatNumber(newer.length, "day")} with newer usage files`,
     incomplete_hours > 0 && formatNumber(incomplete_hours, "incomplete hour"),
   ].filter((words) => words !== false);
-  return missing.length > 0 ? `Not on it: ${missing.join(", ")}.` : "Nothing of it was missing.";
+  return missing.length > 0 ? `Not on it: ${missing.join(", ")}.` : "No usage of it was missing.";
 }

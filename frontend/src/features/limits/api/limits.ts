@@ -10,7 +10,7 @@ import { allPages } from "@/lib/api/pages";
 import { SLOW } from "@/lib/api/polling";
 import type { LimitRequest, NewLimitRequest } from "@/lib/api/types";
 
-/** Every limit with what is used of it; with a cluster, that cluster's too. */
+/** All limits with their usage; with a cluster, those of the cluster as well. */
 export const limitListQuery = (clusterId?: string) =>
   queryOptions({
     queryKey: keys.limits(clusterId),
@@ -21,7 +21,7 @@ export const limitListQuery = (clusterId?: string) =>
     ...SLOW,
   });
 
-/** What was asked for, and what came of it. */
+/** The requests for higher limits, with their answers. */
 export const limitRequestListQuery = queryOptions({
   queryKey: keys.limitRequests,
   queryFn: () =>

@@ -9,12 +9,12 @@ import { formatLimit } from "../words";
 
 interface Props {
   limit: Limit;
-  /** The cluster that needs more; without it, the organization or all of its clusters. */
+  /** The cluster that needs a higher limit; without it, the organization or all of its clusters. */
   clusterId?: string;
   onDone: () => void;
 }
 
-/** Asks for more, with the reason. */
+/** The form that requests a higher limit, with a reason. */
 export function LimitRequestForm({ limit, clusterId, onDone }: Props): ReactElement {
   const request = useRequestLimit();
   const form = useForm({
@@ -24,31 +24,31 @@ export function LimitRequestForm({ limit, clusterId, onDone }: Props): ReactElem
         Number.isInteger(value) && value > limit.limit
           ? null
           : `More than ${formatLimit(limit.limit, limit.unit)}`,
-      reason: (value) => (value.trim() ? null : "Say what it is for"),
+      reason: (value) => (value.trim() ? null : "Say what it is needed for"),
     },
   });
   return (
     <MutationForm
       form={form}
       mutation={request}
-      input={({ wanted, reason }) => ({
+      input={(values) => ({
         limit: limit.name,
         cluster_id: clusterId,
-        wanted,
-        reason: reason.trim(),
+        wanted: values.wanted,
+        reason: values.reason.trim(),
       })}
       onDone={() => {
         notifications.show({
-          message: "It is asked for. The answer will stand in Settings, Limits.",
+          message: "The request is sent. The answer will appear in Settings, Limits.",
         });
         onDone();
       }}
       onCancel={onDone}
-      action="Ask for it"
-      failure="It was not asked for"
+      action="Send the request"
+      failure="The request was not sent"
     >
       <NumberInput
-        label={`Wanted, ${limit.unit}`}
+        label={`New limit, ${limit.unit}`}
         description={`At most ${formatLimit(limit.limit, limit.unit)} now`}
         min={1}
         allowDecimal={false}

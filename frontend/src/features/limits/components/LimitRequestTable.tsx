@@ -15,11 +15,11 @@ const STATES: Record<LimitRequest["state"], { word: string; tone: Tone }> = {
 
 interface Props {
   requests: readonly LimitRequest[] | undefined;
-  /** What clusters are called, by their id. */
+  /** The names of clusters by id. */
   clusters: ReadonlyMap<string, string>;
 }
 
-/** What was asked for, and what came of it. */
+/** The requests for higher limits, with their answers. */
 export function LimitRequestTable({ requests, clusters }: Props): ReactElement {
   const columns = useMemo(() => columnsOf(clusters), [clusters]);
   return (
@@ -44,7 +44,7 @@ function columnsOf(clusters: Props["clusters"]): Column<LimitRequest>[] {
     },
     {
       id: "wanted",
-      header: "Wanted",
+      header: "Requested",
       align: "right",
       width: 110,
       cell: (request) => formatCount(request.wanted),

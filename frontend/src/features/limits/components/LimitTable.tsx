@@ -9,12 +9,12 @@ import classes from "./LimitTable.module.css";
 
 interface Props {
   limits: readonly Limit[] | undefined;
-  /** Whether they are those of one cluster. */
+  /** Whether the limits are those of one cluster. */
   ofCluster: boolean;
   onRequest: (limit: Limit) => void;
 }
 
-/** What is limited, how far it is used, and what happens there. */
+/** The limits: how much is used, and what happens at the limit. */
 export function LimitTable({ limits, ofCluster, onRequest }: Props): ReactElement {
   const refused = useRefusal("manage");
   const columns = useMemo(
@@ -31,7 +31,7 @@ export function LimitTable({ limits, ofCluster, onRequest }: Props): ReactElemen
   );
 }
 
-const FIXED = "This one is the same for everybody.";
+const FIXED = "This limit is the same for everybody.";
 
 function Used({ limit }: { limit: Limit }): ReactElement {
   const share = usedShare(limit);

@@ -9,7 +9,7 @@ import { limitLabel } from "../words";
 import { LimitRequestForm } from "./LimitRequestForm";
 import { LimitTable } from "./LimitTable";
 
-/** The organization's limits, or those of one of its clusters; with the way to more. */
+/** The limits of the organization or of a cluster, with the form to request higher ones. */
 export function Limits({ clusterId }: { clusterId?: string }): ReactElement {
   const limits = useQuery(limitListQuery(clusterId));
   const [asked, setAsked] = useState<Limit>();

@@ -4,7 +4,7 @@ import { keys } from "@/lib/api/keys";
 import { SLOW } from "@/lib/api/polling";
 import type { LocalMail } from "@/lib/api/types";
 
-/** Mail that a service on one machine wrote into its folder; null where mail is really sent. */
+/** The mails that a service in local mode wrote into its folder; null where mail is sent. */
 export const localMailQuery = queryOptions({
   queryKey: keys.localMail,
   queryFn: async (): Promise<LocalMail[] | null> => {

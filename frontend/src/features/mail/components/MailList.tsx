@@ -4,7 +4,7 @@ import type { LocalMail } from "@/lib/api/types";
 import { linkify } from "../links";
 import classes from "./MailList.module.css";
 
-/** Mail that would have been sent; the newest is open. */
+/** The mails of the local folder. The newest one is open. */
 export function MailList({ mails }: { mails: readonly LocalMail[] }): ReactElement {
   const [picked, setPicked] = useState<string>();
   const open = mails.find((mail) => mail.id === picked) ?? mails[0];

@@ -17,7 +17,7 @@ import type {
   Role,
 } from "@/lib/api/types";
 
-/** Who belongs to the organization. */
+/** The members of the organization. */
 export const memberListQuery = queryOptions({
   queryKey: keys.members,
   queryFn: () =>
@@ -25,7 +25,7 @@ export const memberListQuery = queryOptions({
   ...SLOW,
 });
 
-/** Who was asked to join, and what came of it. */
+/** The invitations, with their states. */
 export const invitationListQuery = queryOptions({
   queryKey: keys.invitations,
   queryFn: () =>
@@ -43,7 +43,7 @@ export function useUpdateMember(id: string): UseMutationResult<Member, Error, { 
   });
 }
 
-/** Takes somebody out of the organization: their sessions here and roles end. */
+/** Removes a member from the organization. Their sessions and roles in it end. */
 export function useRemoveMember(): UseMutationResult<void, Error, Member> {
   const client = useQueryClient();
   return useMutation({
@@ -62,7 +62,7 @@ export function useInvite(): UseMutationResult<Invitation, Error, NewInvitation>
   });
 }
 
-/** Sends the mail once more, with a new link. */
+/** Sends the mail of an invitation again, with a new link. */
 export function useResendInvitation(): UseMutationResult<void, Error, Invitation> {
   const client = useQueryClient();
   return useMutation({
@@ -72,7 +72,7 @@ export function useResendInvitation(): UseMutationResult<void, Error, Invitation
   });
 }
 
-/** Takes an invitation back: its link has no effect any more. */
+/** Revokes an invitation. Its link stops working. */
 export function useRevokeInvitation(): UseMutationResult<void, Error, Invitation> {
   const client = useQueryClient();
   return useMutation({
@@ -82,7 +82,7 @@ export function useRevokeInvitation(): UseMutationResult<void, Error, Invitation
   });
 }
 
-/** Joins with the token of a mail's link; without an account it makes one. */
+/** Accepts an invitation by the token of its link. A person without an account gets one. */
 export function useAcceptInvitation(): UseMutationResult<Accepted, Error, Acceptance> {
   return useMutation({
     mutationFn: (input: Acceptance) =>

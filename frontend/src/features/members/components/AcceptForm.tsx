@@ -7,14 +7,14 @@ import { PASSWORD_MIN, passwordComplaint } from "@/lib/password";
 import { useAcceptInvitation } from "../api/members";
 
 interface Props {
-  /** Of the mail's link. */
+  /** The token in the mail's link. */
   token: string;
-  /** Who is signed in: they join. Undefined for nobody: an account is made. */
+  /** The address of the person who is signed in and joins; undefined where an account is made. */
   email: string | undefined;
   onDone: (accepted: Accepted) => void;
 }
 
-/** Takes an invitation. */
+/** The form that accepts an invitation. */
 export function AcceptForm({ token, email, onDone }: Props): ReactElement {
   const accept = useAcceptInvitation();
   const form = useForm({

@@ -22,7 +22,7 @@ interface Props {
   invitations: readonly Invitation[] | undefined;
 }
 
-/** Invitations. One that waits can be sent again or taken back; one that expired, sent again. */
+/** The invitations. Pending ones can be sent again or revoked, expired ones sent again. */
 export function InvitationTable({ invitations }: Props): ReactElement {
   const resend = useResendInvitation();
   const revoke = useRevokeInvitation();

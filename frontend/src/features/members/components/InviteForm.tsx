@@ -9,7 +9,7 @@ import type { Role } from "@/lib/api/types";
 import { rolesUpTo } from "@/lib/roles";
 import { useInvite } from "../api/members";
 
-/** Asks somebody to join, with the role that they shall have. */
+/** The form that invites a person with a role. */
 export function InviteForm({ onDone }: { onDone: () => void }): ReactElement {
   const invite = useInvite();
   const { data: session } = useQuery(sessionQuery);
@@ -44,7 +44,7 @@ export function InviteForm({ onDone }: { onDone: () => void }): ReactElement {
         {...form.getInputProps("role")}
       />
       <Text size="xs" c="dimmed">
-        The link in the mail is good for 7 days. A member sees nothing but the projects in which you
+        The link in the mail works for 7 days. A member sees nothing but the projects in which you
         give a role, once they have joined.
       </Text>
     </MutationForm>

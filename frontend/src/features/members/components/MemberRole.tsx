@@ -10,7 +10,7 @@ import { useRefusal } from "@/lib/permissions";
 import { ROLES, rolesUpTo } from "@/lib/roles";
 import { useUpdateMember } from "../api/members";
 
-/** The role that a member has in all of the organization. */
+/** The form of a member's role in the organization. */
 export function MemberRole({ member }: { member: Member }): ReactElement {
   const update = useUpdateMember(member.id);
   const { data: session } = useQuery(sessionQuery);

@@ -11,11 +11,11 @@ import { useRemoveMember } from "../api/members";
 
 interface Props {
   members: readonly Member[] | undefined;
-  /** Whose page this is: nobody removes themself by a slip. */
+  /** The id of the person at the page, whose own row has no button to remove it. */
   userId: string | undefined;
 }
 
-/** Members; each opens at the side with the role and the roles in projects. */
+/** The members. A click opens a member's roles in the side panel. */
 export function MemberTable({ members, userId }: Props): ReactElement {
   const columns = useMemo(() => columnsOf(userId), [userId]);
   return (

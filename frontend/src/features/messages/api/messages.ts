@@ -8,7 +8,7 @@ import { api, body } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
 import type { MessageQuery, Produced, ProduceRequest } from "@/lib/api/types";
 
-/** Where reading begins. */
+/** The place where reading begins. */
 export type Start = Pick<
   MessageQuery,
   "from" | "partition" | "offset" | "timestamp" | "wake" | "filter"
@@ -16,7 +16,7 @@ export type Start = Pick<
 
 const PAGE_LIMIT = 100;
 
-/** Pages of a topic's records. Reading joins no group and commits nothing. */
+/** The pages of a topic's records. Reading joins no group and commits nothing. */
 export const messagesQuery = (clusterId: string, topic: string, start: Start) =>
   infiniteQueryOptions({
     queryKey: keys.messages(clusterId, topic, start),
@@ -44,14 +44,14 @@ export function useProduce(
     mutationFn: (input: ProduceRequest) =>
       body(
         api.POST("/api/v1/clusters/{cluster_id}/topics/{name}/messages", {
-          // Whoever writes means it: a sleeping cluster is woken for it.
+          // A person who produces intends to wake a sleeping cluster.
           params: { path: { cluster_id: clusterId, name: topic }, query: { wake: true } },
           body: input,
         }),
       ),
     onSuccess: async () => {
       const queryKey = [...keys.topic(clusterId, topic), "messages"];
-      // A first read that began before the record was there would end as if it were new.
+      // A read that began before the record was written would otherwise replace the new data.
       await client.cancelQueries({ queryKey });
       await client.invalidateQueries({ queryKey });
     },

@@ -1,10 +1,10 @@
 import { useEffect, useRef, useState } from "react";
 import type { Message } from "@/lib/api/types";
 
-/** Older records leave the page: a tail is for looking, not for keeping. */
+/** At most so many records stay on the page; older ones are dropped. */
 export const TAIL_MAX = 2_000;
 
-/** Records are shown in batches: a busy topic must not render a thousand times a second. */
+/** Records are shown in batches, so that a busy topic does not render a thousand times a second. */
 const BATCH_MS = 100;
 
 type Connection = "connecting" | "live" | "broken" | "unreadable";
@@ -15,20 +15,20 @@ export interface Tail {
   state: TailState;
   /** Newest first. */
   messages: Message[];
-  /** Records that arrived while paused, not yet shown. */
+  /** How many records arrived while it was paused, and are not shown yet. */
   held: number;
-  /** Records that came too fast to be shown. */
+  /** How many records came too fast to be shown. */
   skipped: number;
   setPaused: (paused: boolean) => void;
   clear: () => void;
 }
 
-/** Adds what came, oldest first, to the front of what is shown. */
+/** Adds arrived records (oldest first) to the front of the shown ones (newest first). */
 export function prepend(shown: Message[], came: readonly Message[]): Message[] {
   return [...came].reverse().concat(shown).slice(0, TAIL_MAX);
 }
 
-/** The address of a topic's stream. */
+/** Returns the address of a topic's stream. */
 export function streamUrl(
   clusterId: string,
   topic: string,
@@ -81,7 +81,7 @@ export function useTail(
     source.addEventListener("end", (event: MessageEvent<string>) => {
       const { reason } = JSON.parse(event.data) as { reason: string };
       if (reason !== "unreadable") return;
-      // Asked again, the stream would begin at the same record.
+      // A new stream would begin at the same record, and fail again.
       source.close();
       setConnection("unreadable");
     });

@@ -2,7 +2,10 @@ import { Button } from "@mantine/core";
 import type { ReactElement } from "react";
 import { Note, NoteMore } from "@/components/Note";
 
-/** Stands where messages would be: reading them needs brokers, and looking wakes nobody. */
+/**
+ * Shown in place of messages while the cluster sleeps. Reading messages needs brokers, and viewing
+ * a page wakes no cluster.
+ */
 export function AsleepHere({ onWake }: { onWake: () => void }): ReactElement {
   return (
     <Note
@@ -15,8 +18,8 @@ export function AsleepHere({ onWake }: { onWake: () => void }): ReactElement {
     >
       <strong>The cluster is asleep.</strong> Reading its messages needs a running broker.
       <NoteMore>
-        It starts within seconds, and goes back to sleep when nobody is connected. All records are
-        kept.
+        It starts within seconds, and goes back to sleep when no client is connected. All records
+        are kept.
       </NoteMore>
     </Note>
   );

@@ -26,9 +26,9 @@ interface Props {
   onWake: () => void;
 }
 
-/** Records as they arrive. */
+/** Shows records as they arrive. */
 export function LiveMessages(props: Props): ReactElement {
-  // A stream that is refused does not say why, so a sleeping cluster is not asked at all.
+  // EventSource does not say why a stream is refused, so none is opened while the cluster sleeps.
   if (props.asleep && !props.wake) return <AsleepHere onWake={props.onWake} />;
   return <Tail {...props} />;
 }

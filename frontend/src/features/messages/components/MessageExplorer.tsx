@@ -9,16 +9,16 @@ interface Props {
   clusterId: string;
   topic: string;
   partitions: number;
-  /** The cluster sleeps: nothing is read before somebody agrees to wake it. */
+  /** Whether the cluster sleeps: then nothing is read until the person agrees to wake it. */
   asleep: boolean;
   place: Place;
   onPlace: (place: Place) => void;
-  /** What stands in an empty topic: the first command to try. */
+  /** Shown for an empty topic: a first command to try. */
   firstStep: ReactNode;
   actions?: ReactNode;
 }
 
-/** A topic's records: read from a place, or followed live. */
+/** The records of a topic: read from a place on, or live. */
 export function MessageExplorer(props: Props): ReactElement {
   const { clusterId, topic, partitions, asleep, place, onPlace, firstStep, actions } = props;
   const [wake, setWake] = useState(false);
@@ -40,7 +40,7 @@ export function MessageExplorer(props: Props): ReactElement {
         <LiveMessages {...shared} asleep={asleep} wake={wake} filter={place.filter} />
       ) : (
         <ReadMessages
-          // Another place is another reading: nothing of the old one stays selected.
+          // A new place begins a new reading, in which no record is selected.
           key={JSON.stringify(place)}
           {...shared}
           start={{ ...startOf(place), filter: place.filter, wake: wake || undefined }}
@@ -50,7 +50,7 @@ export function MessageExplorer(props: Props): ReactElement {
   );
 }
 
-/** The query for a place. A time that is not chosen yet means the beginning of this day. */
+/** Returns the query for a place. A time that is not chosen yet means the beginning of today. */
 function startOf(place: Place): Start {
   const { from, partition } = place;
   if (from === "offset") return { from, partition, offset: place.offset ?? 0 };

@@ -15,7 +15,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** One record whole: place, time, sizes, headers, key and value as JSON, text or hex. */
+/** All of one record: place, time, sizes, headers, key and value as JSON, text or hex. */
 export function MessagePanel({ message, topic, onClose }: Props): ReactElement {
   const time = message.timestamp_ms;
   return (
@@ -59,7 +59,7 @@ function Headers({ headers }: { headers: Header[] }): ReactElement | null {
       <h3 className={classes.title}>Headers</h3>
       <dl className={classes.headers}>
         {headers.map(({ key, value }, index) => (
-          // Names may repeat, and the order counts.
+          // Names of headers may repeat, and their order matters.
           <div key={`${String(index)} ${key}`}>
             <dt>{key}</dt>
             <dd>{oneLine(value)}</dd>

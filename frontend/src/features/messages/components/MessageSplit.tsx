@@ -9,7 +9,7 @@ interface Props {
   messages: Message[];
 }
 
-/** The list of records, and beside it the one that is chosen. */
+/** The list of records, and beside it the selected one. */
 export function MessageSplit({ topic, messages }: Props): ReactElement {
   const [selected, setSelected] = useState<Message>();
   return (

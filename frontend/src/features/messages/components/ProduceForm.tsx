@@ -24,7 +24,7 @@ interface Values {
   headers: { key: string; value: string }[];
 }
 
-/** The request for what was typed: an empty key is no key. */
+/** Returns the request for the values of the form. An empty key means no key. */
 export function produceBody(values: Values): ProduceRequest {
   const body: ProduceRequest = {
     key: values.key === "" ? null : values.key,
@@ -41,7 +41,7 @@ interface Props {
   partitions: number;
 }
 
-/** Produces records one at a time; the form stays for the next one. */
+/** The form that produces one record. It stays open for the next one. */
 export function ProduceForm({ clusterId, topic, partitions }: Props): ReactElement {
   const produce = useProduce(clusterId, topic);
   const form = useForm<Values>({

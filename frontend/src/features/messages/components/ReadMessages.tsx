@@ -19,7 +19,7 @@ interface Props {
   onWake: () => void;
 }
 
-/** Records from a place on, a page at a time. */
+/** Shows records from a place on, page by page. */
 export function ReadMessages({ clusterId, topic, start, firstStep, onWake }: Props): ReactElement {
   const query = useInfiniteQuery(messagesQuery(clusterId, topic, start));
   if (query.isPending) return <GridSkeleton />;
@@ -36,7 +36,7 @@ export function ReadMessages({ clusterId, topic, start, firstStep, onWake }: Pro
           {start.filter
             ? query.hasNextPage
               ? "Read on to look further, or begin elsewhere."
-              : "All that lies in this direction was looked at. Begin elsewhere, or filter less."
+              : "Everything in this direction was read. Begin elsewhere, or change the filter."
             : firstStep}
         </Empty>
       ) : (
@@ -71,7 +71,7 @@ export function ReadMessages({ clusterId, topic, start, firstStep, onWake }: Pro
   );
 }
 
-/** How far a filter has looked. */
+/** Returns how much a filter has scanned, in words. */
 function scannedWords(pages: readonly { records: number; bytes: number }[]): string {
   const sum = (of: "records" | "bytes"): number => pages.reduce((all, page) => all + page[of], 0);
   return `scanned so far: ${formatNumber(sum("records"), "record")}, ${formatBytes(sum("bytes"))}`;

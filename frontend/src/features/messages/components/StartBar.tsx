@@ -8,7 +8,7 @@ export interface Place {
   partition?: number;
   offset?: number;
   timestamp?: string;
-  /** A text, or an expression; none shows all. */
+  /** A text or an expression that filters records; without it all are shown. */
   filter?: string;
 }
 
@@ -26,7 +26,7 @@ const MODES: { value: From; label: string }[] = [
   { value: "live", label: "Live" },
 ];
 
-/** Where reading begins, and in which partition. */
+/** The fields of where reading begins, the partition and the filter. */
 export function StartBar({ place, partitions, onChange }: Props): ReactElement {
   const numbers = Array.from({ length: partitions }, (_, number) => ({
     value: String(number),
@@ -101,15 +101,18 @@ interface FilterProps {
   onChange: (value: string | undefined) => void;
 }
 
-/** Counts with Enter, or once it is left: each letter would be a reading of its own. */
+/**
+ * The field of the filter. It takes effect with Enter or when it is left, since every change
+ * begins a new reading.
+ */
 function FilterField({ value, onChange }: FilterProps): ReactElement {
   const take = (typed: string): void => {
-    const wanted = typed.trim() || undefined;
-    if (wanted !== value) onChange(wanted);
+    const entered = typed.trim() || undefined;
+    if (entered !== value) onChange(entered);
   };
   return (
     <TextInput
-      // What the address says replaces what was typed.
+      // A new value in the address replaces the typed text.
       key={value ?? ""}
       size="xs"
       w={260}

@@ -14,7 +14,7 @@ export const organizationQuery = queryOptions({
   queryFn: () => body(api.GET("/api/v1/organizations/current")),
 });
 
-/** A change; `force` also makes one that shuts its maker out. */
+/** A change of the organization. `force`: make it even if it locks the person out. */
 export interface Change {
   change: OrganizationChange;
   force?: boolean;
@@ -37,7 +37,7 @@ export function useUpdateOrganization(): UseMutationResult<Organization, Error, 
   });
 }
 
-/** Ends the organization. What is left is reading its invoices. */
+/** Closes the organization. Only its invoices can be read afterwards. */
 export function useCloseOrganization(): UseMutationResult<Organization, Error, CloseRequest> {
   return useMutation({
     mutationFn: (input: CloseRequest) =>

@@ -10,13 +10,13 @@ import { useCloseOrganization } from "../api/organization";
 
 interface Props {
   name: string;
-  /** Whether the person has a second factor: then a code is asked for too. */
+  /** Whether the person has a second factor, and so is asked for a code. */
   asksCode: boolean;
   refusedExport: string | undefined;
   refused: string | undefined;
 }
 
-/** Taking everything along, and the end of the organization. */
+/** The export of the organization's data, and the form that closes the organization. */
 export function CloseOrganization(props: Props): ReactElement {
   const { name, asksCode, refusedExport, refused } = props;
   const [asking, setAsking] = useState(false);

@@ -12,7 +12,7 @@ interface Props {
   refused: string | undefined;
 }
 
-/** From where and with what people and keys come in. */
+/** The form of the security rules: allowed networks, and whether a second factor is required. */
 export function SecurityForm({ organization, refused }: Props): ReactElement {
   const update = useUpdateOrganization();
   const form = useForm({
@@ -42,7 +42,7 @@ export function SecurityForm({ organization, refused }: Props): ReactElement {
     >
       <Switch
         label="Two-factor sign-in is required"
-        description="Who has no second factor sees nothing of the organization until they do"
+        description="Members without a second factor see nothing here until they have one"
         disabled={refused !== undefined}
         {...form.getInputProps("required", { type: "checkbox" })}
       />

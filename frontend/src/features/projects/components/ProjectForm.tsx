@@ -7,7 +7,7 @@ import { MutationForm } from "@/components/MutationForm";
 import type { NewProject, Project } from "@/lib/api/types";
 import { useCreateProject, useUpdateProject } from "../api/projects";
 
-/** Makes a project. */
+/** The form of a new project. */
 export function NewProjectForm({ onDone }: { onDone: () => void }): ReactElement {
   return (
     <Fields
@@ -20,7 +20,7 @@ export function NewProjectForm({ onDone }: { onDone: () => void }): ReactElement
   );
 }
 
-/** Renames a project. */
+/** The form that renames a project. */
 export function EditProjectForm({
   project,
   onDone,

@@ -10,11 +10,11 @@ import { useDeleteProject } from "../api/projects";
 
 interface Props {
   projects: readonly Project[] | undefined;
-  /** How many clusters lie in each. */
+  /** The number of clusters by project id. */
   clusters: ReadonlyMap<string, number>;
 }
 
-/** Projects with how much is in them; each opens at the side. */
+/** The projects with their numbers of clusters. A click opens a project in the side panel. */
 export function ProjectTable({ projects, clusters }: Props): ReactElement {
   const columns = useMemo(() => columnsOf(clusters), [clusters]);
   return (
@@ -38,9 +38,10 @@ export function ProjectTable({ projects, clusters }: Props): ReactElement {
   );
 }
 
-/** Why a project stays; undefined where it may go. */
+/** Returns why a project cannot be deleted; undefined where it can. */
 function keptBecause(project: Project, clusters: number): string | undefined {
-  if (project.default) return "The default project stays: clusters go there that name none.";
+  if (project.default)
+    return "The default project stays: it takes the clusters that name no project.";
   return clusters > 0 ? "Move its clusters to another project first." : undefined;
 }
 

@@ -10,10 +10,13 @@ import { allPages } from "@/lib/api/pages";
 import { SLOW } from "@/lib/api/polling";
 import type { ClientQuota, ClientQuotaValues } from "@/lib/api/types";
 
-/** All of a cluster's quotas are one read of its metadata. */
+/**
+ * The service reads all quotas of a cluster at once, so one long page costs no more than a short
+ * one.
+ */
 const LIST_LIMIT = 2_000;
 
-/** The quotas of a cluster's clients, also those that Kafka's tools set. */
+/** The quotas of a cluster's clients, including those set by Kafka's tools. */
 export const quotasQuery = (clusterId: string) =>
   queryOptions({
     queryKey: keys.quotas(clusterId),
@@ -28,7 +31,7 @@ export const quotasQuery = (clusterId: string) =>
     ...SLOW,
   });
 
-/** Gives somebody these quotas and no others. */
+/** Sets the quotas of an entity. Quotas that are left out are removed. */
 export function useSetQuota(
   clusterId: string,
 ): UseMutationResult<ClientQuota, Error, ClientQuotaValues> {
@@ -45,7 +48,7 @@ export function useSetQuota(
   });
 }
 
-/** Takes all quotas of somebody away. */
+/** Removes all quotas of an entity. */
 export function useRemoveQuota(clusterId: string): UseMutationResult<void, Error, ClientQuota> {
   const client = useQueryClient();
   return useMutation({

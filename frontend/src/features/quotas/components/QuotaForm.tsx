@@ -19,14 +19,14 @@ import { exactRate, parseRate, writeRate } from "../rates";
 
 interface Props {
   clusterId: string;
-  /** The quotas that are changed; undefined for new ones. */
+  /** The quotas to change; undefined for new ones. */
   quota?: ClientQuota;
   names: Names;
   refused?: string;
   onDone: () => void;
 }
 
-const EVERY_OTHER = "Empty: every other one, each by itself";
+const EVERY_OTHER = "Empty: every other one, each with these quotas";
 
 function typedOf(quota: ClientQuota): Typed {
   return {
@@ -46,7 +46,7 @@ function rateComplaint(text: string): string | null {
   return parseRate(text) === undefined ? "Bytes per second, such as 10 MiB" : null;
 }
 
-/** Sets the quotas of somebody: what is left empty is not limited. */
+/** The form of an entity's quotas. An empty field means no limit. */
 export function QuotaForm({ clusterId, quota, names, refused, onDone }: Props): ReactElement {
   const set = useSetQuota(clusterId);
   const form = useForm<Typed>({
@@ -69,7 +69,7 @@ export function QuotaForm({ clusterId, quota, names, refused, onDone }: Props): 
       refused={refused}
       disabled={!limitsAnything(quotaOf(form.values))}
     >
-      {!quota && <WhomFields form={form} names={names} />}
+      {!quota && <EntityFields form={form} names={names} />}
       {kind === "ip" ? (
         <NumberInput
           placeholder="Not limited"
@@ -112,12 +112,12 @@ interface FieldsProps {
   form: UseFormReturnType<Typed>;
 }
 
-function WhomFields({ form, names }: FieldsProps & { names: Names }): ReactElement {
+function EntityFields({ form, names }: FieldsProps & { names: Names }): ReactElement {
   const { kind } = form.values;
   const credentials = [...names].map(([value, name]) => ({ value, label: `${name}, ${value}` }));
   return (
     <>
-      <Radio.Group label="Whom" {...form.getInputProps("kind")}>
+      <Radio.Group label="Applies to" {...form.getInputProps("kind")}>
         <Stack gap={8} mt={6}>
           {KINDS.map(({ value, label, what }) => (
             <Radio key={value} value={value} label={label} description={what} size="xs" />

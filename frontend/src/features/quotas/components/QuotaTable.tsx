@@ -20,7 +20,7 @@ interface Props {
   refused: string | undefined;
 }
 
-/** Quotas with the ways to change and to remove each. A removed one can be put back. */
+/** The quotas, with buttons to change and remove them. Removed quotas can be put back. */
 export function QuotaTable({ clusterId, quotas, names, refused }: Props): ReactElement {
   const set = useSetQuota(clusterId);
   const remove = useRemoveQuota(clusterId);
@@ -56,7 +56,7 @@ export function QuotaTable({ clusterId, quotas, names, refused }: Props): ReactE
   );
 }
 
-function Whom({ quota, names }: { quota: ClientQuota; names: Names }): ReactElement {
+function EntityName({ quota, names }: { quota: ClientQuota; names: Names }): ReactElement {
   const { user, client_id, ip } = quota;
   return (
     <>
@@ -71,7 +71,7 @@ function Whom({ quota, names }: { quota: ClientQuota; names: Names }): ReactElem
 interface NamedProps {
   what: string;
   name: string;
-  /** What it is called, where its name is only an id. */
+  /** The name of the credential, where the user name is only an id. */
   known?: string;
 }
 
@@ -99,9 +99,9 @@ function columnsOf(
   return [
     {
       id: "whom",
-      header: "Whom",
+      header: "Applies to",
       sortBy: (quota) => entityWords(quota, names),
-      cell: (quota) => <Whom quota={quota} names={names} />,
+      cell: (quota) => <EntityName quota={quota} names={names} />,
     },
     {
       id: "produce",

@@ -10,7 +10,7 @@ import { allPages } from "@/lib/api/pages";
 import { SLOW } from "@/lib/api/polling";
 import type { NewRoleBinding, RoleBinding } from "@/lib/api/types";
 
-/** Roles in projects. */
+/** The roles of people and service accounts in projects. */
 export const roleBindingListQuery = queryOptions({
   queryKey: keys.roleBindings,
   queryFn: () =>

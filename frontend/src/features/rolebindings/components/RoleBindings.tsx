@@ -13,27 +13,29 @@ import {
   useDeleteRoleBinding,
 } from "../api/roleBindings";
 
-/** Somebody or something by id, type and name. */
+/** A person, a service account or a project on the other side of a role binding. */
 export interface Other {
   id: string;
   label: string;
-  /** Of a person or a service account; undefined for projects. */
+  /** The type of a person or a service account; undefined for projects. */
   type?: RoleBinding["principal_type"];
 }
 
 interface Props {
-  /** The one whose roles these are: a person, a service account or a project. */
+  /** This side of the role bindings: a person, a service account or a project. */
   of: { principal: RoleBinding["principal_type"]; id: string } | { project: string };
-  /** What the other side can be: projects for a person, people and accounts for a project. */
+  /** The choices of the other side: projects for a person, people and accounts for a project. */
   others: readonly Other[];
-  /** What the other side is called: "Project". */
+  /** The noun of the other side, such as "Project". */
   label: string;
   refused: string | undefined;
 }
 
 const PROJECT_ROLES = ROLES.filter(({ value }) => value !== "member");
 
-/** Roles in projects, seen from one side; and the ways to give and take one. */
+/**
+ * The roles in projects of a person, an account or a project, with a form to add and remove them.
+ */
 export function RoleBindings({ of, others, label, refused }: Props): ReactElement {
   const { data, error, refetch } = useQuery(roleBindingListQuery);
   const create = useCreateRoleBinding();

@@ -10,7 +10,7 @@ import { allPages } from "@/lib/api/pages";
 import { SLOW } from "@/lib/api/polling";
 import type { NewServiceAccount, ServiceAccount, ServiceAccountChange } from "@/lib/api/types";
 
-/** Accounts of programs. */
+/** The service accounts of the organization. */
 export const serviceAccountListQuery = queryOptions({
   queryKey: keys.serviceAccounts,
   queryFn: () =>
@@ -33,7 +33,7 @@ export function useCreateServiceAccount(): UseMutationResult<
   });
 }
 
-/** Changes an account, unless somebody else did since it was read. */
+/** Changes an account, unless somebody else changed it since it was read. */
 export function useUpdateServiceAccount(
   account: ServiceAccount,
 ): UseMutationResult<ServiceAccount, Error, ServiceAccountChange> {

@@ -20,7 +20,7 @@ function created({ name, description, role }: Values): NewServiceAccount {
   return { name: name.trim(), description: description.trim(), role };
 }
 
-/** Makes a service account. */
+/** The form of a new service account. */
 export function NewServiceAccountForm({ onDone }: { onDone: () => void }): ReactElement {
   return (
     <Fields
@@ -40,7 +40,7 @@ interface EditProps {
   onDone: () => void;
 }
 
-/** Changes a service account, or has its keys refused for a while. */
+/** The form that changes or disables a service account. */
 export function EditServiceAccountForm({ account, refused, onDone }: EditProps): ReactElement {
   const { name, description, role, disabled } = account;
   return (
@@ -64,7 +64,7 @@ interface Props<Input> {
   action: string;
   failure: string;
   refused?: string;
-  /** An account that is there: it can be disabled. */
+  /** Whether the account exists, and so can be disabled. */
   edits?: boolean;
   onDone: () => void;
 }

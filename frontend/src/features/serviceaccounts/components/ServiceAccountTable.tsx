@@ -13,7 +13,7 @@ interface Props {
   accounts: readonly ServiceAccount[] | undefined;
 }
 
-/** Accounts of programs; each opens at the side. */
+/** The service accounts. A click opens an account in the side panel. */
 export function ServiceAccountTable({ accounts }: Props): ReactElement {
   return (
     <RemovableTable

@@ -10,7 +10,7 @@ import { allPages } from "@/lib/api/pages";
 import { SLOW } from "@/lib/api/polling";
 import type { Enrolment, PasswordChange, UserSession } from "@/lib/api/types";
 
-/** Where the person is signed in. */
+/** The sessions of the person. */
 export const userSessionsQuery = queryOptions({
   queryKey: keys.userSessions,
   queryFn: () =>
@@ -18,7 +18,7 @@ export const userSessionsQuery = queryOptions({
   ...SLOW,
 });
 
-/** Signs out elsewhere. */
+/** Ends another session of the person. */
 export function useEndSession(): UseMutationResult<void, Error, UserSession> {
   const client = useQueryClient();
   return useMutation({
@@ -28,7 +28,7 @@ export function useEndSession(): UseMutationResult<void, Error, UserSession> {
   });
 }
 
-/** Signs out everywhere but here. */
+/** Ends all sessions of the person but this one. */
 export function useEndOtherSessions(): UseMutationResult<void, Error, void> {
   const client = useQueryClient();
   return useMutation({
@@ -37,19 +37,19 @@ export function useEndOtherSessions(): UseMutationResult<void, Error, void> {
   });
 }
 
-/** Sets another password; all other sessions end. */
+/** Changes the password. All other sessions end. */
 export function useChangePassword(): UseMutationResult<void, Error, PasswordChange> {
   const client = useQueryClient();
   return useMutation({
     mutationFn: (input: PasswordChange) =>
       done(api.POST("/api/v1/session/password", { body: input })),
-    // The session's CSRF token is a new one as well.
+    // The session has a new CSRF token as well.
     onSuccess: () => client.invalidateQueries({ queryKey: keys.session }),
     onSettled: () => client.invalidateQueries({ queryKey: keys.userSessions }),
   });
 }
 
-/** Has the mail with a link sent; it is answered alike for an address that nobody has. */
+/** Requests a mail with a link. The answer is the same for an address without an account. */
 export function useForgottenPassword(): UseMutationResult<void, Error, { email: string }> {
   return useMutation({
     mutationFn: (input: { email: string }) =>
@@ -57,7 +57,7 @@ export function useForgottenPassword(): UseMutationResult<void, Error, { email: 
   });
 }
 
-/** Sets a password with the token of the mail's link. */
+/** Sets a new password by the token in a mail's link. */
 export function useResetPassword(): UseMutationResult<
   void,
   Error,
@@ -69,7 +69,7 @@ export function useResetPassword(): UseMutationResult<
   });
 }
 
-/** Makes a secret for an authenticator app. It counts once a code of it was confirmed. */
+/** Makes a secret for an authenticator app. It takes effect once a code was confirmed. */
 export function useEnrol(): UseMutationResult<Enrolment, Error, Password> {
   return useMutation({
     mutationFn: (input: Password) => body(api.POST("/api/v1/session/totp", { body: input })),
@@ -84,7 +84,7 @@ interface Code {
   code: string;
 }
 
-/** Confirms the app with its first code. Gives the recovery codes, this once. */
+/** Confirms the app with its first code. Returns the recovery codes, which are shown only once. */
 export function useConfirmApp(): UseMutationResult<string[], Error, Code> {
   const client = useQueryClient();
   return useMutation({
@@ -94,7 +94,7 @@ export function useConfirmApp(): UseMutationResult<string[], Error, Code> {
   });
 }
 
-/** Has signing in ask for the password alone. */
+/** Turns the second factor off. */
 export function useRemoveApp(): UseMutationResult<void, Error, Password & Code> {
   const client = useQueryClient();
   return useMutation({
@@ -104,7 +104,7 @@ export function useRemoveApp(): UseMutationResult<void, Error, Password & Code> 
   });
 }
 
-/** Makes new recovery codes in the place of the older ones. */
+/** Replaces the recovery codes by new ones. */
 export function useRecoveryCodes(): UseMutationResult<string[], Error, Code> {
   return useMutation({
     mutationFn: async (input: Code) =>

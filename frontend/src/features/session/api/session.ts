@@ -8,7 +8,7 @@ import { api, done } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
 import { sessionQuery } from "@/lib/api/session";
 
-/** Forgets everything of the last session and reads the new one, with its CSRF token. */
+/** Drops all data of the former session and reads the new session with its CSRF token. */
 async function renew(client: QueryClient): Promise<void> {
   client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== keys.session[0] });
   await client.fetchQuery({ ...sessionQuery, staleTime: 0 });
@@ -17,11 +17,11 @@ async function renew(client: QueryClient): Promise<void> {
 export interface SignIn {
   email: string;
   password: string;
-  /** Of an authenticator app, or a recovery code. */
+  /** A code of an authenticator app, or a recovery code. */
   code?: string;
 }
 
-/** Signs in. The session's CSRF token is known when it ends. */
+/** Signs in. Once it has ended, the session's CSRF token is known. */
 export function useSignIn(): UseMutationResult<void, Error, SignIn> {
   const client = useQueryClient();
   return useMutation({
@@ -36,7 +36,7 @@ export interface SignUp extends Omit<SignIn, "code"> {
   organization_name: string;
 }
 
-/** Signs up and in; the service also makes a first cluster with a sample topic. */
+/** Signs up and in. The service also makes a first cluster with a sample topic. */
 export function useSignUp(): UseMutationResult<void, Error, SignUp> {
   const client = useQueryClient();
   return useMutation({
@@ -60,7 +60,7 @@ export function useSignOut(): UseMutationResult<void, Error, void> {
   });
 }
 
-/** Goes on in another of the user's organizations, with a page loaded anew. */
+/** Switches to another organization of the user and loads the page anew. */
 export function useSwitchOrganization(): UseMutationResult<void, Error, string> {
   return useMutation({
     mutationFn: (organizationId: string) =>
@@ -71,7 +71,7 @@ export function useSwitchOrganization(): UseMutationResult<void, Error, string> 
   });
 }
 
-/** Sends the mail with the link once more. */
+/** Requests another mail with a link that confirms the address. */
 export function useRequestVerification(): UseMutationResult<void, Error, string> {
   return useMutation({
     mutationFn: (email: string) =>
@@ -79,7 +79,7 @@ export function useRequestVerification(): UseMutationResult<void, Error, string>
   });
 }
 
-/** Confirms a mail address with the token of the mail's link. */
+/** Confirms a mail address by the token in the mail's link. */
 export function useVerifyMail(): UseMutationResult<void, Error, string> {
   const client = useQueryClient();
   return useMutation({

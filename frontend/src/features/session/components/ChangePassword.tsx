@@ -12,7 +12,7 @@ export function ChangePassword(): ReactElement {
   const form = useForm({
     initialValues: { current_password: "", new_password: "" },
     validate: {
-      current_password: (value) => (value ? null : "Enter the password that holds now"),
+      current_password: (value) => (value ? null : "Enter the current password"),
       new_password: passwordComplaint,
     },
   });
@@ -22,7 +22,7 @@ export function ChangePassword(): ReactElement {
       mutation={change}
       input={(values) => values}
       onDone={() => {
-        notifications.show({ message: "The new password holds. Other sessions have ended." });
+        notifications.show({ message: "The password is changed. All other sessions have ended." });
         form.reset();
       }}
       action="Change the password"

@@ -11,11 +11,11 @@ interface Props<Result> {
   onCancel: () => void;
   action: string;
   failure: string;
-  /** What will happen. */
+  /** What the change does. */
   children: ReactNode;
 }
 
-/** Asks for a code before a change of what signing in asks for. */
+/** Asks for a code before a change of the second factor. */
 export function CodeForm<Result>(props: Props<Result>): ReactElement {
   const { mutation, onDone, onCancel, action, failure, children } = props;
   const form = useForm({

@@ -13,7 +13,10 @@ interface Props {
   onDone: () => void;
 }
 
-/** Two steps: have the app know the secret, prove it with a code. Then the recovery codes. */
+/**
+ * Sets up an authenticator app: the app reads the secret, a code proves it. Then it shows the
+ * recovery codes.
+ */
 export function EnrolApp({ enrolment, onDone }: Props): ReactElement {
   const confirm = useConfirmApp();
   const form = useForm({

@@ -5,7 +5,7 @@ import { MutationForm } from "@/components/MutationForm";
 import { Note, NoteMore } from "@/components/Note";
 import { useForgottenPassword } from "../api/safety";
 
-/** Sends the mail with the way to another password. */
+/** The form that requests a mail with a link to set a new password. */
 export function ForgottenForm(): ReactElement {
   const forgotten = useForgottenPassword();
   const form = useForm({
@@ -16,7 +16,7 @@ export function ForgottenForm(): ReactElement {
     return (
       <Note tone="running">
         <strong>Look into your mail.</strong> If {form.values.email} has an account, a link is on
-        its way. It is good for one use.
+        its way. It works once.
         <NoteMore>Nothing there after a few minutes? Look among the spam, or ask again.</NoteMore>
       </Note>
     );

@@ -6,12 +6,12 @@ import { PASSWORD_MIN, passwordComplaint } from "@/lib/password";
 import { useResetPassword } from "../api/safety";
 
 interface Props {
-  /** Of the mail's link. */
+  /** The token in the mail's link. */
   token: string;
   onDone: () => void;
 }
 
-/** Sets a password with a mail's link. */
+/** The form that sets a new password by a mail's link. */
 export function NewPasswordForm({ token, onDone }: Props): ReactElement {
   const reset = useResetPassword();
   const form = useForm({

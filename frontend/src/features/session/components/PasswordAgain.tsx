@@ -9,11 +9,11 @@ interface Props<Result> {
   mutation: UseMutationResult<Result, Error, { password: string }>;
   onCancel: () => void;
   failure: string;
-  /** Why it is asked for. */
+  /** Why the password is asked for. */
   children: ReactNode;
 }
 
-/** Asks for the password again, before what whoever finds the browser open must not do. */
+/** Asks for the password again before a change that nobody else at this browser may make. */
 export function PasswordAgain<Result>(props: Props<Result>): ReactElement {
   const { mutation, onCancel, failure, children } = props;
   const form = useForm({
@@ -41,11 +41,11 @@ interface WithCode<Result> {
   onCancel: () => void;
   action: string;
   failure: string;
-  /** What will happen. */
+  /** What the change does. */
   children: ReactNode;
 }
 
-/** Asks for password and code, before a safeguard is taken away. */
+/** Asks for password and code before a protection is removed. */
 export function PasswordAndCode<Result>(props: WithCode<Result>): ReactElement {
   const { mutation, onDone, onCancel, action, failure, children } = props;
   const form = useForm({

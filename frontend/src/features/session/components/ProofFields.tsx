@@ -11,12 +11,12 @@ export const enteredPassword = (password: string): string | null =>
 
 export const enteredCode = (code: string): string | null => (code.trim() ? null : "Enter a code");
 
-/** The password of who is signed in. */
+/** The field of the person's password. */
 export function PasswordField(props: PasswordInputProps): ReactElement {
   return <PasswordInput label="Password" autoComplete="current-password" {...props} />;
 }
 
-/** A code of the second factor. */
+/** The field of a code of the second factor. */
 export function CodeField(props: TextInputProps): ReactElement {
   return (
     <TextInput

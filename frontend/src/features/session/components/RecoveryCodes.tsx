@@ -9,7 +9,7 @@ interface Props {
   onDone: () => void;
 }
 
-/** The codes that stand in for the app, the only time that they are shown. */
+/** Shows the recovery codes, which cannot be shown again later. */
 export function RecoveryCodes({ codes, onDone }: Props): ReactElement {
   const text = codes.join("\n");
   const file = useMemo(() => `data:text/plain,${encodeURIComponent(`${text}\n`)}`, [text]);

@@ -9,7 +9,7 @@ import type { UserSession } from "@/lib/api/types";
 import { useEndSession } from "../api/safety";
 import { browserWords } from "../browsers";
 
-/** Where the person is signed in; each session but this one can be ended. */
+/** The sessions of the person. Every session but this one can be ended. */
 export function SessionTable({
   sessions,
 }: {

@@ -5,7 +5,7 @@ import { ErrorPanel } from "@/components/ErrorPanel";
 import { isCode } from "@/lib/api/client";
 import { useSignIn } from "../api/session";
 
-/** Address and password; then a code, where the account asks for one. */
+/** The form to sign in: address and password, then a code where the account has a second factor. */
 export function SignInForm({ onDone }: { onDone: () => void }): ReactElement {
   const signIn = useSignIn();
   const [asksCode, setAsksCode] = useState(false);

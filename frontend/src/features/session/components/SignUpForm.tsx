@@ -6,7 +6,7 @@ import { formErrors } from "@/lib/api/problem";
 import { PASSWORD_MIN, passwordComplaint } from "@/lib/password";
 import { useSignUp } from "../api/session";
 
-/** Makes an account, an organisation and its first cluster. */
+/** The form to sign up, which makes an account, an organization and its first cluster. */
 export function SignUpForm({ onDone }: { onDone: () => void }): ReactElement {
   const signUp = useSignUp();
   const form = useForm({

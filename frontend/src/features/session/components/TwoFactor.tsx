@@ -13,7 +13,9 @@ import { RecoveryCodes } from "./RecoveryCodes";
 
 type Step = "enrol" | "codes" | "remove";
 
-/** The second factor: whether there is one, and the ways to have it, renew its codes, end it. */
+/**
+ * The second factor: whether it is on, and buttons to turn it on and off and to renew its codes.
+ */
 export function TwoFactor({ enabled }: { enabled: boolean }): ReactElement {
   const client = useQueryClient();
   const enrol = useEnrol();
@@ -21,7 +23,7 @@ export function TwoFactor({ enabled }: { enabled: boolean }): ReactElement {
   const close = (): void => {
     setStep(undefined);
     enrol.reset();
-    // Only now: the codes are shown while the page still says that there is no second factor.
+    // The session is read only now, so that the codes stay visible until the person is done.
     void client.invalidateQueries({ queryKey: keys.session });
   };
   return (
@@ -65,7 +67,7 @@ export function TwoFactor({ enabled }: { enabled: boolean }): ReactElement {
           <EnrolApp enrolment={enrol.data} onDone={close} />
         ) : (
           <PasswordAgain mutation={enrol} onCancel={close} failure="The app was not set up">
-            Nobody but you shall be able to do this: enter your password again.
+            Enter your password again, so that only you can do this.
           </PasswordAgain>
         )}
       </SidePanel>
@@ -89,7 +91,7 @@ function RenewCodes({ onDone }: { onDone: () => void }): ReactElement {
       action="Make new codes"
       failure="No codes were made"
     >
-      The codes that you have now lose their effect.
+      The codes that you have now stop working.
     </CodeForm>
   );
 }

@@ -5,7 +5,7 @@ import { ErrorPanel } from "@/components/ErrorPanel";
 import type { Session } from "@/lib/api/types";
 import { useRequestVerification } from "../api/session";
 
-/** Whether the address is verified, and a way to the mail that verifies it. */
+/** Shows whether the address is verified, with a button that sends the mail again. */
 export function Verification({ user }: { user: NonNullable<Session["user"]> }): ReactElement {
   const request = useRequestVerification();
   if (user.email_verified) return <span>yes</span>;

@@ -7,7 +7,7 @@ const CHOICES: { value: MantineColorScheme; label: string }[] = [
   { value: "dark", label: "Dark" },
 ];
 
-/** Light or dark, kept in this browser. */
+/** The choice of the light or dark theme, which is kept in this browser. */
 export function ThemeChoice(): ReactElement {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   return (

@@ -10,7 +10,7 @@ import { allPages } from "@/lib/api/pages";
 import { SLOW } from "@/lib/api/polling";
 import type { Grant, Refusal, StaffLimitRequest } from "@/lib/api/types";
 
-/** Cells, as somebody of the staff sees them; anybody else is refused. */
+/** The cells, for staff; everybody else is refused. */
 export const staffCellsQuery = queryOptions({
   queryKey: keys.staff("cells"),
   queryFn: () =>
@@ -54,7 +54,7 @@ export const staffRequestsQuery = queryOptions({
   ...SLOW,
 });
 
-/** Gives what was asked for, or another amount. */
+/** Grants a request, as asked or with another value. */
 export function useGrant(id: string): UseMutationResult<StaffLimitRequest, Error, Grant> {
   const client = useQueryClient();
   return useMutation({
@@ -69,7 +69,7 @@ export function useGrant(id: string): UseMutationResult<StaffLimitRequest, Error
   });
 }
 
-/** Says no, and why. */
+/** Refuses a request with a reason. */
 export function useRefuse(id: string): UseMutationResult<StaffLimitRequest, Error, Refusal> {
   const client = useQueryClient();
   return useMutation({

@@ -10,7 +10,7 @@ import type { StaffLimitRequest } from "@/lib/api/types";
 import { formatCount } from "@/lib/format/bytes";
 import { useGrant, useRefuse } from "../api/staff";
 
-/** What customers ask for; an open one is answered at the side. */
+/** The limit requests of customers. An open one is answered in the side panel. */
 export function LimitRequests({
   requests,
 }: {
@@ -45,7 +45,7 @@ function columnsOf(onAnswer: (request: StaffLimitRequest) => void): Column<Staff
       header: "Organization",
       cell: (row) => <code>{row.organization_id}</code>,
     },
-    { id: "wanted", header: "Wanted", align: "right", cell: (row) => formatCount(row.wanted) },
+    { id: "wanted", header: "Requested", align: "right", cell: (row) => formatCount(row.wanted) },
     { id: "state", header: "State", sortBy: (row) => row.state, cell: (row) => row.state },
     {
       id: "created",
@@ -88,7 +88,7 @@ function Answer({ request, onDone }: Props): ReactElement {
       <Facts
         items={[
           ["Limit", request.limit.replaceAll("_", " ")],
-          ["Wanted", formatCount(request.wanted)],
+          ["Requested", formatCount(request.wanted)],
           ["Cluster", request.cluster_id ?? "all"],
           ["Reason", request.reason],
         ]}

@@ -12,7 +12,7 @@ import type { DeletedTopic, Topic } from "@/lib/api/types";
 
 const LIST_LIMIT = 2_000;
 
-/** Topics that were deleted and can be restored. */
+/** The deleted topics that can be restored. */
 export const deletedTopicsQuery = (clusterId: string) =>
   queryOptions({
     queryKey: keys.deletedTopics(clusterId),
@@ -27,7 +27,7 @@ export const deletedTopicsQuery = (clusterId: string) =>
     ...SLOW,
   });
 
-/** Topics on storage that the cluster does not know, for one after an older backup's return. */
+/** The orphaned topics: those on storage that the cluster does not know, as after a restore. */
 export const orphanedTopicsQuery = (clusterId: string) =>
   queryOptions({
     queryKey: keys.orphanedTopics(clusterId),
@@ -42,7 +42,7 @@ export const orphanedTopicsQuery = (clusterId: string) =>
     ...SLOW,
   });
 
-/** Which topic shall be one of the cluster's again, and under which name; "" for its own. */
+/** The topic to bring back, and its new name; "" for its own. */
 export interface Return {
   id: string;
   name: string;
@@ -63,7 +63,7 @@ export function useUndeleteTopic(clusterId: string): UseMutationResult<Topic, Er
   });
 }
 
-/** Makes a topic that was found on storage one of the cluster's. */
+/** Makes an orphaned topic one of the cluster's topics again. */
 export function useAttachTopic(clusterId: string): UseMutationResult<Topic, Error, Return> {
   const client = useQueryClient();
   return useMutation({
@@ -78,7 +78,7 @@ export function useAttachTopic(clusterId: string): UseMutationResult<Topic, Erro
   });
 }
 
-/** Gives up a deleted topic now: its records go for good. */
+/** Purges a deleted topic: its records are deleted for good. */
 export function usePurgeTopic(clusterId: string): UseMutationResult<void, Error, DeletedTopic> {
   const client = useQueryClient();
   return useMutation({

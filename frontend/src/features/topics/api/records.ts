@@ -3,12 +3,12 @@ import { api, body } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
 import type { DeleteRecords, LowWatermark } from "@/lib/api/types";
 
-/** What shall go, and whether it is only looked at. */
+/** The records to delete. `look`: only compute what would be deleted. */
 export interface Deletion extends DeleteRecords {
   look: boolean;
 }
 
-/** Deletes the oldest records of partitions, or tells what that would take. */
+/** Deletes the oldest records of partitions, or computes what would be deleted. */
 export function useDeleteRecords(
   clusterId: string,
   name: string,
@@ -18,7 +18,7 @@ export function useDeleteRecords(
     mutationFn: async ({ partitions, look }: Deletion) => {
       const answer = await body(
         api.POST("/api/v1/clusters/{cluster_id}/topics/{name}:delete-records", {
-          // Records are the brokers' to delete: a sleeping cluster is woken for it.
+          // Only a broker can delete records, so a sleeping cluster is woken for it.
           params: {
             path: { cluster_id: clusterId, name },
             query: { wake: true, validate_only: look },

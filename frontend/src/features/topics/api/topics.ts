@@ -10,7 +10,10 @@ import { allPages } from "@/lib/api/pages";
 import { LIVE } from "@/lib/api/polling";
 import type { NewTopic, Page, Partition, Topic } from "@/lib/api/types";
 
-/** A list of topics is one read of the metadata store, however long it is. */
+/**
+ * The service reads all topics of a cluster at once, so one long page costs no more than a short
+ * one.
+ */
 const LIST_LIMIT = 2_000;
 
 /** The topics of a cluster, by name. */
@@ -28,7 +31,7 @@ export const topicListQuery = (clusterId: string) =>
     ...LIVE,
   });
 
-/** One topic with all its configs: value, default, source, what each does. */
+/** One topic with all of its configs: value, default, source and description. */
 export const topicQuery = (clusterId: string, name: string) =>
   queryOptions({
     queryKey: keys.topic(clusterId, name),
@@ -41,7 +44,7 @@ export const topicQuery = (clusterId: string, name: string) =>
     ...LIVE,
   });
 
-/** Which broker leads each partition. */
+/** The partitions of a topic with their leaders. */
 export const partitionsQuery = (clusterId: string, name: string) =>
   queryOptions({
     queryKey: keys.partitions(clusterId, name),
@@ -51,7 +54,7 @@ export const partitionsQuery = (clusterId: string, name: string) =>
           params: { path: { cluster_id: clusterId, name } },
         }),
       );
-      // The description tells of one item; what is answered is a page of them.
+      // The OpenAPI file describes one partition as the answer, but it is a page of them.
       return (page as unknown as Page<Partition>).items;
     },
     ...LIVE,
@@ -67,14 +70,14 @@ export function useCreateTopic(clusterId: string): UseMutationResult<Topic, Erro
           body: input,
         }),
       );
-      // Only who asks for several gets a page of them.
+      // Only a request for several topics is answered with a page.
       return made as Topic;
     },
     onSuccess: () => client.invalidateQueries({ queryKey: keys.topics(clusterId) }),
   });
 }
 
-/** Sets configs; null takes one back to its default. */
+/** Sets configs of a topic. null resets a config to its default. */
 export function useUpdateConfigs(
   clusterId: string,
   name: string,
@@ -122,9 +125,15 @@ export function useDeleteTopic(
           params: { path: { cluster_id: clusterId, name } },
         }),
       ),
-    onSuccess: () => {
-      client.removeQueries({ queryKey: keys.topic(clusterId, name) });
-      return client.invalidateQueries({ queryKey: keys.topics(clusterId) });
-    },
+    // Nothing waits for the list: until then the page would read the topic that is gone.
+    onSuccess: () => void client.invalidateQueries({ queryKey: keys.topics(clusterId) }),
   });
+}
+
+/** Gives what forgets all that was read of a topic, once no page shows it any more. */
+export function useForgetTopic(clusterId: string, name: string): () => void {
+  const client = useQueryClient();
+  return () => {
+    client.removeQueries({ queryKey: keys.topic(clusterId, name) });
+  };
 }

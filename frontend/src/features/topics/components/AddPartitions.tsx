@@ -11,7 +11,7 @@ interface Props {
   onDone: () => void;
 }
 
-/** Adds partitions, and says what that does to keys. */
+/** The form that adds partitions, with what that means for keys. */
 export function AddPartitions({ clusterId, topic, partitions, onDone }: Props): ReactElement {
   const add = useAddPartitions(clusterId, topic);
   const [count, setCount] = useState<number | string>(partitions + 1);

@@ -26,7 +26,7 @@ function sourceWords(source: string): string {
   return SOURCES.find(([pattern]) => pattern.test(source))?.[1] ?? source;
 }
 
-/** One config. It opens in place for editing. */
+/** One config of a topic, which can be edited in place. */
 export function ConfigRow({ clusterId, topic, config, refused }: Props): ReactElement {
   const [editing, setEditing] = useState(false);
   const own = isOwn(config.source);

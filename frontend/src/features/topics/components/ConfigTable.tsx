@@ -12,15 +12,15 @@ interface Props {
   refused: string | undefined;
 }
 
-/** All configs of a topic: value, default, where the value is from, what it does. Edit in place. */
+/** The configs of a topic: value, default, source and description. They are edited in place. */
 export function ConfigTable({ clusterId, topic, refused }: Props): ReactElement {
   const [search, setSearch] = useState("");
   const [onlySet, setOnlySet] = useState(false);
-  const wanted = search.trim().toLowerCase();
+  const needle = search.trim().toLowerCase();
   const shown = (topic.config_details ?? []).filter(
     (config) =>
       (!onlySet || isOwn(config.source)) &&
-      (config.name.includes(wanted) || config.documentation.toLowerCase().includes(wanted)),
+      (config.name.includes(needle) || config.documentation.toLowerCase().includes(needle)),
   );
   return (
     <>

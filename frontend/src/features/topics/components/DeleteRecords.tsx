@@ -14,12 +14,14 @@ interface Props {
   clusterId: string;
   topic: string;
   partitions: number;
-  /** The cluster's groups: who would miss something is named. */
+  /** The cluster's groups, to name those that have not read the records yet. */
   groups: readonly Group[];
   onDone: () => void;
 }
 
-/** Three steps: choose, see what goes and who has not read it, confirm with the topic's name. */
+/**
+ * The three steps of a deletion: choose, see what will be deleted, confirm with the topic's name.
+ */
 export function DeleteRecords(props: Props): ReactElement {
   const { clusterId, topic, partitions, groups, onDone } = props;
   const remove = useDeleteRecords(clusterId, topic);
@@ -28,17 +30,17 @@ export function DeleteRecords(props: Props): ReactElement {
   const [asking, setAsking] = useState(false);
   const complaint = choiceComplaint(choice);
   const total = plan === undefined ? 0 : totalOf(plan);
-  // To the end as it was looked at: what was produced since then stays.
+  // It deletes up to the offsets of the preview: records that were produced since then stay.
   const apply = (): void => {
-    const wanted = (plan ?? []).map(({ partition, low_watermark }) => ({
+    const moves = (plan ?? []).map(({ partition, low_watermark }) => ({
       partition,
       before_offset: low_watermark,
     }));
-    const onSuccess = (left: LowWatermark[]): void => {
-      notifications.show({ message: `${formatNumber(totalOf(left), "record")} deleted` });
+    const onSuccess = (lows: LowWatermark[]): void => {
+      notifications.show({ message: `${formatNumber(totalOf(lows), "record")} deleted` });
       onDone();
     };
-    remove.mutate({ partitions: wanted, look: false }, { onSuccess });
+    remove.mutate({ partitions: moves, look: false }, { onSuccess });
   };
   if (plan === undefined) {
     return (
@@ -52,10 +54,12 @@ export function DeleteRecords(props: Props): ReactElement {
         <Stack gap="md">
           <Warning />
           <Fields choice={choice} partitions={partitions} onChange={setChoice} />
-          {remove.error && <ErrorPanel error={remove.error} what="It could not be looked at" />}
+          {remove.error && (
+            <ErrorPanel error={remove.error} what="The effect could not be computed" />
+          )}
           <Row justify="flex-end">
             <Button type="submit" disabled={complaint !== null} loading={remove.isPending}>
-              See what goes
+              Show what will be deleted
             </Button>
           </Row>
         </Stack>
@@ -99,7 +103,7 @@ export function DeleteRecords(props: Props): ReactElement {
         pending={remove.isPending}
         error={remove.error}
       >
-        They go at once and for good. Records that were produced since you looked stay.
+        They are deleted at once and for good. Records that were produced since then stay.
       </ConfirmByName>
     </Stack>
   );

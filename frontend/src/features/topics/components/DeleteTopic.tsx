@@ -1,11 +1,11 @@
 import type { ReactElement } from "react";
 import { DeleteButton } from "@/components/DeleteButton";
-import { useDeleteTopic } from "../api/topics";
+import { useDeleteTopic, useForgetTopic } from "../api/topics";
 
 interface Props {
   clusterId: string;
   topic: string;
-  onDeleted: () => void;
+  onDeleted: () => Promise<void>;
   refused: string | undefined;
 }
 
@@ -17,6 +17,7 @@ export function DeleteTopic({ clusterId, topic, onDeleted, refused }: Props): Re
       title="Delete the topic"
       mutation={useDeleteTopic(clusterId, topic)}
       onDeleted={onDeleted}
+      forget={useForgetTopic(clusterId, topic)}
       refused={refused}
     >
       Clients that use <code>{topic}</code> get an error from now on. It can be restored with its

@@ -15,7 +15,7 @@ interface Props {
   refused: string | undefined;
 }
 
-/** Deleted topics, and the ways to bring one back and to give it up now. */
+/** The deleted topics, with buttons to restore and purge them. */
 export function DeletedTopicTable({ clusterId, topics, refused }: Props): ReactElement {
   const [returning, setReturning] = useState<DeletedTopic>();
   const undelete = useUndeleteTopic(clusterId);
@@ -51,8 +51,8 @@ export function DeletedTopicTable({ clusterId, topics, refused }: Props): ReactE
           refused,
           effect: ({ name }) => (
             <>
-              The records of <code>{name}</code> go now and for good, before its time is over.
-              Nobody can bring them back.
+              The records of <code>{name}</code> are deleted now and for good, before its time is
+              over. They cannot be restored.
             </>
           ),
         }}
@@ -72,7 +72,7 @@ export function DeletedTopicTable({ clusterId, topics, refused }: Props): ReactE
             failure="The topic was not restored"
             onDone={close}
           >
-            It comes back with its records, its configs and its id. Groups go on where they stood.
+            It comes back with its records, its configs and its id. Groups go on from their offsets.
           </ReturnForm>
         )}
       </SidePanel>

@@ -13,9 +13,12 @@ interface Props {
   groups: readonly Group[];
 }
 
-/** What a deletion would take from each partition, and which groups have not read it. */
+/**
+ * The preview of a deletion: the records of each partition, and the groups that have not read
+ * them.
+ */
 export function DeletionPreview({ clusterId, topic, plan, groups }: Props): ReactElement {
-  const rows = useMemo(() => plan.map((each) => ({ ...each, id: String(each.partition) })), [plan]);
+  const rows = useMemo(() => plan.map((row) => ({ ...row, id: String(row.partition) })), [plan]);
   const columns = useMemo(() => columnsOf(clusterId, topic), [clusterId, topic]);
   const unread = unreadBy(plan, groups, topic);
   return (

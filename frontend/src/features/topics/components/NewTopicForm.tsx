@@ -29,7 +29,7 @@ interface Props {
   onCancel: () => void;
 }
 
-/** The few choices that matter when a topic is made; all others can be changed later. */
+/** The form of a new topic. It has only the configs that matter at the start. */
 export function NewTopicForm({ clusterId, onDone, onCancel }: Props): ReactElement {
   const create = useCreateTopic(clusterId);
   const form = useForm({

@@ -15,7 +15,7 @@ interface Props {
   refused: string | undefined;
 }
 
-/** Topics that lie on storage and that the cluster does not know, and the way to attach one. */
+/** The orphaned topics, with buttons to attach them. */
 export function OrphanedTopicTable({ clusterId, topics, refused }: Props): ReactElement {
   const [attached, setAttached] = useState<OrphanedTopic>();
   const attach = useAttachTopic(clusterId);
@@ -27,7 +27,7 @@ export function OrphanedTopicTable({ clusterId, topics, refused }: Props): React
   return (
     <>
       <DataTable
-        label="Unknown topics on storage"
+        label="Orphaned topics on storage"
         columns={columns}
         rows={topics}
         rowId={(topic) => topic.id}

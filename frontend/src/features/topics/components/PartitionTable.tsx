@@ -7,7 +7,7 @@ interface Props {
   partitions: readonly Partition[] | undefined;
 }
 
-/** Partitions, and which broker leads each. */
+/** The partitions of a topic with their leaders. */
 export function PartitionTable({ partitions }: Props): ReactElement {
   return (
     <DataTable
@@ -33,7 +33,7 @@ const COLUMNS: Column<Partition>[] = [
     header: "Led by",
     sortBy: (row) => row.leader ?? -1,
     cell: (row) =>
-      row.leader === null ? "nobody, while it sleeps" : `broker ${String(row.leader)}`,
+      row.leader === null ? "no broker, while it sleeps" : `broker ${String(row.leader)}`,
   },
   {
     id: "epoch",

@@ -10,20 +10,20 @@ import { topicNameComplaint } from "../configs";
 
 interface Props {
   id: string;
-  /** The name that it had; null where nobody knows. */
+  /** The name that the topic had; null where it is not known. */
   name: string | null;
   mutation: UseMutationResult<Topic, Error, Return>;
-  /** The button's words: "Restore the topic". */
+  /** The text of the button, such as "Restore the topic". */
   action: string;
-  /** What is said once it is done, after the name: "is restored". */
+  /** The words after the name in the notice of success, such as "is restored". */
   done: string;
   failure: string;
   onDone: () => void;
-  /** What will be there again. */
+  /** What is brought back. */
   children: ReactNode;
 }
 
-/** Brings a topic back, under its own name or another one. */
+/** The form that brings a topic back, under its own name or another one. */
 export function ReturnForm(props: Props): ReactElement {
   const { id, name, mutation, action, done, failure, onDone, children } = props;
   const form = useForm({
@@ -48,7 +48,7 @@ export function ReturnForm(props: Props): ReactElement {
         label="Name"
         description={
           name === null
-            ? "Storage does not tell the name it had"
+            ? "Storage does not hold the name that it had"
             : "Another one, if this was taken meanwhile"
         }
         autoComplete="off"

@@ -19,13 +19,13 @@ function retention(topic: Topic): string {
   return readableConfig("retention.ms", value) || (value ?? "default");
 }
 
-/** The topics of a cluster, found by name, sorted by any column. */
+/** The topics of a cluster. They can be searched by name and sorted by any column. */
 export function TopicTable({ clusterId, topics }: Props): ReactElement {
   const [search, setSearch] = useState("");
-  const wanted = search.trim().toLowerCase();
+  const needle = search.trim().toLowerCase();
   const shown = useMemo(
-    () => topics?.filter((topic) => topic.name.toLowerCase().includes(wanted)),
-    [topics, wanted],
+    () => topics?.filter((topic) => topic.name.toLowerCase().includes(needle)),
+    [topics, needle],
   );
   const columns = useMemo(() => columnsOf(clusterId), [clusterId]);
   return (

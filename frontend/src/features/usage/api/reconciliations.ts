@@ -4,10 +4,10 @@ import { keys } from "@/lib/api/keys";
 import { allPages } from "@/lib/api/pages";
 import { SLOW } from "@/lib/api/polling";
 
-/** So many days are shown at most. */
+/** At most so many days are shown. */
 const DAYS_MAX = 400;
 
-/** Days whose usage was compared with the log, the newest first. */
+/** The reconciliations of usage with the log, newest day first. */
 export const reconciliationsQuery = (clusterId: string | undefined) =>
   queryOptions({
     queryKey: keys.reconciliations({ clusterId }),

@@ -8,13 +8,13 @@ import { isMeter } from "@/lib/format/meters";
 import { type Range, type RangeChoice, resolveRange } from "../ranges";
 import type { GroupBy } from "../series";
 
-/** The longest page that the API gives. */
+/** The longest page that the API allows. */
 const PAGE = 2_000;
 
-/** So many sums a page holds with ease: a week by the hour of some sixty topics. */
+/** At most so many sums are read: enough for a week by the hour of about sixty topics. */
 const SUMS_MAX = 40_000;
 
-/** Which usage is looked at. */
+/** The filter of the usage page. */
 export interface UsageFilter extends RangeChoice {
   cluster?: string;
   topic?: string;
@@ -22,13 +22,13 @@ export interface UsageFilter extends RangeChoice {
   meter?: string;
 }
 
-/** Usage of a range at the moment when it was read. */
+/** The usage of a range, and when it was read. */
 export interface UsageSeries {
   range: Range;
   readAt: Date;
   items: UsageItem[];
   completeUntil: string | null;
-  /** Whether there is more than was read: then the last windows are missing. */
+  /** Whether there was more than could be read, so that the last windows are missing. */
   cut: boolean;
 }
 
@@ -45,7 +45,7 @@ const idsOf = ({ cluster, topic, principal, meter }: UsageFilter) => ({
   meter: meter !== undefined && isMeter(meter) ? meter : undefined,
 });
 
-/** What the charts show: each window's sums by meter, and by group within each. */
+/** The sums that the charts show: by window, meter and group. */
 export const usageSeriesQuery = (filter: UsageFilter, by: GroupBy) =>
   queryOptions({
     queryKey: keys.usageSeries({ ...filter, by }),
@@ -65,13 +65,13 @@ export const usageSeriesQuery = (filter: UsageFilter, by: GroupBy) =>
     ...SLOW,
   });
 
-/** The rows themselves, the newest first: those that price the invoice, and provisional ones. */
+/** The usage rows, newest first: those from which invoices are priced, and provisional ones. */
 export const usageRowsQuery = (filter: UsageFilter) =>
   queryOptions({
     queryKey: keys.usageRows(filter),
     queryFn: async (): Promise<UsageItem[]> => {
       const range = resolveRange(filter, new Date());
-      // Rows are kept by the hour and by the day; those of a month are its days.
+      // There are rows of hours and of days; a range by the month shows the rows of days.
       const granularity = range.granularity === "month" ? ("day" as const) : range.granularity;
       const items = await allPages((cursor) => {
         const query = { ...asked(range), ...idsOf(filter), granularity, cursor, limit: PAGE };
@@ -83,7 +83,7 @@ export const usageRowsQuery = (filter: UsageFilter) =>
     ...SLOW,
   });
 
-/** One row with all that is behind it. A published row never changes. */
+/** One row with the files it was made from. A published row never changes. */
 export const usageRowQuery = (id: string) =>
   queryOptions({
     queryKey: keys.usageRow(id),

@@ -8,7 +8,7 @@ const WHY =
   "All usage up to then is in what is shown. Later figures are provisional: they only grow until " +
   "the nightly roll-up has checked and published them.";
 
-/** Until when nothing is missing. */
+/** A note on until when the usage is complete. */
 export function CompleteNote({ until }: { until: string | null | undefined }): ReactElement | null {
   const now = useNow();
   if (until === undefined) return null;

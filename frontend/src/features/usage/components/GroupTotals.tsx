@@ -28,7 +28,7 @@ const TITLES: Record<GroupBy, string> = {
   principal: "Credential",
 };
 
-/** Every group with all of its meters: what the charts show of the greatest only. */
+/** The table of all groups with all of their meters. The charts show only the largest groups. */
 export function GroupTotals({ usage, by, names }: Props): ReactElement {
   const totals = useMemo(() => usage && totalsOf(usage, by, names), [usage, by, names]);
   const minutes = usage ? passedMinutes(usage.range, usage.readAt) : 1;
@@ -57,7 +57,7 @@ function totalsOf(usage: UsageSeries, by: GroupBy, names: Names): Total[] {
   }));
 }
 
-/** A group's name; it leads to what is the group's alone. */
+/** A group's name, as a link to the usage of this group alone. */
 function Narrow({ total, by }: { total: Total; by: GroupBy }): ReactElement {
   const { key, label, items } = total;
   const first = items[0];

@@ -9,7 +9,7 @@ interface Props {
   onChange: (choice: RangeChoice) => void;
 }
 
-/** How far back to look. What was marked in a chart stands here too, and can be left. */
+/** The control of the time range. It also shows a range that was selected in a chart. */
 export function RangeControl({ choice, onChange }: Props): ReactElement {
   if (choice.from && choice.to) {
     const { from, to } = resolveRange(choice, new Date(choice.to));

@@ -21,7 +21,7 @@ interface Props {
 
 const LEAD =
   "Each night the bytes of a day's usage are compared with those of the log that holds the " +
-  "records: two ways of counting that know nothing of each other.";
+  "records: two independent ways of counting.";
 
 /** Days whose usage was compared with the log. */
 export function Reconciled({ clusterId, names }: Props): ReactElement {

@@ -2,7 +2,7 @@ import type { ReactElement } from "react";
 import type { UsageItem } from "@/lib/api/types";
 import classes from "./RowMarks.module.css";
 
-/** What sets a row apart: it may still change, or it costs nothing. */
+/** Marks of a row: whether it may still change, and whether it is not billed. */
 export function RowMarks({ row }: { row: UsageItem }): ReactElement {
   return (
     <span className={classes.root}>

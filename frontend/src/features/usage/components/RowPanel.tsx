@@ -15,7 +15,7 @@ import classes from "./RowPanel.module.css";
 import { RowMarks } from "./RowMarks";
 import { minutesOf } from "./UsageRows";
 
-/** A usage row and all that it was made of, down to blocks of lanes. */
+/** A usage row with all that it was made from, down to the blocks of lanes. */
 export function RowPanel({ id, names }: { id: string; names: Names }): ReactElement {
   const { data: row, error, refetch } = useQuery(usageRowQuery(id));
   if (error && !row) {
@@ -61,7 +61,7 @@ export function RowPanel({ id, names }: { id: string; names: Names }): ReactElem
       </Section>
       <Section
         title={row.files.length === 1 ? "Usage file" : "Usage files"}
-        lead="What the run read of this cluster, each by its content's hash."
+        lead="The files of this cluster that the run read, each with the hash of its content."
       >
         <Stack gap="sm">
           {row.files.map((file) => (

@@ -18,7 +18,7 @@ const bytes = (value: number): string => formatLevel("ingress_bytes", value);
 const partitions = (value: number): string => formatLevel("partition_minutes", value);
 const seconds = (value: number): string => formatLevel("broker_seconds", value);
 
-/** Bytes in and out, mirrored, and beneath them what is stored, partitions and broker time. */
+/** The charts: bytes in and out mirrored, then stored bytes, partitions and broker time. */
 export function UsageCharts({ usage, by, names, onZoom }: Props): ReactElement {
   const drawn = useMemo(() => {
     if (!usage) return undefined;

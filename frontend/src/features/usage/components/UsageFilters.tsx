@@ -25,7 +25,7 @@ const GROUPS = [
   { value: "principal", label: "Credential" },
 ];
 
-/** By what the charts are split, and of which cluster. */
+/** The fields of the grouping and the cluster. */
 export function UsageFilters({ chosen, names, onChange }: Props): ReactElement {
   return (
     <Group gap="sm" mb="md">
@@ -71,7 +71,7 @@ export function UsageFilters({ chosen, names, onChange }: Props): ReactElement {
   );
 }
 
-/** What is looked at alone, until it is left. */
+/** A filter that is in effect, with a button that removes it. */
 function Only({ what, onLeave }: { what: string; onLeave: () => void }): ReactElement {
   return (
     <Button
@@ -90,7 +90,7 @@ interface MeterFilterProps {
   onChange: (meter: string | undefined) => void;
 }
 
-/** Of which meter the rows are shown. */
+/** The field of the meter whose rows are shown. */
 export function MeterFilter({ meter, onChange }: MeterFilterProps): ReactElement {
   return (
     <SegmentedControl

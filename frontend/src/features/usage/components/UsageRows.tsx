@@ -12,14 +12,14 @@ import { clusterName, type Names, principalName } from "../names";
 import { RowMarks } from "./RowMarks";
 
 interface Props {
-  /** The newest first. */
+  /** The rows, newest first; undefined while they load. */
   rows: readonly UsageItem[] | undefined;
   names: Names;
 }
 
 const STEP = 100;
 
-/** Usage rows. One that is published opens what it was made of. */
+/** The usage rows. A click on a published one opens what it was made from. */
 export function UsageRows({ rows, names }: Props): ReactElement {
   const [shown, setShown] = useState(STEP);
   const columns = useMemo(() => columnsOf(names), [names]);
@@ -49,7 +49,7 @@ export function UsageRows({ rows, names }: Props): ReactElement {
   );
 }
 
-/** A provisional row has no id yet: what it counts names it. */
+/** Returns the key of a row. A provisional row has no id yet, so its key is made of its values. */
 function rowKey(row: UsageItem): string {
   const { id, meter, window_start, cluster_id, topic_id, principal } = row;
   return id ?? [meter, window_start, cluster_id, topic_id, principal, row.billed].join(" ");

@@ -8,7 +8,7 @@ import type { UsageSeries } from "../api/usage";
 import { passedMinutes } from "../pictures";
 import { totalOf } from "../series";
 
-/** The sums of a range. Each one opens the rows that it is the sum of. */
+/** The tiles with the sums of a range. Each links to the rows that it is the sum of. */
 export function UsageTiles({ usage }: { usage: UsageSeries | undefined }): ReactElement {
   const minutes = usage && passedMinutes(usage.range, usage.readAt);
   return (
