@@ -8,18 +8,18 @@ FOLDER = Path(__file__).parent.parent / ".tools" / "bin"
 
 
 class _Running:
-    """The test that runs: `tests/conftest.py` says which it is. Benches and demos are none."""
+    """Which test runs now, as `tests/conftest.py` says. Benches and demos set nothing here."""
 
     everyday: str | None = None
 
 
 def begin_test(name: str, *, full: bool) -> None:
-    """A test begins, with its fixtures."""
+    """Notes that a test begins; its fixtures count as part of it."""
     _Running.everyday = None if full else name
 
 
 def built(name: str) -> Path:
-    """The path of a server.
+    """Returns the path of the server `name`, which `.ci/servers` has built.
 
     Raises `AssertionError` for an everyday test: `make test` builds none, as each takes minutes.
     """

@@ -1,4 +1,4 @@
-"""What all tests stand on: signals, Hypothesis, and Django's database.
+"""What all tests share: signals, Hypothesis, and Django's database.
 
 The database is an embedded PostgreSQL with the roles of production. Migrations run as the owner,
 everything else as the application's role, so that row-level security holds in the tests as it does
@@ -25,7 +25,7 @@ from tests.postgres import running_database
 from tests.s3 import running_s3
 from tests.service.running import running_service
 
-# Rows that migrations or Django itself made.
+# Tables whose rows migrations or Django itself made.
 KEPT_TABLES = {
     "django_migrations",
     "django_content_type",
@@ -49,13 +49,13 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 
 def pytest_addoption(parser):
-    """A part of `make test-all` runs its own `full` tests."""
+    """Adds `--part`, by which a part of `make test-all` runs its own `full` tests alone."""
     parser.addoption("--part", help="of the `full` tests, those of this part of `make test-all`")
 
 
 def pytest_collection_modifyitems(config, items):
     """Leaves out the `full` tests of other parts; refuses a part that does not exist."""
-    known, wanted = parts.parts(), config.getoption("part")
+    known, chosen_part = parts.parts(), config.getoption("part")
     others = []
     for item in items:
         mark = item.get_closest_marker("full")
@@ -66,7 +66,7 @@ def pytest_collection_modifyitems(config, items):
             except parts.UnknownPartError as error:
                 message = f"{item.nodeid}: {error}"
                 raise pytest.UsageError(message) from error
-            if wanted not in (None, part):
+            if chosen_part not in (None, part):
                 others.append(item)
     if others:
         config.hook.pytest_deselected(items=others)
@@ -102,14 +102,14 @@ def migrate(database):
 
 
 def connect_to(database):
-    """Has Django use a database from now on."""
+    """Makes Django use this database from now on."""
     close_connections()
     for alias in ALIASES:
         connections[alias].settings_dict.update(HOST=database.host, NAME=database.name)
 
 
 def close_connections():
-    """Nobody else copies or drops a database that somebody is connected to."""
+    """Closes Django's connections, with which a database can be neither copied nor dropped."""
     for alias in ALIASES:
         connections[alias].close()
 
@@ -146,7 +146,7 @@ def service():
 @pytest.fixture(scope="session")
 def spark():
     """The one session of Spark in this process, with two cores and as many shuffle partitions."""
-    # PySpark takes a second to import: for those who ask.
+    # PySpark takes a second to import, so only tests that use it pay for that.
     from spark_usage.session import open_session  # noqa: PLC0415
     from tests.spark.runs import JAVA_OPTIONS  # noqa: PLC0415
 
@@ -164,16 +164,16 @@ def uncounted_requests():
     """Requests of one test do not count against the next: all come from one address."""
     rates = sys.modules.get("console.base.common.rates")
     if rates is not None:
-        rates.forget()
+        rates.forget_rates()
 
 
 def empty_filled_tables(case):
     """Empties the tables after a test that commits: the serving role may not truncate.
 
-    Those alone that have rows, as each takes the server some milliseconds. Over a connection of the
-    superuser's: a test may use Django's `owner` only if it says so, and does not see every row.
+    It empties only tables that have rows, because each one takes the server some milliseconds. It
+    uses a connection of the superuser's: Django's `owner` may be used only by tests that ask for
+    it, and does not see every row.
     """
-    del case
     tables = sorted(set(connections["default"].introspection.table_names()) - KEPT_TABLES)
     question = sql.SQL(" UNION ALL ").join(
         sql.SQL("SELECT {} WHERE EXISTS (SELECT FROM {})").format(name, sql.Identifier(name))

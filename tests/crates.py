@@ -72,7 +72,7 @@ def references(module: tuple[str, ...], text: str) -> Iterator[str]:
         yield from first_names(text, match.end()) if name == "{" else [name]
 
 
-def shown(text: str) -> dict[str, str]:
+def reexports(text: str) -> dict[str, str]:
     """What a crate's face gives a name of its own → the module that it comes from."""
     names: dict[str, str] = {}
     for module, items in SHOWN.findall(COMMENT.sub("", text)):
@@ -92,28 +92,28 @@ def edges(files: dict[PurePosixPath, str]) -> dict[str, dict[str, set[str]]]:
         if module:
             nodes.setdefault(module[0], set())
         else:
-            faces[crate] = shown(text)
+            faces[crate] = reexports(text)
     for path, text in sources.items():
         crate, module = str(crate_of(path)), module_of(path)
         if not module:
             continue
         face, nodes = faces.get(crate, {}), crates[crate]
-        found = {face.get(name, name) for name in references(module, source_of(text))}
-        nodes[module[0]] |= (found & nodes.keys()) - {module[0]}
+        used_modules = {face.get(name, name) for name in references(module, source_of(text))}
+        nodes[module[0]] |= (used_modules & nodes.keys()) - {module[0]}
     return crates
 
 
 def cycles(nodes: dict[str, set[str]]) -> list[list[str]]:
     """Groups of modules that all reach one another, each sorted."""
-    reached = {node: reach(nodes, node) for node in nodes}
+    reached = {node: reachable_from(nodes, node) for node in nodes}
     groups = {
         tuple(sorted({node} | {o for o in reached[node] if node in reached[o]})) for node in nodes
     }
     return sorted(list(group) for group in groups if len(group) > 1)
 
 
-def reach(nodes: dict[str, set[str]], start: str) -> set[str]:
-    """All modules that one leads to."""
+def reachable_from(nodes: dict[str, set[str]], start: str) -> set[str]:
+    """All modules that `start` refers to, directly or through others."""
     seen: set[str] = set()
     ahead = set(nodes[start])
     while ahead:
@@ -122,7 +122,7 @@ def reach(nodes: dict[str, set[str]], start: str) -> set[str]:
     return seen
 
 
-def lines(files: dict[PurePosixPath, str]) -> dict[str, int]:
+def count_lines(files: dict[PurePosixPath, str]) -> dict[str, int]:
     """Crate → lines of its source, tests not counted."""
     counts: dict[str, int] = {}
     for path, text in files.items():

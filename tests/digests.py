@@ -1,4 +1,4 @@
-"""What files hold, in one number: two states with the same digest are the same."""
+"""A digest of files: two states of them with the same digest are the same."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def digest_of(root: Path, files: Iterable[Path]) -> str:
-    """64 hexadecimal digits of the names, from `root` on, and the contents of files."""
+    """SHA-256 of the names (from `root` on) and contents of files, as 64 hexadecimal digits."""
     digest = hashlib.sha256()
     for path in sorted(files):
         content = path.read_bytes()

@@ -35,10 +35,11 @@ class EtcdServer:
     peer_port: int
     host: str = "127.0.0.1"
     process: subprocess.Popen[bytes] | None = None
-    # With one it is reached by TLS alone, by those whom it signed; `server` is its certificate's
-    # name there. Its interface for JSON asks itself, so it is a client too.
+    # With an authority, clients reach the member by TLS alone, with certificates that the authority
+    # signed. The member's own certificate is called `server`; it must be valid for a client too,
+    # because the JSON interface of etcd connects to the member itself.
     authority: Authority | None = None
-    # 0: none is said, and etcd's own default holds.
+    # In bytes; 0: no quota is given, and etcd's own default holds.
     quota_bytes: int = 0
     roots: Iterator[int] = field(default_factory=itertools.count)
 
@@ -48,7 +49,7 @@ class EtcdServer:
         return f"{self.host}:{self.port}"
 
     def location(self, root: str = "", options: Mapping[str, object] | None = None) -> str:
-        """A metadata store below a root, by default one that nobody has used."""
+        """The location of a metadata store below a root, by default one that nobody has used."""
         query = "&".join(f"{name}={value}" for name, value in (options or {}).items())
         root = root or f"cell-{next(self.roots)}"
         scheme = "etcds" if self.authority else "etcd"
@@ -97,7 +98,7 @@ class EtcdServer:
         return context
 
     def guard(self) -> None:
-        """Has it ask from now on who somebody is: nobody is known but `root`."""
+        """Switches authentication on: from now on it knows the user `root` and no other."""
         self.root_password.write_text("of-root")
         self.root_password.chmod(0o600)
         calls: list[tuple[str, dict[str, str]]] = [
@@ -116,7 +117,7 @@ class EtcdServer:
         return self.folder / "root-password"
 
     def as_root(self, root: str) -> str:
-        """A metadata store below a root, for whoever may do everything."""
+        """The location of a metadata store below `root`, with the user who may do everything."""
         return self.location(root, {"user": "root", "password_file": self.root_password})
 
     def records(self, root: str, cluster: str) -> dict[str, Any]:
@@ -124,24 +125,24 @@ class EtcdServer:
         prefix = f"{root}/{cluster}/".encode()
         # The key behind the last one with this prefix.
         end = prefix[:-1] + bytes([prefix[-1] + 1])
-        wanted = {"key": _base64(prefix), "range_end": _base64(end)}
+        key_range = {"key": _base64(prefix), "range_end": _base64(end)}
         with urllib3.PoolManager() as pool:
-            answer = pool.request("POST", f"http://{self.address}/v3/kv/range", json=wanted)
+            answer = pool.request("POST", f"http://{self.address}/v3/kv/range", json=key_range)
         assert answer.status == 200, answer.data
-        found = {}
-        for each in answer.json().get("kvs", []):
-            key = base64.b64decode(each["key"]).removeprefix(prefix).decode()
-            found[key] = json.loads(base64.b64decode(each["value"]))
-        return found
+        records = {}
+        for pair in answer.json().get("kvs", []):
+            key = base64.b64decode(pair["key"]).removeprefix(prefix).decode()
+            records[key] = json.loads(base64.b64decode(pair["value"]))
+        return records
 
     def pause(self) -> None:
-        """Has it do nothing. Behind this, none of its threads runs."""
+        """Stops all of its threads; it has stopped when this returns."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
 
     def unpause(self) -> None:
-        """Has it go on behind a pause."""
+        """Lets it go on after a pause."""
         assert self.process is not None
         self.process.send_signal(signal.SIGCONT)
 

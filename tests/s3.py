@@ -29,7 +29,7 @@ START_RETRIES = urllib3.Retry(total=20, backoff_factor=0.01, backoff_max=5)
 
 @dataclass(kw_only=True)
 class S3Server:
-    """A server, its folder and how it is reached. It can be ended and started again."""
+    """A server with its folder and address. It can be ended and started again."""
 
     folder: Path
     port: int
@@ -87,7 +87,7 @@ class S3Server:
         )
 
     def make_bucket(self, name: str = "") -> str:
-        """Makes a bucket, by default of a name of its own; its location without a prefix."""
+        """Makes a bucket, by default with a new name; returns its location without a prefix."""
         bucket = name or f"bucket-{next(self.names)}"
         self.client().create_bucket(Bucket=bucket)
         return self.location(bucket)

@@ -42,14 +42,14 @@ class Took:
         return f"{self.seconds:7.1f} s  {self.module}::{self.name}"
 
 
-def read(reports: Iterable[Path]) -> list[Took]:
+def read_reports(reports: Iterable[Path]) -> list[Took]:
     """All tests of some reports, the slowest first."""
-    found = [
+    tests = [
         Took(float(case.get("time", 0)), case.get("classname", ""), case.get("name", ""))
         for report in reports
         for case in ElementTree.parse(report).iter("testcase")  # noqa: S314 - written by pytest
     ]
-    return sorted(found, key=lambda took: took.seconds, reverse=True)
+    return sorted(tests, key=lambda took: took.seconds, reverse=True)
 
 
 def allowed() -> dict[tuple[str, str], str]:
@@ -59,7 +59,7 @@ def allowed() -> dict[tuple[str, str], str]:
 
 
 def too_slow(tests: Iterable[Took], limit_s: float, known: Iterable[tuple[str, str]]) -> list[Took]:
-    """Those that took longer than the limit and may not."""
+    """Tests that took longer than the limit and are not on the list."""
     known = set(known)
     return [took for took in tests if took.seconds > limit_s and took.function not in known]
 
@@ -70,8 +70,8 @@ def is_busy() -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints the slowest, and what took too long."""
-    limit_s, tests = float(arguments[0]), read(map(Path, arguments[1:]))
+    """Prints the slowest tests and those that took too long; returns the exit status."""
+    limit_s, tests = float(arguments[0]), read_reports(map(Path, arguments[1:]))
     lines = [f"The {SHOWN} slowest of {len(tests)} tests:", *map(str, tests[:SHOWN])]
     slow = too_slow(tests, limit_s, allowed())
     busy = is_busy()

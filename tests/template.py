@@ -28,7 +28,7 @@ def copy_migrated(superuser: str, database: Database, migrate: Callable[[Databas
     """Makes `database` as a copy of the migrated one; that one is made where there is none yet.
 
     `migrate` runs all migrations in the database that it is given, and closes its connections. Only
-    one process at a time may call this (`tests.postgres.alone`).
+    one process at a time may call this (`tests.postgres.hold_server_lock`).
     """
     name = PREFIX + digest_of(ROOT, sources())[:DIGITS]
     with psycopg.connect(superuser, autocommit=True) as connection:
@@ -42,7 +42,7 @@ def copy_migrated(superuser: str, database: Database, migrate: Callable[[Databas
         copy = sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {}")
         names = (database.name, database.owner_user, name)
         connection.execute(copy.format(*map(sql.Identifier, names)))
-    # What is granted on a database itself is not copied with it.
+    # Rights that were granted on the database itself are not copied with it.
     prepare_database(superuser=superuser, database=database)
 
 
@@ -51,7 +51,7 @@ def _databases(connection: psycopg.Connection) -> list[str]:
 
 
 def _drop_templates(connection: psycopg.Connection) -> None:
-    """Drops those of other migrations, and one whose making was interrupted."""
+    """Drops templates of other migrations, and one that an interrupted session left half made."""
     for name in _databases(connection):
         if name.startswith(PREFIX) or name == UNFINISHED:
             connection.execute(
@@ -60,7 +60,7 @@ def _drop_templates(connection: psycopg.Connection) -> None:
 
 
 def sources() -> set[Path]:
-    """Every file that has a say in what migrations make: they, and all that they import of ours."""
+    """Every file on which the migrated database depends: migrations, and what they import."""
     return with_imported(_migrations()) | {ROOT / name for name in FURTHER}
 
 

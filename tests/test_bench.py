@@ -1,4 +1,4 @@
-"""The parts of the harness that a wrong figure could come from."""
+"""The parts of the bench harness in which a mistake would give a wrong figure."""
 
 import asyncio
 import json
@@ -17,11 +17,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from brokers import Broker
 from brokers.secrets import super_password
-from provisioning.cell.keeper.probe import connections_in, scrape
+from provisioning.cell.keeper.probe import connections_in, scrape_metrics
 from provisioning.kafka import Access, Connection, Workers, sample_groups
 from tests.bench import generators, machine, proc, profile, rounds
 from tests.bench.flame import flame_graph
-from tests.bench.probe import told_ends, wait_until_served
+from tests.bench.probe import partitions_with_end, wait_until_served
 from tests.bench.report import Earlier, Report, spread
 from tests.bench.rounds import Rounds
 from tests.bench.sides import chosen, kind_of, rotated
@@ -119,11 +119,11 @@ def test_rate_of_consumer_performance_is_that_of_its_row():
     assert (row["rate"], row["n"]) == ("48.8281", "100000")
 
 
-def test_percentiles_of_end_to_end_latency_are_found():
+def test_percentiles_of_end_to_end_latency_are_read():
     said = "Avg latency: 1.4012 ms\n\nPercentiles: 50th = 1, 99th = 3, 99.9th = 12\n"
-    found = generators.PERCENTILES.search(said)
-    assert found is not None
-    assert found.groupdict() == {"p50": "1", "p99": "3", "p999": "12"}
+    match = generators.PERCENTILES.search(said)
+    assert match is not None
+    assert match.groupdict() == {"p50": "1", "p99": "3", "p999": "12"}
 
 
 def test_sides_rotate_and_are_checked():
@@ -237,7 +237,7 @@ freshet  102 5.2:   2004008 cpu-clock:pppH:
 """
 
 
-def test_stacks_of_a_profile_are_told_by_module():
+def test_stacks_of_a_profile_are_summed_by_module():
     stacks = list(profile.stacks_of(STACKS.splitlines(keepends=True)))
     assert stacks[0] == (
         "freshet",
@@ -250,9 +250,9 @@ def test_stacks_of_a_profile_are_told_by_module():
     assert stacks[1][1] == "[_core.abi3.so]"
     modules = ["world::env::real (kernel: pwritev)", "storage::lane::writer"]
     assert [profile.module_of(stack) for stack in stacks] == modules
-    told = profile.summary(Counter(stacks))
-    assert told["modules"] == dict.fromkeys(modules, 50.0)
-    assert told["functions_and_what_they_call"]["start_thread"] == 50.0
+    shares = profile.summary(Counter(stacks))
+    assert shares["modules"] == dict.fromkeys(modules, 50.0)
+    assert shares["functions_and_what_they_call"]["start_thread"] == 50.0
 
 
 BOX = re.compile(r'<title>(.+?)</title><rect x="(.+?)" y="(.+?)" width="(.+?)"')
@@ -304,12 +304,12 @@ def test_probe_counts_the_partitions_that_are_open():
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         for created in admin.create_topics([NewTopic("one", 1), NewTopic("two", 2)]).values():
             created.result()
-        told = told_ends(broker.bootstrap, {"one": 1, "two": 3, "none": 1})
-    assert told == {("one", 0), ("two", 0), ("two", 1)}
+        counted = partitions_with_end(broker.bootstrap, {"one": 1, "two": 3, "none": 1})
+    assert counted == {("one", 0), ("two", 0), ("two", 1)}
 
 
 class OnePod:
-    """Where `127.0.0.77` is that of a cluster's."""
+    """A driver for which `127.0.0.77` is the address of a pod of the cluster."""
 
     def cluster_at(self, address):
         return {"127.0.0.77": "cl_one"}.get(address)
@@ -325,10 +325,10 @@ def test_a_stand_in_answers_what_a_keeper_asks_at_the_address_of_a_pod_alone():
             await asyncio.start_server(server.metrics, addresses, metrics),
             await asyncio.start_server(server.kafka, addresses, kafka),
         ):
-            page = await scrape(f"127.0.0.77:{metrics}", timeout_s=30)
+            page = await scrape_metrics(f"127.0.0.77:{metrics}", timeout_s=30)
             assert page is not None
             assert connections_in(page) == 0
-            assert await scrape(f"127.0.0.78:{metrics}", timeout_s=30) is None
+            assert await scrape_metrics(f"127.0.0.78:{metrics}", timeout_s=30) is None
             password = super_password(secret, "cl_one")
             access = Access(Workers(), Connection(f"127.0.0.77:{kafka}", password))
             assert await asyncio.to_thread(sample_groups, access, limit_s=30.0) == []

@@ -1,4 +1,4 @@
-"""An everyday test that asks for a server that is built from its sources fails, and is told why."""
+"""An everyday test fails, with the reason, if it asks for a server that is built from source."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests import built
 
 @pytest.fixture
 def ended():
-    """The guard is as it was, whatever test is said to run meanwhile."""
+    """Puts the note about the running test back as it was."""
     before = built._Running.everyday
     yield
     built._Running.everyday = before

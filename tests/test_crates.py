@@ -27,15 +27,15 @@ def sources():
 
 
 def test_no_crate_has_cycles_between_its_top_modules(sources):
-    found = {name: crates.cycles(nodes) for name, nodes in crates.edges(sources).items()}
-    for name, groups in sorted(found.items()):
+    groups_of_crates = {name: crates.cycles(nodes) for name, nodes in crates.edges(sources).items()}
+    for name, groups in sorted(groups_of_crates.items()):
         print(f"{name}: {len(groups)} cycles {groups or ''}")  # noqa: T201
-    assert {"wire", "storage", "broker", "python"} <= found.keys()
-    assert {name for name, groups in found.items() if groups} == NOT_YET
+    assert {"wire", "storage", "broker", "python"} <= groups_of_crates.keys()
+    assert {name for name, groups in groups_of_crates.items() if groups} == NOT_YET
 
 
 def test_no_crate_is_long(sources):
-    counts = crates.lines(sources)
+    counts = crates.count_lines(sources)
     for name, count in sorted(counts.items()):
         print(f"{name}: {count} lines")  # noqa: T201
     assert {n: c for n, c in counts.items() if c > crates.LINES_MAX} == {}
@@ -68,4 +68,4 @@ def test_lines_of_tests_do_not_count():
     text = "fn a() {}\n#[cfg(test)]\nmod tests {\n}\n"
     folder = crates.ENGINE / "crates/x/src"
     files = {folder / "lib.rs": text, folder / "tests.rs": text, folder / "b_tests.rs": text}
-    assert crates.lines(files) == {"x": 1}
+    assert crates.count_lines(files) == {"x": 1}

@@ -110,7 +110,7 @@ def test_each_contract_can_be_broken(copy):
         expected.add(f"{importer} -> {imported} ")
     result = lint_imports(copy)
     assert result.returncode != 0
-    missed = [each for each in sorted(expected) if each not in result.stdout]
+    missed = [line for line in sorted(expected) if line not in result.stdout]
     assert not missed, result.stdout
 
 

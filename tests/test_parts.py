@@ -22,14 +22,14 @@ def test_every_part_is_run_by_the_script():
 
 def test_what_a_part_tests_exists():
     named = [(part.name, path) for part in PARTS.values() for path in part.tested]
-    assert [each for each in named if not (ROOT / each[1]).exists()] == []
+    assert [entry for entry in named if not (ROOT / entry[1]).exists()] == []
 
 
 def test_what_a_part_tests_counts_in_its_digest():
     """A file that git ignores, such as uv.lock, could change without the part seeing it."""
     for part in PARTS.values():
         for path in part.tested:
-            assert parts._git(ROOT, "ls-files", path), f"{part.name}: git knows no {path}"
+            assert parts._run_git(ROOT, "ls-files", path), f"{part.name}: git knows no {path}"
 
 
 def marks(file):
@@ -45,28 +45,28 @@ def marks(file):
 
 def full_tests():
     """The files with `full` tests of each part."""
-    found: dict[str, set[Path]] = {name: set() for name in PARTS}
+    files: dict[str, set[Path]] = {name: set() for name in PARTS}
     for file in ROOT.glob("tests/**/test_*.py"):
         for mark in marks(file):
-            found[part_of(PurePosixPath(file.relative_to(ROOT)), mark, PARTS)].add(file)
-    return found
+            files[part_of(PurePosixPath(file.relative_to(ROOT)), mark, PARTS)].add(file)
+    return files
 
 
 def test_a_part_tests_all_that_its_tests_import():
     for name, files in full_tests().items():
-        tested = [ROOT / each for each in PARTS[name].tested]
+        tested = [ROOT / path for path in PARTS[name].tested]
         beside = {
             str(path.relative_to(ROOT))
             for path in with_imported(files)
-            if not any(path.is_relative_to(each) for each in tested)
+            if not any(path.is_relative_to(place) for place in tested)
         }
         assert beside == set(), name
 
 
 def test_each_part_with_tests_has_some():
-    found = full_tests()
+    files_by_part = full_tests()
     with_tests = {name for name in PARTS if name not in ("everyday", "engine")}
-    assert {name for name, files in found.items() if files} == with_tests
+    assert {name for name, files in files_by_part.items() if files} == with_tests
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def commit(folder: Path, *first: str) -> None:
 def test_a_result_holds_while_what_was_tested_is_unchanged(checkout):
     part = Part("one", ("a",))
     assert parts.holds_since(checkout, part) is None
-    parts.record(checkout, part, parts.state_of(checkout, part))
+    parts.record_pass(checkout, part, parts.state_of(checkout, part))
     passed = parts.holds_since(checkout, part)
     assert passed is not None
     # Neither what it does not test, nor a later commit, nor what git ignores.

@@ -1,4 +1,4 @@
-"""The S3 server of the tests keeps the promises of S3 that Freshet stands on."""
+"""The S3 server of the tests keeps the promises of S3 that Freshet relies on."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -98,7 +98,7 @@ def test_one_of_racing_multipart_uploads_wins(s3_server, bucket):
     assert body_of(client, bucket, "large") == texts[winner(outcomes)]
 
 
-def test_more_requests_than_allowed_are_told_to_slow_down(tmp_path):
+def test_more_requests_than_allowed_get_slow_down(tmp_path):
     with running_s3(tmp_path, requests=1) as server:
         server.make_bucket("narrow")
         client = server.client()

@@ -11,7 +11,7 @@ import pytest
 
 from brokers.config import load_settings as load_broker_settings
 from brokers.errors import ConfigError
-from brokers.gateway import resolve
+from brokers.gateway import resolve_settings as resolve_gateway_settings
 from brokers.settings.writing import sections_toml
 from console.settings.config import load_config
 from metering.agent.settings import load_settings as load_agent_settings
@@ -33,7 +33,9 @@ def load_console_settings(path: Path, overrides: Sequence[str]) -> object:
 
 LOADS: dict[str, Load] = {
     "broker": lambda path, given: tomllib.loads(load_broker_settings(path, given)),
-    "gateway": lambda path, given: tomllib.loads(load_broker_settings(path, given, resolve)),
+    "gateway": lambda path, given: tomllib.loads(
+        load_broker_settings(path, given, resolve_gateway_settings)
+    ),
     "keeper": load_keeper_settings,
     "agent": load_agent_settings,
     "console": load_console_settings,
@@ -53,7 +55,7 @@ class Case:
 
     @property
     def setting(self) -> str:
-        """The setting that it is about."""
+        """The name of the setting that the case is about."""
         return str(self.about[self.case["of"]])
 
     @property
@@ -77,7 +79,7 @@ class Case:
 
     @property
     def overrides(self) -> list[str]:
-        """What is said beside the file."""
+        """Overrides that are given beside the settings file."""
         if "raw" in self.case:
             return [self.placed(self.case["raw"])]
         return [f"{self.setting}={self.case['override']}"] if "override" in self.case else []
@@ -106,7 +108,7 @@ def test_every_system_has_its_cases():
     said = {case["says"] for case in TABLE["cases"] if "says" in case}
     assert said == set(TABLE["says"])
     for system in LOADS:
-        assert sum(system == each.system for each in CASES) >= len(TABLE["cases"]) - 4
+        assert sum(system == case.system for case in CASES) >= len(TABLE["cases"]) - 4
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -1,4 +1,4 @@
-"""A slow everyday test is found, unless it is on the list, whose entries exist and say why."""
+"""A slow everyday test is noticed, unless it is on the list, whose entries exist and say why."""
 
 import ast
 import subprocess
@@ -29,7 +29,7 @@ def test_short(service):
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """What pytest reports of a run as `.ci/test` makes one."""
+    """The JUnit report of a run of pytest with the options of `.ci/test`."""
     folder = tmp_path_factory.mktemp("run")
     (folder / "tests").mkdir()
     (folder / "tests" / "test_sample.py").write_text(SLEEPER)
@@ -40,7 +40,7 @@ def report(tmp_path_factory):
 
 
 def test_the_time_of_a_test_is_its_own_without_that_of_fixtures(report):
-    long, short = slowest.read([report])
+    long, short = slowest.read_reports([report])
     assert long.function == ("tests/test_sample.py", "test_long")
     assert long.name == "test_long[1]"
     assert short.function == ("tests/test_sample.py", "test_short")
@@ -73,7 +73,7 @@ def test_those_of_all_processes_are_shown_in_one_order(tmp_path):
         reports.append(tmp_path / f"{number}.xml")
         case = f'<testcase classname="tests.a.test_x" name="test_{number}" time="{seconds}"/>'
         reports[-1].write_text(f"<testsuites><testsuite>{case}</testsuite></testsuites>")
-    assert slowest.read(reports) == [
+    assert slowest.read_reports(reports) == [
         Took(2.5, "tests.a.test_x", "test_1"),
         Took(1.5, "tests.a.test_x", "test_0"),
     ]

@@ -9,7 +9,7 @@ from django.db import connections
 from console.base.common.conf import config
 from tests import template
 from tests.imports import ROOT
-from tests.postgres import alone, superuser_of
+from tests.postgres import hold_server_lock, superuser_of
 
 pytestmark = pytest.mark.django_db
 
@@ -51,7 +51,7 @@ def run(database, statement):
 
 
 def copy(database, migrate):
-    with alone():
+    with hold_server_lock():
         template.copy_migrated(superuser_of(database), database, migrate)
 
 

@@ -1,14 +1,15 @@
 """The house rules of `tidy.py` hold for every file here, and each of them can be broken."""
 
+import json
 import os
 import re
-import subprocess
 import tomllib
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from tests import tidy
+from tests.checkout import texts_of, tracked_files
 
 ROOT = Path(__file__).parent.parent
 
@@ -30,26 +31,10 @@ BANNED_METHODS = {
 }
 
 
-def tracked_files():
-    """Every file of the checkout that git does not ignore."""
-    listing = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    return {name for name in listing.split("\0") if name and (ROOT / name).is_file()}
-
-
 @pytest.fixture(scope="module")
 def files():
     """Path from the root → text, for every file that is text."""
-    texts = {}
-    for name in sorted(tracked_files()):
-        content = (ROOT / name).read_bytes()
-        if b"\0" not in content:
-            texts[PurePosixPath(name)] = content.decode()
+    texts = texts_of(ROOT)
     assert PurePosixPath("pyproject.toml") in texts
     return texts
 
@@ -87,7 +72,7 @@ def test_every_go_package_has_a_comment(files):
 
 
 def test_no_file_is_larger_than_a_mebibyte():
-    large = [n for n in tracked_files() if (ROOT / n).stat().st_size > tidy.BYTES_MAX]
+    large = [n for n in tracked_files(ROOT) if (ROOT / n).stat().st_size > tidy.BYTES_MAX]
     assert large == []
 
 
@@ -115,10 +100,14 @@ def test_clippy_bans_the_real_world(files):
     assert all(methods.values())
 
 
-def test_project_and_crate_have_one_version(files):
+def test_everything_has_one_version(files):
     project = tomllib.loads(files[PurePosixPath("pyproject.toml")])["project"]["version"]
-    crate = tomllib.loads(files[PurePosixPath("brokers/core/Cargo.toml")])
-    assert project == crate["workspace"]["package"]["version"]
+    crates = tomllib.loads(files[PurePosixPath("brokers/core/Cargo.toml")])
+    console = json.loads(files[PurePosixPath("frontend/package.json")])
+    overlay = PurePosixPath("provisioning/deliverables/kubernetes/overlays/production")
+    assert crates["workspace"]["package"]["version"] == project
+    assert console["version"] == project
+    assert f"newTag: {project}\n" in files[overlay / "kustomization.yaml"]
 
 
 def test_every_python_dependency_is_pinned(files):
@@ -215,15 +204,38 @@ def test_a_folder_without_readme_is_found():
     assert tidy.folders_without_readme(features) == ["frontend/src/features"]
 
 
+RELEASE = "## [0.1.0] - 2026-01-01\n"
+CHANGELOG = f"# Changelog\n\n{RELEASE}\n### Added\n\n- One.\n\n### Fixed\n\n- Two.\n"
+
+
 @pytest.mark.parametrize(
     "text",
     [
-        "# Changes\n\n## 0.1.0 (unreleased)\n",
-        "# Changelog\n\n## 0.2.0 (unreleased)\n",
-        "# Changelog\n\n## 0.1.0 (unreleased)\n\n## 0.2.0 (2026-01-01)\n",
-        "# Changelog\n\n## 0.1.0\n",
-        "# Changelog\n\n## 0.1.0 (unreleased)\n\n- without an end\n",
+        CHANGELOG,
+        CHANGELOG.replace(RELEASE, f"## [Unreleased]\n\n### Added\n\n- Three.\n\n{RELEASE}"),
+        CHANGELOG + "\n## [0.0.9] - 2025-12-31\n\n### Added\n\n- Zero.\n",
     ],
 )
-def test_a_misshapen_changelog_is_found(text):
+def test_a_well_shaped_changelog_passes(text):
+    assert list(tidy.changelog_complaints(text, "0.1.0")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CHANGELOG.replace("# Changelog", "# Changes", 1),
+        CHANGELOG.replace("0.1.0", "0.2.0"),
+        CHANGELOG + "\n## [0.2.0] - 2026-02-01\n",
+        CHANGELOG + "\n## [Unreleased]\n",
+        CHANGELOG.replace("[0.1.0] - 2026-01-01", "0.1.0 (2026-01-01)"),
+        CHANGELOG.replace("## [0.1.0]", "## Unreleased\n\n## [0.1.0]"),
+        CHANGELOG.replace("### Fixed", "### Mended"),
+        CHANGELOG.replace("### Fixed", "### Added"),
+        CHANGELOG.replace("### Added", "### Security"),
+        CHANGELOG.replace("### Added\n", ""),
+        CHANGELOG.replace("- One.", "- without an end"),
+        CHANGELOG.replace("- One.", f"- {'long ' * 20}."),
+    ],
+)
+def test_a_misshapen_changelog_is_noticed(text):
     assert list(tidy.changelog_complaints(text, "0.1.0"))

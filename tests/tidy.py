@@ -33,7 +33,6 @@ UNFINISHED = re.compile(
             r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b",
             r"\bto" r"do!\(",
             r"\bunimplemented" r"!\(",
-            r"NotImplemented" r"Error",
         ]
     )
 )
@@ -56,7 +55,9 @@ REGISTRIES = re.compile(
 MACHINE_PATHS = re.compile(r"(?<![\w.$}/-])/(?:work|root|home|Users|tmp)/")
 
 MARKDOWN_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
-CHANGELOG_VERSION = re.compile(r"## (\d+\.\d+\.\d+) \((unreleased|\d{4}-\d{2}-\d{2})\)")
+CHANGELOG_VERSION = re.compile(r"## \[(\d+\.\d+\.\d+)\] - \d{4}-\d{2}-\d{2}")
+CHANGELOG_UNRELEASED = "## [Unreleased]"
+CHANGELOG_KINDS = ["### Added", "### Changed", "### Fixed", "### Security"]
 BINDING = PurePosixPath("brokers/core/crates/python")
 BIASED_SELECT = re.compile(r"\bselect!\s*\{\s*(\S+)")
 
@@ -169,11 +170,11 @@ def link_complaints(path: PurePosixPath, text: str, exists: set[str]) -> Iterato
         target = match.group(1).split("#")[0]
         if not target or "://" in target or target.startswith("mailto:"):
             continue
-        if resolve(path.parent, target) not in exists:
+        if resolve_link(path.parent, target) not in exists:
             yield f"{path}: link to {target}, which does not exist"
 
 
-def resolve(folder: PurePosixPath, target: str) -> str:
+def resolve_link(folder: PurePosixPath, target: str) -> str:
     """Joins a relative link to the folder of its page, as a path from the checkout's root."""
     parts = list(folder.parts)
     for part in PurePosixPath(target).parts:
@@ -185,20 +186,42 @@ def resolve(folder: PurePosixPath, target: str) -> str:
 
 
 def changelog_complaints(text: str, version: str) -> Iterator[str]:
-    """The changelog's shape: newest version first and current, one sentence a line."""
+    """The changelog's shape: releases with their date, newest first, and kinds of change in each.
+
+    What is not released yet may precede all releases; the newest release is the project's version.
+    """
     lines = text.splitlines()
     if lines[:1] != ["# Changelog"]:
         yield "the changelog begins with `# Changelog`"
     versions = [match.group(1) for match in map(CHANGELOG_VERSION.fullmatch, lines) if match]
     if versions[:1] != [version]:
-        yield f"the newest section is {versions[:1]}, the project's version {version}"
+        yield f"the newest release is {versions[:1]}, the project's version {version}"
     if versions != sorted(versions, key=_version_key, reverse=True):
-        yield "sections are not in order, newest first"
+        yield "releases are not in order, newest first"
+    releases = [line for line in lines if line.startswith("## ")]
+    if releases[:1] == [CHANGELOG_UNRELEASED]:
+        del releases[0]
+    for line in releases:
+        if not CHANGELOG_VERSION.fullmatch(line):
+            yield f"not `## [<version>] - <date>`: {line}"
+    yield from _changelog_entry_complaints(lines)
+
+
+def _changelog_entry_complaints(lines: list[str]) -> Iterator[str]:
+    """Kinds of change that are unknown or out of order, and entries outside one or misshapen."""
+    kinds: list[str] = []
     for line in lines:
-        if line.startswith("## ") and not CHANGELOG_VERSION.fullmatch(line):
-            yield f"not `## <version> (<date or unreleased>)`: {line}"
-        if line.startswith("- ") and not (line.endswith(".") and len(line) <= COLUMNS_MAX):
-            yield f"not one sentence of at most {COLUMNS_MAX} columns: {line}"
+        if line.startswith("## "):
+            kinds = []
+        elif line.startswith("### "):
+            kinds.append(line)
+            if kinds != [kind for kind in CHANGELOG_KINDS if kind in kinds]:
+                yield f"not one of {CHANGELOG_KINDS}, in this order, once a release: {line}"
+        elif line.startswith("- "):
+            if not kinds:
+                yield f"below no kind of change: {line}"
+            if not (line.endswith(".") and len(line) <= COLUMNS_MAX):
+                yield f"not one sentence of at most {COLUMNS_MAX} columns: {line}"
 
 
 def _version_key(version: str) -> list[int]:

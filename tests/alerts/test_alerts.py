@@ -1,4 +1,4 @@
-"""Alerts over REST, and the sweep: what it finds without waking anybody, and who gets a mail."""
+"""Alerts over REST, and how they are judged: without waking a cluster, with mails to members."""
 
 from datetime import timedelta
 
@@ -38,34 +38,34 @@ class TestAlerts(cases.ListCases, cases.CreateCases, cases.UpdateCases, cases.De
 
 @pytest.fixture
 def alert(api, cluster_id):
-    """Sets an alert."""
+    """Returns a function that creates an alert over REST and returns its JSON."""
 
-    def make(**given):
+    def create_alert(**fields):
         body = {"cluster_id": cluster_id, "name": "slow", "kind": "group_lag", "threshold": 10}
-        made = api().post("/alerts", {**body, "for_s": 120, **given})
+        made = api().post("/alerts", {**body, "for_s": 120, **fields})
         assert made.status_code == 201, made.content
         return made.json()
 
-    return make
+    return create_alert
 
 
 @pytest.fixture
 def lag(cell, cluster_id):
-    """What the keeper sees of groups."""
+    """Returns a function that writes a keeper's sample with the lags of groups."""
 
-    def put(**lags):
+    def put_sample(**lags):
         groups = [{"group": name, "lag": n, "lag_seconds": n / 2} for name, n in lags.items()]
         content = {"groups": groups, "topics": {}}
         cell.put_sample(cluster_id, Sample(taken_at_ms=1, content=content))
 
-    return put
+    return put_sample
 
 
 def state_of(api, alert):
     return api().get(f"/alerts/{alert['id']}").json()
 
 
-def test_it_fires_and_ends_with_a_mail_each_and_wakes_nobody(
+def test_an_alert_fires_and_ends_with_a_mail_each_and_wakes_no_cluster(
     api, alert, lag, later, cell, cluster_id, tenant
 ):
     made = alert()
@@ -78,16 +78,16 @@ def test_it_fires_and_ends_with_a_mail_each_and_wakes_nobody(
     shown = state_of(api, made)
     assert (shown["value"], shown["subject"]) == (25, "checkout")
     run_outbox()
-    (told,) = mail.outbox
-    assert told.subject == "Alert: slow"
-    assert told.to == [tenant.owner.email]
-    assert "(checkout): 25 records" in told.body
+    (message,) = mail.outbox
+    assert message.subject == "Alert: slow"
+    assert message.to == [tenant.owner.email]
+    assert "(checkout): 25 records" in message.body
     lag(checkout=2)
     for minutes in (5, 6, 7, 8):
         later(minutes * MINUTE)
         services.evaluate_alerts()
     run_outbox()
-    assert [each.subject for each in mail.outbox] == ["Alert: slow", "Over: slow"]
+    assert [message.subject for message in mail.outbox] == ["Alert: slow", "Over: slow"]
     over = state_of(api, made)
     assert (over["state"], over["fired_at"]) == ("ok", shown["changed_at"])
     assert cell.wake(cluster_id) is None
@@ -101,7 +101,7 @@ def test_it_fires_and_ends_with_a_mail_each_and_wakes_nobody(
     ]
 
 
-def test_a_cell_that_is_away_neither_fires_nor_ends(api, alert, lag, later):
+def test_an_alert_neither_fires_nor_ends_while_the_cell_does_not_answer(api, alert, lag, later):
     made = alert(for_s=0)
     lag(checkout=25)
     services.evaluate_alerts()
@@ -128,11 +128,11 @@ def test_a_group_may_have_any_name_that_kafka_allows(api, alert, lag):
     "group",
     [
         {"group": "g"},
-        # More than a column takes.
+        # A greater lag than the column can hold.
         {"group": "g", "lag": 2**63, "lag_seconds": 1},
     ],
 )
-def test_an_alert_that_cannot_be_judged_keeps_no_other_from_it(
+def test_an_alert_that_cannot_be_judged_stops_no_other(
     api, alert, lag, cell, make_cluster, group, for_s
 ):
     odd = make_cluster()
@@ -194,7 +194,7 @@ def test_another_threshold_is_judged_anew(api, alert, lag):
 
 
 def test_mails_go_to_members_only(api, alert, lag, tenant):
-    body = {"emails": ["stranger@example.com"]}
+    body = {"emails": ["nobody@example.com"]}
     made = alert(for_s=0, emails=[tenant.owner.email])
     document = cases.assert_problem(api().patch(f"/alerts/{made['id']}", body), 422)
     assert document["errors"][0]["pointer"] == "/emails/0"
@@ -202,7 +202,7 @@ def test_mails_go_to_members_only(api, alert, lag, tenant):
     services.evaluate_alerts()
     mail.outbox.clear()
     api().delete(f"/alerts/{made['id']}")
-    # Of what is gone nobody hears.
+    # The mail of an alert that was removed meanwhile is not sent.
     run_outbox()
     assert mail.outbox == []
 
@@ -213,7 +213,7 @@ def test_a_group_belongs_to_kinds_of_groups(api, cluster_id):
     assert document["errors"][0]["pointer"] == "/group"
 
 
-def test_of_others_clusters_there_are_none(api, alert, other_tenant, cluster_id):
+def test_alerts_of_other_organisations_are_not_found(api, alert, other_tenant, cluster_id):
     made = alert()
     other = api(other_tenant.key)
     assert other.get("/alerts").json()["items"] == []

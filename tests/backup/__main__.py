@@ -1,8 +1,8 @@
 """A disaster with a backup that has aged: `python -m tests.backup [--minutes N]`.
 
-Starts a service on a home of its own, makes a backup, has records, topics and invoices written for
-so many minutes, loses all but storage, restores, and counts. Prints the count; the exit status is 0
-where nothing was lost and no number was used twice.
+Starts a service on a home of its own, makes a backup, lets records, topics and invoices be written
+for N minutes, removes everything but storage, restores, and counts what was lost or used twice.
+Prints the counts; the exit status is 0 where nothing was lost and no number was used twice.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from tests.supervisor.run import Run
 
 from .aged import Disaster
 
-# The agent looks at lanes every second, so that nobody waits for usage.
+# The agent meters every second, so that the rehearsal does not wait for usage.
 FAST = {"FRESHET_USAGE_AGENT_PERIOD_S": "1"}
 
 
 def main() -> int:
-    """Returns 0 when all of it holds."""
+    """Runs the rehearsal; returns 0 where nothing was lost and no number was used twice."""
     parser = argparse.ArgumentParser(prog="python -m tests.backup", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0, help="how old the backup becomes")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(
         prefix="freshet-rehearsal-", ignore_cleanup_errors=True
     ) as folder:
         run = Run(Path(folder) / "home", extra=FAST)
         try:
-            say("the service starts")
+            print_line("the service starts")
             run.up()
-            disaster = Disaster(run, given.minutes, say)
+            disaster = Disaster(run, options.minutes, print_line)
             summary = disaster.rehearse()
             disaster.close()
             run.stop()
@@ -41,13 +41,13 @@ def main() -> int:
             if run.started:
                 run.kill_everything()
     for name, value in asdict(summary).items():
-        say(f"{name:24} {value}")
-    say("holds" if not summary.failures else f"does not hold: {', '.join(summary.failures)}")
+        print_line(f"{name:24} {value}")
+    print_line("holds" if not summary.failures else f"does not hold: {', '.join(summary.failures)}")
     return 1 if summary.failures else 0
 
 
-def say(line: str) -> None:
-    """One line, at once."""
+def print_line(line: str) -> None:
+    """Prints a line at once."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -1,7 +1,8 @@
-"""The disaster with a backup that has aged: writing goes on for minutes between backup and loss.
+"""A disaster with an aged backup: writing goes on for minutes between the backup and the loss.
 
-What `test_rehearsal.py` shows with seconds, at length and counted: records all the time, brokers
-killed, topics and invoices made one after another, then the loss, the restore and the count.
+It does what `test_rehearsal.py` does in seconds, for longer, and counts: records are written all
+the time, brokers are killed, topics and invoices are made, then come the loss, the restore and the
+count.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ LEADING = re.compile(r"leading incarnation=(\d+)")
 
 @dataclass
 class Summary:
-    """What was counted. All but the first six must be 0."""
+    """The counts of a rehearsal. All fields but the first six must be 0."""
 
     backup_age_s: int = 0
     records_acknowledged: int = 0
@@ -51,14 +52,14 @@ class Summary:
 
     @property
     def failures(self) -> dict[str, int]:
-        """What should be 0 and is not."""
-        counted = [each.name for each in fields(self)][6:]
+        """The counts that should be 0 and are not."""
+        counted = [field.name for field in fields(self)][6:]
         return {name: getattr(self, name) for name in counted if getattr(self, name)}
 
 
 @dataclass
 class Written:
-    """What clients were promised: acknowledged values by topic, invoice numbers by organisation."""
+    """What a restore must keep: acknowledged values by topic, invoice numbers by step."""
 
     acked: dict[str, set[str]] = field(default_factory=dict)
     numbers: dict[int, str] = field(default_factory=dict)
@@ -78,16 +79,16 @@ class Disaster:
         self.connection: Connection = self.api.connect(self.cluster_id)
 
     def rehearse(self) -> Summary:
-        """All of it. What does not hold is counted; what cannot go on raises."""
-        self.written.acked[TOPIC] = rehearsal.produce(self.connection, TOPIC, "before")
+        """Runs the whole rehearsal; returns the counts. Raises where a step cannot be done."""
+        self.written.acked[TOPIC] = rehearsal.produce_records(self.connection, TOPIC, "before")
         # What an invoice of an open month says depends on the first day that was metered.
-        rehearsal.put_to_sleep(self.api, self.cluster_id)
+        rehearsal.put_cluster_to_sleep(self.api, self.cluster_id)
         rehearsal.wait_metered(self.api, self.cluster_id, self._stored_bytes())
-        rehearsal.manage(self.run, "backup", "--to", str(self.backup))
+        rehearsal.run_manage(self.run, "backup", "--to", str(self.backup))
         since = time.monotonic()
         self.say(f"backup taken; writing goes on for {self.seconds:.0f} s")
-        self._go_on(since)
-        rehearsal.suspend(self.api, self.cluster_id)
+        self._write_on(since)
+        rehearsal.suspend_cluster(self.api, self.cluster_id)
         received = self._stored_bytes()
         rehearsal.wait_metered(self.api, self.cluster_id, received)
         epochs = self._epochs([TOPIC])
@@ -95,24 +96,24 @@ class Disaster:
         rehearsal.lose_everything_but_storage(self.run)
         self.summary.backup_age_s = int(time.monotonic() - since)
         self.say(f"all but storage lost; the backup is {self.summary.backup_age_s} s old")
-        rehearsal.manage(self.run, "restore", "--from", str(self.backup))
+        rehearsal.run_manage(self.run, "restore", "--from", str(self.backup))
         self.run.up()
-        rehearsal.wake(self.api, self.cluster_id)
+        rehearsal.wake_cluster(self.api, self.cluster_id)
         self._attach_orphans()
         after = self._epochs([TOPIC])
         self.summary.epochs_twice = sum(new <= old for new, old in zip(after, epochs, strict=True))
         self._issue_again()
-        self._count()
+        self._count_losses()
         return self.summary
 
-    def _go_on(self, since: float) -> None:
-        """Records all the time, a topic and an invoice at each step, brokers that die."""
+    def _write_on(self, since: float) -> None:
+        """Writes records all the time; makes a topic and an invoice at each step; kills brokers."""
         load = Producer(self.connection, TOPIC, "load").start()
         for step in range(STEPS):
-            self._wait(since + self.seconds * step / STEPS)
+            self._wait_until(since + self.seconds * step / STEPS)
             name = f"younger-{step}"
             self.api.create_topic(self.cluster_id, name, 1)
-            young = rehearsal.produce(self.connection, name, f"young{step}")
+            young = rehearsal.produce_records(self.connection, name, f"young{step}")
             self.written.acked[name] = young
             number = rehearsal.issue_invoice(self.run, self.debtors[step])
             self.written.numbers[step] = number
@@ -120,27 +121,33 @@ class Disaster:
             if step in KILLS:
                 kill_broker(self.run, self.cluster_id)
                 self.say("a broker was killed")
-        self._wait(since + self.seconds)
+        self._wait_until(since + self.seconds)
         acked = load.finish()
         self.written.acked[TOPIC] |= acked
         younger = (values for topic, values in self.written.acked.items() if topic != TOPIC)
         self.summary.records_after_backup = len(acked) + sum(map(len, younger))
 
-    def _wait(self, until: float) -> None:
+    def _wait_until(self, until: float) -> None:
         threading.Event().wait(max(until - time.monotonic(), 0))
 
     def _attach_orphans(self) -> None:
-        wanted = set(self.written.acked) - {TOPIC}
-        rehearsal.wait_for_orphans(self.api, self.cluster_id, len(wanted))
-        found = {orphan["name"]: orphan for orphan in rehearsal.orphans(self.api, self.cluster_id)}
-        self.summary.orphans_missing = len(wanted - found.keys())
-        for name in sorted(wanted & found.keys()):
-            attached = rehearsal.attach(self.api, self.cluster_id, found[name]["id"])
+        lost_topics = set(self.written.acked) - {TOPIC}
+        rehearsal.wait_for_orphans(self.api, self.cluster_id, len(lost_topics))
+        orphans = {
+            orphan["name"]: orphan
+            for orphan in rehearsal.orphaned_topics(self.api, self.cluster_id)
+        }
+        self.summary.orphans_missing = len(lost_topics - orphans.keys())
+        for name in sorted(lost_topics & orphans.keys()):
+            attached = rehearsal.attach_topic(self.api, self.cluster_id, orphans[name]["id"])
             self.summary.orphans_attached += attached["name"] == name
         self.say(f"{self.summary.orphans_attached} orphans attached")
 
     def _issue_again(self) -> None:
-        """One that was never issued gets a number of its own, the others get theirs again."""
+        """Issues a new invoice and the lost ones again, and counts wrong numbers.
+
+        The new one must get a number of its own, the lost ones the numbers that they had.
+        """
         fresh = rehearsal.issue_invoice(self.run, self.debtors[STEPS])
         again = {
             step: rehearsal.issue_invoice(self.run, self.debtors[step])
@@ -152,12 +159,12 @@ class Disaster:
         changed = (again[step] != number for step, number in self.written.numbers.items())
         self.summary.invoice_numbers_changed = sum(changed)
 
-    def _count(self) -> None:
-        """Goes on writing, reads all with a client, then everything from storage."""
-        self.written.acked[TOPIC] |= rehearsal.produce(self.connection, TOPIC, "later")
-        for topic, wanted in self.written.acked.items():
-            self._read(topic, wanted)
-        rehearsal.suspend(self.api, self.cluster_id)
+    def _count_losses(self) -> None:
+        """Writes on, reads all records with a client, then counts numbers and usage on storage."""
+        self.written.acked[TOPIC] |= rehearsal.produce_records(self.connection, TOPIC, "later")
+        for topic, acknowledged in self.written.acked.items():
+            self._count_topic(topic, acknowledged)
+        rehearsal.suspend_cluster(self.api, self.cluster_id)
         stored = self._stored_bytes()
         try:
             rehearsal.wait_metered(self.api, self.cluster_id, stored)
@@ -171,26 +178,26 @@ class Disaster:
         self.summary.incarnations_twice = len(starts) - len(set(starts))
         self.summary.records_acknowledged = sum(map(len, self.written.acked.values()))
 
-    def _read(self, topic: str, wanted: set[str]) -> None:
-        """Reads a topic with a client, and counts what is missing, doubled or unasked for."""
+    def _count_topic(self, topic: str, acknowledged: set[str]) -> None:
+        """Reads a topic with a client; counts lost, duplicate and unacknowledged records."""
         group = f"count-{topic}"
         reader = Reader(lambda: LibrdkafkaConsumer(self.connection, topic, group)).start()
         try:
-            reader.finish(wanted)
+            reader.finish(acknowledged)
         except AssertionError as error:
             self.say(f"{topic}: {error}")
-        self.summary.records_lost += len(wanted - reader.seen.keys())
+        self.summary.records_lost += len(acknowledged - reader.seen.keys())
         self.summary.records_twice += sum(count > 1 for count in reader.seen.values())
-        self.summary.records_unacknowledged += len(reader.seen.keys() - wanted)
+        self.summary.records_unacknowledged += len(reader.seen.keys() - acknowledged)
 
     def _writers(self) -> Iterator[set[str]]:
-        """Names of the producers that wrote as each producer id, over all topics."""
-        found: dict[int, set[str]] = {}
+        """Yields for each producer id the names of the producers that wrote with it."""
+        names_by_writer: dict[int, set[str]] = {}
         for topic, partitions in self._topics().items():
-            here = rehearsal.writers(self.run, self.cluster_id, topic, partitions)
-            for producer_id, names in here.items():
-                found.setdefault(producer_id, set()).update(names)
-        yield from found.values()
+            writers = rehearsal.writers_of(self.run, self.cluster_id, topic, partitions)
+            for producer_id, names in writers.items():
+                names_by_writer.setdefault(producer_id, set()).update(names)
+        yield from names_by_writer.values()
 
     def _topics(self) -> dict[str, int]:
         return {name: PARTITIONS if name == TOPIC else 1 for name in self.written.acked}
@@ -199,14 +206,16 @@ class Disaster:
         return rehearsal.stored_bytes(self.run, self.cluster_id, self._topics())
 
     def _epochs(self, topics: list[str]) -> list[int]:
-        found = (rehearsal.numbers(self.run, self.cluster_id, topic).epochs for topic in topics)
-        return [epoch for epochs in found for epoch in epochs]
+        epochs_of_topics = (
+            rehearsal.used_numbers(self.run, self.cluster_id, topic).epochs for topic in topics
+        )
+        return [epoch for epochs in epochs_of_topics for epoch in epochs]
 
     def _broker_log(self) -> str:
         folder: Path = self.run.home / "keeper" / "run" / self.cluster_id / "slot-0"
         return (folder / "broker.log").read_text(errors="replace")
 
     def close(self) -> None:
-        """Closes the clients of REST."""
+        """Closes the REST clients."""
         for client in (self.api, *self.debtors):
             client.close()

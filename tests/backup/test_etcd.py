@@ -46,17 +46,17 @@ def store(location, secret):
     return store
 
 
-def client(location):
+def etcd_client(location):
     place = metadata_location(location)
     assert isinstance(place, EtcdLocation)
     return Etcd(place)
 
 
-def contents(location):
-    return {entry.key: entry.value for entry in client(location).range("").entries}
+def contents_of(location):
+    return {entry.key: entry.value for entry in etcd_client(location).range("").entries}
 
 
-def topics(location, *names):
+def create_topics(location, *names):
     cluster = CellStore(location).cluster("cl_1")
     cluster.create()
     for name in names:
@@ -66,27 +66,27 @@ def topics(location, *names):
 
 def test_what_was_copied_is_put_back(store, location, folder, secret, monkeypatch):
     monkeypatch.setattr(copies, "BATCH_KEYS", 3)
-    topics(location, "a", "b", "c")
-    before = contents(location)
+    create_topics(location, "a", "b", "c")
+    before = contents_of(location)
     facts = store.copy(folder)
     assert (facts.kind, facts.version, facts.copy.name) == ("etcd", 1, "metadata.etcd")
     assert (folder / facts.copy.name).stat().st_mode & 0o777 == 0o600
-    topics(location, "young")
-    younger = contents(location)
+    create_topics(location, "young")
+    younger = contents_of(location)
     store.check(facts)
     store.stage(folder, facts)
-    assert contents(location) == younger
-    kept = store.put(STAMP)
-    assert contents(location) == before
-    assert topics(location) == {"a", "b", "c"}
+    assert contents_of(location) == younger
+    kept = store.install_staged(STAMP)
+    assert contents_of(location) == before
+    assert create_topics(location) == {"a", "b", "c"}
     assert kept == secret.with_name(f"metadata.etcd.before-{STAMP}")
-    assert {entry.key: entry.value for entry in copies._read(kept)[1]} == younger
+    assert {entry.key: entry.value for entry in copies._read_copy(kept)[1]} == younger
 
 
 def test_a_copy_is_one_moment_while_others_write(store, location, folder):
-    etcd, stop = client(location), threading.Event()
+    etcd, stop = etcd_client(location), threading.Event()
 
-    def write():
+    def keep_writing():
         number = 0
         while not stop.is_set():
             number += 1
@@ -94,7 +94,7 @@ def test_a_copy_is_one_moment_while_others_write(store, location, folder):
 
     etcd.write({f"k/{number:04}": b"x" * 100 for number in range(100)})
     etcd.write({"a": b"0", "z": b"0"})
-    writer = threading.Thread(target=write)
+    writer = threading.Thread(target=keep_writing)
     writer.start()
     try:
         facts = [store.copy(folder_of(folder, number)) for number in range(5)]
@@ -102,10 +102,10 @@ def test_a_copy_is_one_moment_while_others_write(store, location, folder):
         stop.set()
         writer.join()
     for number, fact in enumerate(facts):
-        _, entries = copies._read(folder / str(number) / fact.copy.name)
-        found = {entry.key: entry.value for entry in entries}
-        assert found["a"] == found["z"]
-        assert len(found) == 102
+        _, entries = copies._read_copy(folder / str(number) / fact.copy.name)
+        values = {entry.key: entry.value for entry in entries}
+        assert values["a"] == values["z"]
+        assert len(values) == 102
 
 
 def folder_of(folder, number):
@@ -113,12 +113,12 @@ def folder_of(folder, number):
     return folder / str(number)
 
 
-def test_a_cell_that_a_keeper_has_is_in_use(store, location, folder):
-    topics(location, "a")
-    lease = KeeperLease(client(location), 60)
+def test_a_cell_whose_lease_a_keeper_holds_is_in_use(store, location, folder):
+    create_topics(location, "a")
+    lease = KeeperLease(etcd_client(location), 60)
     assert lease.try_acquire("now") is None
     facts = store.copy(folder)
-    _, entries = copies._read(folder / facts.copy.name)
+    _, entries = copies._read_copy(folder / facts.copy.name)
     assert all(entry.key != "keeper/lease" for entry in entries)
     with pytest.raises(BackupError, match="lease"):
         store.users()
@@ -126,8 +126,8 @@ def test_a_cell_that_a_keeper_has_is_in_use(store, location, folder):
     assert store.users() == []
 
 
-def test_an_etcd_of_nothing_is_filled(folder, tmp_path, secret, store, location):
-    topics(location, "a")
+def test_an_empty_etcd_is_filled(folder, tmp_path, secret, store, location):
+    create_topics(location, "a")
     facts = store.copy(folder)
     (tmp_path / "other").mkdir()
     with running_etcd(tmp_path / "other") as server:
@@ -135,14 +135,16 @@ def test_an_etcd_of_nothing_is_filled(folder, tmp_path, secret, store, location)
         place = server.as_root("cell")
         new = metadata_store(place, secret)
         new.stage(folder, facts)
-        assert new.put(STAMP) is None
-        assert contents(place) == contents(location)
-        users = client(place).call("auth/user/list", {})["users"]
-        assert sorted(users) == ["cl_1", "root"], "brokers of what came back are let in"
+        assert new.install_staged(STAMP) is None
+        assert contents_of(place) == contents_of(location)
+        users = etcd_client(place).call("auth/user/list", {})["users"]
+        assert sorted(users) == ["cl_1", "root"], (
+            "the brokers of clusters that came back may sign in"
+        )
 
 
 def test_a_copy_of_another_kind_or_not_whole_is_refused(store, location, folder, tmp_path, secret):
-    topics(location, "a")
+    create_topics(location, "a")
     facts = store.copy(folder)
     sqlite = metadata_store(f"sqlite://{tmp_path}/metadata.sqlite", secret)
     with pytest.raises(BackupError, match="of etcd"):
@@ -155,7 +157,7 @@ def test_a_copy_of_another_kind_or_not_whole_is_refused(store, location, folder,
             store.stage(folder, facts)
 
 
-def test_an_etcd_that_is_away_is_said(tmp_path, folder, secret):
+def test_an_etcd_that_does_not_answer_is_named(tmp_path, folder, secret):
     (tmp_path / "server").mkdir()
     with running_etcd(tmp_path / "server") as server:
         store = metadata_store(server.location(), secret)
@@ -164,11 +166,10 @@ def test_an_etcd_that_is_away_is_said(tmp_path, folder, secret):
             store.copy(folder)
 
 
-def test_metadata_of_before_reaches_no_further(store, location, folder):
-    """What came after the copy is gone: a deleted cluster's records too."""
+def test_entries_written_after_the_copy_are_gone_after_a_restore(store, location, folder):
     facts = store.copy(folder)
-    topics(location, "young")
+    create_topics(location, "young")
     store.stage(folder, facts)
-    store.put(STAMP)
+    store.install_staged(STAMP)
     with pytest.raises(NotFoundError):
         CellStore(location).cluster("cl_1").record()

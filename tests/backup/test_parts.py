@@ -13,18 +13,18 @@ from console.programs.backup.manifest import (
     Manifest,
     MetadataFacts,
     check_files,
-    describe,
+    describe_file,
     read_manifest,
     write_manifest,
 )
 from console.programs.backup.metadata import SqliteMetadata, metadata_store
-from console.programs.backup.secrets import copy_secrets, differing, put_secrets
+from console.programs.backup.secrets import copy_secrets, differing_secrets, put_secrets
 from console.programs.supervisor.errors import StartError
 from console.programs.supervisor.marker import clear_restoring, mark_restoring, refuse_half_restored
 from console.settings.config import build_config
 from console.settings.home import read_or_make_secret
 
-from .topics import topics
+from .topics import create_topics
 
 STAMP = "20261122t030000z"
 
@@ -42,18 +42,20 @@ def config(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Where a backup lies."""
-    made = tmp_path / "backup"
-    made.mkdir()
-    return made
+    """The folder of a backup."""
+    backup = tmp_path / "backup"
+    backup.mkdir()
+    return backup
 
 
 def manifest_of(folder):
     dump, copy = folder / "postgresql.dump", folder / "metadata.sqlite"
     dump.write_bytes(b"a dump")
     copy.write_bytes(b"a copy")
-    database = DatabaseFacts(describe(dump), 18, 18, 60, ("common.0001_initial",), ("v1/a.json",))
-    facts = MetadataFacts(describe(copy), "sqlite", 1, 7)
+    database = DatabaseFacts(
+        describe_file(dump), 18, 18, 60, ("common.0001_initial",), ("v1/a.json",)
+    )
+    facts = MetadataFacts(describe_file(copy), "sqlite", 1, 7)
     return Manifest(
         "2026-11-22T03:00:00+00:00", "2026-11-22T03:00:01+00:00", "1", database, facts, ()
     )
@@ -87,7 +89,7 @@ def test_a_manifest_that_makes_no_sense_is_refused(folder, change, complaint):
         read_manifest(folder)
 
 
-def test_what_is_no_backup_or_not_whole_is_refused(folder):
+def test_an_incomplete_or_damaged_backup_is_refused(folder):
     with pytest.raises(BackupError, match="is no backup"):
         read_manifest(folder)
     manifest = manifest_of(folder)
@@ -95,31 +97,31 @@ def test_what_is_no_backup_or_not_whole_is_refused(folder):
     with pytest.raises(BackupError, match="is damaged"):
         check_files(folder, manifest.files())
     (folder / "postgresql.dump").unlink()
-    with pytest.raises(BackupError, match="not whole"):
+    with pytest.raises(BackupError, match="not complete"):
         check_files(folder, manifest.files())
 
 
 def test_metadata_is_copied_and_put_back(tmp_path, folder):
     path = tmp_path / "metadata.sqlite"
-    topics(path, "old")
+    create_topics(path, "old")
     store = SqliteMetadata(path)
     facts = store.copy(folder)
     assert (facts.kind, facts.version) == ("sqlite", metadata.SQLITE_VERSION)
-    topics(path, "young")
+    create_topics(path, "young")
     store.check(facts)
     store.stage(folder, facts)
-    assert topics(path) == {"old", "young"}
-    kept = store.put(STAMP)
+    assert create_topics(path) == {"old", "young"}
+    kept = store.install_staged(STAMP)
     assert kept == tmp_path / f"metadata.sqlite.before-{STAMP}"
     assert kept is not None
-    assert topics(kept) == {"old", "young"}
+    assert create_topics(kept) == {"old", "young"}
     assert path.stat().st_mode & 0o777 == 0o600
-    assert topics(path) == {"old"}
+    assert create_topics(path) == {"old"}
 
 
-def test_who_has_the_metadata_open_is_found(tmp_path):
+def test_processes_that_have_the_metadata_open_are_found(tmp_path):
     path = tmp_path / "metadata.sqlite"
-    topics(path, "old")
+    create_topics(path, "old")
     store = SqliteMetadata(path)
     assert store.users() == []
     reader = ["sh", "-c", f"exec 3<'{path}'; echo open; read _"]
@@ -131,15 +133,15 @@ def test_who_has_the_metadata_open_is_found(tmp_path):
     assert store.users() == []
 
 
-def test_metadata_that_was_lost_is_put_where_it_was(tmp_path, folder):
-    topics(tmp_path / "metadata.sqlite", "old")
+def test_lost_metadata_is_put_back_in_its_place(tmp_path, folder):
+    create_topics(tmp_path / "metadata.sqlite", "old")
     facts = SqliteMetadata(tmp_path / "metadata.sqlite").copy(folder)
     path = tmp_path / "elsewhere" / "metadata.sqlite"
     store = SqliteMetadata(path)
     assert store.users() == []
     store.stage(folder, facts)
-    assert store.put(STAMP) is None
-    assert topics(path) == {"old"}
+    assert store.install_staged(STAMP) is None
+    assert create_topics(path) == {"old"}
 
 
 def test_metadata_of_another_kind_or_a_newer_release_is_refused(tmp_path, folder):
@@ -157,12 +159,12 @@ def test_metadata_of_another_kind_or_a_newer_release_is_refused(tmp_path, folder
         store.stage(folder, facts)
 
 
-def test_secrets_are_kept_told_apart_and_put_back(config, folder):
+def test_secrets_are_copied_compared_and_put_back(config, folder):
     key = config.secret_key_file.read_text()
     facts = copy_secrets(config, folder, with_files=True)
     assert {file.name for file in folder.iterdir()} == {"secret_key", "cell_secret"}
     assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
-    assert differing(config, facts) == []
+    assert differing_secrets(config, facts) == []
     assert put_secrets(config, folder, facts, STAMP) == []
     config.secret_key_file.write_text("made by a later start")
     config.cell.secret.unlink()
@@ -175,13 +177,13 @@ def test_secrets_are_kept_told_apart_and_put_back(config, folder):
 def test_secrets_that_are_left_out_must_be_there(config, folder):
     facts = copy_secrets(config, folder, with_files=False)
     assert list(folder.iterdir()) == []
-    assert differing(config, facts) == []
+    assert differing_secrets(config, facts) == []
     config.secret_key_file.write_text("another")
-    assert differing(config, facts) == ["secret_key"]
-    said = build_config(config.home, {"secret_key": "of the settings"}, {})
+    assert differing_secrets(config, facts) == ["secret_key"]
+    from_settings = build_config(config.home, {"secret_key": "of the settings"}, {})
     with_file = copy_secrets(config, folder, with_files=True)
     # The settings win over the file that would be put back.
-    assert differing(said, with_file) == ["secret_key"]
+    assert differing_secrets(from_settings, with_file) == ["secret_key"]
 
 
 def test_every_migration_of_the_code_is_known():
@@ -194,14 +196,14 @@ def test_every_migration_of_the_code_is_known():
 
 
 def test_programs_are_found_or_named():
-    found = programs.find_program("pg_dump", at_least=1)
-    assert programs.find_program("pg_dump", at_least=found.major).major >= found.major
+    program = programs.find_program("pg_dump", at_least=1)
+    assert programs.find_program("pg_dump", at_least=program.major).major >= program.major
     with pytest.raises(BackupError, match="postgresql-client-999"):
         programs.find_program("pg_dump", at_least=999)
 
 
 def test_a_password_is_on_no_command_line():
-    environment = programs.environment(
+    environment = programs.environment_for(
         "host=db user=postgres password=secret sslmode=verify-full", {"PGHOST": "other", "A": "b"}
     )
     assert environment["PGPASSWORD"] == "secret"

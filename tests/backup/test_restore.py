@@ -22,10 +22,10 @@ from console.programs.supervisor.marker import mark_restoring, refuse_half_resto
 from console.settings.config import build_config
 from console.settings.home import read_or_make_secret
 
-from .topics import topics
+from .topics import create_topics
 
 pytestmark = pytest.mark.timeout(600)
-# What the commands look at, and no more of the schema than that.
+# The part of the schema that the commands read.
 TABLES = """
 CREATE TABLE django_migrations (id serial, app text, name text);
 CREATE TABLE billing_numberblock (series_id text, key text, first bigint);
@@ -37,7 +37,10 @@ BLOCK = "v1/series=FR-2026/000000000001-0000.json"
 
 
 class Home:
-    """A home with a database, and a store with one topic; both have what `write` adds."""
+    """A home with a database and a metadata store.
+
+    `write` adds a row to one, a topic to the other.
+    """
 
     def __init__(self, folder):
         self.config = build_config(folder / "home", {}, {})
@@ -54,32 +57,32 @@ class Home:
             prepare_database(superuser=dsn, database=self.config.database)
             self.execute(dsn, TABLES)
 
-    def execute(self, dsn, statements, *given):
+    def execute(self, dsn, statements, *parameters):
         with psycopg.connect(dsn, dbname=self.config.database.name) as connection:
-            connection.execute(statements, given or None)
+            connection.execute(statements, parameters or None)
 
     def write(self, name):
-        topics(self.metadata, name)
+        create_topics(self.metadata, name)
         with server.embedded_server(self.config, self.said.append) as dsn:
             self.execute(dsn, "INSERT INTO provisioning_cluster VALUES (%s)", name)
 
-    def found(self):
+    def contents(self):
         with server.embedded_server(self.config, self.said.append) as dsn:
-            clusters = database.clusters(dsn, self.config.database.name)
-        return topics(self.metadata), clusters
+            clusters = database.known_clusters(dsn, self.config.database.name)
+        return create_topics(self.metadata), clusters
 
     def back_up(self, **options):
-        given = {"superuser": None, "with_secrets": True} | options
-        return make_backup(self.config, self.backup, self.said.append, **given)
+        options = {"superuser": None, "with_secrets": True} | options
+        return make_backup(self.config, self.backup, self.said.append, **options)
 
     def restore(self, **options):
-        given = {"superuser": None, "other_secrets": False, "lost_documents": False} | options
-        return restore_backup(self.config, self.backup, self.said.append, **given)
+        options = {"superuser": None, "other_secrets": False, "lost_documents": False} | options
+        return restore_backup(self.config, self.backup, self.said.append, **options)
 
 
 @pytest.fixture(scope="module")
-def made():
-    """A home to copy, which is quicker than to make one."""
+def made_home():
+    """A home that tests copy, which is quicker than making one."""
     # Not below pytest's own folder: see tests/supervisor/conftest.py.
     with tempfile.TemporaryDirectory(prefix="freshet-test-", ignore_cleanup_errors=True) as name:
         home = Home(Path(name))
@@ -88,15 +91,15 @@ def made():
 
 
 @pytest.fixture
-def home(made):
+def home(made_home):
     with tempfile.TemporaryDirectory(prefix="freshet-test-", ignore_cleanup_errors=True) as name:
         home = Home(Path(name))
-        # With owners: as root PostgreSQL has an account of its own.
-        subprocess.run(["cp", "--archive", made, home.config.home], check=True)
+        # Owners are kept: under root PostgreSQL runs as an account of its own.
+        subprocess.run(["cp", "--archive", made_home, home.config.home], check=True)
         yield home
 
 
-def command(home, *words):
+def run_backup(home, *words):
     environment = {"FRESHET_HOME": str(home.config.home), "PATH": "/usr/bin:/bin"}
     return subprocess.run(
         [sys.executable, "-m", "console.programs.backup", *words],
@@ -114,12 +117,12 @@ def test_a_home_goes_back_and_keeps_what_it_had(home):
     home.back_up()
     home.write("young")
     (home.config.cell.dfs / "cl_younger").mkdir(parents=True)
-    done = command(home, "restore", "--from", str(home.backup))
+    done = run_backup(home, "restore", "--from", str(home.backup))
     assert done.returncode == 0, done.stderr
     assert "cl_younger" in done.stdout
     kept = [path.name for path in home.metadata.parent.iterdir() if ".before-" in path.name]
     assert kept
-    assert home.found() == ({"old"}, {"old"})
+    assert home.contents() == ({"old"}, {"old"})
     with server.embedded_server(home.config, home.said.append) as dsn, psycopg.connect(dsn) as one:
         names = [row[0] for row in one.execute("SELECT datname FROM pg_database")]
     assert any(name.startswith("freshet_before_") for name in names)
@@ -131,7 +134,7 @@ def test_a_restore_that_is_refused_changes_nothing(home):
     with server.embedded_server(home.config, home.said.append) as dsn:
         home.execute(dsn, "INSERT INTO billing_numberblock VALUES ('FR-2026', %s, 1)", BLOCK)
     home.back_up(with_secrets=False)
-    before = home.found()
+    before = home.contents()
     with HomeLock(home.config.home / "up.lock", "http://localhost"), pytest.raises(StillRuns):
         home.restore(lost_documents=True)
     with pytest.raises(BackupError, match="invoice numbers were used"):
@@ -142,29 +145,29 @@ def test_a_restore_that_is_refused_changes_nothing(home):
     (home.backup / "postgresql.dump").write_bytes(b"no dump")
     with pytest.raises(BackupError, match="is damaged"):
         home.restore(lost_documents=True, other_secrets=True)
-    assert home.found() == before
+    assert home.contents() == before
     refuse_half_restored(home.config.home)
 
 
-def test_what_interrupts_leaves_nothing(home, monkeypatch):
+def test_an_interrupted_backup_or_restore_leaves_nothing(home, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     home.write("old")
     with monkeypatch.context() as patch:
-        patch.setattr(database, "dump", interrupt)
+        patch.setattr(database, "dump_database", interrupt)
         with pytest.raises(KeyboardInterrupt):
             home.back_up()
     assert not home.backup.exists()
     assert not home.backup.with_name("backup.partial").exists()
     home.back_up()
-    before = home.found()
+    before = home.contents()
     with monkeypatch.context() as patch:
         patch.setattr(database, "run_program", interrupt)
         with pytest.raises(KeyboardInterrupt):
             home.restore()
     assert not home.metadata.with_name("metadata.sqlite.restored").exists()
-    assert home.found() == before
+    assert home.contents() == before
 
 
 def test_a_restore_that_died_among_its_last_steps_is_run_again(home):
@@ -173,6 +176,6 @@ def test_a_restore_that_died_among_its_last_steps_is_run_again(home):
     mark_restoring(home.config.home, home.backup)
     with pytest.raises(StartError, match="A restore was interrupted"):
         home.back_up()
-    done = command(home, "restore", "--from", str(home.backup))
+    done = run_backup(home, "restore", "--from", str(home.backup))
     assert done.returncode == 0, done.stderr
     refuse_half_restored(home.config.home)

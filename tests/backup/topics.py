@@ -1,7 +1,7 @@
 """Topics of a metadata store, in a process of its own: `python -m tests.backup.topics PATH [NAME]`.
 
-Two libraries of SQLite in one process take each other's locks away when one closes the file, so
-tests that copy the file with the one write it with the other elsewhere.
+Two SQLite libraries in one process release each other's locks when one of them closes the file. So
+a test that copies the file with Python's library writes it with the broker's in another process.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 120
 
 
-def topics(path: Path, *created: str) -> set[str]:
-    """Makes the store and these topics in it, where they are missing; gives all names."""
+def create_topics(path: Path, *created: str) -> set[str]:
+    """Creates the store and the topics `created` where missing; returns all names of topics."""
     command = [sys.executable, "-m", "tests.backup.topics", str(path), *created]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=TIMEOUT_S
@@ -25,8 +25,8 @@ def topics(path: Path, *created: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def main(path: str, *created: str) -> None:
-    """Prints the names, one a line."""
+def print_topics(path: str, *created: str) -> None:
+    """Creates topics in this process and prints the names of all topics, one on each line."""
     store = CellStore(path).cluster("local")
     if created:
         store.create()
@@ -37,4 +37,4 @@ def main(path: str, *created: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    print_topics(*sys.argv[1:])

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from tests.bench import proc
 from tests.bench.control_plane import ControlPlane
 from tests.bench.report import Report, progress, spread
-from tests.bench.requests import Load, Request, percentiles, run_loads, send
+from tests.bench.requests import Load, Request, percentiles, run_loads, send_request
 from tests.bench.service import CLUSTER, Service
 from tests.bench.sides import FRESHET, GENERATOR_CPU, chosen
 
@@ -56,12 +56,12 @@ def _measure(web: ControlPlane, rounds: int) -> Report:
     for number in range(-1, rounds):
         # The first only warms up what is made once: connections, clients, compiled queries.
         seconds = SECONDS if number >= 0 else 2.0
-        listing = Load("list", LISTS_PER_S, seconds, lambda _: _list())
-        creating = Load("create", CREATES_PER_S, seconds, _create)
+        listing = Load("list", LISTS_PER_S, seconds, lambda _: _list_request())
+        creating = Load("create", CREATES_PER_S, seconds, _create_request)
         before = proc.usage([web.pid]).cpu_seconds
         run_loads(web.port, web.key, [listing, creating])
         used = proc.usage([web.pid]).cpu_seconds - before
-        _remove(web, round(CREATES_PER_S * seconds))
+        _remove_topics(web, round(CREATES_PER_S * seconds))
         if number < 0:
             continue
         lists.append(percentiles(listing.latencies_ms))
@@ -69,7 +69,7 @@ def _measure(web: ControlPlane, rounds: int) -> Report:
         cpu.append(used / seconds)
         size = listing.bytes_answered // len(listing.latencies_ms)
         progress(f"round {number + 1} of {rounds}: {lists[-1]}, {creates[-1]}")
-    list_p99 = statistics.median(each["p99"] for each in lists)
+    list_p99 = statistics.median(latencies["p99"] for latencies in lists)
     return Report(
         bench="api",
         value=list_p99,
@@ -93,17 +93,17 @@ def _measure(web: ControlPlane, rounds: int) -> Report:
     )
 
 
-def _list() -> Request:
+def _list_request() -> Request:
     return Request("GET", f"{TOPICS_PATH}?limit=2000")
 
 
-def _create(number: int) -> Request:
+def _create_request(number: int) -> Request:
     return Request("POST", TOPICS_PATH, {"name": f"new-{number}"}, expected=201)
 
 
-def _remove(web: ControlPlane, count: int) -> None:
+def _remove_topics(web: ControlPlane, count: int) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", web.port, timeout=60)
     for number in range(count):
         request = Request("DELETE", f"{TOPICS_PATH}/new-{number}", expected=204)
-        send(connection, web.key, request)
+        send_request(connection, web.key, request)
     connection.close()

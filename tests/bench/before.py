@@ -30,7 +30,7 @@ from tests.bench.report import progress
 from tests.peer.jars import ROOT
 
 COMMIT_DIGITS = 12
-# Variables that have Cargo compile otherwise than the commit says.
+# Variables with which Cargo would compile in another way than the commit says.
 OPTION = re.compile(r"(CARGO_(BUILD_|ENCODED_)?)?RUSTFLAGS$|CARGO_PROFILE_RELEASE_")
 
 
@@ -63,18 +63,18 @@ class Before:
                 f"in a clone, or without BEFORE (git says: {inside.stderr.strip()})"
             )
             raise BeforeError(message)
-        found = self._git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        if found.returncode != 0:
+        resolved = self._git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        if resolved.returncode != 0:
             message = (
                 f"BEFORE={name} is no commit of this clone: choose one that `git log --oneline` "
                 "shows, or fetch it first (`git fetch origin`; a shallow clone: "
                 "`git fetch --unshallow`)"
             )
             raise BeforeError(message)
-        return found.stdout.strip()
+        return resolved.stdout.strip()
 
     def folder_of(self, commit: str) -> Path:
-        """Where what is built of a commit lies."""
+        """The folder for what is built of a commit."""
         return self.folder / commit[:COMMIT_DIGITS]
 
     def build(self, name: str) -> Path:
@@ -151,7 +151,7 @@ class Before:
 
 
 def _compiler() -> str:
-    """What a build depends on beside the commit."""
+    """The compiler and its options: what a build depends on beside the commit."""
     version = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
     options = {name: value for name, value in os.environ.items() if OPTION.match(name)}
     return version + "".join(f"{name}={options[name]}\n" for name in sorted(options))

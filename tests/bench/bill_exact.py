@@ -3,7 +3,7 @@
 Brokers and agents are killed, two agents do the same work, what they know is lost, usage files come
 twice, late, torn and in any order, the roll-up is killed half-way and run twice. What it bills is
 then held against a scan of the log that shares no code with the engine, and against a proxy that
-counts what clients are handed. `value` is the bytes that were billed wrongly: 0 is wanted.
+counts what clients are handed. `value` is the bytes that were billed wrongly; the aim is 0.
 
 `--minutes` is the length of all of it (default: ten), `SEED` another load and other faults.
 """
@@ -46,7 +46,7 @@ def run(
 
 
 def plan(minutes: float, seed: int) -> Plan:
-    """What is done in so many minutes."""
+    """The plan of a story of so many minutes: load, faults and when they come."""
     left = max(0.0, 60 * minutes - AFTERWARDS_S)
     quiet = min(QUIET_S, left / 2)
     load = max(LOAD_S_MIN, left - quiet)
@@ -55,7 +55,7 @@ def plan(minutes: float, seed: int) -> Plan:
 
 
 def one_story(plan: Plan) -> Outcome:
-    """Plays it in a folder of its own, which is removed where all went well."""
+    """Plays a story in a folder of its own, which is removed unless bytes are wrong."""
     folder = work_folder() / "bill_exact"
     shutil.rmtree(folder, ignore_errors=True)
     progress(f"{plan}")
@@ -71,7 +71,7 @@ def one_story(plan: Plan) -> Outcome:
 
 
 def details(outcome: Outcome) -> dict[str, object]:
-    """All figures of a story."""
+    """All figures of a story, as `details` of the report has them."""
     return {
         "seed": outcome.plan.seed,
         "load_s": outcome.plan.load_s,

@@ -11,15 +11,16 @@ could reach none would be another keeper, so each pod's address answers what it 
 metrics each second, and a login with the list of groups every five (`stand_in_brokers.py`). The
 answers are shorter than a broker's and cost the stand-in the CPU that is named; `keeper_counts`
 says how many of those looks failed all the same. A keeper that ends by itself, because it is too
-slow to keep the cell's lease say, is started again as its pod would be: `keepers_ended`, 0 wanted.
+slow to keep the cell's lease say, is started again as its pod would be: `keepers_ended`
+counts these, and the aim is 0.
 Marked pods are ready sooner than real ones: seconds are those of keeper and Kubernetes alone.
 
 The control plane's sweep is `sweep_clusters` in this process, with a PostgreSQL of its own, where
 every cluster has something to be looked at and nothing to be changed in its cell.
 
 `value` is the worst of the driver's sweeps over all clusters. `CLUSTERS` sets how many (500),
-`SAMPLE_S` how often each one's groups are sampled (5, as keepers come): without samples the rest
-can be told from them.
+`SAMPLE_S` how often each one's groups are sampled (5, as keepers come): without samples, the cost
+of the rest shows alone.
 """
 
 from __future__ import annotations
@@ -62,10 +63,10 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
     # Nothing is compared side by side: Kubernetes and the keeper share all cores.
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
     with SimulatedCell(NAME, clusters, sample_interval_ms=1000 * sample_s) as cell:
-        stages = _live(cell)
-        swept = asyncio.run(_sweep(cell, rounds or ROUNDS))
+        stages = _run_stages(cell)
+        swept = asyncio.run(_measure_sweeps(cell, rounds or ROUNDS))
         stored = cell.metadata_mib()
-        reconciled = _reconcile(cell, rounds or ROUNDS)
+        reconciled = _measure_reconciling(cell, rounds or ROUNDS)
     return Report(
         bench=NAME,
         value=swept["sweep_seconds"]["max"],
@@ -84,18 +85,18 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
     )
 
 
-def _live(cell: SimulatedCell) -> dict[str, Any]:
-    """All of what a keeper does with them."""
+def _run_stages(cell: SimulatedCell) -> dict[str, Any]:
+    """Measures all that a keeper does with the clusters: create, rest, sleep, wake."""
     cell.start_keeper()
     progress("the keeper runs")
     memory = {"began": _keeper_mib(cell)}
     created = cell.stage("create", lambda: cell.ask_to_wake(1), "running")
     memory["created"] = _keeper_mib(cell)
-    idle = _idle(cell)
+    idle = _measure_idle(cell)
     memory["idle"] = _keeper_mib(cell)
     slept = cell.stage("sleep", lambda: cell.ask_to_sleep(2), "asleep")
     memory["asleep"] = _keeper_mib(cell)
-    asleep = _idle(cell)
+    asleep = _measure_idle(cell)
     woken = cell.stage("wake", lambda: cell.ask_to_wake(GENERATION), "running")
     memory["woken"] = _keeper_mib(cell)
     counted = cell.keeper_counts()
@@ -117,8 +118,8 @@ def _keeper_mib(cell: SimulatedCell) -> float:
     return round(proc.resident_mib([cell.keeper.pid]), 1)
 
 
-def _idle(cell: SimulatedCell) -> dict[str, Any]:
-    """What it costs that nothing happens."""
+def _measure_idle(cell: SimulatedCell) -> dict[str, Any]:
+    """Measures what the cell costs while nothing happens."""
     progress(f"nothing happens for {IDLE_S:.0f} s")
     before = cell.cpu_seconds()
     with cell.kubernetes.recorded() as requests:
@@ -129,8 +130,8 @@ def _idle(cell: SimulatedCell) -> dict[str, Any]:
     return {"seconds": IDLE_S, **counts(requests), "percent_of_a_core": shares}
 
 
-async def _sweep(cell: SimulatedCell, rounds: int) -> dict[str, Any]:
-    """A driver as the next keeper has it: takes all over, and sweeps."""
+async def _measure_sweeps(cell: SimulatedCell, rounds: int) -> dict[str, Any]:
+    """Measures a new driver that takes all clusters over, and then its sweeps."""
     settings = load_settings(cell.keeper_config)
     assert isinstance(settings.driver, KubernetesSettings)
     secret = read_cell_secret(settings.cell.secret)
@@ -138,7 +139,7 @@ async def _sweep(cell: SimulatedCell, rounds: int) -> dict[str, Any]:
     statuses = records.statuses()
     plans = [
         cluster_plan(spec, settings, secret).caused_by(statuses[cluster_id].started_for)
-        for cluster_id, spec in records.wanted().specs.items()
+        for cluster_id, spec in records.desired().specs.items()
     ]
     driver = make_driver(settings.driver)
     try:
@@ -168,8 +169,8 @@ async def _sweep(cell: SimulatedCell, rounds: int) -> dict[str, Any]:
     }
 
 
-def _reconcile(cell: SimulatedCell, rounds: int) -> dict[str, Any]:
-    """The control plane's sweep over all clusters, each of another generation than it knows of."""
+def _measure_reconciling(cell: SimulatedCell, rounds: int) -> dict[str, Any]:
+    """Measures the control plane's sweep over all clusters, each with a generation new to it."""
     web = ControlPlane(NAME, cell.cell)
     seconds, cpu = [], []
     try:
@@ -197,7 +198,7 @@ def _reconcile(cell: SimulatedCell, rounds: int) -> dict[str, Any]:
 
 
 def _add_rows(web: ControlPlane, cell: SimulatedCell) -> None:
-    """The clusters as the cell has them, all of one organisation."""
+    """Adds rows for the clusters of the cell, all of one organisation."""
     first, *others = (
         {"id": spec.id, "name": spec.name, "host": spec.host, "ports": list(spec.ports)}
         for spec in cell.specs

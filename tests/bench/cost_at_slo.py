@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tests.bench import paced, produce_latency_batched, warm
 from tests.bench.report import Report, ratio
-from tests.bench.rounds import Figures, Rounds, beside_earlier, median, sides_told
+from tests.bench.rounds import Figures, Rounds, beside_earlier, median, summarize_sides
 from tests.bench.sides import BEFORE, FRESHET, chosen
 
 SIDES = ("freshet", "kafka3")
@@ -35,7 +35,7 @@ def run(
 
     def measure(name: str) -> Figures:
         with paced.warmed_up(name, SHAPE, warm_up, rate, WARM_UP_SECONDS * scale) as side:
-            return paced.play(side, SHAPE, rate, SECONDS * scale)
+            return paced.play_load(side, SHAPE, rate, SECONDS * scale)
 
     samples = turns.play(measure)
     ours, theirs = (median(samples, name, "p999_ms") for name in (FRESHET, paced.PEER))
@@ -52,7 +52,7 @@ def run(
             "rss_ratio": rss,
             "p999_ms": {"value": ours, "peer": theirs},
             "within_the_peers_p999": None if ours is None or theirs is None else ours <= theirs,
-            "sides": sides_told(samples),
+            "sides": summarize_sides(samples),
             "machine": turns.limits,
         },
         earlier=beside_earlier(samples, before, median(samples, BEFORE, "broker_cpus")),

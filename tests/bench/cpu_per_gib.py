@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from tests.bench import proc, warm
 from tests.bench.generators import Load, run_light
-from tests.bench.readers import Reading, consume
+from tests.bench.readers import Reading, consume_records
 from tests.bench.report import Report, ratio
-from tests.bench.rounds import Figures, Rounds, beside_earlier, median, sides_told
+from tests.bench.rounds import Figures, Rounds, beside_earlier, median, summarize_sides
 from tests.bench.sides import BEFORE, FRESHET, Side, chosen, running
 from tests.bench.topics import create_topic
 
@@ -58,14 +58,14 @@ def run(
                 for name in names
                 if name != FRESHET
             },
-            "sides": sides_told(samples),
+            "sides": summarize_sides(samples),
             "machine": turns.limits,
         },
         earlier=beside_earlier(samples, before, median(samples, BEFORE, "produced")),
     )
 
 
-def settle(side: Side) -> None:
+def wait_until_settled(side: Side) -> None:
     """Waits until a broker has done all that it put off."""
     threading.Event().wait(SETTLE_S)
     proc.wait_for_rest(side.pids)
@@ -74,18 +74,18 @@ def settle(side: Side) -> None:
 def _measure(name: str, scale: float) -> Figures:
     records = round(RECORDS * scale)
     with running(name, [f"lane.roll_after_ms = {ROLL_AFTER_MS}"]) as side:
-        warm.produce(side, scale)
-        warm.read(side, scale)
+        warm.produce_records(side, scale)
+        warm.read_records(side, scale)
         create_topic(side, TOPIC, PARTITIONS)
-        settle(side)
+        wait_until_settled(side)
         load = Load(side.bootstrap, TOPIC, records, RECORD_BYTES)
         before = proc.usage(side.pids)
         produced = run_light(load)
-        settle(side)
+        wait_until_settled(side)
         used = proc.usage(side.pids).since(before)
         before = proc.usage(side.pids)
-        consumed = consume(Reading(side.bootstrap, TOPIC, PARTITIONS, records))
-        settle(side)
+        consumed = consume_records(Reading(side.bootstrap, TOPIC, PARTITIONS, records))
+        wait_until_settled(side)
         read = proc.usage(side.pids).since(before)
         return {
             "produced": used.cpu_seconds * GIB / load.total_bytes,

@@ -25,7 +25,7 @@ class Box:
 
 
 def flame_graph(stacks: Counter[tuple[str, ...]]) -> str:
-    """An SVG of the stacks. Hovering over a box tells its name and share."""
+    """An SVG of the stacks. Hovering over a box shows its name and share."""
     root = Box()
     for stack, count in sorted(stacks.items()):
         box = root
@@ -58,7 +58,7 @@ def _boxes(box: Box, name: str, left: float, top: int, scale: float) -> Iterator
 
 
 def _colour(name: str) -> str:
-    """Of one name always the same: the kernel blue, the engine green, the rest warm."""
+    """The colour of a name, always the same: the kernel blue, the engine green, the rest warm."""
     shade = zlib.crc32(name.encode()) % 60
     if name.endswith(KERNEL_MARK):
         return f"hsl(210, 60%, {65 + shade // 4}%)"

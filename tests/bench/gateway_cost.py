@@ -46,7 +46,7 @@ Samples = dict[str, dict[str, list[float]]]
 
 
 class Door:
-    """A broker with both ways to it, and the gateway of one."""
+    """A broker that is reached directly and through a gateway, and that gateway."""
 
     def __init__(self) -> None:
         self.service = Service("gateway_cost", idle_timeout_ms=3_600_000)
@@ -56,7 +56,7 @@ class Door:
             f'storage.dfs = "{self.service.folder}/dfs"',
             f'storage.bucket = "{self.service.folder}/bucket"',
             f'storage.cluster = "{CLUSTER}"',
-            # Past the gateway nobody logs in: that is once a connection, and not what is measured.
+            # Past the gateway nobody logs in: a login comes once a connection, and is not measured.
             'security.super_users = ["User:ANONYMOUS"]',
             f'listener.metrics = "127.0.0.1:{metrics}"',
             f'listener.link = "127.0.0.1:{link}"',
@@ -80,11 +80,11 @@ class Door:
         self.gateway_pid = self.service.start_gateway()
 
     def bootstrap(self, way: str) -> str:
-        """Where clients of a way connect."""
+        """The addresses at which clients of a way connect."""
         return self.service.bootstrap if way == "gateway" else self.broker.bootstrap
 
     def login(self, way: str) -> dict[str, object]:
-        """How clients of a way connect."""
+        """The settings with which clients of a way log in."""
         login = self.service.login if way == "gateway" else {}
         return {"bootstrap.servers": self.bootstrap(way), **login}
 
@@ -106,9 +106,9 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
             rates = []
             for way in rotated(names, number):
                 progress(f"round {number + 1} of {rounds}: {way}")
-                rates.append(_unthrottled(door, way, samples[way]))
+                rates.append(_measure_unthrottled(door, way, samples[way]))
             for way in rotated(names, number):
-                _paced(door, way, round(PACED_SHARE * min(rates)), samples[way])
+                _measure_paced(door, way, round(PACED_SHARE * min(rates)), samples[way])
         finally:
             door.close()
     return _report(rounds, samples, limits)
@@ -119,8 +119,8 @@ def _load(door: Door, way: str, records: int, rate: int = 0) -> Load:
     return Load(door.bootstrap(way), topic, records, RECORD_BYTES, door.login(way), rate)
 
 
-def _unthrottled(door: Door, way: str, samples: dict[str, list[float]]) -> float:
-    """Produces and reads as fast as it goes; gives the records a second of producing."""
+def _measure_unthrottled(door: Door, way: str, samples: dict[str, list[float]]) -> float:
+    """Produces and reads as fast as it goes; returns the records a second of producing."""
     admin = AdminClient(door.login(way))
     for outcome in admin.create_topics([NewTopic(f"cost-{way}", PARTITIONS)]).values():
         outcome.result()
@@ -134,7 +134,7 @@ def _unthrottled(door: Door, way: str, samples: dict[str, list[float]]) -> float
     proc.wait_for_rest(pids)
     figures = {"mib_per_s": produced.mib_per_s, **_cpu("produced", pids, before, gib)}
     before = [proc.usage([pid]) for pid in pids]
-    read = _read(door, way)
+    read = _read_topic(door, way)
     figures |= _cpu("consumed", pids, before, read / 2**30)
     figures["gateway_rss_mb"] = proc.resident_mib([door.gateway_pid])
     for key, value in figures.items():
@@ -153,8 +153,8 @@ def _cpu(
     return {f"broker_cpu_s_per_gib_{what}": broker, f"gateway_cpu_s_per_gib_{what}": gateway}
 
 
-def _read(door: Door, way: str) -> int:
-    """Reads the whole topic and throws it away; gives the bytes of its values."""
+def _read_topic(door: Door, way: str) -> int:
+    """Reads the whole topic and throws it away; returns the bytes of its values."""
     consumer = Consumer(
         {
             **door.login(way),
@@ -172,7 +172,7 @@ def _read(door: Door, way: str) -> int:
     return (RECORDS + WARM_UP_RECORDS) * RECORD_BYTES
 
 
-def _paced(door: Door, way: str, rate: int, samples: dict[str, list[float]]) -> None:
+def _measure_paced(door: Door, way: str, rate: int, samples: dict[str, list[float]]) -> None:
     proc.wait_for_rest([*door.broker.pids, door.gateway_pid])
     paced = run_light(_load(door, way, rate * PACED_SECONDS, rate))
     for key in ("p50_ms", "p99_ms", "p999_ms"):

@@ -188,11 +188,11 @@ def run_end_to_end_latency(bootstrap: str, topic: str, records: int, size: int) 
         cpus=GENERATOR_CPU,
         timeout=RUN_SECONDS_MAX,
     )
-    found = PERCENTILES.search(result.stdout)
-    if found is None:
+    percentiles = PERCENTILES.search(result.stdout)
+    if percentiles is None:
         message = f"EndToEndLatency gave no percentiles: {result.stdout}{result.stderr}"
         raise RuntimeError(message)
-    return {f"{name}_ms": float(value) for name, value in found.groupdict().items()}
+    return {f"{name}_ms": float(value) for name, value in percentiles.groupdict().items()}
 
 
 GENERATORS: dict[str, Callable[[Load], Produced]] = {

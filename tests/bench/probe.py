@@ -42,7 +42,7 @@ def wait_until_served(
     """
     while time.monotonic() - since < limit:
         with contextlib.suppress(OSError, NotServedError):
-            return _ask(port, since)
+            return _ask_broker(port, since)
         with contextlib.suppress(subprocess.TimeoutExpired):
             server.wait(RETRY_SECONDS)
             break
@@ -50,20 +50,22 @@ def wait_until_served(
     raise RuntimeError(message)
 
 
-def _ask(port: int, since: float) -> tuple[float, float]:
+def _ask_broker(port: int, since: float) -> tuple[float, float]:
     with socket.create_connection(("127.0.0.1", port), REPLY_SECONDS) as connection:
-        (error,) = struct.unpack_from(">h", _call(connection, API_VERSIONS, 0, b""))
+        (error,) = struct.unpack_from(">h", _call_api(connection, API_VERSIONS, 0, b""))
         versions_after = time.monotonic() - since
         # A null array asks for all topics; the answer begins with the brokers.
-        (brokers,) = struct.unpack_from(">i", _call(connection, METADATA, 1, b"\xff\xff\xff\xff"))
+        (brokers,) = struct.unpack_from(
+            ">i", _call_api(connection, METADATA, 1, b"\xff\xff\xff\xff")
+        )
         metadata_after = time.monotonic() - since
     if error != 0 or brokers < 1:
         raise NotServedError
     return versions_after, metadata_after
 
 
-def told_ends(address: str, topics: Mapping[str, int]) -> set[tuple[str, int]]:
-    """The partitions whose end the broker at `host:port` tells: those that it leads and has open.
+def partitions_with_end(address: str, topics: Mapping[str, int]) -> set[tuple[str, int]]:
+    """The partitions whose end the broker at `host:port` reports: those that it leads and has open.
 
     `topics` have so many partitions each. Raises `OSError` or `NotServedError` where it does not
     answer.
@@ -75,7 +77,7 @@ def told_ends(address: str, topics: Mapping[str, int]) -> set[tuple[str, int]]:
         body += b"".join(struct.pack(">iq", partition, LATEST) for partition in range(partitions))
     host, port = address.rsplit(":", 1)
     with socket.create_connection((host, int(port)), REPLY_SECONDS) as connection:
-        return set(_without_error(_call(connection, LIST_OFFSETS, 1, body)))
+        return set(_without_error(_call_api(connection, LIST_OFFSETS, 1, body)))
 
 
 def _without_error(answer: bytes) -> Iterator[tuple[str, int]]:
@@ -93,20 +95,20 @@ def _without_error(answer: bytes) -> Iterator[tuple[str, int]]:
                 yield topic, partition
 
 
-def _call(connection: socket.socket, api: int, version: int, body: bytes) -> bytes:
+def _call_api(connection: socket.socket, api: int, version: int, body: bytes) -> bytes:
     """Sends a request and returns its answer's body."""
     header = struct.pack(">hhih", api, version, api, -1)
     connection.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
-    (size,) = struct.unpack(">i", _receive(connection, 4))
+    (size,) = struct.unpack(">i", _receive_bytes(connection, 4))
     if not 4 <= size <= FRAME_MAX:
         raise NotServedError
-    answer = _receive(connection, size)
+    answer = _receive_bytes(connection, size)
     if struct.unpack_from(">i", answer) != (api,):
         raise NotServedError
     return answer[4:]
 
 
-def _receive(connection: socket.socket, size: int) -> bytes:
+def _receive_bytes(connection: socket.socket, size: int) -> bytes:
     received = b""
     while len(received) < size:
         piece = connection.recv(size - len(received))

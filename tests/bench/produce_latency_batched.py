@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tests.bench import paced, warm
 from tests.bench.report import Report, ratio
-from tests.bench.rounds import Figures, Rounds, beside_earlier, median, sides_told
+from tests.bench.rounds import Figures, Rounds, beside_earlier, median, summarize_sides
 from tests.bench.sides import BEFORE, FRESHET, chosen
 
 SIDES = ("freshet", "kafka1", "kafkaf", "kafka3")
@@ -34,7 +34,7 @@ def run(
 
     def measure(name: str) -> Figures:
         with paced.warmed_up(name, SHAPE, warm_up, rate, WARM_UP_SECONDS * scale) as side:
-            return paced.play(side, SHAPE, rate, seconds)
+            return paced.play_load(side, SHAPE, rate, seconds)
 
     samples = turns.play(measure)
     ours = median(samples, FRESHET, "end_to_end_p999_ms")
@@ -48,7 +48,7 @@ def run(
             **turns.facts,
             "rate": rate,
             "end_to_end_p999_ratio": ratio(ours, median(samples, paced.PEER, "end_to_end_p999_ms")),
-            "sides": sides_told(samples),
+            "sides": summarize_sides(samples),
             "machine": turns.limits,
         },
         earlier=beside_earlier(samples, before, median(samples, BEFORE, "p999_ms")),

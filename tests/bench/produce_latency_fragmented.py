@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from tests.bench import least, machine, paced
 from tests.bench.generators import run_end_to_end_latency
 from tests.bench.report import Report
-from tests.bench.rounds import Figures, Rounds, beside_earlier, median, sides_told
+from tests.bench.rounds import Figures, Rounds, beside_earlier, median, summarize_sides
 from tests.bench.sides import BEFORE, FRESHET, chosen, kind_of, work_folder
 
 SIDES = ("freshet", "kafka1", "kafkaf", "kafka3")
@@ -45,12 +45,12 @@ def run(
 
     def measure(name: str) -> Figures:
         with paced.warmed_up(name, SHAPE, warm_up, rate, WARM_UP_SECONDS * scale) as side:
-            figures = paced.play(side, SHAPE, rate, seconds)
+            figures = paced.play_load(side, SHAPE, rate, seconds)
             if name == FRESHET:
-                produced = least.play(SHAPE, FULL_RATE, seconds)
+                produced = least.play_load(SHAPE, FULL_RATE, seconds)
                 figures |= {"least_p50_ms": produced.p50_ms, "least_p99_ms": produced.p99_ms}
             if kind_of(name) in SIDES_AT_FULL_RATE:
-                full = paced.play(side, SHAPE, FULL_RATE, seconds)
+                full = paced.play_load(side, SHAPE, FULL_RATE, seconds)
                 figures |= {f"full_rate_{key}": value for key, value in full.items()}
             one = run_end_to_end_latency(side.bootstrap, "one", ONE_BY_ONE, SHAPE.record_bytes)
             figures |= {f"one_by_one_{key}": value for key, value in one.items()}
@@ -72,7 +72,7 @@ def run(
             "full_rate_p99_ms": median(samples, FRESHET, "full_rate_p99_ms"),
             "full_rate_p99_aim_ms": None if sync is None else round(2 * sync + 1, 3),
             "least_p99_ms": median(samples, FRESHET, "least_p99_ms"),
-            "sides": sides_told(samples),
+            "sides": summarize_sides(samples),
             "machine": turns.limits,
         },
         earlier=beside_earlier(samples, before, median(samples, BEFORE, "p999_ms")),

@@ -13,7 +13,7 @@ from typing import Any
 from tests.bench import proc, warm
 from tests.bench.generators import GENERATORS, Load
 from tests.bench.report import Report, progress
-from tests.bench.rounds import Figures, Rounds, Samples, beside_earlier, median, sides_told
+from tests.bench.rounds import Figures, Rounds, Samples, beside_earlier, median, summarize_sides
 from tests.bench.sides import BEFORE, FRESHET, Side, chosen, running
 from tests.bench.topics import create_topic
 
@@ -37,13 +37,13 @@ def run(
     """Runs the bench: each round starts every side anew and drives it with every generator."""
     names = chosen(SIDES, only, before)
     turns = Rounds("produce_throughput", names, rounds or ROUNDS, {"scale": scale})
-    return _report(turns, turns.play(lambda name: _round(name, scale)), before)
+    return _report(turns, turns.play(lambda name: _play_round(name, scale)), before)
 
 
-def _round(name: str, scale: float) -> Figures:
+def _play_round(name: str, scale: float) -> Figures:
     figures: Figures = {}
     with running(name) as side:
-        warm.produce(side, scale)
+        warm.produce_records(side, scale)
         for generator in GENERATORS:
             topic = f"produce-{generator}"
             create_topic(side, topic, PARTITIONS)
@@ -100,7 +100,9 @@ def _report(turns: Rounds, samples: Samples, before: str | None) -> Report:
             if (median(headline, name, "generator_cpu_share") or 0) >= GENERATOR_LIMIT_SHARE
         ],
         "broker_cpu_s_per_gib": {"value": ours_cpu, "peer": peer_cpu},
-        "generators": {generator: sides_told(_of(samples, generator)) for generator in GENERATORS},
+        "generators": {
+            generator: summarize_sides(_of(samples, generator)) for generator in GENERATORS
+        },
         "machine": turns.limits,
     }
     return Report(

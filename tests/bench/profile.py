@@ -21,7 +21,7 @@ from pathlib import Path
 from tests.bench import proc
 from tests.bench.flame import KERNEL_MARK, flame_graph
 from tests.bench.generators import Load, Producing, run_light
-from tests.bench.readers import Consuming, Reading, consume
+from tests.bench.readers import Consuming, Reading, consume_records
 from tests.bench.report import Report, progress
 from tests.bench.sides import FRESHET, FreshetSide
 from tests.bench.topics import create_topic
@@ -116,8 +116,8 @@ def module_of(stack: Stack) -> str:
     """The engine's innermost module on a stack, and what the kernel did for it."""
     kernel = f" (kernel: {_entry_of(stack)})" if stack[-1].endswith(KERNEL_MARK) else ""
     for frame in reversed(stack):
-        if found := MODULE.search(frame):
-            return found[1] + kernel
+        if match := MODULE.search(frame):
+            return match[1] + kernel
     return f"{stack[0]}, no frame of the engine{kernel}"
 
 
@@ -154,7 +154,6 @@ def summary(stacks: Counter[Stack]) -> dict[str, dict[str, float]]:
 
 def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
     """Runs one load, `LOAD`, under `perf`. There are no rounds and no other side."""
-    del rounds, only
     load = os.environ.get("LOAD", "produce")
     play = LOADS[load]
     side = FreshetSide()
@@ -171,8 +170,8 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
     perf.data.with_suffix(".folded").write_text(folded)
     perf.data.with_suffix(".svg").write_text(flame_graph(stacks))
     perf.data.unlink()
-    told = summary(stacks)
-    for what, shares in told.items():
+    shares_by_kind = summary(stacks)
+    for what, shares in shares_by_kind.items():
         rows = "".join(f"\n  {share:6.2f} %  {name}" for name, share in shares.items())
         progress(f"{what}:{rows}")
     return Report(
@@ -180,19 +179,19 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
         value=round(cpu_seconds / gib, 3),
         unit="CPU-s/GiB",
         peer=None,
-        details={"load": load, "samples": stacks.total(), "gib": round(gib, 3), **told},
+        details={"load": load, "samples": stacks.total(), "gib": round(gib, 3), **shares_by_kind},
     )
 
 
 Played = tuple[Perf, float, float]
 
 
-def _produce(side: FreshetSide, scale: float) -> Played:
+def _play_produce(side: FreshetSide, scale: float) -> Played:
     records = round(RECORDS * scale)
     return _under_perf(side, "produce", [Load(side.bootstrap, TOPIC, records, RECORD_BYTES)])
 
 
-def _fragmented(side: FreshetSide, scale: float) -> Played:
+def _play_fragmented(side: FreshetSide, scale: float) -> Played:
     records = round(FRAGMENTED_RATE * PACED_SECONDS * scale)
     load = Load(
         side.bootstrap,
@@ -206,7 +205,7 @@ def _fragmented(side: FreshetSide, scale: float) -> Played:
     return _under_perf(side, "fragmented", [load])
 
 
-def _tail(side: FreshetSide, scale: float) -> Played:
+def _play_tail(side: FreshetSide, scale: float) -> Played:
     records = round(TAIL_RATE * PACED_SECONDS * scale)
     load = Load(side.bootstrap, TOPIC, records, RECORD_BYTES, rate=TAIL_RATE)
     reading = Reading(
@@ -215,7 +214,7 @@ def _tail(side: FreshetSide, scale: float) -> Played:
     return _under_perf(side, "tail", [load], reading)
 
 
-def _storage(side: FreshetSide, scale: float) -> Played:
+def _play_storage(side: FreshetSide, scale: float) -> Played:
     records = round(RECORDS * scale)
     run_light(Load(side.bootstrap, TOPIC, records, RECORD_BYTES))
     side.stop()
@@ -239,10 +238,15 @@ def _under_perf(
     if readers is not None:
         moved += readers.result().total_bytes
     elif reading is not None:
-        moved += consume(reading).total_bytes
+        moved += consume_records(reading).total_bytes
     proc.wait_for_rest(side.pids)
     perf.stop()
     return perf, proc.usage(side.pids).since(before).cpu_seconds, moved / GIB
 
 
-LOADS = {"produce": _produce, "fragmented": _fragmented, "tail": _tail, "storage": _storage}
+LOADS = {
+    "produce": _play_produce,
+    "fragmented": _play_fragmented,
+    "tail": _play_tail,
+    "storage": _play_storage,
+}

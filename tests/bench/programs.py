@@ -38,7 +38,7 @@ def build_program(name: str) -> Path:
 
 
 class Program:
-    """One of them, running."""
+    """A compiled program that runs."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Program:
         )
 
     def wait_until_ready(self) -> None:
-        """Returns when it says that it is. Raises `RuntimeError` if it ends instead."""
+        """Returns when the program says `ready`; raises `RuntimeError` if it ends instead."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if line != READY:
@@ -73,7 +73,7 @@ class Program:
             raise RuntimeError(message)
 
     def result(self) -> dict[str, Any]:
-        """Waits for its end; gives the JSON that it printed. Raises `RuntimeError` if it failed."""
+        """Waits for its end; returns the JSON that it printed. Raises `RuntimeError` on failure."""
         try:
             output, errors = self._process.communicate(timeout=RUN_SECONDS_MAX)
         except BaseException:
@@ -89,7 +89,7 @@ class Program:
         return said
 
     def close(self) -> None:
-        """Ends it, whatever it does."""
+        """Ends the program, whatever it is doing."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGKILL)
             self._process.communicate()

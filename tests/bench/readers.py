@@ -60,7 +60,7 @@ class Consumed:
 
 
 class Consuming:
-    """Readers at work: from the moment that this exists no record that is produced is missed."""
+    """Readers at work. They miss no record that is produced after this object was made."""
 
     def __init__(self, reading: Reading) -> None:
         settings = {
@@ -79,7 +79,7 @@ class Consuming:
         self._program.wait_until_ready()
 
     def result(self) -> Consumed:
-        """Waits until they have read what they were to. Raises `RuntimeError` if they failed."""
+        """Waits until all is read; raises `RuntimeError` if a reader failed."""
         seen = self._program.result()
         return Consumed(
             records=seen["records"],
@@ -97,6 +97,6 @@ class Consuming:
         self._program.close()
 
 
-def consume(reading: Reading) -> Consumed:
-    """Reads to the end."""
+def consume_records(reading: Reading) -> Consumed:
+    """Runs readers to their end; returns what they saw."""
     return Consuming(reading).result()

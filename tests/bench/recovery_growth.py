@@ -5,7 +5,7 @@ started, several times. `GIB=100` goes beyond what the disk of a small machine h
 `SPARSE_FROM_GIB` on the bodies of Freshet's objects, which no start reads, are given back to the
 file system. Kafka's files cannot be thinned out so, and it goes as far as `PEER_GIB`. `value` is
 the start after a kill at the largest size, `peer` kafka1's at its largest; `growth` in `details` is
-that over the one at the smallest. A start ends when every partition tells its end.
+that over the one at the smallest. A start ends when every partition reports its end.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.bench.cpu_per_gib import ROLL_AFTER_MS, settle
+from tests.bench.cpu_per_gib import ROLL_AFTER_MS, wait_until_settled
 from tests.bench.generators import Load, Producing, run_light
 from tests.bench.report import Report, progress, ratio
-from tests.bench.rounds import Figures, Rounds, beside_earlier, median, sides_told
+from tests.bench.rounds import Figures, Rounds, beside_earlier, median, summarize_sides
 from tests.bench.sides import BEFORE, FRESHET, FreshetSide, Side, chosen, kind_of, running
 from tests.bench.topics import create_topic, start_and_open
 
@@ -37,7 +37,7 @@ STARTS = 3
 LOAD_RATE = 1_000
 LOAD_SECONDS = 12
 KILL_AFTER_S = 3.0
-# What stays of an object's file: its head, and its end with the footer.
+# Bytes that stay of an object's file: its head, and its end with the footer.
 HEAD_BYTES = 64 * 1024
 END_BYTES = 4 * 1024 * 1024
 GIB = 2**30
@@ -71,7 +71,7 @@ def run(
                 name: ratio(at(name, grown[-1]), at(name, grown[0]))
                 for name, grown in ((name, sizes[kind_of(name)]) for name in names)
             },
-            "sides": sides_told(samples),
+            "sides": summarize_sides(samples),
             "machine": turns.limits,
         },
         earlier=beside_earlier(samples, before, at(BEFORE, sizes[FRESHET][-1])),
@@ -98,9 +98,9 @@ def _measure(name: str, sizes: Sequence[float]) -> Figures:
                 run_light(Load(side.bootstrap, TOPIC, records, RECORD_BYTES))
                 grown += piece
                 if isinstance(side, FreshetSide) and sizes[-1] > SPARSE_FROM_GIB:
-                    settle(side)
+                    wait_until_settled(side)
                     _thin_out(side.folder / "bucket")
-            settle(side)
+            wait_until_settled(side)
             stopped = [_start_after_stop(side) for _ in range(STARTS)]
             killed = [_start_after_kill(side) for _ in range(STARTS)]
             figures[f"stopped_{size:g}_gib_ms"] = statistics.median(stopped)

@@ -40,7 +40,7 @@ class Earlier:
     figures: Mapping[str, tuple[float | None, float | None]]
 
     def as_json(self, ours: float | None) -> dict[str, Any]:
-        """For the one line of JSON; each ratio is ours over the earlier build's."""
+        """The members for the line of JSON; each ratio is ours over the earlier build's."""
         return {
             "commit": self.commit,
             "value": self.value,
@@ -52,7 +52,7 @@ class Earlier:
         }
 
     def table(self) -> str:
-        """For people: a row for each figure."""
+        """A table for people, with a row for each figure."""
         rows = [f"{'':<44} {'now':>12} {'before':>12} {'now/before':>10}"]
         for name, (now, before) in self.figures.items():
             over = ratio(now, before)

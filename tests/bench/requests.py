@@ -59,20 +59,20 @@ def run_loads(port: int, key: str, loads: list[Load], *, workers: int = 8) -> No
 
 
 def _worker(port: int, key: str, load: Load, began: float, worker: int, workers: int) -> None:
-    """Every `workers`-th request of a load."""
+    """Sends every `workers`-th request of a load, beginning with the `worker`-th."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
     clock = threading.Event()
     for number in range(worker, round(load.rate * load.seconds), workers):
         due = began + number / load.rate
         clock.wait(max(0.0, due - time.monotonic()))
-        size = send(connection, key, load.request(number))
+        size = send_request(connection, key, load.request(number))
         load.latencies_ms.append((time.monotonic() - due) * 1000)
         load.bytes_answered += size
     connection.close()
 
 
-def send(connection: http.client.HTTPConnection, key: str, request: Request) -> int:
-    """Sends one and reads its answer; gives the bytes of it. Raises where it is another one."""
+def send_request(connection: http.client.HTTPConnection, key: str, request: Request) -> int:
+    """Sends a request; returns the bytes of its answer. Raises if the status is another one."""
     headers = {"Authorization": f"Bearer {key}"}
     body = None
     if request.body is not None:

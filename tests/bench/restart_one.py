@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 from tests.bench import paced
 from tests.bench.generators import Load, Producing
-from tests.bench.readers import Reading, consume
+from tests.bench.readers import Reading, consume_records
 from tests.bench.report import Report, progress
-from tests.bench.rounds import Figures, Rounds, beside_earlier, sides_told
+from tests.bench.rounds import Figures, Rounds, beside_earlier, summarize_sides
 from tests.bench.sides import BEFORE, FRESHET, Side, chosen, kind_of, running
 from tests.bench.topics import create_topic
 
@@ -61,7 +61,7 @@ def run(
             "records_missing": {
                 name: sum(figures["records_missing"]) for name, figures in samples.items()
             },
-            "sides": sides_told(samples),
+            "sides": summarize_sides(samples),
             "machine": turns.limits,
         },
         earlier=beside_earlier(samples, before, worst(BEFORE)),
@@ -82,18 +82,18 @@ def _measure(name: str, kills: int) -> Figures:
             progress(f"  {name}: gap {gap_ms:.0f} ms, serving again after {served_ms:.0f} ms")
         # One more than there should be, so that a record too many is seen.
         reading = Reading(side.bootstrap, TOPIC, SHAPE.partitions, sent + 1, seconds=READ_SECONDS)
-        found = consume(reading).records
+        records_read = consume_records(reading).records
         return {
             "gap_median_ms": statistics.median(gaps),
             "gap_worst_ms": max(gaps),
             "served_median_ms": statistics.median(served),
             "served_worst_ms": max(served),
-            "records_missing": sent - found,
+            "records_missing": sent - records_read,
         }
 
 
 def _kill_once(side: Side, records: int, after_s: float) -> tuple[float, float]:
-    """The gap as the producer saw it, and the time until the next process served."""
+    """Kills the broker; returns the producer's gap and the time until another serves, in ms."""
     load = Load(side.bootstrap, TOPIC, records, SHAPE.record_bytes, rate=RATE)
     producing = Producing(load)
     try:

@@ -65,7 +65,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
     # The harness of all benches keeps to the generator's core; what is measured here does not.
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
     _adopt_orphans()
-    days = [_day(scale) for scale in SCALES]
+    days = [_make_day(scale) for scale in SCALES]
     samples: Samples = defaultdict(list)
     contents: dict[int, set[str]] = defaultdict(set)
     for number in range(rounds):
@@ -84,19 +84,19 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
 
 
 def _adopt_orphans() -> None:
-    """A JVM outlives the Python that started it by a moment: have it be ours, and its CPU time."""
+    """Makes this process adopt orphans: a JVM outlives its Python, and its CPU time counts."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
-def _day(scale: int) -> Day:
+def _make_day(scale: int) -> Day:
     path = make_day(work_folder() / f"usage-{scale}x", ROWS * scale)
     inputs = json.loads(path.read_text())["inputs"]
     return Day(
         scale=scale,
-        rows=sum(each["rows"] for each in inputs),
-        size_bytes=sum(each["size_bytes"] for each in inputs),
+        rows=sum(entry["rows"] for entry in inputs),
+        size_bytes=sum(entry["size_bytes"] for entry in inputs),
         run=path,
     )
 
@@ -111,13 +111,13 @@ def _measured(name: str, day: Day, contents: set[str]) -> Sample:
         ]
     else:
         command = ["-m", "tests.bench.scan", name.removesuffix("_scan"), str(day.run)]
-    sample = _timed([sys.executable, *command])
+    sample = _run_timed([sys.executable, *command])
     if name == "rollup":
-        contents.add(_checked(output, day))
+        contents.add(_check_output(output, day))
     return sample
 
 
-def _timed(command: list[str]) -> Sample:
+def _run_timed(command: list[str]) -> Sample:
     """Runs a command and all that it leaves behind to their end."""
     scratch = work_folder() / "scratch"
     scratch.mkdir(exist_ok=True)
@@ -150,8 +150,8 @@ def _wait_for_orphans() -> None:
         return
 
 
-def _checked(output: Path, day: Day) -> str:
-    """The content's hash of a run that is as it must be."""
+def _check_output(output: Path, day: Day) -> str:
+    """Checks a run's report; returns the hash of its content."""
     report = json.loads((output / "report.json").read_text())
     failed = [check for check in report["checks"] if not check["passed"]]
     wrong = (

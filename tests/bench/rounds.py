@@ -62,7 +62,7 @@ class Rounds:
         progress(f"limits of the machine: {self.limits}")
 
     def fact(self, name: str, measure: Callable[[], Any]) -> Any:  # noqa: ANN401 -- of JSON
-        """What `measure` gave, in this run or in the one that this one goes on with."""
+        """What `measure` returned, in this run or in the one that this run goes on with."""
         if name not in self.facts:
             self.facts[name] = measure()
             progress(f"{name}: {self.facts[name]}")
@@ -70,7 +70,7 @@ class Rounds:
         return self.facts[name]
 
     def play(self, measure: Callable[[str], Figures]) -> Samples:
-        """Calls `measure` with every side, once a round; gives all figures."""
+        """Calls `measure` with every side, once a round; returns all figures."""
         samples: Samples = {name: defaultdict(list) for name in self.sides}
         for number in range(self.count):
             for name in rotated(self.sides, number):
@@ -126,7 +126,7 @@ def beside_earlier(samples: Samples, commit: str | None, value: float | None) ->
     return Earlier(commit, value, figures)
 
 
-def sides_told(samples: Samples) -> dict[str, Any]:
+def summarize_sides(samples: Samples) -> dict[str, Any]:
     """Medians with their spread, as `details` has them."""
     return {
         name: {key: spread(values, 3) for key, values in figures.items()}

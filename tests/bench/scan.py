@@ -23,9 +23,9 @@ def spark_scan(paths: list[str]) -> int:
     spark = open_session("scan")
     rows = spark.read.schema(USAGE_SCHEMA).parquet(*paths)
     counts = [sf.count(name) for name in USAGE_SCHEMA.names]
-    (found,) = rows.agg(sf.sum("quantity").alias("quantity"), *counts).collect()
+    (sums,) = rows.agg(sf.sum("quantity").alias("quantity"), *counts).collect()
     spark.stop()
-    return int(found["quantity"])
+    return int(sums["quantity"])
 
 
 def pyarrow_scan(paths: list[str]) -> int:
@@ -38,7 +38,7 @@ def main() -> None:
     """Prints the sum of all quantities."""
     kind, run = sys.argv[1:]
     manifest = json.loads(Path(run).read_text())
-    paths = [f"{manifest['usage_root']}/{each['key']}" for each in manifest["inputs"]]
+    paths = [f"{manifest['usage_root']}/{entry['key']}" for entry in manifest["inputs"]]
     print({"spark": spark_scan, "pyarrow": pyarrow_scan}[kind](paths))
 
 

@@ -19,12 +19,12 @@ from tests.ports import free_ports
 
 CLUSTER = "cl_bench"
 USER, PASSWORD = "bench", "bench-password"
-# Nothing is ever as slow as this.
+# Seconds; nothing is ever as slow as this.
 LIMIT_S = 120.0
 
 
 class Service:
-    """See the module. The cluster sleeps until a client wakes it."""
+    """The cell of the module's page. Its cluster sleeps until a client wakes it."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Service:
 
     @property
     def login(self) -> dict[str, object]:
-        """How librdkafka logs in."""
+        """The settings with which librdkafka logs in."""
         return {
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "SCRAM-SHA-512",
@@ -161,7 +161,7 @@ def start_part(
         folder / f"{name}.log",
         cpus=cpus,
         cwd=folder,
-        # Packages that the release environment has not: the keeper is a Kafka client.
+        # Packages that the release environment lacks: the keeper is a Kafka client.
         environment={"PYTHONPATH": sysconfig.get_paths()["purelib"]},
     )
     wait_until_ready(server, folder / f"{name}.log")

@@ -100,7 +100,7 @@ class KafkaSide:
 
     def kill(self) -> None:
         """Kills all brokers."""
-        _kill(self._peer.servers)
+        _kill_servers(self._peer.servers)
         self._peer.stop()
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ class FreshetSide:
     def kill(self) -> None:
         """Kills the broker."""
         if self._server is not None:
-            _kill([self._server])
+            _kill_servers([self._server])
         self._server = None
 
     def close(self) -> None:
@@ -240,7 +240,7 @@ def work_folder() -> Path:
     return WORK
 
 
-def _kill(servers: Sequence[subprocess.Popen[bytes]]) -> None:
+def _kill_servers(servers: Sequence[subprocess.Popen[bytes]]) -> None:
     for server in servers:
         server.send_signal(signal.SIGKILL)
         server.wait()

@@ -40,13 +40,13 @@ TOPICS, PARTITIONS = 5, 6
 IDLE_MS = 300_000
 # As the control plane puts a cluster to sleep.
 SLEEP_SOON_MS = 1_000
-# So long without any cluster's phase changing, and the keeper is stuck.
+# If no cluster's phase changes for so long, the keeper is stuck.
 STUCK_S = 180.0
-TELL_S = 5.0
+REPORT_EVERY_S = 5.0
 
 
 class SimulatedCell:
-    """From `with` to its end: Kubernetes, nodes, etcd; clusters that were never told to run."""
+    """From `with` to its end: Kubernetes, nodes, etcd; clusters that nobody ever asked to run."""
 
     def __init__(self, name: str, clusters: int, **keeper_settings: object) -> None:
         self._keeper_settings = keeper_settings
@@ -58,14 +58,14 @@ class SimulatedCell:
         self.nodes = max(3, math.ceil(clusters / PODS_A_NODE))
         self.kubernetes = Disposable(self.folder / "kubernetes", Servers(TOOLS))
         self.keeper: subprocess.Popen[bytes] | None = None
-        # How often it ended by itself.
+        # How often the keeper ended by itself.
         self.keepers_ended = 0
         self._metrics_port, self._kafka_port = free_ports(2)
         self._servers: dict[str, subprocess.Popen[bytes]] = {}
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
-        """Whatever happens, nothing of it is left."""
+        """Starts all parts; whatever happens, nothing of them is left at the end."""
         with self._stack:
             self._stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
             self._stack.callback(self.kubernetes.stop)
@@ -100,7 +100,7 @@ class SimulatedCell:
         return self.folder / "keeper.toml"
 
     def start_keeper(self) -> None:
-        """Starts the keeper, with the settings that it comes with but for what it is told here."""
+        """Starts the keeper, with the settings that it comes with but for what is given here."""
         settings: dict[str, Mapping[str, object]] = {
             "cell": self.cell | {"bucket": str(self.folder / "bucket")},
             "keeper": {"folder": str(self.folder / "keeper"), **self._keeper_settings},
@@ -146,8 +146,8 @@ class SimulatedCell:
         log = (self.folder / "keeper.log").read_text()
         (address,) = re.findall(r"^ready metrics=(\S+)", log, re.MULTILINE)
         with urllib.request.urlopen(f"http://{address}/metrics", timeout=30) as answer:
-            found = re.findall(r"^freshet_keeper_(\w+)_total (\S+)", answer.read().decode(), re.M)
-        return {name: int(float(count)) for name, count in found}
+            counts = re.findall(r"^freshet_keeper_(\w+)_total (\S+)", answer.read().decode(), re.M)
+        return {name: int(float(count)) for name, count in counts}
 
     def cpu_seconds(self) -> dict[str, float]:
         """CPU time of each process so far; of the keeper, since it was last started."""
@@ -158,7 +158,7 @@ class SimulatedCell:
         return {name: proc.usage([pid]).cpu_seconds for name, pid in pids.items()}
 
     def ask_to_wake(self, generation: int) -> None:
-        """Of all clusters, as the control plane does it."""
+        """Asks all clusters to wake, as the control plane does it."""
         for spec in self.specs:
             self.store.put_spec(replace(spec, generation=generation))
             self.store.request_wake(
@@ -166,12 +166,12 @@ class SimulatedCell:
             )
 
     def ask_to_sleep(self, generation: int) -> None:
-        """Of all clusters, as the control plane does it."""
+        """Asks all clusters to sleep, as the control plane does it."""
         for spec in self.specs:
             self.store.put_spec(replace(spec, generation=generation, idle_timeout_ms=SLEEP_SOON_MS))
 
     def stage(self, name: str, ask: Callable[[], None], phase: str) -> dict[str, Any]:
-        """Asks for something of all clusters, and what it took until all are in a phase."""
+        """Asks something of all clusters; returns what it took until all are in a phase."""
         cpu, began = self.cpu_seconds(), time.monotonic()
         with self.kubernetes.recorded() as requests:
             ask()
@@ -190,7 +190,7 @@ class SimulatedCell:
         }
 
     def metadata_mib(self) -> dict[str, float]:
-        """What etcd has on disk, and without the history that nobody asks for any more."""
+        """MiB that etcd has on disk: with its history, and after compaction without."""
         location = metadata_location(self.metadata)
         assert isinstance(location, EtcdLocation)
         etcd = Etcd(location)
@@ -233,18 +233,21 @@ class SimulatedCell:
                 progress(f"{number + 1} clusters with topics, a user and ACLs")
 
     def _wait_for(self, name: str, phase: str) -> None:
-        """Raises `RuntimeError` where nothing moves any more."""
-        found = self.store.statuses()
-        phases: dict[str, str] = {cluster_id: status.phase for cluster_id, status in found.items()}
-        revision, told, moved = found.revision, time.monotonic(), time.monotonic()
+        """Waits until all clusters are in a phase; raises `RuntimeError` if nothing moves."""
+        statuses = self.store.statuses()
+        phases: dict[str, str] = {
+            cluster_id: status.phase for cluster_id, status in statuses.items()
+        }
+        revision = statuses.revision
+        reported_at = moved = time.monotonic()
         while True:
             count = Counter(phases.values())
             if count[phase] == len(self.specs):
                 return
             self.revive()
             self._check(moved, f"{name}: {dict(count)}")
-            if time.monotonic() - told > TELL_S:
-                told = time.monotonic()
+            if time.monotonic() - reported_at > REPORT_EVERY_S:
+                reported_at = time.monotonic()
                 progress(f"{name}: {dict(count)} of {len(self.specs)}")
             for change in self.store.watch("status/", revision, 1.0):
                 revision = change.revision
@@ -262,7 +265,7 @@ class SimulatedCell:
 
 
 def counts(requests: list[Request]) -> dict[str, Any]:
-    """How many there were, of what kinds, and which of them were refused."""
+    """How many requests there were, of what kinds, and which of them were refused."""
     kinds = Counter(f"{request.verb} {request.resource}" for request in requests)
     failed = Counter(str(request.status) for request in requests if request.status >= 400)
     return {

@@ -2,8 +2,8 @@
 
 `python -m tests.bench.stand_in_brokers KUBECONFIG NODES SECRET METRICS_PORT KAFKA_PORT` has nodes
 whose pods run as soon as they are bound. From then until its end a pod answers at an address of its
-own in 127.0.0.0/8: `/metrics` tells of no connection, and the Kafka port logs the service's own
-user in, by SCRAM with its cluster's password, and tells of no group. Nothing else is answered.
+own in 127.0.0.0/8: `/metrics` reports no connection, and the Kafka port logs the service's own
+user in, by SCRAM with its cluster's password, and lists no group. Nothing else is answered.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MECHANISM, ITERATIONS = "SCRAM-SHA-512", 4096
 SALT = b"of-all-stand-ins"
 FRAME_BYTES_MAX = 65_536
 
-# What nobody answers, and whose connection ends.
+# A request that is not answered, and ends its connection.
 UNREADABLE = (
     *(OSError, EOFError, ValueError, LookupError),
     *(struct.error, asyncio.LimitOverrunError),
@@ -56,7 +56,7 @@ PAGE = (
 
 
 class Brokers(Marking):
-    """Marks pods, and knows by address whose they are."""
+    """Marks pods as ready, and finds a pod's cluster by its address."""
 
     def __init__(self, client: Client) -> None:
         super().__init__(client, LOOPBACK_NETWORK)
@@ -67,18 +67,18 @@ class Brokers(Marking):
         return self._clusters.get(address)
 
     def mark(self, pod: Pod, address: str) -> None:
-        """It answers before anybody hears that it does."""
+        """Answers for a pod from before the pod is marked as ready."""
         self._clusters[address] = pod["metadata"]["labels"][CLUSTER]
         super().mark(pod, address)
 
     def end(self, pod: Pod) -> None:
-        """It answers no longer."""
+        """Stops answering for a pod."""
         self._clusters.pop(pod["status"].get("podIP", ""), None)
         super().end(pod)
 
 
 class Addresses(Protocol):
-    """Whose the addresses are."""
+    """Finds the cluster of an address."""
 
     def cluster_at(self, address: str) -> str | None:
         """The cluster whose pod has an address; None where no pod has it."""
@@ -93,7 +93,7 @@ class Server:
         self._kafka_port = kafka_port
 
     async def metrics(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request."""
+        """Answers one request for metrics."""
         try:
             await reader.readuntil(b"\r\n\r\n")
             if self._brokers.cluster_at(_address(writer)) is not None:
@@ -105,7 +105,7 @@ class Server:
             writer.close()
 
     async def kafka(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Requests of one connection, in turn, until one cannot be answered."""
+        """Answers the requests of one connection, in order, until it cannot answer one."""
         try:
             await self._converse(reader, writer, _address(writer))
         except UNREADABLE:
@@ -135,7 +135,9 @@ class Server:
     def _answer(self, kind: int, version: int, address: str) -> bytes:
         least, most = VERSIONS.get(kind, (0, -1))
         if kind == API_VERSIONS:
-            known = b"".join(struct.pack(">hhh", key, *each) for key, each in VERSIONS.items())
+            known = b"".join(
+                struct.pack(">hhh", key, *versions) for key, versions in VERSIONS.items()
+            )
             error = 0 if version <= most else UNSUPPORTED_VERSION
             return struct.pack(">hi", error, len(VERSIONS)) + known
         if not least <= version <= most:
@@ -158,7 +160,7 @@ class Login:
         self._said = ""
 
     def answer(self, message: str) -> str | None:
-        """What is said to the client's first and last message; None to a wrong password."""
+        """Answers the client's first or last message; None for a wrong password."""
         if not self._said:
             bare = message.split(",", 2)[2]
             nonce = _attributes(bare)["r"] + secrets.token_hex(12)
@@ -184,7 +186,7 @@ def _authenticated(message: str | None) -> bytes:
 
 @functools.cache
 def _keys(password: str) -> tuple[bytes, bytes]:
-    """The client's and the server's, by a password."""
+    """The client's and the server's key of SCRAM, derived from a password."""
     salted = hashlib.pbkdf2_hmac("sha512", password.encode(), SALT, ITERATIONS)
     return _signature(salted, b"Client Key"), _signature(salted, b"Server Key")
 
@@ -205,8 +207,8 @@ def _address(writer: asyncio.StreamWriter) -> str:
     return str(writer.get_extra_info("sockname")[0])
 
 
-async def serve(kubeconfig: Path, nodes: int, secret: Path, ports: tuple[int, int]) -> None:
-    """Answers and marks until the process is ended."""
+async def serve_brokers(kubeconfig: Path, nodes: int, secret: Path, ports: tuple[int, int]) -> None:
+    """Answers requests and marks pods until the process is ended."""
     client = Client(kubeconfig)
     brokers = Brokers(client)
     server = Server(brokers, read_cell_secret(secret), ports[1])
@@ -224,4 +226,6 @@ async def serve(kubeconfig: Path, nodes: int, secret: Path, ports: tuple[int, in
 if __name__ == "__main__":
     where, count, cell_secret, *listening = sys.argv[1:]
     metrics_port, kafka_port = map(int, listening)
-    asyncio.run(serve(Path(where), int(count), Path(cell_secret), (metrics_port, kafka_port)))
+    asyncio.run(
+        serve_brokers(Path(where), int(count), Path(cell_secret), (metrics_port, kafka_port))
+    )

@@ -44,13 +44,13 @@ def run(
     samples: Samples = {name: defaultdict(list) for name in names}
     for number in range(rounds):
         for name in rotated(names, number):
-            _round(name, samples[name])
+            _play_round(name, samples[name])
             figures = {key: round(values[-1], 1) for key, values in samples[name].items()}
             progress(f"round {number + 1} of {rounds}: {name}: {figures}")
     return _report(rounds, samples, limits, before)
 
 
-def _round(name: str, samples: dict[str, list[float]]) -> None:
+def _play_round(name: str, samples: dict[str, list[float]]) -> None:
     side = open_side(name)
     try:
         samples["first_ms"].append(1000 * side.start())

@@ -1,4 +1,4 @@
-"""Topics of a side: created, and asked whether they are led."""
+"""Creates topics on a side, and asks its brokers whether all partitions are led."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.bench.probe import NotServedError, told_ends
+from tests.bench.probe import NotServedError, partitions_with_end
 from tests.bench.sides import Side
 
 # Kafka takes its time for thousands of partitions.
@@ -35,7 +35,8 @@ def create_topic(side: Side, topic: str, partitions: int) -> None:
 
 
 def start_and_open(side: Side, topics: Mapping[str, int]) -> float:
-    """Starts a side; gives the seconds until every partition tells its end, without the asking.
+    """Starts a side; returns the seconds until every partition reports its end,
+    without those of asking.
 
     `topics` have so many partitions each. Raises `RuntimeError` if they are not open in time.
     """
@@ -48,7 +49,7 @@ def start_and_open(side: Side, topics: Mapping[str, int]) -> float:
 
 
 def _wait_until_open(side: Side, topics: Mapping[str, int]) -> float:
-    """Asks until every partition tells its end; gives the seconds that it took the last time."""
+    """Asks until every partition reports its end; returns the seconds that the last time took."""
     clock, until = threading.Event(), time.monotonic() + OPEN_SECONDS_MAX
     while (asked_s := _ask_all(side, topics)) is None:
         if time.monotonic() > until:
@@ -59,11 +60,11 @@ def _wait_until_open(side: Side, topics: Mapping[str, int]) -> float:
 
 
 def _ask_all(side: Side, topics: Mapping[str, int]) -> float | None:
-    """Seconds that asking every partition for its end takes, or nothing where one has none yet."""
+    """Asks every partition for its end; returns the seconds that it took, None if one has none."""
     began = time.monotonic()
-    told: set[tuple[str, int]] = set()
+    open_partitions: set[tuple[str, int]] = set()
     for address in side.bootstrap.split(","):
         with contextlib.suppress(OSError, NotServedError):
-            told |= told_ends(address, topics)
+            open_partitions |= partitions_with_end(address, topics)
     asked_s = time.monotonic() - began
-    return asked_s if len(told) == sum(topics.values()) else None
+    return asked_s if len(open_partitions) == sum(topics.values()) else None

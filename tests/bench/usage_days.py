@@ -32,7 +32,7 @@ INGRESS, EGRESS, STORAGE = Meter.INGRESS_BYTES, Meter.EGRESS_BYTES, Meter.STORAG
 # Of ten blocks six are of what was written, three of what was read; one row in ten is of storage.
 METERS = [INGRESS] * 6 + [EGRESS] * 3 + [STORAGE]
 ROWS_A_BLOCK = 6
-# Each so many files one is there twice, by two agents that did not know of each other.
+# One file in so many is there twice, from two agents that did not know of each other.
 TWICE_EVERY = 20
 
 
@@ -43,13 +43,13 @@ def make_day(folder: Path, rows: int) -> Path:
         return run
     store = FolderUsageStore(folder / "usage")
     draw = random.Random(rows)
-    each = round(rows / MINUTES / (1 + 1 / TWICE_EVERY))
+    rows_a_minute = round(rows / MINUTES / (1 + 1 / TWICE_EVERY))
     inputs = []
     for minute in range(MINUTES):
         emitted_at_ms = DAY_START_MS + (minute + 2) * MINUTE_MS
-        columns = minute_columns(draw, minute, each)
+        columns = minute_columns(draw, minute, rows_a_minute)
         copies = 2 if minute % TWICE_EVERY == 0 else 1
-        inputs += [_write(store, columns, emitted_at_ms + copy) for copy in range(copies)]
+        inputs += [_write_file(store, columns, emitted_at_ms + copy) for copy in range(copies)]
         if minute % 480 == 479:
             progress(f"{folder.name}: usage files of {minute + 1} minutes of {MINUTES}")
     manifest = {
@@ -109,7 +109,7 @@ def _texts(places: Sequence[int | None], texts: Sequence[str]) -> pa.DictionaryA
     )
 
 
-def _write(
+def _write_file(
     store: FolderUsageStore, columns: dict[str, pa.Array], emitted_at_ms: int
 ) -> dict[str, Any]:
     rows = len(columns["quantity"])

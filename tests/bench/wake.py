@@ -34,10 +34,10 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
     chosen(SIDES, only)
     limits = machine.limits(work_folder(), GENERATOR_CPU, BROKER_CPU)
     service = Service("wake", idle_timeout_ms=300)
-    return measure("wake", service, rounds, {"machine": limits})
+    return measure_wakes("wake", service, rounds, {"machine": limits})
 
 
-def measure(bench: str, service: Service, rounds: int, details: dict[str, object]) -> Report:
+def measure_wakes(bench: str, service: Service, rounds: int, details: dict[str, object]) -> Report:
     """Starts keeper and gateway of a cell, wakes its cluster again and again, and closes it."""
     acked_ms: list[float] = []
     awake_ms: list[float] = []

@@ -26,7 +26,7 @@ from tests.bench.sides import (
     chosen,
     work_folder,
 )
-from tests.bench.wake import measure
+from tests.bench.wake import measure_wakes
 from tests.etcd import running_etcd
 from tests.kubernetes.image.build import build
 from tests.kubernetes.image.contents import USER
@@ -69,4 +69,4 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
         volume.mkdir()
         os.chown(volume, USER, USER)
         os.sched_setaffinity(0, {int(GENERATOR_CPU)})
-        return measure(NAME, service, rounds or ROUNDS, {"machine": limits})
+        return measure_wakes(NAME, service, rounds or ROUNDS, {"machine": limits})

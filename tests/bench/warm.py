@@ -1,4 +1,4 @@
-"""What every side has behind it before anything counts: a JVM's hot path takes gigabytes to be
+"""What every side does before anything is measured: a JVM's hot path takes gigabytes to be
 compiled, and the kernel's caches fill.
 
 A kafka1 that took 5.0 CPU-s for the first GiB that was produced took 3.2 from the third on, and for
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tests.bench import proc
 from tests.bench.generators import Load, run_light
-from tests.bench.readers import Reading, consume
+from tests.bench.readers import Reading, consume_records
 from tests.bench.sides import Side
 from tests.bench.topics import create_topic
 
@@ -20,17 +20,17 @@ RECORDS = 1_200_000
 READS = 8
 
 
-def produce(side: Side, scale: float = 1.0) -> None:
+def produce_records(side: Side, scale: float = 1.0) -> None:
     """Produces to a topic of its own, as fast as the side takes it, until the brokers rest."""
     create_topic(side, TOPIC, PARTITIONS)
     run_light(Load(side.bootstrap, TOPIC, _records(scale), RECORD_BYTES))
     proc.wait_for_rest(side.pids)
 
 
-def read(side: Side, scale: float = 1.0) -> None:
-    """Reads what `produce` left, over and over; the brokers may have been started anew since."""
+def read_records(side: Side, scale: float = 1.0) -> None:
+    """Reads what `produce_records` left, over and over, also if brokers were started anew since."""
     for _ in range(READS):
-        consume(Reading(side.bootstrap, TOPIC, PARTITIONS, _records(scale)))
+        consume_records(Reading(side.bootstrap, TOPIC, PARTITIONS, _records(scale)))
     proc.wait_for_rest(side.pids)
 
 

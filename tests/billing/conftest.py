@@ -1,4 +1,4 @@
-"""A tenant with a month of usage, a clock behind the month, and a store of its own."""
+"""A tenant with a month of usage, a clock after the month, and a store of its own."""
 
 import dataclasses
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ tenant, other_tenant, api = console.tenant, console.other_tenant, console.api
 
 @pytest.fixture(autouse=True)
 def documents(tmp_path, settings):
-    """The store of numbers and documents is this test's own."""
+    """Gives each test its own store of numbers and documents."""
     known = config()
     billing = dataclasses.replace(known.billing, documents=str(tmp_path / "documents"))
     settings.FRESHET = dataclasses.replace(known, billing=billing)
@@ -27,7 +27,7 @@ def documents(tmp_path, settings):
 
 @pytest.fixture
 def vat(settings):
-    """The seller owes VAT: `rates` are of the settings, such as `("DE=19",)`."""
+    """Registers the seller for VAT; `rates` are texts of the settings, such as `("DE=19",)`."""
 
     def charge(*rates):
         known = config()
@@ -41,7 +41,7 @@ def vat(settings):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The time is what the test says, at first one at which the month can be invoiced."""
+    """A clock that the test sets. At first the month can be invoiced."""
 
     class Clock:
         now = world.AFTER

@@ -12,7 +12,7 @@ from billing.services.voiding import void_invoice
 from console.base.common.actor import Role
 from console.base.common.tenancy import organization_scope
 from metering.models import UsageRow
-from tests.billing.world import invoices_of, issue
+from tests.billing.world import invoices_of, issue_invoices
 from tests.console.cases import assert_problem
 from tests.console.queries import count_queries
 
@@ -20,7 +20,7 @@ from tests.console.queries import count_queries
 @pytest.fixture
 def invoice(used):
     """An issued invoice."""
-    issue()
+    issue_invoices()
     return invoices_of(used.id)[0]
 
 
@@ -60,9 +60,9 @@ def test_an_invoice_names_the_rows_behind_each_line(api, invoice):
     assert (line["quantity"], line["free_quantity"]) == (20 * 2**30, 10 * 2**30)
     assert (line["unit_price"], line["price_unit"], line["amount_minor"]) == ("0.04", "GiB", 40)
     with organization_scope(invoice.organization_id):
-        for each in shown["lines"]:
-            rows = UsageRow.objects.filter(pk__in=each["usage_row_ids"])
-            assert sum(int(row.quantity) for row in rows) == each["quantity"]
+        for shown_line in shown["lines"]:
+            rows = UsageRow.objects.filter(pk__in=shown_line["usage_row_ids"])
+            assert sum(int(row.quantity) for row in rows) == shown_line["quantity"]
     assert len(line["usage_row_ids"]) == 2
     assert shown["customer"]["name"] == "Acme"
     assert shown["tax"] == {
@@ -132,7 +132,7 @@ def test_the_evidence_is_a_zip(api, invoice):
 
 
 def test_a_draft_is_shown_and_has_neither(api, used):
-    issue(draft=True)
+    issue_invoices(draft=True)
     (draft,) = api().get("/invoices").json()["items"]
     assert (draft["state"], draft["number"], draft["issued_at"]) == ("draft", None, None)
     for what in ("pdf", "evidence"):
@@ -162,7 +162,7 @@ def test_billing_details_are_on_the_next_invoice(api, used):
     assert changed.json() == {**DETAILS, "generation": 2}
     stale = api().patch("/billing-details", {"vat_id": ""}, headers={"If-Match": '"1"'})
     assert_problem(stale, 412, "precondition_failed")
-    issue()
+    issue_invoices()
     (invoice,) = invoices_of(used.id)
     assert invoice.customer["name"] == "Acme Payments GmbH"
     assert invoice.customer["address"] == ["Lindenallee 3", "10115 Berlin"]

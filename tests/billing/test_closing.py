@@ -15,7 +15,7 @@ from console.base.common.tenancy import organization_scope, system_scope
 from metering.models import JudgedHour, RollupPointer
 from provisioning.choices import Intent, OperationType
 from provisioning.models import Cluster, Operation
-from tests.billing.world import MONTH, invoices_of, issue, sign_up
+from tests.billing.world import MONTH, invoices_of, issue_invoices, sign_up
 
 # In the middle of MONTH.
 CLOSED_AT = datetime(2026, 9, 14, 15, 30, tzinfo=UTC)
@@ -116,7 +116,7 @@ def test_months_behind_the_end_have_no_invoice(used, other_tenant):
     sign_up(other_tenant.organization)
     with organization_scope(other_tenant.id):
         Organization.objects.update(closed_at=datetime(2026, 8, 20, tzinfo=UTC))
-    assert issue().issued == 1
+    assert issue_invoices().issued == 1
     assert invoices_of(other_tenant.id) == []
 
 

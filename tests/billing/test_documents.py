@@ -14,7 +14,7 @@ from billing.services.store import document_store
 from billing.services.voiding import void_invoice
 from console.base.common.tenancy import organization_scope
 from tests.billing import world
-from tests.billing.world import invoices_of, issue
+from tests.billing.world import invoices_of, issue_invoices
 
 
 def text_of(pdf):
@@ -24,7 +24,7 @@ def text_of(pdf):
 @pytest.fixture
 def invoice(used):
     """An issued invoice."""
-    issue()
+    issue_invoices()
     return invoices_of(used.id)[0]
 
 
@@ -79,7 +79,7 @@ def test_a_worker_that_died_between_storing_and_recording_leaves_its_file(invoic
 
 def test_one_that_cannot_be_rendered_keeps_nobody_waiting(used, other_tenant, monkeypatch, caplog):
     world.sign_up(other_tenant.organization)
-    issue()
+    issue_invoices()
     broken = invoices_of(used.id)[0]
     render = render_pdf
 
@@ -117,7 +117,7 @@ def documents_folder(documents):
 
 
 def test_a_draft_has_no_document(used):
-    issue(draft=True)
+    issue_invoices(draft=True)
     (draft,) = invoices_of(used.id)
     with pytest.raises(NotIssued):
         read(draft)

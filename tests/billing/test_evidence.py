@@ -16,7 +16,7 @@ from billing.services.evidence import make_evidence
 from billing.services.voiding import void_invoice
 from console.base.common.tenancy import organization_scope
 from tests.billing import world
-from tests.billing.world import invoices_of, issue
+from tests.billing.world import invoices_of, issue_invoices
 from tests.metering.console.world import Used, name_topic, publish_day
 
 
@@ -45,7 +45,7 @@ def recompute(folder, files):
 
 
 def sealed(files):
-    """With hashes that fit: whoever changes a pack can do that as well."""
+    """The pack with new hashes, since whoever changes a pack can also change its hashes."""
     named = {name: data for name, data in files.items() if name != "SHA256SUMS"}
     lines = [f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in named.items()]
     return {**named, "SHA256SUMS": "".join(lines).encode()}
@@ -81,7 +81,7 @@ def invoice(used):
                 Used(used.id, "cl_aaaaaaaaaaaaaaaaaaaa", "egress_bytes", 10**9 + number),
             ],
         )
-    issue()
+    issue_invoices()
     return invoices_of(used.id)[0]
 
 
@@ -114,7 +114,7 @@ def test_a_pack_is_the_same_each_time(invoice):
 
 def test_an_invoice_over_nothing_agrees(used, other_tenant, tmp_path):
     world.sign_up(other_tenant.organization)
-    issue()
+    issue_invoices()
     result = recompute(tmp_path, unpacked(pack_of(invoices_of(other_tenant.id)[0])))
     assert result.returncode == 0, result.stdout + result.stderr
 
@@ -127,7 +127,7 @@ def test_a_credit_note_agrees(invoice, tmp_path):
 
 
 def test_a_capped_invoice_agrees(capped, tmp_path):
-    issue()
+    issue_invoices()
     (invoice,) = invoices_of(capped.id)
     assert invoice.total_minor == 100
     files = unpacked(pack_of(invoice))

@@ -5,7 +5,7 @@ from django.db import DatabaseError, connections, transaction
 
 from billing.models import Invoice, JournalEntry, Posting
 from console.base.common.tenancy import organization_scope
-from tests.billing.world import invoices_of, issue
+from tests.billing.world import invoices_of, issue_invoices
 
 REFUSED = r"never changes|permission denied|gets no line|is refused"
 STATEMENTS = [
@@ -38,14 +38,14 @@ def run(statement, organization_id, alias="default"):
 
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_the_serving_role_changes_nothing_that_is_issued(used, statement):
-    issue()
+    issue_invoices()
     with pytest.raises(DatabaseError, match=REFUSED):
         run(statement, used.id)
 
 
 @pytest.mark.django_db(databases=["default", "owner"], transaction=True)
 def test_nor_does_the_owner_of_the_tables(transactional_db, used):
-    issue()
+    issue_invoices()
     for statement in STATEMENTS:
         with pytest.raises(DatabaseError, match=REFUSED):
             run(statement, used.id, alias="owner")
@@ -54,7 +54,7 @@ def test_nor_does_the_owner_of_the_tables(transactional_db, used):
 
 
 def test_an_invoice_begins_as_a_draft(used):
-    issue()
+    issue_invoices()
     (invoice,) = invoices_of(used.id)
     invoice.pk, invoice.number, invoice.sequence, invoice.revision = "inv_x", "X-1", 99, 9
     with (
@@ -66,7 +66,7 @@ def test_an_invoice_begins_as_a_draft(used):
 
 
 def test_a_draft_whose_lines_do_not_sum_to_it_is_not_issued(used):
-    issue(draft=True)
+    issue_invoices(draft=True)
     (draft,) = invoices_of(used.id)
     draft.lines.all()
     wrong = "UPDATE billing_invoiceline SET amount_minor = amount_minor + 1 WHERE position = 1"
@@ -112,7 +112,7 @@ def entry(organization_id, amounts, *, count=None, of=None):
 @pytest.mark.django_db(transaction=True)
 def test_an_entry_out_of_balance_is_not_committed(used, amounts, options, why):
     """The check runs at the commit, when the scope has ended: it must see the rows all the same."""
-    issue(draft=True)
+    issue_invoices(draft=True)
     with pytest.raises(DatabaseError, match=why), organization_scope(used.id):
         entry(used.id, amounts, **options)
     with organization_scope(used.id):
@@ -122,7 +122,7 @@ def test_an_entry_out_of_balance_is_not_committed(used, amounts, options, why):
 
 @pytest.mark.django_db(transaction=True)
 def test_no_posting_is_added_later(used):
-    issue()
+    issue_invoices()
     with organization_scope(used.id):
         known = JournalEntry.objects.get()
     pair = [

@@ -16,12 +16,12 @@ from console.base.common.tenancy import organization_scope, system_scope
 from metering.models import JudgedHour, UsageRow
 from metering.services.totals import billable_totals
 from tests.billing import world
-from tests.billing.world import MONTH, invoices_of, issue
+from tests.billing.world import MONTH, invoices_of, issue_invoices
 from tests.metering.console.world import Used, publish_day
 
 
 def test_a_month_is_rated_and_issued(used):
-    report = issue()
+    report = issue_invoices()
     (invoice,) = invoices_of(used.id)
     assert (report.issued, report.total_minor) == (1, 180)
     assert (invoice.state, invoice.number, invoice.month) == ("issued", "FR-2026-000001", MONTH)
@@ -36,38 +36,38 @@ def test_a_month_is_rated_and_issued(used):
 
 
 def test_twice_is_once(used):
-    issue()
-    again = issue()
+    issue_invoices()
+    again = issue_invoices()
     assert (again.issued, again.already) == (0, 1)
     assert len(invoices_of(used.id)) == 1
 
 
 def test_who_used_nothing_gets_an_invoice_over_nothing(used, other_tenant):
     world.sign_up(other_tenant.organization)
-    assert issue().issued == 2
+    assert issue_invoices().issued == 2
     (invoice,) = invoices_of(other_tenant.id)
     assert (invoice.state, invoice.total_minor, invoice.lines.count()) == ("issued", 0, 0)
 
 
 def test_who_came_later_gets_none(used, other_tenant):
-    assert issue().issued == 1
+    assert issue_invoices().issued == 1
     assert invoices_of(other_tenant.id) == []
     with pytest.raises(UnknownOrganization):
-        issue(other_tenant.id)
+        issue_invoices(other_tenant.id)
 
 
 def test_one_organization_alone(used, other_tenant):
     world.sign_up(other_tenant.organization)
-    assert issue(used.id).issued == 1
+    assert issue_invoices(used.id).issued == 1
     assert invoices_of(other_tenant.id) == []
 
 
 def test_a_month_is_open_for_72_hours_after_its_end(used, clock):
     clock.now = datetime(2026, 10, 4, tzinfo=UTC) - timedelta(microseconds=1)
     with pytest.raises(MonthOpen, match="from 2026-10-04 00:00 UTC"):
-        issue()
+        issue_invoices()
     clock.now = datetime(2026, 10, 4, tzinfo=UTC)
-    assert issue().issued == 1
+    assert issue_invoices().issued == 1
 
 
 def test_a_month_is_open_while_a_day_is_unpublished(used):
@@ -84,7 +84,7 @@ def test_whose_hours_are_missing_is_left_out(used, other_tenant):
     with system_scope():
         hours = JudgedHour.objects.filter(hour=datetime(2026, 9, 9, 9, tzinfo=UTC))
         assert hours.update(complete=False, reason="late") == 1
-    report = issue()
+    report = issue_invoices()
     assert report.left_out == {used.id: 1}
     assert report.issued == 1
     assert invoices_of(used.id) == []
@@ -94,7 +94,7 @@ def test_whose_hours_are_missing_is_left_out(used, other_tenant):
 
 def test_closing_early_is_kept_with_the_invoice_and_in_the_audit_log(used, clock):
     clock.now = datetime(2026, 9, 30, tzinfo=UTC)
-    issue(close_early="last invoice of a leaving customer")
+    issue_invoices(close_early="last invoice of a leaving customer")
     (invoice,) = invoices_of(used.id)
     assert invoice.closed_early == {
         "reason": "last invoice of a leaving customer",
@@ -113,7 +113,7 @@ def test_closing_early_is_kept_with_the_invoice_and_in_the_audit_log(used, clock
 def test_a_month_that_has_not_begun_is_not_even_closed_early(used, clock):
     clock.now = datetime(2026, 8, 31, 23, 59, tzinfo=UTC)
     with pytest.raises(MonthOpen, match="has not begun"):
-        issue(close_early="asked for")
+        issue_invoices(close_early="asked for")
 
 
 def test_a_roll_up_that_is_published_meanwhile_is_read_again(used, monkeypatch):
@@ -129,7 +129,7 @@ def test_a_roll_up_that_is_published_meanwhile_is_read_again(used, monkeypatch):
         return read(month, organization_id)
 
     monkeypatch.setattr(issuing, "billable_totals", publish_while_reading)
-    issue()
+    issue_invoices()
     (invoice,) = invoices_of(used.id)
     assert (len(times), invoice.total_minor) == (2, 4)
     assert len(row_ids(used)) == 1
@@ -142,12 +142,12 @@ def test_roll_ups_that_are_published_all_the_time_are_not_waited_for(used, monke
 
     monkeypatch.setattr(issuing, "billable_totals", publish_while_reading)
     with pytest.raises(UsageChanged):
-        issue()
+        issue_invoices()
     assert invoices_of(used.id) == []
 
 
 def test_what_slipped_past_a_suspending_budget_is_not_billed(capped):
-    issue()
+    issue_invoices()
     (invoice,) = invoices_of(capped.id)
     last = invoice.lines.all()[4]
     assert (invoice.cap_minor, invoice.subtotal_minor, invoice.total_minor) == (100, 100, 100)
@@ -156,24 +156,24 @@ def test_what_slipped_past_a_suspending_budget_is_not_billed(capped):
 
 
 def test_drafts_are_shown_and_replaced(used):
-    issue(draft=True)
-    issue(draft=True)
+    issue_invoices(draft=True)
+    issue_invoices(draft=True)
     (draft,) = invoices_of(used.id)
     assert (draft.state, draft.number, draft.total_minor) == ("draft", None, 180)
-    issue()
+    issue_invoices()
     (invoice,) = invoices_of(used.id)
     assert (invoice.state, invoice.number) == ("issued", "FR-2026-000001")
 
 
 def test_the_ledger_follows(used):
-    issue()
+    issue_invoices()
     with organization_scope(used.id):
         assert Posting.objects.all().balance() == {"receivable": 180, "revenue": -180}
         assert JournalEntry.objects.get().kind == "invoice"
 
 
 def test_a_void_invoice_is_taken_back_by_a_credit_note(used):
-    issue()
+    issue_invoices()
     (invoice,) = invoices_of(used.id)
     written = void_invoice(invoice_id=invoice.pk, reason="wrong address", by="tests")
     assert (written.number, written.total_minor) == ("FRC-2026-000001", -180)
@@ -186,23 +186,23 @@ def test_a_void_invoice_is_taken_back_by_a_credit_note(used):
 
 
 def test_a_void_invoice_is_replaced_only_for_who_is_named(used):
-    issue()
+    issue_invoices()
     (invoice,) = invoices_of(used.id)
     void_invoice(invoice_id=invoice.pk, reason="wrong address", by="tests")
-    assert issue().issued == 0
-    assert issue(used.id).issued == 1
-    assert issue(used.id).issued == 0
-    numbers = [(each.number, each.revision) for each in invoices_of(used.id)]
+    assert issue_invoices().issued == 0
+    assert issue_invoices(used.id).issued == 1
+    assert issue_invoices(used.id).issued == 0
+    numbers = [(invoice.number, invoice.revision) for invoice in invoices_of(used.id)]
     assert numbers == [("FR-2026-000001", 1), ("FR-2026-000002", 2), ("FRC-2026-000001", 1)]
 
 
 def test_what_cannot_be_taken_back(used):
     with pytest.raises(NotFound):
         void_invoice(invoice_id="inv_aaaaaaaaaaaaaaaaaaaa", reason="x", by="tests")
-    issue(draft=True)
+    issue_invoices(draft=True)
     with pytest.raises(NotIssued):
         void_invoice(invoice_id=invoices_of(used.id)[0].pk, reason="x", by="tests")
-    issue()
+    issue_invoices()
     note = void_invoice(invoice_id=invoices_of(used.id)[0].pk, reason="x", by="tests")
     for invoice_id in (invoices_of(used.id)[0].pk, note.invoice_id):
         with pytest.raises(AlreadyVoid):
@@ -210,7 +210,7 @@ def test_what_cannot_be_taken_back(used):
 
 
 def test_a_later_roll_up_does_not_reach_an_issued_invoice(used):
-    issue()
+    issue_invoices()
     before = row_ids(used)
     publish_day(MONTH, [Used(used.id, "cl_aaaaaaaaaaaaaaaaaaaa", "ingress_bytes", 1)])
     assert row_ids(used) == before
@@ -246,13 +246,12 @@ def test_an_interrupted_run_keeps_what_it_issued(used, other_tenant, monkeypatch
     monkeypatch.setattr("billing.services.issuing.BATCH", 1)
 
     def interrupt(report, of):
-        del of
         if report.issued == 1:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        issue(on_batch=interrupt)
-    report = issue()
+        issue_invoices(on_batch=interrupt)
+    report = issue_invoices()
     assert (report.issued, report.already) == (1, 1)
-    numbers = {invoices_of(each.id)[0].number for each in (used, other_tenant)}
+    numbers = {invoices_of(organization.id)[0].number for organization in (used, other_tenant)}
     assert numbers == {"FR-2026-000001", "FR-2026-000002"}

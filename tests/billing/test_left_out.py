@@ -20,20 +20,20 @@ from console.base.accounts.models import Organization
 from console.base.common.tenancy import organization_scope, system_scope
 from metering.models import JudgedHour
 from tests.billing import world
-from tests.billing.world import MONTH, invoices_of, issue
+from tests.billing.world import MONTH, invoices_of, issue_invoices
 from tests.metering.console.world import Used, publish_day
 
-NO_RATE = "billing.vat_rates names no rate for FR"
+NO_RATE = "billing.vat_rates names no rate for FR. Add it, such as DE=19."
 
 
 def make_customers(count):
     """Ids of organisations that were there in the month, in the order of their invoices."""
-    made = [Organization(name=f"Customer {number}") for number in range(count)]
-    for each in made:
-        with organization_scope(each.pk):
-            each.save(force_insert=True)
-        world.sign_up(each)
-    return sorted(each.pk for each in made)
+    organizations = [Organization(name=f"Customer {number}") for number in range(count)]
+    for organization in organizations:
+        with organization_scope(organization.pk):
+            organization.save(force_insert=True)
+        world.sign_up(organization)
+    return sorted(organization.pk for organization in organizations)
 
 
 @pytest.fixture
@@ -53,13 +53,13 @@ def places(customers):
 def test_a_country_without_a_rate_leaves_its_customer_out_alone(customers, vat):
     vat("DE=19")
     world.move_to(customers[3], "FR")
-    report = issue()
+    report = issue_invoices()
     assert report.failed == {customers[3]: NO_RATE}
     assert (report.issued, report.already) == (6, 0)
     assert places(customers) == {0: 1, 1: 2, 2: 3, 4: 4, 5: 5, 6: 6}
     # Once there is a rate the customer follows, with the next number.
     vat("DE=19", "FR=20")
-    report = issue()
+    report = issue_invoices()
     assert (report.issued, report.already, report.failed) == (1, 6, {})
     assert places(customers)[3] == 7
 
@@ -68,8 +68,14 @@ def test_a_country_without_a_rate_leaves_its_customer_out_alone(customers, vat):
 def test_what_postgresql_refuses_of_one_undoes_nothing_of_the_others(customers, caplog):
     # Their totals have more than 64 bits, which shows when the whole batch is written.
     refused = [customers[1], customers[5]]
-    publish_day(MONTH, [Used(each, "cl_a", "ingress_bytes", 10**20 * GIB) for each in refused])
-    report = issue()
+    publish_day(
+        MONTH,
+        [
+            Used(organization_id, "cl_a", "ingress_bytes", 10**20 * GIB)
+            for organization_id in refused
+        ],
+    )
+    report = issue_invoices()
     assert sorted(report.failed) == refused
     for reason in report.failed.values():
         assert reason.startswith("DataError: ")
@@ -83,7 +89,7 @@ def test_what_postgresql_refuses_of_one_undoes_nothing_of_the_others(customers, 
 
 def test_a_meter_without_a_price_leaves_its_customer_out_alone(customers):
     publish_day(MONTH, [Used(customers[0], "cl_a", "dreams", 1)])
-    report = issue()
+    report = issue_invoices()
     assert report.failed == {customers[0]: "UnpricedMeter: dreams"}
     assert report.issued == 6
 
@@ -91,7 +97,7 @@ def test_a_meter_without_a_price_leaves_its_customer_out_alone(customers):
 def test_drafts_of_the_others_are_shown(customers, vat):
     vat("DE=19")
     world.move_to(customers[6], "FR")
-    report = issue(draft=True)
+    report = issue_invoices(draft=True)
     assert (report.issued, list(report.failed)) == (6, [customers[6]])
     with system_scope():
         assert Invoice.objects.filter(state="draft").count() == 6
@@ -101,7 +107,7 @@ def test_progress_reaches_its_end(customers, vat):
     vat("DE=19")
     world.move_to(customers[0], "FR")
     seen = []
-    issue(on_batch=lambda report, of: seen.append((report.issued, len(report.failed), of)))
+    issue_invoices(on_batch=lambda report, of: seen.append((report.issued, len(report.failed), of)))
     assert seen == [(6, 1, 7)]
 
 
@@ -109,7 +115,7 @@ def test_who_is_named_fails_with_the_reason(customers, vat):
     vat("DE=19")
     world.move_to(customers[0], "FR")
     with pytest.raises(TaxUnknown):
-        issue(customers[0])
+        issue_invoices(customers[0])
     with pytest.raises(CommandError, match=NO_RATE):
         call_command("issue_invoices", month="2026-09", organization=customers[0])
 
@@ -117,7 +123,7 @@ def test_who_is_named_fails_with_the_reason(customers, vat):
 def test_a_store_that_is_away_fails_the_run(customers, documents):
     documents.write_text("no folder")
     with pytest.raises(OSError, match="documents"):
-        issue()
+        issue_invoices()
     assert places(customers) == {}
 
 
@@ -126,9 +132,9 @@ def test_numbers_that_diverged_fail_the_run(customers, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(writing, "_confirm_on_commit", lambda block_ids, store: None)
         issue_month(month=MONTH, by="tests", organization_id=customers[0])
-    numbers._settle(document_store(), NumberBlock.objects.get().key, numbers.ABANDONED)
+    numbers._settle_block(document_store(), NumberBlock.objects.get().key, numbers.ABANDONED)
     with pytest.raises(NumbersDiverged):
-        issue()
+        issue_invoices()
     assert places(customers) == {0: 1}
 
 
@@ -141,7 +147,7 @@ def test_a_lost_connection_fails_the_run(customers, monkeypatch):
             cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
 
     with pytest.raises(OperationalError):
-        issue(on_batch=cut)
+        issue_invoices(on_batch=cut)
     connection.close()
     assert places(customers) == {0: 1}
 
@@ -181,9 +187,9 @@ def leaving(customers, vat):
     closed = customers[:3]
     vat("DE=19")
     world.move_to(closed[1], "FR")
-    for place, each in enumerate(closed):
-        with organization_scope(each):
-            Organization.objects.filter(pk=each).update(
+    for place, organization in enumerate(closed):
+        with organization_scope(organization):
+            Organization.objects.filter(pk=organization).update(
                 closed_at=datetime(2026, 9, 14, place, tzinfo=UTC)
             )
     return closed
@@ -191,7 +197,7 @@ def leaving(customers, vat):
 
 def test_a_last_invoice_that_fails_keeps_nobody_elses_waiting(leaving, caplog):
     assert issue_final_invoices() == 2
-    assert [len(invoices_of(each)) for each in leaving] == [1, 0, 1]
+    assert [len(invoices_of(organization_id)) for organization_id in leaving] == [1, 0, 1]
     (logged,) = [record for record in caplog.records if record.message == "final_invoice.failed"]
     assert logged.organization == leaving[1]
     assert NO_RATE in str(logged.exc_info[1])

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.core import mail
 
-from billing.mails import send
+from billing.mails import send_mail
 from billing.models import BillingDetails, InvoiceMail
 from billing.services import documents, mailing, numbers
 from billing.services.store import document_store
@@ -16,7 +16,7 @@ from console.base.accounts.models import Membership
 from console.base.common.actor import Role
 from console.base.common.tenancy import organization_scope, system_scope
 from tests.billing import world
-from tests.billing.world import invoices_of, issue
+from tests.billing.world import invoices_of, issue_invoices
 from tests.console.outbox import run_outbox
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def invoice(used):
     """An issued invoice."""
-    issue()
+    issue_invoices()
     return invoices_of(used.id)[0]
 
 
@@ -38,7 +38,7 @@ def arguments(invoice):
     return {"organization_id": invoice.organization_id, "invoice_id": invoice.pk}
 
 
-def test_an_issued_invoice_is_told_by_mail(invoice, used, settings):
+def test_an_issued_invoice_is_announced_by_mail(invoice, used, settings):
     numbers.confirm_blocks(document_store())
     assert run_outbox() == ["billing.make_document"]
     (message,) = mail.outbox
@@ -95,19 +95,19 @@ def test_a_mail_server_that_is_away_keeps_no_other_mail_waiting(
     used, other_tenant, clock, monkeypatch
 ):
     world.sign_up(other_tenant.organization)
-    issue()
+    issue_invoices()
     documents.sweep_documents()
 
     def refuses_first(*, to, **mail):
         if to == [used.owner.email]:
             raise smtplib.SMTPRecipientsRefused({})
-        send(to=to, **mail)
+        send_mail(to=to, **mail)
 
-    monkeypatch.setattr("billing.services.mailing.send", refuses_first)
+    monkeypatch.setattr("billing.services.mailing.send_mail", refuses_first)
     assert mailing.sweep_mails() == 1
     assert mailing.sweep_mails() == 0
     assert [message.to for message in mail.outbox] == [[other_tenant.owner.email]]
-    monkeypatch.setattr("billing.services.mailing.send", send)
+    monkeypatch.setattr("billing.services.mailing.send_mail", send_mail)
     assert mailing.sweep_mails() == 0
     clock.now += timedelta(minutes=11)
     assert mailing.sweep_mails() == 1
@@ -118,7 +118,7 @@ def test_an_address_that_no_mail_can_be_written_to_keeps_no_other_mail_waiting(
     used, other_tenant, clock
 ):
     world.sign_up(other_tenant.organization)
-    issue()
+    issue_invoices()
     with organization_scope(used.id):
         BillingDetails.objects.create(organization_id=used.id, email="a@acme.example\nBcc: b@c.d")
     documents.sweep_documents()

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from billing.money import (
-    plain,
+    plain_amount,
     price_text,
-    readable,
+    readable_amount,
     round_half_up,
     scaled_price,
     share_of,
@@ -84,8 +84,8 @@ def test_tax_is_rounded_half_up(amount, percent, tax):
     ],
 )
 def test_an_amount_is_written_for_files_and_for_people(amount, currency, file, page):
-    assert plain(amount, currency) == file
-    assert readable(amount, currency) == page
+    assert plain_amount(amount, currency) == file
+    assert readable_amount(amount, currency) == page
 
 
 @pytest.mark.parametrize(

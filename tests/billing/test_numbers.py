@@ -20,7 +20,7 @@ from billing.services.voiding import void_invoice
 from console.base.accounts.models import Organization
 from console.base.common.tenancy import organization_scope, system_scope
 from tests.billing import world
-from tests.billing.world import MONTH, invoices_of, issue
+from tests.billing.world import MONTH, invoices_of, issue_invoices
 
 ISSUERS = 50
 # Every fifth.
@@ -28,12 +28,12 @@ ROLLED_BACK = 5
 
 
 def make_organizations(count):
-    made = [Organization(name=f"Org {number}") for number in range(count)]
-    for each in made:
-        with organization_scope(each.pk):
-            each.save(force_insert=True)
-        world.sign_up(each)
-    return [each.pk for each in made]
+    organizations = [Organization(name=f"Org {number}") for number in range(count)]
+    for organization in organizations:
+        with organization_scope(organization.pk):
+            organization.save(force_insert=True)
+        world.sign_up(organization)
+    return [organization.pk for organization in organizations]
 
 
 def issue_one(organization_id):
@@ -42,8 +42,8 @@ def issue_one(organization_id):
 
 def taken(organizations):
     with system_scope():
-        found = Invoice.objects.filter(organization_id__in=organizations)
-        return dict(found.values_list("organization_id", "number"))
+        invoices = Invoice.objects.filter(organization_id__in=organizations)
+        return dict(invoices.values_list("organization_id", "number"))
 
 
 def expected(first, last):
@@ -60,7 +60,7 @@ def forget_invoices():
 
 
 class RolledBack(Exception):
-    """What takes a transaction back."""
+    """Raised to roll a transaction back."""
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def published(transactional_db, clock):
 def test_fifty_issuers_of_whom_a_fifth_roll_back(published, monkeypatch):
     organizations = make_organizations(ISSUERS)
     failing = set(organizations[::ROLLED_BACK])
-    record, start = writing._record, threading.Barrier(ISSUERS)
+    record, start = writing._record_audit, threading.Barrier(ISSUERS)
 
     def fail_some(rows, by):
         record(rows, by)
@@ -88,14 +88,14 @@ def test_fifty_issuers_of_whom_a_fifth_roll_back(published, monkeypatch):
         finally:
             connection.close()
 
-    monkeypatch.setattr(writing, "_record", fail_some)
+    monkeypatch.setattr(writing, "_record_audit", fail_some)
     with ThreadPoolExecutor(ISSUERS) as pool:
         issued = list(pool.map(run, organizations))
     succeeded = ISSUERS - len(failing)
     assert sum(issued) == succeeded
     assert sorted(taken(organizations).values()) == expected(1, succeeded)
-    monkeypatch.setattr(writing, "_record", record)
-    issue()
+    monkeypatch.setattr(writing, "_record_audit", record)
+    issue_invoices()
     assert sorted(taken(organizations).values()) == expected(1, ISSUERS)
 
 
@@ -133,21 +133,21 @@ def test_what_was_rolled_back_is_taken_by_the_next(published, monkeypatch, docum
 
 def test_a_restored_database_reuses_no_number(published):
     lost, other, new = make_organizations(3)
-    for each in (lost, other):
-        issue_one(each)
-    before = {each: invoices_of(each)[0] for each in (lost, other)}
+    for organization_id in (lost, other):
+        issue_one(organization_id)
+    before = {organization_id: invoices_of(organization_id)[0] for organization_id in (lost, other)}
     forget_invoices()
     issue_one(new)
     assert taken([new]) == {new: "FR-2026-000003"}
     # The very invoices that had them get their numbers, ids and times again.
     issue_one(other)
     issue_one(lost)
-    for each, known in before.items():
-        (again,) = invoices_of(each)
+    for organization_id, invoice in before.items():
+        (again,) = invoices_of(organization_id)
         assert (again.pk, again.number, again.issued_at) == (
-            known.pk,
-            known.number,
-            known.issued_at,
+            invoice.pk,
+            invoice.number,
+            invoice.issued_at,
         )
 
 
@@ -165,7 +165,7 @@ def test_another_content_gets_another_number_after_a_restore(published):
 
 
 def leave_unconfirmed(monkeypatch, organization_id):
-    """Issues, and dies after the commit."""
+    """Issues as a process that dies after the commit, so that the block stays unconfirmed."""
     with monkeypatch.context() as patch:
         patch.setattr(writing, "_confirm_on_commit", lambda block_ids, store: None)
         issue_one(organization_id)
@@ -204,7 +204,9 @@ def test_a_second_database_stops_the_one_that_lost(published, monkeypatch):
     first, second = make_organizations(2)
     leave_unconfirmed(monkeypatch, first)
     block = NumberBlock.objects.get()
-    assert numbers._settle(document_store(), block.key, numbers.ABANDONED) == numbers.ABANDONED
+    assert (
+        numbers._settle_block(document_store(), block.key, numbers.ABANDONED) == numbers.ABANDONED
+    )
     with pytest.raises(NumbersDiverged):
         issue_one(second)
     with pytest.raises(NumbersDiverged):
@@ -221,11 +223,11 @@ def test_a_series_that_diverged_keeps_no_other_from_being_confirmed(published, m
         issue_one(only)
         void_invoice(invoice_id=invoices_of(only)[0].pk, reason="a mistake", by="tests")
     diverged = NumberBlock.objects.get(series="FR-2026")
-    numbers._settle(document_store(), diverged.key, numbers.ABANDONED)
+    numbers._settle_block(document_store(), diverged.key, numbers.ABANDONED)
     with pytest.raises(NumbersDiverged):
         numbers.confirm_blocks(document_store())
     confirmed = NumberBlock.objects.exclude(confirmed_at=None)
-    assert [each.series_id for each in confirmed] == ["FRC-2026"]
+    assert [block.series_id for block in confirmed] == ["FRC-2026"]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -255,13 +257,13 @@ def test_no_number_that_was_shown_is_ever_another_invoices(published, monkeypatc
 
 
 def roll_back(monkeypatch, organization_id):
-    """Issues, and takes the transaction back, unless there was nothing to issue."""
+    """Issues and rolls back, unless there was nothing to issue."""
 
     def fail(rows, by):
         raise RolledBack
 
     with monkeypatch.context() as patch, suppress(RolledBack):
-        patch.setattr(writing, "_record", fail)
+        patch.setattr(writing, "_record_audit", fail)
         issue_one(organization_id)
 
 
@@ -285,5 +287,5 @@ def test_without_the_store_nothing_is_issued(published, documents):
         issue_one(only)
     documents.unlink()
     assert taken([only]) == {}
-    issue()
+    issue_invoices()
     assert taken([only]) == {only: "FR-2026-000001"}

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from billing.drafts import Draft, DraftLine, cap_line, credited
+from billing.drafts import Draft, DraftLine, cap_line, credit_lines
 from billing.parties import Party, Tax, TaxUnknown, parse_rates, tax_between
 
 SELLER = Party(name="Freshet", country="DE", vat_id="DE123456789")
@@ -68,7 +68,7 @@ def test_tax_is_rounded_once_on_the_sum():
 
 def test_a_credit_note_takes_back_to_the_cent():
     made = draft([50])
-    lines = [line.amount_minor for line in credited(made.lines)]
+    lines = [line.amount_minor for line in credit_lines(made.lines)]
     note = draft(lines, kind="credit_note")
     assert (made.tax_minor, note.tax_minor) == (10, -10)
     assert made.total_minor + note.total_minor == 0

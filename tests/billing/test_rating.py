@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from billing.catalog import GIB, Catalog, MeterPrice, unit_size
 from billing.choices import Meter
-from billing.rating import UnpricedMeter, exact_amount, rate
+from billing.rating import UnpricedMeter, exact_amount, rate_totals
 
 MONTH = date(2026, 11, 1)  # 30 days
 FEBRUARY = date(2027, 2, 1)  # 28
@@ -34,7 +34,7 @@ EIGHTH = GIB // 8
 
 
 def amounts(totals, month=MONTH):
-    return [line.amount_minor for line in rate(totals, CATALOG, month)]
+    return [line.amount_minor for line in rate_totals(totals, CATALOG, month)]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_gib_month_has_the_minutes_of_its_month():
 
 def test_clusters_use_the_allowance_up_in_the_order_of_their_ids():
     totals = {("cl_c", INGRESS): GIB, ("cl_a", INGRESS): 8 * GIB, ("cl_b", INGRESS): 3 * GIB}
-    lines = rate(totals, CATALOG, MONTH)
+    lines = rate_totals(totals, CATALOG, MONTH)
     assert [(line.cluster_id, line.free_quantity, line.amount_minor) for line in lines] == [
         ("cl_a", 8 * GIB, 0),
         ("cl_b", 2 * GIB, 4),
@@ -92,7 +92,7 @@ def test_each_meter_has_an_allowance_of_its_own():
 
 
 def test_lines_say_what_they_were_made_of():
-    (line,) = rate({("cl_a", STORAGE): 7 * GIB * MINUTES}, CATALOG, MONTH)
+    (line,) = rate_totals({("cl_a", STORAGE): 7 * GIB * MINUTES}, CATALOG, MONTH)
     assert line.unit_price == Decimal("0.06")
     assert line.unit == "GiB-month"
     assert line.unit_size == GIB * MINUTES
@@ -101,22 +101,22 @@ def test_lines_say_what_they_were_made_of():
 
 
 def test_nothing_used_is_no_line():
-    assert rate({}, CATALOG, MONTH) == []
-    assert rate({("cl_a", INGRESS): 0}, CATALOG, MONTH) == []
+    assert rate_totals({}, CATALOG, MONTH) == []
+    assert rate_totals({("cl_a", INGRESS): 0}, CATALOG, MONTH) == []
 
 
 def test_what_is_only_shown_is_no_line():
-    assert rate({("cl_a", "broker_seconds"): 7}, CATALOG, MONTH) == []
+    assert rate_totals({("cl_a", "broker_seconds"): 7}, CATALOG, MONTH) == []
 
 
 def test_a_meter_without_a_price_does_not_pass_as_free():
     with pytest.raises(UnpricedMeter):
-        rate({("cl_a", "moon_phases"): 7}, CATALOG, MONTH)
+        rate_totals({("cl_a", "moon_phases"): 7}, CATALOG, MONTH)
 
 
 def test_a_quantity_below_zero_is_refused():
     with pytest.raises(ValueError, match="below zero"):
-        rate({("cl_a", INGRESS): -1}, CATALOG, MONTH)
+        rate_totals({("cl_a", INGRESS): -1}, CATALOG, MONTH)
 
 
 quantities = st.one_of(
@@ -133,7 +133,7 @@ months = st.sampled_from([MONTH, FEBRUARY, date(2028, 2, 1), date(2026, 12, 1)])
 
 @given(totals_of, months)
 def test_an_allowance_is_given_once_and_all_of_it(totals, month):
-    lines = rate(totals, CATALOG, month)
+    lines = rate_totals(totals, CATALOG, month)
     for meter, price in CATALOG.prices.items():
         used = sum(n for (_, of), n in totals.items() if of == meter)
         free = sum(line.free_quantity for line in lines if line.meter == meter)
@@ -142,7 +142,7 @@ def test_an_allowance_is_given_once_and_all_of_it(totals, month):
 
 @given(totals_of, months)
 def test_nothing_is_below_zero_and_each_line_is_within_half_a_cent(totals, month):
-    for line in rate(totals, CATALOG, month):
+    for line in rate_totals(totals, CATALOG, month):
         exact = Fraction(line.unit_price) * 100 * line.billable_quantity / line.unit_size
         assert line.amount_minor >= 0
         assert 0 <= line.free_quantity <= line.quantity
@@ -160,7 +160,7 @@ def test_the_parts_cost_what_the_whole_does_but_for_rounding(meter, parts, month
     """Exactly so before rounding; each line may round by half a cent."""
     price = CATALOG.prices[meter]
     split = {(f"cl_{number}", meter): part for number, part in enumerate(parts)}
-    lines = rate(split, CATALOG, month)
+    lines = rate_totals(split, CATALOG, month)
     whole = max(0, sum(parts) - price.free_quantity(month))
     assert sum(line.billable_quantity for line in lines) == whole
     exact = exact_amount(whole, price, "USD", month)
@@ -171,7 +171,7 @@ def test_the_parts_cost_what_the_whole_does_but_for_rounding(meter, parts, month
 def test_the_order_of_the_totals_does_not_matter(totals, month, random):
     shuffled = list(totals.items())
     random.shuffle(shuffled)
-    assert rate(dict(shuffled), CATALOG, month) == rate(totals, CATALOG, month)
+    assert rate_totals(dict(shuffled), CATALOG, month) == rate_totals(totals, CATALOG, month)
 
 
 @pytest.mark.parametrize(

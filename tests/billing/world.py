@@ -1,4 +1,4 @@
-"""Months of usage and invoices, for tests of those who make and read them."""
+"""Months of usage and their invoices, for tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from billing.services.store import document_store
 from console.base.accounts.models import Organization, Project
 from console.base.common.tenancy import organization_scope, system_scope
 from provisioning.models import Cell, Cluster
-from tests.metering.console.world import Used, publish_day, stand_complete
+from tests.metering.console.world import Used, make_hours_complete, publish_day
 
 MONTH = date(2026, 9, 1)
 MINUTES = minutes_of(MONTH)
@@ -29,7 +29,7 @@ def days_of(month: date = MONTH) -> list[date]:
 
 
 def make_cluster(organization_id: str, cluster_id: str, name: str) -> str:
-    """A cluster that no keeper knows, of which every hour of `MONTH` is complete."""
+    """A cluster's row without a real cluster; every hour of it in `MONTH` is complete."""
     start = datetime(MONTH.year, MONTH.month, 1, tzinfo=UTC)
     cell, _ = Cell.objects.get_or_create(id="local", defaults={"region": "local"})
     with organization_scope(organization_id):
@@ -45,7 +45,7 @@ def make_cluster(organization_id: str, cluster_id: str, name: str) -> str:
             provisioned_at=start,
         )
     end = datetime(2026, 10, 1, tzinfo=UTC)
-    stand_complete(organization_id, cluster_id, start, end)
+    make_hours_complete(organization_id, cluster_id, start, end)
     return cluster_id
 
 
@@ -62,13 +62,13 @@ def usual_usage(organization_id: str, cluster_id: str) -> list[Used]:
 
 
 def publish_month(first_day: list[Used], month: date = MONTH) -> None:
-    """Publishes every day of a month; all of it was used on the first."""
+    """Publishes every day of a month, with all usage on the first day."""
     for day in days_of(month):
         publish_day(day, first_day if day == month else [])
 
 
 def sign_up(organization: Organization) -> None:
-    """Has an organisation been there before `MONTH`."""
+    """Makes an organisation older than `MONTH`."""
     with organization_scope(organization.pk):
         Organization.objects.filter(pk=organization.pk).update(
             created_at=datetime(2026, 8, 1, tzinfo=UTC)
@@ -76,19 +76,19 @@ def sign_up(organization: Organization) -> None:
 
 
 def move_to(organization_id: str, country: str) -> None:
-    """Has an organisation's invoices be addressed to a country, without a VAT id."""
+    """Sets the country of an organisation's billing details, without a VAT id."""
     with organization_scope(organization_id):
         BillingDetails.objects.update_or_create(pk=organization_id, defaults={"country": country})
 
 
-def issue(
+def issue_invoices(
     organization_id: str | None = None,
     *,
     close_early: str = "",
     draft: bool = False,
     on_batch: Callable[[IssueReport, int], None] = lambda report, of: None,
 ) -> IssueReport:
-    """Issues `MONTH`, with what follows the commit (which a test's transaction does not reach)."""
+    """Issues `MONTH`, and does what follows a commit, which tests' transactions never reach."""
     report = issue_month(
         month=MONTH,
         by="tests",
@@ -104,5 +104,5 @@ def issue(
 def invoices_of(organization_id: str) -> list[Invoice]:
     """All that an organisation has: invoices, then credit notes."""
     with system_scope():
-        found = Invoice.objects.for_organization(organization_id).order_by("-kind", "revision")
-        return list(found.select_related("basis").prefetch_related("lines"))
+        invoices = Invoice.objects.for_organization(organization_id).order_by("-kind", "revision")
+        return list(invoices.select_related("basis").prefetch_related("lines"))

@@ -20,18 +20,18 @@ XERIAL_HEADER_BYTES = 16
 
 
 class DamageError(Exception):
-    """Something stored does not check. The text says where and what."""
+    """A stored checksum or field is wrong. The text says where, and what."""
 
 
 def check(holds: bool, message: str) -> None:
-    """Raises `DamageError` unless it holds."""
+    """Raises `DamageError` with this text unless the condition holds."""
     if not holds:
         raise DamageError(message)
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record with what its batch says of it."""
+    """One record, with its offset and its timestamp."""
 
     offset: int
     leader_epoch: int

@@ -1,4 +1,4 @@
-"""Reads lanes from storage: blocks, and what seals and splitting leave. See `logscan`.
+"""Reads lanes from storage: blocks, SEAL files and the indexes of split files. See `logscan`.
 
 The format: `brokers/core/crates/storage/src/lane/README.md`.
 """
@@ -101,7 +101,7 @@ class Placed:
 
 @dataclass
 class Seal:
-    """What a sealer left."""
+    """A SEAL file."""
 
     end_file: int
     end_sequence: int
@@ -123,7 +123,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Leftover:
-    """What is left of a file that was split."""
+    """The index that is left of a file that was split."""
 
     file: int
     first_sequence: int
@@ -225,7 +225,7 @@ def block_at(raw: bytes, position: int, where: str) -> Block | None:
 
 
 def read_owner(path: Path) -> int | None:
-    """Who holds the owner token; None where there is no readable token."""
+    """The incarnation that the owner token names; None where there is no readable token."""
     if not path.exists():
         return None
     raw = path.read_bytes()
@@ -287,12 +287,12 @@ def refuse_gap(lane: Lane, raw: bytes, position: int, due: int, path: Path) -> N
 
 
 def batch_of(block: Block, entry: DataEntry) -> Placed:
-    """The batch that an entry of a data block's index speaks of."""
+    """The batch of an entry of a data block's index."""
     raw = block.payload[entry.position : entry.position + entry.length]
     batch = read_batch(raw, f"{block.where}+{entry.position}")
     stated = (entry.base_offset, entry.epoch, entry.base_offset + entry.count, entry.length)
-    found = (batch.base_offset, batch.leader_epoch, batch.next_offset, batch.size)
-    check(stated == found, f"{block.where}: the index says {stated}, the batch {found}")
+    actual = (batch.base_offset, batch.leader_epoch, batch.next_offset, batch.size)
+    check(stated == actual, f"{block.where}: the index says {stated}, the batch {actual}")
     producer = (batch.producer_id, batch.base_sequence, batch.producer_epoch)
     facts = (batch.attributes, batch.max_timestamp, *producer)
     known = entry.facts in {None, facts}
@@ -301,7 +301,7 @@ def batch_of(block: Block, entry: DataEntry) -> Placed:
 
 
 def read_leftover(path: Path) -> Leftover:
-    """Reads what is left of a lane file."""
+    """Reads the index that is left of a lane file."""
     raw = path.read_bytes()
     header = LEFTOVER.unpack_from(raw)
     magic, form, _, _, file, first, last, count, checksum = header

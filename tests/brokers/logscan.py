@@ -2,7 +2,7 @@
 
 Written from the format descriptions in `lane/` and `cold/` of `brokers/core/crates/storage/src/`,
 and sharing no code with them: what this finds is evidence. No broker may run meanwhile, or only one
-that is idle. Anything that does not check raises `DamageError`.
+that is idle. A wrong checksum, a gap or an overlap raises `DamageError`.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class LogScan:
         manifest = self.manifest(partition)
         due = 0
         if manifest is not None:
-            # Of the first segment some may be deleted; without one all that was split is.
+            # Records of the first segment may be deleted; without a segment all split records are.
             first = [*manifest.segments, None][0]
             due = manifest.covered_end if first is None else first.base_offset
             check(due <= manifest.log_start, f"{topic}-{index}: nothing before {due}")
@@ -147,7 +147,7 @@ class LogScan:
             check(due == manifest.covered_end, f"{topic}-{index}: segments end at {due}")
         for epoch, incarnation in self.extents(partition):
             lane = self.lanes[incarnation]
-            # Every lane begins with a checkpoint; what is left of one that was split says so too.
+            # Every lane begins with a checkpoint; the index of a split file has it, too.
             held = bool(lane.blocks or lane.leftovers)
             check(held, f"{topic}-{index}: lane {incarnation} holds nothing")
             for placed in lane.batches:

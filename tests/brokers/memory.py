@@ -1,9 +1,9 @@
 """A broker's memory while clients and disk are at their worst.
 
-Four consumers ask for everything and take nothing, two hundred connections do nothing, the disk is
-slow, and producers push as hard as they can: some give requests up and send them again, one leaves
-as soon as it has sent them. What the broker may take meanwhile is the sum of its budgets
-(`docs/reference/limits.md`).
+Four consumers request everything and read no answer, two hundred connections do nothing, the disk
+is slow, and producers push as hard as they can: some give requests up and send them again, one
+leaves as soon as it has sent them. The memory that the broker may take meanwhile is the sum of its
+budgets (`docs/reference/limits.md`).
 
     python -m tests.brokers.memory --mib 4096
 """
@@ -79,7 +79,7 @@ SLOW_DISK = Faults(delays_s={"write": 0.01, "fsync": 0.05}, names="*.wal")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was pushed, in bytes, and what it took."""
+    """The bytes that were sent and acknowledged, and the memory that the broker took."""
 
     sent: int
     acked: int
@@ -93,7 +93,7 @@ class Outcome:
 
 
 def resident(process: int, field: str) -> int:
-    """What the kernel says of a process's memory: `VmRSS` now, `VmHWM` at the most."""
+    """The memory of a process by the kernel, in bytes: `VmRSS` now, `VmHWM` at most so far."""
     for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024
@@ -101,7 +101,7 @@ def resident(process: int, field: str) -> int:
 
 
 def idle_connection(port: int) -> Raw:
-    """A client that asked what is spoken here, and then nothing."""
+    """A client that sent an ApiVersions request, and then nothing."""
     client = Raw.plain(port)
     client.send(API_VERSIONS, 0, b"")
     assert client.receive()
@@ -119,7 +119,7 @@ def fetch_everything(offset: int) -> bytes:
 
 
 def stall(port: int) -> Raw:
-    """A client that asks for all records and takes no answer."""
+    """A client that requests all records and reads no answer."""
     client = Raw.plain(port)
     for _ in range(PIPELINED):
         client.send(FETCH, 4, fetch_everything(0))
@@ -156,7 +156,7 @@ class Leaver(threading.Thread):
 
 
 class Pusher:
-    """A producer that sends as fast as it is let, and gives a request up after a moment."""
+    """A producer that sends as fast as the broker reads, and gives a request up after a moment."""
 
     def __init__(self, bootstrap: str, total: int) -> None:
         self.acked = 0
@@ -198,7 +198,7 @@ class Pusher:
         self._thread.start()
 
     def join(self) -> None:
-        """Waits until all was sent and either acked or given up."""
+        """Waits until all was sent, and acknowledged or given up."""
         self._thread.join()
 
 
@@ -212,7 +212,7 @@ def slow_broker(folder: Path) -> Iterator[tuple[BrokerServer, FaultyFolder]]:
 
 
 def push(folder: Path, mib: int) -> Outcome:
-    """Has a broker pushed so much at its worst; tells what it took."""
+    """Pushes a broker as hard as it can be; returns how much memory it took."""
     with slow_broker(folder) as (broker, disk), ExitStack() as clients:
         assert broker.process is not None
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
@@ -240,12 +240,14 @@ def push(folder: Path, mib: int) -> Outcome:
         leaver.join()
         disk.heal()
         every = [first, *pushers]
-        sent, acked = (sum(getattr(each, what) for each in every) for what in ("sent", "acked"))
+        sent, acked = (
+            sum(getattr(account, what) for account in every) for what in ("sent", "acked")
+        )
         return Outcome(sent, acked, before, resident(pid, "VmHWM"))
 
 
 def main() -> None:
-    """By hand, at length."""
+    """Runs the test by hand, for as long as the arguments say."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mib", type=int, default=4096, help="how much is pushed")
     given = parser.parse_args()

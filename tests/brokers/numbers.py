@@ -15,7 +15,7 @@ TIMEOUT_S = 90
 
 
 class Numbers:
-    """Produces 0, 1, 2, … one after another, and reads what the topic has, until told to stop."""
+    """Produces 0, 1, 2, … one after another, and reads what the topic has, until it is stopped."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -86,7 +86,7 @@ class Numbers:
 
 
 def make_topic(bootstrap: str, name: str) -> None:
-    """Makes a topic, as soon as the broker can write that down."""
+    """Makes a topic, and tries again until the broker can write it to the metadata store."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     until = time.monotonic() + TIMEOUT_S
     while True:
@@ -95,7 +95,7 @@ def make_topic(bootstrap: str, name: str) -> None:
             made.result()
             return
         except KafkaException as error:
-            # An earlier try that was told to have failed.
+            # An earlier try, which returned an error, has made it.
             if error.args[0].name() == "TOPIC_ALREADY_EXISTS":
                 return
             if time.monotonic() > until:
@@ -103,7 +103,7 @@ def make_topic(bootstrap: str, name: str) -> None:
 
 
 def read_all(bootstrap: str, count: int) -> list[int]:
-    """What the topic has, from its beginning; no more than so many may be there."""
+    """The values of the topic from its beginning; fails where there are more than `count`."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "all"})
     partition = TopicPartition(TOPIC, 0, 0)
     assert consumer.get_watermark_offsets(partition, TIMEOUT_S) == (0, count)

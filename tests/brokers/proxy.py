@@ -1,4 +1,4 @@
-"""A way to a server of TCP that can be cut: bytes vanish, and nobody is told."""
+"""A TCP proxy that can be cut: bytes vanish, and neither end gets an error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PIECE = 1 << 16
 
 
 class Proxy:
-    """Passes connections on; while it swallows, it takes bytes and connections and passes none."""
+    """Forwards connections. While it swallows, it accepts connections and bytes, and drops them."""
 
     def __init__(self, server: str) -> None:
         host, port = server.rsplit(":", 1)
@@ -68,7 +68,7 @@ class Proxy:
 
 @contextmanager
 def cut_way(server: str) -> Iterator[Proxy]:
-    """A way to `host:port` for as long as a block lasts."""
+    """A proxy in front of `host:port`, for as long as a block lasts."""
     proxy = Proxy(server)
     try:
         yield proxy

@@ -29,7 +29,7 @@ LANE = {"file_bytes_first": 65536, "file_bytes_max": 65536, "roll_after_ms": 600
 
 
 def expected(writer: int) -> list[bytes]:
-    """What each of the two brokers was sent, in order."""
+    """The values that were sent to each of the two brokers, in order."""
     return [f"{writer} {codec} {n}".encode() for codec in CODECS for n in range(EACH)]
 
 

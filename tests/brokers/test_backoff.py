@@ -1,4 +1,4 @@
-"""When a broker is started again."""
+"""When a broker is started again after it has ended."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,11 +10,11 @@ BACKOFF = Backoff(first_s=0.1, max_s=30.0, served_max_s=0.5, quiet_s=5.0)
 
 def pauses(*served_s):
     """Pauses after ends of brokers that served so long."""
-    ends, found = Ends(), []
-    for each in served_s:
-        ends = BACKOFF.after(ends, each)
-        found.append(round(BACKOFF.pause_s(ends), 3))
-    return found
+    ends, pauses = Ends(), []
+    for seconds in served_s:
+        ends = BACKOFF.after(ends, seconds)
+        pauses.append(round(BACKOFF.pause_s(ends), 3))
+    return pauses
 
 
 def test_the_first_is_at_once_then_pauses_double():
@@ -34,12 +34,12 @@ def test_serving_ends_a_row_of_failed_starts():
 
 
 def test_one_that_stands_down_again_and_again_waits_like_one_that_never_served():
-    ends, found = Ends(), []
+    ends, decisions = Ends(), []
     for _ in range(11):
         ends = BACKOFF.after(ends, 0.1, stood_down=True)
-        found.append((BACKOFF.stands_down_repeatedly(ends), round(BACKOFF.pause_s(ends), 3)))
+        decisions.append((BACKOFF.stands_down_repeatedly(ends), round(BACKOFF.pause_s(ends), 3)))
     pauses = [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30]
-    assert found == [(False, 0), (False, 0.1), *((True, pause) for pause in pauses)]
+    assert decisions == [(False, 0), (False, 0.1), *((True, pause) for pause in pauses)]
 
 
 def test_a_stand_down_after_a_quiet_time_is_the_first_time():

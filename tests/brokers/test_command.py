@@ -1,4 +1,4 @@
-"""`python -m brokers serve` as whoever supervises it sees it."""
+"""`python -m brokers serve` as its supervisor sees it."""
 
 import json
 import signal
@@ -60,7 +60,7 @@ def test_superseded_broker_ends_with_status_3(server, tmp_path):
 
 
 def produce_one(bootstrap):
-    """Has the broker write: only then does it look whether it still may."""
+    """Produces a record, because the broker checks its token only when it writes."""
     subprocess.run(
         ["kcat", "-b", bootstrap, "-t", "any", "-P", "-X", "message.timeout.ms=3000"],
         input=b"x\n",

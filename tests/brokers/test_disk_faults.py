@@ -1,4 +1,4 @@
-"""A broker on a real file system that fails: it ends, no ack is lost, the next one serves."""
+"""A broker on a file system that fails: it ends, the next one serves, nothing acked is lost."""
 
 import contextlib
 import subprocess
@@ -17,18 +17,18 @@ STOOD_DOWN = 3
 LANE = {"file_bytes_first": 1 << 18, "file_bytes_max": 1 << 18, "roll_after_ms": 300}
 # Enough for what is written faster than it is split.
 TMPFS_BYTES = 256 << 20
-# Records that are written while nothing is left.
+# Records that are written while the file system is full.
 FEW = 4
 
 
-def end_a_broker(own, dfs, trouble, said=""):
-    """While `trouble` lasts a broker over `dfs` ends and says why; the next ones lack nothing."""
+def end_a_broker(own, dfs, fault, said=""):
+    """While `fault` lasts a broker over `dfs` ends and says why; the next ones lack nothing."""
     broker = BrokerServer(own, storage={"dfs": dfs}, lane=LANE)
     with broker:
         make_topic(broker.bootstrap, TOPIC)
         with Numbers(broker.bootstrap) as numbers:
             numbers.wait_for_more()
-            with trouble:
+            with fault:
                 assert broker.wait() == STOOD_DOWN, broker.log.read_text()
                 assert said in broker.log.read_text()
             broker.start()
@@ -41,7 +41,7 @@ def end_a_broker(own, dfs, trouble, said=""):
 
 @contextlib.contextmanager
 def failing(disk, wrong):
-    """Meanwhile a folder does something wrong."""
+    """Injects faults into a folder for as long as a block lasts."""
     disk.fail(wrong)
     yield
     disk.heal()
@@ -74,7 +74,7 @@ def small_file_system(folder):
 
 
 def fill(file):
-    """Takes what is left of a file system."""
+    """Fills a file system."""
     with contextlib.suppress(OSError):  # full
         while True:
             file.write(bytes(1 << 12))
@@ -82,7 +82,7 @@ def fill(file):
 
 @contextlib.contextmanager
 def filled(folder):
-    """Meanwhile nothing is left in a file system, and nothing that becomes free stays so."""
+    """Keeps a file system full for as long as a block lasts, also where files are removed."""
     enough, pause = threading.Event(), threading.Event()
     filler = folder / "filler"
 

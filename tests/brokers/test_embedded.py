@@ -51,7 +51,7 @@ def test_link_listener_greets_and_keeps_its_address():
 
 
 def greeting_at(address):
-    """What a broker says first to a gateway; a nonce follows."""
+    """The first bytes that a broker sends to a gateway, up to the nonce."""
     host, port = address.rsplit(":", 1)
     with socket.create_connection((host, int(port))) as connection:
         return connection.recv(6, socket.MSG_WAITALL)

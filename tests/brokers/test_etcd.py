@@ -1,4 +1,4 @@
-"""A real etcd from Python: what is promised when it answers, and said when it does not."""
+"""A real etcd from Python: results when it answers, and errors when it does not."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,17 +38,17 @@ def test_a_key_is_made_once(etcd):
     assert etcd.get("a") is None
     assert etcd.create("a", b"1") is True
     assert etcd.create("a", b"2") is False
-    found = etcd.get("a")
-    assert (found.key, found.value, found.lease) == ("a", b"1", 0)
+    entry = etcd.get("a")
+    assert (entry.key, entry.value, entry.lease) == ("a", b"1", 0)
 
 
 def test_a_range_is_one_revision_however_many_pages(etcd, monkeypatch):
     monkeypatch.setattr("brokers.etcd.PAGE_KEYS", 3)
-    wanted = {f"k/{number}": b"%d" % number for number in range(10)}
-    etcd.write(wanted)
+    written = {f"k/{number}": b"%d" % number for number in range(10)}
+    etcd.write(written)
     etcd.create("l", b"")
     first = etcd.range("k/")
-    assert {entry.key: entry.value for entry in first.entries} == wanted
+    assert {entry.key: entry.value for entry in first.entries} == written
     assert etcd.remove("k/") == 10
     assert etcd.range("k/", revision=first.revision) == first
     assert contents(etcd) == {"l": b""}
@@ -121,29 +121,29 @@ def fill(etcd, quota_bytes):
         etcd.write({"a": bytes(quota_bytes // 8)})
 
 
-def test_a_member_tells_how_full_it_is(tmp_path):
+def test_a_member_reports_how_full_it_is(tmp_path):
     quota_bytes = 1 << 20
     with running_etcd(tmp_path, quota_bytes=quota_bytes) as server:
         etcd = client(server.location())
-        told = etcd.status()
-        assert 0 < told.in_use_bytes <= told.file_bytes < quota_bytes
-        assert (told.quota_bytes, told.out_of_space) == (quota_bytes, False)
+        status = etcd.status()
+        assert 0 < status.in_use_bytes <= status.file_bytes < quota_bytes
+        assert (status.quota_bytes, status.out_of_space) == (quota_bytes, False)
         with pytest.raises(InvalidError, match="space exceeded"):
             fill(etcd, quota_bytes)
-        told = etcd.status()
-        assert told.out_of_space
+        status = etcd.status()
+        assert status.out_of_space
         # What helps is not refused: dropping history, and a smaller file.
         dropped = etcd.get("a").revision - 1
         assert etcd.compact(dropped)
         # Waits until it is done.
         etcd.call("kv/compaction", {"revision": dropped + 1, "physical": True})
         etcd.call("maintenance/defragment", {})
-        assert etcd.status().file_bytes < told.file_bytes
+        assert etcd.status().file_bytes < status.file_bytes
 
 
 @dataclass(frozen=True)
 class Guarded:
-    """A cell of two clusters in an etcd that asks who somebody is."""
+    """A cell of two clusters in an etcd that requires users and passwords."""
 
     server: EtcdServer
     folder: Path

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.full("stores")
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory):
-    """Whom etcd trusts; it signed etcd and a cell."""
+    """The authority that etcd trusts; it signed the certificates of etcd and of a cell."""
     made = Authority(tmp_path_factory.mktemp("authority") / "pki")
     made.issue("server", "/CN=etcd", usage="serverAuth,clientAuth", names=("IP:127.0.0.1",))
     made.issue("cell", "/CN=cell", usage="clientAuth")
@@ -23,9 +23,9 @@ def authority(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def stranger(tmp_path_factory):
-    """Another authority; it signed somebody."""
-    made = Authority(tmp_path_factory.mktemp("stranger") / "pki")
+def untrusted(tmp_path_factory):
+    """Another authority, which etcd does not trust; it signed another cell's certificate."""
+    made = Authority(tmp_path_factory.mktemp("untrusted") / "pki")
     made.issue("cell", "/CN=cell", usage="clientAuth")
     return made
 
@@ -37,10 +37,10 @@ def server(authority, tmp_path_factory):
 
 
 def options(trusted, client=None):
-    found = {"ca": trusted.certificate("ca")}
+    files = {"ca": trusted.certificate("ca")}
     if client is not None:
-        found |= {"cert": client.certificate("cell"), "key": client.key("cell")}
-    return found
+        files |= {"cert": client.certificate("cell"), "key": client.key("cell")}
+    return files
 
 
 def by_engine(location):
@@ -48,9 +48,9 @@ def by_engine(location):
 
 
 def etcd_of(location):
-    found = metadata_location(location)
-    assert isinstance(found, EtcdLocation)
-    return Etcd(found)
+    parsed = metadata_location(location)
+    assert isinstance(parsed, EtcdLocation)
+    return Etcd(parsed)
 
 
 def by_python(location):
@@ -67,12 +67,12 @@ def test_what_the_engine_writes_python_reads(server, authority):
 
 
 @pytest.mark.parametrize("read", [by_engine, by_python])
-@pytest.mark.parametrize("wrong", ["no certificate", "a stranger's certificate", "trusts another"])
-def test_nobody_else_is_let_in(server, authority, stranger, read, wrong):
+@pytest.mark.parametrize("wrong", ["no certificate", "an untrusted certificate", "trusts another"])
+def test_nobody_else_is_let_in(server, authority, untrusted, read, wrong):
     given = {
         "no certificate": options(authority),
-        "a stranger's certificate": options(authority, stranger),
-        "trusts another": options(stranger, authority),
+        "an untrusted certificate": options(authority, untrusted),
+        "trusts another": options(untrusted, authority),
     }[wrong]
     with pytest.raises(UnavailableError):
         read(server.location("refused", given))
@@ -80,6 +80,6 @@ def test_nobody_else_is_let_in(server, authority, stranger, read, wrong):
 
 @pytest.mark.parametrize("read", [by_engine, by_python])
 def test_a_certificate_of_another_name_is_not_trusted(server, authority, read):
-    found = options(authority, authority)
+    files = options(authority, authority)
     with pytest.raises(UnavailableError):
-        read(server.location("named", {**found, "server_name": "etcd.internal"}))
+        read(server.location("named", {**files, "server_name": "etcd.internal"}))

@@ -1,4 +1,4 @@
-"""Deleted topics that come back, deleted records, and what a broker tells of changes."""
+"""Deleted topics that come back, deleted records, and the changes that a broker notes."""
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
@@ -56,15 +56,15 @@ def read(broker, topic, count):
     consumer = Consumer({**settings, "enable.auto.commit": False})
     try:
         consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-        found = consumer.consume(count, timeout=TIMEOUT_S)
-        return [(message.offset(), message.value()) for message in found]
+        messages = consumer.consume(count, timeout=TIMEOUT_S)
+        return [(message.offset(), message.value()) for message in messages]
     finally:
         consumer.close()
 
 
 def deleted(store, name):
-    (found,) = [topic for topic in store.deleted_topics() if topic.name == name]
-    return found
+    (topic,) = [topic for topic in store.deleted_topics() if topic.name == name]
+    return topic
 
 
 def test_a_topic_that_a_client_deleted_comes_back(broker, store, admin):
@@ -119,7 +119,7 @@ def test_a_topic_comes_back_after_the_cluster_slept():
         assert read(broker, "asleep", 1) == [(0, b"a")]
 
 
-def test_history_tells_when_a_topic_was_deleted(tmp_path):
+def test_history_says_when_a_topic_was_deleted(tmp_path):
     store = CellStore(tmp_path / "metadata.sqlite").cluster(CLUSTER)
     store.create()
     made = store.create_topic("t")
@@ -161,14 +161,14 @@ def test_records_are_deleted_by_two_clients(broker, store, admin):
     assert read(broker, "records", 1) == [(3, b"d")]
 
 
-def test_changes_by_clients_are_told_of_once(broker, store, admin):
+def test_changes_by_clients_are_noted_once(broker, store, admin):
     seen = [change.sequence for change in store.changes()]
     after = max(seen, default=0)
-    create(admin, "told", 2)
+    create(admin, "noted", 2)
     # Not over the protocol: whoever does this has an audit log of their own.
-    store.create_topic("not-told")
+    store.create_topic("not-noted")
     (change,) = store.changes(after)
-    assert (change.sequence, change.action, change.target) == (after + 1, "topic.create", "told")
+    assert (change.sequence, change.action, change.target) == (after + 1, "topic.create", "noted")
     assert (change.principal, change.client_id) == ("User:ANONYMOUS", "an-admin")
     assert (change.address, change.target_type) == ("127.0.0.1", "topic")
     assert change.detail["partitions"] == "2"

@@ -1,4 +1,4 @@
-"""The inspector says what lies on storage, and names the file where something is damaged."""
+"""The inspector reports what is on storage, and names the file where something is damaged."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 from brokers import Broker, _core
 from brokers.errors import StorageError
-from brokers.inspection import inspect
+from brokers.inspection import inspect_storage
 from tests.brokers.test_embedded import produce
 
 LANE = {"file_bytes_first": 65536, "file_bytes_max": 65536, "roll_after_ms": 60_000}
@@ -48,7 +48,7 @@ def test_everything_is_reported_and_sound(stopped, capsys):
     assert partition["dropped"] == 0
     assert (partition["log_start"], partition["covered_end"]) == (0, 200)
     assert sum(o["bytes"] for o in report["objects"]) == partition["bytes"]
-    assert inspect(stopped.settings, verify=True, lane=None, topic=None, as_json=False) == 0
+    assert inspect_storage(stopped.settings, verify=True, lane=None, topic=None, as_json=False) == 0
     assert "0 damaged (every checksum)" in capsys.readouterr().out
 
 
@@ -88,7 +88,7 @@ def test_damage_is_named_by_file(stopped, pattern, at, capsys):
     report = report_of(stopped, verify=True)
     named = {damage["file"] for damage in report["damage"]}
     assert any(str(path).endswith(file) for file in named), (path, report["damage"])
-    assert inspect(stopped.settings, verify=True, lane=None, topic=None, as_json=True) == 4
+    assert inspect_storage(stopped.settings, verify=True, lane=None, topic=None, as_json=True) == 4
     assert json.loads(capsys.readouterr().out)["damage"] == report["damage"]
 
 
@@ -103,8 +103,8 @@ def test_files_that_wait_or_are_of_no_use_are_shown(stopped, capsys):
     assert after["damage"] == []
     assert after["lanes"][0]["spares"] == before["spares"] + 1
     assert after["lanes"][0]["others"] == ["draft-0123456789abcdef"]
-    assert inspect(stopped.settings, verify=False, lane=2, topic=None, as_json=False) == 0
-    assert "of no use: draft-0123456789abcdef" in capsys.readouterr().out
+    assert inspect_storage(stopped.settings, verify=False, lane=2, topic=None, as_json=False) == 0
+    assert "other files: draft-0123456789abcdef" in capsys.readouterr().out
 
 
 @pytest.mark.full("stores")
@@ -113,16 +113,20 @@ def test_damage_in_a_bucket_of_s3_is_named(s3_server, tmp_path):
     with Broker(tmp_path, lane=LANE, storage={"bucket": location}) as broker:
         produce(broker.bootstrap, "orders", range(100))
         broker.stop()
-        assert inspect(broker.settings, verify=True, lane=None, topic=None, as_json=True) == 0
+        assert (
+            inspect_storage(broker.settings, verify=True, lane=None, topic=None, as_json=True) == 0
+        )
         client = s3_server.client()
         listed = client.list_objects_v2(Bucket="inspected")["Contents"]
-        key = next(each["Key"] for each in listed if "/objects/" in each["Key"])
+        key = next(item["Key"] for item in listed if "/objects/" in item["Key"])
         raw = bytearray(client.get_object(Bucket="inspected", Key=key)["Body"].read())
         raw[200] ^= 1
         client.put_object(Bucket="inspected", Key=key, Body=bytes(raw))
         damage = report_of(broker, verify=True)["damage"]
-        assert [each["file"] for each in damage] == [key]
-        assert inspect(broker.settings, verify=True, lane=None, topic=None, as_json=True) == 4
+        assert [item["file"] for item in damage] == [key]
+        assert (
+            inspect_storage(broker.settings, verify=True, lane=None, topic=None, as_json=True) == 4
+        )
 
 
 def test_damaged_lane_is_found_while_its_broker_is_dead(tmp_path):

@@ -4,7 +4,7 @@ import pytest
 
 from tests.brokers.memory import BUDGET, MIB, push
 
-# More than the budgets allow, and many times as much: what is in none of them would show.
+# Many times as much as the budgets allow: memory outside of the budgets would show.
 FEW_MIB, MANY_MIB = 240, 1024
 
 

@@ -75,7 +75,7 @@ def cell(location):
 
 
 def all_bytes(location):
-    """Whatever the store holds."""
+    """All bytes of the store's files."""
     place = metadata_location(location)
     if isinstance(place, Path):
         return b"".join(file.read_bytes() for file in place.parent.iterdir())
@@ -130,7 +130,7 @@ def test_spec_says_when_the_cluster_was_deleted(cell):
         cell.put_spec(replace(spec, deletions=((10, None), (30, None))))
 
 
-def test_topics_history_tells_of_raises_and_of_deleted_topics(cluster):
+def test_topics_history_has_raises_and_deleted_topics(cluster):
     made = cluster.create_topic("orders", partitions=2, configs={"retention.bytes": "1000"})
     cluster.create_partitions("orders", 5)
     cluster.create_topic("keys", configs={"cleanup.policy": "compact"})
@@ -229,7 +229,7 @@ def test_watch_takes_up_where_any_revision_stands(cell):
     assert [change.record for change in only] == [STATUS]
 
 
-def test_a_file_that_is_younger_than_a_watch_is_said(tmp_path):
+def test_a_watch_behind_a_restored_file_gets_an_error(tmp_path):
     """It came from a backup. A revision of etcd never goes back."""
     cell = CellStore(tmp_path / "metadata.sqlite")
     revision = cell.put_spec(SPEC)
@@ -366,7 +366,7 @@ def test_topics_are_made_changed_and_removed(cluster):
 
 
 def field_of(call, *arguments, **named):
-    """What an error says is wrong."""
+    """The field that an error names."""
     with pytest.raises(InvalidError) as refused:
         call(*arguments, **named)
     assert refused.value.kind == "invalid"

@@ -49,7 +49,7 @@ def store(broker):
 
 
 def produced(settings, topic, partition=0, value=b"x"):
-    """The error of a record, or None."""
+    """Produces a record; returns its error, or None."""
     outcome = []
     producer = Producer({**settings, "message.timeout.ms": 30_000, "acks": "all"})
     producer.produce(topic, value, partition=partition, on_delivery=lambda e, _: outcome.append(e))
@@ -79,7 +79,7 @@ def config_of(broker, topic, name):
 
 
 def until(condition):
-    """Asks again until it holds; each question takes a round to the broker."""
+    """Repeats a question to the broker until it holds."""
     deadline = threading.Event()
     timer = threading.Timer(TIMEOUT_S, deadline.set)
     timer.start()
@@ -137,8 +137,8 @@ def committed(broker, topic, commit=None):
     try:
         if commit is not None:
             consumer.commit(offsets=[TopicPartition(topic, 0, commit)], asynchronous=False)
-        (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=TIMEOUT_S)
-        return found.offset
+        (position,) = consumer.committed([TopicPartition(topic, 0)], timeout=TIMEOUT_S)
+        return position.offset
     finally:
         consumer.close()
 

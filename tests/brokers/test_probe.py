@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from brokers.probe.alone import PREFIX, UnfitError, probe_alone
-from brokers.probe.report import probe
+from brokers.probe.report import probe_folder
 from tests.clients.servers import ROOT, BrokerServer
 from tests.faulty import faults
 from tests.faulty.faults import Faults
@@ -55,7 +55,7 @@ def second(tmp_path_factory, folder):
 def healed(folder):
     yield
     folder.heal()
-    left = [found.name for found in folder.behind.iterdir() if found.name.startswith(PREFIX)]
+    left = [entry.name for entry in folder.behind.iterdir() if entry.name.startswith(PREFIX)]
     assert left == []
 
 
@@ -74,30 +74,30 @@ def command(*arguments):
 
 
 def test_folder_of_this_machine_is_fit(tmp_path):
-    report = probe(tmp_path / "made" / "for it", None)
+    report = probe_folder(tmp_path / "made" / "for it", None)
     assert report.fit, list(report.lines())
     assert list((tmp_path / "made" / "for it").iterdir()) == []
 
 
 def test_good_folder_is_fit_by_two_mounts(folder, second):
     second.heal()
-    report = probe(folder.path, second.path)
+    report = probe_folder(folder.path, second.path)
     assert report.fit, list(report.lines())
 
 
 @pytest.mark.parametrize(("wrong", "promise", "reason"), ALONE)
 def test_broken_promise_is_named(folder, wrong, promise, reason):
     folder.fail(wrong)
-    with pytest.raises(UnfitError) as found:
+    with pytest.raises(UnfitError) as refusal:
         probe_alone(folder.path)
-    assert found.value.promise == promise
-    assert reason in found.value.reason
+    assert refusal.value.promise == promise
+    assert reason in refusal.value.reason
 
 
 @pytest.mark.parametrize(("lies", "promise"), BETWEEN)
 def test_promise_broken_between_two_mounts_is_named(folder, second, lies, promise):
     second.fail(Faults(lies=lies))
-    assert promise in broken(probe(folder.path, second.path))
+    assert promise in broken(probe_folder(folder.path, second.path))
 
 
 def test_full_folder_is_not_unfit(folder):
@@ -106,10 +106,10 @@ def test_full_folder_is_not_unfit(folder):
 
 
 def test_another_folder_is_no_second_mount(folder, tmp_path):
-    assert broken(probe(folder.path, tmp_path)) == {"the same folder"}
+    assert broken(probe_folder(folder.path, tmp_path)) == {"the same folder"}
 
 
-def test_status_and_json_tell_what_was_found(folder):
+def test_status_and_json_say_what_was_found(folder):
     fit = command(folder.path, "--json")
     assert fit.returncode == 0, fit.stdout + fit.stderr
     assert json.loads(fit.stdout)["fit"]

@@ -81,8 +81,8 @@ def taken_again(broker):
     pytest.fail("produce is still refused")
 
 
-def told(broker):
-    """What a client says that shows the broker's own words."""
+def refusal_of(broker):
+    """The text of a client's error, in which the broker's reason is."""
     producer = KafkaProducer(
         bootstrap_servers=broker.bootstrap,
         security_protocol="SASL_PLAINTEXT",
@@ -98,13 +98,13 @@ def told(broker):
         producer.close()
 
 
-def test_client_is_told_the_reason_and_all_else_goes_on(broker, store):
+def test_client_gets_the_reason_and_all_else_goes_on(broker, store):
     assert store.produce_suspension() is None
     assert outcome(broker, "alice") is None
     store.suspend_produce(REASON)
     assert store.produce_suspension() == REASON
     assert refused(broker).code() == KafkaError.POLICY_VIOLATION
-    assert REASON in told(broker)
+    assert REASON in refusal_of(broker)
     assert outcome(broker, "root") is None, "the service itself goes on"
     consumer = Consumer({**settings_of(broker, "alice"), "group.id": "readers"})
     consumer.assign([TopicPartition(TOPIC, 0, OFFSET_BEGINNING)])
@@ -126,7 +126,7 @@ def test_it_holds_after_a_restart(broker, store):
     error = outcome(broker, "alice")
     assert error is not None
     assert error.code() == KafkaError.POLICY_VIOLATION
-    assert REASON in told(broker)
+    assert REASON in refusal_of(broker)
 
 
 def test_reasons_that_cannot_be_meant_are_refused(broker, store):

@@ -91,8 +91,8 @@ def broker():
 
 
 def paused_ms(broker, user, count, size):
-    """What a client is told to pause in all, while it produces."""
-    told = []
+    """How long the broker asks a client to pause in all while it produces, in ms."""
+    pauses_ms = []
     acked = threading.Semaphore(0)
     producer = Producer(
         {
@@ -107,7 +107,7 @@ def paused_ms(broker, user, count, size):
             # So that no request is on its way while the broker does not read.
             "max.in.flight": 1,
             "batch.num.messages": 1,
-            "throttle_cb": lambda event: told.append(event.throttle_time * 1000),
+            "throttle_cb": lambda event: pauses_ms.append(event.throttle_time * 1000),
         }
     )
 
@@ -122,18 +122,18 @@ def paused_ms(broker, user, count, size):
         assert acked.acquire(blocking=False)
     # What the last answers said.
     producer.poll(0)
-    return sum(told)
+    return sum(pauses_ms)
 
 
-def test_a_producer_is_told_to_pause_for_what_it_took_too_much(broker):
+def test_a_producer_is_asked_to_pause_for_what_it_took_too_much(broker):
     excess_s = 3
     # In one request, so that no time passes that pays for some of it.
-    told_s = paused_ms(broker, "alice", 1, BURST + excess_s * RATE) / 1000
+    pause_s = paused_ms(broker, "alice", 1, BURST + excess_s * RATE) / 1000
     # A request is a little larger than its records.
-    assert excess_s <= told_s <= excess_s * 1.1
+    assert excess_s <= pause_s <= excess_s * 1.1
 
 
-def test_the_service_itself_is_never_told_to_pause(broker):
+def test_the_service_itself_is_never_asked_to_pause(broker):
     assert paused_ms(broker, "root", 2 * BURST // 50_000, 50_000) == 0
 
 
@@ -147,7 +147,7 @@ def test_another_client_library_goes_on_after_its_pause(broker):
     )
     try:
         sent = [producer.send(TOPIC, b"x" * 60_000) for _ in range(10)]
-        offsets = [each.get(timeout=TIMEOUT_S).offset for each in sent]
+        offsets = [future.get(timeout=TIMEOUT_S).offset for future in sent]
         assert offsets == sorted(offsets)
     finally:
         producer.close()

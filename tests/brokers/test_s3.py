@@ -36,29 +36,30 @@ def objects(location):
     return opened(location)
 
 
-class Trouble(ThreadingHTTPServer):
-    """A proxy that does to some requests what `troubles` says, in order: `slow`, `lose`, `pass`.
+class FaultyProxy(ThreadingHTTPServer):
+    """A proxy that treats each request as the next of `faults` says: `slow`, `lose` or `pass`.
 
-    `slow` is answered without asking; the answer of `lose` never comes; else it is passed on.
+    `slow` is refused and not passed on; `lose` is passed on, and its answer dropped; `pass`, as all
+    requests after the last fault, is passed on with its answer.
     """
 
     def __init__(self, behind):
         super().__init__(("127.0.0.1", 0), Passing)
-        self.behind, self.troubles, self.asked = behind, [], []
+        self.behind, self.faults, self.asked = behind, [], []
         self.pool = urllib3.PoolManager()
         self.lock = threading.Lock()
 
 
 class Passing(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: Trouble
+    server: FaultyProxy
 
     def handle_any(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         with self.server.lock:
             self.server.asked.append(self.command)
-            trouble = self.server.troubles.pop(0) if self.server.troubles else "pass"
-        if trouble == "slow":
+            fault = self.server.faults.pop(0) if self.server.faults else "pass"
+        if fault == "slow":
             return self.say(503, {"Content-Type": "application/xml"}, SLOW_DOWN)
         answer = self.server.pool.request(
             self.command,
@@ -67,7 +68,7 @@ class Passing(BaseHTTPRequestHandler):
             headers=dict(self.headers),
             retries=False,
         )
-        if trouble == "lose":
+        if fault == "lose":
             self.close_connection = True
             return None
         return self.say(answer.status, answer.headers, answer.data)
@@ -91,59 +92,59 @@ for command in ("GET", "PUT", "POST", "DELETE", "HEAD"):
 
 
 @pytest.fixture
-def trouble(s3_server):
-    proxy = Trouble(s3_server.endpoint)
-    thread = threading.Thread(target=proxy.serve_forever)
+def proxy(s3_server):
+    server = FaultyProxy(s3_server.endpoint)
+    thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield proxy
-    proxy.shutdown()
+    yield server
+    server.shutdown()
     thread.join()
-    proxy.server_close()
-    proxy.pool.clear()
+    server.server_close()
+    server.pool.clear()
 
 
 @pytest.fixture
-def troubled(location, s3_server, trouble):
-    endpoint = f"http://127.0.0.1:{trouble.server_address[1]}"
+def faulty_store(location, s3_server, proxy):
+    endpoint = f"http://127.0.0.1:{proxy.server_address[1]}"
     return opened(location.replace(s3_server.endpoint, endpoint))
 
 
-def test_a_throttled_request_is_made_again(troubled, objects, trouble):
-    trouble.troubles = ["slow", "slow"]
-    assert troubled.put_new("a", b"1") is True
-    assert trouble.asked == ["PUT"] * 3
-    trouble.troubles = ["slow"]
-    assert troubled.get("a") == objects.get("a") == b"1"
+def test_a_throttled_request_is_made_again(faulty_store, objects, proxy):
+    proxy.faults = ["slow", "slow"]
+    assert faulty_store.put_new("a", b"1") is True
+    assert proxy.asked == ["PUT"] * 3
+    proxy.faults = ["slow"]
+    assert faulty_store.get("a") == objects.get("a") == b"1"
 
 
-def test_a_store_that_throttles_for_ever_is_an_error(troubled, trouble, monkeypatch):
+def test_a_store_that_throttles_for_ever_is_an_error(faulty_store, proxy, monkeypatch):
     monkeypatch.setattr(s3, "ATTEMPTS", 2)
-    trouble.troubles = ["slow"] * 2
+    proxy.faults = ["slow"] * 2
     with pytest.raises(ObjectStoreError, match="SlowDown"):
-        troubled.put_new("a", b"1")
-    assert trouble.asked == ["PUT"] * 2
+        faulty_store.put_new("a", b"1")
+    assert proxy.asked == ["PUT"] * 2
 
 
-def test_an_object_whose_answer_was_lost_is_ours(troubled, objects, trouble):
-    trouble.troubles = ["lose"]
-    assert troubled.put_new("a", b"1") is True
-    assert trouble.asked == ["PUT", "PUT", "GET"]
+def test_an_object_whose_answer_was_lost_is_ours(faulty_store, objects, proxy):
+    proxy.faults = ["lose"]
+    assert faulty_store.put_new("a", b"1") is True
+    assert proxy.asked == ["PUT", "PUT", "GET"]
     assert objects.get("a") == b"1"
 
 
-def test_an_object_of_another_is_not_ours_for_a_lost_answer(troubled, objects, trouble):
+def test_an_object_of_another_is_not_ours_for_a_lost_answer(faulty_store, objects, proxy):
     objects.put_new("a", b"theirs")
-    trouble.troubles = ["lose"]
-    assert troubled.put_new("a", b"ours") is False
+    proxy.faults = ["lose"]
+    assert faulty_store.put_new("a", b"ours") is False
     assert objects.get("a") == b"theirs"
 
 
-def test_a_large_object_goes_up_in_parts(troubled, objects, trouble, s3_server, monkeypatch):
+def test_a_large_object_goes_up_in_parts(faulty_store, objects, proxy, s3_server, monkeypatch):
     monkeypatch.setattr(s3, "PART_BYTES", 5 * 1024 * 1024)
     data = os.urandom(11 * 1024 * 1024)
     # The second part is throttled; the answer to the end of the upload is lost.
-    trouble.troubles = ["pass", "pass", "slow", "pass", "pass", "lose"]
-    assert troubled.put_new("large", data) is True
+    proxy.faults = ["pass", "pass", "slow", "pass", "pass", "lose"]
+    assert faulty_store.put_new("large", data) is True
     assert objects.get("large") == data
     assert objects.put_new("large", data[:-1] + b"x") is False
     assert objects.get("large") == data

@@ -11,7 +11,7 @@ from brokers.errors import BrokerError
 from brokers.locations import Location
 from brokers.settings.errors import SettingsError
 from brokers.settings.fields import REQUIRED, inlined, section_of, setting, settings_of
-from brokers.settings.reading import Environment, load, parse_toml, read_settings
+from brokers.settings.reading import Environment, load_settings_file, parse_toml, read_settings
 from brokers.settings.reference import section_reference
 from brokers.settings.values import Reading
 from brokers.settings.writing import settings_toml, toml_value
@@ -83,24 +83,24 @@ def read(text="", reading=None, overrides=()):
 
 
 def test_what_is_not_given_has_its_default():
-    found = read()
-    assert found == File(folder=Path("/f"), main=Main(), shape=Round())
-    assert found.main.folder == Path("{home}/y")
+    settings = read()
+    assert settings == File(folder=Path("/f"), main=Main(), shape=Round())
+    assert settings.main.folder == Path("{home}/y")
 
 
 def test_places_stand_in_what_is_given_and_in_defaults():
     reading = Reading({"home": "/h"})
-    found = read("[main]\nfiles = ['{home}/a', '/b']\nlabels = {a = '{home}'}\n", reading)
-    assert (found.main.name, found.main.folder) == ("/h/x", Path("/h/y"))
-    assert found.main.files == (Path("/h/a"), Path("/b"))
-    assert found.main.labels == {"a": "/h"}
+    settings = read("[main]\nfiles = ['{home}/a', '/b']\nlabels = {a = '{home}'}\n", reading)
+    assert (settings.main.name, settings.main.folder) == ("/h/x", Path("/h/y"))
+    assert settings.main.files == (Path("/h/a"), Path("/b"))
+    assert settings.main.labels == {"a": "/h"}
 
 
 def test_paths_and_locations_are_made_absolute():
-    found = read("[main]\nfolder = 'a'\n[shape]\nkind = 'square'\nplace = 'b'\n")
-    assert found.main.folder == Path.cwd() / "a"
-    assert isinstance(found.shape, Square)
-    assert found.shape.plain.place == str(Path.cwd() / "b")
+    settings = read("[main]\nfolder = 'a'\n[shape]\nkind = 'square'\nplace = 'b'\n")
+    assert settings.main.folder == Path.cwd() / "a"
+    assert isinstance(settings.shape, Square)
+    assert settings.shape.plain.place == str(Path.cwd() / "b")
     assert read("[main]\nfolder = '~/a'\n").main.folder == Path.home() / "a"
 
 
@@ -150,16 +150,16 @@ def test_what_is_wrong_is_named_with_what_is_wanted(text, said):
 
 def test_numbers_and_lists_may_be_texts_where_that_is_asked_for():
     text = "[main]\nports = '1, 2'\nquick = 'true'\n[shape]\nradius = '0.5'\n"
-    found = read(text, Reading(as_text=True))
-    assert (found.main.ports, found.main.quick) == ((1, 2), True)
-    assert found.shape == Round(radius=0.5)
+    settings = read(text, Reading(as_text=True))
+    assert (settings.main.ports, settings.main.quick) == ((1, 2), True)
+    assert settings.shape == Round(radius=0.5)
     with pytest.raises(SettingsError, match=r"^main.quick is 'yes', want true or false$"):
         read("[main]\nquick = 'yes'\n", Reading(as_text=True))
 
 
 def test_an_override_wins_over_the_file():
-    found = read("[main]\nports = [1]\n", overrides=["main.ports=[2]", "main.name = plain text"])
-    assert (found.main.ports, found.main.name) == ((2,), "plain text")
+    settings = read("[main]\nports = [1]\n", overrides=["main.ports=[2]", "main.name = plain text"])
+    assert (settings.main.ports, settings.main.name) == ((2,), "plain text")
 
 
 def test_the_environment_wins_over_the_file():
@@ -203,13 +203,13 @@ def test_what_is_written_is_read():
 def test_an_error_of_a_file_names_it(tmp_path):
     path = tmp_path / "app.toml"
     with pytest.raises(SettingsError, match=r"app\.toml: .*No such file"):
-        load(path, read)
+        load_settings_file(path, read)
     path.write_bytes(b"\xff")
     with pytest.raises(SettingsError, match=r"app\.toml: 'utf-8' codec"):
-        load(path, read)
+        load_settings_file(path, read)
     path.write_text("x = 1")
     with pytest.raises(BrokerError, match=r"app\.toml: unknown setting x"):
-        load(path, read)
+        load_settings_file(path, read)
 
 
 def test_a_page_shows_each_setting():

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.full("stores")
 
 
 def wait_for_log(broker, text, count):
-    """Waits until the broker has said something so many times."""
+    """Waits until the broker's log has a text `count` times."""
     pause = threading.Event()
     for _ in range(TIMEOUT_S * 20):
         if broker.log.read_text().count(text) >= count:
@@ -63,7 +63,7 @@ def test_leader_serves_while_etcd_is_away(tmp_path, etcd, outage):
             with Numbers(broker.bootstrap) as numbers:
                 numbers.wait_for_more()
                 with outage(etcd, proxy):
-                    wait_for_log(broker, "metadata store is away", 1)
+                    wait_for_log(broker, "the metadata store cannot be reached", 1)
                     numbers.wait_for_more()
                 make_topic(broker.bootstrap, "after")
                 numbers.wait_for_more()
@@ -80,7 +80,7 @@ def objects(s3, bucket):
 
 
 def wait_for_objects(s3, bucket, known):
-    """Waits until lanes were split into objects besides those that are known."""
+    """Waits until lanes were split into objects that are not among the known ones."""
     pause = threading.Event()
     for _ in range(TIMEOUT_S * 20):
         now = {key for key in objects(s3, bucket) if "/objects/" in key}

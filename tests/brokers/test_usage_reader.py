@@ -1,4 +1,4 @@
-"""What clusters used, read off their storage from Python while brokers write it."""
+"""What clusters used, read from their storage with Python while brokers write it."""
 
 import struct
 from collections import Counter
@@ -68,7 +68,7 @@ def consume(broker, count=RECORDS):
 
 
 def topic_id(broker):
-    (topic,) = [each for each in metadata_of(broker).topics_history() if each.name == TOPIC]
+    (topic,) = [topic for topic in metadata_of(broker).topics_history() if topic.name == TOPIC]
     return topic.id
 
 
@@ -112,22 +112,22 @@ def test_usage_of_a_closed_lane_is_what_the_log_holds(broker):
 
 def test_lane_is_read_on_while_it_is_written_and_after_a_takeover(broker):
     reader = reader_of(broker)
-    found = []
+    rows = []
     after = {"after_sequence": 0, "after_file": 0}
     for _ in range(5):
         produce(broker, 10)
         reading = reader.read_lane(CLUSTER, 1, **after)
         after = {"after_sequence": reading.last_sequence, "after_file": reading.last_file}
-        found += rows_of(reading)
+        rows += rows_of(reading)
     broker.crash()
     broker.restart()
     lane = metadata_of(broker).lanes()[0]
     assert lane.state == "sealed"
     reading = reader.read_lane(CLUSTER, 1, **after, sealed_end=lane.sealed_end)
     assert reading.ended
-    found += rows_of(reading)
+    rows += rows_of(reading)
     whole = reader_of(broker).read_lane(CLUSTER, 1, sealed_end=lane.sealed_end)
-    assert found == rows_of(whole)
+    assert rows == rows_of(whole)
     none_of_it = reader_of(broker).read_lane(CLUSTER, 1, sealed_end=SealedEnd(file=0, sequence=1))
     assert (none_of_it.rows, none_of_it.ended) == (0, True)
 
@@ -138,15 +138,15 @@ def test_manifests_say_what_is_kept(broker):
     produce(broker)
     identity = topic_id(broker)
     broker.stop()
-    (found,) = reader.manifests(CLUSTER, {})
-    assert (found.topic_id, found.partition, found.covered_end) == (identity, 0, RECORDS)
+    (manifest,) = reader.manifests(CLUSTER, {})
+    assert (manifest.topic_id, manifest.partition, manifest.covered_end) == (identity, 0, RECORDS)
     reading = reader.read_lane(CLUSTER, 1)
     ingress = [row for row in rows_of(reading) if row["meter"] == INGRESS]
-    (segment,) = found.segments
+    (segment,) = manifest.segments
     assert segment.bytes == sum(row["quantity"] for row in ingress)
     assert segment.written_at_ms == max(row["written_at_ms"] for row in ingress)
-    assert found.dropped == ()
-    assert reader.manifests(CLUSTER, {(identity, 0): found.name}) == []
+    assert manifest.dropped == ()
+    assert reader.manifests(CLUSTER, {(identity, 0): manifest.name}) == []
 
 
 def test_indexes_go_but_for_the_last(broker):

@@ -12,8 +12,8 @@ from tests.supervisor.run import ROOT, Run
 TIMEOUT_S = 420
 
 
-def manage(service: Run, *words: str) -> str:
-    """Runs a command of `manage.py` against a running service; what it printed."""
+def run_manage(service: Run, *words: str) -> str:
+    """Runs a command of `manage.py` against a running service; returns what it printed."""
     done = subprocess.run(
         [sys.executable, "manage.py", *words],
         cwd=ROOT,
@@ -31,11 +31,11 @@ def roll_up(service: Run, first: date, last: date) -> None:
     """Publishes the usage of days; the last one may not be over."""
     day = first
     while day <= last:
-        manage(service, "rollup", "--day", day.isoformat(), "--early")
+        run_manage(service, "rollup", "--day", day.isoformat(), "--early")
         day += timedelta(days=1)
 
 
 def issue_invoice(service: Run, organization_id: str, month: str, reason: str) -> None:
     """Issues the invoice of an organisation for a month that is not over."""
     of = ("--month", month, "--organization", organization_id)
-    manage(service, "issue_invoices", *of, "--close-early", reason)
+    run_manage(service, "issue_invoices", *of, "--close-early", reason)

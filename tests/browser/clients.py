@@ -50,7 +50,7 @@ class Program:
             os.killpg(self.process.pid, number)
 
     def wait_for_line(self, pattern: str) -> str:
-        """The first line that matches; fails when the program ends or time passes without."""
+        """Returns the first line that matches; fails if the program ends or time passes first."""
         expression = re.compile(pattern)
 
         def found() -> str | None:
@@ -63,7 +63,7 @@ class Program:
         return line
 
     def interrupt(self) -> None:
-        """Ctrl-C, and the wait for its end."""
+        """Interrupts it as Ctrl-C does, and waits for its end."""
         self._signal(signal.SIGINT)
         try:
             self.process.wait(TIMEOUT_S)

@@ -22,9 +22,9 @@ PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 def chromium() -> str:
     """The path of the system's Chromium."""
-    found = next((path for name in PROGRAMS if (path := shutil.which(name))), None)
-    assert found, "no Chromium on PATH: apt-get install chromium"
-    return found
+    path_of_program = next((path for name in PROGRAMS if (path := shutil.which(name))), None)
+    assert path_of_program, "no Chromium on PATH: apt-get install chromium"
+    return path_of_program
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +60,7 @@ def people(service, browser):
 
 @pytest.fixture(scope="session")
 def account(people):
-    """Signs up as a person does; the session's cookies. The first cluster runs when it ends."""
+    """Signs up as a person does, and waits for the first cluster; returns the session's cookies."""
     with people() as visitor:
         visitor.sign_up("Northwind", "mara@northwind.example", "correct horse battery")
         visitor.wait_for_first_cluster()
@@ -120,7 +120,7 @@ def counted(people, account, service):
 
 @dataclass(frozen=True)
 class Issued:
-    """An invoice of a month that was closed early."""
+    """An issued invoice, of a month that was closed early."""
 
     id: str
     number: str

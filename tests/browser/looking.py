@@ -21,7 +21,7 @@ NO_WIDER_THAN_THE_WINDOW = "document.documentElement.scrollWidth <= window.inner
 AXE = ROOT / "frontend/node_modules/axe-core/axe.min.js"
 # Each theme at one size: what hides at the other one is looked at in the other theme.
 AXE_SIZES: dict[Theme, str] = {"light": "wide", "dark": "narrow"}
-# Labels fade from the colours of one theme to those of the other, of which the last ones count.
+# Labels fade from the colours of one theme to those of the other; only the last colours count.
 VIOLATIONS = """async () => {
   for (const each of document.getAnimations()) if (each instanceof CSSTransition) each.finish();
   const values = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
@@ -34,7 +34,7 @@ VIOLATIONS = """async () => {
 
 
 def screenshots() -> Path | None:
-    """The folder that `FRESHET_SCREENSHOTS` names, made; None where it names none."""
+    """Makes and returns the folder that `FRESHET_SCREENSHOTS` names; None where it names none."""
     chosen = os.environ.get("FRESHET_SCREENSHOTS")
     if chosen is None:
         return None

@@ -107,19 +107,19 @@ def test_an_api_key_is_shown_once_and_works_until_it_is_revoked(visitor, service
 
 
 def test_nobody_gets_in_without_signing_in(people, account):
-    with people() as stranger:
-        page = stranger.page
+    with people() as visitor:
+        page = visitor.page
         page.goto("/clusters")
         expect(page).to_have_url(re.compile(r"/signin\?next="), timeout=TIMEOUT_MS)
         page.get_by_label("Mail address").fill("mara@northwind.example")
         page.get_by_label("Password", exact=True).fill("not the password")
-        stranger.press("Sign in")
+        visitor.press("Sign in")
         alert = page.get_by_role("alert")
         expect(alert).to_contain_text("You are not signed in", timeout=TIMEOUT_MS)
         page.get_by_label("Password", exact=True).fill("correct horse battery")
-        stranger.press("Sign in")
+        visitor.press("Sign in")
         expect(page).to_have_url(re.compile("/clusters$"), timeout=TIMEOUT_MS)
-        stranger.press("Account of Northwind", exact=False)
+        visitor.press("Account of Northwind", exact=False)
         page.get_by_role("menuitem", name="Sign out").click()
         expect(page).to_have_url(re.compile("/signin"), timeout=TIMEOUT_MS)
         page.goto("/")

@@ -1,4 +1,4 @@
-"""What a cluster's keepers do: quotas, deleted topics and records, projects, limits."""
+"""What people who look after a cluster do: quotas, deleted topics, records, projects, limits."""
 
 import re
 import time
@@ -9,7 +9,7 @@ from tests.browser.visitor import TIMEOUT_MS
 
 
 def a_topic(visitor, partitions="1"):
-    """Makes a topic of a name of its own in the first cluster; the name.
+    """Makes a topic with a name of its own in the first cluster, and returns the name.
 
     It sorts behind the sample topic: snippets name the first one, also for the tests that follow.
     """
@@ -24,8 +24,8 @@ def a_topic(visitor, partitions="1"):
     return name
 
 
-def confirm(visitor, title, name, action=None):
-    """Types the name into the dialog of this title, and agrees."""
+def confirm_dialog(visitor, title, name, action=None):
+    """Types the name into the dialog with this title, and presses its button."""
     dialog = visitor.page.get_by_role("dialog", name=title)
     dialog.get_by_role("textbox").fill(name)
     dialog.get_by_role("button", name=action or title).click()
@@ -65,7 +65,7 @@ def test_a_deleted_topic_comes_back_and_goes_for_good(visitor):
     page = visitor.page
     name = a_topic(visitor)
     visitor.press("Delete")
-    confirm(visitor, "Delete the topic", name)
+    confirm_dialog(visitor, "Delete the topic", name)
     deleted = page.get_by_role("table", name="Deleted topics").get_by_role("row")
     expect(deleted.filter(has_text=name)).to_be_visible(timeout=TIMEOUT_MS)
     visitor.press(f"Restore {name}")
@@ -78,11 +78,11 @@ def test_a_deleted_topic_comes_back_and_goes_for_good(visitor):
 
     link.click()
     visitor.press("Delete")
-    confirm(visitor, "Delete the topic", f"{name}-again")
+    confirm_dialog(visitor, "Delete the topic", f"{name}-again")
     row = deleted.filter(has_text=f"{name}-again")
     expect(row).to_be_visible(timeout=TIMEOUT_MS)
     visitor.press(f"Purge {name}-again")
-    confirm(visitor, "Purge the topic", f"{name}-again")
+    confirm_dialog(visitor, "Purge the topic", f"{name}-again")
     expect(row).to_have_count(0, timeout=TIMEOUT_MS)
 
 
@@ -98,11 +98,11 @@ def test_records_are_deleted_after_a_look_at_what_goes(visitor):
     visitor.open(f"{topic}/partitions?panel=delete-records")
     panel = page.get_by_role("dialog", name=f"Delete records of {name}")
     visitor.sees("Deleted records cannot be brought back.", within=panel)
-    panel.get_by_role("button", name="See what goes").click()
+    panel.get_by_role("button", name="Show what will be deleted").click()
     goes = panel.get_by_role("table", name="What goes")
     expect(goes.get_by_role("row")).to_have_count(3, timeout=TIMEOUT_MS)
     panel.get_by_role("button", name="Delete 1 record").click()
-    confirm(visitor, "Delete the records", name, "Delete 1 record")
+    confirm_dialog(visitor, "Delete the records", name, "Delete 1 record")
     visitor.sees("1 record deleted")
     page.goto(f"{topic}?from=oldest")
     visitor.sees("No messages")
@@ -125,7 +125,7 @@ def test_a_cluster_moves_to_a_project_and_asks_for_more(visitor):
     visitor.press("Ask for more: topics")
     panel = page.get_by_role("dialog", name="Ask for more: Topics")
     panel.get_by_label("What for").fill("A launch in March")
-    panel.get_by_role("button", name="Ask for it").click()
+    panel.get_by_role("button", name="Send the request").click()
     expect(panel).to_be_hidden(timeout=TIMEOUT_MS)
     visitor.open("/settings/limits")
     asked = page.get_by_role("table", name="Requests").get_by_role("row")

@@ -84,7 +84,7 @@ def test_offsets_are_reset_after_a_look_at_what_would_change(visitor, tmp_path):
         consumer.wait_for_line("hello from Python")
     visitor.open_tab("Consumer groups")
     visitor.follow("reset-group")
-    visitor.sees("Nobody is connected")
+    visitor.sees("No consumer is connected")
     visitor.press("Reset offsets")
     panel = visitor.page.get_by_role("dialog", name="Reset offsets")
     panel.get_by_role("button", name="See what would change").click()
@@ -115,7 +115,7 @@ def test_a_group_of_any_name_has_a_page_and_a_reset_and_is_deleted(visitor, name
     heading = visitor.page.get_by_role("heading", name=name, exact=True)
     for _ in range(2):
         expect(heading).to_be_visible(timeout=TIMEOUT_MS)
-        visitor.sees("Nobody is connected")
+        visitor.sees("No consumer is connected")
         assert visitor.page.url.endswith(f"{cluster}/groups/{part}")
         visitor.page.reload()
     visitor.press("Reset offsets")

@@ -19,7 +19,7 @@ def rows_shown(page):
     rows = page.get_by_role("table", name="Usage rows").get_by_role("row")
     billed = rows.filter(has=page.get_by_role("link")).filter(has_not_text="Not billed")
     links = billed.get_by_role("link").evaluate_all("links => links.map(link => link.href)")
-    return {found[1] for link in links if (found := re.search(r"panel=(ur_\w+)", link))}
+    return {match[1] for link in links if (match := re.search(r"panel=(ur_\w+)", link))}
 
 
 def test_usage_appears_after_producing(visitor, counted):

@@ -37,7 +37,10 @@ PAGES = {
     "reset": ("{c}/groups/pages-group?panel=reset", "See what would change"),
     "credentials": ("{c}/credentials", "SCRAM-SHA-512"),
     "new-credential": ("{c}/credentials?panel=new", "Create credential"),
-    "delete-records": (f"{{c}}/topics/{TOPIC}/partitions?panel=delete-records", "See what goes"),
+    "delete-records": (
+        f"{{c}}/topics/{TOPIC}/partitions?panel=delete-records",
+        "Show what will be deleted",
+    ),
     "acls": ("{c}/acls", "User:"),
     "new-acl": ("{c}/acls?panel=new", "Kafka Streams"),
     "quotas": ("{c}/quotas", "every other credential"),
@@ -134,9 +137,9 @@ def pictures(tmp_path_factory):
     return screenshots() or tmp_path_factory.mktemp("screenshots")
 
 
-@pytest.mark.parametrize("who", ["stranger", "member"])
+@pytest.mark.parametrize("who", ["signed-out", "member"])
 def test_every_page_is_shown(people, account, addresses, pictures, who, subtests):
-    pages, state = (ENTRANCES, None) if who == "stranger" else (PAGES, account)
+    pages, state = (ENTRANCES, None) if who == "signed-out" else (PAGES, account)
     named = {name: (path.format(**addresses), text) for name, (path, text) in pages.items()}
     with people(state) as visitor:
         look_at_all(visitor.page, named, subtests, pictures)

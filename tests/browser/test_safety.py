@@ -13,7 +13,7 @@ PASSWORD = "a sentence for the browser"
 
 
 def sign_in(page, email, password):
-    """Address and password at the door."""
+    """Fills in the sign-in page and submits it."""
     page.goto("/signin")
     page.get_by_label("Mail address").fill(email)
     page.get_by_label("Password", exact=True).fill(password)
@@ -21,19 +21,19 @@ def sign_in(page, email, password):
 
 
 def sign_out(visitor):
-    """Out by the account's menu."""
+    """Signs out by the account's menu."""
     visitor.page.get_by_role("button", name=re.compile("^Account of")).click()
     visitor.page.get_by_role("menuitem", name="Sign out").click()
     expect(visitor.page).to_have_url(re.compile("/signin"), timeout=TIMEOUT_MS)
 
 
 def overview(page, organization):
-    """The heading that only somebody who is in sees."""
+    """The heading that only a signed-in person sees."""
     return page.get_by_role("heading", name=organization)
 
 
 def unused_code(app, used_at):
-    """The code of this step or, where that was used up, of the next one, which counts already."""
+    """The code of this time step or, if that was used, of the next one, which is valid already."""
     next_at = (used_at // app.interval + 1) * app.interval
     return app.at(max(int(time.time()), next_at))
 
@@ -91,7 +91,7 @@ def test_a_forgotten_password_is_set_by_the_mails_link(newcomer, people):
     visitor, name, email = newcomer
     page = visitor.page
     with people() as elsewhere:
-        # Signing in takes an older link back, so whoever reads the mail is in before.
+        # Signing in revokes an older link, so this person signs in before the mail is sent.
         sign_in(elsewhere.page, email, PASSWORD)
         expect(overview(elsewhere.page, name)).to_be_visible(timeout=TIMEOUT_MS)
         sign_out(visitor)
@@ -142,6 +142,8 @@ def test_whose_session_ended_is_led_to_the_sign_in_also_where_that_takes_a_while
 
     page.route(re.compile("/assets/SignInPage-"), hold)
     visitor.open("/settings/sign-in")
+    # An answer that is still on its way may bring the session's cookie back.
+    page.wait_for_load_state("networkidle")
     page.context.clear_cookies()
     visitor.follow("Clusters")
     expect(page).to_have_url(re.compile("/signin"), timeout=TIMEOUT_MS)

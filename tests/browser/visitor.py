@@ -16,7 +16,7 @@ TIMEOUT_MS = 60_000
 
 
 class Visitor:
-    """A person at a page. What the page complained about is kept."""
+    """A person at a page, with the errors that the page has logged or thrown."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -36,7 +36,7 @@ class Visitor:
             self.complaints.append(f"{response.status}: {response.request.method} {response.url}")
 
     def assert_no_complaints(self) -> None:
-        """Nothing was thrown, and the server failed at nothing."""
+        """Checks that the page threw nothing and no request failed in the server."""
         assert not self.complaints, self.complaints
 
     def open(self, path: str) -> None:
@@ -62,7 +62,7 @@ class Visitor:
         self.page.get_by_role("link", name=name, exact=True).click()
 
     def sign_up(self, organization: str, email: str, password: str) -> None:
-        """From the first address that a new person opens."""
+        """Signs up, beginning at the address that a new person opens first."""
         self.page.goto("/")
         self.follow("Sign up")
         self.page.get_by_label("Organization").fill(organization)
@@ -97,7 +97,7 @@ class Visitor:
         ).click()
 
     def create_credential(self, name: str, role: str) -> tuple[str, str]:
-        """Makes a credential on the credentials' tab; its user name and password, shown once."""
+        """Makes a credential on its tab; returns user name and password, which are shown once."""
         self.open_tab("Credentials")
         self.press_above_list("New credential")
         panel = self.page.get_by_role("dialog", name="New credential")
@@ -111,7 +111,7 @@ class Visitor:
         return username, password
 
     def read(self, path: str) -> Any:  # noqa: ANN401
-        """What REST shows this person, decoded."""
+        """Reads a path of REST as this person; returns the decoded answer."""
         answer = self.page.request.get(f"/api/v1{path}")
         assert answer.ok, answer.text()
         return answer.json()
@@ -125,15 +125,15 @@ class Visitor:
         self._command("wake")
 
     def _command(self, verb: str) -> None:
-        """Waits for the operation, and not for the cluster's phase: no other begins before."""
-        found = re.search(r"/clusters/cl_\w+", self.page.url)
-        assert found, self.page.url
-        operation = self.change("POST", f"{found[0]}:{verb}")
+        """Starts an operation and waits for its end, before which no other one may begin."""
+        match = re.search(r"/clusters/cl_\w+", self.page.url)
+        assert match, self.page.url
+        operation = self.change("POST", f"{match[0]}:{verb}")
         address = f"/operations/{operation['id']}?wait=10"
         wait_until(lambda: self.read(address)["state"] == "succeeded", f"{verb} succeeds")
 
     def change(self, method: str, path: str, data: object = None) -> Any:  # noqa: ANN401
-        """Changes something by REST, as this person; the answer, decoded, where it has a body."""
+        """Changes something by REST as this person; returns the decoded answer, if any."""
         cookies = {cookie["name"]: cookie["value"] for cookie in self.page.context.cookies()}
         answer = self.page.request.fetch(
             f"/api/v1{path}",

@@ -1,4 +1,4 @@
-"""The command line as an organisation's owner."""
+"""Fixtures: the command line as an organisation's owner runs it."""
 
 import pytest
 
@@ -14,36 +14,39 @@ make_cluster, cluster_id = control.make_cluster, control.cluster_id
 
 @pytest.fixture
 def home(tmp_path):
-    """The environment of somebody who never used the command line."""
+    """The environment of a person who has no profiles yet."""
     return {"FRESHET_CONFIG": str(tmp_path / "freshet/config.json")}
 
 
 @pytest.fixture
 def transport(cell):
-    """The way to the service, with what went through it."""
+    """The transport to the service, which records its requests."""
     return running.DjangoTransport()
 
 
 @pytest.fixture
 def freshet(transport, home, tenant):
-    """Runs a command line: `freshet("topic", "list", key=…, given="input")`."""
+    """Returns a function that runs a command line: `freshet("topic", "list", stdin_text="…")`."""
 
-    def call(*arguments, key=tenant.key, given="", terminal=False, **environment):
+    def run_line(*arguments, key=tenant.key, stdin_text="", terminal=False, **environment):
         session = Session(
             {**home, "FRESHET_API_KEY": key, **environment},
             make_transport=lambda _: transport,
             pause=lambda _: None,
         )
-        return running.run(session, *arguments, given=given, terminal=terminal)
+        return running.run_freshet(session, *arguments, stdin_text=stdin_text, terminal=terminal)
 
-    return call
+    return run_line
 
 
 @pytest.fixture
 def scripted(home):
-    """Runs a command line against answers that the test gives, and gives what was asked."""
+    """Returns a function that runs a command line against scripted answers.
 
-    def call(answers, *arguments, given="", **environment):
+    It returns the result, the requests that were sent, and the pauses between them in seconds.
+    """
+
+    def run_line(answers, *arguments, stdin_text="", **environment):
         transport = running.ScriptedTransport(list(answers))
         paused: list[float] = []
         session = Session(
@@ -51,8 +54,8 @@ def scripted(home):
             make_transport=lambda _: transport,
             pause=paused.append,
         )
-        said = running.run(session, *arguments, given=given)
+        result = running.run_freshet(session, *arguments, stdin_text=stdin_text)
         assert transport.answers == []
-        return said, transport.requests, paused
+        return result, transport.requests, paused
 
-    return call
+    return run_line

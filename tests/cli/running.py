@@ -1,4 +1,4 @@
-"""Command lines, run with what they print caught."""
+"""Runs command lines in this process and captures what they print."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ URL = "http://localhost:8080"
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a command line printed, and how it ended."""
+class CommandResult:
+    """What a command line printed, and its exit code."""
 
     code: int
     out: str
@@ -35,56 +35,58 @@ class Said:
         return json.loads(self.out)
 
     def rows(self) -> list[list[str]]:
-        """The words of each line of a table, without its heading."""
+        """Returns the words of each line of a table, without its heading."""
         return [line.split() for line in self.out.splitlines()[1:]]
 
 
 class Terminal(io.TextIOWrapper):
-    """An input that somebody sits at."""
+    """A standard input that is a terminal."""
 
     def isatty(self) -> bool:
-        """Somebody does."""
+        """Returns True: it is a terminal."""
         return True
 
 
-def run(session: Session, *arguments: str, given: str = "", terminal: bool = False) -> Said:
-    """Runs a command line with `given` as its input."""
+def run_freshet(
+    session: Session, *arguments: str, stdin_text: str = "", terminal: bool = False
+) -> CommandResult:
+    """Runs a command line with `stdin_text` as its standard input."""
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
     make = Terminal if terminal else io.TextIOWrapper
-    stdin = make(io.BytesIO(given.encode()), "utf-8")
+    stdin = make(io.BytesIO(stdin_text.encode()), "utf-8")
     with (
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         mock.patch.object(sys, "stdin", stdin),
     ):
-        code = app.run(list(arguments), session)
+        code = app.run_command_line(list(arguments), session)
         out.flush()
         err.flush()
-    texts = [each.buffer.getvalue().decode() for each in (out, err)]
-    return Said(code, *texts)
+    texts = [stream.buffer.getvalue().decode() for stream in (out, err)]
+    return CommandResult(code, *texts)
 
 
 @dataclass
-class Answered:
-    """An answer that is there as a whole."""
+class WholeReply:
+    """An answer whose whole body is known; implements `Reply`."""
 
     status: int
     headers: Mapping[str, str]
     content: bytes
 
     def read(self) -> bytes:
-        """All of it."""
+        """Returns the body."""
         return self.content
 
     def chunks(self) -> Iterator[bytes]:
-        """In small parts, as a network may deliver it."""
+        """Yields the body in parts of 7 bytes, as a network may deliver it."""
         for begin in range(0, len(self.content), 7):
             yield self.content[begin : begin + 7]
 
 
 @dataclass
 class DjangoTransport:
-    """Requests to the service in this process."""
+    """Sends requests to the service in this process; implements `Transport`."""
 
     requests: list[Request] = field(default_factory=list)
     client: DjangoClient = field(
@@ -93,54 +95,54 @@ class DjangoTransport:
 
     @contextlib.contextmanager
     def open(self, request: Request) -> Iterator[Reply]:
-        """Sends a request."""
+        """Sends a request to the service."""
         self.requests.append(request)
-        given = {key: value for key, value in request.headers.items() if key != "Cookie"}
+        stdin_text = {key: value for key, value in request.headers.items() if key != "Cookie"}
         self.client.cookies.clear()
         self.client.cookies.load(request.headers.get("Cookie", ""))
-        kind = given.pop("Content-Type", "application/json")
+        kind = stdin_text.pop("Content-Type", "application/json")
         response = self.client.generic(
             request.method,
             request.target,
             request.body or b"",
             content_type=kind,
-            headers=given,
+            headers=stdin_text,
             PATH_INFO=path_info(request.target),
         )
         headers = {name.lower(): value for name, value in response.items()}
         headers["set-cookie"] = "\n".join(
             morsel.OutputString() for morsel in response.cookies.values()
         )
-        yield Answered(response.status_code, headers, content_of(response))
+        yield WholeReply(response.status_code, headers, content_of(response))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: there are no connections."""
 
 
 @dataclass
 class ScriptedTransport:
-    """Answers as it is told, one after the other: an answer, or an exception that is raised."""
+    """Gives scripted answers one after the other; an exception among them is raised."""
 
-    answers: list[Answered | BaseException]
+    answers: list[WholeReply | BaseException]
     requests: list[Request] = field(default_factory=list)
 
     @contextlib.contextmanager
     def open(self, request: Request) -> Iterator[Reply]:
-        """Gives the next answer."""
+        """Gives the next scripted answer."""
         self.requests.append(request)
-        answer = self.answers.pop(0)
-        if isinstance(answer, BaseException):
-            raise answer
-        yield answer
+        json_reply = self.answers.pop(0)
+        if isinstance(json_reply, BaseException):
+            raise json_reply
+        yield json_reply
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: there are no connections."""
 
 
-def answer(status: int, content: object = None, **headers: str) -> Answered:
-    """An answer with JSON."""
+def json_reply(status: int, content: object = None, **headers: str) -> WholeReply:
+    """Returns an answer with a JSON body. `headers`: `_` in a name stands for `-`."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answered(status, named, b"" if content is None else json.dumps(content).encode())
+    return WholeReply(status, named, b"" if content is None else json.dumps(content).encode())
 
 
 LOST = Lost("Connection reset by peer")

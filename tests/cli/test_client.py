@@ -1,4 +1,4 @@
-"""Requests that are lost or refused, pages, and what people are told."""
+"""Lost and refused requests, pages, and the messages that people get."""
 
 import http.server
 import json
@@ -13,50 +13,55 @@ from console.programs.cli import app
 from console.programs.cli.client import ATTEMPTS_MAX, RETRY_AFTER_MAX_S
 from console.programs.cli.errors import CommandError
 from console.programs.cli.transport import HttpTransport, Lost, Request
-from tests.cli.running import LOST, answer
+from tests.cli.running import LOST, json_reply
 
 ROOT = Path(__file__).parents[2]
 PROJECT = {"id": "prj_a", "name": "x", "labels": {}}
 
 
-def problem(status, code, detail="So it is.", headers=None, **more):
-    return answer(status, {"code": code, "detail": detail, "request_id": "r1", **more},
+def problem_reply(status, code, detail="So it is.", headers=None, **more):
+    return json_reply(status, {"code": code, "detail": detail, "request_id": "r1", **more},
                   **(headers or {}))  # fmt: skip
 
 
 def test_a_lost_post_is_sent_again_under_the_same_key(scripted):
-    said, asked, paused = scripted(
-        [LOST, problem(503, "unavailable"), answer(201, PROJECT)], "project", "create", "x"
+    result, requests, paused = scripted(
+        [LOST, problem_reply(503, "unavailable"), json_reply(201, PROJECT)],
+        "project",
+        "create",
+        "x",
     )
-    assert said.code == 0
-    keys = {request.headers["Idempotency-Key"] for request in asked}
-    assert (len(asked), len(keys), len(paused)) == (3, 1, 2)
-    assert json.loads(asked[0].body) == {"name": "x"}
-    assert asked[0].target == "/api/v1/projects"
-    assert asked[0].headers["Authorization"] == "Bearer fk_x"
+    assert result.code == 0
+    keys = {request.headers["Idempotency-Key"] for request in requests}
+    assert (len(requests), len(keys), len(paused)) == (3, 1, 2)
+    assert json.loads(requests[0].body) == {"name": "x"}
+    assert requests[0].target == "/api/v1/projects"
+    assert requests[0].headers["Authorization"] == "Bearer fk_x"
 
 
 def test_a_service_that_never_answers_is_given_up(scripted):
-    said, asked, paused = scripted([LOST] * ATTEMPTS_MAX, "project", "list")
-    assert (said.code, len(asked), said.out) == (8, ATTEMPTS_MAX, "")
+    result, requests, paused = scripted([LOST] * ATTEMPTS_MAX, "project", "list")
+    assert (result.code, len(requests), result.out) == (8, ATTEMPTS_MAX, "")
     assert paused == sorted(paused)
-    assert said.err.startswith("freshet: Freshet does not answer: Connection reset by peer.")
+    assert result.err.startswith("freshet: Freshet does not answer: Connection reset by peer.")
 
 
 def test_a_busy_service_says_when_to_come_back(scripted):
-    slow = problem(429, "too_many_requests", headers={"retry_after": "7"})
-    page = answer(200, {"items": [], "next_cursor": None})
-    said, _, paused = scripted([slow, page], "project", "list")
-    assert (said.code, paused) == (0, [7.0])
+    slow = problem_reply(429, "too_many_requests", headers={"retry_after": "7"})
+    page = json_reply(200, {"items": [], "next_cursor": None})
+    result, _, paused = scripted([slow, page], "project", "list")
+    assert (result.code, paused) == (0, [7.0])
     late = {"retry_after": str(int(RETRY_AFTER_MAX_S) + 1)}
-    said, _, paused = scripted([problem(429, "too_many_requests", headers=late)], "project", "list")
-    assert (said.code, paused) == (7, [])
+    result, _, paused = scripted(
+        [problem_reply(429, "too_many_requests", headers=late)], "project", "list"
+    )
+    assert (result.code, paused) == (7, [])
 
 
 def test_what_a_lost_request_deleted_counts_as_deleted(scripted):
     done = ["project", "delete", "prj_a", "--yes"]
-    assert scripted([LOST, problem(404, "not_found")], *done)[0].code == 0
-    assert scripted([problem(404, "not_found")], *done)[0].code == 4
+    assert scripted([LOST, problem_reply(404, "not_found")], *done)[0].code == 0
+    assert scripted([problem_reply(404, "not_found")], *done)[0].code == 4
 
 
 @pytest.mark.parametrize(
@@ -71,18 +76,20 @@ def test_what_a_lost_request_deleted_counts_as_deleted(scripted):
     ],
 )
 def test_a_name_is_one_part_of_the_path(scripted, name, part):
-    said, asked, _ = scripted([answer(200, {"group": name})], "group", "describe", name)
-    assert (said.code, asked[0].target) == (0, f"/api/v1/clusters/cl_x/groups/{part}")
+    result, requests, _ = scripted([json_reply(200, {"group": name})], "group", "describe", name)
+    assert (result.code, requests[0].target) == (0, f"/api/v1/clusters/cl_x/groups/{part}")
 
 
 def test_all_pages_are_read(scripted):
     pages = [
-        answer(200, {"items": [{"name": f"p{n}"}], "next_cursor": str(n + 1) if n < 2 else None})
+        json_reply(
+            200, {"items": [{"name": f"p{n}"}], "next_cursor": str(n + 1) if n < 2 else None}
+        )
         for n in range(3)
     ]
-    said, asked, _ = scripted(pages, "project", "list")
-    assert [row[0] for row in said.rows()] == ["p0", "p1", "p2"]
-    assert [request.target.partition("cursor=")[2] for request in asked] == ["", "1", "2"]
+    result, requests, _ = scripted(pages, "project", "list")
+    assert [row[0] for row in result.rows()] == ["p0", "p1", "p2"]
+    assert [request.target.partition("cursor=")[2] for request in requests] == ["", "1", "2"]
 
 
 @pytest.mark.parametrize(
@@ -98,13 +105,13 @@ def test_all_pages_are_read(scripted):
     ],
 )
 def test_exit_codes_of_problems(scripted, status, code, exit_code):
-    said, asked, _ = scripted([problem(status, code)], "project", "create", "x")
-    assert (said.code, len(asked), said.out) == (exit_code, 1, "")
-    assert said.err.startswith("freshet: So it is.\n")
+    result, requests, _ = scripted([problem_reply(status, code)], "project", "create", "x")
+    assert (result.code, len(requests), result.out) == (exit_code, 1, "")
+    assert result.err.startswith("freshet: So it is.\n")
 
 
 def test_problems_say_where_and_what_to_do(scripted):
-    wrong = problem(
+    wrong = problem_reply(
         422,
         "validation_failed",
         "The request has invalid values.",
@@ -113,25 +120,27 @@ def test_problems_say_where_and_what_to_do(scripted):
             {"pointer": "/configs/retention.ms", "code": "bad", "detail": "No number."},
         ],
     )
-    said, _, _ = scripted([wrong], "cluster", "update", "cl_x", "--idle-timeout-s", "1")
-    assert "  --idle-timeout-s: At least 5.\n  --configs retention.ms: No number.\n" in said.err
-    full = problem(403, "limit_reached", quota={"name": "clusters", "limit": 5, "used": 5})
-    said, _, _ = scripted([full], "cluster", "create", "x")
-    assert (said.code, "limit clusters: 5 of 5 used" in said.err) == (7, True)
-    assert "freshet limit-request create" in said.err
-    busy = problem(409, "operation_in_progress", operation_id="op_z")
-    said, _, _ = scripted([busy], "cluster", "wake", "cl_x")
-    assert "freshet operation wait op_z" in said.err
-    said, _, _ = scripted([problem(500, "internal_error")], "project", "list")
-    assert "tell support the request: r1" in said.err
+    result, _, _ = scripted([wrong], "cluster", "update", "cl_x", "--idle-timeout-s", "1")
+    assert "  --idle-timeout-s: At least 5.\n  --configs retention.ms: No number.\n" in result.err
+    full = problem_reply(403, "limit_reached", quota={"name": "clusters", "limit": 5, "used": 5})
+    result, _, _ = scripted([full], "cluster", "create", "x")
+    assert (result.code, "limit clusters: 5 of 5 used" in result.err) == (7, True)
+    assert "freshet limit-request create" in result.err
+    busy = problem_reply(409, "operation_in_progress", operation_id="op_z")
+    result, _, _ = scripted([busy], "cluster", "wake", "cl_x")
+    assert "freshet operation wait op_z" in result.err
+    result, _, _ = scripted([problem_reply(500, "internal_error")], "project", "list")
+    assert "give support this request id: r1" in result.err
 
 
-def test_what_is_not_freshet_is_said(scripted):
-    page = answer(200)
+def test_an_answer_of_another_server_is_named(scripted):
+    page = json_reply(200)
     page.content = b"<html>"
     assert "is not Freshet" in scripted([page], "project", "list")[0].err
-    said, asked, _ = scripted([answer(301, location="https://else.example")], "project", "list")
-    assert (said.code, len(asked), "https://else.example" in said.err) == (8, 1, True)
+    result, requests, _ = scripted(
+        [json_reply(301, location="https://else.example")], "project", "list"
+    )
+    assert (result.code, len(requests), "https://else.example" in result.err) == (8, 1, True)
 
 
 def test_operations_are_waited_for(scripted):
@@ -139,30 +148,30 @@ def test_operations_are_waited_for(scripted):
     done = {**running, "state": "succeeded"}
     failed = {**running, "state": "failed", "error": {"code": "x", "detail": "No room."}}
     wake = ["cluster", "wake", "cl_x", "--wait", "-o", "json"]
-    said, asked, _ = scripted(
-        [answer(202, running), answer(200, running), answer(200, done)], *wake
+    result, requests, _ = scripted(
+        [json_reply(202, running), json_reply(200, running), json_reply(200, done)], *wake
     )
-    assert (said.code, said.json) == (0, done)
-    assert [request.target.partition("?")[0] for request in asked[1:]] == [
+    assert (result.code, result.json) == (0, done)
+    assert [request.target.partition("?")[0] for request in requests[1:]] == [
         "/api/v1/operations/op_z"
     ] * 2
-    said, _, _ = scripted([answer(202, running), answer(200, failed)], *wake)
-    assert (said.code, said.json, "No room." in said.err) == (9, failed, True)
+    result, _, _ = scripted([json_reply(202, running), json_reply(200, failed)], *wake)
+    assert (result.code, result.json, "No room." in result.err) == (9, failed, True)
 
 
 def test_ctrl_c_is_quiet(scripted):
-    said, _, _ = scripted([KeyboardInterrupt()], "project", "list")
-    assert (said.code, said.out, said.err) == (130, "", "\n")
+    result, _, _ = scripted([KeyboardInterrupt()], "project", "list")
+    assert (result.code, result.out, result.err) == (130, "", "\n")
 
 
-def test_a_terminal_obeys_nothing_of_others(scripted):
+def test_control_characters_of_answers_are_escaped(scripted):
     evil = {"name": "\x1b[2Jx\u202e", "id": "prj_a"}
-    listed = answer(200, {"items": [evil], "next_cursor": None})
-    said, _, _ = scripted([listed], "project", "list")
-    assert "\\x1b[2Jx\\u202e" in said.out
-    said, _, _ = scripted([listed], "project", "list", "-o", "json")
-    assert said.json["items"] == [evil]
-    assert "\x1b" not in said.out
+    listed = json_reply(200, {"items": [evil], "next_cursor": None})
+    result, _, _ = scripted([listed], "project", "list")
+    assert "\\x1b[2Jx\\u202e" in result.out
+    result, _, _ = scripted([listed], "project", "list", "-o", "json")
+    assert result.json["items"] == [evil]
+    assert "\x1b" not in result.out
 
 
 @pytest.fixture
@@ -216,7 +225,7 @@ def test_one_connection_serves_all_requests_until_one_is_left_unread(server):
     transport.close()
 
 
-def test_a_lost_answer_is_told_from_a_refused_one(server):
+def test_a_lost_answer_and_a_refused_connection_raise_lost(server):
     address, _ = server
     transport = HttpTransport(address)
     with pytest.raises(Lost), transport.open(Request("GET", "/lost")):
@@ -228,7 +237,7 @@ def test_a_lost_answer_is_told_from_a_refused_one(server):
 
 
 @pytest.mark.parametrize("url", ["localhost:8080", "ftp://x", "https://", "http://x:99999"])
-def test_what_is_no_address_is_refused(url):
+def test_a_wrong_address_is_refused(url):
     with pytest.raises(CommandError):
         HttpTransport(url)
 
@@ -244,13 +253,13 @@ def test_help_of_every_command_can_be_shown():
         assert command.get_help(command.context_class(command, info_name=" ".join(words)))
 
 
-def test_what_starts_slowly_is_not_imported():
+def test_slow_modules_are_not_imported():
     script = (
         "import sys; from console.programs.cli import app; app.build_root(); "
         "print([name for name in ('django', 'httpx', 'rich', 'asyncio', 'confluent_kafka')"
         " if name in sys.modules])"
     )
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
     )
-    assert said.stdout == "[]\n"
+    assert result.stdout == "[]\n"

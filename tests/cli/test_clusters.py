@@ -5,7 +5,7 @@ import json
 from tests.provisioning.control.world import put_status
 
 
-def test_a_cluster_from_its_making_to_its_restoration(freshet, reconcile, cell):
+def test_a_cluster_is_made_deleted_and_restored(freshet, reconcile, cell):
     made = freshet("cluster", "create", "orders", "--region", "local", "--min", "1", "-o", "json")
     assert made.code == 0
     operation = made.json
@@ -27,11 +27,11 @@ def test_a_cluster_from_its_making_to_its_restoration(freshet, reconcile, cell):
     assert refused.code == 5
     assert "freshet cluster update CLUSTER --no-deletion-protection" in refused.err
     assert freshet("cluster", "update", "orders", "--no-deletion-protection").code == 0
-    assert freshet("cluster", "delete", "orders", given="y").code == 2
-    assert "cannot ask here" in freshet("cluster", "delete", "orders").err
-    other = freshet("cluster", "delete", "orders", given="order\n", terminal=True)
+    assert freshet("cluster", "delete", "orders", stdin_text="y").code == 2
+    assert "asks for confirmation" in freshet("cluster", "delete", "orders").err
+    other = freshet("cluster", "delete", "orders", stdin_text="order\n", terminal=True)
     assert (other.code, "Nothing was done" in other.err) == (2, True)
-    deleted = freshet("cluster", "delete", cluster, given="orders\n", terminal=True)
+    deleted = freshet("cluster", "delete", cluster, stdin_text="orders\n", terminal=True)
     assert (deleted.code, "delete_cluster" in deleted.out) == (0, True)
     reconcile(cluster)
     put_status(cluster, "asleep", cell.spec(cluster).generation)
@@ -62,11 +62,11 @@ def test_changes_of_a_cluster(freshet, make_cluster):
         {"days": ["sat", "sun"], "start": "22:00", "end": "24:00", "time_zone": "UTC"},
     ]
     unclear = freshet("cluster", "scale", cluster, "--schedule", "monday 7-19")
-    assert (unclear.code, "is not like 'mon-fri" in unclear.err) == (2, True)
+    assert (unclear.code, "must be like 'mon-fri" in unclear.err) == (2, True)
     none = freshet("cluster", "update", cluster, "--no-schedules", "-o", "json").json
     assert none["spec"]["schedules"] == []
     nothing = freshet("cluster", "update", cluster)
-    assert (nothing.code, "Nothing is to be changed" in nothing.err) == (2, True)
+    assert (nothing.code, "There is nothing to change" in nothing.err) == (2, True)
     wrong = freshet("cluster", "update", cluster, "--idle-timeout-s", "1")
     assert wrong.code == 6
     assert "--idle-timeout-s: " in wrong.err
@@ -95,7 +95,7 @@ def test_topics(freshet, cluster_id):
 
     for begin in (0, 100, 200):
         file = json.dumps([{"name": f"t-{begin + n:03}", "partitions": 1} for n in range(100)])
-        many = freshet("topic", "create-many", "--file", "-", given=file, **given)
+        many = freshet("topic", "create-many", "--file", "-", stdin_text=file, **given)
         assert (many.code, len(many.rows())) == (0, 100)
     listed = freshet("topic", "list", "-c", cluster_id, "-o", "json").json
     assert (len(listed["items"]), listed["next_cursor"]) == (301, None)
@@ -125,7 +125,7 @@ def test_topics(freshet, cluster_id):
     assert freshet("deleted-topic", "list", **given).err == "There are none.\n"
 
 
-def test_the_cluster_is_the_one_that_is_meant(freshet, make_cluster, home):
+def test_a_command_finds_its_cluster_by_option_environment_or_name(freshet, make_cluster, home):
     first = make_cluster(name="first")
     make_cluster(name="second")
     which = freshet("topic", "list")

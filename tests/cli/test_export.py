@@ -1,8 +1,8 @@
-"""What there is, as Terraform configuration. A real Terraform takes it over in tests/terraform."""
+"""Export as a Terraform configuration. In tests/terraform a real Terraform imports it."""
 
 import pytest
 
-from console.programs.cli.hcl import Expression, Names, Resource, quoted, rendered
+from console.programs.cli.hcl import Expression, Names, Resource, quote_text, render_value
 
 
 @pytest.mark.parametrize(
@@ -16,13 +16,13 @@ from console.programs.cli.hcl import Expression, Names, Resource, quoted, render
     ],
 )
 def test_no_text_is_a_template(text, written):
-    assert quoted(text) == written
+    assert quote_text(text) == written
 
 
 def test_values_as_terraform_writes_them():
-    assert rendered([50, 1.5, 2.0, True]) == "[50, 1.5, 2, true]"
-    assert rendered({"a": Expression("x.y")}) == '{ "a" = x.y }'
-    assert rendered({}) == "{}"
+    assert render_value([50, 1.5, 2.0, True]) == "[50, 1.5, 2, true]"
+    assert render_value({"a": Expression("x.y")}) == '{ "a" = x.y }'
+    assert render_value({}) == "{}"
 
 
 def test_a_resource_is_laid_out_as_fmt_does():
@@ -87,14 +87,14 @@ def test_resources_are_written_with_references(freshet, make_cluster, tmp_path):
     assert 'group      = "pay"' in text
     assert 'to = freshet_member.anna_example_org\n  id = "anna@example.org"' in text
     assert "gone@example.org" not in text
-    assert text.count('resource "freshet_member"') == 2  # and who signed up
+    assert text.count('resource "freshet_member"') == 2  # one of them is the person who signed up
     assert "two_factor_required = true" in text
     assert made["password"] not in text
     assert '"freshet_cluster" "other"' in text
 
     file = tmp_path / "main.tf"
-    said = freshet("export", "terraform", "--cluster", "orders", "--file", str(file))
-    assert (said.code, said.out) == (0, "")
+    result = freshet("export", "terraform", "--cluster", "orders", "--file", str(file))
+    assert (result.code, result.out) == (0, "")
     assert 'resource "freshet_cluster" "orders"' in file.read_text()
     assert 'resource "freshet_alert"' in file.read_text()
     assert "freshet_budget" not in file.read_text()

@@ -1,10 +1,10 @@
-"""Usage, costs, budgets, invoices; limits, incidents, metrics; what a shell completes."""
+"""Commands for usage, costs, budgets, invoices, limits, incidents and metrics; completion."""
 
 from datetime import UTC, datetime
 
 import pytest
 
-from console.programs.cli.fields import moment
+from console.programs.cli.fields import parse_moment
 
 
 def test_budgets(freshet):
@@ -42,11 +42,11 @@ def test_what_was_used_and_what_it_costs(freshet, cluster_id):
 def test_the_platform(freshet, cluster_id):
     limits = freshet("limit", "list", "--cluster", cluster_id, "-o", "json").json["items"]
     assert {limit["scope"] for limit in limits} >= {"organization", "cluster"}
-    asked = freshet(
+    requests = freshet(
         "limit-request", "create", "clusters", "--wanted", "500", "--reason", "Growth", "-o", "json"
     )
-    assert asked.json["state"] == "open"
-    shown = freshet("limit-request", "describe", asked.json["id"], "-o", "json").json
+    assert requests.json["state"] == "open"
+    shown = freshet("limit-request", "describe", requests.json["id"], "-o", "json").json
     assert shown["wanted"] == 500
     assert freshet("incident", "list", "--state", "open").out == ""
     assert freshet("region", "list").rows()[0][0] == "local"
@@ -59,14 +59,14 @@ def test_the_platform(freshet, cluster_id):
 def completed(freshet, monkeypatch):
     """What a shell offers for the last word of a command line."""
 
-    def call(*words, **environment):
+    def run_line(*words, **environment):
         monkeypatch.setenv("_FRESHET_COMPLETE", "bash_complete")
         monkeypatch.setenv("COMP_WORDS", " ".join(["freshet", *words]))
         monkeypatch.setenv("COMP_CWORD", str(len(words)))
-        said = freshet(**environment)
-        return [line.partition(",")[2] for line in said.out.splitlines() if line]
+        result = freshet(**environment)
+        return [line.partition(",")[2] for line in result.out.splitlines() if line]
 
-    return call
+    return run_line
 
 
 def test_a_shell_completes_commands_and_names(freshet, completed, make_cluster, monkeypatch):
@@ -86,11 +86,11 @@ def test_a_shell_completes_commands_and_names(freshet, completed, make_cluster, 
 
 def test_times_are_rfc_3339_or_relative():
     now = lambda: datetime(2026, 5, 1, 12, tzinfo=UTC)  # noqa: E731
-    assert moment("now", now=now) == "2026-05-01T12:00:00.000Z"
-    assert moment("-24h", now=now) == "2026-04-30T12:00:00.000Z"
-    assert moment("+30d", now=now) == "2026-05-31T12:00:00.000Z"
-    assert moment("2026-05-01T12:00:00+02:00") == "2026-05-01T10:00:00.000Z"
-    assert moment("2026-05-01") == "2026-05-01T00:00:00.000Z"
+    assert parse_moment("now", now=now) == "2026-05-01T12:00:00.000Z"
+    assert parse_moment("-24h", now=now) == "2026-04-30T12:00:00.000Z"
+    assert parse_moment("+30d", now=now) == "2026-05-31T12:00:00.000Z"
+    assert parse_moment("2026-05-01T12:00:00+02:00") == "2026-05-01T10:00:00.000Z"
+    assert parse_moment("2026-05-01") == "2026-05-01T00:00:00.000Z"
     for bad in ("yesterday", "24h", ""):
         with pytest.raises(ValueError, match="Invalid isoformat"):
-            moment(bad)
+            parse_moment(bad)

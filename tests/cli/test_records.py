@@ -1,4 +1,4 @@
-"""Records in and out, groups and their lag: with a broker that runs, and with scripted streams."""
+"""Commands for records, groups and their lag: with a running broker, and with scripted streams."""
 
 import json
 
@@ -7,7 +7,7 @@ from confluent_kafka import Consumer
 
 from console.programs.cli.consume import event_id
 from provisioning.administration.api import streams
-from tests.cli.running import LOST, Answered, answer
+from tests.cli.running import LOST, WholeReply, json_reply
 from tests.provisioning.control.world import access_of, running_broker
 
 
@@ -16,20 +16,22 @@ def awake(freshet, cluster_id):
     """Runs command lines for a cluster whose broker runs, with a topic `t`."""
     with running_broker(cluster_id):
 
-        def call(*arguments, **options):
+        def run_line(*arguments, **options):
             return freshet(*arguments, FRESHET_CLUSTER=cluster_id, **options)
 
-        assert call("topic", "create", "t", "--partitions", "2").code == 0
-        yield call
+        assert run_line("topic", "create", "t", "--partitions", "2").code == 0
+        yield run_line
 
 
 def test_records_go_in_and_come_out(awake, tmp_path):
-    said = awake("produce", "t", "--partition", "0", given="first\nsecond\r\n")
-    assert (said.code, said.out) == (0, "partition 0 offset 0\npartition 0 offset 1\n")
-    assert said.err == "2 records were produced.\n"
-    said = awake("produce", "t", "-s", ":", "--partition", "1", "-o", "json", given="k:a:b\n")
-    assert json.loads(said.out)["offset"] == 0
-    assert awake("produce", "t", "-s", ":", given="nothing\n").code == 2
+    result = awake("produce", "t", "--partition", "0", stdin_text="first\nsecond\r\n")
+    assert (result.code, result.out) == (0, "partition 0 offset 0\npartition 0 offset 1\n")
+    assert result.err == "2 records were produced.\n"
+    result = awake(
+        "produce", "t", "-s", ":", "--partition", "1", "-o", "json", stdin_text="k:a:b\n"
+    )
+    assert json.loads(result.out)["offset"] == 0
+    assert awake("produce", "t", "-s", ":", stdin_text="nothing\n").code == 2
     file = tmp_path / "binary"
     file.write_bytes(b"\xff\x00")
     made = awake(
@@ -37,8 +39,8 @@ def test_records_go_in_and_come_out(awake, tmp_path):
     )
     assert made.code == 0
 
-    said = awake("consume", "t", "--from-beginning", "--partition", "0")
-    assert said.out == "first\nsecond\n/wA=\n"
+    result = awake("consume", "t", "--from-beginning", "--partition", "0")
+    assert result.out == "first\nsecond\n/wA=\n"
     assert (
         awake("consume", "t", "--from-offset", "1", "--partition", "0", "-n", "1").out == "second\n"
     )
@@ -62,7 +64,7 @@ def test_records_go_in_and_come_out(awake, tmp_path):
 
 
 def test_a_group_is_watched_moved_and_deleted(awake, cluster_id):
-    awake("produce", "t", "--partition", "0", given="a\nb\nc\n")
+    awake("produce", "t", "--partition", "0", stdin_text="a\nb\nc\n")
     settings = access_of(cluster_id).connection.settings()
     member = Consumer(settings | {"group.id": "billing", "auto.offset.reset": "earliest",
                                   "enable.auto.commit": False})  # fmt: skip
@@ -96,7 +98,7 @@ def test_a_group_is_watched_moved_and_deleted(awake, cluster_id):
 
 @pytest.mark.parametrize("name", ["a/b", "a/reset-offsets", "a%2Fb", "..", "~.", "é b?#"])
 def test_a_group_may_have_any_name(awake, name):
-    awake("produce", "t", "--partition", "0", given="a\nb\n")
+    awake("produce", "t", "--partition", "0", stdin_text="a\nb\n")
     reset = ["group", "reset-offsets", name, "--topic", "t:0", "--to", "latest"]
     assert awake(*reset).rows() == [["t", "0", "-", "2", "0"]]
     assert awake("group", "describe", name, "-o", "json").json["group"] == name
@@ -107,8 +109,8 @@ def test_a_group_may_have_any_name(awake, name):
 
 def test_a_sleeping_cluster_says_how_it_is_woken(freshet, cluster_id):
     freshet("topic", "create", "t", FRESHET_CLUSTER=cluster_id)
-    said = freshet("consume", "t", "-b", FRESHET_CLUSTER=cluster_id)
-    assert (said.code, "--wake" in said.err) == (5, True)
+    result = freshet("consume", "t", "-b", FRESHET_CLUSTER=cluster_id)
+    assert (result.code, "--wake" in result.err) == (5, True)
 
 
 END: dict[str, object] = {"items": [], "next_cursor": None, "scanned": {"partitions": [
@@ -121,27 +123,27 @@ def record(offset, text="x", partition=0):
             "value": value, "headers": [], "size": 1}  # fmt: skip
 
 
-def stream(*events):
+def stream_reply(*events):
     """An answer with these events, each its kind and data."""
     text = ": live\n\n" + "".join(
         f"id: z\nevent: {kind}\ndata: {json.dumps(data)}\n\n" for kind, data in events
     )
-    return Answered(200, {"content-type": "text/event-stream"}, text.encode())
+    return WholeReply(200, {"content-type": "text/event-stream"}, text.encode())
 
 
 def test_a_live_tail_goes_on_where_a_stream_ended(scripted):
     answers = [
-        answer(200, END),
-        stream(("message", record(5, "a")), ("message", record(0, "other", 1))),
+        json_reply(200, END),
+        stream_reply(("message", record(5, "a")), ("message", record(0, "other", 1))),
         LOST,
-        stream(("skipped", {"count": 3}), ("end", {"reason": "brokers_changed"})),
-        answer(503, {"code": "unavailable", "detail": "Away."}),
-        stream(("message", record(9, "b"))),
+        stream_reply(("skipped", {"count": 3}), ("end", {"reason": "brokers_changed"})),
+        json_reply(503, {"code": "unavailable", "detail": "Away."}),
+        stream_reply(("message", record(9, "b"))),
     ]
-    said, asked, paused = scripted(answers, "consume", "t", "-n", "2", "--partition", "0")
-    assert (said.code, said.out) == (0, "a\nb\n")
-    assert said.err == "3 records were skipped: they come too fast.\n"
-    ids = [request.headers.get("Last-Event-ID") for request in asked]
+    result, requests, paused = scripted(answers, "consume", "t", "-n", "2", "--partition", "0")
+    assert (result.code, result.out) == (0, "a\nb\n")
+    assert result.err == "3 records were skipped, as they arrive too fast.\n"
+    ids = [request.headers.get("Last-Event-ID") for request in requests]
     begun, behind = event_id({0: 5}), event_id({0: 6, 1: 1})
     assert ids == [None, begun, behind, behind, behind, behind]
     assert streams.positions_of(behind) == {0: 6, 1: 1}
@@ -150,11 +152,11 @@ def test_a_live_tail_goes_on_where_a_stream_ended(scripted):
 
 def test_a_live_tail_ends_when_it_may_go_on_no_more(scripted):
     for reason, code in (("access_ended", 3), ("topic_gone", 4)):
-        said, _, _ = scripted(
-            [answer(200, END), stream(("end", {"reason": reason}))], "consume", "t"
+        result, _, _ = scripted(
+            [json_reply(200, END), stream_reply(("end", {"reason": reason}))], "consume", "t"
         )
-        assert (said.code, said.out) == (code, "")
-    said, _, paused = scripted([answer(200, END), *[LOST] * 6], "consume", "t")
-    assert (said.code, len(paused)) == (8, 5)
-    refused = answer(404, {"code": "not_found", "detail": "There is none."})
-    assert scripted([answer(200, END), refused], "consume", "t")[0].code == 4
+        assert (result.code, result.out) == (code, "")
+    result, _, paused = scripted([json_reply(200, END), *[LOST] * 6], "consume", "t")
+    assert (result.code, len(paused)) == (8, 5)
+    refused = json_reply(404, {"code": "not_found", "detail": "There is none."})
+    assert scripted([json_reply(200, END), refused], "consume", "t")[0].code == 4

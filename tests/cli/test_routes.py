@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from console.programs.cli import app
-from console.programs.cli.command import Shape, build
+from console.programs.cli.command import Shape, build_command
 from console.programs.cli.fields import Kind
 from console.programs.cli.tables import ALL
 
@@ -31,7 +31,7 @@ BY_HAND = {
     "POST /clusters/{cluster_id}/topics/{name}/messages": "produce",
     "GET /clusters/{cluster_id}/topics/{name}/messages/stream": "consume",
 }
-# What a check alone answers, which no command asks for.
+# The schema of an answer to a validation alone, which no command asks for.
 VALIDATED = "#/components/schemas/Validated"
 PERSON = "of somebody who is signed in to the console, which an API key is not"
 LINK = "the mail's link leads to the console, which asks for what it needs"
@@ -62,9 +62,9 @@ NO_COMMAND = {
     "POST /staff/limit-requests/{id}:refuse": STAFF,
     "GET /staff/operations": STAFF,
 }
-# What a command does not take because it does it by itself.
+# Parameters that commands do not take, since they read all pages by themselves.
 PAGING = {"cursor", "limit"}
-# Members of bodies that another command of the same route sends, or that only say it twice.
+# Members of bodies that another command of the same route sends, or that repeat another member.
 ELSEWHERE = {
     "topic create": {"items"},
     "topic create-many": {"name", "partitions", "replication_factor", "configs"},
@@ -104,14 +104,14 @@ def schema_of(reference):
 
 def members(schema, prefix=""):
     """Names of a body's members with their schemas; of objects with known members, theirs."""
-    found: dict[str, dict[str, object]] = {}
-    for name, each in schema.get("properties", {}).items():
-        inner = schema_of(each)
+    described: dict[str, dict[str, object]] = {}
+    for name, member in schema.get("properties", {}).items():
+        inner = schema_of(member)
         if inner.get("properties"):
-            found |= members(inner, f"{prefix}{name}.")
+            described |= members(inner, f"{prefix}{name}.")
         else:
-            found[prefix + name] = each
-    return found
+            described[prefix + name] = member
+    return described
 
 
 def body_members(operation):
@@ -139,10 +139,10 @@ def test_every_route_has_a_command_or_a_reason():
 
 def test_commands_by_hand_are_there():
     for words in BY_HAND.values():
-        found: click.Command = app.build_root()
+        command: click.Command = app.build_root()
         for word in words.split():
-            assert isinstance(found, click.Group)
-            found = found.commands[word]
+            assert isinstance(command, click.Group)
+            command = command.commands[word]
 
 
 def test_names_of_commands_are_unique():
@@ -156,7 +156,7 @@ def test_a_command_takes_what_its_route_does(row):
     query = query_members(operation)
     if row.shape is Shape.PAGES:
         assert set(query) >= PAGING
-        query = {name: each for name, each in query.items() if name not in PAGING}
+        query = {name: value for name, value in query.items() if name not in PAGING}
     if row.confirm == "name":
         assert query.pop("name")
     body = body_members(operation)
@@ -184,20 +184,20 @@ def assert_fits(field, schema):
         assert set(field.choices) == set(words or ()), field.name
     elif field.parse is None:
         assert words is None, f"{field.name} is one of {words}"
-    wanted = {
+    expected = {
         Kind.INTEGER: "array" if field.multiple else "integer",
         Kind.NUMBER: "number",
         Kind.BOOLEAN: "boolean",
         Kind.PAIRS: "object",
         Kind.LIST: "array",
     }.get(field.kind)
-    if wanted and field.parse is None:
-        assert wanted in kinds, field.name
+    if expected and field.parse is None:
+        assert expected in kinds, field.name
     if field.kind is Kind.FLAG and field.parse is None:
         assert kinds == {"boolean"}, field.name
     if field.kind is Kind.MOMENT:
-        wanted = "date" if field.parse else "date-time"
-        assert described.get("format") == wanted or field.name == "timestamp", field.name
+        expected = "date" if field.parse else "date-time"
+        assert described.get("format") == expected or field.name == "timestamp", field.name
 
 
 @each_row
@@ -231,8 +231,10 @@ def test_the_answer_has_the_shape_that_is_shown(row):
         assert (name == "Operation") == (row.shape is Shape.OPERATION)
     if row.shape in {Shape.PAGES, Shape.ITEMS}:
         # One or several: the command asks for several.
-        several = [schema_of(each) for each in schema.get("oneOf", [schema])]
-        schema = next((each for each in several if "items" in each["properties"]), several[0])
+        several = [schema_of(variant) for variant in schema.get("oneOf", [schema])]
+        schema = next(
+            (variant for variant in several if "items" in variant["properties"]), several[0]
+        )
         if "items" in schema["properties"]:
             schema = schema_of(schema["properties"]["items"]["items"])
         columns = [word.partition(":")[2] or word for word in row.columns.split()]
@@ -244,7 +246,7 @@ def test_the_answer_has_the_shape_that_is_shown(row):
 
 def test_no_two_options_of_a_command_are_the_same():
     for row in ALL:
-        command = build(row)
+        command = build_command(row)
         options = [
             name for param in command.params for name in (*param.opts, *param.secondary_opts)
         ]

@@ -27,7 +27,7 @@ PARTITIONS = 3
 CONSUMERS = 2
 # Files are ended and split often, so that kills hit all of that too.
 LANE = {"file_bytes_first": 65536, "file_bytes_max": 1 << 20, "roll_after_ms": 500}
-# Nothing is ever as slow as this; a run that hangs ends with what it waited for.
+# Far longer than any step takes: a run that hangs fails with the name of the step.
 TIMEOUT_S = 900.0
 
 # Why a commit may fail around a kill or a rebalance.
@@ -48,7 +48,7 @@ CUT_OFF = {
 
 
 class ChaosError(AssertionError):
-    """What a run must not show: lost, duplicated or reordered records, or a client that gave up."""
+    """A run lost, duplicated or reordered records, or a client gave up."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Consumed:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, message: confluent_kafka.Message) -> None:
-        """Notes a record, and whether it was another one before."""
+        """Notes a record that was read; counts one that was read before as repeated."""
         partition, offset = message.partition() or 0, message.offset() or 0
         value = message.value() or b""
         with self.lock:
@@ -110,7 +110,7 @@ def consume(bootstrap: str, consumed: Consumed, done: threading.Event) -> None:
 
 
 def commit(consumer: confluent_kafka.Consumer) -> None:
-    """Commits the position. What a kill or a rebalance cut off is made good by the next commit."""
+    """Commits the position. One that a kill or a rebalance cut off is made up for by the next."""
     try:
         consumer.commit(asynchronous=False)
     except confluent_kafka.KafkaException as error:
@@ -130,9 +130,9 @@ class Run:
         self.broker = BrokerServer(folder, lane=LANE)
         self.supervisor = Supervisor(self.broker)
         self.clients = list(clients)
-        each = records // len(self.clients)
-        self.counts = [each] * len(self.clients)
-        self.counts[0] += records - each * len(self.clients)
+        share = records // len(self.clients)
+        self.counts = [share] * len(self.clients)
+        self.counts[0] += records - share * len(self.clients)
         self.acks = [Acks() for _ in self.clients]
         self.consumed = Consumed()
         self.deadline = time.monotonic() + TIMEOUT_S
@@ -227,20 +227,20 @@ def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
 
 
 def check_log(run: Run, records: Iterable[tuple[int, Record]]) -> None:
-    """Each record exactly once, in order per producer and partition, where its ack said.
+    """Checks that each record is in the log once, in order per producer, where its ack said.
 
-    `records` are those of the log, with their partitions. What the
-    group read is held against them too. Raises `ChaosError`.
+    `records` are those of the log, with their partitions. The records that the group read must be
+    the same. Raises `ChaosError`.
     """
-    found: dict[tuple[int, int], tuple[int, int]] = {}
+    places: dict[tuple[int, int], tuple[int, int]] = {}
     last: dict[tuple[int, int], int] = {}
     for partition, record in records:
         who, number = (int(part) for part in (record.value or b"").split(b"."))
         place = (partition, record.offset)
-        if (who, number) in found:
-            message = f"{who}.{number} is at {found[who, number]} and at {place}"
+        if (who, number) in places:
+            message = f"{who}.{number} is at {places[who, number]} and at {place}"
             raise ChaosError(message)
-        found[who, number] = place
+        places[who, number] = place
         if last.get((who, partition), -1) >= number:
             message = f"{who}.{number} follows {last[who, partition]} in partition {partition}"
             raise ChaosError(message)
@@ -251,12 +251,12 @@ def check_log(run: Run, records: Iterable[tuple[int, Record]]) -> None:
             raise ChaosError(message)
     for who, acks in enumerate(run.acks):
         for number in range(run.counts[who]):
-            if found.get((who, number)) != acks.places.get(number):
-                where = (found.get((who, number)), acks.places.get(number))
+            if places.get((who, number)) != acks.places.get(number):
+                where = (places.get((who, number)), acks.places.get(number))
                 message = f"{who}.{number} is at {where[0]}, its ack said {where[1]}"
                 raise ChaosError(message)
-    if len(found) != run.records:
-        message = f"{len(found)} records in the log, {run.records} were sent"
+    if len(places) != run.records:
+        message = f"{len(places)} records in the log, {run.records} were sent"
         raise ChaosError(message)
 
 

@@ -77,7 +77,7 @@ class BrokerServer:
         self.process.send_signal(number)
 
     def wait(self) -> int:
-        """Waits until it is gone; gives its status, negative for a signal."""
+        """Waits until it is gone; returns its status, negative for a signal."""
         assert self.process is not None
         status = self.process.wait()
         self._close_pipe()
@@ -89,7 +89,7 @@ class BrokerServer:
         self.wait()
 
     def stop(self) -> int:
-        """Ends it with SIGTERM; gives its status."""
+        """Ends it with SIGTERM; returns its status."""
         assert self.process is not None
         stop_servers([self.process])
         self._close_pipe()

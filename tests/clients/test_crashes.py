@@ -40,7 +40,7 @@ def test_sound_log_is_accepted(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("values", "said"),
     [
         (["0.0", "0.1"], "0.2 is at None"),
         (["0.0", "0.1", "0.2", "0.1"], "0.1 is at"),
@@ -49,15 +49,15 @@ def test_sound_log_is_accepted(tmp_path):
         (["0.0", "0.1", "0.2", "0.3"], "the group read None"),
     ],
 )
-def test_unsound_log_is_refused(tmp_path, found, said):
+def test_unsound_log_is_refused(tmp_path, values, said):
     with pytest.raises(ChaosError, match=said):
-        check_log(run_of(tmp_path, SENT), log_of(found))
+        check_log(run_of(tmp_path, SENT), log_of(values))
 
 
 def test_reordered_log_is_refused_even_where_clients_agree_with_it(tmp_path):
     run = run_of(tmp_path, SENT)
-    found = ["0.0", "0.2", "0.1"]
+    values = ["0.0", "0.2", "0.1"]
     run.acks[0].places = {0: (0, 0), 1: (0, 2), 2: (0, 1)}
-    run.consumed.values[0] = {offset: value.encode() for offset, value in enumerate(found)}
+    run.consumed.values[0] = {offset: value.encode() for offset, value in enumerate(values)}
     with pytest.raises(ChaosError, match=r"0\.1 follows 2"):
-        check_log(run, log_of(found))
+        check_log(run, log_of(values))

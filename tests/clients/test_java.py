@@ -142,10 +142,10 @@ def test_quotas(broker):
 def test_delete_records(broker, topic, tmp_path):
     tool(broker, "TopicCommand", "--create", "--topic", topic, "--partitions", "1")
     tool(broker, "ConsoleProducer", "--topic", topic, text_in="a\nb\nc\n")
-    wanted = tmp_path / "offsets.json"
+    offsets_file = tmp_path / "offsets.json"
     place = {"topic": topic, "partition": 0, "offset": 2}
-    wanted.write_text(json.dumps({"version": 1, "partitions": [place]}))
-    said = tool(broker, "DeleteRecordsCommand", "--offset-json-file", str(wanted))
+    offsets_file.write_text(json.dumps({"version": 1, "partitions": [place]}))
+    said = tool(broker, "DeleteRecordsCommand", "--offset-json-file", str(offsets_file))
     assert "low_watermark: 2" in said
     reader = ("consumer.ConsoleConsumer", "--topic", topic, "--from-beginning")
     assert tool(broker, *reader, "--max-messages", "1") == "c\n"

@@ -103,8 +103,8 @@ def test_offsets_are_listed(broker, admin, topic):
     listed = admin.list_partition_offsets({partition: OffsetSpec.LATEST})
     assert listed[partition].offset == 5
     consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap)
-    found = consumer.offsets_for_times({partition: 1_700_000_000_003})
-    assert found[partition].offset == 3
+    offsets = consumer.offsets_for_times({partition: 1_700_000_000_003})
+    assert offsets[partition].offset == 3
     consumer.close()
 
 

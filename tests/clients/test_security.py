@@ -69,7 +69,7 @@ def result(futures):
 
 
 def produce(settings, topic, value=b"x"):
-    """The name of the error that a record met, or None."""
+    """Produces a record; returns the name of its error, or None."""
     producer = Producer({**settings, "message.timeout.ms": TIMEOUT_S * 1000})
     outcomes = []
     producer.produce(topic, value, on_delivery=lambda e, m: outcomes.append(e and e.name()))
@@ -84,16 +84,16 @@ def test_right_password_lets_librdkafka_in(secured, admin, topic, mechanism):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_wrong_password_and_unknown_user_are_told_alike(secured, mechanism):
-    told = []
+def test_wrong_password_and_unknown_user_get_the_same_error(secured, mechanism):
+    errors = []
     for user in ("admin", "nobody"):
         error = refusal(login(secured, user, mechanism, "wrong"))
-        told.append(error.str().split("): ")[-1].split(" (after")[0].replace(user, "?"))
-    assert told[0] == told[1]
+        errors.append(error.str().split("): ")[-1].split(" (after")[0].replace(user, "?"))
+    assert errors[0] == errors[1]
 
 
 def refusal(settings):
-    """Why a client is not let in."""
+    """The error with which a client is refused."""
     errors: list[Any] = []
     producer = Producer({**settings, "error_cb": errors.append, "log_level": 0})
     deadline = time.monotonic() + TIMEOUT_S

@@ -22,9 +22,9 @@ def sent():
     pool = random.Random(0).randbytes(POOL_BYTES)
     both = [Sent(who, 40_000, 1, pool) for who in range(2)]
     offset = 0
-    for each in both:
-        for number in range(len(each.sizes)):
-            each.acked(number, 0, offset)
+    for producer in both:
+        for number in range(len(producer.sizes)):
+            producer.acked(number, 0, offset)
             offset += 1
     return both
 
@@ -33,9 +33,9 @@ def sent():
 def log(sent):
     """What a sound log has of them."""
     return [
-        (0, each.offsets[number], each.value(number))
-        for each in sent
-        for number in range(len(each.sizes))
+        (0, producer.offsets[number], producer.value(number))
+        for producer in sent
+        for number in range(len(producer.sizes))
     ]
 
 

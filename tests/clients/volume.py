@@ -38,7 +38,7 @@ MIB = 1 << 20
 
 
 class Sent:
-    """What one producer sends, and where it was told that each record went."""
+    """What one producer sends, and the place that each acknowledgement said."""
 
     def __init__(self, who: int, total_bytes: int, seed: int, pool: bytes) -> None:
         self.who = who
@@ -85,7 +85,7 @@ class Run:
         self.changed = threading.Condition()
 
     def play(self) -> LogScan:
-        """Runs to the end; gives the log as it lies on storage after a last kill."""
+        """Runs to the end; returns the log on storage after a last kill."""
         with self.supervisor:
             create_topic(self.broker.bootstrap, TOPIC, PARTITIONS)
             writers = [
@@ -189,28 +189,28 @@ def produce(bootstrap: str, sent: Sent, changed: threading.Condition) -> None:
 def check_all(
     what: str, sent: Sequence[Sent], records: Iterator[tuple[int, int, bytes | None]]
 ) -> None:
-    """Each record exactly once, where its acknowledgement said, byte for byte, and no other.
+    """Checks that each record is there once, where its acknowledgement said, and no other.
 
-    `records` are partition, offset and value of all that was found. Raises `ChaosError`.
+    `records` are partition, offset and value of all records. Raises `ChaosError`.
     """
-    found = [bytearray(len(each.sizes)) for each in sent]
+    seen = [bytearray(len(producer.sizes)) for producer in sent]
     for partition, offset, value in records:
         place = f"{what}: {partition}@{offset}"
         who, number = HEADER.unpack((value or b"")[: HEADER.size].ljust(HEADER.size, b"\0"))
-        if who >= len(sent) or number >= len(found[who]) or value != sent[who].value(number):
+        if who >= len(sent) or number >= len(seen[who]) or value != sent[who].value(number):
             message = f"{place} is none of the records that were sent"
             raise ChaosError(message)
         acked = (sent[who].partitions[number], sent[who].offsets[number])
         if acked != (partition, offset):
             message = f"{place} is {who}.{number}, whose acknowledgement said {acked}"
             raise ChaosError(message)
-        if found[who][number]:
+        if seen[who][number]:
             message = f"{place} is {who}.{number} once more"
             raise ChaosError(message)
-        found[who][number] = 1
-    for who, each in enumerate(found):
-        if missing := each.count(0):
-            message = f"{what}: {missing} of {who}, the first {each.index(0)}, are missing"
+        seen[who][number] = 1
+    for who, flags in enumerate(seen):
+        if missing := flags.count(0):
+            message = f"{what}: {missing} of {who}, the first {flags.index(0)}, are missing"
             raise ChaosError(message)
 
 
@@ -219,8 +219,10 @@ def run_volume(folder: Path, *, total_bytes: int, kills: int, seed: int) -> dict
     begin = time.monotonic()
     run = Run(folder, total_bytes, kills, seed)
     scan = run.play()
-    found = ((partition, record.offset, record.value) for partition, record in scan.records(TOPIC))
-    check_all("storage", run.sent, found)
+    records = (
+        (partition, record.offset, record.value) for partition, record in scan.records(TOPIC)
+    )
+    check_all("storage", run.sent, records)
     return {
         "mib": round(run.total_bytes / MIB),
         "records": sum(len(sent.sizes) for sent in run.sent),

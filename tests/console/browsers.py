@@ -1,4 +1,4 @@
-"""A client of the API as a browser is one: cookies, and the CSRF token on every change."""
+"""A client of the API that acts as a browser: it has cookies, and sends the CSRF token."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.console.factories import PASSWORD, make_user, with_second_factor
 
 
 class Browser(ApiClient):
-    """Keeps cookies, and sends the CSRF token that the session last gave."""
+    """Keeps cookies, and sends the CSRF token that signing in returned with every request."""
 
     def __init__(self) -> None:
         super().__init__(client=Client(enforce_csrf_checks=True, raise_request_exception=False))
@@ -27,9 +27,9 @@ class Browser(ApiClient):
         query: dict[str, object] | None = None,
         headers: dict[str, str] | None = None,
     ) -> Any:  # noqa: ANN401 - Django's test response has no public type
-        """One request, with the token."""
-        given = {"X-CSRFToken": self.csrf_token, **(headers or {})}
-        return super().request(method, path, body, query=query, headers=given)
+        """Sends a request with the CSRF token; returns Django's response."""
+        all_headers = {"X-CSRFToken": self.csrf_token, **(headers or {})}
+        return super().request(method, path, body, query=query, headers=all_headers)
 
     def sign_in(
         self,
@@ -38,7 +38,7 @@ class Browser(ApiClient):
         *,
         code: str | None = None,
     ) -> Any:  # noqa: ANN401 - as above
-        """Signs in; gives the answer."""
+        """Signs in; returns the response, which may be a refusal."""
         body = {"email": user.email, "password": password}
         if code is not None:
             body["code"] = code
@@ -49,13 +49,13 @@ class Browser(ApiClient):
 
     @property
     def user_id(self) -> str | None:
-        """Who is signed in."""
+        """The id of the signed-in user; None if nobody is."""
         user = self.get("/session").json()["user"]
         return user["id"] if user else None
 
 
 def signed_in(user: User, password: str = PASSWORD, code: str | None = None) -> Browser:
-    """A new browser in which somebody has signed in."""
+    """Returns a new browser in which a user has signed in."""
     browser = Browser()
     response = browser.sign_in(user, password, code=code)
     assert response.status_code == 200, response.content
@@ -63,7 +63,10 @@ def signed_in(user: User, password: str = PASSWORD, code: str | None = None) -> 
 
 
 def staff_browser() -> Browser:
-    """Of somebody who runs the service, signed in with a second factor, of no organisation."""
+    """Returns a browser in which a member of staff is signed in, with a second factor.
+
+    The user belongs to no organisation.
+    """
     user = make_user("staff@freshet.example")
     User.objects.filter(pk=user.pk).update(is_staff=True)
     browser = Browser()

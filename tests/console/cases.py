@@ -1,7 +1,7 @@
-"""Inherited test cases: a resource supplies data, and gets the tests that every resource passes.
+"""Test cases to inherit: a resource supplies data, and gets the tests that every resource passes.
 
-A subclass is named `Test…`, has `path` (and the two methods below where its things must be made
-first), and combines the cases that apply:
+A subclass is named `Test…`, sets `path`, overrides the fixtures `collection` and `item` if these
+need something else first, and combines the cases that apply:
 
     class TestApiKeys(cases.ListCases, cases.CreateCases, cases.DestroyCases):
         path = "/api-keys"
@@ -23,7 +23,7 @@ from tests.console.queries import assert_baseline, count_queries
 
 
 def assert_problem(response: Any, status: int, code: str | None = None) -> dict[str, Any]:
-    """The answer is an RFC 9457 problem of ours; gives its document."""
+    """Asserts that a response is an RFC 9457 problem of ours; returns its document."""
     assert response.status_code == status, response.content
     assert response["Content-Type"] == "application/problem+json"
     document: dict[str, Any] = response.json()
@@ -36,36 +36,35 @@ def assert_problem(response: Any, status: int, code: str | None = None) -> dict[
 
 
 class ResourceCases:
-    """What all cases know of the resource under test."""
+    """The attributes and fixtures that all cases use."""
 
-    # Below `/api/v1`; with `{…}` for what a nested resource lies in (`collection` fills it in).
+    # The collection's path below `/api/v1`. That of a nested resource has `{…}` for its parent,
+    # which an override of `collection` fills in.
     path: str
-    # The member that names an item in its address.
+    # The member of an item that is the last part of its path.
     key = "id"
-    # The role that may change the resource, and the one that may only read it.
+    # A role that may change the resource, and one that may only read it.
     writer = Role.OWNER
     reader = Role.VIEWER
 
     @pytest.fixture
     def owner(self, tenant: Tenant) -> ApiClient:
-        """The client that owns the things under test."""
+        """A client of the organisation under test, with the role `writer`."""
         return ApiClient(tenant.keys[self.writer])
 
     @pytest.fixture
-    def stranger(self, other_tenant: Tenant) -> ApiClient:
-        """Another organisation's client."""
+    def other_client(self, other_tenant: Tenant) -> ApiClient:
+        """A client of another organisation."""
         return ApiClient(other_tenant.key)
 
     @pytest.fixture
     def collection(self, tenant: Tenant) -> str:
-        """The address of the collection. Override to make what it lies in."""
-        del tenant
+        """The path of the collection. A nested resource overrides it to make its parent."""
         return self.path
 
     @pytest.fixture
     def item(self, tenant: Tenant, owner: ApiClient, collection: str) -> dict[str, Any]:
-        """An item as the API shows it. Made by a POST unless overridden."""
-        del tenant
+        """An item as the API shows it. A POST makes it, unless a subclass overrides this."""
         response = owner.post(collection, self.body())
         assert response.status_code == 201, response.content
         created: dict[str, Any] = response.json()
@@ -73,11 +72,11 @@ class ResourceCases:
 
     @pytest.fixture
     def item_path(self, collection: str, item: dict[str, Any]) -> str:
-        """The address of `item`."""
+        """The path of `item`."""
         return f"{collection}/{item[self.key]}"
 
     def body(self) -> dict[str, Any]:
-        """The body of a POST that succeeds. Differs each time where names must."""
+        """Returns the body of a POST that succeeds. Override it if each one needs its own name."""
         return dict(getattr(self, "create_body"))  # noqa: B009
 
 
@@ -88,20 +87,19 @@ class ListCases(ResourceCases):
         response = owner.get(collection)
         assert response.status_code == 200
         assert set(response.json()) == {"items", "next_cursor"}
-        assert item[self.key] in [each[self.key] for each in response.json()["items"]]
+        assert item[self.key] in [shown[self.key] for shown in response.json()["items"]]
 
     def test_list_pages_repeat_and_hide_nothing(
         self, owner: ApiClient, collection: str, item: Any
     ) -> None:
-        del item
         for _ in range(2):
             assert owner.post(collection, self.body()).status_code == 201
-        everything = [each[self.key] for each in owner.get(collection).json()["items"]]
+        everything = [shown[self.key] for shown in owner.get(collection).json()["items"]]
         seen: list[str] = []
         cursor: str | None = ""
         while cursor is not None:
             page = owner.get(collection, query={"limit": 1, "cursor": cursor}).json()
-            seen += [each[self.key] for each in page["items"]]
+            seen += [shown[self.key] for shown in page["items"]]
             cursor = page["next_cursor"]
         assert seen == everything
         assert len(set(seen)) >= 3
@@ -114,8 +112,7 @@ class ListCases(ResourceCases):
     def test_list_costs_as_many_queries_as_it_did(
         self, owner: ApiClient, collection: str, item: Any
     ) -> None:
-        """A number that grows with the items, or from one change to the next, is looked at."""
-        del item
+        """The number must not grow with the number of items, nor differ from the baseline."""
         few = count_queries(lambda: owner.get(collection))
         assert owner.post(collection, self.body()).status_code in {201, 202}
         assert_baseline(self.path, few, count_queries(lambda: owner.get(collection)))
@@ -127,13 +124,13 @@ class ListCases(ResourceCases):
         assert ApiClient(tenant.keys[self.reader]).get(collection).status_code == 200
 
     def test_list_shows_nothing_of_another_tenant(
-        self, stranger: ApiClient, collection: str, item: Any
+        self, other_client: ApiClient, collection: str, item: Any
     ) -> None:
-        response = stranger.get(collection)
-        if response.status_code == 404:  # it lies in something of the other tenant
+        response = other_client.get(collection)
+        if response.status_code == 404:  # its parent belongs to the other tenant
             assert_problem(response, 404, "not_found")
         else:
-            assert item[self.key] not in [each[self.key] for each in response.json()["items"]]
+            assert item[self.key] not in [shown[self.key] for shown in response.json()["items"]]
 
 
 class RetrieveCases(ResourceCases):
@@ -154,9 +151,9 @@ class RetrieveCases(ResourceCases):
             assert "ETag" not in response
 
     def test_another_tenants_item_looks_absent(
-        self, stranger: ApiClient, owner: ApiClient, item_path: str, item: dict[str, Any]
+        self, other_client: ApiClient, owner: ApiClient, item_path: str, item: dict[str, Any]
     ) -> None:
-        foreign = assert_problem(stranger.get(item_path), 404, "not_found")
+        foreign = assert_problem(other_client.get(item_path), 404, "not_found")
         name = str(item[self.key])
         absent_path = item_path.removesuffix(name) + name[:-4] + "zzzz"
         absent = assert_problem(owner.get(absent_path), 404, "not_found")
@@ -214,7 +211,7 @@ class CreateCases(ResourceCases):
 
 
 class UpdateCases(ResourceCases):
-    """`PATCH` of one item; `update_body` is what changes."""
+    """`PATCH` of one item with `update_body`."""
 
     update_body: dict[str, Any]
 
@@ -232,9 +229,9 @@ class UpdateCases(ResourceCases):
         assert_problem(second, 412, "precondition_failed")
 
     def test_update_of_another_tenants_item_looks_absent(
-        self, stranger: ApiClient, item_path: str
+        self, other_client: ApiClient, item_path: str
     ) -> None:
-        assert_problem(stranger.patch(item_path, self.update_body), 404, "not_found")
+        assert_problem(other_client.patch(item_path, self.update_body), 404, "not_found")
 
     def test_update_is_closed_to_a_reader(self, tenant: Tenant, item_path: str) -> None:
         reader = ApiClient(tenant.keys[self.reader])
@@ -248,9 +245,9 @@ class DestroyCases(ResourceCases):
         assert owner.delete(item_path).status_code in {202, 204}
 
     def test_destroy_of_another_tenants_item_looks_absent(
-        self, stranger: ApiClient, item_path: str
+        self, other_client: ApiClient, item_path: str
     ) -> None:
-        assert_problem(stranger.delete(item_path), 404, "not_found")
+        assert_problem(other_client.delete(item_path), 404, "not_found")
 
     def test_destroy_is_closed_to_a_reader(self, tenant: Tenant, item_path: str) -> None:
         reader = ApiClient(tenant.keys[self.reader])

@@ -1,4 +1,4 @@
-"""An HTTP client of the API, with a key."""
+"""An HTTP client of the API that authenticates with a key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PREFIX = "/api/v1"
 
 
 def content_of(response: Any) -> bytes:  # noqa: ANN401 - Django's test response
-    """The body of an answer, of a streamed one too."""
+    """Returns the body of a response, whether or not it is streamed."""
     if not response.streaming:
         return bytes(response.content)
 
@@ -26,12 +26,16 @@ def content_of(response: Any) -> bytes:  # noqa: ANN401 - Django's test response
 
 
 def path_info(address: str) -> str:
-    """What Django matches routes on: its test client decodes paths as `console.asgi` does not."""
-    return path_of(address.partition("?")[0]).encode().decode("latin-1")  # WSGI's form of a text
+    """Returns the `PATH_INFO` for a path: Django's test client would decode it fully.
+
+    `console.asgi` decodes each part of a path separately; see `console.base.common.paths`.
+    """
+    # WSGI passes the bytes of a path as a text in Latin-1.
+    return path_of(address.partition("?")[0]).encode().decode("latin-1")
 
 
 class ApiClient:
-    """Calls `/api/v1` with an API key, or with none. Answers are Django's, with `.json()`."""
+    """Calls `/api/v1` with an API key, or with none. Returns Django's responses."""
 
     def __init__(self, key: str | None = None, client: Client | None = None) -> None:
         self.client = client or Client(raise_request_exception=False)
@@ -46,32 +50,32 @@ class ApiClient:
         query: dict[str, object] | None = None,
         headers: dict[str, str] | None = None,
     ) -> Any:  # noqa: ANN401 - Django's test response has no public type
-        """One request; `path` is relative to `/api/v1`."""
-        given = dict(headers or {})
+        """Sends a request; `path` is relative to `/api/v1`."""
+        all_headers = dict(headers or {})
         if self.key is not None:
-            given["Authorization"] = f"Bearer {self.key}"
+            all_headers["Authorization"] = f"Bearer {self.key}"
         address = PREFIX + path + (f"?{urlencode(query)}" if query else "")
         return self.client.generic(
             method,
             address,
             b"" if body is None else json.dumps(body).encode(),
             content_type="application/json",
-            headers=given,
+            headers=all_headers,
             PATH_INFO=path_info(address),
         )
 
     def get(self, path: str, **options: Any) -> Any:  # noqa: ANN401
-        """GET."""
+        """Sends a GET."""
         return self.request("GET", path, **options)
 
     def post(self, path: str, body: object = None, **options: Any) -> Any:  # noqa: ANN401
-        """POST."""
+        """Sends a POST, with an empty object if there is no body."""
         return self.request("POST", path, {} if body is None else body, **options)
 
     def patch(self, path: str, body: object, **options: Any) -> Any:  # noqa: ANN401
-        """PATCH."""
+        """Sends a PATCH."""
         return self.request("PATCH", path, body, **options)
 
     def delete(self, path: str, **options: Any) -> Any:  # noqa: ANN401
-        """DELETE."""
+        """Sends a DELETE."""
         return self.request("DELETE", path, **options)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-# Its assertions say what differs, as a test's own do.
+# So that failed assertions in this module show what differs, as those of tests do.
 pytest.register_assert_rewrite("tests.console.cases")
 
 from console.base.common.clock import now  # noqa: E402
@@ -20,20 +20,20 @@ def tenant(db):
 
 @pytest.fixture
 def other_tenant(db):
-    """Another organisation, whose things `tenant` must not see."""
+    """Another organisation, nothing of which `tenant` may see."""
     return make_tenant("Globex")
 
 
 @pytest.fixture
 def later(monkeypatch):
-    """The clock stands still, but for what the test says: `later(seconds=5)`."""
+    """Stops the clock; returns a function that moves it on: `later(seconds=5)`."""
     begin, passed = now(), [timedelta()]
     monkeypatch.setattr("django.utils.timezone.now", lambda: begin + passed[0])
 
-    def go_on(**kwargs):
+    def move_on(**kwargs):
         passed[0] += timedelta(**kwargs)
 
-    return go_on
+    return move_on
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def api_key(tenant):
 
 @pytest.fixture
 def api(tenant):
-    """Gives a client of the API: `api()` as the owner's key, `api(key)`, `api(None)` as nobody."""
+    """Makes clients: `api()` has an owner's key, `api(key)` that key, `api(None)` no key."""
 
     def client(key=tenant.key):
         return ApiClient(key)

@@ -1,4 +1,4 @@
-"""Rows that tests begin with, made in the tenancy scope that they belong to."""
+"""Functions that make rows for tests, in the tenancy scope that the rows belong to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from console.base.common.clock import now
 from console.base.common.tenancy import organization_scope
 
 PASSWORD = "correct horse battery"
-# Of somebody who is asked for it though they are signed in.
+# The body with which a signed-in person gives the password again.
 AGAIN = {"password": PASSWORD}
 
 
@@ -30,7 +30,7 @@ class Tenant:
 
     organization: Organization
     owner: User
-    # The default one.
+    # The organisation's default project.
     project: Project
     keys: dict[Role, str]
 
@@ -46,12 +46,12 @@ class Tenant:
 
 
 def with_second_factor(user: User) -> None:
-    """Has the user's sessions be begun with a second factor."""
+    """Marks all sessions of a user as begun with a second factor."""
     UserSession.objects.filter(user=user).update(second_factor=True)
 
 
 def make_user(email: str) -> User:
-    """Somebody who proved to own the address."""
+    """Makes a user with a verified address and the password `PASSWORD`."""
     user = User(email=email, email_verified_at=now())
     user.set_password(PASSWORD)
     user.save()
@@ -59,7 +59,7 @@ def make_user(email: str) -> User:
 
 
 def make_tenant(name: str) -> Tenant:
-    """An organisation that is verified, with an owner and a key of each role."""
+    """Makes a verified organisation, with an owner and an API key of each role."""
     organization = Organization(name=name, verified_at=now())
     owner = make_user(f"owner@{name.lower()}.example")
     with organization_scope(organization.pk):
@@ -72,17 +72,17 @@ def make_tenant(name: str) -> Tenant:
 
 
 def _make_keys(organization: Organization) -> dict[Role, str]:
-    """A key of each role, in one statement: most tests begin with these."""
-    made = {role: ApiKey(organization=organization, name=role, role=role) for role in Role}
-    found = {role: secrets.new_secret(key.pk) for role, key in made.items()}
-    for role, key in made.items():
-        key.verifier = found[role].verifier
-    ApiKey.objects.bulk_create(made.values())
-    return {role: secret.text for role, secret in found.items()}
+    """Makes a key of each role; returns the secrets. One statement, as most tests need them."""
+    keys = {role: ApiKey(organization=organization, name=role, role=role) for role in Role}
+    new_secrets = {role: secrets.new_secret(key.pk) for role, key in keys.items()}
+    for role, key in keys.items():
+        key.verifier = new_secrets[role].verifier
+    ApiKey.objects.bulk_create(keys.values())
+    return {role: secret.text for role, secret in new_secrets.items()}
 
 
 def make_member(tenant: Tenant, email: str, role: Role) -> Membership:
-    """Somebody of an organisation."""
+    """Makes a user who is a member of an organisation."""
     with organization_scope(tenant.id):
         return Membership.objects.create(
             organization=tenant.organization, user=make_user(email), role=role
@@ -90,13 +90,13 @@ def make_member(tenant: Tenant, email: str, role: Role) -> Membership:
 
 
 def make_project(tenant: Tenant, name: str = "Other") -> Project:
-    """Another project of an organisation."""
+    """Makes another project of an organisation."""
     with organization_scope(tenant.id):
         return services.create_project(actor=system_actor(tenant.id), name=name)
 
 
 def make_project_member(tenant: Tenant, project: Project, role: Role) -> Membership:
-    """A member of the organisation who has a role in a project and none besides."""
+    """Makes a member of the organisation who has a role in a project and no other."""
     email = f"{role}@{project.name.lower()}.example"
     membership = make_member(tenant, email, Role.MEMBER)
     with organization_scope(tenant.id):
@@ -113,7 +113,7 @@ def make_project_member(tenant: Tenant, project: Project, role: Role) -> Members
 def make_project_key(
     tenant: Tenant, project: Project, role: Role, *, organization_role: Role = Role.MEMBER
 ) -> str:
-    """The secret of a service account's key that has a role in a project."""
+    """Makes a service account with a role in a project; returns the secret of a key of it."""
     actor = system_actor(tenant.id)
     with organization_scope(tenant.id):
         account = services.create_service_account(

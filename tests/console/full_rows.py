@@ -1,4 +1,4 @@
-"""A row of every table that archives hold, with a value in every column of it."""
+"""Writes a row of every table that archives have, with a value in every column."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from console.base.common.exports import exported_tables
 from metering.fields import Int8MultirangeField
 
 MOMENT = datetime(2026, 11, 20, 12, 34, 56, 789_000, UTC)
-# What columns of a type hold; texts and arrays see `_value`. The most special type comes first.
+# The value of a column by its type; `_value` makes those of texts and arrays. The first type that a
+# field is an instance of counts, so subclasses come before their bases.
 VALUES: list[tuple[type[models.Field[Any, Any]], object]] = [
     (Int8MultirangeField, Int8Multirange([Int8Range(1, 5), Int8Range(7, None)])),
     (models.BooleanField, True),
@@ -31,8 +32,8 @@ VALUES: list[tuple[type[models.Field[Any, Any]], object]] = [
     (models.BinaryField, b"\x00\xff"),
 ]
 SUM = {"subtotal_minor": 1, "tax_minor": 1, "total_minor": 2}
-# Where a check of the database asks for others: of a table, one set of values for each row. A text
-# is the key of the row before.
+# Values that a constraint of the database requires: for each table a mapping for each of its rows.
+# `BEFORE` stands for the primary key of the row before.
 BEFORE = "the row before"
 ROWS: dict[str, list[dict[str, object]]] = {
     "accounts_apikey": [{"role": ""}],
@@ -49,39 +50,41 @@ ROWS: dict[str, list[dict[str, object]]] = {
 class FullRows:
     """Writes rows of one organisation, in its scope, with all the rows that they refer to.
 
-    They mean nothing together: ledgers have no balance, for one. So they must not be committed.
+    The rows contradict one another (ledgers do not balance, for example), and deferred checks would
+    refuse their commit. So the caller rolls the transaction back.
     """
 
     def __init__(self, organization: Organization) -> None:
         self._last: dict[type[models.Model], models.Model] = {Organization: organization}
-        # Prices are added by migrations alone.
+        # Only migrations add price versions, so one of theirs is used.
         self._last[PriceVersion] = PriceVersion.objects.all()[0]
         self._numbers = count(1)
 
     def fill(self) -> None:
-        """Writes them. Raises `LookupError` for a type of columns that it knows no value of."""
+        """Writes all rows. Raises `LookupError` for a type of column that has no value here."""
         organization = self._last[Organization]
         for name in ("produce_suspended_reason", "closed_at", "verified_at"):
             setattr(organization, name, self._value(Organization._meta.get_field(name)))
         organization.save()
         for model in exported_tables().values():
-            self._one(model)
+            self._last_row(model)
 
-    def _one(self, model: type[models.Model]) -> models.Model:
-        """The last row of a table; it is written where there is none."""
+    def _last_row(self, model: type[models.Model]) -> models.Model:
+        """Returns the last row of a table; writes the table's rows if there is none."""
         if model not in self._last:
-            for given in ROWS.get(model._meta.db_table, [{}]):
-                self._last[model] = self._write(model, given)
+            for required in ROWS.get(model._meta.db_table, [{}]):
+                self._last[model] = self._write_row(model, required)
         return self._last[model]
 
-    def _write(self, model: type[models.Model], given: Mapping[str, object]) -> models.Model:
+    def _write_row(self, model: type[models.Model], required: Mapping[str, object]) -> models.Model:
+        """Writes a row with the required values, and values of its own in all other columns."""
         values = {
             field.attname: self._value(field)
             for field in model._meta.concrete_fields
-            if field.attname not in given and not isinstance(field, models.AutoField)
+            if field.attname not in required and not isinstance(field, models.AutoField)
         }
-        before = {name: self._last[model].pk for name, value in given.items() if value == BEFORE}
-        row = model(**{**values, **given, **before})
+        before = {name: self._last[model].pk for name, value in required.items() if value == BEFORE}
+        row = model(**{**values, **required, **before})
         row.save(force_insert=True)
         return row
 
@@ -89,7 +92,7 @@ class FullRows:
         if field.attname == "organization_id":
             return self._last[Organization].pk
         if field.remote_field is not None:
-            return self._one(field.remote_field.model).pk
+            return self._last_row(field.remote_field.model).pk
         if isinstance(field, ArrayField):
             return [self._value(field.base_field)]
         if field.choices:
@@ -100,5 +103,5 @@ class FullRows:
         for kind, value in VALUES:
             if isinstance(field, kind):
                 return value
-        message = f"{field}: say in VALUES what {type(field).__name__} holds"
+        message = f"{field}: add a value of {type(field).__name__} to VALUES"
         raise LookupError(message)

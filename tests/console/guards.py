@@ -1,4 +1,4 @@
-"""The second guard of tenancy, taken away: what querysets forget shows only then."""
+"""Takes the second guard of tenancy away, so that tests see what querysets alone let through."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from django.db import connections
 
 @contextmanager
 def without_row_security() -> Iterator[None]:
-    """Connects as a role that row-level security does not bind. Outside of any transaction."""
+    """Within the block, connects as a role that row-level security does not bind.
+
+    It reconnects, so it must be entered outside of any transaction.
+    """
     settings = connections["default"].settings_dict
     user = settings["USER"]
     connections["default"].close()

@@ -1,4 +1,4 @@
-"""How many SQL statements an answer costs, and the committed baseline of each GET."""
+"""Counts the SQL statements of an answer, and compares with the committed baseline of each GET."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from pathlib import Path
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-# Statements by the address below `/api/v1`, as the walk writes it.
+# Statements by the path below `/api/v1`, as the tables in `walk/` write it.
 BASELINES = Path(__file__).with_name("query_counts.json")
 
 
 def count_queries(ask: Callable[[], object]) -> int:
-    """Statements of what `ask` does.
+    """Returns how many statements the second of two calls of `ask` runs.
 
-    It is done twice and the second time counts: the first request of an organisation reads what it
-    may ask for, and remembers it.
+    The first request of an organisation also reads its rate limit, which the process remembers.
     """
     ask()
     with CaptureQueriesContext(connection) as captured:
@@ -26,7 +25,7 @@ def count_queries(ask: Callable[[], object]) -> int:
 
 
 def assert_baseline(address: str, *counts: int) -> None:
-    """Every one of the counts is the committed one of the address."""
-    known = json.loads(BASELINES.read_text())
-    expected = known.get(address, f'write it into {BASELINES.name} as "{address}"')
+    """Asserts that every count is the committed one of the path."""
+    baselines = json.loads(BASELINES.read_text())
+    expected = baselines.get(address, f'write it into {BASELINES.name} as "{address}"')
     assert list(counts) == [expected] * len(counts), address

@@ -1,4 +1,4 @@
-"""Allowed networks: what a list takes, and which addresses lie in it."""
+"""Allowed networks: which texts name one, and which addresses lie in one."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from console.base.accounts.addresses import NetworkInvalid, is_allowed, read_net
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("text", "canonical"),
     [
         ("192.0.2.0/24", "192.0.2.0/24"),
         (" 192.0.2.7 ", "192.0.2.7/32"),
@@ -15,16 +15,16 @@ from console.base.accounts.addresses import NetworkInvalid, is_allowed, read_net
         ("2001:db8::1", "2001:db8::1/128"),
     ],
 )
-def test_networks_are_kept_in_one_form(given, kept):
-    assert read_network(given) == kept
+def test_networks_have_one_canonical_form(text, canonical):
+    assert read_network(text) == canonical
 
 
 @pytest.mark.parametrize(
-    "given", ["", "x", "192.0.2.1/24", "192.0.2.0/33", "2001:db8::1/32", "192.0.2.0-192.0.2.9", "1"]
+    "text", ["", "x", "192.0.2.1/24", "192.0.2.0/33", "2001:db8::1/32", "192.0.2.0-192.0.2.9", "1"]
 )
-def test_what_is_no_network_is_refused(given):
+def test_a_text_that_is_no_network_is_refused(text):
     with pytest.raises(NetworkInvalid):
-        read_network(given)
+        read_network(text)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Where an organisation's keys and people may come from, and their second factor."""
+"""Admission of requests: allowed addresses, and the second factor that an organisation requires."""
 
 import dataclasses
 
@@ -22,7 +22,7 @@ HERE = "127.0.0.1"
 ELSEWHERE = ["192.0.2.0/24", "2001:db8::/32"]
 
 
-def allow(tenant, networks):
+def allow_networks(tenant, networks):
     response = ApiClient(tenant.key).patch(
         CURRENT, {"allowed_addresses": networks}, query={"force": "true"}
     )
@@ -39,16 +39,16 @@ def refusals(tenant):
         return list(AuditEntry.objects.filter(action="access.refuse"))
 
 
-def test_networks_are_kept_in_one_form_and_audited(api, tenant):
+def test_networks_are_stored_in_canonical_form_and_audited(api, tenant):
     networks = ["127.0.0.0/8", "2001:DB8::/32", "192.0.2.7"]
     response = api().patch(CURRENT, {"allowed_addresses": networks})
     assert response.status_code == 200, response.content
-    kept = ["127.0.0.0/8", "2001:db8::/32", "192.0.2.7/32"]
-    assert response.json()["allowed_addresses"] == kept
+    canonical = ["127.0.0.0/8", "2001:db8::/32", "192.0.2.7/32"]
+    assert response.json()["allowed_addresses"] == canonical
     assert response["ETag"] == '"2"'
     with organization_scope(tenant.id):
         entry = AuditEntry.objects.get(action="organization.update")
-    assert entry.detail == {"allowed_addresses": {"from": [], "to": kept}}
+    assert entry.detail == {"allowed_addresses": {"from": [], "to": canonical}}
 
 
 @pytest.mark.parametrize(
@@ -71,12 +71,12 @@ def test_who_would_lock_themself_out_is_asked_again(api, tenant):
     document = assert_problem(response, 422, "would_lock_out")
     assert document["errors"][0]["pointer"] == "/allowed_addresses"
     assert api().get(CURRENT).json()["allowed_addresses"] == []
-    allow(tenant, ELSEWHERE)
+    allow_networks(tenant, ELSEWHERE)
     assert_problem(api().get(CURRENT), 403, "address_not_allowed")
 
 
 def test_keys_come_in_from_allowed_addresses_alone(tenant):
-    allow(tenant, ELSEWHERE)
+    allow_networks(tenant, ELSEWHERE)
     client = ApiClient(tenant.key)
     for address, status in [
         ("192.0.2.1", 200),
@@ -90,13 +90,13 @@ def test_keys_come_in_from_allowed_addresses_alone(tenant):
 
 
 def test_people_come_in_from_allowed_addresses_alone(tenant, other_tenant):
-    """Signing in is no organisation's: the person may have others."""
+    """Signing in works from anywhere, because the person may belong to other organisations."""
     with organization_scope(other_tenant.id):
         Membership.objects.create(
             organization=other_tenant.organization, user=tenant.owner, role=Role.VIEWER
         )
     browser = signed_in(tenant.owner)
-    allow(tenant, ELSEWHERE)
+    allow_networks(tenant, ELSEWHERE)
     assert_problem(browser.get(CURRENT), 403, "address_not_allowed")
     shown = browser.get("/session").json()
     assert shown["user"]["id"] == tenant.owner.pk
@@ -110,13 +110,13 @@ def test_people_come_in_from_allowed_addresses_alone(tenant, other_tenant):
 
 
 def test_behind_a_proxy_the_address_is_the_one_that_it_saw(tenant, settings):
-    allow(tenant, ELSEWHERE)
+    allow_networks(tenant, ELSEWHERE)
     web = dataclasses.replace(config().web, behind_proxy=True)
     settings.FRESHET = dataclasses.replace(config(), web=web)
     client = ApiClient(tenant.key)
     for forwarded, status in [
         ("192.0.2.1", 200),
-        # What the caller sent itself stands before what the proxy adds.
+        # The proxy adds its address behind those that the caller sent.
         ("192.0.2.1, 198.51.100.1", 403),
         ("198.51.100.1, 192.0.2.1:4711", 200),
     ]:
@@ -125,7 +125,7 @@ def test_behind_a_proxy_the_address_is_the_one_that_it_saw(tenant, settings):
 
 
 def test_a_refusal_is_audited_once_in_a_while(tenant):
-    allow(tenant, ELSEWHERE)
+    allow_networks(tenant, ELSEWHERE)
     client = ApiClient(tenant.key)
     for address in ("198.51.100.1", "198.51.100.1", "198.51.100.2"):
         assert from_address(client, address).get("/clusters").status_code == 403
@@ -136,7 +136,7 @@ def test_a_refusal_is_audited_once_in_a_while(tenant):
 
 
 def test_a_refused_change_changes_nothing_but_the_audit_log(tenant):
-    allow(tenant, ELSEWHERE)
+    allow_networks(tenant, ELSEWHERE)
     response = ApiClient(tenant.key).post("/api-keys", {"name": "x"})
     assert_problem(response, 403, "address_not_allowed")
     with organization_scope(tenant.id):
@@ -145,7 +145,7 @@ def test_a_refused_change_changes_nothing_but_the_audit_log(tenant):
 
 
 def test_a_wrong_key_is_a_wrong_key_from_anywhere(tenant):
-    allow(tenant, ELSEWHERE)
+    allow_networks(tenant, ELSEWHERE)
     assert_problem(ApiClient(tenant.key[:-2] + "aa").get(CURRENT), 401, "not_authenticated")
     assert refusals(tenant) == []
 
@@ -153,7 +153,7 @@ def test_a_wrong_key_is_a_wrong_key_from_anywhere(tenant):
 def test_what_is_open_ends_with_the_address(tenant):
     actor = services.authenticate_key(text=tenant.key, address=HERE)
     assert services.renew_actor(actor) is not None
-    allow(tenant, ELSEWHERE)
+    allow_networks(tenant, ELSEWHERE)
     assert services.renew_actor(actor) is None
 
 
@@ -182,7 +182,7 @@ def test_without_a_second_factor_only_its_enrolment_is_reached(tenant):
     assert browser.get("/sessions").status_code == 200
     enrol(browser)
     assert browser.get(CURRENT).status_code == 200
-    # Keys have none.
+    # API keys need no second factor.
     assert ApiClient(tenant.key).get(CURRENT).status_code == 200
 
 

@@ -1,4 +1,4 @@
-"""API keys: made, listed, used, revoked."""
+"""API keys are created, listed, used and revoked."""
 
 import dataclasses
 import uuid
@@ -63,7 +63,7 @@ def test_a_key_remembers_its_last_use_to_some_minutes(monkeypatch):
 
 @pytest.mark.django_db(transaction=True)
 def test_what_fails_after_the_commit_does_not_take_the_answer_away(monkeypatch):
-    """The database may go between a commit and what follows it."""
+    """The database may stop answering between a commit and the callbacks after it."""
     client = ApiClient(make_tenant("Acme").key)
 
     def fail(*_):

@@ -1,4 +1,4 @@
-"""The audit log as people read it: pages, filters, names, and a file of all of it."""
+"""The audit log's REST endpoints: pages, filters, names of actors, and the export."""
 
 import csv
 import io
@@ -22,7 +22,7 @@ PLACES = 7
 
 
 def entry(tenant, place=0, **fields):
-    """An entry at `place` hours after noon."""
+    """Writes an entry whose time is `place` hours after noon."""
     values = {
         "action": "topic.create",
         "actor_kind": ActorKind.SYSTEM,
@@ -40,12 +40,12 @@ def entry(tenant, place=0, **fields):
 
 @pytest.fixture
 def entries(tenant, other_tenant):
-    """Entries of one organisation by age, and one of another."""
+    """Entries of one organisation, the oldest first, beside one of another organisation."""
     entry(other_tenant)
     return [entry(tenant, place) for place in range(PLACES)]
 
 
-def asked(api, **query):
+def read_log(api, **query):
     response = api().get("/audit-log", query={"to": "2026-11-21T00:00:00Z", **query})
     assert response.status_code == 200, response.content
     return response.json()
@@ -58,16 +58,16 @@ def body(response):
 def test_newest_come_first_page_by_page(api, entries):
     seen, cursor = [], None
     while True:
-        page = asked(api, limit=3, **({"cursor": cursor} if cursor else {}))
+        page = read_log(api, limit=3, **({"cursor": cursor} if cursor else {}))
         seen += [item["id"] for item in page["items"]]
         cursor = page["next_cursor"]
         if cursor is None:
             break
-    assert seen == [each.pk for each in reversed(entries)]
+    assert seen == [entry.pk for entry in reversed(entries)]
 
 
 @pytest.mark.parametrize(
-    ("fields", "wanted"),
+    ("fields", "filters"),
     [
         ({"actor_id": "usr_x", "actor_kind": ActorKind.SESSION}, {"actor": "usr_x"}),
         ({"action": "cluster.create"}, {"action": "cluster.create"}),
@@ -76,24 +76,23 @@ def test_newest_come_first_page_by_page(api, entries):
     ],
     ids=["actor", "action", "target type", "target"],
 )
-def test_a_filter_shows_what_matches(api, tenant, entries, fields, wanted):
-    del entries
+def test_a_filter_shows_what_matches(api, tenant, entries, fields, filters):
     other = entry(tenant, 3, **fields)
-    assert [item["id"] for item in asked(api, **wanted)["items"]] == [other.pk]
+    assert [item["id"] for item in read_log(api, **filters)["items"]] == [other.pk]
 
 
 def test_a_time_begins_with_its_first_moment_and_ends_before_its_last(api, entries):
-    page = asked(api, **{"from": "2026-11-20T13:00:00Z", "to": "2026-11-20T15:00:00Z"})
+    page = read_log(api, **{"from": "2026-11-20T13:00:00Z", "to": "2026-11-20T15:00:00Z"})
     assert [item["id"] for item in page["items"]] == [entries[2].pk, entries[1].pk]
 
 
 def test_who_it_was_is_named(api, tenant):
     with organization_scope(tenant.id):
-        made = services.create_api_key(
+        created = services.create_api_key(
             actor=system_actor(tenant.id), name="deploy", role=Role.VIEWER
         )
     cases = [
-        (ActorKind.API_KEY, made.key.pk, "deploy", "api"),
+        (ActorKind.API_KEY, created.key.pk, "deploy", "api"),
         (ActorKind.SESSION, tenant.owner.pk, tenant.owner.email, "console"),
         (ActorKind.API_KEY, "key_gone", "key_gone", "api"),
         (ActorKind.SYSTEM, "freshet", "Freshet", "system"),
@@ -101,7 +100,7 @@ def test_who_it_was_is_named(api, tenant):
     ]
     for place, (kind, actor_id, *_) in enumerate(cases):
         entry(tenant, place, actor_kind=kind, actor_id=actor_id)
-    shown = [(item["actor"], item["source"]) for item in asked(api)["items"]]
+    shown = [(item["actor"], item["source"]) for item in read_log(api)["items"]]
     assert shown == [
         ({"kind": kind.value, "id": actor_id, "name": name}, source)
         for kind, actor_id, name, source in reversed(cases)
@@ -112,7 +111,7 @@ def test_names_cost_the_same_for_one_entry_and_for_many(api, tenant):
     counts = set()
     for place in range(2, 20):
         entry(tenant, -place, actor_kind=ActorKind.API_KEY, actor_id=f"key_{place}")
-        counts.add(count_queries(lambda: asked(api, to="2026-11-20T12:00:00Z")))
+        counts.add(count_queries(lambda: read_log(api, to="2026-11-20T12:00:00Z")))
     assert len(counts) == 1
 
 
@@ -122,7 +121,7 @@ def test_the_file_has_every_entry_oldest_first(api, tenant, entries, monkeypatch
     assert response["Content-Type"] == "application/x-ndjson"
     assert "audit-log.jsonl" in response["Content-Disposition"]
     lines = [json.loads(line) for line in body(response).splitlines()]
-    assert [each["id"] for each in lines] == [each.pk for each in entries]
+    assert [line["id"] for line in lines] == [entry.pk for entry in entries]
     assert lines[0]["target"] == {"type": "topic", "id": "cl_a/0"}
     assert tenant.id not in json.dumps(lines)
 
@@ -133,14 +132,13 @@ def test_the_file_is_a_table_too(api, tenant, entries):
     response = api().get("/audit-log/export", query=query)
     assert response["Content-Type"].startswith("text/csv")
     rows = list(csv.DictReader(io.StringIO(body(response))))
-    assert [row["id"] for row in rows[:-1]] == [each.pk for each in entries]
+    assert [row["id"] for row in rows[:-1]] == [entry.pk for entry in entries]
     assert json.loads(rows[-1]["detail"]) == {"name": 'a "b", c'}
-    # A spreadsheet must not compute what a name says.
+    # A spreadsheet must not run a name as a formula.
     assert rows[-1]["target_id"] == "'=1+1"
 
 
 def test_a_filtered_file_has_what_matches(api, tenant, entries):
-    del entries
     other = entry(tenant, 2, action="cluster.create")
     response = api().get("/audit-log/export", query={"action": "cluster.create"})
     assert [json.loads(line)["id"] for line in body(response).splitlines()] == [other.pk]
@@ -148,9 +146,9 @@ def test_a_filtered_file_has_what_matches(api, tenant, entries):
 
 def test_entries_of_one_moment_are_all_in_the_file(api, tenant, monkeypatch):
     monkeypatch.setattr(exports, "PAGE_ENTRIES", 2)
-    made = [entry(tenant).pk for _ in range(5)]
+    ids = [entry(tenant).pk for _ in range(5)]
     response = api().get("/audit-log/export", query={"to": "2026-11-21T00:00:00Z"})
-    assert [json.loads(line)["id"] for line in body(response).splitlines()] == sorted(made)
+    assert [json.loads(line)["id"] for line in body(response).splitlines()] == sorted(ids)
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,25 @@
-"""Whoever changes something is in the audit log: every route of the walk that is no GET."""
+"""Every change leaves an audit entry: tests every route in `walk/` whose method is not GET."""
 
 import pytest
 
 from console.base.common.models import AuditEntry
 from console.base.common.tenancy import system_scope
-from tests.console.walk.calls import call, client_of
+from tests.console.walk.calls import call_route, client_of
 from tests.console.walk.tables import ROUTES
 
-# Routes whose success in the walk changes nothing that is anybody's.
+# Routes whose successful call here changes nothing of any organisation.
 CHANGE_NOTHING = {
-    # Nobody is signed in.
+    # The caller is not signed in.
     "DELETE /api/v1/session",
-    # There is no such account, so no mail.
+    # No account has the address, so no mail is sent.
     "POST /api/v1/password-reset",
     "POST /api/v1/signup/verification",
 }
 CHANGING = [route for route in ROUTES if route.method != "GET" and route.path.startswith("/api/v1")]
 
 
-def newest():
-    """Ids of all entries, whosever they are."""
+def all_entry_ids():
+    """Returns the ids of all audit entries of all organisations."""
     with system_scope():
         return set(AuditEntry.objects.values_list("pk", flat=True))
 
@@ -28,10 +28,10 @@ def newest():
 def test_a_change_leaves_an_entry(route, tenant):
     owner = client_of(route, tenant)
     parameters = route.parameters(tenant)
-    before = newest()
-    response = call(route, owner, parameters)
+    before = all_entry_ids()
+    response = call_route(route, owner, parameters)
     assert response.status_code in route.succeeds, response.content
-    added = newest() - before
+    added = all_entry_ids() - before
     if response.status_code >= 400 or route.name in CHANGE_NOTHING:
         assert not added
     else:

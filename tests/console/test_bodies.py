@@ -1,4 +1,4 @@
-"""How much of a request is taken in."""
+"""The limit on the length of a request's body."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from django.conf import settings
 from console.asgi import application
 
 CHUNK = 64 * 1024
-# Django may ask who signs in.
+# Signing in queries the database.
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -30,8 +30,8 @@ def scope(path):
     }
 
 
-async def answer(chunks):
-    """Status and body of the answer to a body in chunks of which nobody told the length."""
+async def send_chunks(chunks):
+    """Sends a body in chunks of unknown length; returns status and JSON of the answer."""
     request = ApplicationCommunicator(application, scope("/api/v1/session"))
     for number, chunk in enumerate(chunks, start=1):
         more = number < len(chunks)
@@ -44,12 +44,14 @@ async def answer(chunks):
 
 def test_a_body_of_unknown_length_has_a_limit():
     chunks = [b" " * CHUNK] * (settings.DATA_UPLOAD_MAX_MEMORY_SIZE // CHUNK + 1)
-    status, problem = asyncio.run(answer(chunks))
+    status, problem = asyncio.run(send_chunks(chunks))
     assert (status, problem["code"]) == (413, "body_too_large")
 
 
 def test_a_body_within_the_limit_is_read_whole():
     text = json.dumps({"email": "x"}).encode()
     room = settings.DATA_UPLOAD_MAX_MEMORY_SIZE - len(text)
-    status, problem = asyncio.run(answer([text, b" " * (room // 2), b" " * (room - room // 2)]))
+    status, problem = asyncio.run(
+        send_chunks([text, b" " * (room // 2), b" " * (room - room // 2)])
+    )
     assert (status, problem["code"]) == (422, "validation_failed")

@@ -1,4 +1,4 @@
-"""The end of an organisation: who closes it, what ends with it, and what can still be read."""
+"""Closing an organisation: who may do it, what ends with it, and what can still be read."""
 
 import pyotp
 import pytest
@@ -20,15 +20,15 @@ CLOSE = "/organizations/current:close"
 
 
 @pytest.fixture
-def heard():
-    """Whose end the signal told of."""
-    said = []
+def closed_ids():
+    """The ids of the organisations that the signal `organization_closed` named."""
+    ids = []
 
     def note(actor, **_):
-        said.append(actor.organization_id)
+        ids.append(actor.organization_id)
 
     organization_closed.connect(note)
-    yield said
+    yield ids
     organization_closed.disconnect(note)
 
 
@@ -43,11 +43,11 @@ def closed_at(tenant):
         return Organization.objects.get().closed_at
 
 
-def test_an_owner_who_types_the_name_closes_it(owner, tenant, other_tenant, heard):
+def test_an_owner_who_types_the_name_closes_it(owner, tenant, other_tenant, closed_ids):
     response = owner.post(CLOSE, {"name": "Acme"})
     assert response.status_code == 200, response.content
     assert response.json()["closed_at"] is not None
-    assert heard == [tenant.id]
+    assert closed_ids == [tenant.id]
     for key in tenant.keys.values():
         assert_problem(ApiClient(key).get("/clusters"), 401, "not_authenticated")
     assert ApiClient(other_tenant.key).get("/clusters").status_code == 200
@@ -57,7 +57,7 @@ def test_an_owner_who_types_the_name_closes_it(owner, tenant, other_tenant, hear
     assert entry.actor_id == tenant.owner.pk
     assert entry.detail == {"name": "Acme", "api_keys_revoked": len(tenant.keys)}
     run_outbox()
-    (message,) = [each for each in mail.outbox if each.subject == "Acme was closed"]
+    (message,) = [sent for sent in mail.outbox if sent.subject == "Acme was closed"]
     assert message.to == [tenant.owner.email]
 
 
@@ -74,24 +74,24 @@ def test_what_is_closed_is_read_and_not_changed(owner, tenant):
     ]:
         response = owner.request(method, path, body)
         assert_problem(response, 403, "organization_closed")
-    # The person's own things are theirs.
+    # Endpoints of the person still accept changes.
     assert owner.post("/session/totp", AGAIN).status_code == 200
     assert signed_in(tenant.owner).get("/invoices").status_code == 200
 
 
 @pytest.mark.parametrize("name", ["acme", "Acme ", "", "Globex"])
-def test_another_name_closes_nothing(owner, tenant, name, heard):
+def test_another_name_closes_nothing(owner, tenant, name, closed_ids):
     response = owner.post(CLOSE, {"name": name})
-    # Space around it is taken off, as where it was given.
+    # Surrounding space is stripped, as it is when an organisation is named.
     if name.strip() == "Acme":
         assert response.status_code == 200
         return
     document = assert_problem(response, 422)
     assert document["errors"][0]["pointer"] == "/name"
-    assert (closed_at(tenant), heard) == (None, [])
+    assert (closed_at(tenant), closed_ids) == (None, [])
 
 
-def test_a_second_factor_is_asked_for(owner, tenant, heard):
+def test_a_second_factor_is_asked_for(owner, tenant, closed_ids):
     secret = owner.post("/session/totp", AGAIN).json()["secret"]
     app = pyotp.TOTP(secret)
     codes = owner.post("/session/totp/confirm", {"code": app.at(now())}).json()["recovery_codes"]
@@ -99,14 +99,14 @@ def test_a_second_factor_is_asked_for(owner, tenant, heard):
     for body in ({"name": "Acme"}, {"name": "Acme", "code": "123"}):
         document = assert_problem(owner.post(CLOSE, body), 422, "code_wrong")
         assert document["errors"][0]["pointer"] == "/code"
-    assert (closed_at(tenant), heard) == (None, [])
+    assert (closed_at(tenant), closed_ids) == (None, [])
     assert owner.post(CLOSE, {"name": "Acme", "code": codes[0]}).status_code == 200
 
 
-def test_a_program_closes_nothing(tenant, heard):
+def test_a_program_closes_nothing(tenant, closed_ids):
     response = ApiClient(tenant.key).post(CLOSE, {"name": "Acme"})
     assert_problem(response, 403, "person_required")
-    assert heard == []
+    assert closed_ids == []
 
 
 def test_only_an_owner_closes_it(tenant):

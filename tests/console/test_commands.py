@@ -26,8 +26,7 @@ STATEMENTS = [
 
 @pytest.fixture
 def fresh(django_db_setup, monkeypatch):
-    """Settings that name roles and a database that are not there yet, on the tests' server."""
-    del django_db_setup
+    """Settings with roles and a database that do not exist yet on the tests' server."""
     name = "prepared_" + connections["default"].settings_dict["NAME"]
     database = dataclasses.replace(
         config().database,
@@ -72,7 +71,7 @@ def test_a_server_that_is_away_is_an_error_and_no_traceback(fresh, tmp_path):
         call_command("prepare_database", superuser=f"host={tmp_path} user=x dbname=x")
 
 
-def test_a_stranger_may_not_connect(fresh):
+def test_another_role_may_not_connect(fresh):
     superuser, database = fresh
     call_command("prepare_database", superuser=superuser)
     with pytest.raises(OperationalError, match="permission denied"):

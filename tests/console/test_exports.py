@@ -1,4 +1,4 @@
-"""An organisation's archive: all that is its own, nothing of others, and no secret."""
+"""An organisation's archive has all of its data, nothing of others, and no secret."""
 
 import asyncio
 import io
@@ -28,8 +28,8 @@ from tests.provisioning.control.world import prepare_cell
 EXPORT = "/organizations/current/export"
 
 
-def archive(client):
-    """File → its rows."""
+def read_archive(client):
+    """Downloads the archive; returns the rows of each file by its name."""
     response = client.get(EXPORT)
     assert response.status_code == 200
     assert response["Content-Type"] == "application/zip"
@@ -43,14 +43,14 @@ def archive(client):
 
 
 def test_the_archive_has_what_is_the_organizations(api, tenant, other_tenant):
-    found = archive(api())
-    (organization,) = found["accounts_organization.jsonl"]
+    files = read_archive(api())
+    (organization,) = files["accounts_organization.jsonl"]
     assert (organization["id"], organization["name"]) == (tenant.id, "Acme")
-    assert {each["role"] for each in found["accounts_apikey.jsonl"]} >= {"owner", "viewer"}
-    assert [each["email"] for each in found["people.jsonl"]] == [tenant.owner.email]
-    actions = [each["action"] for each in found["common_auditentry.jsonl"]]
+    assert {row["role"] for row in files["accounts_apikey.jsonl"]} >= {"owner", "viewer"}
+    assert [row["email"] for row in files["people.jsonl"]] == [tenant.owner.email]
+    actions = [row["action"] for row in files["common_auditentry.jsonl"]]
     assert "organization.export_started" in actions
-    text = json.dumps(found)
+    text = json.dumps(files)
     assert other_tenant.id not in text
     assert other_tenant.owner.email not in text
     assert [entry.action for entry in entries(tenant)] == [
@@ -60,31 +60,31 @@ def test_the_archive_has_what_is_the_organizations(api, tenant, other_tenant):
 
 
 def entries(tenant):
-    """What the audit log says of exports, oldest first."""
+    """Returns the audit entries about exports, oldest first."""
     with organization_scope(tenant.id):
-        found = AuditEntry.objects.filter(action__startswith="organization.export")
-        return list(found.order_by("created_at", "pk"))
+        matches = AuditEntry.objects.filter(action__startswith="organization.export")
+        return list(matches.order_by("created_at", "pk"))
 
 
 def test_every_table_of_tenants_is_a_file(api):
     names = {f"{table}.jsonl" for table in exports.exported_tables()}
     assert {"billing_invoice.jsonl", "provisioning_cluster.jsonl"} <= names
     assert "metering_usagerow.jsonl" in names
-    assert names <= set(archive(api()))
+    assert names <= set(read_archive(api()))
 
 
 def test_pages_hide_nothing(api, monkeypatch):
-    whole = archive(api())["accounts_apikey.jsonl"]
+    whole = read_archive(api())["accounts_apikey.jsonl"]
     monkeypatch.setattr(exports, "PAGE_ROWS", 2)
     monkeypatch.setattr(exports, "CHUNK_BYTES", 1)
-    paged = archive(api())["accounts_apikey.jsonl"]
-    assert [each["id"] for each in paged] == [each["id"] for each in whole]
+    paged = read_archive(api())["accounts_apikey.jsonl"]
+    assert [row["id"] for row in paged] == [row["id"] for row in whole]
     assert len(whole) >= 5
 
 
 def test_no_column_of_a_secret_is_in_it():
-    """By its name. One that says otherwise than its name is named here, and looked at."""
-    # A key of the object store.
+    """Judges columns by their names; `harmless` lists those that only sound secret."""
+    # The name of an object in the object store.
     harmless = {"billing_invoicedocument.key"}
     suspicious = {"key", "hash", "auth", "proof", "cipher", "seed", "private", "code"}
     for table, model in exports.exported_tables().items():
@@ -94,7 +94,7 @@ def test_no_column_of_a_secret_is_in_it():
 
 
 def test_secrets_and_what_is_made_of_them_stay(api, tenant):
-    text = json.dumps(archive(api()))
+    text = json.dumps(read_archive(api()))
     for key in tenant.keys.values():
         assert key not in text
     assert "verifier" not in text
@@ -102,8 +102,8 @@ def test_secrets_and_what_is_made_of_them_stay(api, tenant):
 
 
 def test_who_manages_takes_it_along(tenant):
-    assert archive(ApiClient(tenant.keys[Role.ADMIN]))
-    assert archive(signed_in(tenant.owner))
+    assert read_archive(ApiClient(tenant.keys[Role.ADMIN]))
+    assert read_archive(signed_in(tenant.owner))
     for role in (Role.DEVELOPER, Role.BILLING, Role.VIEWER):
         client = ApiClient(tenant.keys[role])
         assert_problem(client.get(EXPORT), 403, "permission_denied")
@@ -111,24 +111,24 @@ def test_who_manages_takes_it_along(tenant):
 
 @pytest.fixture
 def full(tenant):
-    """A tenant with a row in every table, each column of which has a value in some row."""
-    # Of clusters the archive also asks the cell, which knows nothing of this one.
+    """A tenant with rows in every table, in which every column has a value in some row."""
+    # The archive also reads clusters from their cell, which has to exist.
     prepare_cell()
     with transaction.atomic():
         with organization_scope(tenant.id):
             FullRows(tenant.organization).fill()
         yield tenant
-        # Nothing of it fits together: the checks of a commit would refuse it.
+        # The rows contradict one another, and deferred checks would refuse their commit.
         transaction.set_rollback(True)
 
 
 def test_a_value_of_every_column_is_in_it(full, api):
-    found = archive(api())
+    files = read_archive(api())
     for table, model in exports.exported_tables().items():
-        rows = found[f"{table}.jsonl"]
+        rows = files[f"{table}.jsonl"]
         for column in exports.exported_columns(model):
             assert any(row[column] is not None for row in rows), f"{table}.{column}"
-    (lane,) = found["metering_lanecoverage.jsonl"]
+    (lane,) = files["metering_lanecoverage.jsonl"]
     assert lane["sequences"] == [
         {"lower": 1, "upper": 5, "bounds": "[)"},
         {"lower": 7, "upper": None, "bounds": "[)"},
@@ -136,10 +136,10 @@ def test_a_value_of_every_column_is_in_it(full, api):
 
 
 def test_pages_of_every_table_hide_nothing(full, api, monkeypatch):
-    whole = archive(api())
+    whole = read_archive(api())
     monkeypatch.setattr(exports, "PAGE_ROWS", 1)
-    paged = archive(api())
-    # Each archive has the entries of the ones before it.
+    paged = read_archive(api())
+    # An archive has the audit entries of the archives before it, so these differ.
     del whole["common_auditentry.jsonl"], paged["common_auditentry.jsonl"]
     assert paged == whole
 
@@ -164,7 +164,7 @@ def test_ranges_are_objects_and_multiranges_lists_of_them(value, shown):
 
 @pytest.fixture
 def source(monkeypatch):
-    """Registers a source of one row, or of an error."""
+    """Returns a function that registers a source of one row, or one that raises an error."""
     monkeypatch.setattr(exports, "_sources", dict(exports._sources))
 
     def register(error=None):
@@ -215,4 +215,4 @@ def test_an_export_whose_client_goes_away_is_logged_as_failed(tenant, monkeypatc
 
 def test_what_lies_elsewhere_is_added_by_who_knows_it(api, tenant, source):
     source()
-    assert archive(api())["looms.jsonl"] == [{"of": tenant.id, "n": 1}]
+    assert read_archive(api())["looms.jsonl"] == [{"of": tenant.id, "n": 1}]

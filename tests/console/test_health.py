@@ -13,7 +13,7 @@ from console.web import checks
 
 @pytest.fixture
 def parts(monkeypatch):
-    """The registered checks, free to be changed."""
+    """An empty registry of checks in place of the real one."""
     registered: dict[str, health.Check] = {}
     monkeypatch.setattr(health, "_checks", registered)
     return registered

@@ -1,4 +1,4 @@
-"""A POST with an `Idempotency-Key` happens once, also when two arrive at the same time."""
+"""A POST with an `Idempotency-Key` is carried out once, even when two arrive at the same time."""
 
 import threading
 from datetime import timedelta
@@ -85,7 +85,7 @@ def test_a_key_that_is_none_is_refused(api, key):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_at_the_same_time_one_is_told_that_the_other_runs(monkeypatch):
+def test_of_two_at_the_same_time_one_is_refused_while_the_other_runs(monkeypatch):
     """The first holds its transaction open until the second has been answered."""
     tenant = make_tenant("Acme")
     inside, answered = threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""Invitations: mailed, accepted once, by whom they are for."""
+"""Invitations are mailed, and accepted once, by the person that they are for."""
 
 import dataclasses
 import threading
@@ -42,7 +42,7 @@ def invite(client, email=ADA, role="developer"):
 
 
 def sent_token(mailoutbox):
-    """The token of the newest mail."""
+    """Runs the outbox; returns the token in the newest mail."""
     run_outbox()
     return mailoutbox[-1].body.split("/invitation#")[1].split()[0]
 
@@ -51,7 +51,7 @@ def accept(client, token, **fields):
     return client.post("/invitations/accept", {"token": token, **fields})
 
 
-def later(monkeypatch, **span):
+def move_clock(monkeypatch, **span):
     moment = now() + timedelta(**span)
     monkeypatch.setattr("django.utils.timezone.now", lambda: moment)
 
@@ -84,8 +84,8 @@ def test_who_has_an_account_signs_in_and_joins(api, tenant, mailoutbox):
     user = make_user(ADA)
     invite(api())
     token = sent_token(mailoutbox)
-    taken = accept(ApiClient(), token, password="another sentence that is long")
-    assert_problem(taken, 409, "account_exists")
+    response = accept(ApiClient(), token, password="another sentence that is long")
+    assert_problem(response, 409, "account_exists")
     user.refresh_from_db()
     assert user.check_password(PASSWORD)
     browser = signed_in(user)
@@ -124,7 +124,9 @@ def test_a_token_is_good_once(api, mailoutbox):
     assert accept(ApiClient(), token, password=PASSWORD).status_code == 201
     again = accept(ApiClient(), token, password=PASSWORD)
     unknown = accept(ApiClient(), "a" * TOKEN_CHARS, password=PASSWORD)
-    documents = [assert_problem(each, 422, "invitation_invalid") for each in (again, unknown)]
+    documents = [
+        assert_problem(response, 422, "invitation_invalid") for response in (again, unknown)
+    ]
     assert {**documents[0], "request_id": ""} == {**documents[1], "request_id": ""}
 
 
@@ -156,7 +158,7 @@ def test_of_two_who_accept_at_once_one_joins(mailoutbox):
 def test_a_token_expires(api, mailoutbox, monkeypatch):
     invite(api())
     token = sent_token(mailoutbox)
-    later(monkeypatch, days=7, seconds=1)
+    move_clock(monkeypatch, days=7, seconds=1)
     assert_problem(accept(ApiClient(), token, password=PASSWORD), 422, "invitation_expired")
     (shown,) = api().get("/invitations").json()["items"]
     assert shown["state"] == "expired"
@@ -188,7 +190,7 @@ def test_sending_anew_ends_the_older_link(api, mailoutbox, monkeypatch):
     too_soon = api().post(path, {})
     assert_problem(too_soon, 429, "too_many_requests")
     assert 0 < int(too_soon["Retry-After"]) <= 60
-    later(monkeypatch, minutes=2)
+    move_clock(monkeypatch, minutes=2)
     again = api().post(path, {})
     assert again.status_code == 200
     assert again.json()["expires_at"] > invitation["expires_at"]
@@ -319,16 +321,16 @@ def test_an_acceptance_is_audited(api, tenant, mailoutbox):
 
 
 def test_an_invitation_carries_roles_in_projects(api, tenant, mailoutbox):
-    project, gone = make_project(tenant), make_project(tenant, "Gone")
+    project, deleted = make_project(tenant), make_project(tenant, "Gone")
     roles = [
         {"project_id": project.pk, "role": "developer"},
-        {"project_id": gone.pk, "role": "viewer"},
+        {"project_id": deleted.pk, "role": "viewer"},
     ]
     body = {"email": ADA, "role": "member", "project_roles": roles}
-    made = api().post("/invitations", body)
-    assert made.status_code == 201, made.content
-    assert made.json()["project_roles"] == roles
-    assert api().delete(f"/projects/{gone.pk}").status_code == 204
+    created = api().post("/invitations", body)
+    assert created.status_code == 201, created.content
+    assert created.json()["project_roles"] == roles
+    assert api().delete(f"/projects/{deleted.pk}").status_code == 204
     browser = Browser()
     joined = accept(browser, sent_token(mailoutbox), password=PASSWORD)
     assert joined.status_code == 201, joined.content
@@ -350,11 +352,11 @@ def test_an_invitation_carries_roles_in_projects(api, tenant, mailoutbox):
 )
 def test_nobody_invites_into_what_they_do_not_have(api, tenant, roles, status, code, pointer):
     own = make_project(tenant).pk
-    wanted = [
+    project_roles = [
         {"project_id": own if project == "own" else project, "role": role}
         for project, role in roles
     ]
-    body = {"email": ADA, "role": "member", "project_roles": wanted}
+    body = {"email": ADA, "role": "member", "project_roles": project_roles}
     response = api(tenant.keys[Role.ADMIN]).post("/invitations", body)
     document = assert_problem(response, status, code)
     if pointer is not None:

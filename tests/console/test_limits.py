@@ -1,4 +1,4 @@
-"""Published limits: all of them are known, what is used is right, and more can be asked for."""
+"""Published limits: all of them are listed, with how much is used, and can be requested higher."""
 
 import dataclasses
 import itertools
@@ -23,24 +23,24 @@ from tests.console import cases
 from tests.console.cases import assert_problem
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "limits.md"
-WANTED = {"limit": "api_keys", "wanted": 500, "reason": "One for each build."}
+NEW_REQUEST = {"limit": "api_keys", "wanted": 500, "reason": "One for each build."}
 
 
-def ask(api, **changes):
-    response = api().post("/limit-requests", {**WANTED, **changes})
+def request_limit(api, **changes):
+    response = api().post("/limit-requests", {**NEW_REQUEST, **changes})
     assert response.status_code == 201, response.content
     return response.json()
 
 
-def answered(tenant, request_id, act, **options):
-    """What staff does."""
+def answer_request(tenant, request_id, act, **options):
+    """Answers a request as staff do; `act` is `grant_limit` or `refuse_limit`."""
     with organization_scope(tenant.id):
         request = LimitRequest.objects.get(pk=request_id)
         actor = Actor(ActorKind.STAFF, "usr_staff", tenant.id, Role.VIEWER)
         return act(actor=actor, request=request, **options)
 
 
-def shown(api, name, **query):
+def shown_limit(api, name, **query):
     items = api().get("/limits", query=query).json()["items"]
     return next(item for item in items if item["name"] == name)
 
@@ -49,12 +49,12 @@ class TestLimitRequests(cases.ListCases, cases.RetrieveCases, cases.CreateCases)
     path = "/limit-requests"
 
     def body(self):
-        # One limit is asked for once at a time.
-        return {**WANTED, "limit": next(NAMES), "wanted": 10**6}
+        # There may be one open request for a limit, so each body names another one.
+        return {**NEW_REQUEST, "limit": next(NAMES), "wanted": 10**6}
 
     @pytest.fixture
     def item(self, api):
-        return ask(api)
+        return request_limit(api)
 
 
 RAISABLE = [limit.name for limit in LIMITS if limit.raisable and limit.name != "api_keys"]
@@ -73,7 +73,7 @@ def test_the_page_is_what_the_registry_says():
 
 def test_limits_say_what_is_used(api, tenant):
     keys = len(tenant.keys)
-    assert shown(api, "api_keys") == {
+    assert shown_limit(api, "api_keys") == {
         "name": "api_keys",
         "scope": "organization",
         "limit": config().limits.api_keys,
@@ -83,11 +83,11 @@ def test_limits_say_what_is_used(api, tenant):
         "raisable": True,
     }
     assert api().post("/api-keys", {"name": "one more"}).status_code == 201
-    assert shown(api, "api_keys")["used"] == keys + 1
-    assert shown(api, "clusters")["used"] == 0
-    # Of which cluster, nobody said; and nobody counts for an address that is asked about.
-    assert shown(api, "topics")["used"] is None
-    assert shown(api, "signups_per_address")["used"] is None
+    assert shown_limit(api, "api_keys")["used"] == keys + 1
+    assert shown_limit(api, "clusters")["used"] == 0
+    # A limit of clusters has no use without a cluster, and one of addresses never has.
+    assert shown_limit(api, "topics")["used"] is None
+    assert shown_limit(api, "signups_per_address")["used"] is None
 
 
 @pytest.mark.parametrize("cluster_id", ["cl_" + "a" * 20, "topics"])
@@ -99,19 +99,19 @@ def test_limits_of_a_cluster_that_is_not_there_are_refused(api, cluster_id):
 
 def test_a_granted_limit_holds(api, tenant):
     limits = config().limits
-    request = ask(api, wanted=limits.api_keys + 1)
+    request = request_limit(api, wanted=limits.api_keys + 1)
     assert (request["state"], request["cluster_id"]) == ("open", None)
-    answered(tenant, request["id"], services.grant_limit, answer="Gladly.")
-    told = api().get(f"/limit-requests/{request['id']}").json()
-    assert (told["state"], told["answer"]) == ("granted", "Gladly.")
-    assert told["granted"] == limits.api_keys + 1
-    assert shown(api, "api_keys")["limit"] == limits.api_keys + 1
+    answer_request(tenant, request["id"], services.grant_limit, answer="Gladly.")
+    answered = api().get(f"/limit-requests/{request['id']}").json()
+    assert (answered["state"], answered["answer"]) == ("granted", "Gladly.")
+    assert answered["granted"] == limits.api_keys + 1
+    assert shown_limit(api, "api_keys")["limit"] == limits.api_keys + 1
 
 
 def test_a_granted_limit_is_enforced_in_place_of_the_default(api, tenant):
-    request = ask(api)
-    # Less than was asked for is a grant too.
-    answered(tenant, request["id"], services.grant_limit, value=len(tenant.keys) + 1)
+    request = request_limit(api)
+    # Staff may grant less than was requested.
+    answer_request(tenant, request["id"], services.grant_limit, value=len(tenant.keys) + 1)
     assert api().post("/api-keys", {"name": "the last"}).status_code == 201
     document = assert_problem(api().post("/api-keys", {"name": "too many"}), 403, "limit_reached")
     used = len(tenant.keys) + 1
@@ -119,7 +119,7 @@ def test_a_granted_limit_is_enforced_in_place_of_the_default(api, tenant):
 
 
 def test_a_grant_is_one_organizations(api, tenant, other_tenant):
-    answered(tenant, ask(api)["id"], services.grant_limit)
+    answer_request(tenant, request_limit(api)["id"], services.grant_limit)
     default = config().limits.api_keys
     other = next(
         item
@@ -130,35 +130,36 @@ def test_a_grant_is_one_organizations(api, tenant, other_tenant):
 
 
 def test_a_later_grant_replaces_the_first(api, tenant):
-    answered(tenant, ask(api)["id"], services.grant_limit)
-    answered(tenant, ask(api, wanted=900)["id"], services.grant_limit)
-    assert shown(api, "api_keys")["limit"] == 900
+    answer_request(tenant, request_limit(api)["id"], services.grant_limit)
+    answer_request(tenant, request_limit(api, wanted=900)["id"], services.grant_limit)
+    assert shown_limit(api, "api_keys")["limit"] == 900
 
 
 def test_a_refused_request_changes_nothing(api, tenant):
-    request = ask(api)
-    answered(tenant, request["id"], services.refuse_limit, answer="Not yet.")
-    told = api().get(f"/limit-requests/{request['id']}").json()
-    assert (told["state"], told["answer"], told["granted"]) == ("refused", "Not yet.", None)
-    assert shown(api, "api_keys")["limit"] == config().limits.api_keys
+    request = request_limit(api)
+    answer_request(tenant, request["id"], services.refuse_limit, answer="Not yet.")
+    answered = api().get(f"/limit-requests/{request['id']}").json()
+    assert (answered["state"], answered["answer"]) == ("refused", "Not yet.")
+    assert answered["granted"] is None
+    assert shown_limit(api, "api_keys")["limit"] == config().limits.api_keys
 
 
 def test_a_request_is_answered_once(api, tenant):
-    request = ask(api)
-    answered(tenant, request["id"], services.refuse_limit, answer="No.")
+    request = request_limit(api)
+    answer_request(tenant, request["id"], services.refuse_limit, answer="No.")
     with pytest.raises(LimitRequestAnswered):
-        answered(tenant, request["id"], services.grant_limit)
+        answer_request(tenant, request["id"], services.grant_limit)
 
 
 def test_an_answer_is_in_the_organizations_audit_log(api, tenant):
-    request = ask(api)
-    answered(tenant, request["id"], services.grant_limit)
+    request = request_limit(api)
+    answer_request(tenant, request["id"], services.grant_limit)
     with organization_scope(tenant.id):
         entry = AuditEntry.objects.get(action="limit_request.grant")
     assert (entry.actor_kind, entry.target_id) == ("staff", request["id"])
-    (told,) = api().get("/audit-log", query={"action": "limit_request.grant"}).json()["items"]
-    # Who of the staff it was is not the customer's business.
-    assert (told["actor"]["name"], told["source"]) == ("Freshet staff", "system")
+    (item,) = api().get("/audit-log", query={"action": "limit_request.grant"}).json()["items"]
+    # Customers do not see which member of staff it was.
+    assert (item["actor"]["name"], item["source"]) == ("Freshet staff", "system")
 
 
 @pytest.mark.parametrize(
@@ -180,42 +181,45 @@ def test_an_answer_is_in_the_organizations_audit_log(api, tenant):
     ],
 )
 def test_what_makes_no_sense_is_refused(api, changes, status, code, pointer):
-    response = api().post("/limit-requests", {**WANTED, **changes})
+    response = api().post("/limit-requests", {**NEW_REQUEST, **changes})
     document = assert_problem(response, status, code)
     assert document["errors"][0]["pointer"] == pointer
 
 
 def test_more_than_the_service_can_do_is_neither_granted_nor_holds(api, tenant):
-    asked = {"organization_id": tenant.id, "limit": "brokers"}
+    fields = {"organization_id": tenant.id, "limit": "brokers"}
     with organization_scope(tenant.id):
-        # What an earlier release took and granted.
-        request = LimitRequest.objects.create(**asked, wanted=3, reason="Zones.")
-        LimitGrant.objects.create(**asked, value=3, request=request, granted_at=now())
+        # An earlier release accepted and granted such requests.
+        request = LimitRequest.objects.create(**fields, wanted=3, reason="Zones.")
+        LimitGrant.objects.create(**fields, value=3, request=request, granted_at=now())
     for options in ({}, {"value": 2}):
         with pytest.raises(LimitNotRaisable, match="not supported yet") as refused:
-            answered(tenant, request.pk, services.grant_limit, **options)
+            answer_request(tenant, request.pk, services.grant_limit, **options)
         assert refused.value.errors[0].pointer == "/value"
-    assert (shown(api, "brokers")["limit"], shown(api, "brokers")["raisable"]) == (1, False)
+    brokers = shown_limit(api, "brokers")
+    assert (brokers["limit"], brokers["raisable"]) == (1, False)
     document = assert_problem(
-        api().post("/limit-requests", {**WANTED, "limit": "brokers", "wanted": 3}), 422
+        api().post("/limit-requests", {**NEW_REQUEST, "limit": "brokers", "wanted": 3}), 422
     )
     assert "not supported yet" in document["detail"]
-    answered(tenant, request.pk, services.refuse_limit, answer="Not yet.")
+    answer_request(tenant, request.pk, services.refuse_limit, answer="Not yet.")
 
 
 def test_a_limit_is_asked_for_once_at_a_time(api, tenant):
-    first = ask(api)
-    document = assert_problem(api().post("/limit-requests", WANTED), 409, "limit_request_open")
+    first = request_limit(api)
+    document = assert_problem(api().post("/limit-requests", NEW_REQUEST), 409, "limit_request_open")
     assert document["limit_request_id"] == first["id"]
-    ask(api, limit="clusters")
-    answered(tenant, first["id"], services.refuse_limit, answer="No.")
-    ask(api)
+    request_limit(api, limit="clusters")
+    answer_request(tenant, first["id"], services.refuse_limit, answer="No.")
+    request_limit(api)
 
 
 def test_a_granted_rate_is_noticed(api, tenant, monkeypatch):
     assert api().get("/limits")["RateLimit-Policy"].startswith('"organization";q=1000;')
-    answered(
-        tenant, ask(api, limit="api_requests_per_second", wanted=200)["id"], services.grant_limit
+    answer_request(
+        tenant,
+        request_limit(api, limit="api_requests_per_second", wanted=200)["id"],
+        services.grant_limit,
     )
     later = now() + values.RATE_KEPT
     monkeypatch.setattr("django.utils.timezone.now", lambda: later)
@@ -231,15 +235,15 @@ def test_a_rate_is_not_read_with_each_request(api, tenant, monkeypatch):
     assert api().get("/limits").status_code == 429
 
 
-def test_others_hear_of_a_grant(api, tenant):
-    heard = []
+def test_a_grant_is_signalled(api, tenant):
+    signals = []
 
-    def listen(**told):
-        heard.append((told["organization_id"], told["cluster_id"], told["name"]))
+    def note(organization_id, cluster_id, name, **_):
+        signals.append((organization_id, cluster_id, name))
 
-    limit_granted.connect(listen)
+    limit_granted.connect(note)
     try:
-        answered(tenant, ask(api)["id"], services.grant_limit)
+        answer_request(tenant, request_limit(api)["id"], services.grant_limit)
     finally:
-        limit_granted.disconnect(listen)
-    assert heard == [(tenant.id, "", "api_keys")]
+        limit_granted.disconnect(note)
+    assert signals == [(tenant.id, "", "api_keys")]

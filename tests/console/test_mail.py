@@ -1,4 +1,4 @@
-"""The mail folder of local mode: one file a mail, and the console's look at it."""
+"""The mail folder of local mode: one file a mail, and the endpoint that lists them."""
 
 import dataclasses
 
@@ -15,7 +15,7 @@ BACKEND = "console.base.common.mail.FolderBackend"
 
 @pytest.fixture
 def configure(tmp_path, monkeypatch):
-    """Sets the mode and the mail backend; mails go to a folder of this test."""
+    """Returns a function that changes settings; mails go to a folder of this test."""
 
     def change(**changes):
         mail = dataclasses.replace(

@@ -1,4 +1,4 @@
-"""Members: seen, given another role, removed; and that somebody always owns the organisation."""
+"""Members are listed, get other roles and are removed; an organisation always has an owner."""
 
 import threading
 from dataclasses import replace
@@ -172,7 +172,7 @@ def test_a_removed_member_is_out_at_once_with_what_they_opened(api, tenant):
     assert browser.get("/projects").status_code == 200
     assert api().delete(f"/members/{member.pk}").status_code == 204
     assert_problem(browser.get("/projects"), 401, "not_authenticated")
-    # What an open stream asks.
+    # An open stream asks this every few seconds.
     assert services.renew_actor(opened) is None
     with organization_scope(tenant.id):
         assert not tenant.project.role_bindings.exists()
@@ -194,7 +194,7 @@ def test_a_removed_member_works_on_in_another_organization(api, tenant, other_te
 
 
 def keys_made_by(browser):
-    """A key, and one that was made with it."""
+    """Makes a key, and with it another one; returns both secrets."""
     key = browser.post("/api-keys", {"name": "own", "role": "admin"}).json()
     chained = ApiClient(key["secret"]).post("/api-keys", {"name": "chained", "role": "admin"})
     return [key["secret"], chained.json()["secret"]]

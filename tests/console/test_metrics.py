@@ -1,4 +1,4 @@
-"""What web, workers and the scheduler tell Prometheus."""
+"""Prometheus metrics of web, workers and the scheduler."""
 
 import urllib.request
 
@@ -10,7 +10,7 @@ from console.base.common import metrics, outbox
 from console.base.common.metrics import registry_to_serve, route_of, serve_metrics
 from console.base.common.tenancy import organization_scope
 from provisioning.reconciling import service as reconciling
-from tests.metrics_page import documented, told
+from tests.metrics_page import documented, reported_metrics
 
 ORGANIZATION = "org_aaaaaaaaaaaaaaaaaaaa"
 LIMIT_S = 30
@@ -18,16 +18,16 @@ LIMIT_S = 30
 
 @pytest.fixture
 def metrics_page():
-    """What the scheduler tells; taken out of the registry that all tests share."""
+    """Returns the scheduler's metrics page. The collector leaves the shared registry afterwards."""
     collector = metrics.DatabaseCollector()
     REGISTRY.register(collector)
     yield lambda: generate_latest(REGISTRY).decode()
     REGISTRY.unregister(collector)
 
 
-def value(text, line):
-    (found,) = [each for each in text.splitlines() if each.startswith(f"{line} ")]
-    return float(found.rpartition(" ")[2])
+def value(text, sample):
+    (match,) = [line for line in text.splitlines() if line.startswith(f"{sample} ")]
+    return float(match.rpartition(" ")[2])
 
 
 def counted(name, **labels):
@@ -45,18 +45,22 @@ def total(name, **labels):
 
 def test_the_page_is_what_every_process_counts():
     assert reconciling.RECONCILES is not None
-    assert told(generate_latest(REGISTRY).decode()) == documented("Web, workers, scheduler")
+    assert reported_metrics(generate_latest(REGISTRY).decode()) == documented(
+        "Web, workers, scheduler"
+    )
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_page_is_what_the_scheduler_tells(metrics_page):
+def test_the_page_is_what_the_scheduler_reports(metrics_page):
     passing = documented("Web, workers, scheduler")
-    found = {name: text for name, text in told(metrics_page()).items() if name not in passing}
-    assert found == documented("Scheduler")
+    own = {
+        name: text for name, text in reported_metrics(metrics_page()).items() if name not in passing
+    }
+    assert own == documented("Scheduler")
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_waits_is_told_with_its_age(metrics_page, monkeypatch):
+def test_what_waits_is_reported_with_its_age(metrics_page, monkeypatch):
     monkeypatch.setattr(outbox, "dispatch_entry", lambda entry_id: False)
     assert value(metrics_page(), "freshet_outbox_entries") == 0
     with organization_scope(ORGANIZATION):
@@ -81,11 +85,11 @@ def test_a_part_that_cannot_be_asked_costs_only_itself(metrics_page, monkeypatch
 @pytest.mark.django_db
 def test_requests_are_counted_by_route_and_status(client):
     name = "freshet_http_request_seconds_count"
-    known = {"method": "GET", "route": "/healthz", "status": "200"}
-    before, missed = counted(name, **known), total(name, status="404")
+    labels = {"method": "GET", "route": "/healthz", "status": "200"}
+    before, missed = counted(name, **labels), total(name, status="404")
     client.get("/healthz")
     client.get("/api/v1/no-such-thing")
-    assert (counted(name, **known), total(name, status="404")) == (before + 1, missed + 1)
+    assert (counted(name, **labels), total(name, status="404")) == (before + 1, missed + 1)
     assert "no-such-thing" not in generate_latest(REGISTRY).decode()
 
 
@@ -98,7 +102,7 @@ def test_metrics_are_served_where_they_are_asked_for():
     address = serve_metrics("127.0.0.1:0", "test")
     with urllib.request.urlopen(f"http://{address}/metrics", timeout=LIMIT_S) as answer:
         assert "freshet_http_request_seconds" in answer.read().decode()
-    # Taken: said, and nobody stops.
+    # The port is taken, which is logged and raises nothing.
     assert serve_metrics(address, "another") == ""
     assert serve_metrics("", "nowhere") == ""
 

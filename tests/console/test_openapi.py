@@ -1,4 +1,4 @@
-"""The OpenAPI file is complete, and is what the code serves."""
+"""The committed OpenAPI file is complete, and describes what the code serves."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ WRITE = "manage.py spectacular --format openapi-json --file docs/reference/opena
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory):
-    """The document as the code makes it. A view that cannot be described fails here."""
+    """The document generated from the code. A view that cannot be described fails here."""
     file = tmp_path_factory.mktemp("openapi") / "openapi.json"
     call_command("spectacular", "--validate", "--fail-on-warn", format="openapi-json", file=file)
     return json.loads(file.read_text())
@@ -21,7 +21,7 @@ def generated(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def operations(generated):
-    """Each operation of the document."""
+    """Each operation of the document, with its name in the form `GET /api/v1/alerts`."""
     methods = {"get", "post", "patch", "put", "delete"}
     return [
         (f"{method.upper()} {path}", operation)
@@ -55,7 +55,7 @@ def test_every_name_of_an_operation_is_unique(operations):
 
 
 def contents(operation):
-    """The JSON that an operation takes, and what it gives where it does what it was asked."""
+    """Yields the content of an operation's request and of its successful responses."""
     yield "request", operation.get("requestBody", {}).get("content", {})
     for status, response in operation["responses"].items():
         if status.startswith("2"):
@@ -63,7 +63,7 @@ def contents(operation):
 
 
 def test_every_body_has_examples_that_are_what_it_describes(generated, operations):
-    """But for `{"valid": true}`, which is its own example."""
+    """Only `{"valid": true}`, the answer to `validate_only`, needs no example."""
     validated = {"$ref": "#/components/schemas/Validated"}
     for name, operation in operations:
         for which, content in contents(operation):

@@ -16,9 +16,9 @@ CURRENT = "/organizations/current"
 
 
 def test_a_key_shows_its_own_organization(api, tenant, other_tenant):
-    for each in (tenant, other_tenant):
-        response = api(each.key).get(CURRENT)
-        assert response.json()["id"] == each.id
+    for owner in (tenant, other_tenant):
+        response = api(owner.key).get(CURRENT)
+        assert response.json()["id"] == owner.id
         assert response["ETag"] == '"1"'
 
 
@@ -36,11 +36,11 @@ def test_the_same_name_is_no_change(api):
     assert api().patch(CURRENT, {}).json()["generation"] == 1
 
 
-def test_of_two_who_saw_the_same_the_second_is_told(api):
-    seen = {"If-Match": api().get(CURRENT)["ETag"]}
-    assert api().patch(CURRENT, {"name": "One"}, headers=seen).status_code == 200
+def test_of_two_changes_of_one_generation_the_second_is_refused(api):
+    headers = {"If-Match": api().get(CURRENT)["ETag"]}
+    assert api().patch(CURRENT, {"name": "One"}, headers=headers).status_code == 200
     document = assert_problem(
-        api().patch(CURRENT, {"name": "Two"}, headers=seen), 412, "precondition_failed"
+        api().patch(CURRENT, {"name": "Two"}, headers=headers), 412, "precondition_failed"
     )
     assert document["etag"] == '"2"'
     assert api().patch(CURRENT, {"name": "Two"}, headers={"If-Match": "*"}).status_code == 200
@@ -51,11 +51,11 @@ def test_others_do_not_rename_it(api, tenant, role):
     assert_problem(api(tenant.keys[role]).patch(CURRENT, {"name": "x"}), 403, "permission_denied")
 
 
-def test_a_change_of_account_status_is_told_once_and_audited(tenant):
-    heard = []
+def test_a_change_of_account_status_is_signalled_once_and_audited(tenant):
+    signals = []
 
     def note(organization_id, account_status, **_):
-        heard.append((organization_id, account_status))
+        signals.append((organization_id, account_status))
 
     account_status_changed.connect(note)
     try:
@@ -66,18 +66,18 @@ def test_a_change_of_account_status_is_told_once_and_audited(tenant):
             assert changed is expected
     finally:
         account_status_changed.disconnect(note)
-    assert heard == [(tenant.id, AccountStatus.SUSPENDED)]
+    assert signals == [(tenant.id, AccountStatus.SUSPENDED)]
     with organization_scope(tenant.id):
         assert not Organization.objects.get().may_be_reached(local=True)
         entry = AuditEntry.objects.get(action="organization.set_standing")
     assert entry.detail == {"standing": "suspended", "reason": "unpaid"}
 
 
-def test_a_produce_suspension_is_told_once_audited_and_shown(api, tenant):
-    heard = []
+def test_a_produce_suspension_is_signalled_once_audited_and_shown(api, tenant):
+    signals = []
 
     def note(organization_id, **_):
-        heard.append(organization_id)
+        signals.append(organization_id)
 
     produce_suspension_changed.connect(note)
     try:
@@ -87,11 +87,11 @@ def test_a_produce_suspension_is_told_once_audited_and_shown(api, tenant):
             assert api().get(CURRENT).json()["produce_suspended_reason"] == reason
     finally:
         produce_suspension_changed.disconnect(note)
-    assert heard == [tenant.id, tenant.id]
+    assert signals == [tenant.id, tenant.id]
     with organization_scope(tenant.id):
         entries = AuditEntry.objects.filter(action="organization.set_produce_suspension")
-        told = list(entries.order_by("created_at").values_list("detail", flat=True))
-    assert told == [{"reason": "Stop."}, {"reason": None}]
+        details = list(entries.order_by("created_at").values_list("detail", flat=True))
+    assert details == [{"reason": "Stop."}, {"reason": None}]
     assert api().get(CURRENT)["ETag"] == '"1"'
 
 

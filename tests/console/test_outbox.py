@@ -21,15 +21,15 @@ LIMIT_S = 60
 
 @pytest.fixture
 def sent(monkeypatch):
-    """What Celery's broker was given: name and arguments."""
-    taken = []
+    """The tasks that Celery's broker got: name, arguments and id."""
+    tasks = []
 
     def send_task(name, *, kwargs, task_id, retry):
         assert retry is False
-        taken.append((name, kwargs, task_id))
+        tasks.append((name, kwargs, task_id))
 
     monkeypatch.setattr(current_app, "send_task", send_task)
-    return taken
+    return tasks
 
 
 @pytest.fixture
@@ -102,13 +102,13 @@ class TestCommitted:
         assert [task_id for _, _, task_id in sent] == [entry.pk]
 
     def test_an_entry_that_the_broker_refuses_holds_up_no_other(self, monkeypatch):
-        taken: list[str] = []
+        tasks: list[str] = []
 
         def send_task(_, *, task_id, **__):
             if task_id == refused.pk:
                 message = "MISCONF"
                 raise ResponseError(message)
-            taken.append(task_id)
+            tasks.append(task_id)
 
         with system_scope():
             refused, other = (
@@ -119,10 +119,10 @@ class TestCommitted:
             )
         monkeypatch.setattr(current_app, "send_task", send_task)
         assert outbox.sweep_outbox() == 1
-        assert taken == [other.pk]
-        (left,) = entries()
-        assert (left.pk, left.attempts) == (refused.pk, 1)
-        assert left.due_at > now()
+        assert tasks == [other.pk]
+        (remaining,) = entries()
+        assert (remaining.pk, remaining.attempts) == (refused.pk, 1)
+        assert remaining.due_at > now()
 
     def test_the_wait_grows_and_has_an_end(self, broker_away):
         enqueue()

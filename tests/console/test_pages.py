@@ -1,4 +1,4 @@
-"""The console's files, its one page, and the headers that go with them."""
+"""The console's files and its single page, and the headers of their answers."""
 
 import dataclasses
 
@@ -15,7 +15,7 @@ SCRIPT = "assets/index-AbC123_x.js"
 
 @pytest.fixture
 def built(tmp_path, monkeypatch):
-    """A build of the console, as Vite leaves it."""
+    """A folder with a build of the console, as Vite makes it."""
     folder = tmp_path / "dist"
     (folder / "assets").mkdir(parents=True)
     (folder / "index.html").write_text("<!doctype html><title>Freshet</title>")
@@ -111,7 +111,7 @@ async def served(path):
 
 
 def test_files_and_pages_are_served_over_asgi(built):
-    """Nothing streams a file in a thread, which Django would warn of."""
+    """Django warns of an answer that streams a file synchronously; warnings fail tests."""
     for path, content in [(f"/{SCRIPT}", b"export {}"), ("/healthz", b'{"status": "ok"}')]:
         response = async_to_sync(served)(path)
         assert response.content == content

@@ -1,4 +1,4 @@
-"""Passwords: set anew by mail, and changed by who knows the old one."""
+"""Passwords are set anew by mail, and changed by a person who knows the current one."""
 
 import re
 from datetime import timedelta
@@ -28,14 +28,14 @@ def anybody(db):
     return ApiClient()
 
 
-def ask(client, user):
-    """Asks for the mail and has a worker send it; gives its token."""
+def request_token(client, user):
+    """Requests the mail and has a worker send it; returns the token in it."""
     assert client.post("/password-reset", {"email": user.email}).status_code == 204
     run_outbox()
     return re.findall(r"/password-reset#(\S+)", str(mail.outbox[-1].body))[0]
 
 
-def confirm(client, token, password=NEW):
+def set_password(client, token, password=NEW):
     return client.post("/password-reset/confirm", {"token": token, "password": password})
 
 
@@ -46,7 +46,7 @@ def actions(tenant):
 
 def test_the_mail_sets_a_new_password_and_ends_every_session(anybody, tenant):
     before = signed_in(tenant.owner)
-    response = confirm(anybody, ask(anybody, tenant.owner))
+    response = set_password(anybody, request_token(anybody, tenant.owner))
     assert response.status_code == 204, response.content
     assert before.user_id is None
     assert_problem(before.get("/sessions"), 401, "not_authenticated")
@@ -58,59 +58,59 @@ def test_the_mail_sets_a_new_password_and_ends_every_session(anybody, tenant):
 
 
 def test_a_token_is_good_once(anybody, tenant):
-    token = ask(anybody, tenant.owner)
-    assert confirm(anybody, token).status_code == 204
-    assert_problem(confirm(anybody, token, PASSWORD), 422, "reset_token_invalid")
+    token = request_token(anybody, tenant.owner)
+    assert set_password(anybody, token).status_code == 204
+    assert_problem(set_password(anybody, token, PASSWORD), 422, "reset_token_invalid")
     assert Browser().sign_in(tenant.owner, NEW).status_code == 200
 
 
 def test_of_two_tokens_the_second_dies_with_the_first(anybody, tenant):
-    first, second = ask(anybody, tenant.owner), ask(anybody, tenant.owner)
-    assert confirm(anybody, second).status_code == 204
-    assert_problem(confirm(anybody, first, PASSWORD), 422, "reset_token_invalid")
+    first, second = request_token(anybody, tenant.owner), request_token(anybody, tenant.owner)
+    assert set_password(anybody, second).status_code == 204
+    assert_problem(set_password(anybody, first, PASSWORD), 422, "reset_token_invalid")
 
 
 def test_a_token_dies_with_a_sign_in_and_with_another_password(anybody, tenant):
-    token = ask(anybody, tenant.owner)
+    token = request_token(anybody, tenant.owner)
     browser = signed_in(tenant.owner)
-    assert_problem(confirm(anybody, token), 422, "reset_token_invalid")
-    token = ask(anybody, tenant.owner)
+    assert_problem(set_password(anybody, token), 422, "reset_token_invalid")
+    token = request_token(anybody, tenant.owner)
     body = {"current_password": PASSWORD, "new_password": NEW}
     assert browser.post("/session/password", body).status_code == 204
-    assert_problem(confirm(anybody, token), 422, "reset_token_invalid")
+    assert_problem(set_password(anybody, token), 422, "reset_token_invalid")
 
 
 def test_a_token_is_good_for_an_hour(anybody, tenant, monkeypatch):
-    token = ask(anybody, tenant.owner)
+    token = request_token(anybody, tenant.owner)
     now = default_token_generator._now
     monkeypatch.setattr(default_token_generator, "_now", lambda: now() + timedelta(minutes=61))
-    assert_problem(confirm(anybody, token), 422, "reset_token_invalid")
+    assert_problem(set_password(anybody, token), 422, "reset_token_invalid")
     monkeypatch.setattr(default_token_generator, "_now", lambda: now() + timedelta(minutes=59))
-    assert confirm(anybody, token).status_code == 204
+    assert set_password(anybody, token).status_code == 204
 
 
 def test_a_token_is_of_one_user(anybody, tenant, other_tenant):
-    _, _, proof = ask(anybody, tenant.owner).partition(".")
+    _, _, proof = request_token(anybody, tenant.owner).partition(".")
     for token in (f"{other_tenant.owner.pk}.{proof}", proof, tenant.owner.pk, "."):
-        assert_problem(confirm(anybody, token), 422, "reset_token_invalid")
+        assert_problem(set_password(anybody, token), 422, "reset_token_invalid")
 
 
 def test_a_weak_password_is_refused_and_the_token_is_still_good(anybody, tenant):
-    token = ask(anybody, tenant.owner)
-    document = assert_problem(confirm(anybody, token, "short"), 422, "validation_failed")
+    token = request_token(anybody, tenant.owner)
+    document = assert_problem(set_password(anybody, token, "short"), 422, "validation_failed")
     assert document["errors"][0]["pointer"] == "/password"
-    assert confirm(anybody, token).status_code == 204
+    assert set_password(anybody, token).status_code == 204
 
 
-def test_nobody_is_told_whether_there_is_an_account(anybody, tenant):
-    """Not by the answer, nor by what the request does."""
-    did = []
+def test_a_reset_does_not_reveal_whether_there_is_an_account(anybody, tenant):
+    """Neither by the answer, nor by the time that it takes: the statements are the same."""
+    statements = []
     for email in (tenant.owner.email, "nobody@acme.example"):
         with CaptureQueriesContext(connection) as queries:
             response = anybody.post("/password-reset", {"email": email})
         assert (response.status_code, response.content) == (204, b"")
-        did.append([query["sql"].split(" ")[0] for query in queries])
-    assert did[0] == did[1]
+        statements.append([query["sql"].split(" ")[0] for query in queries])
+    assert statements[0] == statements[1]
     run_outbox()
     assert [message.to for message in mail.outbox] == [[tenant.owner.email]]
     assert not PasswordReset.objects.exists()
@@ -142,7 +142,7 @@ def test_a_password_is_changed_by_who_knows_it(tenant):
     assert browser.user_id == tenant.owner.pk
     assert browser.client.cookies["freshet_session"].value != key
     assert other.user_id is None
-    # A request that was under way with the former key takes the new cookie from nobody.
+    # The answer to a request with the earlier key does not delete the new cookie.
     late = Browser()
     late.client.cookies["freshet_session"] = key
     response = late.get("/api-keys")
@@ -166,7 +166,7 @@ def test_a_wrong_current_password_changes_nothing_and_makes_wait(tenant):
     body["current_password"] = PASSWORD
     response = browser.post("/session/password", body)
     assert_problem(response, 429, "too_many_requests")
-    # Signing in is counted by itself.
+    # Wrong passwords at sign-in are counted separately.
     assert Browser().sign_in(tenant.owner).status_code == 200
 
 
@@ -187,5 +187,5 @@ def test_a_password_is_a_matter_of_a_session(tenant):
 
 def test_a_person_of_no_organization_has_a_password_too(anybody):
     user = make_user("alone@acme.example")
-    assert confirm(anybody, ask(anybody, user)).status_code == 204
+    assert set_password(anybody, request_token(anybody, user)).status_code == 204
     assert signed_in(user, password=NEW).user_id == user.pk

@@ -1,4 +1,4 @@
-"""Names in paths, whatever characters they have, and paths that lead nowhere."""
+"""Names with any characters as parts of paths, and paths that no route matches."""
 
 import asyncio
 import json
@@ -24,14 +24,14 @@ NOWHERE = ["/nothing", "/clusters/cl_a/groups/a/b", "/clusters/", "/clusters/UPP
 
 
 def scope(raw_path, method="GET"):
-    """A request as uvicorn describes it to an application."""
+    """Returns the ASGI scope of a request, as uvicorn makes it."""
     return {
         "type": "http",
         "asgi": {"version": "3.0"},
         "http_version": "1.1",
         "method": method,
         "scheme": "http",
-        # Nothing may be read from here: the names' slashes are lost in it.
+        # Nothing may read this: the server has decoded the slashes of names in it.
         "path": "/decoded",
         "raw_path": raw_path.encode(),
         "query_string": b"a=%25&b=%2F",
@@ -41,8 +41,8 @@ def scope(raw_path, method="GET"):
     }
 
 
-def meant(raw_path):
-    """The route that a path leads to, and the group that it names."""
+def resolve_group(raw_path):
+    """Returns the name of the route that matches a path, and the group that the path names."""
     match = resolve(PartedRequest(scope(raw_path), BytesIO()).path_info)
     return match.url_name, name_of(match.kwargs["group"])
 
@@ -58,8 +58,8 @@ def meant(raw_path):
 @example("a\n")
 def test_any_name_is_one_part_of_a_path(name):
     path = f"{GROUPS}/{segment(name)}"
-    assert meant(path) == ("group-detail", name)
-    assert meant(f"{path}/reset-offsets") == ("group-reset-offsets", name)
+    assert resolve_group(path) == ("group-detail", name)
+    assert resolve_group(f"{path}/reset-offsets") == ("group-reset-offsets", name)
     assert not path.endswith(("/.", "/.."))
 
 
@@ -79,7 +79,7 @@ def test_any_name_is_one_part_of_a_path(name):
     ],
 )
 def test_other_ways_to_write_a_name_mean_it_too(part, name):
-    assert meant(f"{GROUPS}/{part}") == ("group-detail", name)
+    assert resolve_group(f"{GROUPS}/{part}") == ("group-detail", name)
 
 
 def test_a_redirect_leads_to_the_same_path():
@@ -89,14 +89,14 @@ def test_a_redirect_leads_to_the_same_path():
 
 
 def test_a_server_that_keeps_no_raw_path_gives_names_without_slashes():
-    given = {**scope(""), "path": f"{GROUPS}/a%2Fé"}
-    del given["raw_path"]
-    match = resolve(PartedRequest(given, BytesIO()).path_info)
+    without_raw_path = {**scope(""), "path": f"{GROUPS}/a%2Fé"}
+    del without_raw_path["raw_path"]
+    match = resolve(PartedRequest(without_raw_path, BytesIO()).path_info)
     assert name_of(match.kwargs["group"]) == "a%2Fé"
 
 
 async def answer(raw_path, method):
-    """Status and document of what the whole application answers."""
+    """Sends a request to the whole ASGI application; returns status and JSON of the answer."""
     request = ApplicationCommunicator(application, scope(raw_path, method))
     await request.send_input({"type": "http.request", "body": b""})
     start = await request.receive_output(60)
@@ -114,10 +114,11 @@ def test_a_path_that_leads_nowhere_is_a_problem_of_the_application(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_path_that_leads_nowhere_is_absent_for_everybody(method, tenant):
-    untold = signed_in(tenant.owner)
-    untold.csrf_token = ""
+    without_token = signed_in(tenant.owner)
+    without_token.csrf_token = ""
     strict = Client(enforce_csrf_checks=True)
-    for client in (untold, Browser(), ApiClient(tenant.key, strict), ApiClient("fk_x", strict)):
+    keys = [ApiClient(key, strict) for key in (tenant.key, "fk_x")]
+    for client in (without_token, Browser(), *keys):
         for path in NOWHERE:
             response = client.request(method, path, {"a": 1})
             if method == "HEAD":

@@ -1,4 +1,4 @@
-"""Every error is a problem document; names of requests; locks; identifiers; cursors."""
+"""Every error is a problem document; also ids of requests, locks, identifiers and cursors."""
 
 import base64
 import dataclasses
@@ -46,9 +46,9 @@ def test_pointers_reach_into_nested_bodies():
     serializer = Outer(data=body)
     with pytest.raises(exceptions.ValidationError) as error:
         serializer.is_valid(raise_exception=True)
-    found = problems.as_app_error(error.value)
-    assert isinstance(found, errors.ValidationFailed)
-    assert [(each.pointer, each.code) for each in found.errors] == [
+    converted = problems.as_app_error(error.value)
+    assert isinstance(converted, errors.ValidationFailed)
+    assert [(field.pointer, field.code) for field in converted.errors] == [
         ("/name", "required"),
         ("/configs/a~1b~0c", "invalid"),
         ("/items/1", "max_length"),
@@ -58,9 +58,9 @@ def test_pointers_reach_into_nested_bodies():
 
 
 def test_an_error_of_the_whole_body_points_to_it():
-    found = problems.as_app_error(exceptions.ValidationError({"non_field_errors": ["no"]}))
-    assert found is not None
-    assert [(error.pointer, error.detail) for error in found.errors] == [("/", "no")]
+    converted = problems.as_app_error(exceptions.ValidationError({"non_field_errors": ["no"]}))
+    assert converted is not None
+    assert [(field.pointer, field.detail) for field in converted.errors] == [("/", "no")]
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,9 @@ def test_an_error_of_the_whole_body_points_to_it():
     ],
 )
 def test_known_errors_have_a_status_and_a_code(error, status, code):
-    found = problems.as_app_error(error)
-    assert found is not None
-    assert (found.status, found.code) == (status, code)
+    converted = problems.as_app_error(error)
+    assert converted is not None
+    assert (converted.status, converted.code) == (status, code)
 
 
 def test_every_error_has_a_code_of_its_own():
@@ -88,13 +88,13 @@ def test_every_error_has_a_code_of_its_own():
     kinds = [
         subclass for subclass in subclasses(errors.AppError) if subclass.__module__.startswith(OURS)
     ]
-    shared = {problems.FrameworkError}  # says what the framework means by its status
-    # A kind that says no code of its own is a finer one of its parent.
+    shared = {problems.FrameworkError}  # its code follows from the framework's status
+    # A class without a code of its own refines its parent.
     own = [kind for kind in kinds if "code" in vars(kind)]
-    codes = [each.code for each in own if each not in shared]
+    codes = [kind.code for kind in own if kind not in shared]
     assert [code for code in codes if not re.fullmatch(r"[a-z]+(_[a-z]+)*", code)] == []
     twice = {code for code in codes if codes.count(code) > 1}
-    assert twice == set(), [each for each in own if each.code in twice]
+    assert twice == set(), [kind for kind in own if kind.code in twice]
     assert [kind for kind in kinds if not kind.__doc__ or not kind.title] == []
 
 
@@ -160,10 +160,10 @@ def test_a_host_that_is_not_ours_is_refused(client):
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("given", "kept"), [("trace-0123456", True), ("x", False), ("a b", False)])
-def test_a_harmless_name_of_a_request_is_kept(given, kept):
-    response = ApiClient().get("/api-keys", headers={"X-Request-Id": given})
-    assert (response["X-Request-Id"] == given) is kept
+@pytest.mark.parametrize(("name", "kept"), [("trace-0123456", True), ("x", False), ("a b", False)])
+def test_a_harmless_id_of_a_request_is_kept(name, kept):
+    response = ApiClient().get("/api-keys", headers={"X-Request-Id": name})
+    assert (response["X-Request-Id"] == name) is kept
     assert response.json()["request_id"] == response["X-Request-Id"]
 
 
@@ -188,10 +188,10 @@ def test_only_a_proxy_of_ours_is_believed(monkeypatch, behind, forwarded, expect
     assert client_address(request) == expected
 
 
-def test_identifiers_are_told_by_their_kind():
-    made = ids.new_id("cl")
-    assert ids.is_id(made, "cl")
-    assert not ids.is_id(made, "org")
+def test_identifiers_begin_with_their_kind():
+    identifier = ids.new_id("cl")
+    assert ids.is_id(identifier, "cl")
+    assert not ids.is_id(identifier, "org")
     assert not ids.is_id("cl_x", "cl")
     assert len({ids.new_id("cl") for _ in range(1000)}) == 1000
 

@@ -1,4 +1,4 @@
-"""Usage and costs of who has nothing but a role in a project: that project's part."""
+"""An actor with only a role in a project sees that project's usage and part of the costs."""
 
 from datetime import UTC, date, datetime
 
@@ -23,7 +23,7 @@ OWN, FOREIGN = "cl_aaaaaaaaaaaaaaaaaaaa", "cl_bbbbbbbbbbbbbbbbbbbb"
 
 @pytest.fixture
 def narrow(api, tenant, monkeypatch):
-    """A client that sees one of two projects, each with a cluster that was used."""
+    """A client that sees one of two projects, each of which has a cluster with usage."""
     moment = datetime(2026, 11, 21, 12, tzinfo=UTC)
     monkeypatch.setattr("django.utils.timezone.now", lambda: moment)
     project = make_project(tenant)
@@ -69,10 +69,10 @@ def test_costs_are_the_part_of_the_projects_clusters(api, narrow):
     assert own
     assert len(whole["lines"]) > len(own)
     assert part["lines"] == own
-    assert part["total_minor"] == sum(each["amount_minor"] for each in own)
+    assert part["total_minor"] == sum(line["amount_minor"] for line in own)
     for kind in ("by_cluster", "by_topic", "by_principal"):
         assert FOREIGN not in str(part[kind])
-        assert sum(each["amount_minor"] for each in part[kind]) == part["total_minor"]
+        assert sum(row["amount_minor"] for row in part[kind]) == part["total_minor"]
 
 
 def test_usage_of_a_purged_cluster_stays_its_projects(narrow, tenant):

@@ -1,4 +1,4 @@
-"""Projects and roles in them: who has which, and that nobody gives what they do not have."""
+"""Projects and roles in them; nobody grants a right that they do not have."""
 
 import uuid
 
@@ -121,7 +121,7 @@ def test_who_manages_a_project_changes_it_and_no_other(api, tenant):
 
 
 @pytest.mark.parametrize(
-    ("role", "given", "status"),
+    ("role", "granted", "status"),
     [
         (Role.OWNER, "owner", 201),
         (Role.ADMIN, "admin", 201),
@@ -131,9 +131,9 @@ def test_who_manages_a_project_changes_it_and_no_other(api, tenant):
         (Role.MEMBER, "viewer", 403),
     ],
 )
-def test_nobody_gives_a_role_in_a_project_that_is_above_their_own(api, tenant, role, given, status):
+def test_nobody_gives_a_role_in_a_project_above_their_own(api, tenant, role, granted, status):
     member = make_member(tenant, "somebody@acme.example", Role.MEMBER)
-    response = bind(api(tenant.keys[role]), member, tenant.project, given)
+    response = bind(api(tenant.keys[role]), member, tenant.project, granted)
     assert response.status_code == status, response.content
 
 
@@ -181,15 +181,15 @@ def test_a_project_of_another_organization_is_unknown(api, tenant, other_tenant)
 
 
 def test_a_principal_of_another_organization_is_unknown(api, tenant, other_tenant):
-    stranger = make_member(other_tenant, "somebody@globex.example", Role.MEMBER)
-    assert_problem(bind(api(), stranger, tenant.project), 422, "unknown_principal")
+    outsider = make_member(other_tenant, "somebody@globex.example", Role.MEMBER)
+    assert_problem(bind(api(), outsider, tenant.project), 422, "unknown_principal")
     with organization_scope(other_tenant.id):
         account = services.create_service_account(
             actor=system_actor(other_tenant.id), name="deploy"
         )
     response = bind(
         api(),
-        stranger,
+        outsider,
         tenant.project,
         principal_type="service_account",
         principal_id=account.pk,
@@ -201,7 +201,7 @@ def test_a_role_is_given_once(api, tenant):
     member = make_member(tenant, "somebody@acme.example", Role.MEMBER)
     assert bind(api(), member, tenant.project).status_code == 201
     assert_problem(bind(api(), member, tenant.project), 409, "already_bound")
-    # Another one adds to it.
+    # Another role of the same member in the project is allowed.
     assert bind(api(), member, tenant.project, "developer").status_code == 201
 
 
@@ -227,8 +227,8 @@ def test_roles_are_found_by_principal(api, tenant):
     member = make_project_member(tenant, tenant.project, Role.VIEWER)
     make_project_key(tenant, tenant.project, Role.VIEWER)
     query = {"principal_id": member.user_id}
-    (found,) = api().get("/role-bindings", query=query).json()["items"]
-    assert (found["principal_type"], found["principal_id"]) == ("user", member.user_id)
+    (binding,) = api().get("/role-bindings", query=query).json()["items"]
+    assert (binding["principal_type"], binding["principal_id"]) == ("user", member.user_id)
 
 
 def test_roles_and_projects_are_audited(api, tenant):

@@ -1,4 +1,4 @@
-"""How often the API may be asked: by organisation, by address, over processes, without Redis."""
+"""Limits of API requests: by organisation, by address, across processes, and without Redis."""
 
 import itertools
 import time
@@ -17,7 +17,10 @@ from tests.redis import running_redis
 
 @pytest.fixture
 def limits(monkeypatch):
-    """Sets limits for one test, within one moment: its requests are all in one window."""
+    """Returns a function that sets limits for one test.
+
+    The clock of the counters stands still, so that all requests of a test are in one window.
+    """
     begin = time.time()
     moment = SimpleNamespace(time=lambda: begin)
     for module in ("console.base.common.rates", "limits.storage.memory", "limits.strategies"):
@@ -37,7 +40,7 @@ def limits(monkeypatch):
 
 @pytest.fixture(scope="module")
 def redis_url():
-    """A Redis of this module's own."""
+    """The URL of a Redis that only this module uses."""
     with running_redis() as url:
         yield url
 
@@ -45,20 +48,20 @@ def redis_url():
 NUMBERS = itertools.count()
 
 
-def a_key():
+def new_key():
     return f"org_{next(NUMBERS)}"
 
 
-def counted(counter, key, per_second=1, times=1):
+def count_times(counter, key, per_second=1, times=1):
     return [
         counter.count(policy="organization", key=key, per_second=per_second) for _ in range(times)
     ]
 
 
-def test_an_organization_that_asks_too_often_is_told_when_to_come_back(api, limits):
+def test_an_organization_that_asks_too_often_learns_when_to_come_back(api, limits):
     limits(api_requests_per_second=1)
     allowed = [api().get("/api-keys") for _ in range(WINDOW_S)]
-    assert {each.status_code for each in allowed} == {200}
+    assert {response.status_code for response in allowed} == {200}
     assert allowed[0]["RateLimit-Policy"] == f'"organization";q={WINDOW_S};w={WINDOW_S}'
     assert allowed[0]["RateLimit"].startswith(f'"organization";r={WINDOW_S - 1};t=')
     assert allowed[-1]["RateLimit"].startswith('"organization";r=0;t=')
@@ -78,7 +81,7 @@ def test_a_refused_change_is_not_made(api, limits):
     limits(api_requests_per_second=1)
     names = {f"key {place}" for place in range(WINDOW_S + 1)}
     answers = {name: api().post("/api-keys", {"name": name}).status_code for name in names}
-    rates.forget()
+    rates.forget_rates()
     shown = {item["name"] for item in api().get("/api-keys").json()["items"]}
     assert shown & names == {name for name, status in answers.items() if status == 201}
     assert sorted(answers.values()) == [201] * WINDOW_S + [429]
@@ -121,47 +124,47 @@ def test_probes_are_never_refused(limits, client):
 
 
 def test_processes_agree(redis_url):
-    one, other, key = Rates(redis_url), Rates(redis_url), a_key()
-    assert all(each.allowed for each in counted(one, key, times=WINDOW_S))
-    (refused,) = counted(other, key)
+    one, other, key = Rates(redis_url), Rates(redis_url), new_key()
+    assert all(rate.allowed for rate in count_times(one, key, times=WINDOW_S))
+    (refused,) = count_times(other, key)
     assert not refused.allowed
-    assert counted(other, a_key())[0].allowed
+    assert count_times(other, new_key())[0].allowed
 
 
 @pytest.mark.parametrize("kind", ["redis", "memory"])
 def test_what_is_left_goes_down(kind, request):
     url = request.getfixturevalue("redis_url") if kind == "redis" else "amqp://localhost"
-    seen = counted(Rates(url), a_key(), times=WINDOW_S + 1)
-    assert [each.left for each in seen] == [*range(WINDOW_S - 1, -1, -1), 0]
-    assert [each.allowed for each in seen] == [True] * WINDOW_S + [False]
-    assert all(0 <= each.reset_s <= WINDOW_S for each in seen)
+    states = count_times(Rates(url), new_key(), times=WINDOW_S + 1)
+    assert [rate.remaining for rate in states] == [*range(WINDOW_S - 1, -1, -1), 0]
+    assert [rate.allowed for rate in states] == [True] * WINDOW_S + [False]
+    assert all(0 <= rate.reset_s <= WINDOW_S for rate in states)
 
 
 def test_without_redis_each_process_counts_for_itself(tmp_path, caplog):
     now = [0.0]
     counter = Rates(f"redis+socket://{tmp_path}/nobody.sock", clock=lambda: now[0])
-    key = a_key()
-    assert [each.allowed for each in counted(counter, key, times=WINDOW_S + 1)] == [
+    key = new_key()
+    assert [rate.allowed for rate in count_times(counter, key, times=WINDOW_S + 1)] == [
         *[True] * WINDOW_S,
         False,
     ]
-    # It was asked once, and told once.
+    # Redis was tried once, and logged once.
     assert len([message for message in caplog.messages if "redis_away" in message]) == 1
 
 
 def test_redis_counts_again_once_it_is_back(caplog):
-    now, key = [0.0], a_key()
+    now, key = [0.0], new_key()
     with running_redis() as first:
         counter = Rates(first, clock=lambda: now[0])
-        counted(counter, key, times=WINDOW_S)
-        assert not counted(counter, key)[0].allowed
-    # It is gone: this process begins to count for itself.
-    assert counted(counter, key)[0].allowed
+        count_times(counter, key, times=WINDOW_S)
+        assert not count_times(counter, key)[0].allowed
+    # Redis has stopped: this process begins to count by itself.
+    assert count_times(counter, key)[0].allowed
     assert any("redis_away" in message for message in caplog.messages)
     with running_redis(first) as again:
-        key = a_key()
-        counted(counter, key, times=WINDOW_S)
-        assert counted(Rates(again), key)[0].allowed
+        key = new_key()
+        count_times(counter, key, times=WINDOW_S)
+        assert count_times(Rates(again), key)[0].allowed
         now[0] += rates.AWAY_S
-        counted(counter, key, times=WINDOW_S)
-        assert not counted(Rates(again), key)[0].allowed
+        count_times(counter, key, times=WINDOW_S)
+        assert not count_times(Rates(again), key)[0].allowed

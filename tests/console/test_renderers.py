@@ -1,4 +1,4 @@
-"""JSON as the framework writes it, whoever writes it."""
+"""Our JSON renderer writes the same JSON as the framework's."""
 
 import json
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The id of a request through outbox, Celery and operations, and in lines of the log."""
+"""The id of a request goes through outbox, Celery and operations, and into log lines."""
 
 import json
 import logging
@@ -19,15 +19,15 @@ OPERATION = "op_aaaaaaaaaaaaaaaaaaaa"
 
 
 def record(**extra):
-    made = logging.LogRecord("a.logger", logging.INFO, __file__, 1, "it.happened", None, None)
-    vars(made).update(extra)
-    RequestIdFilter().filter(made)
-    return made
+    log_record = logging.LogRecord("a.logger", logging.INFO, __file__, 1, "it.happened", None, None)
+    vars(log_record).update(extra)
+    RequestIdFilter().filter(log_record)
+    return log_record
 
 
-@shared_task(name="tests.tell_request")
-def tell_request():
-    """Gives the request that it runs for."""
+@shared_task(name="tests.return_request_id")
+def return_request_id():
+    """Returns the id of the request that the task runs for."""
     return current_request_id()
 
 
@@ -44,9 +44,9 @@ def test_a_line_of_text_has_ids_and_fields():
 
 def test_a_line_of_json_has_them_as_members():
     with in_request(REQUEST, OPERATION):
-        told = json.loads(JsonFormatter().format(record(files=3)))
-    assert told.pop("at").endswith("+00:00")
-    assert told == {
+        line = json.loads(JsonFormatter().format(record(files=3)))
+    assert line.pop("at").endswith("+00:00")
+    assert line == {
         "level": "info",
         "logger": "a.logger",
         "message": "it.happened",
@@ -85,7 +85,6 @@ def test_the_outbox_keeps_it_for_whoever_hands_over(monkeypatch):
 
 
 def test_a_worker_goes_on_under_it():
-    told = tell_request.apply(headers={"request_id": REQUEST}).get()
-    assert told == REQUEST
+    assert return_request_id.apply(headers={"request_id": REQUEST}).get() == REQUEST
     assert current_request_id() == "-"
-    assert tell_request.apply().get() == "-"
+    assert return_request_id.apply().get() == "-"

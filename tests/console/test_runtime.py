@@ -1,4 +1,4 @@
-"""What keeper and agent share: the way from command line to exit status, pages, health, clocks."""
+"""`console.base.runtime`: from command line to exit status, pages, health, clocks, metrics."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from console.base.runtime.metrics import ProcessMetrics
 from console.base.runtime.pages import Pages
 
 ROOT = Path(__file__).parents[2]
-# A program whose settings file has one word: what it does.
+# A program whose settings file has one word, which says how it behaves.
 PROGRAM = """
 import logging, sys
 from pathlib import Path
@@ -52,7 +52,7 @@ def command(folder, word, *further):
 
 
 @pytest.mark.parametrize(
-    ("word", "status", "said"),
+    ("word", "status", "message"),
     [
         ("load-settings", 2, "cannot load\n"),
         ("load-broker", 2, "cannot load\n"),
@@ -62,12 +62,12 @@ def command(folder, word, *further):
         ("os", 1, "cannot run\n"),
     ],
 )
-def test_a_failure_is_said_in_one_line_and_by_the_status(tmp_path, word, status, said):
+def test_a_failure_is_one_line_and_a_status(tmp_path, word, status, message):
     ran = subprocess.run(
         command(tmp_path, word), cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (ran.returncode, ran.stdout) == (status, "")
-    assert ran.stderr == said.format(file=tmp_path / "p.toml")
+    assert ran.stderr == message.format(file=tmp_path / "p.toml")
 
 
 def test_a_bug_has_a_traceback(tmp_path):
@@ -109,7 +109,7 @@ def test_a_supervisor_that_does_not_listen_stops_nobody(tmp_path):
     assert process.returncode == 0
 
 
-async def asked(address, request):
+async def send_request(address, request):
     host, port = address.rsplit(":", 1)
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
@@ -128,19 +128,20 @@ def test_pages():
         pages = Pages(lambda: "x 1\n", lambda: reason[0] if reason else None)
         address = await pages.start("127.0.0.1:0")
         get = b"GET %b HTTP/1.1\r\nhost: x\r\n\r\n"
-        assert await asked(address, get % b"/metrics") == ("HTTP/1.1 200 OK", "x 1\n")
-        assert await asked(address, get % b"/healthz?x=1") == ("HTTP/1.1 200 OK", "ok\n")
+        assert await send_request(address, get % b"/metrics") == ("HTTP/1.1 200 OK", "x 1\n")
+        assert await send_request(address, get % b"/healthz?x=1") == ("HTTP/1.1 200 OK", "ok\n")
         reason.append("no store")
-        status, text = await asked(address, get % b"/healthz")
+        status, text = await send_request(address, get % b"/healthz")
         assert (status, text) == ("HTTP/1.1 503 Service Unavailable", "no store\n")
-        assert (await asked(address, get % b"/x"))[0] == "HTTP/1.1 404 Not Found"
+        assert (await send_request(address, get % b"/x"))[0] == "HTTP/1.1 404 Not Found"
         head = get.replace(b"GET", b"HEAD")
-        assert await asked(address, head % b"/metrics") == ("HTTP/1.1 200 OK", "")
+        assert await send_request(address, head % b"/metrics") == ("HTTP/1.1 200 OK", "")
         post = get.replace(b"GET", b"POST")
-        assert (await asked(address, post % b"/metrics"))[0] == "HTTP/1.1 405 Method Not Allowed"
-        # Closed without a word; what was sent and not read makes that a reset.
+        status, _ = await send_request(address, post % b"/metrics")
+        assert status == "HTTP/1.1 405 Method Not Allowed"
+        # The connection is closed without an answer; unread bytes make that a reset.
         with pytest.raises(ConnectionError):
-            await asked(address, b"x" * 200_000)
+            await send_request(address, b"x" * 200_000)
         await pages.close()
 
     asyncio.run(scenario())

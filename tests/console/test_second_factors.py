@@ -1,4 +1,4 @@
-"""Second factors: enrolment, sign-in with a code, recovery codes, and what lies in the database."""
+"""Second factors: enrolment, sign-in with a code, recovery codes, and what the database has."""
 
 import pyotp
 import pytest
@@ -14,7 +14,7 @@ from tests.console.cases import assert_problem
 from tests.console.factories import AGAIN, PASSWORD
 from tests.console.outbox import run_outbox
 
-# Codes and waits are of the time that the test says, however slow the machine.
+# The clock moves only when a test says so, so that a slow machine does not change codes or waits.
 pytestmark = pytest.mark.usefixtures("later")
 
 
@@ -29,7 +29,7 @@ class App:
 
 
 def enrol(browser):
-    """Gives the app, and the recovery codes."""
+    """Enrols an authenticator app; returns the app and the recovery codes."""
     begun = browser.post("/session/totp", AGAIN)
     assert begun.status_code == 200, begun.content
     app = App(begun.json()["secret"])
@@ -59,7 +59,7 @@ def test_an_enrolment_shows_a_secret_that_an_app_takes(tenant):
         "Freshet",
     )
     assert shown["qr_svg"].startswith("<svg xmlns=")
-    # Nothing holds before a code was shown.
+    # The secret has no effect before a code of it was sent.
     assert browser.get("/session").json()["user"]["two_factor"] is False
     assert signed_in(tenant.owner).user_id == tenant.owner.pk
 
@@ -73,27 +73,27 @@ def test_signing_in_asks_for_a_code_from_the_enrolment_on(tenant, later):
     assert "second_factor.add" in actions(tenant)
     assert subjects() == ["A second factor was added to your account"]
 
-    stranger = Browser()
-    assert_problem(stranger.sign_in(tenant.owner), 401, "code_required")
-    assert_problem(stranger.sign_in(tenant.owner, code=""), 422, "validation_failed")
-    assert_problem(stranger.sign_in(tenant.owner, code="abc"), 401, "code_wrong")
-    assert stranger.user_id is None
+    other_browser = Browser()
+    assert_problem(other_browser.sign_in(tenant.owner), 401, "code_required")
+    assert_problem(other_browser.sign_in(tenant.owner, code=""), 422, "validation_failed")
+    assert_problem(other_browser.sign_in(tenant.owner, code="abc"), 401, "code_wrong")
+    assert other_browser.user_id is None
     later(seconds=30)
-    assert stranger.sign_in(tenant.owner, code=app.code()).status_code == 200
+    assert other_browser.sign_in(tenant.owner, code=app.code()).status_code == 200
 
 
-def test_the_code_tells_nothing_to_who_lacks_the_password(tenant, later):
+def test_the_code_reveals_nothing_without_the_password(tenant, later):
     app, _ = enrol(signed_in(tenant.owner))
     later(seconds=30)
     response = Browser().sign_in(tenant.owner, "wrong", code=app.code())
     assert_problem(response, 401, "invalid_credentials")
-    # Nor was the code used up.
+    # The code was not used up either.
     assert Browser().sign_in(tenant.owner, code=app.code()).status_code == 200
 
 
 def test_a_code_is_good_once_and_never_after_a_later_one(tenant, later):
     app, _ = enrol(signed_in(tenant.owner))
-    # The enrolment's own code, and the one before it, which the window would still take.
+    # The code of the enrolment, and the one before it, which the window would still allow.
     for offset in (0, -1):
         response = Browser().sign_in(tenant.owner, code=app.code(offset))
         assert_problem(response, 401, "code_wrong")
@@ -115,29 +115,29 @@ def test_guessing_codes_makes_wait_as_guessing_passwords_does(tenant, later):
     app, _ = enrol(signed_in(tenant.owner))
     later(seconds=30)
     wrong = f"{(int(app.code()) + 500_000) % 1_000_000:06}"
-    stranger = Browser()
+    other_browser = Browser()
     for _ in range(5):
-        assert_problem(stranger.sign_in(tenant.owner, code=wrong), 401, "code_wrong")
-    response = stranger.sign_in(tenant.owner, code=app.code())
+        assert_problem(other_browser.sign_in(tenant.owner, code=wrong), 401, "code_wrong")
+    response = other_browser.sign_in(tenant.owner, code=app.code())
     assert_problem(response, 429, "too_many_requests")
     later(seconds=6)
-    assert stranger.sign_in(tenant.owner, code=app.code()).status_code == 200
+    assert other_browser.sign_in(tenant.owner, code=app.code()).status_code == 200
 
 
 def test_asking_for_the_code_forgives_no_guess(tenant):
-    """Who knows the password must not get another five guesses by it."""
+    """A right password without a code must not reset the count of wrong codes."""
     enrol(signed_in(tenant.owner))
-    stranger = Browser()
+    other_browser = Browser()
     for _ in range(4):
-        stranger.sign_in(tenant.owner, code="abc")
-    assert_problem(stranger.sign_in(tenant.owner), 401, "code_required")
-    assert_problem(stranger.sign_in(tenant.owner, code="abc"), 401, "code_wrong")
-    assert_problem(stranger.sign_in(tenant.owner), 429, "too_many_requests")
+        other_browser.sign_in(tenant.owner, code="abc")
+    assert_problem(other_browser.sign_in(tenant.owner), 401, "code_required")
+    assert_problem(other_browser.sign_in(tenant.owner, code="abc"), 401, "code_wrong")
+    assert_problem(other_browser.sign_in(tenant.owner), 429, "too_many_requests")
 
 
 def test_a_recovery_code_is_good_once(tenant):
     _, (first, second, *_) = enrol(signed_in(tenant.owner))
-    # As somebody types it from paper.
+    # A person may type it in upper case.
     assert Browser().sign_in(tenant.owner, code=first.upper()).status_code == 200
     assert "A recovery code of your account was used" in subjects()
     assert_problem(Browser().sign_in(tenant.owner, code=first), 401, "code_wrong")
@@ -150,9 +150,9 @@ def test_recovery_codes_are_made_anew_with_a_code(tenant, later):
     body = {"code": "000"}
     assert_problem(browser.post("/session/recovery-codes", body), 422, "code_wrong")
     later(seconds=30)
-    made = browser.post("/session/recovery-codes", {"code": app.code()})
-    assert made.status_code == 200
-    new = made.json()["recovery_codes"]
+    renewed = browser.post("/session/recovery-codes", {"code": app.code()})
+    assert renewed.status_code == 200
+    new = renewed.json()["recovery_codes"]
     assert not set(new) & set(old)
     assert_problem(Browser().sign_in(tenant.owner, code=old[0]), 401, "code_wrong")
     assert Browser().sign_in(tenant.owner, code=new[0]).status_code == 200
@@ -231,14 +231,14 @@ def test_an_enrolment_that_was_given_up_begins_anew(tenant):
     assert browser.post("/session/totp/confirm", {"code": new.code()}).status_code == 200
 
 
-def test_the_database_alone_tells_no_secret(tenant):
+def test_the_database_alone_reveals_no_secret(tenant):
     app, codes = enrol(signed_in(tenant.owner))
     sealed = bytes(SecondFactor.objects.get().sealed_secret)
     assert app.totp.secret.encode() not in sealed
     assert app.totp.byte_secret() not in sealed
-    kept = set(RecoveryCode.objects.values_list("verifier", flat=True))
-    assert len(kept) == 10
-    assert not kept & {code.replace("-", "") for code in codes}
+    verifiers = set(RecoveryCode.objects.values_list("verifier", flat=True))
+    assert len(verifiers) == 10
+    assert not verifiers & {code.replace("-", "") for code in codes}
 
 
 def test_a_row_moved_to_another_user_lets_nobody_in(tenant, other_tenant, caplog):
@@ -257,7 +257,7 @@ def test_a_new_password_by_mail_leaves_the_second_factor(tenant):
     anybody = Browser()
     anybody.post("/password-reset", {"email": tenant.owner.email})
     run_outbox()
-    (message,) = [each for each in mail.outbox if each.subject == "Set a new password"]
+    (message,) = [sent for sent in mail.outbox if sent.subject == "Set a new password"]
     token = str(message.body).split("#")[1].split()[0]
     body = {"token": token, "password": "another long password"}
     assert anybody.post("/password-reset/confirm", body).status_code == 204

@@ -1,4 +1,4 @@
-"""Service accounts and their keys: rights, rotation, and that what is disabled is out."""
+"""Service accounts and their keys: rights, rotation, disabling and deletion."""
 
 import threading
 import uuid
@@ -36,7 +36,7 @@ class TestServiceAccounts(
 
 @pytest.fixture
 def account(api):
-    """One that develops."""
+    """A service account with the role of a developer."""
     return api().post("/service-accounts", {"name": "deploy", "role": "developer"}).json()
 
 
@@ -92,22 +92,22 @@ def test_keys_of_a_deleted_account_are_revoked(api, account, tenant):
 
 @pytest.mark.parametrize("end", ["disabled", "deleted"])
 def test_what_an_account_made_ends_with_it(api, end):
-    made = api().post("/service-accounts", {"name": "admin", "role": "admin"}).json()
+    maker = api().post("/service-accounts", {"name": "admin", "role": "admin"}).json()
     other = api().post("/service-accounts", {"name": "other", "role": "viewer"}).json()
-    program = api(key_for(api(), made).json()["secret"])
+    program = api(key_for(api(), maker).json()["secret"])
     key = program.post("/api-keys", {"name": "made", "role": "admin"}).json()
     second = api(key["secret"]).post("/api-keys", {"name": "by a key of its making"}).json()
     foreign = key_for(program, other).json()
     body = {"email": "ada@acme.example", "role": "viewer"}
     invitation = program.post("/invitations", body).json()
-    path = f"/service-accounts/{made['id']}"
+    path = f"/service-accounts/{maker['id']}"
     if end == "disabled":
         assert api().patch(path, {"disabled": True}).status_code == 200
     else:
         assert api().delete(path).status_code == 204
-    for each in (key, second):
-        assert_problem(api(each["secret"]).get("/api-keys"), 401, "not_authenticated")
-    # As where a member leaves: another account's keys stay, and the audit log names them.
+    for revoked in (key, second):
+        assert_problem(api(revoked["secret"]).get("/api-keys"), 401, "not_authenticated")
+    # As when a member leaves: another account's keys stay, and the audit log names them.
     assert api(foreign["secret"]).get("/clusters").status_code == 200
     (shown,) = api().get("/invitations").json()["items"]
     assert (shown["id"], shown["state"]) == (invitation["id"], "revoked")
@@ -119,7 +119,7 @@ def test_what_an_account_made_ends_with_it(api, end):
 
 
 def actor_of(tenant, secret):
-    """Who a key stands for, and the same renewed as an open stream does."""
+    """Returns the actor of a key, and that actor renewed as an open stream renews it."""
     actor = services.authenticate_key(text=secret, address="192.0.2.1")
     return actor, services.renew_actor(actor)
 
@@ -144,7 +144,7 @@ def test_nobody_changes_the_rights_of_an_account_above_their_own(api, tenant, ch
     owned = api().post("/service-accounts", {"name": "root", "role": "owner"}).json()
     path = f"/service-accounts/{owned['id']}"
     admin = api(tenant.keys[Role.ADMIN])
-    # In an emergency whoever manages accounts may stop each.
+    # In an emergency anybody who may manage accounts may disable any of them.
     assert admin.patch(path, {"disabled": True}).status_code == 200
     if change != {"role": "owner"}:
         assert_problem(admin.patch(path, change), 403, "role_too_high")
@@ -155,7 +155,7 @@ def test_nobody_gets_a_key_of_an_account_above_their_own(api, tenant):
     owned = api().post("/service-accounts", {"name": "root", "role": "owner"}).json()
     admin = api(tenant.keys[Role.ADMIN])
     assert_problem(key_for(admin, owned), 403, "role_too_high")
-    # What it may in a project counts as well.
+    # Its rights in projects count as well.
     plain = api().post("/service-accounts", {"name": "plain"}).json()
     binding = {
         "principal_type": "service_account",
@@ -185,8 +185,8 @@ def test_a_rotated_key_has_the_same_rights_and_the_old_one_ends(api, monkeypatch
     new = response.json()
     assert (new["name"], new["role"], new["expires_at"]) == ("ci", "developer", None)
     assert new["id"] != old["id"]
-    for each in (old, new):
-        assert ApiClient(each["secret"]).get("/projects").status_code == 200
+    for key in (old, new):
+        assert ApiClient(key["secret"]).get("/projects").status_code == 200
     later = now() + timedelta(seconds=601)
     monkeypatch.setattr("django.utils.timezone.now", lambda: later)
     assert_problem(ApiClient(old["secret"]).get("/projects"), 401, "not_authenticated")

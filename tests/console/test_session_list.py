@@ -1,4 +1,4 @@
-"""Where somebody is signed in: listed, and ended from anywhere."""
+"""A person's sessions are listed, and ended from any of them."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient
 
 
-def listed(browser):
+def list_sessions(browser):
     response = browser.get("/sessions")
     assert response.status_code == 200, response.content
     return response.json()["items"]
@@ -28,20 +28,20 @@ def test_sessions_are_listed_with_where_they_are_used(tenant, other_tenant):
     browser.client.defaults["HTTP_USER_AGENT"] = "Loom/1.0"
     browser.sign_in(tenant.owner)
     other = signed_in(tenant.owner)
-    newest, oldest = listed(other)
+    newest, oldest = list_sessions(other)
     assert (newest["current"], oldest["current"]) == (True, False)
     assert (oldest["address"], oldest["user_agent"]) == ("127.0.0.1", "Loom/1.0")
-    assert [each["current"] for each in listed(browser)] == [False, True]
+    assert [session["current"] for session in list_sessions(browser)] == [False, True]
 
 
 def test_an_ended_session_is_over_at_once(tenant):
     browser, other = signed_in(tenant.owner), signed_in(tenant.owner)
-    ending = next(each for each in listed(browser) if not each["current"])
+    ending = next(session for session in list_sessions(browser) if not session["current"])
     assert browser.delete(f"/sessions/{ending['id']}").status_code == 204
     assert other.user_id is None
     assert_problem(other.get("/clusters"), 401, "not_authenticated")
     assert_problem(browser.delete(f"/sessions/{ending['id']}"), 404, "not_found")
-    assert len(listed(browser)) == 1
+    assert len(list_sessions(browser)) == 1
     assert Session.objects.filter(session_key=browser.client.cookies["freshet_session"].value)
     with organization_scope(tenant.id):
         entry = AuditEntry.objects.get(action="session.end")
@@ -58,18 +58,18 @@ def test_a_row_alone_and_a_cookie_alone_let_nobody_in(tenant):
 
 
 def test_all_others_end_together(tenant, other_tenant):
-    browser, stranger = signed_in(tenant.owner), signed_in(other_tenant.owner)
+    browser, other_browser = signed_in(tenant.owner), signed_in(other_tenant.owner)
     others = [signed_in(tenant.owner) for _ in range(2)]
     assert browser.post("/sessions:end-others").status_code == 204
     assert [other.user_id for other in (browser, *others)] == [tenant.owner.pk, None, None]
-    assert stranger.user_id == other_tenant.owner.pk
+    assert other_browser.user_id == other_tenant.owner.pk
 
 
 def test_another_users_session_looks_absent(tenant, other_tenant):
-    browser, stranger = signed_in(tenant.owner), signed_in(other_tenant.owner)
-    (foreign,) = listed(stranger)
+    browser, other_browser = signed_in(tenant.owner), signed_in(other_tenant.owner)
+    (foreign,) = list_sessions(other_browser)
     assert_problem(browser.delete(f"/sessions/{foreign['id']}"), 404, "not_found")
-    assert stranger.user_id == other_tenant.owner.pk
+    assert other_browser.user_id == other_tenant.owner.pk
 
 
 def test_a_session_ends_after_its_days(tenant, monkeypatch):

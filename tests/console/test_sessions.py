@@ -74,7 +74,7 @@ def test_an_unknown_address_looks_like_a_wrong_password(browser, tenant):
 
 def test_failed_sign_ins_of_an_address_are_limited(browser, tenant):
     limit = config().limits.signins_failed_per_address
-    # Of one account, so many in a row would have to wait for another reason.
+    # Each attempt names another account: so many of one account would have to wait anyway.
     for number in range(limit):
         body = {"email": f"nobody{number}@acme.example", "password": "wrong"}
         assert browser.post("/session", body).status_code == 401
@@ -141,11 +141,11 @@ def test_another_page_cannot_sign_somebody_in(browser, tenant):
 
 
 def test_an_unknown_address_does_the_same_as_a_known_one(browser, tenant):
-    """So it takes as long: the password is hashed for nobody too."""
-    did = []
+    """The statements are the same, and a password is hashed for an unknown address too."""
+    statements = []
     for email in (tenant.owner.email, "nobody@acme.example"):
         with CaptureQueriesContext(connection) as queries:
             response = browser.post("/session", {"email": email, "password": "wrong"})
         assert_problem(response, 401, "invalid_credentials")
-        did.append([query["sql"].split(" ")[0] for query in queries])
-    assert did[0] == did[1]
+        statements.append([query["sql"].split(" ")[0] for query in queries])
+    assert statements[0] == statements[1]

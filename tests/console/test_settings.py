@@ -1,4 +1,4 @@
-"""Settings: from file, environment and defaults; what production must say; Django's own check."""
+"""Settings from file, environment and defaults; what production requires; Django's own check."""
 
 import os
 import subprocess
@@ -78,7 +78,7 @@ def test_a_file_elsewhere_is_read(home, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "named"),
+    ("text", "pattern"),
     [
         ("[web]\nprot = 1\n", "web.prot"),
         ("[wep]\n", "wep"),
@@ -97,8 +97,8 @@ def test_a_file_elsewhere_is_read(home, tmp_path):
         ("[web\n", "settings.toml"),
     ],
 )
-def test_what_is_wrong_is_named(home, text, named):
-    with pytest.raises(SettingsError, match=named):
+def test_what_is_wrong_is_named(home, text, pattern):
+    with pytest.raises(SettingsError, match=pattern):
         load(home, text)
 
 
@@ -147,8 +147,8 @@ def test_every_setting_is_documented():
     for section in settings_of(Config).values():
         if section.is_section:
             assert section.kind.__doc__
-            for name, each in settings_of(section.kind).items():
-                assert each.rules.doc.endswith("."), f"{section.name}.{name}"
+            for name, setting in settings_of(section.kind).items():
+                assert setting.rules.doc.endswith("."), f"{section.name}.{name}"
 
 
 def test_production_serves_over_https_only(home):

@@ -1,4 +1,4 @@
-"""Sign-up, the proof of an address, and the limits of both."""
+"""Sign-up, the verification of an address, and the limits of both."""
 
 import re
 import threading
@@ -30,19 +30,19 @@ def anybody(db):
 
 
 @pytest.fixture
-def heard():
-    """What the signals of accounts said, in order."""
-    said: list[tuple[object, ...]] = []
+def signals():
+    """The signals of accounts that were sent, in order."""
+    sent: list[tuple[object, ...]] = []
 
     def note_signup(actor, from_console, **_):
-        said.append(("signed up", actor.organization_id, from_console))
+        sent.append(("signed up", actor.organization_id, from_console))
 
     def note_verified(organization_id, **_):
-        said.append(("verified", organization_id))
+        sent.append(("verified", organization_id))
 
     organization_signed_up.connect(note_signup)
     organization_verified.connect(note_verified)
-    yield said
+    yield sent
     organization_signed_up.disconnect(note_signup)
     organization_verified.disconnect(note_verified)
 
@@ -51,28 +51,28 @@ def token_of(message):
     return re.findall(r"/verify\?token=(\S+)", message.body)[0]
 
 
-def test_sign_up_makes_an_organization_with_an_owner_and_a_key(anybody, heard):
+def test_sign_up_makes_an_organization_with_an_owner_and_a_key(anybody, signals):
     response = anybody.post("/signup", BODY)
     assert response.status_code == 201, response.content
-    made = response.json()
-    shown = ApiClient(made["api_key"]["secret"]).get("/organizations/current")
-    assert shown.json() == made["organization"]
+    account = response.json()
+    shown = ApiClient(account["api_key"]["secret"]).get("/organizations/current")
+    assert shown.json() == account["organization"]
     assert (shown.json()["name"], shown.json()["verified"]) == ("Acme", False)
-    with organization_scope(made["organization"]["id"]):
+    with organization_scope(account["organization"]["id"]):
         membership = Membership.objects.get()
     assert (membership.role, membership.user.email) == (Role.OWNER, BODY["email"])
-    assert heard == [("signed up", made["organization"]["id"], False)]
+    assert signals == [("signed up", account["organization"]["id"], False)]
     assert "sessionid" not in response.cookies
     assert "freshet_session" not in response.cookies
 
 
-def test_sign_up_in_the_console_signs_in(anybody, heard):
+def test_sign_up_in_the_console_signs_in(anybody, signals):
     response = anybody.post("/signup", {**BODY, "session": True})
     assert response.status_code == 201
     session = anybody.get("/session").json()
     assert session["user"]["email"] == BODY["email"]
     assert session["organization"]["id"] == response.json()["organization"]["id"]
-    assert heard[0][2] is True
+    assert signals[0][2] is True
 
 
 def test_an_address_is_kept_in_lower_case_and_taken_once(anybody):
@@ -150,7 +150,7 @@ def test_a_line_counts_as_one_address(one, other, same):
 
 
 def sign_up_together(bodies):
-    """Sends sign-ups at the same time, each in a transaction of its own; gives the statuses."""
+    """Sends sign-ups at the same time, from one thread each; returns the sorted statuses."""
     start = threading.Barrier(len(bodies))
     statuses = []
 
@@ -187,8 +187,8 @@ def test_sign_ups_at_once_do_not_pass_the_limit_together():
     assert sign_up_together(bodies) == [201, 429, 429, 429]
 
 
-def test_the_mail_verifies_the_address(anybody, heard):
-    made = anybody.post("/signup", BODY).json()
+def test_the_mail_verifies_the_address(anybody, signals):
+    account = anybody.post("/signup", BODY).json()
     run_outbox()
     (message,) = mail.outbox
     assert message.to == [BODY["email"]]
@@ -196,12 +196,12 @@ def test_the_mail_verifies_the_address(anybody, heard):
     response = anybody.post("/signup/verify", {"token": token})
     assert response.status_code == 200, response.content
     assert response.json()["email_verified"] is True
-    shown = ApiClient(made["api_key"]["secret"]).get("/organizations/current").json()
+    shown = ApiClient(account["api_key"]["secret"]).get("/organizations/current").json()
     assert shown["verified"] is True
-    assert heard[1:] == [("verified", shown["id"])]
+    assert signals[1:] == [("verified", shown["id"])]
 
     assert anybody.post("/signup/verify", {"token": token}).status_code == 200
-    assert len(heard) == 2
+    assert len(signals) == 2
 
 
 def test_a_changed_token_is_refused(anybody):
@@ -220,7 +220,7 @@ def test_an_old_token_is_refused(anybody, monkeypatch):
     assert_problem(response, 422, "verification_token_expired")
 
 
-def test_a_mail_is_sent_anew_and_nobody_is_told_for_whom(anybody):
+def test_a_mail_is_sent_again_without_revealing_to_whom(anybody):
     anybody.post("/signup", BODY)
     run_outbox()
     for email in (BODY["email"], "nobody@acme.example"):

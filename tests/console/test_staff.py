@@ -1,4 +1,4 @@
-"""What staff sees and answers, and that nobody else does."""
+"""What staff see and answer, and that nobody else may."""
 
 import pyotp
 import pytest
@@ -16,7 +16,7 @@ from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient
 from tests.console.factories import AGAIN
 from tests.console.walk.limits import a_request
-from tests.console.walk.provisioning import made_cluster
+from tests.console.walk.provisioning import make_cluster
 from tests.provisioning.control.world import failing
 
 LISTS = ["cells", "clusters", "break-glass", "operations", "incidents", "limit-requests"]
@@ -24,7 +24,7 @@ LISTS = ["cells", "clusters", "break-glass", "operations", "incidents", "limit-r
 
 @pytest.fixture
 def staff(db):
-    """A browser of somebody who runs the service, and belongs to no organisation."""
+    """The browser of a member of staff, who belongs to no organisation."""
     return staff_browser()
 
 
@@ -65,7 +65,7 @@ def test_whoever_is_staff_no_more_is_out_at_once(staff):
     assert_problem(staff.get("/staff/incidents"), 403, "permission_denied")
 
 
-def test_staff_without_a_second_factor_is_told_what_to_do(staff):
+def test_staff_without_a_second_factor_learn_what_to_do(staff):
     UserSession.objects.update(second_factor=False)
     document = assert_problem(staff.get("/staff/incidents"), 403, "second_factor_required")
     assert document["title"] == "Staff need a second factor"
@@ -83,7 +83,7 @@ def test_staff_needs_the_token_of_the_page(staff, tenant):
 
 
 def test_cells_say_what_runs_in_them(staff, tenant):
-    made_cluster(tenant)
+    make_cluster(tenant)
     (cell,) = items(staff, "cells")
     assert cell["reachable"] is True
     assert cell["phases"]["asleep"] >= 1
@@ -94,7 +94,7 @@ def test_cells_say_what_runs_in_them(staff, tenant):
 
 
 def test_clusters_are_of_every_organization(staff, tenant, other_tenant):
-    ours, theirs = made_cluster(tenant), made_cluster(other_tenant)
+    ours, theirs = make_cluster(tenant), make_cluster(other_tenant)
     shown = {item["id"]: item for item in items(staff, "clusters")}
     assert set(shown) == {ours.pk, theirs.pk}
     assert shown[ours.pk]["organization"] == {"id": tenant.id, "name": "Acme"}
@@ -104,10 +104,10 @@ def test_clusters_are_of_every_organization(staff, tenant, other_tenant):
 
 
 def test_operations_are_of_every_organization(staff, tenant, other_tenant):
-    made_cluster(tenant)
-    made_cluster(other_tenant)
+    make_cluster(tenant)
+    make_cluster(other_tenant)
     shown = items(staff, "operations", state="succeeded")
-    assert {each["organization"]["id"] for each in shown} == {tenant.id, other_tenant.id}
+    assert {item["organization"]["id"] for item in shown} == {tenant.id, other_tenant.id}
     assert items(staff, "operations", state="running") == []
     assert len(items(staff, "operations", organization_id=tenant.id)) == 1
 
@@ -125,8 +125,8 @@ def test_incidents_are_of_everybody_and_of_the_service(staff, tenant):
 
 def test_a_limit_request_is_granted(staff, tenant):
     request_id = a_request(tenant)["id"]
-    (asked,) = items(staff, "limit-requests", state="open")
-    assert (asked["id"], asked["organization_id"]) == (request_id, tenant.id)
+    (request,) = items(staff, "limit-requests", state="open")
+    assert (request["id"], request["organization_id"]) == (request_id, tenant.id)
     address = f"/staff/limit-requests/{request_id}"
     granted = staff.post(f"{address}:grant", {"value": 777, "answer": "Gladly."})
     assert granted.status_code == 200, granted.content
@@ -146,8 +146,8 @@ def test_a_limit_request_is_refused_with_a_reason(staff, tenant):
     assert document["errors"][0]["pointer"] == "/answer"
     refused = staff.post(address, {"answer": "Not yet."})
     assert (refused.status_code, refused.json()["state"]) == (200, "refused")
-    told = ApiClient(tenant.key).get("/limit-requests").json()["items"]
-    assert [each["answer"] for each in told] == ["Not yet."]
+    requests = ApiClient(tenant.key).get("/limit-requests").json()["items"]
+    assert [request["answer"] for request in requests] == ["Not yet."]
 
 
 def test_a_limit_request_that_is_not_there(staff):
@@ -157,7 +157,7 @@ def test_a_limit_request_that_is_not_there(staff):
 
 @pytest.mark.parametrize("name", LISTS)
 def test_lists_are_pages(name, staff, tenant, other_tenant):
-    for each in (tenant, other_tenant):
-        made_cluster(each)
+    for owner in (tenant, other_tenant):
+        make_cluster(owner)
     assert staff.get(f"/staff/{name}", query={"limit": 1}).status_code == 200
     assert_problem(staff.get(f"/staff/{name}", query={"limit": 0}), 422, "validation_failed")

@@ -1,4 +1,4 @@
-"""What who runs the service does for an organisation that cannot help itself."""
+"""The commands with which staff help an organisation that cannot help itself."""
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -27,7 +27,7 @@ def test_who_locked_everybody_out_is_let_in_again(tenant):
     assert shown["generation"] == 3
     assert signed_in(tenant.owner).get(CURRENT).status_code == 200
     assert reason_of(tenant, "organization.admit_everybody") == {"reason": "wrong network"}
-    with pytest.raises(CommandError, match="has nothing to lift"):
+    with pytest.raises(CommandError, match="nothing was changed"):
         call_command("admit_everybody", tenant.id, reason="again")
 
 
@@ -37,7 +37,7 @@ def test_an_end_is_taken_back(tenant):
     assert browser.post("/api-keys", {"name": "new"}).status_code == 403
     call_command("reopen_organization", tenant.id, reason="a mistake")
     assert browser.post("/api-keys", {"name": "new"}).status_code == 201
-    # Keys of before stay revoked.
+    # Keys from before the closing stay revoked.
     assert ApiClient(tenant.key).get(CURRENT).status_code == 401
     assert reason_of(tenant, "organization.reopen") == {"reason": "a mistake"}
     with pytest.raises(CommandError, match="is not closed"):

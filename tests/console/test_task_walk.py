@@ -1,7 +1,7 @@
-"""Every Celery task with ids of another organisation, of nothing, and with what is no id at all.
+"""Every Celery task with ids of another organisation, ids of nothing, and values that are no ids.
 
-Arguments lie in a queue between two processes: a task believes none of them. Row-level security is
-off here, so that each task's own queries are what guards.
+Arguments come from a queue, so a task must not trust them. Row-level security is off here, so that
+only each task's own queries separate the tenants.
 """
 
 import inspect
@@ -20,28 +20,29 @@ from console.base.common.clock import now
 from console.base.common.ids import new_id
 from console.celery import app
 from console.settings.schedule import BEAT_SCHEDULE
-from tests.console.fuzzing.planted import plant
+from tests.console.fuzzing.planted import plant_tenant
 from tests.console.guards import without_row_security
 from tests.console.walk.tasks import ORGANIZATION, SWEEPS, TASKS
 
-# What is no id; a queue's JSON can say it.
+# Values that are no ids, and that a queue's JSON may have.
 NO_IDS: list[object] = [None, 7, [], {}, "", "*", "\x00", "x" * 10_000]
-# What says so, and is not tried again.
+# Errors with which a task may refuse such a value; none of them is retried.
 REFUSED = (TypeError, ValueError, AttributeError, DataError, ProgrammingError)
 
 
 @pytest.fixture(scope="module")
 def tenants(django_db_setup, django_db_blocker):
-    """Two with one of everything, guarded by querysets alone."""
-    del django_db_setup
+    """Two tenants with one resource of each kind, separated by querysets alone."""
     with django_db_blocker.unblock(), without_row_security(), transaction.atomic():
-        rates.forget()
-        yield tuple(with_tasks_due(plant(name, document=False)) for name in ("Acme", "Globex"))
+        rates.forget_rates()
+        yield tuple(
+            with_tasks_due(plant_tenant(name, document=False)) for name in ("Acme", "Globex")
+        )
         transaction.set_rollback(True)
 
 
 def with_tasks_due(planted):
-    """Gives the ids of all that tasks are asked for, each of them due."""
+    """Adds the ids that tasks take to a tenant, and has every task find something to do."""
     tenant = planted.tenant
     Organization.objects.filter(pk=tenant.id).update(closed_at=now())
     User.objects.filter(pk=tenant.owner.pk).update(email_verified_at=None)
@@ -69,13 +70,13 @@ def with_tasks_due(planted):
 
 @pytest.fixture(autouse=True)
 def worker(monkeypatch):
-    """The tasks that a worker has; it makes no real PDF."""
+    """Imports the tasks as a worker does, and replaces the rendering of PDFs."""
     app.loader.import_default_modules()
     monkeypatch.setattr("billing.services.documents.render_pdf", lambda _: b"%PDF-1.7")
 
 
 @contextmanager
-def taken_back():
+def rolled_back():
     with transaction.atomic():
         try:
             yield
@@ -84,7 +85,7 @@ def taken_back():
 
 
 def state_of(tenants):
-    """All that tasks might change, and the mails that they sent."""
+    """Returns everything that tasks might change, and the number of mails that were sent."""
     rows = [tenant.rows() for tenant in tenants]
     people = list(User.objects.order_by("pk").values())
     resets = list(PasswordReset.objects.order_by("pk").values())
@@ -92,8 +93,8 @@ def state_of(tenants):
     return rows, people, resets, metadata, len(mail.outbox)
 
 
-def run(task, ids):
-    """As a worker would; gives the error that ended it, if one did."""
+def run_task(task, ids):
+    """Runs a task as a worker would; returns the error that ended it, or None."""
     result = app.tasks[task.name].apply(kwargs={**ids, **task.words})
     assert result.state in {"SUCCESS", "FAILURE"}
     return result.result if result.state == "FAILURE" else None
@@ -103,11 +104,11 @@ def absent_like(value):
     return new_id(value.split("_")[0]) if "_" in value else value
 
 
-def mistaken(task, own, foreign):
-    """Arguments of the right kind that name what they must not."""
+def mistaken_arguments(task, own, foreign):
+    """Yields arguments that are ids, and name resources that the task must not touch."""
     right = {name: own.ids[kind] for name, kind in task.ids.items()}
     yield {name: absent_like(value) for name, value in right.items()}
-    # Things of one's own that are of another kind.
+    # The tenant's own resources, but of another kind.
     yield dict(zip(right, [own.ids["clusters"], own.ids[ORGANIZATION]], strict=False))
     if task.of_organization and task.names_something:
         theirs = {name: foreign.ids[kind] for name, kind in task.ids.items()}
@@ -116,8 +117,8 @@ def mistaken(task, own, foreign):
         yield {**theirs, "organization_id": absent_like(own.ids[ORGANIZATION])}
 
 
-def malformed(task, own):
-    """Arguments of which one is no id."""
+def malformed_arguments(task, own):
+    """Yields arguments one of which is no id."""
     right = {name: own.ids[kind] for name, kind in task.ids.items()}
     for name in right:
         yield from ({**right, name: wrong} for wrong in NO_IDS)
@@ -127,9 +128,9 @@ def malformed(task, own):
 def test_what_another_has_or_nobody_has_stays_as_it_is(tenants, task):
     own, foreign = tenants
     before = state_of(tenants)
-    for ids in mistaken(task, own, foreign):
-        with taken_back():
-            error = run(task, ids)
+    for ids in mistaken_arguments(task, own, foreign):
+        with rolled_back():
+            error = run_task(task, ids)
             assert error is None, (ids, error)
             assert state_of(tenants) == before, ids
 
@@ -137,11 +138,11 @@ def test_what_another_has_or_nobody_has_stays_as_it_is(tenants, task):
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_what_is_no_id_changes_nothing(tenants, task):
     before = state_of(tenants)
-    for ids in malformed(task, tenants[0]):
-        with taken_back():
-            error = run(task, ids)
+    for ids in malformed_arguments(task, tenants[0]):
+        with rolled_back():
+            error = run_task(task, ids)
             assert error is None or isinstance(error, REFUSED), (ids, error)
-        # The error of a transaction leaves nothing to look at within it.
+        # Compared outside: an error in a transaction allows no query within it.
         assert state_of(tenants) == before, ids
 
 
@@ -151,8 +152,8 @@ def test_what_is_no_id_changes_nothing(tenants, task):
 def test_with_its_own_ids_something_comes_of_it(tenants, task):
     own, foreign = tenants
     before, theirs = state_of(tenants), foreign.rows()
-    with taken_back():
-        assert run(task, {name: own.ids[kind] for name, kind in task.ids.items()}) is None
+    with rolled_back():
+        assert run_task(task, {name: own.ids[kind] for name, kind in task.ids.items()}) is None
         assert state_of(tenants) != before
         assert foreign.rows() == theirs
 
@@ -160,7 +161,7 @@ def test_with_its_own_ids_something_comes_of_it(tenants, task):
 def test_every_task_is_known():
     ours = {name for name in app.tasks if not name.startswith(("celery.", "tests."))}
     assert ours == {task.name for task in TASKS} | SWEEPS
-    assert {each["task"] for each in BEAT_SCHEDULE.values()} == SWEEPS
+    assert {entry["task"] for entry in BEAT_SCHEDULE.values()} == SWEEPS
 
 
 def test_every_task_takes_what_is_known_of_it():

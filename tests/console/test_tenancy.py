@@ -1,4 +1,4 @@
-"""The second guard: PostgreSQL shows only rows of the scope, and the serving role must obey."""
+"""The second guard of tenancy: PostgreSQL shows only rows of the scope to the serving role."""
 
 import ast
 from pathlib import Path
@@ -22,7 +22,7 @@ from console.base.common.tenancy import (
 )
 
 ROOT = Path(__file__).parents[2]
-# Who may look beyond one organisation, and why.
+# The functions that may see rows of every organisation, and why.
 SYSTEM_SCOPE_CALLERS = {
     ("billing/services/closing.py", "issue_final_invoices"),  # a sweep
     ("billing/services/closing.py", "issue_final_invoice"),  # usage is of a whole cell
@@ -55,13 +55,13 @@ SYSTEM_SCOPE_CALLERS = {
     ("console/incidents/services/sweeping.py", "sweep_incidents"),  # a sweep
     ("console/alerts/services/sweeping.py", "evaluate_alerts"),  # a sweep
     ("console/staff/api/bases.py", "list"),  # for staff
-    ("console/staff/api/views.py", "_answer"),  # whose request it is
+    ("console/staff/api/views.py", "_answer_request"),  # whose request it is
     ("console/staff/api/views.py", "list"),  # for staff
     ("console/staff/api/views.py", "permit_deletion"),  # whose cluster it is
     ("metering/services/ingest.py", "_ingest_batch"),  # a usage file is of many organisations
     ("metering/services/ingest.py", "remove_old_minutes"),  # a sweep
     ("metering/services/pruning.py", "prune_files"),  # a sweep
-    ("metering/services/publishing.py", "publish"),  # a day is of every organisation
+    ("metering/services/publishing.py", "publish_run"),  # a day is of every organisation
     ("metering/services/quality.py", "note_quality"),  # for staff
     ("metering/services/status.py", "meter_status"),  # for staff
     ("provisioning/administration/services/credential_expiry.py", "expire_credentials"),  # a sweep
@@ -262,9 +262,9 @@ def test_no_name_means_every_organization(name):
 
 def test_the_audit_log_is_written_and_only_added_to(tenant):
     with organization_scope(tenant.id):
-        made = create_api_key(actor=system_actor(tenant.id), name="ours", role=Role.VIEWER)
+        created = create_api_key(actor=system_actor(tenant.id), name="ours", role=Role.VIEWER)
         (entry,) = AuditEntry.objects.filter(action="api_key.create")
-        assert entry.target_id == made.key.pk
+        assert entry.target_id == created.key.pk
 
 
 def test_a_target_with_a_long_name_is_audited_by_its_beginning(tenant):
@@ -279,7 +279,7 @@ def test_a_target_with_a_long_name_is_audited_by_its_beginning(tenant):
 
 
 def callers(folder, name):
-    """Each file and function below a folder that calls a function of a name."""
+    """Yields the file and the name of each function below a folder that calls a function."""
     for file in sorted((ROOT / folder).rglob("*.py")):
         tree = ast.parse(file.read_text())
         for function in ast.walk(tree):
@@ -295,9 +295,9 @@ def callers(folder, name):
 
 
 def test_the_callers_of_the_system_scope_are_known():
-    found = {
+    actual = {
         caller
         for folder in ("console", "provisioning", "metering", "billing")
         for caller in callers(folder, "system_scope")
     }
-    assert found == SYSTEM_SCOPE_CALLERS
+    assert actual == SYSTEM_SCOPE_CALLERS

@@ -1,4 +1,4 @@
-"""Every route × method × actor: who may, who may not, and that foreign looks like absent."""
+"""Every route, method and kind of actor: who may, who may not, and that foreign looks absent."""
 
 import json
 from contextlib import contextmanager
@@ -18,13 +18,13 @@ from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient, content_of
 from tests.console.factories import make_project, make_project_key, make_project_member
 from tests.console.guards import without_row_security
-from tests.console.walk.calls import call, client_of
+from tests.console.walk.calls import call_route, client_of
 from tests.console.walk.resolver import served_routes
-from tests.console.walk.routes import OF_ANOTHER, WhoCalls, absent
+from tests.console.walk.routes import OF_ANOTHER, WhoCalls, absent_parameters
 from tests.console.walk.tables import ROUTES
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-# Of whoever belongs to the organisation by a role in a project alone.
+# The roles of actors who have no role but in a project.
 ROLES_IN_PROJECT = {
     WhoCalls.PROJECT_DEVELOPER: Role.DEVELOPER,
     WhoCalls.PROJECT_VIEWER: Role.VIEWER,
@@ -37,14 +37,13 @@ ADDRESSES = sorted({route.path for route in ROUTES if route.path.startswith("/ap
 
 @pytest.fixture
 def querysets_alone(django_db_setup, django_db_blocker):
-    """Only querysets guard."""
-    del django_db_setup
+    """Switches row-level security off, so that only querysets separate the tenants."""
     with django_db_blocker.unblock(), without_row_security():
         yield
 
 
-def caller(who, tenant, other_tenant):
-    """Whoever calls, with a key; a member with a session."""
+def client_as(who, tenant, other_tenant):
+    """Returns the client of an actor, which has a key, or a session for `PROJECT_MEMBER`."""
     if who is WhoCalls.PROJECT_MEMBER:
         return signed_in(make_project_member(tenant, tenant.project, Role.DEVELOPER).user)
     if who in ROLES_IN_PROJECT:
@@ -65,8 +64,8 @@ def key_of(who, tenant, other_tenant):
             return tenant.keys[Role.ADMIN]
 
 
-def spoil(who, tenant):
-    """Revokes or expires the administrator's key, if that is who calls."""
+def spoil_key(who, tenant):
+    """Revokes or expires the administrator's key, if the actor is to have such a key."""
     change = {
         WhoCalls.REVOKED: {"revoked_at": now()},
         WhoCalls.EXPIRED: {"expires_at": now() - timedelta(seconds=1)},
@@ -76,8 +75,8 @@ def spoil(who, tenant):
             ApiKey.objects.filter(role=Role.ADMIN).update(**change)
 
 
-def check(route, who, response, tenant):
-    """What the actor may expect."""
+def check_answer(route, who, response, tenant):
+    """Asserts that a response is what the actor may expect."""
     if route.session:
         assert_problem(response, 401, "not_authenticated")
     elif route.permission is None:
@@ -86,7 +85,7 @@ def check(route, who, response, tenant):
     elif who in {WhoCalls.ANONYMOUS, WhoCalls.REVOKED, WhoCalls.EXPIRED}:
         assert_problem(response, 401, "not_authenticated")
     elif who in ROLES_IN_PROJECT:
-        check_of_project(route, who, response)
+        check_in_project(route, who, response)
     elif who is WhoCalls.VIEWER and route.permission not in GRANTS[Role.VIEWER]:
         assert_problem(response, 403, "permission_denied")
     elif who is WhoCalls.OTHER_TENANT and route.names_something:
@@ -95,8 +94,8 @@ def check(route, who, response, tenant):
         assert response.status_code in route.succeeds, response.content
 
 
-def check_of_project(route, who, response):
-    """What whoever has nothing but a role in a project may expect."""
+def check_in_project(route, who, response):
+    """Asserts that a response is what an actor with only a role in a project may expect."""
     granted = GRANTS[ROLES_IN_PROJECT[who]]
     if route.permission is Permission.BELONG:
         assert response.status_code in route.succeeds, response.content
@@ -114,40 +113,43 @@ def check_of_project(route, who, response):
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
 def test_walk(route, tenant, other_tenant, subtests):
-    """Each actor finds the database, and the cell, as the first one did."""
+    """Calls a route as every actor, each of which finds database and cell unchanged."""
     actors = iter([who for who in WhoCalls if has_a_meaning(route, who)])
     while (who := next(actors, None)) is not None:
-        with undone():
+        with rolled_back():
             parameters = route.parameters(tenant)
             while who is not None:
-                # What lies in the cell is not undone: after a change the next one begins anew.
+                # A change of the cell cannot be rolled back: after it the resources are made again.
                 spent = route.method != "GET"
-                with subtests.test(who), undone():
-                    response = walk(route, who, parameters, tenant, other_tenant)
+                with subtests.test(who), rolled_back():
+                    response = call_as(route, who, parameters, tenant, other_tenant)
                     spent = spent and response.status_code < 400
                 who = None if spent else next(actors, None)
 
 
 def has_a_meaning(route, who):
-    """Where nobody need be signed in a session means something else than a key."""
+    """Returns whether to call a route as an actor.
+
+    A route without a permission is not called with a session, which may mean something else there.
+    """
     return route.permission is not None or who is not WhoCalls.PROJECT_MEMBER
 
 
 @contextmanager
-def undone():
-    """Undoes at the end what was done to the database inside, and counts requests anew."""
-    rates.forget()
+def rolled_back():
+    """Rolls the database back at the end of the block, and resets the counts of requests."""
+    rates.forget_rates()
     with transaction.atomic():
         yield
         transaction.set_rollback(True)
 
 
-def walk(route, who, parameters, tenant, other_tenant):
-    """Asks as an actor, and checks the answer."""
-    client = caller(who, tenant, other_tenant)
-    spoil(who, tenant)
-    response = call(route, client, parameters)
-    check(route, who, response, tenant)
+def call_as(route, who, parameters, tenant, other_tenant):
+    """Calls a route as an actor, checks the response, and returns it."""
+    client = client_as(who, tenant, other_tenant)
+    spoil_key(who, tenant)
+    response = call_route(route, client, parameters)
+    check_answer(route, who, response, tenant)
     if route.permission and who is WhoCalls.OTHER_TENANT:
         check_foreign(route, response, parameters, tenant)
     elif route.permission and who in OF_ANOTHER and route.asks_the_project:
@@ -156,40 +158,45 @@ def walk(route, who, parameters, tenant, other_tenant):
 
 
 def check_foreign(route, response, parameters, tenant):
-    """What is another organisation's looks absent."""
+    """Asserts that resources of another organisation look absent."""
     content = content_of(response)
     for name in [*names_of(tenant), *parameters.values()]:
         assert name.encode() not in content
     if route.names_something:
-        expected = call(route, ApiClient(tenant.keys[Role.ADMIN]), absent(parameters))
+        absent = absent_parameters(parameters)
+        expected = call_route(route, ApiClient(tenant.keys[Role.ADMIN]), absent)
         assert_problem(response, 404, "not_found")
-        assert nameless(response, parameters) == nameless(expected, absent(parameters))
+        assert without_names(response, parameters) == without_names(expected, absent)
 
 
 def check_of_another(route, client, response, parameters, tenant):
-    """What is another project's too. No row-level security helps: the organisation is the same."""
+    """Asserts that resources of another project look absent.
+
+    Row-level security does not help here, because the organisation is the same.
+    """
     content = content_of(response)
     names = [tenant.project.pk, *names_of(tenant, "provisioning", "metering")]
     for name in [*names, *parameters.values()]:
         assert name.encode() not in content
     if route.names_something:
-        expected = call(route, client, absent(parameters))
+        absent = absent_parameters(parameters)
+        expected = call_route(route, client, absent)
         assert expected.status_code in {403, 404}
-        assert nameless(response, parameters) == nameless(expected, absent(parameters))
+        assert without_names(response, parameters) == without_names(expected, absent)
 
 
 @pytest.mark.parametrize(
     "route", [route for route in ROUTES if route.permission], ids=lambda route: route.name
 )
 def test_querysets_alone_keep_what_is_foreign(querysets_alone, route, tenant, other_tenant):
-    """Each of the two guards suffices; the walk has both."""
+    """Querysets alone suffice; `test_walk` has row-level security as well."""
     parameters = route.parameters(tenant)
-    foreign = call(route, ApiClient(other_tenant.key), parameters)
+    foreign = call_route(route, ApiClient(other_tenant.key), parameters)
     check_foreign(route, foreign, parameters, tenant)
 
 
 def names_of(tenant, *applications):
-    """The ids of everything that is the tenant's, in whatever table, or in some applications'."""
+    """Returns the ids of all rows of the tenant, or of those in some applications' tables."""
     names = [] if applications else [tenant.id, tenant.owner.pk]
     with organization_scope(tenant.id):
         for model in apps.get_models():
@@ -202,8 +209,8 @@ def names_of(tenant, *applications):
     return names
 
 
-def nameless(response, parameters):
-    """An answer without what must differ: the request's id, and the names in the address."""
+def without_names(response, parameters):
+    """Returns status and body without what must differ: the request's id and names in the path."""
     text = json.dumps({**response.json(), "request_id": ""})
     for value in parameters.values():
         text = text.replace(value, "…")

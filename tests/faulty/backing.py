@@ -1,4 +1,4 @@
-"""What a faulty folder does with the folder behind it, and which of its files it has told of."""
+"""What a faulty folder does with the folder behind it, and which of its files it has reported."""
 
 from __future__ import annotations
 

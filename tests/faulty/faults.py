@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-# What a folder can be told to do against its promises.
+# How a folder can be made to break its promises.
 CREATE_OVER = "create-over"  # exclusive creation takes a name that is taken
 LINK_OVER = "link-over"  # a link takes a name that is taken
 MKDIR_OVER = "mkdir-over"  # a folder is made where one is
@@ -44,10 +44,10 @@ class Faults:
 
     def error(self, operation: str, name: str) -> int:
         """The number of the error that an operation on a file ends with; 0 for none."""
-        wanted = self.errors.get(operation)
-        if wanted is None or not fnmatch.fnmatch(name, self.names):
+        name_of_error = self.errors.get(operation)
+        if name_of_error is None or not fnmatch.fnmatch(name, self.names):
             return 0
-        number: int = getattr(errno, wanted)
+        number: int = getattr(errno, name_of_error)
         return number
 
     def delay_s(self, operation: str, name: str) -> float:

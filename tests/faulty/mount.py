@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 class FaultyFolder:
-    """`path` shows what is in the folder behind it, and does what it is told to do wrong."""
+    """`path` shows what is in the folder behind it, and fails as it is asked to."""
 
     def __init__(self, path: Path, behind: Path) -> None:
         self.path = path

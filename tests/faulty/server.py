@@ -226,10 +226,10 @@ class Server:
         _, position, length, *_ = wire.TRANSFER_IN.unpack_from(body)
         self._go_wrong("list", node)
         listed = b""
-        names = sorted(os.scandir(self._backing.path(node)), key=lambda found: found.name)
-        for number, found in enumerate(names[position:], start=position + 1):
-            kind = 4 if found.is_dir(follow_symlinks=False) else 8
-            packed = wire.directory_entry(found.name, number, kind)
+        names = sorted(os.scandir(self._backing.path(node)), key=lambda entry: entry.name)
+        for number, entry in enumerate(names[position:], start=position + 1):
+            kind = 4 if entry.is_dir(follow_symlinks=False) else 8
+            packed = wire.directory_entry(entry.name, number, kind)
             if len(listed) + len(packed) > length:
                 break
             listed += packed

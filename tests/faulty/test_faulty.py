@@ -1,4 +1,4 @@
-"""A faulty folder is a good one, but for what it is told to do wrong."""
+"""A faulty folder is a good one, but for the faults that it is asked for."""
 
 import errno
 import os
@@ -25,16 +25,16 @@ def test_without_faults_it_is_the_folder_behind(folder):
     assert path.read_bytes() == content
     (folder.path / "linked").hardlink_to(path)
     path.rename(folder.path / "renamed")
-    assert sorted(found.name for found in folder.path.iterdir()) == ["deep", "linked", "renamed"]
+    assert sorted(path.name for path in folder.path.iterdir()) == ["deep", "linked", "renamed"]
     with pytest.raises(FileExistsError):
         (folder.path / "renamed").open("x")
     (folder.path / "renamed").unlink()
     path.parent.rmdir()
-    assert [found.name for found in folder.behind.iterdir()] == ["linked"]
+    assert [path.name for path in folder.behind.iterdir()] == ["linked"]
     many = {f"name-{number:04}" for number in range(500)}
     for name in many:
         (folder.path / name).touch()
-    assert {found.name for found in folder.path.iterdir()} == many | {"linked"}
+    assert {path.name for path in folder.path.iterdir()} == many | {"linked"}
 
 
 def test_open_file_can_be_read_when_its_name_is_gone(folder):
@@ -59,7 +59,7 @@ def test_named_operations_fail_on_named_files_until_it_heals(folder):
         assert os.write(wal.fileno(), b"bytes") == 5
 
 
-def test_lies_are_told(folder):
+def test_lies_are_given(folder):
     for name in ("taken", "source"):
         (folder.path / name).write_bytes(name.encode())
     folder.fail(Faults(lies=[faults.LINK_OVER, faults.RENAME_COPIES, faults.OLD_CONTENT]))
@@ -68,7 +68,7 @@ def test_lies_are_told(folder):
         assert opened.read() == b"taken"
     os.link(folder.path / "source", folder.path / "linked")
     (folder.path / "source").rename(folder.path / "copied")
-    assert {"source", "linked", "copied"} < {found.name for found in folder.path.iterdir()}
+    assert {"source", "linked", "copied"} < {path.name for path in folder.path.iterdir()}
 
 
 def test_names_can_be_remembered_wrongly(folder):

@@ -49,7 +49,7 @@ FOR_EVER_S = 3600
 
 
 def init_answer(body: bytes) -> bytes:
-    """What the kernel is told of this file system."""
+    """What the kernel learns of this file system."""
     _, _, readahead, offered = INIT_IN.unpack_from(body)
     flags = offered & (BIG_WRITES | MAX_PAGES)
     pages = WRITE_BYTES_MAX // 4096

@@ -1,4 +1,4 @@
-"""A cell as a gateway sees it: clusters, users, and somebody who starts brokers on request."""
+"""A cell as a gateway sees it: clusters, users, and a stand-in for the keeper."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Cell:
         self.secret = create_cell_secret(folder / "secret")
 
     def add_cluster(self, cluster_id: str, **changes: object) -> ClusterSpec:
-        """A cluster that sleeps, with one user who may do everything; gives its spec."""
+        """Adds a cluster that is asleep, with one user who may do everything; returns its spec."""
         spec: dict[str, object] = {
             "id": cluster_id,
             "name": cluster_id,
@@ -250,7 +250,7 @@ class GatewayServer:
 
     @property
     def authority(self) -> Path:
-        """What clients trust."""
+        """The authority that clients trust."""
         return self.folder / "ca.pem"
 
     def signal(self, number: signal.Signals) -> None:
@@ -260,7 +260,7 @@ class GatewayServer:
         self.process.wait(LIMIT_S)
 
     def stop(self) -> int:
-        """Ends it with SIGTERM, where it runs; gives its status."""
+        """Ends it with SIGTERM, where it runs; returns its status."""
         assert self.process is not None
         stop_servers([self.process])
         if self.process.stdout is not None:

@@ -15,7 +15,7 @@ IN_NAMESPACE = 'mount --bind "$0" /etc/hosts && exec "$@"'
 def run_with_names(
     folder: Path, names: Sequence[str], command: Sequence[str], *, given: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs a program for which these names are this machine; gives what it wrote."""
+    """Runs a program for which these names resolve to this machine; returns its output."""
     hosts = folder / "hosts"
     hosts.write_text(f"127.0.0.1 localhost {' '.join(names)}\n")
     inside = ["unshare", "--mount", "sh", "-c", IN_NAMESPACE, str(hosts), *command]

@@ -14,7 +14,7 @@ LIMIT_S = 60.0
 
 
 class Refused(Exception):
-    """The gateway told why."""
+    """The gateway refused the client; the text is its reason."""
 
 
 class Raw:
@@ -85,7 +85,7 @@ class Raw:
         return self.receive()
 
     def is_closed(self) -> bool:
-        """Waits until the other end closes; whether it did so without another word."""
+        """Waits until the other end closes; returns whether it sent nothing before that."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionResetError:

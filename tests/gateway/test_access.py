@@ -1,4 +1,4 @@
-"""Who is let in, who is told what, and who is closed."""
+"""Who is let in, which reason clients get, and who is closed."""
 
 import dataclasses
 
@@ -17,7 +17,7 @@ def port_of(spec):
 @pytest.mark.parametrize(
     ("user", "password"), [(USER, "wrong"), ("nobody", PASSWORD), ("__freshet", PASSWORD)]
 )
-def test_wrong_passwords_unknown_users_and_the_super_user_are_told_alike(served, user, password):
+def test_wrong_passwords_unknown_users_and_the_super_user_get_one_error(served, user, password):
     cell, spec, _, gateway = served
     cell.add_user(spec.id, "__freshet", PASSWORD)
     name = f'freshet_gateway_authentication_failures_total{{cluster="{spec.id}"}}'
@@ -83,7 +83,7 @@ def test_new_user_and_new_password_hold_at_once(served):
         Raw.plain(port_of(spec)).log_in("changing", "first")
 
 
-def test_clients_of_a_suspended_cluster_are_told_and_wake_nothing(cell):
+def test_clients_of_a_suspended_cluster_get_the_reason_and_wake_nothing(cell):
     spec = cell.add_cluster("cl_quiet", state="suspended")
     with GatewayServer(cell):
         with pytest.raises(Refused, match=r"^Authentication failed: the cluster is suspended$"):
@@ -91,11 +91,11 @@ def test_clients_of_a_suspended_cluster_are_told_and_wake_nothing(cell):
         with pytest.raises(Refused, match=f"^{INVALID}$"):
             Raw.plain(port_of(spec)).log_in(USER, "wrong")
         cell.store.put_spec(dataclasses.replace(spec, state="deleted", generation=2))
-        until(lambda: told(spec).endswith("the cluster was deleted"), "the gateway knows")
+        until(lambda: refusal_of(spec).endswith("the cluster was deleted"), "the gateway knows")
     assert cell.store.wakes() == {}
 
 
-def told(spec):
+def refusal_of(spec):
     try:
         Raw.plain(port_of(spec)).log_in(USER, PASSWORD)
     except Refused as refused:

@@ -14,7 +14,7 @@ from tests.gateway.cells import DOMAIN, PASSWORD, ROOT, USER, until
 from tests.gateway.names import run_with_names
 from tests.gateway.raw import metric
 from tests.gateway.tls_client import LIBRARIES, TIMEOUT_S
-from tests.metrics_page import documented, told
+from tests.metrics_page import documented, reported_metrics
 
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
@@ -90,12 +90,12 @@ def test_kafka_python_produces_and_consumes(served, topic, mechanism):
     consumer.close()
 
 
-def test_clients_are_told_the_address_of_the_gateway(served):
+def test_clients_get_the_address_of_the_gateway(served):
     _, spec, keeper, _ = served
     metadata = AdminClient(login(spec)).list_topics(timeout=TIMEOUT_S)
-    told = [f"{broker.host}:{broker.port}" for broker in metadata.brokers.values()]
-    assert told == [f"127.0.0.1:{spec.ports[0]}"]
-    assert told != [keeper.broker.bootstrap]
+    addresses = [f"{broker.host}:{broker.port}" for broker in metadata.brokers.values()]
+    assert addresses == [f"127.0.0.1:{spec.ports[0]}"]
+    assert addresses != [keeper.broker.bootstrap]
 
 
 def test_connections_and_bytes_are_counted_at_both_ends(served, topic):
@@ -112,7 +112,7 @@ def test_connections_and_bytes_are_counted_at_both_ends(served, topic):
     assert metric(address, "freshet_gateway_metadata_readable") == 1
 
 
-def test_the_page_has_what_gateways_and_brokers_tell(served, topic):
+def test_the_page_has_what_gateways_and_brokers_report(served, topic):
     _, spec, keeper, gateway = served
     # Whoever comes first wakes the broker.
     producer = confluent_kafka.Producer(login(spec))
@@ -121,11 +121,11 @@ def test_the_page_has_what_gateways_and_brokers_tell(served, topic):
     sections = {"Gateway": gateway.ready["metrics"], "Broker": keeper.broker.metrics_address}
     for section, address in sections.items():
         with urllib.request.urlopen(f"http://{address}/metrics", timeout=TIMEOUT_S) as answer:
-            found = told(answer.read().decode())
+            reported = reported_metrics(answer.read().decode())
         page = documented(section)
-        # What was never counted, such as a refusal, is not told.
-        assert found
-        assert {name: page.get(name) for name in found} == found
+        # What was never counted, such as a refusal, is not reported.
+        assert reported
+        assert {name: page.get(name) for name in reported} == reported
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -1,4 +1,4 @@
-"""`python -m brokers gateway` as whoever supervises it sees it, and its settings."""
+"""`python -m brokers gateway` as its supervisor sees it, and its settings."""
 
 import json
 import re
@@ -16,7 +16,7 @@ import pytest
 from brokers import _core
 from brokers.config import load_settings
 from brokers.errors import ConfigError
-from brokers.gateway import resolve
+from brokers.gateway import resolve_settings
 from brokers.settings.writing import toml_value
 from tests.gateway.cells import DOMAIN, PASSWORD, ROOT, USER, Cell, GatewayServer, until
 from tests.gateway.raw import LIMIT_S, Raw, Refused, metric
@@ -28,8 +28,8 @@ CELL = "[cell]\nmetadata = 'm'\nsecret = 's'\n"
 
 
 def rows():
-    found = (ROW.match(line) for line in PAGE.read_text().splitlines())
-    return {row.group(1): (row.group(2), row.group(3)) for row in found if row}
+    matches = (ROW.match(line) for line in PAGE.read_text().splitlines())
+    return {row.group(1): (row.group(2), row.group(3)) for row in matches if row}
 
 
 def test_page_gives_every_setting_and_its_default():
@@ -54,7 +54,7 @@ def test_wrong_settings_name_file_line_and_key(tmp_path, text, said):
     path = tmp_path / "gateway.toml"
     path.write_text(CELL + text)
     with pytest.raises(ConfigError, match=said):
-        load_settings(path, (), resolve)
+        load_settings(path, (), resolve_settings)
     ran = subprocess.run(
         [sys.executable, "-m", "brokers", "gateway", "--config", str(path)],
         cwd=ROOT,

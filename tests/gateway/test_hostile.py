@@ -1,4 +1,4 @@
-"""Clients that mean no good."""
+"""Hostile clients: slow, oversized, too many."""
 
 import struct
 
@@ -20,7 +20,7 @@ def small(cell):
     }
     with GatewayServer(cell, limits=limits) as gateway:
         yield cell, spec, gateway
-    assert cell.store.wakes() == {}, "a stranger woke a cluster"
+    assert cell.store.wakes() == {}, "an unauthenticated client woke a cluster"
 
 
 @pytest.mark.parametrize("length", [(512 << 10) + 1, -1, 0x7FFFFFFF, -0x80000000])
@@ -73,8 +73,8 @@ def test_an_address_has_so_many_connections_and_no_more_a_second(small):
         Raw.plain(spec.ports[0], "127.0.0.4").close()
     address, rate = gateway.ready["metrics"], 'freshet_gateway_refusals_total{reason="rate"}'
     until(lambda: metrics(address).get(rate), "the address is too fast")
-    found = metrics(gateway.ready["metrics"])
-    assert found['freshet_gateway_refusals_total{reason="address"}'] >= 1
+    figures = metrics(gateway.ready["metrics"])
+    assert figures['freshet_gateway_refusals_total{reason="address"}'] >= 1
     for client in (*kept, others):
         client.close()
 

@@ -109,14 +109,14 @@ def test_a_broker_killed_under_idempotent_clients_loses_and_duplicates_nothing(c
         assert failures == []
         starts = keeper.starts
     assert starts == KILLS + 1
-    found = {}
+    stored = {}
     dfs, bucket, metadata = (cell.folder / name for name in ("dfs", "bucket", "metadata.sqlite"))
     for partition, record in LogScan(dfs, bucket, metadata, spec.id).records("orders"):
         number = int(record.value or b"")
-        assert number not in found, f"{number} is there twice"
-        found[number] = (partition, record.offset)
-    assert found == places
-    assert len(found) == RECORDS
+        assert number not in stored, f"{number} is there twice"
+        stored[number] = (partition, record.offset)
+    assert stored == places
+    assert len(stored) == RECORDS
 
 
 def test_clients_see_the_end_of_a_killed_broker_at_once(cell):

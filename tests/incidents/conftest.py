@@ -1,4 +1,4 @@
-"""A tenant, a cell of the tests' own, and a clock."""
+"""Fixtures: a tenant, a cell of the tests' own, and a clock that can be moved on."""
 
 import pytest
 from django.utils import timezone
@@ -13,10 +13,10 @@ make_cluster, cluster_id = control.make_cluster, control.cluster_id
 
 @pytest.fixture
 def later(monkeypatch):
-    """Moves the clock on."""
+    """Returns a function that sets the clock to the test's beginning plus a duration."""
     begun = timezone.now()
 
-    def move(passed):
+    def move_clock(passed):
         monkeypatch.setattr(timezone, "now", lambda: begun + passed)
 
-    return move
+    return move_clock

@@ -1,4 +1,4 @@
-"""What opens an incident, what closes it, and that nothing happens twice."""
+"""Which facts open and close an incident, and that a second look changes nothing."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -20,7 +20,7 @@ HEALTH = rules.HealthFact(
     AT,
     held=False,
     unhealthy=0,
-    wanted=9,
+    desired=9,
     platform="",
     machines=[],
     etcd_file_bytes=69,
@@ -44,17 +44,17 @@ def operation(age):
     return rules.OperationFact("op_a", "org_a", "cl_a", "create_cluster", AT - age)
 
 
-def told(**fields):
+def reporting(**fields):
     return replace(WELL, health=replace(HEALTH, **fields))
 
 
 ILL = {
-    "held": told(held=True, unhealthy=7),
-    "machine": told(machines=["node-1"]),
-    "platform": told(platform="no answer"),
-    "size": told(etcd_file_bytes=70),
+    "held": reporting(held=True, unhealthy=7),
+    "machine": reporting(machines=["node-1"]),
+    "platform": reporting(platform="no answer"),
+    "size": reporting(etcd_file_bytes=70),
     "space": replace(WELL, out_of_space=True),
-    "silent": told(told_at=AT - rules.KEEPER_SILENT),
+    "silent": reporting(reported_at=AT - rules.KEEPER_SILENT),
     "failed": replace(WELL, clusters=[replace(CLUSTER, phase="failed", message="refused")]),
     "crashing": replace(WELL, clusters=[replace(CLUSTER, crashing=True)]),
     "cell": replace(WELL, clusters=[], cell_answers=False),
@@ -65,8 +65,8 @@ ILL = {
 
 
 def changed(facts, *known, later=timedelta(0)):
-    return rules.changes(
-        rules.findings(facts),
+    return rules.decide_changes(
+        rules.find_problems(facts),
         known,
         at=AT + later,
         cell_answers=facts.cell_answers,
@@ -75,57 +75,57 @@ def changed(facts, *known, later=timedelta(0)):
     )
 
 
-def known(facts, state=OPEN, since=AT, **fields):
-    (found,) = rules.findings(facts)
-    incident = Known("inc_a", found.kind, found.subject, state, since, found.text)
+def incident_of(facts, state=OPEN, since=AT, **fields):
+    (finding,) = rules.find_problems(facts)
+    incident = Known("inc_a", finding.kind, finding.subject, state, since, finding.text)
     return replace(incident, **fields)
 
 
-def test_what_is_well_has_no_incident():
+def test_healthy_facts_have_no_incident():
     young = replace(
         WELL,
         operations=[operation(rules.OPERATION_STUCK - MINUTE)],
         oldest_task_at=AT - rules.TASKS_DELAYED + MINUTE,
     )
-    assert rules.findings(WELL) == rules.findings(young) == []
+    assert rules.find_problems(WELL) == rules.find_problems(young) == []
     assert changed(WELL) == []
 
 
 @pytest.mark.parametrize("ill", ILL)
-def test_what_is_ill_has_one(ill):
+def test_each_fault_has_one_incident(ill):
     (change,) = changed(ILL[ill])
     assert isinstance(change, Begin)
-    patient = change.finding.kind in rules.SUSPECTED_FOR
-    assert change.state is (SUSPECTED if patient else OPEN)
+    waits = change.finding.kind in rules.SUSPECTED_FOR
+    assert change.state is (SUSPECTED if waits else OPEN)
     assert change.finding.title
     assert change.finding.text
-    # What concerns everybody names nobody.
+    # An incident of the service as a whole names no tenant.
     everybody = {"cell", "tasks", "held", "machine", "platform", "silent", "size", "space"}
     assert (change.finding.organization_id is None) == (ill in everybody)
 
 
 @pytest.mark.parametrize("ill", ILL)
 def test_a_second_look_changes_nothing(ill):
-    assert changed(ILL[ill], known(ILL[ill])) == []
+    assert changed(ILL[ill], incident_of(ILL[ill])) == []
 
 
 @pytest.mark.parametrize("ill", ILL)
-def test_what_is_well_again_closes_it(ill):
-    (change,) = changed(WELL, known(ILL[ill]))
+def test_a_fault_that_is_over_closes_its_incident(ill):
+    (change,) = changed(WELL, incident_of(ILL[ill]))
     assert change == Advance("inc_a", CLOSED, rules.IT_IS_OVER)
 
 
 @pytest.mark.parametrize("ill", ["cell", "tasks", "platform", "silent"])
-def test_what_passes_at_once_is_told_to_nobody(ill):
-    suspected = known(ILL[ill], SUSPECTED)
+def test_a_fault_that_passes_at_once_is_shown_to_nobody(ill):
+    suspected = incident_of(ILL[ill], SUSPECTED)
     assert changed(WELL, suspected) == [Forget("inc_a")]
     assert changed(ILL[ill], suspected) == []
     (lasted,) = changed(ILL[ill], suspected, later=MINUTE)
     assert (lasted.id, lasted.state) == ("inc_a", OPEN)
 
 
-def test_what_comes_back_soon_is_the_same_story():
-    closed = known(ILL["failed"], CLOSED)
+def test_a_fault_that_comes_back_soon_opens_its_incident_again():
+    closed = incident_of(ILL["failed"], CLOSED)
     again = changed(ILL["failed"], closed, later=MINUTE)
     assert again == [Advance("inc_a", OPEN, rules.IT_IS_BACK)]
     (anew,) = changed(ILL["failed"], closed, later=rules.SAME_STORY + MINUTE)
@@ -133,61 +133,65 @@ def test_what_comes_back_soon_is_the_same_story():
     assert changed(WELL, closed) == []
 
 
-def test_a_new_reason_goes_on_with_the_story():
+def test_a_new_reason_is_an_update_of_the_same_incident():
     ill = replace(WELL, clusters=[replace(CLUSTER, phase="failed", message="another")])
-    (change,) = changed(ill, known(ILL["failed"]))
+    (change,) = changed(ill, incident_of(ILL["failed"]))
     assert change == Advance("inc_a", OPEN, "another")
-    # It came back and nothing new is known of it.
-    assert changed(ILL["failed"], known(ILL["failed"], text=rules.IT_IS_BACK)) == []
+    # It came back for the same reason: that is no further update.
+    assert changed(ILL["failed"], incident_of(ILL["failed"], text=rules.IT_IS_BACK)) == []
 
 
-def test_from_not_knowing_follows_nothing():
-    crashing = known(ILL["failed"])
+def test_an_unknown_fact_changes_no_incident():
+    crashing = incident_of(ILL["failed"])
     away = replace(WELL, clusters=[], cell_answers=False)
-    kinds = {getattr(each, "id", None) for each in changed(away, crashing)}
+    kinds = {getattr(change, "id", None) for change in changed(away, crashing)}
     assert kinds == {None}
-    # What PostgreSQL tells of is known all the same.
-    stuck = known(ILL["operation"], id="inc_b")
+    # What PostgreSQL knows does not depend on the cell.
+    stuck = incident_of(ILL["operation"], id="inc_b")
     assert Advance("inc_b", CLOSED, rules.IT_IS_OVER) in changed(away, stuck)
 
 
 @pytest.mark.parametrize("ill", ["held", "machine", "platform"])
-def test_from_a_keepers_silence_follows_nothing_but_that_it_is_silent(ill):
+def test_a_silent_keeper_closes_no_incident_of_its_cell(ill):
     silent = replace(ILL["silent"])
     for facts in (silent, replace(WELL, health=None)):
-        assert Advance("inc_a", CLOSED, rules.IT_IS_OVER) not in changed(facts, known(ILL[ill]))
+        assert Advance("inc_a", CLOSED, rules.IT_IS_OVER) not in changed(
+            facts, incident_of(ILL[ill])
+        )
 
 
-def test_what_makes_room_in_a_metadata_store_is_said():
-    (free,) = rules.findings(told(etcd_file_bytes=90, etcd_in_use_bytes=49))
+def test_the_text_says_what_makes_room_in_a_metadata_store():
+    (free,) = rules.find_problems(reporting(etcd_file_bytes=90, etcd_in_use_bytes=49))
     assert "defragmentation" in free.text
-    (used,) = rules.findings(told(etcd_file_bytes=90, etcd_in_use_bytes=50))
+    (used,) = rules.find_problems(reporting(etcd_file_bytes=90, etcd_in_use_bytes=50))
     assert "larger quota" in used.text
-    # That it grows on is no news; that it is full is, also where nothing else is known.
-    assert changed(told(etcd_file_bytes=99), known(ILL["size"])) == []
-    (full,) = changed(replace(ILL["silent"], out_of_space=True), known(ILL["size"]))[1:]
+    # Further growth is no update. That it is full is one, also while the keeper is silent.
+    assert changed(reporting(etcd_file_bytes=99), incident_of(ILL["size"])) == []
+    (full,) = changed(replace(ILL["silent"], out_of_space=True), incident_of(ILL["size"]))[1:]
     assert (full.id, full.state) == ("inc_a", OPEN)
     assert "NOSPACE" in full.text
 
 
 def test_a_metadata_store_without_a_quota_is_never_full():
-    boundless = told(etcd_file_bytes=1 << 50, etcd_quota_bytes=0)
-    assert rules.findings(boundless) == []
-    assert changed(boundless, known(ILL["size"])) == [Advance("inc_a", CLOSED, rules.IT_IS_OVER)]
+    boundless = reporting(etcd_file_bytes=1 << 50, etcd_quota_bytes=0)
+    assert rules.find_problems(boundless) == []
+    assert changed(boundless, incident_of(ILL["size"])) == [
+        Advance("inc_a", CLOSED, rules.IT_IS_OVER)
+    ]
 
 
 @pytest.mark.parametrize(
     "facts",
     [
         ILL["silent"],
-        told(etcd_file_bytes=0),
+        reporting(etcd_file_bytes=0),
         replace(WELL, out_of_space=None),
         replace(WELL, health=None),
     ],
 )
 @pytest.mark.parametrize("ill", ["size", "space"])
 def test_where_its_size_is_not_known_a_full_metadata_store_stays_one(facts, ill):
-    assert Advance("inc_a", CLOSED, rules.IT_IS_OVER) not in changed(facts, known(ILL[ill]))
+    assert Advance("inc_a", CLOSED, rules.IT_IS_OVER) not in changed(facts, incident_of(ILL[ill]))
 
 
 STATES = st.sampled_from(list(IncidentState))
@@ -199,7 +203,7 @@ KEYS = st.sampled_from(
     ]
 )
 KNOWN = st.lists(
-    st.tuples(KEYS, STATES, st.integers(0, 30)), max_size=4, unique_by=lambda each: each[0]
+    st.tuples(KEYS, STATES, st.integers(0, 30)), max_size=4, unique_by=lambda incident: incident[0]
 )
 
 
@@ -211,26 +215,28 @@ def test_after_the_changes_nothing_is_left_to_do(facts, before):
     }
     at = AT + MINUTE
     for _ in range(2):
-        found = rules.findings(facts)
-        made = rules.changes(
-            found, list(incidents.values()), at=at, cell_answers=facts.cell_answers
+        present = rules.find_problems(facts)
+        changes = rules.decide_changes(
+            present, list(incidents.values()), at=at, cell_answers=facts.cell_answers
         )
-        for change in made:
-            incidents = after(incidents, change, at)
+        for change in changes:
+            incidents = apply_change(incidents, change, at)
         at += MINUTE
-    wrong = {finding.key for finding in rules.findings(facts)}
+    wrong = {finding.key for finding in rules.find_problems(facts)}
     opened = {incident.key for incident in incidents.values() if incident.state is OPEN}
     assert wrong <= opened
     unknown = set() if facts.cell_answers else rules.OF_CLUSTERS
     assert {key for key in opened - wrong if key[0] not in unknown} == set()
 
 
-def after(incidents, change, at):
-    """What there is once a change is made."""
+def apply_change(incidents, change, at):
+    """Returns the incidents after a change was made."""
     match change:
-        case Begin(found, state):
-            new = Known(f"new {found.subject}", found.kind, found.subject, state, at, found.text)
-            return {**incidents, (found.kind, found.subject): new}
+        case Begin(finding, state):
+            new = Known(
+                f"new {finding.subject}", finding.kind, finding.subject, state, at, finding.text
+            )
+            return {**incidents, (finding.kind, finding.subject): new}
         case Forget(name):
             return {key: incident for key, incident in incidents.items() if incident.id != name}
         case Advance(name, state, text):
@@ -242,12 +248,12 @@ def after(incidents, change, at):
             }
 
 
-def looked(*looks):
-    """What is known after looks `(minute, count)`."""
-    now_known = None
+def restarts_after(*looks):
+    """Returns the restarts after sweeps that read `(minute, count)`, and when the last one was."""
+    seen = None
     for minute, count in looks:
-        now_known = restarts.seen(now_known, count, AT + minute * MINUTE)
-    return now_known, AT + looks[-1][0] * MINUTE
+        seen = restarts.count_restarts(seen, count, AT + minute * MINUTE)
+    return seen, AT + looks[-1][0] * MINUTE
 
 
 @pytest.mark.parametrize(
@@ -256,11 +262,11 @@ def looked(*looks):
         ([(0, 0)], False),
         ([(0, 1)], False),
         ([(0, 1), (1, 2), (2, 3)], True),
-        # All of it between two looks.
+        # All restarts happened between two sweeps.
         ([(0, 1), (1, 4)], True),
         # Now and then is no loop.
         ([(0, 1), (60, 2), (120, 3)], False),
-        # What a cluster that runs for long had before this was looked at says nothing.
+        # Restarts from before the first sweep say nothing.
         ([(0, 50)], False),
         # It has been quiet.
         ([(0, 1), (1, 2), (2, 3), (6, 3)], True),
@@ -271,4 +277,4 @@ def looked(*looks):
     ],
 )
 def test_a_crash_loop_is_restarts_that_follow_on_each_other(looks, crashing):
-    assert restarts.crashing(*looked(*looks)) is crashing
+    assert restarts.is_crash_loop(*restarts_after(*looks)) is crashing

@@ -31,12 +31,12 @@ from tests.provisioning.control.world import failing, put_status
 MINUTE = timedelta(minutes=1)
 
 
-def shown(api, **query):
+def listed_incidents(api, **query):
     return api().get("/incidents", query=query).json()["items"]
 
 
-def crash(cluster_id, *counts, later, start=0):
-    """The sweep looks each minute, and finds so many restarts."""
+def sweep_restarts(cluster_id, *counts, later, start=0):
+    """Sweeps once a minute; each sweep reads the next of `counts` as the cluster's restarts."""
     for place, count in enumerate(counts, start=start):
         put_status(cluster_id, "running", restarts=count)
         later(place * MINUTE)
@@ -44,14 +44,13 @@ def crash(cluster_id, *counts, later, start=0):
 
 
 def test_nothing_is_wrong(api, cluster_id):
-    del cluster_id
     assert services.sweep_incidents() == 0
-    assert shown(api) == []
+    assert listed_incidents(api) == []
 
 
 def test_brokers_that_crash_again_and_again(api, other_tenant, cluster_id, later):
-    crash(cluster_id, 1, 2, 3, later=later)
-    (incident,) = shown(api)
+    sweep_restarts(cluster_id, 1, 2, 3, later=later)
+    (incident,) = listed_incidents(api)
     assert (incident["kind"], incident["state"]) == ("brokers_crashing", "open")
     assert incident["cluster_id"] == cluster_id
     assert [update["text"] for update in incident["updates"]]
@@ -62,19 +61,19 @@ def test_brokers_that_crash_again_and_again(api, other_tenant, cluster_id, later
     assert_problem(foreign, 404, "not_found")
     later(20 * MINUTE)
     services.sweep_incidents()
-    (over,) = shown(api, state="closed", cluster_id=cluster_id)
+    (over,) = listed_incidents(api, state="closed", cluster_id=cluster_id)
     assert over["id"] == incident["id"]
     assert over["closed_at"]
-    assert shown(api, state="open") == []
+    assert listed_incidents(api, state="open") == []
 
 
 def test_a_broker_that_restarted_once_is_none(api, cluster_id, later):
-    crash(cluster_id, 1, 1, 1, later=later)
-    assert shown(api) == []
+    sweep_restarts(cluster_id, 1, 1, 1, later=later)
+    assert listed_incidents(api) == []
 
 
-def test_what_is_remembered_of_restarts_goes(tenant, cluster_id, later):
-    crash(cluster_id, 1, 2, later=later)
+def test_restarts_of_a_sleeping_cluster_are_forgotten(tenant, cluster_id, later):
+    sweep_restarts(cluster_id, 1, 2, later=later)
     with organization_scope(tenant.id):
         assert RestartCount.objects.get().streak == 2
     put_status(cluster_id, "asleep")
@@ -83,26 +82,26 @@ def test_what_is_remembered_of_restarts_goes(tenant, cluster_id, later):
         assert not RestartCount.objects.exists()
 
 
-def test_a_failed_cluster_tells_why(api, cluster_id):
+def test_the_incident_of_a_failed_cluster_says_why(api, cluster_id):
     put_status(cluster_id, "failed", message="its settings were refused")
     services.sweep_incidents()
-    (incident,) = shown(api)
+    (incident,) = listed_incidents(api)
     assert incident["updates"][0]["text"] == "its settings were refused"
     put_status(cluster_id, "running")
     services.sweep_incidents()
-    (over,) = shown(api)
+    (over,) = listed_incidents(api)
     assert [update["text"] for update in over["updates"]] == [
         "its settings were refused",
         "It is over.",
     ]
 
 
-def test_one_that_postgresql_does_not_take_keeps_no_other(api, cluster_id, make_cluster):
+def test_an_incident_that_postgresql_refuses_stops_no_other(api, cluster_id, make_cluster):
     odd = make_cluster()
     put_status(odd, "failed", message="a NUL: \0")
     put_status(cluster_id, "failed", message="its settings were refused")
     assert services.sweep_incidents() == 1
-    assert [each["cluster_id"] for each in shown(api)] == [cluster_id]
+    assert [incident["cluster_id"] for incident in listed_incidents(api)] == [cluster_id]
 
 
 def test_a_cell_that_does_not_answer_concerns_everybody(api, other_tenant, cluster_id, later):
@@ -110,11 +109,11 @@ def test_a_cell_that_does_not_answer_concerns_everybody(api, other_tenant, clust
     services.sweep_incidents()
     with failing("statuses", *[UnavailableError("away")] * 2, owner=CellStore):
         services.sweep_incidents()
-        # It may have been a moment only.
-        assert {each["kind"] for each in shown(api)} == {"brokers_crashing"}
+        # It may have been a moment only, so it is suspected and not listed.
+        assert {incident["kind"] for incident in listed_incidents(api)} == {"brokers_crashing"}
         later(MINUTE)
         services.sweep_incidents()
-    assert {(each["kind"], each["state"]) for each in shown(api)} == {
+    assert {(incident["kind"], incident["state"]) for incident in listed_incidents(api)} == {
         ("brokers_crashing", "open"),
         ("cell_unreachable", "open"),
     }
@@ -122,17 +121,18 @@ def test_a_cell_that_does_not_answer_concerns_everybody(api, other_tenant, clust
     assert (seen["kind"], seen["cluster_id"]) == ("cell_unreachable", None)
     assert api(other_tenant.key).get(f"/incidents/{seen['id']}").status_code == 200
     services.sweep_incidents()
-    assert {each["state"] for each in shown(api) if each["kind"] == "cell_unreachable"} == {
-        "closed"
-    }
+    assert {
+        incident["state"]
+        for incident in listed_incidents(api)
+        if incident["kind"] == "cell_unreachable"
+    } == {"closed"}
 
 
-def test_a_moments_failure_is_told_to_nobody(api, cluster_id):
-    del cluster_id
+def test_a_moments_failure_is_shown_to_nobody(api, cluster_id):
     with failing("statuses", UnavailableError("away"), owner=CellStore):
         services.sweep_incidents()
     services.sweep_incidents()
-    assert shown(api) == []
+    assert listed_incidents(api) == []
     with system_scope():
         assert not Incident.objects.exists()
 
@@ -143,18 +143,18 @@ def test_an_operation_that_does_not_end(api, tenant, cluster_id, later):
             organization_id=tenant.id, cluster_id=cluster_id, type="wake_cluster", generation=1
         )
     services.sweep_incidents()
-    assert shown(api) == []
+    assert listed_incidents(api) == []
     later(16 * MINUTE)
     services.sweep_incidents()
-    (incident,) = shown(api)
+    (incident,) = listed_incidents(api)
     assert incident["kind"] == "operation_stuck"
     with organization_scope(tenant.id):
         Operation.objects.filter(type="wake_cluster").update(state="succeeded")
     services.sweep_incidents()
-    assert shown(api, state="open") == []
+    assert listed_incidents(api, state="open") == []
 
 
-def test_tasks_that_nobody_takes(api, tenant, later):
+def test_tasks_that_no_worker_takes(api, tenant, later):
     with organization_scope(tenant.id):
         OutboxEntry.objects.create(
             organization_id=tenant.id, task="x.y", created_at=now() - 10 * MINUTE
@@ -162,7 +162,9 @@ def test_tasks_that_nobody_takes(api, tenant, later):
     services.sweep_incidents()
     later(MINUTE)
     services.sweep_incidents()
-    (incident,) = [each for each in shown(api) if each["kind"] == "tasks_delayed"]
+    (incident,) = [
+        candidate for candidate in listed_incidents(api) if candidate["kind"] == "tasks_delayed"
+    ]
     assert incident["cluster_id"] is None
 
 
@@ -177,54 +179,54 @@ def test_hours_whose_usage_is_missing(api, tenant, cluster_id):
                 reason="no file",
             )
     services.sweep_incidents()
-    (incident,) = shown(api)
+    (incident,) = listed_incidents(api)
     assert (incident["kind"], incident["cluster_id"]) == ("usage_incomplete", cluster_id)
 
 
-def tell_size(file_bytes, in_use_bytes=1, quota_bytes=100):
-    """What the keeper tells of the cell's etcd."""
-    told = CellHealth(
+def report_size(file_bytes, in_use_bytes=1, quota_bytes=100):
+    """Writes a keeper's report of the size of the cell's etcd."""
+    health = CellHealth(
         unix_ms(now()),
         etcd_file_bytes=file_bytes,
         etcd_in_use_bytes=in_use_bytes,
         etcd_quota_bytes=quota_bytes,
     )
-    put_health(cell_store(), told)
+    put_health(cell_store(), health)
 
 
 @pytest.fixture
 def cell_at(settings):
-    """Has a cell of this test's own lie somewhere."""
+    """Gives the test a cell whose metadata store is at a location."""
 
-    def put(location):
+    def put_cell(location):
         cell = dataclasses.replace(config().cell, metadata=location)
         settings.FRESHET = dataclasses.replace(config(), cell=cell)
 
-    return put
+    return put_cell
 
 
 def test_a_metadata_store_that_is_nearly_full(api, tenant, staff, cell_at, tmp_path):
     cell_at(str(tmp_path / "metadata.sqlite"))
     run_outbox()
     mail.outbox.clear()
-    tell_size(69)
+    report_size(69)
     services.sweep_incidents()
-    assert shown(api) == []
-    tell_size(70)
+    assert listed_incidents(api) == []
+    report_size(70)
     services.sweep_incidents()
-    (incident,) = shown(api)
+    (incident,) = listed_incidents(api)
     assert (incident["kind"], incident["state"]) == ("metadata_full", "open")
     assert "defragmentation" in incident["updates"][0]["text"]
-    tell_size(71)
+    report_size(71)
     assert services.sweep_incidents() == 0
-    # It is not known any more, which says nothing.
-    tell_size(0, 0, 0)
+    # A size that is not known any more changes nothing.
+    report_size(0, 0, 0)
     assert services.sweep_incidents() == 0
-    tell_size(69)
+    report_size(69)
     services.sweep_incidents()
-    assert [each["state"] for each in shown(api)] == ["closed"]
+    assert [incident["state"] for incident in listed_incidents(api)] == ["closed"]
     run_outbox()
-    assert [each.to for each in mail.outbox] == [[staff.email]] * 2
+    assert [message.to for message in mail.outbox] == [[staff.email]] * 2
 
 
 @pytest.mark.full("stores")
@@ -233,7 +235,7 @@ def test_a_metadata_store_that_is_full(api, tenant, cell_at, tmp_path):
     with running_etcd(tmp_path, quota_bytes=quota_bytes) as server:
         cell_at(server.location())
         services.sweep_incidents()
-        assert shown(api) == []
+        assert listed_incidents(api) == []
         location = metadata_location(config().cell.metadata)
         assert isinstance(location, EtcdLocation)
         etcd = Etcd(location)
@@ -241,20 +243,20 @@ def test_a_metadata_store_that_is_full(api, tenant, cell_at, tmp_path):
             with contextlib.suppress(InvalidError):
                 etcd.write({"a": bytes(quota_bytes // 8)})
         with pytest.raises(MetadataError):
-            tell_size(99)
+            report_size(99)
         services.sweep_incidents()
-        (incident,) = shown(api)
+        (incident,) = listed_incidents(api)
         assert (incident["kind"], incident["state"]) == ("metadata_full", "open")
         assert "NOSPACE" in incident["updates"][0]["text"]
-        found = etcd.get("a")
-        assert found is not None
-        etcd.call("kv/compaction", {"revision": found.revision, "physical": True})
+        entry = etcd.get("a")
+        assert entry is not None
+        etcd.call("kv/compaction", {"revision": entry.revision, "physical": True})
         etcd.call("maintenance/defragment", {})
         (alarm,) = etcd.call("maintenance/alarm", {})["alarms"]
         etcd.call("maintenance/alarm", {"action": "DEACTIVATE", **alarm})
-        tell_size(30)
+        report_size(30)
         services.sweep_incidents()
-        assert [each["state"] for each in shown(api)] == ["closed"]
+        assert [incident["state"] for incident in listed_incidents(api)] == ["closed"]
 
 
 @pytest.fixture
@@ -264,7 +266,6 @@ def staff(db):
 
 
 def test_who_manages_gets_a_mail_of_the_beginning_and_the_end(tenant, cluster_id, staff):
-    del staff
     run_outbox()
     mail.outbox.clear()
     put_status(cluster_id, "failed", message="refused")
@@ -275,7 +276,7 @@ def test_who_manages_gets_a_mail_of_the_beginning_and_the_end(tenant, cluster_id
     put_status(cluster_id, "running")
     services.sweep_incidents()
     run_outbox()
-    first, last = [each for each in mail.outbox if "incidents" in each.body]
+    first, last = [message for message in mail.outbox if "incidents" in message.body]
     assert first.to == last.to == [tenant.owner.email]
     assert "refused" in first.body
     assert last.subject.startswith("Over: ")
@@ -283,7 +284,6 @@ def test_who_manages_gets_a_mail_of_the_beginning_and_the_end(tenant, cluster_id
 
 
 def test_staff_gets_a_mail_of_what_concerns_the_service(cluster_id, staff, later):
-    del cluster_id
     run_outbox()
     mail.outbox.clear()
     with failing("statuses", *[UnavailableError("away")] * 2, owner=CellStore):
@@ -291,8 +291,8 @@ def test_staff_gets_a_mail_of_what_concerns_the_service(cluster_id, staff, later
         later(MINUTE)
         services.sweep_incidents()
     run_outbox()
-    (told,) = mail.outbox
-    assert told.to == [staff.email]
+    (message,) = mail.outbox
+    assert message.to == [staff.email]
 
 
 def test_two_of_one_kind_and_subject_are_never_open(tenant):

@@ -1,4 +1,4 @@
-"""Applies manifests as `kubectl apply --server-side` does, and waits until they are in force."""
+"""Applies manifests as `kubectl apply --server-side` does, and waits until they take effect."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 from tests.kubernetes.client import APPLY, Answer, Client
 from tests.kubernetes.installation import Manifest
 
-# Never reached when all is well.
+# A time limit that a test reaches only where something is wrong.
 IN_FORCE_S = 60.0
 LOOK_S = 0.05
-# What lets the keeper in and keeps it in bounds; nothing of it runs.
+# The kinds that give the keeper its rights and limit them; none of them runs anything.
 NAMED_FREELY = {"Namespace", "ServiceAccount"}
 RIGHTS = {
     "Namespace",
@@ -28,7 +28,7 @@ RIGHTS = {
 
 
 class Paths:
-    """Where objects are, as the API server itself tells."""
+    """The paths of objects, from the API server's own list of resources."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -43,10 +43,10 @@ class Paths:
 
     def _resources(self, version: str) -> Mapping[str, Any]:
         if version not in self._known:
-            found = self._client.get(_root(version))["resources"]
-            # A part of a resource has the name of both: `pods/log`.
-            whole = [each for each in found if "/" not in each["name"]]
-            self._known[version] = {each["kind"]: each for each in whole}
+            resources = self._client.get(_root(version))["resources"]
+            # Subresources, such as `pods/log`, are left out.
+            whole = [resource for resource in resources if "/" not in resource["name"]]
+            self._known[version] = {resource["kind"]: resource for resource in whole}
         return self._known[version]
 
 
@@ -57,7 +57,7 @@ def _root(version: str) -> str:
 def apply_all(
     client: Client, manifests: Iterable[Manifest], *, dry_run: bool = False
 ) -> list[tuple[Manifest, Answer]]:
-    """Applies them as `kubectl apply --server-side` does; gives what was answered."""
+    """Applies manifests as `kubectl apply --server-side` does. Returns the answers."""
     paths = Paths(client)
     query = {"fieldManager": "kubectl", "force": "true", **({"dryRun": "All"} if dry_run else {})}
     return [
@@ -67,7 +67,7 @@ def apply_all(
 
 
 def refused(answers: Iterable[tuple[Manifest, Answer]]) -> list[str]:
-    """What the API server did not take, a line each."""
+    """The refused manifests, with one line for each."""
     return [
         f"{manifest['kind']} {manifest['metadata']['name']}: {answer.message}"
         for manifest, answer in answers
@@ -76,7 +76,7 @@ def refused(answers: Iterable[tuple[Manifest, Answer]]) -> list[str]:
 
 
 def token_of(client: Client, namespace: str, account: str) -> str:
-    """A token of a service account, as its pods have one."""
+    """A token of a service account, as its pods get one."""
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     answer = client.ask("POST", path, request)
@@ -85,7 +85,7 @@ def token_of(client: Client, namespace: str, account: str) -> str:
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Waits until what was applied is in force: policies and roles are read by watches."""
+    """Waits until `holds` is true: the API server reads policies and roles by watches, later."""
     deadline, pause = time.monotonic() + IN_FORCE_S, threading.Event()
     while not holds():
         assert time.monotonic() < deadline, f"not in force after {IN_FORCE_S} s"
@@ -93,9 +93,9 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def install_rights(admin: Client, keeper: Callable[[], Client], manifests: list[Manifest]) -> None:
-    """Applies what the keeper may; returns when it is in force.
+    """Applies the keeper's rights, and returns once they are in force.
 
-    `keeper` makes a client with the keeper's token, once there is one.
+    `keeper` makes a client with the keeper's token, once that exists.
     """
     rights = [manifest for manifest in manifests if _is_right(manifest)]
     assert refused(apply_all(admin, rights)) == []
@@ -107,7 +107,7 @@ def install_rights(admin: Client, keeper: Callable[[], Client], manifests: list[
 
 
 def _is_right(manifest: Manifest) -> bool:
-    """The guard against deletions is no right of the keeper's: its tests set it up themselves."""
+    """Whether a manifest is part of the keeper's rights; the deletion guard is not."""
     kind, name = manifest["kind"], manifest["metadata"]["name"]
     return kind in RIGHTS and (kind in NAMED_FREELY or name.startswith("freshet-keeper"))
 

@@ -1,6 +1,6 @@
-"""The API server as tests and the stand-in kubelet ask it: plain objects, one connection a thread.
+"""A client of the API server for tests and the stand-in kubelet, with one connection per thread.
 
-A client of its own, so that nothing that is tested is tested by itself.
+It does not share code with the driver's client, so that the tested code does not check itself.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ APPLY = "application/apply-patch+yaml"
 
 
 class Answer(NamedTuple):
-    """Status and document."""
+    """The answer to a request: its HTTP status and its JSON document."""
 
     status: int
     document: dict[str, Any]
 
     @property
     def message(self) -> str:
-        """Why it was refused."""
+        """The message of a refusal."""
         return str(self.document.get("message", ""))
 
 
 class Client:
-    """By a kubeconfig of `ControlPlane`. `headers` go with each request, `Impersonate-User` say."""
+    """Uses a kubeconfig of `ControlPlane`. Sends `headers` (as `Impersonate-User`) each time."""
 
     def __init__(self, kubeconfig: Path, headers: Mapping[str, str] | None = None) -> None:
-        found = json.loads(kubeconfig.read_text())
-        cluster = found["clusters"][0]["cluster"]
+        document = json.loads(kubeconfig.read_text())
+        cluster = document["clusters"][0]["cluster"]
         self._server = urlsplit(cluster["server"])
         self._context = ssl.create_default_context(cafile=cluster["certificate-authority"])
-        token = found["users"][0]["user"]["token"]
+        token = document["users"][0]["user"]["token"]
         self._headers = {"Authorization": f"Bearer {token}", **(headers or {})}
         self._own = threading.local()
         self._connections: list[http.client.HTTPSConnection] = []
 
     def close(self) -> None:
-        """Ends all connections, of all threads."""
+        """Closes the connections of all threads."""
         for connection in self._connections:
             connection.close()
 
@@ -61,12 +61,12 @@ class Client:
         kind: str = "application/json",
         **query: str,
     ) -> Answer:
-        """One request; `path` begins with `/api`. Raises `OSError` where no answer came."""
+        """Makes a request. `path` begins with `/api`. Raises `OSError` where no answer came."""
         connection = self._connection()
         headers = {**self._headers, "Content-Type": kind}
         target = f"{path}?{urlencode(query)}" if query else path
         data = None if body is None else json.dumps(body)
-        # The server may have closed one that was idle for long.
+        # The server may have closed a connection that was idle for long, so one retry is allowed.
         if connection.sock is not None and select.select([connection.sock], [], [], 0)[0]:
             connection.close()
         try:
@@ -77,26 +77,26 @@ class Client:
             connection.close()
             raise OSError(str(error)) from error
         except OSError:
-            # The next request makes a new one.
+            # The next request opens a new connection.
             connection.close()
             raise
 
     def get(self, path: str, **query: str) -> dict[str, Any]:
-        """An object, or a list of them."""
+        """Reads an object, or a list of objects."""
         answer = self.ask("GET", path, **query)
         assert answer.status == http.client.OK, answer
         return answer.document
 
     def patch(self, path: str, change: object) -> Answer:
-        """A merge patch."""
+        """Applies a merge patch."""
         return self.ask("PATCH", path, change, kind=MERGE)
 
     def apply(self, path: str, manifest: object, manager: str = "tests") -> Answer:
-        """Server-side apply."""
+        """Applies an object with server-side apply."""
         return self.ask("PATCH", path, manifest, kind=APPLY, fieldManager=manager, force="true")
 
     def watch(self, path: str, version: str) -> Watch:
-        """Changes behind a version, until it is closed."""
+        """Watches the changes after a version, until the watch is closed."""
         connection = self._connect(None)
         query = urlencode({"watch": "true", "resourceVersion": version})
         connection.request("GET", f"{path}?{query}", headers=self._headers)
@@ -120,14 +120,14 @@ class Client:
 
 
 class Watch:
-    """Events as `{"type": …, "object": …}`; `close` ends it from another thread too."""
+    """The events of a watch, as `{"type": …, "object": …}`. Any thread may end it with `close`."""
 
     def __init__(self, connection: http.client.HTTPSConnection) -> None:
         self._socket = connection.sock
         self._response = connection.getresponse()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Ends when it is closed, or the server closes it."""
+        """Yields events until the watch is closed, here or by the server."""
         with (
             contextlib.closing(self._response),
             contextlib.suppress(OSError, ValueError, http.client.HTTPException),
@@ -136,7 +136,7 @@ class Watch:
                 yield json.loads(line)
 
     def close(self) -> None:
-        """Has the reader end."""
+        """Ends the watch for the thread that reads it."""
         with contextlib.suppress(OSError):
-            # Under the TLS layer: what reads from it sees the end.
+            # Shuts down the socket below TLS, so that a blocked read returns.
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""One Kubernetes for all tests of this folder. Each test takes away what it made."""
+"""One Kubernetes for all tests of this folder. Each test removes the objects that it creates."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ TOOLS = Path(__file__).parents[2] / ".tools" / "bin"
 
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory):
-    """An API server with its controllers and its scheduler, without nodes."""
+    """A control plane without nodes."""
     missing = [name for name in ("etcd", "kube") if not (TOOLS / name).exists()]
     assert not missing, f"no {missing} in {TOOLS}: run .ci/servers {' '.join(missing)}"
     folder = tmp_path_factory.mktemp("kubernetes") / "servers"
@@ -29,7 +29,7 @@ def control_plane(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def admin(control_plane):
-    """A client that may do all."""
+    """A client with all rights."""
     client = Client(control_plane.kubeconfig("admin"))
     yield client
     client.close()
@@ -37,7 +37,7 @@ def admin(control_plane):
 
 @pytest.fixture
 def marked_nodes(control_plane):
-    """Three nodes whose pods run as soon as they are bound, without a process."""
+    """Three nodes whose pods are marked as running once they are bound, without a process."""
     client = Client(control_plane.kubeconfig("stand-in-kubelet"))
     marking = Marking(client)
     kubelet = StandInKubelet(client, marking, ["node-0", "node-1", "node-2"])
@@ -47,8 +47,10 @@ def marked_nodes(control_plane):
 
 @pytest.fixture(scope="session")
 def keeper_rights(control_plane, admin, tmp_path_factory):
-    """The kubeconfig of the service account of an installed keeper, which may do no more than it
-    needs; what it is installed with stays."""
+    """The kubeconfig of an installed keeper's service account, which has only the rights it needs.
+
+    Its installation stays for later tests.
+    """
     folder = installation.copy(tmp_path_factory.mktemp("installed") / "kubernetes")
     kubeconfigs = []
 
@@ -63,12 +65,12 @@ def keeper_rights(control_plane, admin, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def overlays(tmp_path_factory):
-    """All objects of an installation, by the name of its overlay."""
+    """All objects of each overlay, by the overlay's name."""
     folder = installation.copy(tmp_path_factory.mktemp("install") / "kubernetes")
     return {"production": installation.production(folder), "demo": installation.demo(folder)}
 
 
 @pytest.fixture(scope="session", params=["production", "demo"])
 def overlay(overlays, request):
-    """Of each overlay."""
+    """The objects of one overlay; a test with it runs for each overlay."""
     return overlays[request.param]

@@ -1,7 +1,7 @@
 """A real Kubernetes without nodes: etcd, API server, controllers and scheduler on loopback ports.
 
-What is written is not kept: etcd does not sync. `kubeconfig` gives a client's settings. Servers end
-with the process that started them, however it ends.
+Its etcd does not sync, so its data does not survive a crash. `kubeconfig` returns a client's
+settings. The servers end with the process that started them, however it ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ START_S = 120.0
 STOP_S = 30.0
 LOOK_S = 0.05
 MASTERS = "system:masters"
-# Who may ask, and the groups of each. More are given to `ControlPlane`.
+# The users that may connect, with their groups. `ControlPlane` takes further ones.
 USERS: Mapping[str, tuple[str, ...]] = {
     "admin": (MASTERS,),
     "keeper": (MASTERS, "system:serviceaccounts:freshet-system"),
@@ -36,7 +36,7 @@ USERS: Mapping[str, tuple[str, ...]] = {
     "system:kube-scheduler": (),
 }
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
-# Only requests of these are counted; those of Kubernetes' own parts are many.
+# Only requests of these users are recorded: Kubernetes' own parts make many.
 COUNTED = ("keeper",)
 
 
@@ -54,18 +54,20 @@ class Request:
 
 @dataclass
 class Servers:
-    """Where the servers' programs are, and what each is started behind: `nsenter` with its flags,
-    say, to have them in a network namespace."""
+    """The paths of the servers' programs, and a command that each is started with.
+
+    `nsenter` with its flags, for example, starts them in a network namespace.
+    """
 
     folder: Path
     prefix: Sequence[str] = ()
-    # What the API server tells others to reach it by.
+    # The address that the API server advertises.
     address: str = LOOPBACK
     more_flags: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 class ControlPlane:
-    """Started by `start`, ended by `stop`. All its files are in `folder`."""
+    """The servers of a Kubernetes without nodes. All files are in `folder`."""
 
     def __init__(
         self, folder: Path, servers: Servers, users: Mapping[str, tuple[str, ...]] | None = None
@@ -79,7 +81,7 @@ class ControlPlane:
 
     @property
     def url(self) -> str:
-        """Of the API server."""
+        """The URL of the API server."""
         return f"https://{self._servers.address}:{self.port}"
 
     @property
@@ -88,17 +90,17 @@ class ControlPlane:
         return {name: process.pid for name, process in self._processes}
 
     def start(self) -> None:
-        """Returns when the API server serves and controllers work."""
+        """Starts the servers. Returns once the API server serves and the controllers work."""
         self._make_keys()
         self._run("etcd", *self._etcd())
         self._run("kube-apiserver", *self._apiserver())
-        # Before that, there are no roles: the others would end.
+        # Only once it is ready do the roles exist without which the other servers would end.
         self._wait("/readyz")
         for (name, flags), port in zip(self._followers(), self._secure, strict=True):
             identity = str(self.kubeconfig(f"system:{name}"))
             connect = [
-                f"--{each}kubeconfig={identity}"
-                for each in ("", "authentication-", "authorization-")
+                f"--{prefix}kubeconfig={identity}"
+                for prefix in ("", "authentication-", "authorization-")
             ]
             self._run(
                 name,
@@ -108,11 +110,11 @@ class ControlPlane:
                 f"--bind-address={LOOPBACK}",
                 f"--secure-port={port}",
             )
-        # The controllers make it.
+        # The controllers create it, so they work once it exists.
         self._wait("/api/v1/namespaces/default/serviceaccounts/default")
 
     def stop(self) -> None:
-        """Ends all servers, those first that others need last."""
+        """Ends all servers, in the reverse order of their start."""
         for _, process in reversed(self._processes):
             process.terminate()
             try:
@@ -123,11 +125,11 @@ class ControlPlane:
         self._processes.clear()
 
     def kubeconfig(self, user: str = "admin", server: str = "") -> Path:
-        """The settings of a client; `server`: of another address than the API server's own."""
+        """The kubeconfig of a user. `server`: another address than the API server's own."""
         return self.kubeconfig_of(user.replace(":", "-"), _token(user), server)
 
     def kubeconfig_of(self, name: str, token: str, server: str = "") -> Path:
-        """The settings of a client with a token, that of a service account say."""
+        """The kubeconfig of a client with a token, for example of a service account."""
         cluster: dict[str, object] = {"server": server or self.url}
         if not server.startswith("http:"):
             cluster["certificate-authority"] = str(self.authority.certificate("ca"))
@@ -145,20 +147,20 @@ class ControlPlane:
         return path
 
     def log(self, name: str) -> Path:
-        """What a server says."""
+        """The path of a server's log."""
         return self.folder / f"{name}.log"
 
     @contextmanager
     def recorded(self) -> Iterator[list[Request]]:
-        """Of the users that are counted, all requests that were answered within the block."""
+        """Collects all requests of the recorded users that were answered within the block."""
         audit = self.folder / "audit.log"
         before = audit.stat().st_size if audit.exists() else 0
-        found: list[Request] = []
-        yield found
+        requests: list[Request] = []
+        yield requests
         if audit.exists():
             with audit.open("rb") as file:
                 file.seek(before)
-                found += [_request(json.loads(line)) for line in file]
+                requests += [_request(json.loads(line)) for line in file]
 
     def _make_keys(self) -> None:
         names = [f"IP:{host}" for host in dict.fromkeys([LOOPBACK, self._servers.address])]
@@ -206,7 +208,7 @@ class ControlPlane:
             f"--etcd-servers=http://{LOOPBACK}:{self._client}",
             "--bind-address=0.0.0.0",
             f"--secure-port={self.port}",
-            # Its own Service has no endpoint: loopback is none, and nobody asks for it.
+            # Loopback cannot be an endpoint of its own Service, which no test uses.
             "--endpoint-reconciler-type=none",
             f"--tls-cert-file={keys.certificate('server')}",
             f"--tls-private-key-file={keys.key('server')}",
@@ -234,7 +236,7 @@ class ControlPlane:
             f"--service-account-private-key-file={keys.key('accounts')}",
             f"--root-ca-file={keys.certificate('ca')}",
             "--use-service-account-credentials",
-            # Two cores, and nobody to share the API server with.
+            # High limits: the API server serves these tests only.
             "--kube-api-qps=1000",
             "--kube-api-burst=2000",
             "--concurrent-namespace-syncs=20",
@@ -279,12 +281,12 @@ class ControlPlane:
 
 
 def counted(requests: Sequence[Request]) -> Counter[str]:
-    """How many of each verb."""
+    """The number of requests by verb."""
     return Counter(request.verb for request in requests)
 
 
 def writes(requests: Sequence[Request]) -> list[Request]:
-    """Those that change something, or try to."""
+    """The requests that change something, or try to."""
     return [request for request in requests if request.verb in WRITES]
 
 

@@ -1,8 +1,8 @@
-"""What may go wrong between a driver and the API server: a proxy that does it.
+"""A proxy between a driver and the API server that injects faults into requests.
 
-Of each cluster one fault is named, and every request about it goes wrong in that way, once in each
-round. What is about no cluster (lists, the pulse) goes wrong the first time, in each way in turn,
-and every other watch in a way that watches have.
+Each cluster has one kind of fault, and every request about that cluster fails in this way once per
+round. A request about no cluster (lists, the pulse) fails the first time, with each kind in turn.
+Every second watch fails with one of the kinds for watches.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from tests.ports import free_ports
 
 Fault = str | int
 
-# Never reached when all is well.
+# A time limit that a test reaches only where something is wrong.
 TIMEOUT_S = 400.0
-# It is done, and the answer is lost, or cut off, or comes when nobody waits for it any more; it is
-# done only then; it never arrives; it is refused.
+# The request takes effect, and its answer is lost, cut off, or comes after the client stopped
+# waiting; it takes effect only after that; it never arrives; or it is refused.
 FAULTS: tuple[Fault, ...] = (
     "answer lost",
     "answer cut",
@@ -42,22 +42,22 @@ FAULTS: tuple[Fault, ...] = (
 )
 LATE = {"answer late", "done late"}
 LIST_FAULTS = (*FAULTS, http.client.GONE)
-# It breaks within an event, forgets where it was in the midst or at once, or never begins.
+# The watch breaks within an event, reports an expired version later or at once, or never begins.
 WATCH_FAULTS: tuple[Fault, ...] = ("cut", "forgotten", http.client.GONE, "not taken")
 HOP = {"connection", "transfer-encoding", "content-length", "keep-alive"}
 
 
 class FaultyProxy:
-    """Serves plain HTTP on loopback until `close`. `faults`: by the namespaces of clusters."""
+    """Serves plain HTTP on loopback until `close`. `faults`: a kind by each cluster's namespace."""
 
     def __init__(self, kubeconfig: Path, faults: Mapping[str, Fault]) -> None:
         cluster = json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]
         self._server = urlsplit(cluster["server"])
         self._context = ssl.create_default_context(cafile=cluster["certificate-authority"])
-        # What went wrong, how often: by fault, those of watches apart.
+        # How often each kind of fault was injected; those of watches are counted separately.
         self.done: Counter[Fault] = Counter()
         self.watches_done: Counter[Fault] = Counter()
-        # Whether all watches are refused, and all lists.
+        # Whether all watches, and whether all lists are refused.
         self.no_watches = self.no_lists = False
         self._faults = faults
         self._lock = threading.Lock()
@@ -74,11 +74,11 @@ class FaultyProxy:
 
     @property
     def url(self) -> str:
-        """Where a driver reaches it."""
+        """The URL for the driver."""
         return f"http://127.0.0.1:{self._port}"
 
     def open(self) -> None:
-        """Takes connections, as after its start and before `close`."""
+        """Accepts connections, as it does from its start until `close`."""
         self._http = _Server(self._port, self)
         self._thread = threading.Thread(
             target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
@@ -86,7 +86,7 @@ class FaultyProxy:
         self._thread.start()
 
     def close(self) -> None:
-        """From now on connections are refused; those that are open break with the next request."""
+        """Refuses new connections. Open ones break with their next request."""
         self._http.taking = False
         self._http.shutdown()
         self._http.server_close()
@@ -94,22 +94,22 @@ class FaultyProxy:
         self.cut_watches()
 
     def cut_watches(self) -> None:
-        """Ends all that are open."""
+        """Breaks all open watches."""
         with self._lock:
             for stream in self._streams:
                 with contextlib.suppress(OSError):
-                    # Under the TLS layer: what reads from it sees the end.
+                    # Shuts down the socket below TLS, so that a blocked read returns.
                     socket.socket.shutdown(stream, socket.SHUT_RDWR)
 
     def next_round(self) -> None:
-        """Each request about a cluster goes wrong once again, and all watches begin anew."""
+        """Has each request about a cluster fail once more, and breaks all watches."""
         with self._lock:
             self._seen.clear()
         self.cut_watches()
 
     @contextlib.contextmanager
     def late(self) -> Iterator[None]:
-        """Around a request that is answered when nobody waits for it any more."""
+        """A context for a request that is answered after its client stopped waiting."""
         with self._late_changed:
             self._late += 1
         try:
@@ -120,37 +120,38 @@ class FaultyProxy:
                 self._late_changed.notify_all()
 
     def wait_for_late_ones(self) -> None:
-        """Until all are done."""
+        """Waits until all late requests are done."""
         with self._late_changed:
             assert self._late_changed.wait_for(lambda: not self._late, TIMEOUT_S)
 
     def fault(self, method: str, target: str) -> Fault | None:
-        """What goes wrong with a request; None where nothing does."""
+        """The fault for a request; None where it is passed on."""
         path, _, query = target.partition("?")
         with self._lock:
             if "watch=true" in query:
-                found = "not taken" if self.no_watches else next(self._watch_faults)
-                self.watches_done.update(() if found is None else (found,))
-                return found
+                chosen = "not taken" if self.no_watches else next(self._watch_faults)
+                self.watches_done.update(() if chosen is None else (chosen,))
+                return chosen
             space = next((part for part in path.split("/") if part in self._faults), None)
             if space is None and "labelSelector" in query and self.no_lists:
                 return "not taken"
             if space is not None:
-                # A pod's name says which of many it is: whoever asks again may mean the next one.
+                # Without the pod's name: a repeated request may be about another pod of the
+                # cluster.
                 about = method, path.partition("/pods/")[0]
-                found = None if about in self._seen else self._faults[space]
+                chosen = None if about in self._seen else self._faults[space]
                 self._seen.add(about)
             else:
-                found = None if path in self._asked else next(self._list_faults)
+                chosen = None if path in self._asked else next(self._list_faults)
                 self._asked.add(path)
-            self.done.update(() if found is None else (found,))
-            return found
+            self.done.update(() if chosen is None else (chosen,))
+            return chosen
 
     @contextlib.contextmanager
     def asked(
         self, method: str, target: str, body: bytes, headers: Mapping[str, str], *, watch: bool
     ) -> Iterator[http.client.HTTPResponse]:
-        """The API server's answer."""
+        """Sends a request to the API server and yields its answer."""
         connection = http.client.HTTPSConnection(
             str(self._server.hostname), self._server.port, context=self._context, timeout=TIMEOUT_S
         )
@@ -180,7 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-        """Nothing."""
+        """Logs nothing."""
 
     def answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -238,12 +239,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = sent is not None and sent < len(data)
 
     def _wait_until_given_up(self) -> None:
-        """Whoever asked closes the connection then."""
+        """Waits until the client closes the connection because it stopped waiting."""
         select.select([self.connection], [], [], TIMEOUT_S)
         self.close_connection = True
 
     def _stream(self, response: http.client.HTTPResponse, fault: Fault | None) -> None:
-        """Events; a faulty watch tells of one, and breaks in the next or forgets all."""
+        """Passes on events.
+
+        A faulty watch passes on one, then breaks or reports an expired version.
+        """
         self.close_connection = True
         self.send_response(response.status)
         self.send_header("Transfer-Encoding", "chunked")

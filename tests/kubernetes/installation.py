@@ -1,4 +1,4 @@
-"""`provisioning/deliverables/kubernetes/` with secrets of its own, rendered."""
+"""Renders copies of `provisioning/deliverables/kubernetes/` with secrets made for the test."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Manifest = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 KUSTOMIZE = ROOT / ".tools" / "bin" / "kustomize"
 SYSTEM = "freshet-system"
-# What others need first; all other kinds behind them.
+# The kinds that other objects need are applied first, all other kinds after them.
 FIRST = ("Namespace", "PriorityClass", "ServiceAccount", "ClusterRole")
 
 
 def copy(folder: Path) -> Path:
-    """Copies the kustomizations, and gives the overlays complete but for what chance makes."""
+    """Copies the kustomizations, and completes the overlays, apart from generated secrets."""
     shutil.copytree(ROOT / "provisioning" / "deliverables" / "kubernetes", folder)
     for name in ("production", "demo"):
         secrets = folder / "overlays" / name / "secrets"
@@ -34,7 +34,7 @@ def copy(folder: Path) -> Path:
 
 
 def production(folder: Path) -> list[Manifest]:
-    """What the example of production makes, once its secrets are complete."""
+    """The objects of the production overlay, with its secrets completed."""
     secrets = folder / "overlays" / "production" / "secrets"
     make_secrets(secrets)
     with (secrets / "control-plane.env").open("a", encoding="utf-8") as file:
@@ -44,23 +44,23 @@ def production(folder: Path) -> list[Manifest]:
 
 
 def demo(folder: Path) -> list[Manifest]:
-    """What the overlay for one node makes."""
+    """The objects of the overlay for one node."""
     return render(folder / "overlays" / "demo")
 
 
 def render(folder: Path) -> list[Manifest]:
-    """What a folder's kustomization makes, in an order in which it can be applied."""
+    """The objects of a folder's kustomization, in an order in which they can be applied."""
     made = subprocess.run(
         [str(KUSTOMIZE), str(folder)], capture_output=True, text=True, check=False
     )
     assert made.returncode == 0, made.stderr
-    found: list[Manifest] = list(yaml.safe_load_all(made.stdout))
+    manifests: list[Manifest] = list(yaml.safe_load_all(made.stdout))
     rank = {kind: number for number, kind in enumerate(FIRST)}
-    return sorted(found, key=lambda each: rank.get(each["kind"], len(FIRST)))
+    return sorted(manifests, key=lambda manifest: rank.get(manifest["kind"], len(FIRST)))
 
 
 def pods_of(manifests: Iterable[Manifest]) -> dict[str, Manifest]:
-    """The pods that Deployments, StatefulSets and Jobs make, by the name of whose they are."""
+    """The pod templates of Deployments, StatefulSets and Jobs, by the object's name."""
     return {
         manifest["metadata"]["name"]: manifest["spec"]["template"]
         for manifest in manifests
@@ -69,13 +69,15 @@ def pods_of(manifests: Iterable[Manifest]) -> dict[str, Manifest]:
 
 
 def of_kind(manifests: Iterable[Manifest], kind: str) -> dict[str, Manifest]:
-    """Those of a kind, by name."""
+    """The objects of a kind, by name."""
     return {
         manifest["metadata"]["name"]: manifest for manifest in manifests if manifest["kind"] == kind
     }
 
 
 def named(manifests: Iterable[Manifest], kind: str, start: str) -> Manifest:
-    """The one whose name is this, with the digest of its content behind it."""
-    found = of_kind(manifests, kind)
-    return next(found[name] for name in found if re.fullmatch(f"{start}(-[a-z0-9]{{10}})?", name))
+    """The object whose name is `start`, with or without the digest that kustomize appends."""
+    objects = of_kind(manifests, kind)
+    return next(
+        objects[name] for name in objects if re.fullmatch(f"{start}(-[a-z0-9]{{10}})?", name)
+    )

@@ -1,4 +1,4 @@
-"""Keys and certificates of one Kubernetes of the tests, by `openssl`."""
+"""Makes keys and certificates for a test's Kubernetes, with `openssl`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CURVE = ("ecparam", "-name", "prime256v1", "-genkey", "-noout")
 
 
 class Authority:
-    """A certificate authority, and what it signed, in a folder: `<name>.crt` and `<name>.key`."""
+    """A certificate authority. Its files are `<name>.crt` and `<name>.key` in one folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -23,11 +23,11 @@ class Authority:
         )
 
     def key(self, name: str) -> Path:
-        """A private key's file."""
+        """The path of a private key."""
         return self.folder / f"{name}.key"
 
     def certificate(self, name: str) -> Path:
-        """A certificate's file."""
+        """The path of a certificate."""
         return self.folder / f"{name}.crt"
 
     def issue(self, name: str, subject: str, *, usage: str, names: tuple[str, ...] = ()) -> None:
@@ -50,7 +50,7 @@ class Authority:
         )
 
     def make_signing_key(self, name: str) -> None:
-        """A pair of keys without a certificate, `<name>.key` and `<name>.pub`."""
+        """Makes a pair of keys without a certificate: `<name>.key` and `<name>.pub`."""
         _openssl(*CURVE, "-out", self.key(name))
         public = self.folder / f"{name}.pub"
         _openssl("ec", "-in", self.key(name), "-pubout", "-out", public)

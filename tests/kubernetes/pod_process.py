@@ -1,8 +1,8 @@
-"""A pod's container as a process of this machine, with probes, restarts and an end as a kubelet's.
+"""Runs a pod's container as a process of this machine, with a kubelet's probes, restarts and stops.
 
-The container has a loopback address of its own as its pod's, and a folder as its root: what is
-mounted lies below it, and paths and addresses in its command and its settings are put right. Pauses
-are a tenth of those of a kubelet, so that tests are.
+The pod's address is a loopback address of its own. The container's root is a folder with its
+mounts, and paths and addresses in its command and settings are rewritten to match. Pauses are a
+tenth of a kubelet's, so that tests are fast.
 """
 
 from __future__ import annotations
@@ -35,18 +35,19 @@ from tests.kubernetes.stand_in_kubelet import (
 REPOSITORY = Path(__file__).parents[2]
 PACE = 0.1
 LOOK_S = 0.05
-# Of a container that ends again and again: 10 s at first, doubled up to 5 min.
+# Pauses before a container that ends again and again is restarted: a kubelet begins with 10 s,
+# which it doubles up to 5 min.
 RESTART_S: tuple[float, ...] = (0.0, *(PACE * 10 * 2**number for number in range(5)), PACE * 300)
 MESSAGE_BYTES = 2048
-# Of a pod that was deleted by force the kubelet hears only then.
+# How late a kubelet notices that a pod was deleted by force.
 FORCED_GRACE_S = 1.0
 
-# Who holds a name, has the addresses 127.<number>.0.0/16; held until the process ends.
+# The process that holds such a name has the addresses 127.<number>.0.0/16 until it ends.
 _shares: list[socket.socket] = []
 
 
 class Processes:
-    """Pods as processes; see `Containers`."""
+    """Runs pods as processes; see `Containers`."""
 
     def __init__(self, client: Client, folder: Path) -> None:
         self._client = client
@@ -81,7 +82,7 @@ class Processes:
             process.stop(FORCED_GRACE_S)
 
     def crash(self, name: str) -> None:
-        """Ends the container of a pod as a kernel does."""
+        """Kills the container of a pod, as a kernel that is out of memory does."""
         for process in self._pods.values():
             if process.name == name:
                 process.kill()
@@ -97,7 +98,7 @@ class Processes:
 
 
 class PodProcess:
-    """One pod, in a thread of its own."""
+    """One pod, which has a thread of its own."""
 
     def __init__(self, client: Client, pod: Pod, address: str, root: Path) -> None:
         self.name = str(pod["metadata"]["name"])
@@ -111,24 +112,24 @@ class PodProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._restarts = 0
         self._last: dict[str, Any] = {}
-        self._told: tuple[Any, ...] = ()
+        self._reported: tuple[Any, ...] = ()
         self._thread = threading.Thread(target=self._run, name=f"pod {self.name}", daemon=True)
         self._thread.start()
 
     def stop(self, grace_s: float) -> None:
-        """Has it end, by force after some seconds."""
+        """Asks the pod to end, and kills it after its grace period."""
         if not self._stopping.is_set():
             self._grace_s = grace_s
             self._stopping.set()
 
     def kill(self) -> None:
-        """Ends the container, with all its processes, at once."""
+        """Kills the container with all its processes."""
         if self._process is not None and self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def join(self) -> None:
-        """Waits for its end."""
+        """Waits until the pod has ended."""
         self._thread.join()
 
     def _run(self) -> None:
@@ -147,9 +148,9 @@ class PodProcess:
         return RESTART_S[min(max(self._restarts - 1, 0), len(RESTART_S) - 1)]
 
     def _run_once(self) -> None:
-        """The container from its start to its end."""
+        """Runs the container once, from its start to its end."""
         log = self._root / f"{self._restarts}.log"
-        command = [self._placed(each) for each in self._container["command"]]
+        command = [self._placed(word) for word in self._container["command"]]
         if command[0] == "python":
             command[0] = sys.executable
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(REPOSITORY)}
@@ -164,7 +165,7 @@ class PodProcess:
             )
         self._attend(self._process)
         status = self._process.wait()
-        # Where the first process of a container ends, all end.
+        # When the first process of a container ends, all others are killed.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         text = log.read_bytes()[-MESSAGE_BYTES:].decode(errors="replace") if status else ""
@@ -178,12 +179,12 @@ class PodProcess:
         }
         if not self._stopping.is_set():
             waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
-            self._tell(waiting if self._restarts else self._last, ready=False)
+            self._report_state(waiting if self._restarts else self._last, ready=False)
 
     def _attend(self, process: subprocess.Popen[bytes]) -> None:
-        """Probes it until it ends or is to end, and then has it end."""
+        """Probes the container until it ends or the pod is asked to end, and then stops it."""
         running = {"running": {"startedAt": now()}}
-        self._tell(running, ready=False)
+        self._report_state(running, ready=False)
         startup, readiness = (
             Probe(self._container[name], self._address, self._container["ports"])
             for name in ("startupProbe", "readinessProbe")
@@ -195,18 +196,18 @@ class PodProcess:
                 if startup.failed:
                     self.kill()
             elif readiness.look() or readiness.failed:
-                self._tell(running, ready=not readiness.failed)
+                self._report_state(running, ready=not readiness.failed)
         if process.poll() is None:
             process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(self._grace_s)
             self.kill()
 
-    def _tell(self, state: dict[str, Any], *, ready: bool) -> None:
-        told = (self._restarts, tuple(state), ready)
-        if told == self._told:
+    def _report_state(self, state: dict[str, Any], *, ready: bool) -> None:
+        reported = (self._restarts, tuple(state), ready)
+        if reported == self._reported:
             return
-        self._told = told
+        self._reported = reported
         container = container_status(
             self._pod,
             self._container["name"],
@@ -219,7 +220,7 @@ class PodProcess:
         self._client.patch(f"{path_of(self._pod)}/status", {"status": status})
 
     def _mount(self) -> bool:
-        """Has all volumes below the root; False where the pod was to end before that."""
+        """Mounts all volumes below the root. Returns False where the pod was asked to end first."""
         mounts = {
             mount["name"]: Path(mount["mountPath"]) for mount in self._container["volumeMounts"]
         }
@@ -236,15 +237,17 @@ class PodProcess:
             target.mkdir()
             return True
         if "secret" in volume:
-            found = self._found("secrets", volume["secret"]["secretName"])
-            if found is not None:
+            secret = self._read_object("secrets", volume["secret"]["secretName"])
+            if secret is not None:
                 target.mkdir(mode=0o700)
-                for name, value in found["data"].items():
+                for name, value in secret["data"].items():
                     text = self._placed(base64.b64decode(value).decode())
                     (target / name).write_text(text)
                     (target / name).chmod(0o600)
-            return found is not None
-        claim = self._found("persistentvolumeclaims", volume["persistentVolumeClaim"]["claimName"])
+            return secret is not None
+        claim = self._read_object(
+            "persistentvolumeclaims", volume["persistentVolumeClaim"]["claimName"]
+        )
         if claim is None or claim["status"]["phase"] != "Bound":
             return False
         name = claim["spec"]["volumeName"]
@@ -253,13 +256,13 @@ class PodProcess:
         target.symlink_to(source)
         return True
 
-    def _found(self, plural: str, name: str) -> dict[str, Any] | None:
+    def _read_object(self, plural: str, name: str) -> dict[str, Any] | None:
         space = self._pod["metadata"]["namespace"]
         answer = self._client.ask("GET", f"/api/v1/namespaces/{space}/{plural}/{name}")
         return answer.document if answer.status == http.client.OK else None
 
     def _placed(self, text: str) -> str:
-        """A text of the container's, with paths and addresses as they are outside."""
+        """Rewrites the paths and addresses of a container's text to those of this machine."""
         for place in ("/etc/freshet", "/dfs"):
             text = text.replace(f'"{place}', f'"{self._root}{place}')
             if text.startswith(place):
@@ -268,11 +271,11 @@ class PodProcess:
 
 
 class Probe:
-    """An HTTP probe as a manifest says it."""
+    """An HTTP probe from a manifest."""
 
     def __init__(self, probe: dict[str, Any], address: str, ports: list[dict[str, Any]]) -> None:
-        wanted = probe["httpGet"]["port"]
-        self._port = next(port["containerPort"] for port in ports if port["name"] == wanted)
+        port_name = probe["httpGet"]["port"]
+        self._port = next(port["containerPort"] for port in ports if port["name"] == port_name)
         self._address = address
         self._path = probe["httpGet"]["path"]
         self._timeout_s = float(probe["timeoutSeconds"])
@@ -283,19 +286,19 @@ class Probe:
 
     @property
     def failed(self) -> bool:
-        """Whether it failed as often as counts."""
+        """Whether it failed as often in a row as its threshold says."""
         return bool(self._failures >= self._threshold)
 
     def look(self) -> bool:
-        """Asks when it is due; tells whether it was answered well now."""
+        """Probes when that is due. Returns whether it was answered with success now."""
         if time.monotonic() < self._due:
             return False
         self._due = time.monotonic() + self._period_s
-        well = self._asked()
+        well = self._probe_once()
         self._failures = 0 if well else self._failures + 1
         return well
 
-    def _asked(self) -> bool:
+    def _probe_once(self) -> bool:
         connection = http.client.HTTPConnection(self._address, self._port, timeout=self._timeout_s)
         try:
             connection.request("GET", self._path)

@@ -1,4 +1,4 @@
-"""The Kubernetes driver over a real API server, with real brokers as processes."""
+"""A rig of the Kubernetes driver over a real API server, with real brokers as processes."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ NUMBERS = itertools.count()
 
 
 def options(folder: Path, **changes: Any) -> KubernetesOptions:  # noqa: ANN401 (any field)
-    """Of a cell whose DFS is a folder of this machine."""
-    found = KubernetesOptions(
+    """Driver options of a cell whose DFS is a folder of this machine."""
+    defaults = KubernetesOptions(
         cell=folder.name,
         image="freshet:tests",
         dfs={"hostPath": {"path": f"{folder}/dfs/{{cluster}}", "type": "DirectoryOrCreate"}},
-        # No test waits for it: those that need a sweep ask for one.
+        # Long: no test waits for the interval, and those that need a sweep call it.
         sweep_interval_s=3_600.0,
     )
-    return replace(found, **changes)
+    return replace(defaults, **changes)
 
 
 def connect(kubeconfig: Path, own: KubernetesOptions) -> KubernetesDriver:
-    """A driver as a keeper has it."""
+    """A driver with the parts that the keeper makes for it."""
     return KubernetesDriver(Api.connect(str(kubeconfig), timeout_s=TIMEOUT_S), own)
 
 
 class KubernetesRig(Rig):
-    """Real brokers over folders of the test; the keeper's way to the API server can be another."""
+    """Runs real brokers over folders of the test."""
 
     def __init__(self, folder: Path, kubeconfig: Path, processes: Processes) -> None:
         number = next(NUMBERS)
-        # Namespaces end slowly: no two tests have the same.
+        # Namespaces are deleted slowly, so each test has names of its own.
         self.cluster, self.neighbour = f"cl_conformance{number}", f"cl_neighbour{number}"
         self.folder = folder
         self.options = options(folder)

@@ -1,8 +1,9 @@
-"""What a kubelet is to the API server, without containers: nodes that are ready, and pods on them.
+"""A stand-in for the kubelet: to the API server it has nodes that are ready, with pods on them.
 
-`Marking` only says that a pod runs and is ready: for many. `tests/kubernetes/pod_process.py` has a
-pod's container as a process of this machine. Started by hand, it marks:
-`python -m tests.kubernetes.stand_in_kubelet KUBECONFIG NODES`.
+It has no containers. `Marking` only writes that a pod runs and is ready, which suffices for tests
+with many pods. `tests/kubernetes/pod_process.py` runs a pod's container as a process of this
+machine. Started by hand it uses `Marking`: `python -m tests.kubernetes.stand_in_kubelet KUBECONFIG
+NODES`.
 """
 
 from __future__ import annotations
@@ -34,20 +35,20 @@ Pod = dict[str, Any]
 
 
 class Containers(Protocol):
-    """What runs pods, or says so."""
+    """The interface of what runs pods, or only says that they run."""
 
     def seen(self, pod: Pod) -> None:
-        """A pod that is new or has changed. Repeated as often as it changes."""
+        """Handles a pod that is new or has changed. It is called at each change."""
 
     def gone(self, pod: Pod) -> None:
-        """A pod that is there no more."""
+        """Handles a pod that was deleted."""
 
     def close(self) -> None:
-        """Ends all, and waits for it."""
+        """Ends all pods, and waits for their end."""
 
 
 class StandInKubelet:
-    """Some nodes, each in a zone of its own, until `close`."""
+    """Keeps some nodes, each in a zone of its own, until `close`."""
 
     def __init__(
         self,
@@ -63,10 +64,10 @@ class StandInKubelet:
         self._closed = threading.Event()
         for number, name in enumerate(nodes):
             self._register(name, zone=f"zone-{number}")
-        found = client.get(PODS)
-        for pod in found["items"]:
+        pods = client.get(PODS)
+        for pod in pods["items"]:
             self._on_pod("ADDED", pod)
-        self._watch = client.watch(PODS, found["metadata"]["resourceVersion"])
+        self._watch = client.watch(PODS, pods["metadata"]["resourceVersion"])
         self._threads = [
             threading.Thread(target=run, name=f"stand-in {run.__name__}", daemon=True)
             for run in (self._follow, self._renew)
@@ -75,7 +76,7 @@ class StandInKubelet:
             thread.start()
 
     def close(self) -> None:
-        """Takes the nodes away, and ends what runs on them; the client too."""
+        """Deletes the nodes, ends what runs on them, and closes the client."""
         self._closed.set()
         self._watch.close()
         for thread in self._threads:
@@ -129,16 +130,16 @@ class StandInKubelet:
         self._client.ask("POST", LEASES, lease)
 
     def _renew(self) -> None:
-        """Without it the controllers take pods off the node after less than a minute."""
+        """Renews the nodes' leases, or the controllers would evict their pods within a minute."""
         while not self._closed.wait(LEASE_S):
             for name in sorted(self._nodes):
                 self._client.patch(f"{LEASES}/{name}", {"spec": _renewed()})
 
 
 class Marking:
-    """Pods that run as soon as they are bound, and end as soon as they are asked to.
+    """Marks pods as running once they are bound to a node, and as ended once that is requested.
 
-    Their addresses begin with `network`. `mark` and `end` are for others to do more.
+    Their addresses begin with `network`. Subclasses may override `mark` and `end`.
     """
 
     def __init__(self, client: Client, network: int = 10) -> None:
@@ -147,15 +148,15 @@ class Marking:
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="marking")
         self._addresses = itertools.count(1)
         self._marked: set[str] = set()
-        # None, unless new pods are to wait.
+        # The pods that wait after `hold`; None where new pods run at once.
         self._waiting: list[Pod] | None = None
 
     def hold(self) -> None:
-        """Pods that are new from now on do not come to run."""
+        """Has new pods wait instead of running."""
         self._waiting = []
 
     def go_on(self) -> None:
-        """They run."""
+        """Lets waiting and new pods run."""
         waiting, self._waiting = self._waiting or [], None
         for pod in waiting:
             self.seen(pod)
@@ -186,19 +187,19 @@ class Marking:
         future.add_done_callback(_raise)
 
     def mark(self, pod: Pod, address: str) -> None:
-        """Says that a pod runs, at this address."""
+        """Writes that a pod runs at this address."""
         name = pod["spec"]["containers"][0]["name"]
         running = {"running": {"startedAt": now()}}
         status = pod_status(address, container_status(pod, name, state=running, ready=True))
         self._client.patch(f"{path_of(pod)}/status", {"status": status})
 
     def end(self, pod: Pod) -> None:
-        """Says that it ended."""
+        """Writes that a pod has ended."""
         end(self._client, pod)
 
 
 def end(client: Client, pod: Pod) -> None:
-    """Tells that nothing of a pod runs any more: now it is deleted."""
+    """Deletes a pod that was asked to end, because nothing of it runs any more."""
     options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}}
     client.ask("DELETE", path_of(pod), options)
 
@@ -243,13 +244,13 @@ def pod_status(address: str, container: dict[str, Any], phase: str = "Running") 
 
 
 def path_of(pod: Pod) -> str:
-    """Of a pod at the API server."""
+    """The path of a pod at the API server."""
     named = pod["metadata"]
     return f"/api/v1/namespaces/{named['namespace']}/pods/{named['name']}"
 
 
 def now() -> str:
-    """The moment, as Kubernetes writes it."""
+    """The current time in the form of Kubernetes."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -259,7 +260,7 @@ def _renewed() -> dict[str, str]:
 
 def _raise(future: Future[None]) -> None:
     if not future.cancelled() and (error := future.exception()) is not None:
-        LOGGER.error("a pod was not told of", exc_info=error)
+        LOGGER.error("the status of a pod could not be written", exc_info=error)
 
 
 def main(kubeconfig: str, nodes: str) -> None:

@@ -1,4 +1,4 @@
-"""Brokers as pods: what every driver does, over a real API server."""
+"""The conformance suite of drivers for the Kubernetes driver, over a real API server."""
 
 import pytest
 
@@ -21,4 +21,4 @@ def rig(control_plane, keeper_rights, tmp_path):
 
 
 class TestKubernetesDriver(DriverConformance):
-    """The conformance suite over pods, as an installed keeper: with its rights and no more."""
+    """The suite over pods, with the rights of an installed keeper and no more."""

@@ -1,4 +1,4 @@
-"""The driver over a way to the API server on which each request goes wrong, and none in the end."""
+"""The driver over a proxy to the API server on which each request fails once."""
 
 import asyncio
 import itertools
@@ -27,7 +27,7 @@ from tests.provisioning.driver_conformance import (
 
 pytestmark = pytest.mark.full
 
-# What comes later than that is given up.
+# The driver's time limit of a request: later answers count as lost.
 TIMEOUT_S = 1.0
 STALE_S = SETTLED_S + 1.0
 NUMBERS = itertools.count()
@@ -39,7 +39,7 @@ def plan_of(cluster_id):
 
 
 class Way:
-    """A proxy with a fault for each of some clusters, and drivers behind it."""
+    """A proxy with a kind of fault for each of some clusters, and drivers that use it."""
 
     def __init__(self, control_plane, folder, faults):
         self.faults = faults
@@ -63,8 +63,7 @@ class Way:
 
 @pytest.fixture
 def way(control_plane, marked_nodes, tmp_path):
-    """Gives the way to clusters of which each has a fault of its own."""
-    del marked_nodes
+    """Makes a `Way` to clusters, each of which has a fault of its own."""
     made = []
 
     def make(faults):
@@ -73,8 +72,8 @@ def way(control_plane, marked_nodes, tmp_path):
         return made[0]
 
     yield make
-    for each in made:
-        each.proxy.close()
+    for faulty in made:
+        faulty.proxy.close()
 
 
 def gone(seen):
@@ -82,7 +81,7 @@ def gone(seen):
 
 
 async def nothing_left(control_plane, driver, proxy):
-    """What was asked for is done, and nothing else."""
+    """Checks that all requests took effect, and that nothing else exists."""
     await asyncio.to_thread(proxy.wait_for_late_ones)
     with control_plane.recorded() as requests:
         async with asyncio.timeout(LIMIT_S):
@@ -92,16 +91,16 @@ async def nothing_left(control_plane, driver, proxy):
 
 
 async def swept(driver):
-    """A sweep's writes; None where it was given up, as the driver gives up its own."""
+    """The number of a sweep's writes; None where the sweep failed."""
     try:
         return await driver.sweep()
     except Lost:
         return None
 
 
-def test_whatever_goes_wrong_all_ends_as_it_was_asked_for(control_plane, way):
-    """Each request of each step goes wrong once, in another way for each cluster."""
-    found = way(FAULTS)
+def test_every_request_takes_effect_whatever_fault_it_meets(control_plane, way):
+    """Each request of each step fails once, with another kind of fault for each cluster."""
+    faulty = way(FAULTS)
     first = {}
 
     async def create(watched, cluster_id):
@@ -126,21 +125,21 @@ def test_whatever_goes_wrong_all_ends_as_it_was_asked_for(control_plane, way):
         assert cluster_id not in await watched.driver.clusters()
 
     async def scenario():
-        async with found.driving() as driver:
-            # Whom a driver tells is one.
-            each = {name: Watched(driver, name) for name in found.faults}
-            driver.notify(lambda cluster_id: each[cluster_id].on_change(cluster_id))
+        async with faulty.driving() as driver:
+            # A driver has one callback, so it passes the change on to the cluster's watcher.
+            by_name = {name: Watched(driver, name) for name in faulty.faults}
+            driver.notify(lambda cluster_id: by_name[cluster_id].on_change(cluster_id))
             for step in (create, replace, sleep, wake, delete):
                 async with asyncio.TaskGroup() as steps:
-                    for name, watched in each.items():
-                        steps.create_task(step(watched, name), name=f"{found.faults[name]}")
-                await nothing_left(control_plane, driver, found.proxy)
-                found.proxy.next_round()
+                    for name, watched in by_name.items():
+                        steps.create_task(step(watched, name), name=f"{faulty.faults[name]}")
+                await nothing_left(control_plane, driver, faulty.proxy)
+                faulty.proxy.next_round()
             assert await driver.clusters() == frozenset()
 
     asyncio.run(scenario())
-    assert set(found.proxy.done) >= set(FAULTS), "each went wrong"
-    assert set(found.proxy.watches_done) == set(WATCH_FAULTS)
+    assert set(faulty.proxy.done) >= set(FAULTS), "each went wrong"
+    assert set(faulty.proxy.watches_done) == set(WATCH_FAULTS)
 
 
 def pod_of(seen):
@@ -148,16 +147,16 @@ def pod_of(seen):
 
 
 def test_nothing_is_known_of_what_cannot_be_watched(control_plane, admin, way):
-    found = way([None])
-    (cluster_id,) = found.faults
-    proxy, space = found.proxy, namespace_of(cluster_id)
+    faulty = way([None])
+    (cluster_id,) = faulty.faults
+    proxy, space = faulty.proxy, namespace_of(cluster_id)
 
     def end(pod):
         answer = admin.ask("DELETE", f"/api/v1/namespaces/{space}/pods/{pod}")
         assert answer.status == HTTPStatus.OK
 
     async def scenario():
-        async with found.driving() as driver:
+        async with faulty.driving() as driver:
             watched = Watched(driver, cluster_id)
 
             async def known_again(name):
@@ -166,16 +165,16 @@ def test_nothing_is_known_of_what_cannot_be_watched(control_plane, admin, way):
 
             await accepted(lambda: driver.apply(plan_of(cluster_id)))
             seen = await watched.until(lambda seen: seen.known and running(seen))
-            # The API server answers all but that.
+            # The API server answers everything but watches.
             proxy.no_watches = proxy.no_lists = True
             proxy.cut_watches()
             end(pod_of(seen))
             seen = await watched.until(lambda seen: not seen.known)
-            # Whichever kind was stale first.
-            assert driver.unwell().startswith("nothing is heard of ")
+            # The first kind whose cache is stale is named.
+            assert driver.unwell().startswith("no watch and no list of ")
             proxy.no_watches = proxy.no_lists = False
             await known_again(seen.brokers[0].name)
-            # What cannot be watched can be listed.
+            # Where watches fail, lists keep the caches current.
             proxy.no_watches = True
             proxy.cut_watches()
             seen = await driver.observe(cluster_id)
@@ -195,20 +194,20 @@ def test_nothing_is_known_of_what_cannot_be_watched(control_plane, admin, way):
     asyncio.run(scenario())
 
 
-def test_all_are_told_of_trouble_that_an_observation_saw_first(way, monkeypatch):
-    """And of its end: it came after one beat of the pulse, and may be over before the next."""
-    found = way([None, None])
-    old, new = found.faults
+def test_all_clusters_are_notified_of_a_failure_that_an_observation_saw_first(way, monkeypatch):
+    """And of its end: the failure may begin and end between two beats of the pulse."""
+    faulty = way([None, None])
+    old, new = faulty.faults
 
     async def scenario():
-        async with found.driving() as driver:
+        async with faulty.driving() as driver:
             await accepted(lambda: driver.apply(plan_of(old)))
             await Watched(driver, old).until(lambda seen: seen.known)
-            for trouble, expected in (("as the test wants it", {old}), (None, {old, new})):
-                monkeypatch.setattr(driver, "unwell", lambda trouble=trouble: trouble)
-                told: set[str] = set()
-                driver.notify(told.add)
+            for failure, expected in (("as the test wants it", {old}), (None, {old, new})):
+                monkeypatch.setattr(driver, "unwell", lambda failure=failure: failure)
+                notified: set[str] = set()
+                driver.notify(notified.add)
                 seen = await driver.observe(new)
-                assert (seen.known, told) == (trouble is None, expected)
+                assert (seen.known, notified) == (failure is None, expected)
 
     asyncio.run(scenario())

@@ -1,4 +1,4 @@
-"""The deletion guard on a real API server: what is refused, to whom, and what the refusal says."""
+"""The deletion guard on a real API server: what it refuses to whom, and the messages."""
 
 import itertools
 import threading
@@ -37,19 +37,20 @@ def policies():
 
 @pytest.fixture(scope="module")
 def guarded(admin):
-    """The policies, in force, while all is well."""
+    """The policies in force, while deletions are allowed."""
     space = {"metadata": {"name": SYSTEM}, "apiVersion": "v1", "kind": "Namespace"}
     admin.apply(f"/api/v1/namespaces/{SYSTEM}", space)
-    say(admin, "allowed")
+    set_health(admin, "allowed")
     for path, document in policies():
         assert admin.apply(path, document).status == HTTPStatus.CREATED
     try:
         namespace = make_namespace(admin, live=False)
-        # The API server takes up all policies that there are: with the last one, the others.
+        # The API server loads all policies together: once the last one works, the others do.
         until(lambda: dry_annotate(admin, namespace).status, refused(True))
         for hold in ("held", "allowed"):
-            # The API server follows policies and what they look at a moment later.
-            say(admin, hold)
+            # The API server reads policies and their parameters by watches, so it follows a moment
+            # later.
+            set_health(admin, hold)
             until(lambda hold=hold: dry_delete(admin, namespace).status, refused(hold == "held"))
         yield admin
     finally:
@@ -59,12 +60,12 @@ def guarded(admin):
 
 @pytest.fixture
 def held(guarded):
-    """Too many brokers are unhealthy."""
+    """The policies in force, while deletions are held."""
     namespace = make_namespace(guarded, live=False)
-    say(guarded, "held")
+    set_health(guarded, "held")
     until(lambda: dry_delete(guarded, namespace).status, refused(True))
     yield guarded
-    say(guarded, "allowed")
+    set_health(guarded, "allowed")
     until(lambda: dry_delete(guarded, namespace).status, refused(False))
 
 
@@ -79,17 +80,17 @@ def refused(whether):
     return HTTPStatus.FORBIDDEN if whether else HTTPStatus.OK
 
 
-def until(ask, wanted):
+def until(ask, expected):
     pause = threading.Event()
     for _ in range(int(LIMIT_S / 0.05)):
-        if ask() == wanted:
+        if ask() == expected:
             return
         pause.wait(0.05)
-    message = f"{ask()}, want {wanted}"
+    message = f"{ask()}, want {expected}"
     raise AssertionError(message)
 
 
-def say(client, deletions):
+def set_health(client, deletions):
     data = {"deletions": deletions, "reason": "3 of 4 brokers do not serve"}
     named = {"name": "freshet-health", "namespace": SYSTEM}
     client.apply(HEALTH, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": named, "data": data})
@@ -203,7 +204,7 @@ def test_while_brokers_are_unhealthy_nothing_goes(held, operator):
         assert "Repair them first" in answer.message
     assert annotate(operator, name).status == HTTPStatus.OK
     for path in paths:
-        # Policies read namespaces from the API server's cache.
+        # Policies read namespaces from the API server's cache, which follows a moment later.
         until(lambda path=path: held.ask("DELETE", path).status, HTTPStatus.OK)
 
 
@@ -223,5 +224,5 @@ def test_while_brokers_are_unhealthy_nothing_is_evicted(held):
     answer = held.ask("POST", f"{pods}/pod/eviction", eviction)
     assert answer.status == HTTPStatus.FORBIDDEN
     assert "evictions are held while brokers are unhealthy" in answer.message
-    say(held, "allowed")
+    set_health(held, "allowed")
     until(lambda: held.ask("POST", f"{pods}/pod/eviction", eviction).status, HTTPStatus.CREATED)

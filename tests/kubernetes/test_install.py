@@ -1,4 +1,4 @@
-"""What installs Freshet: the API server takes all of it, and its processes understand theirs."""
+"""The manifests that install Freshet: their settings, secrets, probes and budgets."""
 
 import base64
 import json
@@ -25,12 +25,14 @@ ALONE = {"scheduler", "nightly", "migrate"}
 
 
 def words_of(manifests, part):
-    """Command and arguments of a part, with the environment's values in their places."""
+    """The command and arguments of a part, with environment variables replaced by their values."""
     container = pods_of(manifests)[part]["spec"]["containers"][0]
     values = dict(named(manifests, "ConfigMap", "freshet-settings")["data"])
-    values |= {each["name"]: each.get("value", "0") for each in container.get("env", [])}
+    values |= {
+        variable["name"]: variable.get("value", "0") for variable in container.get("env", [])
+    }
     words = [*container["command"], *container.get("args", [])]
-    return [re.sub(r"\$\((\w+)\)", lambda found: values[found[1]], word) for word in words]
+    return [re.sub(r"\$\((\w+)\)", lambda match: values[match[1]], word) for word in words]
 
 
 def overrides_of(words):
@@ -61,18 +63,20 @@ def test_each_part_mounts_only_the_secrets_that_it_needs(overlay):
     mounted = {}
     for name in PARTS:
         spec = pods_of(overlay)[name]["spec"]
-        found = [volume["secret"]["secretName"] for volume in spec["volumes"] if "secret" in volume]
-        found += [
+        secrets = [
+            volume["secret"]["secretName"] for volume in spec["volumes"] if "secret" in volume
+        ]
+        secrets += [
             source["secretRef"]["name"]
             for source in spec["containers"][0].get("envFrom", [])
             if "secretRef" in source
         ]
-        found += [
+        secrets += [
             container["valueFrom"]["secretKeyRef"]["name"]
             for container in spec["containers"][0].get("env", [])
             if "secretKeyRef" in container.get("valueFrom", {})
         ]
-        mounted[name] = {re.sub(r"-[a-z0-9]{10}$", "", each) for each in found}
+        mounted[name] = {re.sub(r"-[a-z0-9]{10}$", "", secret) for secret in secrets}
     cell = {"freshet-cell", "freshet-etcd"}
     control_plane = {*cell, "freshet-s3", "freshet-control-plane"}
     assert mounted == {
@@ -106,27 +110,27 @@ def test_the_control_plane_understands_its_settings(overlay):
 
 def test_the_keeper_understands_its_settings(overlay):
     text = named(overlay, "ConfigMap", "freshet-keeper")["data"]["keeper.toml"]
-    found = keeper_settings.parse_settings(text, overrides_of(words_of(overlay, "keeper")))
+    settings = keeper_settings.parse_settings(text, overrides_of(words_of(overlay, "keeper")))
     image = pods_of(overlay)["keeper"]["spec"]["containers"][0]["image"]
-    assert isinstance(found.driver, KubernetesSettings)
-    assert found.driver.options.image == image
-    assert found.driver.options.system_namespace == SYSTEM
-    assert found.keeper.standby
+    assert isinstance(settings.driver, KubernetesSettings)
+    assert settings.driver.options.image == image
+    assert settings.driver.options.system_namespace == SYSTEM
+    assert settings.keeper.standby
 
 
 def test_gateways_understand_their_settings(overlay):
     text = named(overlay, "ConfigMap", "freshet-gateway")["data"]["gateway.toml"]
-    found = _core.resolve_gateway_settings(text, overrides_of(words_of(overlay, "gateway")))
+    settings = _core.resolve_gateway_settings(text, overrides_of(words_of(overlay, "gateway")))
     pod = pods_of(overlay)["gateway"]["spec"]
     waits = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
-    drains = tomllib.loads(found)["limits"]["drain_timeout_ms"] / 1000
+    drains = tomllib.loads(settings)["limits"]["drain_timeout_ms"] / 1000
     assert waits + drains < pod["terminationGracePeriodSeconds"]
 
 
 def test_agents_understand_their_settings(overlay):
     text = named(overlay, "ConfigMap", "freshet-agent")["data"]["agent.toml"]
-    found = agent_settings.parse_settings(text, overrides_of(words_of(overlay, "agent")))
-    assert found.agent.agents == of_kind(overlay, "StatefulSet")["agent"]["spec"]["replicas"]
+    settings = agent_settings.parse_settings(text, overrides_of(words_of(overlay, "agent")))
+    assert settings.agent.agents == of_kind(overlay, "StatefulSet")["agent"]["spec"]["replicas"]
 
 
 def test_every_folder_that_is_mounted_is_where_settings_say(overlays):

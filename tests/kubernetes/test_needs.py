@@ -1,4 +1,4 @@
-"""Tests of real pods run where they can, and say so where they cannot."""
+"""Tests of real pods run where the machine has what they need, and report it where not."""
 
 import os
 import shutil
@@ -16,8 +16,8 @@ def test_what_a_machine_lacks_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(needs, "CGROUPS", tmp_path)
     monkeypatch.setattr(shutil, "which", lambda name: None if name == "nsenter" else name)
     said = ", ".join(needs.missing())
-    for each in ("the program nsenter", "root", "cgroups that may be written"):
-        assert each in said
+    for need in ("the program nsenter", "root", "cgroups that may be written"):
+        assert need in said
     assert "the program ip" not in said
 
 
@@ -32,7 +32,7 @@ def test_a_cgroup_tree_of_either_version_is_known(monkeypatch, tmp_path):
     assert needs.cgroup_trees() == [tmp_path]
 
 
-def test_a_machine_without_is_told_that_nothing_ran(tmp_path):
+def test_a_machine_that_lacks_something_reports_that_nothing_ran(tmp_path):
     command = [sys.executable, "-m", "pytest", "-q", "tests/kubernetes/pods"]
     run = subprocess.run(
         command,

@@ -1,4 +1,4 @@
-"""What the service's own parts may do at the API server: what they need, and nothing else."""
+"""The rights of the service's own parts at the API server: what they need, and nothing else."""
 
 import copy
 import http.client
@@ -18,7 +18,7 @@ CLUSTER = "freshet-cl-rights"
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 MORE_VERBS = ("bind", "escalate", "impersonate", "approve", "sign", "use", "*")
 APPLIED = ("get", "list", "create", "patch")
-# By group and resource: all that the driver calls.
+# All calls of the driver, by API group and resource.
 KEEPER = {
     ("", "namespaces"): {"get", "list", "watch", "create", "patch", "delete"},
     ("", "persistentvolumes"): {*APPLIED, "delete"},
@@ -32,7 +32,7 @@ KEEPER = {
     ("policy", "poddisruptionbudgets"): set(APPLIED),
     ("apps", "deployments"): {*APPLIED, "watch"},
 }
-# What everybody may who is anybody: ask who one is, and what one may.
+# The rights of every user: to read the own identity and the own rights.
 EVERYBODY = {
     ("authorization.k8s.io", "selfsubjectaccessreviews"): {"create"},
     ("authorization.k8s.io", "selfsubjectrulesreviews"): {"create"},
@@ -45,8 +45,7 @@ MADE = {http.client.OK, http.client.CREATED}
 
 @pytest.fixture(scope="module")
 def account(control_plane, admin, keeper_rights):
-    """Makes clients with the tokens of service accounts."""
-    del keeper_rights
+    """Makes a client with the token of a service account."""
     clients = []
 
     def client_of(name):
@@ -61,25 +60,25 @@ def account(control_plane, admin, keeper_rights):
 
 @pytest.fixture(scope="module")
 def resources(admin):
-    """Every resource of the API server and every part of one: group, name, whether namespaced."""
-    found = [
+    """Every resource and subresource of the API server: group, name, whether it is namespaced."""
+    names = [
         ("", resource["name"], resource["namespaced"])
         for resource in admin.get("/api/v1")["resources"]
     ]
     for group in admin.get("/apis")["groups"]:
         path = f"/apis/{group['preferredVersion']['groupVersion']}"
-        found += [
+        names += [
             (group["name"], resource["name"], resource["namespaced"])
             for resource in admin.get(path)["resources"]
         ]
-    return found
+    return names
 
 
 def test_the_api_server_takes_everything(admin, overlay):
     namespace = of_kind(overlay, "Namespace")[SYSTEM]
     assert refused(apply_all(admin, [namespace])) == []
     assert refused(apply_all(admin, overlay, dry_run=True)) == []
-    assert {each["metadata"].get("namespace", SYSTEM) for each in overlay} == {SYSTEM}
+    assert {manifest["metadata"].get("namespace", SYSTEM) for manifest in overlay} == {SYSTEM}
 
 
 def test_every_pod_is_restricted(admin, overlay):
@@ -121,18 +120,18 @@ def test_the_keeper_may_do_what_its_driver_calls_and_nothing_else(account, resou
     asked = [
         (namespace, group, name, verb)
         for (group, name, namespaced), verb in product(resources, (*VERBS, *MORE_VERBS))
-        # What may be done in one namespace may be done in all of them, and the other way round.
+        # Rights do not depend on the namespace, so one stands for all.
         for namespace in ((SYSTEM,) if namespaced else ("",))
     ]
     with ThreadPoolExecutor(ASKERS) as pool:
-        answers = pool.map(lambda each: allowed(keeper, *each), asked)
-        found = {each[1:] for each, may in zip(asked, answers, strict=True) if may}
-    wanted = {
+        answers = pool.map(lambda right: allowed(keeper, *right), asked)
+        permitted = {right[1:] for right, may in zip(asked, answers, strict=True) if may}
+    expected = {
         (group, name, verb)
         for (group, name), verbs in (KEEPER | EVERYBODY).items()
         for verb in verbs
     }
-    assert found == wanted
+    assert permitted == expected
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -146,12 +145,12 @@ def test_no_other_part_may_do_anything(account, name):
         }
         path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
         rules = client.ask("POST", path, review).document["status"]["resourceRules"]
-        found = {
+        rights = {
             (group, resource): set(rule["verbs"])
             for rule in rules
             for group, resource in product(rule["apiGroups"], rule["resources"])
         }
-        assert found == EVERYBODY
+        assert rights == EVERYBODY
     for path in ("/api/v1/secrets", f"/api/v1/namespaces/{SYSTEM}/pods", "/api/v1/nodes"):
         assert client.ask("GET", path).status == http.client.FORBIDDEN
 
@@ -175,7 +174,7 @@ def config(kind, version, namespace, **content):
 
 
 def tried(client, path, manifest):
-    """What the API server would say to server-side apply."""
+    """The API server's answer to a dry run of server-side apply."""
     query = {"fieldManager": "tests", "force": "true", "dryRun": "All"}
     return client.ask("PATCH", path, manifest, kind=APPLY, **query).status
 
@@ -195,16 +194,18 @@ def test_the_keeper_writes_to_namespaces_of_clusters_only(account, admin):
             answer = tried(keeper, path + other, namespace_named(other))
             assert answer == http.client.FORBIDDEN, other
         secret = {"type": "Opaque"}
-        for namespace, wanted in (
+        for namespace, expected in (
             (CLUSTER, MADE),
             (SYSTEM, {http.client.FORBIDDEN}),
             ("kube-system", {http.client.FORBIDDEN}),
         ):
-            each = config("Secret", "v1", namespace, **secret)
+            secret_config = config("Secret", "v1", namespace, **secret)
             target = f"{path}{namespace}/secrets/made"
-            assert tried(keeper, target, each) in wanted, namespace
+            assert tried(keeper, target, secret_config) in expected, namespace
             account_path = f"{path}{namespace}/serviceaccounts/made"
-            assert tried(keeper, account_path, config("ServiceAccount", "v1", namespace)) in wanted
+            assert (
+                tried(keeper, account_path, config("ServiceAccount", "v1", namespace)) in expected
+            )
         delete = keeper.ask("DELETE", path + "default", {"dryRun": ["All"]})
         assert delete.status == http.client.FORBIDDEN
         delete = keeper.ask("DELETE", path + CLUSTER, {"dryRun": ["All"]})
@@ -229,8 +230,12 @@ def volume(**source):
 
 def test_in_production_the_keeper_makes_no_volume_of_a_nodes_folder(account, admin, tmp_path):
     keeper = account("keeper")
-    found = installation.production(installation.copy(tmp_path / "kubernetes"))
-    policies = [each for each in found if each["metadata"]["name"] == "freshet-keeper-volumes"]
+    manifests = installation.production(installation.copy(tmp_path / "kubernetes"))
+    policies = [
+        manifest
+        for manifest in manifests
+        if manifest["metadata"]["name"] == "freshet-keeper-volumes"
+    ]
     assert len(policies) == 2
     path = f"/api/v1/persistentvolumes/{CLUSTER}"
     shared = volume(nfs={"server": "nfs.example.com", "path": "/exports/cl_rights"})
@@ -240,7 +245,7 @@ def test_in_production_the_keeper_makes_no_volume_of_a_nodes_folder(account, adm
     try:
         until(lambda: tried(keeper, path, local) == http.client.FORBIDDEN)
         assert tried(keeper, path, shared) in MADE
-        # Who else may make volumes is none of its business.
+        # The policy does not restrict other users.
         assert tried(admin, path, local) in MADE
     finally:
         paths = Paths(admin)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.full
 
 CLUSTERS = 200
 NUMBERS = itertools.count()
-# Namespace, claim, volume, quota, account, network policy, budget; and of each broker two.
+# Namespace, claim, volume, quota, account, network policy, budget; and two for each broker.
 SURROUNDINGS, PER_BROKER = 7, 2
 
 
@@ -37,8 +37,7 @@ def served(brokers):
 
 @pytest.fixture
 def cell(control_plane, marked_nodes, tmp_path):
-    """Gives drivers of one cell."""
-    del marked_nodes
+    """Makes drivers of one cell."""
 
     @asynccontextmanager
     async def driving():
@@ -60,16 +59,16 @@ def cluster_id():
 
 
 async def swept(plane, driver):
-    """A sweep; gives the writes that the API server saw, which are those that the driver counts."""
+    """Sweeps. Returns the writes that the API server saw, and checks the driver's own count."""
     with plane.recorded() as requests:
         said = await driver.sweep()
-    found = writes(requests)
-    assert len(found) == said
-    return [request.resource for request in found]
+    written = writes(requests)
+    assert len(written) == said
+    return [request.resource for request in written]
 
 
 def changes(space):
-    """Of each object of a cluster: its path, and what somebody does to it."""
+    """The path of each object of a cluster, with a change that somebody makes to it."""
     core, volume = f"/api/v1/namespaces/{space}", f"/api/v1/persistentvolumes/{space}"
     apps, network = "/apis/apps/v1/namespaces", "/apis/networking.k8s.io/v1/namespaces"
     enforce = {"pod-security.kubernetes.io/enforce": "privileged"}
@@ -119,19 +118,19 @@ def test_what_somebody_changes_or_deletes_is_put_right(control_plane, admin, cel
 def test_another_image_reaches_one_broker_of_a_cluster_and_few_of_a_cell_at_a_time(
     control_plane, admin, marked_nodes, tmp_path
 ):
-    """And goes no further where the first ones do not come to serve."""
+    """And it reaches no further brokers while the first ones do not serve."""
     clusters = [f"cl_rolled{next(NUMBERS)}" for _ in range(3)]
 
     def of_image(image):
-        """The brokers that have it."""
-        found = []
+        """The slots of the brokers that have the new image."""
+        slots = []
         for cluster_id in clusters:
             path = f"/apis/apps/v1/namespaces/{namespace_of(cluster_id)}/deployments"
             for item in admin.get(path)["items"]:
                 (container,) = item["spec"]["template"]["spec"]["containers"]
                 if container["image"] == image:
-                    found.append((cluster_id, item["metadata"]["name"]))
-        return found
+                    slots.append((cluster_id, item["metadata"]["name"]))
+        return slots
 
     async def all_served(driver):
         for cluster_id in clusters:
@@ -201,8 +200,8 @@ def test_a_deleted_namespace_comes_again(admin, cell, cluster_id):
             assert admin.ask("DELETE", f"/api/v1/namespaces/{space}").status == HTTPStatus.OK
             async with asyncio.timeout(LIMIT_S):
                 while True:
-                    found = admin.ask("GET", f"/api/v1/namespaces/{space}").document
-                    if found.get("metadata", {}).get("uid", uid) != uid:
+                    namespace = admin.ask("GET", f"/api/v1/namespaces/{space}").document
+                    if namespace.get("metadata", {}).get("uid", uid) != uid:
                         break
                     await driver.sweep()
                 await driver.sweep()
@@ -212,7 +211,7 @@ def test_a_deleted_namespace_comes_again(admin, cell, cluster_id):
 
 
 def test_what_an_earlier_keeper_left_is_found_and_left_alone(control_plane, cell, cluster_id):
-    """Whether a cluster is known is the keeper's to say."""
+    """The keeper decides which clusters exist, so the sweep removes none."""
 
     async def scenario():
         async with cell() as earlier:
@@ -233,8 +232,11 @@ def test_what_an_earlier_keeper_left_is_found_and_left_alone(control_plane, cell
 def test_many_clusters_come_sleep_wake_and_go(control_plane, cell):
     names = [f"cl_many{number}" for number in range(CLUSTERS)]
 
-    async def each(ask, holds, driver):
-        """All at once, until it holds of all; gives the requests that it took."""
+    async def do_to_all(ask, holds, driver):
+        """Does something to all clusters at once, and waits until it holds of all.
+
+        Returns the requests that this took.
+        """
         arrived = {name: asyncio.Event() for name in names}
 
         async def look(name):
@@ -260,35 +262,33 @@ def test_many_clusters_come_sleep_wake_and_go(control_plane, cell):
 
     async def scenario():
         async with cell() as driver:
-            made = await each(lambda name: driver.apply(plan_of(name)), running, driver)
+            made = await do_to_all(lambda name: driver.apply(plan_of(name)), running, driver)
             assert len(writes(made)) == CLUSTERS * (SURROUNDINGS + PER_BROKER)
             assert await swept(control_plane, driver) == []
-            slept = await each(
+            slept = await do_to_all(
                 lambda name: driver.stop(name, clean=True), lambda seen: not seen.brokers, driver
             )
             assert counted(beside_pulse(slept)) == {"patch": CLUSTERS}
             assert await swept(control_plane, driver) == []
-            woken = await each(lambda name: driver.apply(plan_of(name)), running, driver)
+            woken = await do_to_all(lambda name: driver.apply(plan_of(name)), running, driver)
             assert counted(writes(woken)) == {"patch": CLUSTERS}
             with control_plane.recorded() as requests:
                 assert await driver.sweep() == 0
             # Nine kinds, in pages of 500.
             assert counted(beside_pulse(requests)) == {"list": 9}
-            await each(driver.remove, lambda seen: not seen.brokers, driver)
+            await do_to_all(driver.remove, lambda seen: not seen.brokers, driver)
             assert await driver.clusters() == frozenset()
 
     asyncio.run(scenario())
 
 
 def beside_pulse(requests):
-    """All but what goes on by the clock: whether the API server answers is asked every few seconds,
-    and a watch that has lasted its time begins anew.
-    """
+    """The requests without those that depend on time: the pulse's, and watches that begin again."""
     pulse = ("get", "namespaces", "freshet-system")
     asked = [
         request for request in requests if (request.verb, request.resource, request.name) != pulse
     ]
-    return [each for each in asked if each.verb != "watch"]
+    return [request for request in asked if request.verb != "watch"]
 
 
 VOLUMES = ("settings", "dfs", "scratch")
@@ -326,7 +326,7 @@ def test_a_drain_takes_one_broker_at_a_time(admin, cell, cluster_id, marked_node
             await accepted(lambda: driver.apply(plan_of(cluster_id, 2)))
             seen = await watched.until(served(2))
             first, second = (broker.name.rpartition(".")[0] for broker in seen.brokers)
-            # Nobody takes the place of the first yet.
+            # The first broker has not been replaced yet.
             marked_nodes.hold()
             await until_evicted(admin, space, first)
             await watched.until(lambda seen: seen.brokers[0].state is not BrokerState.RUNNING)
@@ -352,7 +352,7 @@ def evict(admin, space, pod):
 
 
 async def until_evicted(admin, space, pod):
-    """The budget's controller counts a moment later."""
+    """Evicts, and repeats that while the budget's controller has not counted the pods yet."""
     async with asyncio.timeout(LIMIT_S):
         while evict(admin, space, pod).status != HTTPStatus.CREATED:
             await asyncio.sleep(0.05)

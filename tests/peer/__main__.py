@@ -13,7 +13,7 @@ from tests.peer.kafka import KINDS, Peer, java_command
 
 
 def main(arguments: list[str]) -> int:
-    """Does what the first argument says; returns the exit status."""
+    """Runs the command of the first argument; returns the exit status."""
     match arguments:
         case ["fetch"]:
             print(f"Kafka's jars: {fetch_jars()}")

@@ -15,7 +15,7 @@ CACHE = ROOT / ".peer"
 
 
 def jar_folder(pom: Path = POM) -> Path:
-    """Where the jars of a POM as it is at present lie once fetched."""
+    """The folder in which the jars of the present POM are once they are fetched."""
     digest = hashlib.sha256(pom.read_bytes()).hexdigest()[:12]
     return CACHE / f"libs-{digest}"
 

@@ -22,7 +22,7 @@ START_SECONDS = 120.0
 POLL_SECONDS = 0.02
 STARTED = b"Kafka Server started"
 
-# What Kafka's own start script gives its brokers, with a heap that three of them can have here.
+# The options of Kafka's own start script, with a heap of which three fit into a small machine.
 BROKER_OPTIONS = (
     "-server",
     "-Xms512m",
@@ -193,7 +193,7 @@ class Peer:
             self._settings(node).write_text(self._properties(node))
             java_tool(
                 "kafka.tools.StorageTool",
-                # In one word: an id may begin with a hyphen.
+                # As one argument, because an id may begin with a hyphen.
                 *("format", f"--cluster-id={cluster_id}", "--config", str(self._settings(node))),
             )
 

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-# What a server gets to end by itself before it is killed.
+# How long a server may take to end by itself before it is killed.
 STOP_SECONDS = 15.0
 
 
@@ -45,7 +45,7 @@ def spawn_server(
 
 
 def stop_servers(servers: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Ends servers together: asks all, then kills what is left. Ended ones are fine."""
+    """Ends servers together: asks all to end, then kills the rest. Some may have ended before."""
     for server in servers:
         if server.poll() is None:
             server.send_signal(signal.SIGTERM)

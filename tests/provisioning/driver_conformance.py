@@ -1,7 +1,6 @@
-"""What every driver does, as tests: a driver's own tests inherit `DriverConformance`.
+"""The conformance suite of drivers: a driver's own tests inherit `DriverConformance`.
 
-The brokers are real. A driver is reached through a `Rig`, which knows how to break what the driver
-runs without its knowledge.
+The brokers are real. A `Rig` makes drivers, and can crash a broker without the driver's knowledge.
 """
 
 # ruff: noqa: D102 (the name of a test says what it tests)
@@ -26,45 +25,45 @@ from provisioning.cell.drivers.base import (
     Driver,
     Outcome,
 )
-from provisioning.cell.keeper.probe import scrape
+from provisioning.cell.keeper.probe import scrape_metrics
 
-# Never reached when all is well.
+# A time limit that a test reaches only where something is wrong.
 LIMIT_S = 120.0
 
 CLUSTER = "cl_conformance"
 
-# Between two times of asking for what cannot be done yet.
+# Pause before a request is repeated that cannot be done yet.
 PAUSE_S = 0.05
 
 
 class Rig(ABC):
-    """A driver under test, with the platform under it, and the clusters of one test."""
+    """Makes drivers over one platform, and knows the clusters of one test."""
 
     cluster = CLUSTER
     neighbour = "cl_neighbour"
 
     @abstractmethod
     def driver(self) -> Driver:
-        """A new driver over the same platform, as a new keeper has."""
+        """A new driver over the same platform, as a new keeper makes it."""
 
     @abstractmethod
     def plan(self, cluster_id: str, **sections: dict[str, object]) -> ClusterPlan:
-        """One broker on slot 0 that starts; `sections` are further settings."""
+        """A plan with one broker on slot 0. `sections` are further settings of it."""
 
     @abstractmethod
     def crash(self, broker: BrokerObservation) -> None:
-        """Ends a broker behind the driver's back, without a clean stop."""
+        """Kills a broker without the driver's knowledge."""
 
     @abstractmethod
     async def abandon(self, driver: Driver) -> None:
-        """Takes the driver away as the death of its keeper does. Its brokers stay."""
+        """Ends a driver as the death of its keeper does. Its brokers go on."""
 
 
 class Watched:
-    """A driver whose changes can be waited for."""
+    """Waits for changes that a driver reports."""
 
     def __init__(self, driver: Driver, cluster_id: str = CLUSTER) -> None:
-        """`cluster_id`: whose changes are waited for where nothing else is said."""
+        """`cluster_id`: the cluster to wait for, where a call names no other."""
         self.driver = driver
         self.cluster_id = cluster_id
         self.notified = 0
@@ -72,14 +71,14 @@ class Watched:
         driver.notify(self.on_change)
 
     def on_change(self, _cluster_id: str) -> None:
-        """What it is told by the driver; see `Driver.notify`."""
+        """Counts a change that the driver reports; see `Driver.notify`."""
         self.notified += 1
         self._changed.set()
 
     async def until(
         self, holds: Callable[[ClusterObservation], bool], cluster_id: str = ""
     ) -> ClusterObservation:
-        """Waits until an observation holds, looking only when the driver says that it changed."""
+        """Waits until an observation holds. It observes only when the driver reports a change."""
         async with asyncio.timeout(LIMIT_S):
             while True:
                 self._changed.clear()
@@ -89,28 +88,28 @@ class Watched:
                 await self._changed.wait()
 
     async def until_running(self, cluster_id: str = "") -> BrokerObservation:
-        """Waits until its one broker serves."""
+        """Waits until the cluster's one broker serves."""
         observation = await self.until(running, cluster_id)
         return observation.brokers[0]
 
     async def until_gone(self, cluster_id: str = "") -> None:
-        """Waits until it has no broker."""
+        """Waits until the cluster has no broker."""
         await self.until(lambda observation: not observation.brokers, cluster_id)
 
 
 def running(observation: ClusterObservation) -> bool:
-    """Whether all its brokers serve."""
+    """Whether there are brokers and all of them serve."""
     states = {broker.state for broker in observation.brokers}
     return states == {BrokerState.RUNNING}
 
 
 def replaced(name: str) -> Callable[[ClusterObservation], bool]:
-    """Whether its one broker is another than this one, and serves."""
+    """A check whether the one broker serves and has another name than this one."""
     return lambda observation: running(observation) and observation.brokers[0].name != name
 
 
 class LossyDriver:
-    """A driver whose every request is lost the first time: before it was done, or after."""
+    """A driver that loses the first reply to every request, before it took effect or after."""
 
     def __init__(self, driver: Driver, *, done: bool) -> None:
         self._driver = driver
@@ -122,19 +121,19 @@ class LossyDriver:
         return getattr(self._driver, name)
 
     async def apply(self, plan: ClusterPlan) -> Outcome:
-        """Loses the first reply."""
+        """Loses the first reply; see `Driver`."""
         return await self._request("apply", lambda: self._driver.apply(plan))
 
     async def stop(self, cluster_id: str, *, clean: bool) -> Outcome:
-        """Loses the first reply."""
+        """Loses the first reply; see `Driver`."""
         return await self._request("stop", lambda: self._driver.stop(cluster_id, clean=clean))
 
     async def replace(self, cluster_id: str, slot: int) -> Outcome:
-        """Loses the first reply."""
+        """Loses the first reply; see `Driver`."""
         return await self._request("replace", lambda: self._driver.replace(cluster_id, slot))
 
     async def remove(self, cluster_id: str, *, break_glass: str = "") -> Outcome:
-        """Loses the first reply."""
+        """Loses the first reply; see `Driver`."""
         return await self._request(
             "remove", lambda: self._driver.remove(cluster_id, break_glass=break_glass)
         )
@@ -154,7 +153,7 @@ class LossyDriver:
 
 @asynccontextmanager
 async def driving(rig: Rig) -> AsyncIterator[Watched]:
-    """A started driver; whatever it still runs at the end is removed."""
+    """A started driver. At the end all of its clusters are removed."""
     driver = rig.driver()
     await driver.start()
     try:
@@ -166,7 +165,7 @@ async def driving(rig: Rig) -> AsyncIterator[Watched]:
 
 
 async def accepted(request: Callable[[], Coroutine[Any, Any, Outcome]]) -> None:
-    """Asks, and insists where nobody knows what came of it, as a keeper does."""
+    """Makes a request, and repeats it while its outcome is unknown, as a keeper does."""
     async with asyncio.timeout(LIMIT_S):
         while (outcome := await request()).answer is Answer.UNKNOWN:
             await asyncio.sleep(PAUSE_S)
@@ -174,7 +173,7 @@ async def accepted(request: Callable[[], Coroutine[Any, Any, Outcome]]) -> None:
 
 
 class DriverConformance:
-    """Inherit it, and give a fixture `rig`."""
+    """The suite. A subclass needs a fixture `rig`."""
 
     def test_a_cluster_is_created_once(self, rig: Rig) -> None:
         async def scenario() -> None:
@@ -186,7 +185,7 @@ class DriverConformance:
                 broker = await watched.until_running()
                 assert broker.slot == 0
                 assert broker.endpoints is not None
-                assert await scrape(broker.endpoints.metrics, timeout_s=LIMIT_S)
+                assert await scrape_metrics(broker.endpoints.metrics, timeout_s=LIMIT_S)
                 assert broker.failures == 0
                 assert await driver.clusters() == {rig.cluster}
                 notified = watched.notified
@@ -221,7 +220,7 @@ class DriverConformance:
                 await accepted(lambda: watched.driver.apply(rig.plan(rig.cluster)))
                 broker = await watched.until_running()
                 assert broker.endpoints is not None
-                assert await scrape(broker.endpoints.metrics, timeout_s=LIMIT_S)
+                assert await scrape_metrics(broker.endpoints.metrics, timeout_s=LIMIT_S)
                 assert (await watched.driver.observe(rig.cluster)).restarts == 0, (
                     "it was asked to end"
                 )
@@ -287,11 +286,11 @@ class DriverConformance:
             first = await Watched(earlier, rig.cluster).until_running()
             await rig.abandon(earlier)
             async with driving(rig) as watched:
-                found = await watched.until_running()
-                assert replace(found, failures=0) == replace(first, failures=0)
+                running = await watched.until_running()
+                assert replace(running, failures=0) == replace(first, failures=0)
                 await accepted(lambda: watched.driver.apply(rig.plan(rig.cluster)))
                 assert (await watched.until_running()).name == first.name
-                rig.crash(found)
+                rig.crash(running)
                 await watched.until(replaced(first.name))
                 await accepted(lambda: watched.driver.stop(rig.cluster, clean=True))
                 await watched.until_gone()
@@ -376,10 +375,10 @@ class DriverConformance:
 
 
 def is_failed(observation: ClusterObservation) -> bool:
-    """Whether its one broker refused its settings."""
+    """Whether the one broker refused its settings."""
     return [broker.state for broker in observation.brokers] == [BrokerState.FAILED]
 
 
 def is_stopping(observation: ClusterObservation) -> bool:
-    """Whether its one broker stops, or has stopped."""
+    """Whether the one broker stops, or has stopped."""
     return {broker.state for broker in observation.brokers} <= {BrokerState.STOPPING}

@@ -1,8 +1,9 @@
-"""The outside of a broker, for the driver's tests: `fake_broker.py <settings file>`.
+"""A stand-in for a broker in tests of the local driver: `fake_broker.py <settings file>`.
 
-`[fake]` says how it behaves: `status` it exits with before it serves, for the first `times` starts;
-`silent` never serves; `stubborn` only makes a file `asked` at SIGTERM; `brief` stands down as soon
-as it served; `log` is what it logs at its start. Each start adds a line to `starts`.
+The section `[fake]` says how it behaves. With `status` it exits with this status before it serves,
+at the first `times` starts. With `silent` it never serves. With `stubborn` it ignores SIGTERM, but
+for creating a file `asked`. With `brief` it stands down as soon as it has served. It writes `log`
+to its log at its start. Each start adds a line to the file `starts`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 
 def main(path: str) -> int:
-    """Behaves as it is told."""
+    """Behaves as the settings file says, and returns the exit status."""
     fake = tomllib.loads(Path(path).read_text())["fake"]
     starts = Path(fake["starts"])
     with starts.open("a") as file:

@@ -1,4 +1,4 @@
-"""Brokers as processes of this machine: what every driver does, and what only this one does."""
+"""The conformance suite of drivers for the driver of local processes."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from tests.provisioning.survivors import kill_survivors
 
 
 class LocalRig(Rig):
-    """Real brokers over folders of the test."""
+    """Runs real brokers over folders of the test."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -57,4 +57,4 @@ def rig(tmp_path):
 
 
 class TestLocalDriver(DriverConformance):
-    """The conformance suite over local processes."""
+    """The suite over local processes."""

@@ -1,4 +1,4 @@
-"""What the local driver does about brokers that misbehave, with a stand-in for the broker."""
+"""The local driver with brokers that misbehave, for which there is a stand-in."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ OPTIONS = LocalOptions(
 
 
 class Slots:
-    """A driver over stand-ins."""
+    """Makes local drivers that run stand-ins, and plans for them."""
 
     def __init__(self, folder):
         self.run = folder / "run"
@@ -56,7 +56,7 @@ class Slots:
         return self.run / CLUSTER / "slot-0"
 
     def drive(self, scenario):
-        """Runs a scenario with a started driver; nothing is left of it."""
+        """Runs a scenario with a started driver, and removes everything at its end."""
 
         async def whole():
             driver = self.driver()
@@ -83,7 +83,7 @@ async def until(holds):
             await asyncio.sleep(0.005)
 
 
-def test_the_ready_line_tells_where_it_serves(slots):
+def test_endpoints_are_read_from_the_ready_line(slots):
     async def scenario(watched):
         await watched.driver.apply(slots.plan())
         broker = await watched.until_running()
@@ -113,7 +113,7 @@ def test_one_that_refuses_its_settings_is_tried_once(slots):
         failed = await watched.until(is_failed)
         assert failed.brokers[0].message == "refused its settings: this is why"
         await watched.driver.apply(slots.plan(1, status=2))
-        # Slot 1 went the same way meanwhile, so slot 0 had all the time to be started again.
+        # Slot 1 has failed in the same way since, so slot 0 had enough time to be started again.
         await watched.until(lambda o: [b.slot for b in o.brokers] == [1] and is_failed(o))
         assert slots.starts == 2
 
@@ -151,7 +151,7 @@ def test_one_that_does_not_stop_is_killed(slots):
         broker = await watched.until_running()
         await watched.driver.stop(CLUSTER, clean=True)
         await watched.until_gone()
-        assert process.identify(broker.pid) is None
+        assert process.identify_process(broker.pid) is None
         assert (await watched.driver.observe(CLUSTER)).restarts == 0
 
     slots.drive(scenario)
@@ -210,7 +210,7 @@ def test_an_id_cannot_leave_the_folder(slots, cluster_id):
 
 def test_a_pid_that_was_used_again_is_not_taken_for_a_broker(slots):
     slots.folder.mkdir(parents=True)
-    ours = process.identify(os.getpid())
+    ours = process.identify_process(os.getpid())
     assert ours is not None
     state = {"v": 1, "pid": ours.pid, "started": f"{ours.started}0"}
     (slots.folder / "state.json").write_text(json.dumps(state))
@@ -253,14 +253,14 @@ def test_a_survivor_is_found_and_its_end_is_noticed(slots, monkeypatch, written_
         (slots.folder / "state.json").unlink()
 
     async def scenario(watched):
-        found = await watched.until_running()
-        assert found.pid == survivor.pid
+        running = await watched.until_running()
+        assert running.pid == survivor.pid
         await watched.driver.apply(slots.plan())
-        os.kill(found.pid, 9)
-        again = await watched.until(replaced(found.name))
+        os.kill(running.pid, 9)
+        again = await watched.until(replaced(running.name))
         assert again.restarts == 1
         os.kill(again.brokers[0].pid, 9)
-        await watched.until(lambda o: replaced(found.name)(o) and o.restarts == 2)
+        await watched.until(lambda o: replaced(running.name)(o) and o.restarts == 2)
 
     slots.drive(scenario)
 

@@ -1,4 +1,4 @@
-"""When schedules want a cluster awake, also where clocks change."""
+"""Tests when schedules want a cluster awake, also where clocks change."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -27,8 +27,8 @@ def utc(year, month, day, hour=0, minute=0):
     return datetime(year, month, day, hour, minute, tzinfo=UTC)
 
 
-def at(moment, *given):
-    return scheduled_state(schedules_of(given), moment)
+def at(moment, *stored):
+    return scheduled_state(schedules_of(stored), moment)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def at(moment, *given):
         (utc(2026, 11, 23, 6), True, utc(2026, 11, 23, 18)),
         (utc(2026, 11, 23, 18), False, utc(2026, 11, 24, 6)),
         (utc(2026, 7, 6, 5), True, utc(2026, 7, 6, 17)),
-        # Over the weekend, in which clocks are put back.
+        # Over a weekend on which clocks are put back.
         (utc(2026, 10, 23, 17), False, utc(2026, 10, 26, 6)),
     ],
 )
@@ -49,15 +49,15 @@ def test_working_hours_are_those_of_the_wall(moment, awake, until):
 
 def test_a_night_ends_on_the_day_after():
     night = schedule(["sun"], "22:00", "06:00")
-    # From Sunday's evening on, seen on Monday.
+    # It is Monday, and the schedule began on Sunday evening.
     assert at(utc(2026, 11, 23, 4), night) == ScheduledState(awake=True, until=utc(2026, 11, 23, 5))
     assert not at(utc(2026, 11, 22, 4), night).awake
 
 
 def test_those_that_meet_are_one():
-    given = schedule(["mon"], "07:00", "12:00"), schedule(["mon"], "12:00", "15:00")
+    schedules = schedule(["mon"], "07:00", "12:00"), schedule(["mon"], "12:00", "15:00")
     until = utc(2026, 11, 23, 14)
-    assert at(utc(2026, 11, 23, 7), *given) == ScheduledState(awake=True, until=until)
+    assert at(utc(2026, 11, 23, 7), *schedules) == ScheduledState(awake=True, until=until)
     days = schedule(list(DAYS), "00:00", "24:00")
     assert at(utc(2026, 11, 23, 7), days) == ScheduledState(awake=True, until=None)
     assert at(utc(2026, 11, 23, 7)) == ScheduledState(awake=False, until=None)
@@ -70,7 +70,7 @@ def test_an_hour_that_comes_twice_has_no_gap():
     for minute in range(0, 150, 10):
         moment = utc(2026, 10, 24, 23) + timedelta(minutes=minute)
         assert at(moment, early) == ScheduledState(awake=True, until=until)
-    # It begins with the first of the two.
+    # A schedule that starts in the repeated hour starts in its first pass.
     late = schedule(["sun"], "02:30", "04:00")
     assert at(utc(2026, 10, 25, 0, 30), late) == ScheduledState(
         awake=True, until=utc(2026, 10, 25, 3)
@@ -85,7 +85,7 @@ def test_an_hour_that_is_skipped_is_as_before_the_change():
     assert at(utc(2026, 3, 29, 1, 30), begins) == ScheduledState(awake=True, until=until)
     ends = schedule(["sun"], "01:00", "02:30")
     assert at(utc(2026, 3, 29, 0), ends).until == utc(2026, 3, 29, 1, 30)
-    # Of half an hour that no clock shows nothing comes out of order.
+    # The schedule begins in the half hour that no clock shows, and is over at once.
     nothing = schedule(["sun"], "02:15", "03:10")
     assert not at(utc(2026, 3, 29, 1, 20), nothing).awake
 
@@ -102,24 +102,24 @@ moments = st.integers(0, 4 * 366 * 24 * 60).map(lambda n: utc(2024, 1, 1) + time
 
 
 @given(moments, st.lists(schedules, max_size=3), st.timedeltas(timedelta(0), timedelta(days=8)))
-def test_nothing_changes_before_it_is_said_to(moment, given_ones, later):
-    """Whoever looks at any time in between sees the same, and at its end another."""
-    wanted = at(moment, *given_ones)
-    if wanted.until is None:
-        assert at(moment + later, *given_ones).awake == wanted.awake
+def test_nothing_changes_before_it_is_said_to(moment, stored, later):
+    """Any moment before the end of a state has the same state, and its end has another one."""
+    state = at(moment, *stored)
+    if state.until is None:
+        assert at(moment + later, *stored).awake == state.awake
         return
-    assert wanted.until > moment
-    between = min(moment + later, wanted.until - timedelta(microseconds=1))
-    assert at(between, *given_ones) == wanted
-    assert at(wanted.until, *given_ones).awake != wanted.awake
+    assert state.until > moment
+    between = min(moment + later, state.until - timedelta(microseconds=1))
+    assert at(between, *stored) == state
+    assert at(state.until, *stored).awake != state.awake
 
 
 def test_what_never_sleeps_in_one_zone_is_endless_beside_what_sleeps_in_another():
     always = schedule(DAYS, "00:00", "00:00", "America/St_Johns")
     mornings = schedule(["mon", "tue"], "05:00", "00:00", ZURICH)
-    # Monday already in Zurich, Sunday still in St John's: their weeks end at different moments.
-    found = at(utc(2024, 1, 1, 0, 30), mornings, always)
-    assert (found.awake, found.until) == (True, None)
+    # It is Monday in Zurich and still Sunday in St John's: weeks end at different moments.
+    state = at(utc(2024, 1, 1, 0, 30), mornings, always)
+    assert (state.awake, state.until) == (True, None)
 
 
 @pytest.mark.parametrize("text", ["7:00", "07:00:00", "24:30", "", "noon", "07:00Z", "25:00"])

@@ -25,7 +25,7 @@ SHORT_S = 4.0
 
 
 def main() -> int:
-    """Returns 0 when all of it holds."""
+    """Runs all scenarios; returns the exit status, 0 when all of them hold."""
     parser = argparse.ArgumentParser(prog="python -m tests.service", description=__doc__)
     parser.add_argument("--long", action="store_true", help="load for minutes, not seconds")
     parser.add_argument("--minutes", type=float, default=10.0, help="how many, with --long")
@@ -33,11 +33,11 @@ def main() -> int:
     given = parser.parse_args()
     seconds = given.minutes * 60 if given.long else SHORT_S
     with contextlib.ExitStack() as stack:
-        run = step("first_start", partial(stack.enter_context, running_service()))
+        run = run_step("first_start", partial(stack.enter_context, running_service()))
         for name, scenario in steps(run, seconds).items():
             if given.only in name:
-                step(name, scenario)
-        step("everybody_is_gone", stack.close)
+                run_step(name, scenario)
+        run_step("everybody_is_gone", stack.close)
     return 0
 
 
@@ -47,7 +47,7 @@ def steps(run: Run, seconds: float) -> dict[str, Callable[[], object]]:
         "records_once_through_a_kill": partial(
             scenarios.records_once_through_a_kill, run, min(seconds, 60)
         ),
-        "strangers_get_nothing": partial(scenarios.strangers_get_nothing, run),
+        "other_organizations_get_nothing": partial(scenarios.other_organizations_get_nothing, run),
         "groups_of_any_name_are_served": partial(scenarios.groups_of_any_name_are_served, run),
         "one_request_is_followed": partial(scenarios.one_request_is_followed, run),
         "sleeps_and_wakes": partial(scenarios.sleeps_and_wakes, run),
@@ -65,8 +65,8 @@ def steps(run: Run, seconds: float) -> dict[str, Callable[[], object]]:
     }
 
 
-def step(name: str, scenario: Callable[[], Result]) -> Result:
-    """Runs one and says how long it took; gives what it gives."""
+def run_step(name: str, scenario: Callable[[], Result]) -> Result:
+    """Runs a scenario, prints how long it took, and returns its result."""
     begun = time.monotonic()
     sys.stdout.write(f"{name} ...\n")
     sys.stdout.flush()

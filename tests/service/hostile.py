@@ -22,12 +22,12 @@ from tests.provisioning.kafka.hostile import (
 from tests.supervisor.run import Run, wait_until
 
 from .api import Api, Connection
-from .scenarios import TOPIC, pause, produce_error, put_to_sleep
+from .scenarios import TOPIC, let_run, produce_error, put_to_sleep
 
 TOPIC_AUTHORIZATION_FAILED = 29
-# Between two rounds: a client that only burns the processor is another test's.
+# Seconds between two rounds. A client that only burns the processor is the subject of another test.
 PAUSE_S = 0.2
-# They wait for a group's first rebalance most of the time.
+# Most of the time of a round is the wait for a group's first rebalance.
 ATTACKERS = 4
 ROUNDS_MIN = 3
 # A cluster may be woken ten times a minute.
@@ -55,7 +55,7 @@ class Attacker:
         return self
 
     def did(self, rounds: int) -> bool:
-        """Tells whether it did so many rounds, or can do no more."""
+        """Tells whether it finished so many rounds, or failed and can do no more."""
         return self.rounds >= rounds or bool(self._failures)
 
     def stop(self) -> None:
@@ -69,9 +69,9 @@ class Attacker:
     def _run(self) -> None:
         try:
             while not self._stopping.wait(PAUSE_S):
-                with closing(_connect(self.connection)) as raw:
+                with closing(_connect_raw(self.connection)) as raw:
                     self._round(raw)
-                with closing(_connect(self.producer)) as raw:
+                with closing(_connect_raw(self.producer)) as raw:
                     code = offer_to_internal_topic(raw, "__consumer_offsets")
                     assert code == TOPIC_AUTHORIZATION_FAILED, code
                 self.rounds += 1
@@ -102,7 +102,8 @@ def a_hostile_client_harms_nobody(
     say: Callable[[str], object] = lambda line: None,
 ) -> None:
     """Meanwhile another organisation's cluster is put to sleep and woken by a client, again and
-    again; web server and keeper are the same processes at the end. `say` is told how long it took.
+    again; web server and keeper are the same processes at the end. `say` is called with a line
+    that has how long it took.
     `rounds_min`: how often each attacker sends all that it has, at least.
     """
     before = run.children()
@@ -127,8 +128,8 @@ def a_hostile_client_harms_nobody(
             began = time.monotonic()
             assert produce_error(connection) is None
             wakes_s.append(time.monotonic() - began)
-            # The gateway has a client wait that wakes it more often than its limit allows.
-            pause(min(WAKE_EVERY_S, max(until - time.monotonic(), 0)))
+            # The gateway holds back clients that would wake the cluster too often.
+            let_run(min(WAKE_EVERY_S, max(until - time.monotonic(), 0)))
         wait_until(lambda: all(a.did(rounds_min) for a in attackers), "the attackers did it all")
     finally:
         for attacker in attackers:
@@ -146,6 +147,6 @@ def a_hostile_client_harms_nobody(
     owner.leave()
 
 
-def _connect(connection: Connection) -> Raw:
+def _connect_raw(connection: Connection) -> Raw:
     credential = connection.credential
     return log_in(connection.bootstrap_servers, credential.username, credential.password)

@@ -41,12 +41,12 @@ class Program:
         return out
 
     def json(self, *arguments: str) -> Any:  # noqa: ANN401 (decoded JSON)
-        """The same with the API's object decoded."""
+        """Runs it with `-o json`; returns the API's object, decoded."""
         return json.loads(self(*arguments, "--output", "json"))
 
 
 def signed_up(address: str, home: Path) -> Program:
-    """The program, signed up, with a cluster in use."""
+    """Returns the program after a sign-up, with a cluster chosen by `freshet use`."""
     program = Program(address, home)
     email = f"cli-{os.urandom(4).hex()}@example.org"
     program("signup", "--email", email, "--organization", "Mine", given="correct horse battery\n")

@@ -33,7 +33,7 @@ def running_service() -> Iterator[Run]:
 
 @contextmanager
 def up_again(run: Run) -> Iterator[None]:
-    """For a test that stops or kills the service: it is up again at the end, however that went."""
+    """Starts the service again after a test that stops or kills it, also where the test failed."""
     try:
         yield
     finally:
@@ -43,7 +43,7 @@ def up_again(run: Run) -> Iterator[None]:
 
 
 def everybody_is_gone(run: Run) -> None:
-    """After a stop, no child and no broker is left."""
+    """Checks that no child process and no broker is left after a stop."""
     children = run.children()
     assert run.stop() == 0
     assert not any(is_running(child) for child in children.values())
@@ -55,7 +55,7 @@ def wait_with_tasks(
 ) -> None:
     """Waits until something holds that periodic tasks bring about.
 
-    They are sent as if the scheduler had found them due, again and again.
+    It sends the tasks again and again, as if the scheduler had found them due.
     """
     from celery import Celery  # noqa: PLC0415 (takes a moment to load, and few tests need it)
 

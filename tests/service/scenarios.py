@@ -44,12 +44,12 @@ SHORT_IDLE_S, LONG_IDLE_S = 5, 3600
 BUDGET_LIMIT_S = 300
 DEAR = "prv_dear"
 TOPIC = "orders"
-# Longer than a client ever waits when all is well.
+# Longer than a client ever waits when nothing is wrong.
 TIMEOUT_S = 60
 
 
-def pause(seconds: float) -> None:
-    """Lets the load run on: the only thing that takes time for its own sake."""
+def let_run(seconds: float) -> None:
+    """Lets the load run on for so long. Nothing else here waits by the clock."""
     threading.Event().wait(seconds)
 
 
@@ -62,7 +62,7 @@ def readers(connection: Connection, suffix: str = "") -> list[Reader]:
 
 
 def kill_broker(run: Run, cluster_id: str) -> None:
-    """kill −9 of the one broker of a cluster; returns when another serves in its place."""
+    """Kills the one broker of a cluster by SIGKILL; returns when another serves in its place."""
     killed = broker_of(run, cluster_id)
     os.kill(killed.pid, signal.SIGKILL)
     wait_until(
@@ -72,13 +72,13 @@ def kill_broker(run: Run, cluster_id: str) -> None:
 
 def brokers_of(run: Run, cluster_id: str) -> list[Identity]:
     """The cluster's broker processes."""
-    found = []
+    brokers = []
     for identity in run.brokers():
         with contextlib.suppress(OSError):
             words = Path(f"/proc/{identity.pid}/cmdline").read_bytes()
             if cluster_id.encode() in words:
-                found.append(identity)
-    return found
+                brokers.append(identity)
+    return brokers
 
 
 def broker_of(run: Run, cluster_id: str) -> Identity:
@@ -112,15 +112,15 @@ def lag_is_zero(api: Api, cluster_id: str, group: str) -> bool:
 
 
 def records_once_through_a_kill(run: Run, seconds: float) -> None:
-    """Two clients read each record once, the broker being killed meanwhile; lag ends at 0."""
+    """Two clients read each record once though the broker is killed; at the end their lag is 0."""
     api = Api.sign_up(run.address)
     cluster_id, connection = new_cluster(api)
     producer = Producer(connection, TOPIC, "a").start()
     reading = readers(connection)
     wait_until(lambda: all(reader.seen for reader in reading), "both read")
-    pause(seconds / 2)
+    let_run(seconds / 2)
     kill_broker(run, cluster_id)
-    pause(seconds / 2)
+    let_run(seconds / 2)
     sent = producer.finish()
     for reader in reading:
         reader.finish(sent)
@@ -130,7 +130,7 @@ def records_once_through_a_kill(run: Run, seconds: float) -> None:
 
 
 def all_is_there_after_kill_9(run: Run) -> None:
-    """kill −9 of everything and `up` again: users, clusters, topics, records, offsets."""
+    """After SIGKILL of everything, `up` finds users, clusters, topics, records and offsets."""
     email = f"kill-{os.urandom(4).hex()}@example.org"
     api = Api.sign_up(run.address, email)
     cluster_id, connection = new_cluster(api)
@@ -164,7 +164,7 @@ def all_is_there_after_kill_9(run: Run) -> None:
 
 
 def sleeps_and_wakes(run: Run) -> None:
-    """Idle means no process; topics are listed and made asleep; a client wakes it unaware."""
+    """An idle cluster has no process; its topics can be listed and made; a client wakes it."""
     api = Api.sign_up(run.address)
     cluster_id, connection = new_cluster(api)
     api.set_idle_timeout(cluster_id, SHORT_IDLE_S)
@@ -212,7 +212,7 @@ def produce_one(connection: Connection, topic: str, logger: logging.Logger) -> N
 
 @contextlib.contextmanager
 def control_plane_away(run: Run) -> Iterator[None]:
-    """PostgreSQL, Redis, web, worker and beat stand still, all of their processes."""
+    """Stops all processes of PostgreSQL, Redis, web, worker and beat by SIGSTOP meanwhile."""
     still: list[int] = []
     children = run.children()
     mark = f"FRESHET_RUN={run.mark()}"
@@ -230,7 +230,7 @@ def control_plane_away(run: Run) -> Iterator[None]:
 
 
 def clients_outlive_the_control_plane(run: Run, seconds: float) -> None:
-    """PostgreSQL, web and Celery away under load, with a broker kill and a wake meanwhile."""
+    """Clients go on while PostgreSQL, web and Celery are stopped, through a kill and a wake too."""
     api = Api.sign_up(run.address)
     cluster_id, connection = new_cluster(api)
     sleeper = api.create_cluster("sleeper")
@@ -243,12 +243,12 @@ def clients_outlive_the_control_plane(run: Run, seconds: float) -> None:
     complaints = Complaints(logging.WARNING)
     with control_plane_away(run):
         assert is_away(run)
-        pause(seconds / 2)
+        let_run(seconds / 2)
         kill_broker(run, cluster_id)
         with complaints.attached("waker") as logger:
             produce_one(to_wake, TOPIC, logger)
         assert brokers_of(run, sleeper)
-        pause(seconds / 2)
+        let_run(seconds / 2)
         sent = producer.finish()
         for reader in reading:
             reader.finish(sent)
@@ -268,7 +268,7 @@ def is_away(run: Run) -> bool:
 
 
 def groups_of_any_name_are_served(run: Run) -> None:
-    """By REST over HTTP: names with a `/` are told from paths, and other paths lead nowhere."""
+    """REST finds groups with a `/` in their name, and answers 404 at addresses of nothing."""
     api = Api.sign_up(run.address)
     cluster_id, connection = new_cluster(api)
     groups = f"/clusters/{cluster_id}/groups"
@@ -297,30 +297,30 @@ def groups_of_any_name_are_served(run: Run) -> None:
     api.leave()
 
 
-def strangers_get_nothing(run: Run) -> None:
+def other_organizations_get_nothing(run: Run) -> None:
     """Another organisation's key gets 404, its Kafka credentials an authentication error."""
-    owner, stranger = Api.sign_up(run.address), Api.sign_up(run.address)
+    owner, other = Api.sign_up(run.address), Api.sign_up(run.address)
     cluster_id, connection = new_cluster(owner)
-    _, foreign = new_cluster(stranger)
+    _, foreign = new_cluster(other)
     made = owner.call("GET", f"/clusters/{cluster_id}/credentials")["items"]
     below = f"/clusters/{cluster_id}"
     paths = [below, *(f"{below}/{part}" for part in ("topics", "credentials", "acls", "groups"))]
     paths += [f"{below}/topics/{TOPIC}", f"{below}/topics/{TOPIC}/messages"]
     for path in paths:
         owner.call("GET", path)
-        stranger.call("GET", path, status=404)
-        stranger.call("GET", path.replace(cluster_id, "cl_" + "a" * 20), status=404)
-    stranger.call("POST", f"{below}/topics", {"name": "x", "partitions": 1}, status=404)
-    stranger.call("POST", f"{below}/credentials", {"name": "x", "role": "full"}, status=404)
-    stranger.call("DELETE", f"{below}/credentials/{made[0]['id']}", status=404)
-    stranger.call("PATCH", below, {"name": "taken"}, status=404)
-    stranger.call("DELETE", below, {"name": "first"}, status=404)
-    assert stranger.call("GET", "/clusters")["items"][0]["id"] != cluster_id
+        other.call("GET", path, status=404)
+        other.call("GET", path.replace(cluster_id, "cl_" + "a" * 20), status=404)
+    other.call("POST", f"{below}/topics", {"name": "x", "partitions": 1}, status=404)
+    other.call("POST", f"{below}/credentials", {"name": "x", "role": "full"}, status=404)
+    other.call("DELETE", f"{below}/credentials/{made[0]['id']}", status=404)
+    other.call("PATCH", below, {"name": "taken"}, status=404)
+    other.call("DELETE", below, {"name": "first"}, status=404)
+    assert other.call("GET", "/clusters")["items"][0]["id"] != cluster_id
     intruder = Connection(connection.bootstrap_servers, foreign.credential)
     assert authentication_error(intruder)
     assert not authentication_error(connection)
     owner.leave()
-    stranger.leave()
+    other.leave()
 
 
 def authentication_error(connection: Connection) -> bool:
@@ -331,22 +331,22 @@ def authentication_error(connection: Connection) -> bool:
         connection, **{"error_cb": errors.append, "reconnect.backoff.ms": 1000}
     )
     client = confluent_kafka.admin.AdminClient(settings, logger=logging.getLogger("intruder"))
-    found: list[bool] = []
+    refused: list[bool] = []
 
-    def is_told() -> bool:
+    def is_answered() -> bool:
         with contextlib.suppress(confluent_kafka.KafkaException):
             client.list_topics(timeout=1)
-            found.append(False)
+            refused.append(False)
         client.poll(0)
         if any(e.code() == confluent_kafka.KafkaError._AUTHENTICATION for e in errors):
-            found.append(True)
-        return bool(found)
+            refused.append(True)
+        return bool(refused)
 
-    wait_until(is_told, "the gateway lets it in or refuses it")
-    return found[-1]
+    wait_until(is_answered, "the gateway lets it in or refuses it")
+    return refused[-1]
 
 
-def _told_by_mail(run: Run, *words: str) -> bool:
+def _has_mail(run: Run, *words: str) -> bool:
     mails = [file.read_text() for file in (run.home / "mail").glob("*.eml")]
     return any(all(word in mail for word in words) for mail in mails)
 
@@ -375,10 +375,10 @@ def a_budget_stops_producers(run: Run) -> None:
         assert error is not None
         assert error.code() == confluent_kafka.KafkaError.POLICY_VIOLATION
         shown = api.cluster(cluster_id)["status"]["conditions"]
-        conditions = {each["type"]: each for each in shown}
+        conditions = {condition["type"]: condition for condition in shown}
         assert '"One cent" of $0.01' in conditions["ProduceSuspended"]["message"]
-        told = "One cent", "refuse to take records"
-        wait_until(lambda: _told_by_mail(run, *told), "a mail says so")
+        words = "One cent", "refuse to take records"
+        wait_until(lambda: _has_mail(run, *words), "a mail says so")
         reader = Reader(lambda: LibrdkafkaConsumer(connection, TOPIC, "goes-on")).start()
         wait_until(lambda: bool(reader.seen), "what is there is read")
         reader.finish(set(reader.seen))
@@ -396,8 +396,8 @@ def every_byte_is_dear(run: Run) -> Iterator[None]:
     Prices come by migrations alone: only the tables' owner can add them. Triggers keep everybody
     from removing them; the superuser can have a session without these.
     """
-    owner = postgres.dsn(run.home / "postgres", "freshet_owner", "freshet")
-    superuser = postgres.dsn(run.home / "postgres", postgres.SUPERUSER, "freshet")
+    owner = postgres.connection_string(run.home / "postgres", "freshet_owner", "freshet")
+    superuser = postgres.connection_string(run.home / "postgres", postgres.SUPERUSER, "freshet")
     with psycopg.connect(owner) as connection:
         connection.execute(
             "INSERT INTO billing_priceversion (id, valid_from, currency, created_at)"
@@ -420,14 +420,14 @@ def every_byte_is_dear(run: Run) -> Iterator[None]:
 
 
 def produce_error(connection: Connection) -> confluent_kafka.KafkaError | None:
-    """Produces one record with a fresh client; gives what it is told, None if it is taken."""
-    told: list[confluent_kafka.KafkaError | None] = []
+    """Produces one record with a fresh client; returns its error, None if it was acknowledged."""
+    outcomes: list[confluent_kafka.KafkaError | None] = []
     settings = librdkafka_settings(connection, **{"message.timeout.ms": TIMEOUT_S * 1000})
     producer = confluent_kafka.Producer(settings, logger=logging.getLogger("producer"))
     value = os.urandom(8).hex()
-    producer.produce(TOPIC, value, callback=lambda error, _: told.append(error))
+    producer.produce(TOPIC, value, callback=lambda error, _: outcomes.append(error))
     assert producer.flush(2 * TIMEOUT_S) == 0
-    return told[0]
+    return outcomes[0]
 
 
 def one_request_is_followed(run: Run) -> None:
@@ -439,7 +439,7 @@ def one_request_is_followed(run: Run) -> None:
     operation = api.call("GET", f"/operations?resource_id={cluster_id}")["items"][0]
     assert operation["request_id"] == name
     asker = f"control-plane {operation['id']} {name}"
-    logs_tell(
+    wait_for_log_lines(
         run,
         cluster_id,
         {
@@ -454,12 +454,12 @@ def one_request_is_followed(run: Run) -> None:
 
 
 def one_connection_is_followed(run: Run, cluster_id: str) -> None:
-    """What the gateway calls the connection that woke a cluster is in all logs behind it."""
+    """The id of the connection that woke a cluster is in the logs of gateway, keeper and broker."""
     gateway = (run.home / "log" / "gateway.log").read_text(errors="replace")
-    found = re.findall(rf'cluster="{cluster_id}" connection="(con_[0-9a-f]+)"', gateway)
-    assert found, gateway[-2000:]
-    asker = f"gateway {found[-1]}"
-    logs_tell(
+    connections = re.findall(rf'cluster="{cluster_id}" connection="(con_[0-9a-f]+)"', gateway)
+    assert connections, gateway[-2000:]
+    asker = f"gateway {connections[-1]}"
+    wait_for_log_lines(
         run,
         cluster_id,
         {
@@ -470,15 +470,15 @@ def one_connection_is_followed(run: Run, cluster_id: str) -> None:
     )
 
 
-def logs_tell(run: Run, cluster_id: str, lines: Mapping[str, str]) -> None:
+def wait_for_log_lines(run: Run, cluster_id: str, lines: Mapping[str, str]) -> None:
     """Waits until the log of each kind of process has a line with this in it."""
     for process, line in lines.items():
         log = run.home / "log" / f"{process}.log"
         if process == "broker":
             log = run.home / "keeper" / "run" / cluster_id / "slot-0" / "broker.log"
-        wait_until(partial(_has, log, line), f"{process} tells of {line}")
+        wait_until(partial(_log_has, log, line), f"{process} tells of {line}")
 
 
-def _has(log: Path, part: str) -> bool:
-    """Tells whether it is in a line of a log."""
+def _log_has(log: Path, part: str) -> bool:
+    """Tells whether a line of a log has this part."""
     return part in log.read_text(errors="replace")

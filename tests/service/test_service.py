@@ -36,8 +36,8 @@ def test_groups_of_any_name_are_served(service):
     scenarios.groups_of_any_name_are_served(service)
 
 
-def test_strangers_get_nothing(service):
-    scenarios.strangers_get_nothing(service)
+def test_other_organizations_get_nothing(service):
+    scenarios.other_organizations_get_nothing(service)
 
 
 def test_a_hostile_client_harms_nobody(service):

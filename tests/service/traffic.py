@@ -28,12 +28,12 @@ class Complaints(logging.Handler):
 
     @override
     def emit(self, record: logging.LogRecord) -> None:
-        """Keeps a line."""
+        """Keeps the line of a record."""
         self.lines.append(f"{record.levelname} {record.getMessage()}")
 
     @contextmanager
     def attached(self, name: str) -> Iterator[logging.Logger]:
-        """Listens to a logger of this name meanwhile."""
+        """Collects what the logger of this name logs until the block ends."""
         logger = logging.getLogger(name)
         logger.addHandler(self)
         try:
@@ -67,7 +67,7 @@ def kafka_python_settings(connection: Connection, **more: object) -> dict[str, A
 
 
 class Producer:
-    """An idempotent producer in a thread: numbered records, until it is told to stop.
+    """An idempotent producer in a thread: numbered records, until it is asked to stop.
 
     A record counts as sent when it was acknowledged; any failed delivery is kept.
     """
@@ -172,7 +172,7 @@ class Reader:
         self.seen: Counter[str] = Counter()
         self._make = make
         self._failure: BaseException | None = None
-        self._wanted: set[str] | None = None
+        self._expected: set[str] | None = None
         self._give_up = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -181,15 +181,15 @@ class Reader:
         self._thread.start()
         return self
 
-    def finish(self, wanted: set[str]) -> None:
-        """Waits until all of `wanted` was read, commits, and checks that each came once."""
-        self._wanted = wanted
+    def finish(self, expected: set[str]) -> None:
+        """Waits until all of `expected` was read, commits, and checks that each came once."""
+        self._expected = expected
         self._thread.join(DRAIN_TIMEOUT_S)
         self._give_up.set()
         self._thread.join(DRAIN_TIMEOUT_S)
         if self._failure is not None:
             raise self._failure
-        missing = wanted - self.seen.keys()
+        missing = expected - self.seen.keys()
         twice = {value: n for value, n in self.seen.items() if n > 1}
         assert not missing, f"{len(missing)} lost: {sorted(missing)[:5]}"
         assert not twice, f"{len(twice)} duplicated: {sorted(twice.items())[:5]}"
@@ -204,4 +204,4 @@ class Reader:
             self._failure = error
 
     def _complete(self) -> bool:
-        return self._wanted is not None and self._wanted <= self.seen.keys()
+        return self._expected is not None and self._expected <= self.seen.keys()

@@ -8,7 +8,7 @@ from tests.spark.usage_files import UsageFolder
 
 @pytest.fixture
 def folder(tmp_path):
-    """A usage store whose name means something to a pattern and to a URI."""
+    """A usage store whose folder's name has characters that patterns and URIs treat specially."""
     return UsageFolder(tmp_path / "usage [1] 100% +")
 
 

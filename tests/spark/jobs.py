@@ -20,7 +20,9 @@ def rollup_in(spark: SparkSession) -> Job:
     def run(row: RollupRun, manifest: Path, output: Path, say: Say) -> dict[str, Any]:
         say("in the session of the tests")
         arguments = arguments_for(manifest, output, row.pk, row.day)
-        rollup.rollup(spark, arguments, Progress(spark.sparkContext.statusTracker(), rollup.STAGES))
+        rollup.roll_up_usage(
+            spark, arguments, Progress(spark.sparkContext.statusTracker(), rollup.STAGES)
+        )
         return read_report(output)
 
     return run
@@ -35,7 +37,7 @@ def reconcile_in(spark: SparkSession) -> ReconcileJob:
         say("in the session of the tests")
         arguments = arguments_for(manifest, output, row.pk, row.day, log)
         progress = Progress(spark.sparkContext.statusTracker(), reconcile.STAGES)
-        reconcile.reconcile(spark, arguments, progress)
+        reconcile.reconcile_usage(spark, arguments, progress)
         return read_report(output)
 
     return run

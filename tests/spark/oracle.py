@@ -1,7 +1,7 @@
-"""The roll-up once more, in plain Python and from the same files, as slow and plain as can be.
+"""The roll-up in plain Python, from the same files, as simple as possible: the tests' oracle.
 
-It shares nothing with `spark_usage`: not its schema, not its rules, not its hash. Where the two
-disagree, one of them is wrong.
+It shares no code with `spark_usage`, neither schema nor rules nor hash. Where the two disagree, one
+of them is wrong.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class RollUp:
-    """What a run must come to. Rows are sorted by all of their columns."""
+    """The result that a run must have. Rows are sorted by all columns."""
 
     hours: list[Row]
     days: list[Row]
@@ -57,16 +57,16 @@ class RollUp:
 
 
 def roll_up(manifest: Path) -> RollUp:
-    """The whole of a run."""
+    """Rolls a run's inputs up."""
     run = json.loads(manifest.read_text())
     rows: list[Row] = []
     damaged = set()
-    for each in run["inputs"]:
-        found = _sound_rows(Path(run["usage_root"], each["key"]), each)
-        if found is None:
-            damaged.add(each["key"])
+    for entry in run["inputs"]:
+        sound = _sound_rows(Path(run["usage_root"], entry["key"]), entry)
+        if sound is None:
+            damaged.add(entry["key"])
         else:
-            rows += found
+            rows += sound
     by_identity: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in rows:
         by_identity[_identity(row)].append(row)

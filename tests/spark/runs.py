@@ -50,7 +50,7 @@ class Runs:
         manifest = self.folder.run(inputs, run_id)
         output = self.folder.root / f"run_id={run_id}"
         progress = Progress(self.spark.sparkContext.statusTracker(), rollup.STAGES)
-        rollup.rollup(self.spark, arguments_for(manifest, output, run_id), progress)
+        rollup.roll_up_usage(self.spark, arguments_for(manifest, output, run_id), progress)
         return read_result(output)
 
 
@@ -63,7 +63,7 @@ def reconcile_day(
     stated.write_text(json.dumps(log))
     output = folder.root / "run_id=run_1"
     progress = Progress(spark.sparkContext.statusTracker(), reconcile.STAGES)
-    reconcile.reconcile(spark, arguments_for(manifest, output, log=stated), progress)
+    reconcile.reconcile_usage(spark, arguments_for(manifest, output, log=stated), progress)
     assert (output / "_SUCCESS.json").is_file()
     report: dict[str, Any] = json.loads((output / "report.json").read_text())
     return report

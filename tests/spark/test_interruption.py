@@ -85,14 +85,14 @@ class FakeSession:
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "told"),
+    ("error", "status", "message"),
     [
         (None, 0, ""),
         (JobError("not like this"), 2, "rollup: not like this\n"),
         (RuntimeError("broken"), 1, "RuntimeError: broken\n"),
     ],
 )
-def test_exit_status_says_how_a_job_ended(monkeypatch, capsys, error, status, told):
+def test_exit_status_says_how_a_job_ended(monkeypatch, capsys, error, status, message):
     session = FakeSession()
     monkeypatch.setattr(runner, "open_session", lambda *_, **__: session)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
@@ -103,5 +103,5 @@ def test_exit_status_says_how_a_job_ended(monkeypatch, capsys, error, status, to
 
     arguments = argparse.Namespace(master=None, driver_memory="1g", jars="", conf=[])
     assert runner.main("rollup", job, 1, arguments) == status
-    assert capsys.readouterr().err.endswith(told)
+    assert capsys.readouterr().err.endswith(message)
     assert session.stopped

@@ -30,7 +30,7 @@ def log_of(partitions, since_ms=DAY_START_MS, until_ms=DAY_START_MS + DAY_MS, un
 
 
 def passed(report, name):
-    (check,) = [each for each in report["checks"] if each["name"] == name]
+    (check,) = [entry for entry in report["checks"] if entry["name"] == name]
     return check["passed"]
 
 
@@ -80,7 +80,7 @@ def test_usage_that_is_the_log_gives_no_finding(spark, folder):
     assert report["day_totals"] == {"egress_bytes": total, "ingress_bytes": total}
 
 
-def test_each_way_to_differ_from_the_log_is_told(spark, folder):
+def test_each_way_to_differ_from_the_log_is_found(spark, folder):
     quantities = {0: 100, 1: 100, 2: 100, 3: 100, 5: 100}
     inputs = [folder.add([ingress(n, q, partition=n) for n, q in quantities.items()])]
     log = log_of(
@@ -162,7 +162,7 @@ def test_what_nobody_knows_of_the_log_is_not_compared_and_is_counted(spark, fold
     ] == [("cl_1", "10", "20", 0), ("cl_2", "0", "40", 0), ("cl_3", "80", "0", 1)]
 
 
-def test_each_way_to_differ_from_a_counter_is_told(spark, folder):
+def test_each_way_to_differ_from_a_counter_is_found(spark, folder):
     rows = [
         # The first row of a series may come after rows of another day's files.
         egress(1, 10, 110, principal="User:a"),

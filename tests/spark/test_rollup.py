@@ -19,8 +19,8 @@ from tests.spark.usage_files import (
     egress,
     ingress,
     random_rows,
-    split,
-    spoil,
+    split_rows,
+    spoil_rows,
     storage,
 )
 
@@ -32,7 +32,7 @@ def assert_as_oracle(result, expected):
     assert result.hours == expected.hours
     assert result.days == expected.days
     assert [without_reason(row) for row in result.quarantine] == expected.quarantine
-    assert {each["key"] for each in report["damaged_inputs"]} == expected.damaged
+    assert {damage["key"] for damage in report["damaged_inputs"]} == expected.damaged
     assert report["rows_read"] == expected.rows_read
     assert report["rows_distinct"] == expected.rows_distinct
     assert report["duplicates"] == expected.duplicates
@@ -48,7 +48,7 @@ def without_reason(row):
 
 
 def brief(rows):
-    """Of each row what the golden days are about."""
+    """The columns of each row that the golden days compare."""
     return [
         (
             row["meter"],
@@ -111,9 +111,9 @@ def test_output_has_the_schema_of_the_contract(roll_up, folder):
     roll_up([folder.add([ingress(1, 100)])])
     for table in ("hours", "days"):
         (path,) = [
-            each
-            for each in (folder.root / "run_id=run_1" / table).glob("*.parquet")
-            if pq.ParquetFile(io.BytesIO(each.read_bytes())).metadata.num_rows
+            path
+            for path in (folder.root / "run_id=run_1" / table).glob("*.parquet")
+            if pq.ParquetFile(io.BytesIO(path.read_bytes())).metadata.num_rows
         ]
         schema = pq.read_schema(io.BytesIO(path.read_bytes()))
         assert schema.names == list(oracle.OUTPUT)
@@ -223,9 +223,9 @@ def damaged_files(folder):
 def test_damaged_files_are_named_and_left_out(roll_up, folder):
     damaged = damaged_files(folder)
     sound = [folder.add([ingress(block, 1)]) for block in range(100, 103)]
-    report = roll_up([*(each for _, each in damaged), *sound]).report
-    found = {(each["key"], each["reason"]) for each in report["damaged_inputs"]}
-    assert found == {(each["key"], reason) for reason, each in damaged}
+    report = roll_up([*(file for _, file in damaged), *sound]).report
+    reasons = {(damage["key"], damage["reason"]) for damage in report["damaged_inputs"]}
+    assert reasons == {(file["key"], reason) for reason, file in damaged}
     assert report["control_totals"] == {"ingress_bytes": "3"}
 
 
@@ -242,8 +242,10 @@ def test_rows_that_cannot_be_fail_their_checks(roll_up, folder):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_days_are_as_the_oracle_says(roll_up, folder, seed):
     rows = random_rows(seed)
-    rows += spoil(seed, rows)
-    inputs = [folder.add(file, DAY_START_MS + n) for n, file in enumerate(split(seed, rows, 7))]
+    rows += spoil_rows(seed, rows)
+    inputs = [
+        folder.add(file, DAY_START_MS + n) for n, file in enumerate(split_rows(seed, rows, 7))
+    ]
     inputs.append(folder.add_bytes(b"damaged", 1))
     result = roll_up(inputs)
     expected = oracle.roll_up(folder.run(inputs))
@@ -255,10 +257,10 @@ def test_random_days_are_as_the_oracle_says(roll_up, folder, seed):
 
 def test_order_files_and_partitions_do_not_matter(spark, roll_up, folder, monkeypatch):
     rows = random_rows(9)
-    rows += spoil(9, rows)
+    rows += spoil_rows(9, rows)
     first = roll_up([folder.add(rows)], "whole")
     again = roll_up([folder.add(rows)], "again")
-    files = [folder.add(file, DAY_START_MS + n) for n, file in enumerate(split(5, rows, 7))]
+    files = [folder.add(file, DAY_START_MS + n) for n, file in enumerate(split_rows(5, rows, 7))]
     spark.conf.set("spark.sql.files.maxPartitionBytes", "20000")
     monkeypatch.setattr(runner, "ROWS_PER_PARTITION", len(rows) // 5)
     try:
@@ -271,7 +273,7 @@ def test_order_files_and_partitions_do_not_matter(spark, roll_up, folder, monkey
         assert other.quarantine == first.quarantine
 
 
-def test_the_hash_tells_tables_apart(roll_up, folder):
+def test_different_tables_have_different_hashes(roll_up, folder):
     one = roll_up([folder.add([ingress(1, 1), ingress(2, 2, topic_id="b" * 32)])], "one")
     other = roll_up([folder.add([ingress(1, 2), ingress(2, 1, topic_id="b" * 32)])], "other")
     assert one.report["control_totals"] == other.report["control_totals"]
@@ -298,7 +300,7 @@ CONTRADICTIONS: list[dict[str, int | bool]] = [
 
 @pytest.mark.parametrize("owners", [1, 2], ids=["one owner", "two owners"])
 def test_whatever_copies_disagree_in_none_of_them_counts(roll_up, folder, owners):
-    """Also where nothing but the owner differs, which is looked for in another way."""
+    """Copies that differ only in their owner are found in another way than all others."""
     rows = [ingress(block, 5) for block in range(len(CONTRADICTIONS))]
     copies = [row | change for row, change in zip(rows, CONTRADICTIONS, strict=True)]
     if owners == 2:

@@ -1,4 +1,4 @@
-"""Makes usage files as a metering agent would, and damaged and doubled ones as none should."""
+"""Makes usage files as a metering agent writes them, and also damaged and doubled ones."""
 
 from __future__ import annotations
 
@@ -159,8 +159,8 @@ def _of_time(draw: random.Random, block: int, minute: int, common: Row) -> Row:
     return storage(minute, minutes, draw.randrange(1 << 50), **other)
 
 
-def spoil(seed: int, rows: Sequence[Row]) -> list[Row]:
-    """Some rows once more, and some once more with something else said."""
+def spoil_rows(seed: int, rows: Sequence[Row]) -> list[Row]:
+    """Copies of some rows, and copies of some rows with another value."""
     draw = random.Random(seed)
     extra = []
     for row in draw.sample(rows, len(rows) // 4):
@@ -186,7 +186,7 @@ def _contradiction(draw: random.Random, row: Row) -> Row:
     return draw.choice(changes)
 
 
-def split(seed: int, rows: Sequence[Row], files: int) -> list[list[Row]]:
+def split_rows(seed: int, rows: Sequence[Row], files: int) -> list[list[Row]]:
     """The rows in random order, in so many files of random length; some may be empty."""
     draw = random.Random(seed)
     shuffled = draw.sample(list(rows), len(rows))

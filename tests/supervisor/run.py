@@ -1,4 +1,4 @@
-"""A run of `manage.py up` under a test: started with ports of its own, listened to, ended."""
+"""A run of `manage.py up` under a test, with ports of its own: its lines are read, it is ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from console.programs.supervisor.processes import Identity, identify, is_running, members_of
+from console.programs.supervisor.processes import Identity, identify_process, is_running, members_of
 from tests.ports import free_block
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +24,7 @@ UP = "All of it is up after"
 
 
 def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 120) -> None:
-    """Asks until it holds; fails with `what` after the time."""
+    """Waits until `holds` returns True; fails with the words `what` after `timeout_s`."""
     pause = threading.Event()
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
@@ -36,16 +36,16 @@ def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 120) -> 
 
 
 class Run:
-    """`up` on a home, on ports of its own, any number of times."""
+    """Runs `manage.py up` on a home, with ports of its own, any number of times."""
 
     def __init__(self, home: Path, extra: dict[str, str] | None = None) -> None:
         self.home = home
         ports = free_block()
         self.http, self.tls = ports[:2]
-        # A cluster keeps its port when it is deleted: it may come back.
+        # A deleted cluster keeps its port, as it may come back, so a run needs many ports.
         self.kafka, self.kafka_ports = ports[2], len(ports) - 2
         self.lines: list[str] = []
-        self._said = threading.Condition()
+        self._line_read = threading.Condition()
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
         self._extra = extra or {}
@@ -57,23 +57,23 @@ class Run:
 
     @property
     def process(self) -> subprocess.Popen[str]:
-        """The supervisor."""
+        """The supervisor's process."""
         assert self._process is not None
         return self._process
 
     @property
     def started(self) -> bool:
-        """Tells whether a supervisor was ever started."""
+        """Whether a supervisor was ever started."""
         return self._process is not None
 
     @property
     def is_up(self) -> bool:
-        """Tells whether all of it came up and the supervisor still runs."""
+        """Whether the whole service came up and the supervisor still runs."""
         runs = self._process is not None and self._process.poll() is None
         return runs and any(UP in line for line in self.lines)
 
     def environment(self) -> dict[str, str]:
-        """What the supervisor is started with."""
+        """Returns the supervisor's environment."""
         ours = {
             "FRESHET_HOME": str(self.home),
             "FRESHET_HTTP_PORT": str(self.http),
@@ -99,29 +99,31 @@ class Run:
             start_new_session=True,
         )
         self.lines = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader = threading.Thread(target=self._read_lines, daemon=True)
         self._reader.start()
         return self
 
-    def _read(self) -> None:
+    def _read_lines(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            with self._said:
+            with self._line_read:
                 self.lines.append(line.rstrip())
-                self._said.notify_all()
-        with self._said:
-            self._said.notify_all()
+                self._line_read.notify_all()
+        with self._line_read:
+            self._line_read.notify_all()
 
     def wait_for_line(self, pattern: str, timeout_s: float = UP_TIMEOUT_S) -> str:
-        """The first line that matches; fails when the run ends or the time passes without."""
+        """Returns the first line that matches; fails where the run ends or `timeout_s` passes
+        first.
+        """
         expression = re.compile(pattern)
 
-        def found() -> str | None:
+        def matching_line() -> str | None:
             return next((line for line in self.lines if expression.search(line)), None)
 
-        with self._said:
-            self._said.wait_for(lambda: found() or self._ended(), timeout_s)
-            line = found()
+        with self._line_read:
+            self._line_read.wait_for(lambda: matching_line() or self._ended(), timeout_s)
+            line = matching_line()
         assert line is not None, f"no line like {pattern!r}:\n" + "\n".join(self.lines[-80:])
         return line
 
@@ -129,36 +131,36 @@ class Run:
         return self._reader is not None and not self._reader.is_alive()
 
     def up(self) -> Run:
-        """Starts it and waits until all of it is up."""
+        """Starts the service and waits until all of it is up."""
         self.start()
         self.wait_for_line(UP)
         return self
 
     def children(self) -> dict[str, Identity]:
-        """What the run recorded of its children, by name."""
+        """Returns the identities of the recorded children by name."""
         content = json.loads((self.home / "run.json").read_text())
         return {c["name"]: Identity(c["pid"], c["started"]) for c in content["children"]}
 
     def mark(self) -> str:
-        """What this run's processes carry in their environment, as `FRESHET_RUN`."""
+        """Returns the value of `FRESHET_RUN` in the environment of this run's processes."""
         return str(json.loads((self.home / "run.json").read_text())["run"])
 
     def family(self) -> list[Identity]:
-        """All recorded children that run, and all that carry the run's mark."""
+        """Returns the recorded children that run, and the processes that carry the run's mark."""
         if not (self.home / "run.json").exists():
             return []
         content = json.loads((self.home / "run.json").read_text())
-        found = set()
+        processes = set()
         for child in content["children"]:
             leader = Identity(child["pid"], child["started"])
             if is_running(leader):
-                found.add(leader)
-            found |= set(members_of(child["pid"], f"FRESHET_RUN={content['run']}"))
-        return sorted(found, key=lambda identity: identity.pid)
+                processes.add(leader)
+            processes |= set(members_of(child["pid"], f"FRESHET_RUN={content['run']}"))
+        return sorted(processes, key=lambda identity: identity.pid)
 
     def brokers(self) -> list[Identity]:
-        """The brokers that run below this home, as their settings file tells."""
-        found = []
+        """Returns the brokers whose settings file is below this home."""
+        brokers = []
         for entry in Path("/proc").iterdir():
             if not entry.name.isdecimal():
                 continue
@@ -166,22 +168,24 @@ class Run:
                 words = (entry / "cmdline").read_bytes().split(b"\0")
                 ours = any(str(self.home).encode() in word for word in words)
                 if b"brokers" in words and b"serve" in words and ours:
-                    identity = identify(int(entry.name))
-                    found += [identity] if identity else []
-        return found
+                    identity = identify_process(int(entry.name))
+                    brokers += [identity] if identity else []
+        return brokers
 
     def kill_supervisor(self) -> None:
-        """kill −9 of the supervisor alone."""
+        """Kills the supervisor alone by SIGKILL."""
         self.process.kill()
-        self._finish()
+        self._close_pipe()
 
     def kill_everything(self) -> None:
-        """kill −9 of the supervisor, of all of its children and of all brokers."""
+        """Kills the supervisor, all of its children and all brokers by SIGKILL."""
         self.kill_supervisor()
         for identity in [*self.family(), *self.brokers()]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(identity.pid, signal.SIGKILL)
-        wait_until(lambda: not self.family() and not self.brokers(), "all of them are gone")
+        wait_until(
+            lambda: not self.family() and not self.brokers(), "all killed processes have ended"
+        )
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Asks the supervisor to stop; returns its exit status."""
@@ -197,11 +201,11 @@ class Run:
             self.process.kill()
             message = "the supervisor did not end:\n" + "\n".join(self.lines[-40:])
             raise AssertionError(message) from None
-        self._finish()
+        self._close_pipe()
         return status
 
-    def _finish(self) -> None:
-        """Reads the last lines and lets go of the pipe."""
+    def _close_pipe(self) -> None:
+        """Reads the last lines and closes the pipe."""
         self.process.wait()
         assert self._reader is not None
         self._reader.join(5)

@@ -1,4 +1,4 @@
-"""One child process."""
+"""Tests of one child process."""
 
 import asyncio
 import re
@@ -13,9 +13,9 @@ from console.programs.supervisor.conditions import Says
 from console.programs.supervisor.errors import StartError
 from console.programs.supervisor.leftovers import Record
 from console.programs.supervisor.output import Output
-from console.programs.supervisor.processes import identify, members_of
+from console.programs.supervisor.processes import identify_process, members_of
 
-PATIENT = """
+WAITING = """
 import signal, sys
 print('ready', flush=True)
 signal.pause()
@@ -41,12 +41,14 @@ def home(tmp_path):
 
 
 @pytest.fixture
-def make(home):
-    """Makes a child that runs a Python program, and shows what is shown."""
+def make_child(home):
+    """Returns a function that makes a child of a Python program; it returns the child and its
+    output.
+    """
     stream = StringIO()
     outputs = []
 
-    def made(program, **options):
+    def make(program, **options):
         spec = ChildSpec(
             name="child",
             command=(sys.executable, "-u", "-c", program),
@@ -59,19 +61,19 @@ def make(home):
         outputs.append(output)
         return Child(spec, output, Record(home / "run.json", "mark"), home), stream
 
-    yield made
+    yield make
     for output in outputs:
         output.close()
 
 
-async def eventually(holds):
+async def wait_until(holds):
     async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.02)
 
 
-def test_a_child_starts_speaks_and_stops(make, home):
-    child, stream = make(PATIENT)
+def test_a_child_starts_speaks_and_stops(make_child, home):
+    child, stream = make_child(WAITING)
 
     async def run():
         await child.start()
@@ -80,35 +82,35 @@ def test_a_child_starts_speaks_and_stops(make, home):
         return pid
 
     pid = asyncio.run(run())
-    assert identify(pid) is None
+    assert identify_process(pid) is None
     assert "child   | ready\n" in stream.getvalue()
     assert (home / "log" / "child.log").read_text() == "ready\n"
 
 
-def test_a_child_that_dies_is_started_again(make):
-    child, stream = make(PATIENT)
+def test_a_child_that_dies_is_started_again(make_child):
+    child, stream = make_child(WAITING)
 
     async def run():
         await child.start()
         first = child.pid
-        child._signal(signal.SIGKILL)
-        await eventually(lambda: child.pid not in {None, first})
+        child._send_signal(signal.SIGKILL)
+        await wait_until(lambda: child.pid not in {None, first})
         await child.stop()
 
     asyncio.run(run())
     assert "child ended unexpectedly (SIGKILL); starting it again in 0.25 s" in stream.getvalue()
 
 
-def test_a_child_that_never_comes_up_is_named_with_its_last_words(make):
-    child, _ = make("import sys; sys.exit('the reason why')")
+def test_a_child_that_never_comes_up_is_named_with_its_last_lines(make_child):
+    child, _ = make_child("import sys; sys.exit('the reason why')")
     with pytest.raises(StartError) as caught:
         asyncio.run(child.start())
     assert "child did not start (exit 1)" in caught.value.sentence
     assert "the reason why" in caught.value.lines
 
 
-def test_a_condition_that_never_holds_is_named(make):
-    child, _ = make("import signal; print('still busy'); signal.pause()", start_timeout_s=0.5)
+def test_a_condition_that_never_holds_is_named(make_child):
+    child, _ = make_child("import signal; print('still busy'); signal.pause()", start_timeout_s=0.5)
 
     async def run():
         try:
@@ -122,23 +124,23 @@ def test_a_condition_that_never_holds_is_named(make):
     assert "child did not say that it is ready within" in error.sentence
 
 
-def test_a_full_disk_is_recognised_from_what_the_child_says(make, home):
-    child, _ = make("import sys; sys.exit('could not write: No space left on device')")
+def test_a_full_disk_is_recognised_from_the_childs_last_lines(make_child, home):
+    child, _ = make_child("import sys; sys.exit('could not write: No space left on device')")
     with pytest.raises(StartError) as caught:
         asyncio.run(child.start())
     assert caught.value.sentence.startswith(f"The disk that holds {home} is full")
 
 
-def test_a_program_that_is_not_there_is_named(make, home):
-    child, _ = make("")
+def test_a_program_that_is_not_there_is_named(make_child, home):
+    child, _ = make_child("")
     spec = ChildSpec("child", (str(home / "absent"),), child.spec.ready, home)
     absent = Child(spec, child._output, child._record, home)
     with pytest.raises(StartError, match="No such file"):
         asyncio.run(absent.start())
 
 
-def test_a_child_that_will_not_stop_is_killed(make):
-    child, stream = make(STUBBORN, stop_timeout_s=0.2)
+def test_a_child_that_will_not_stop_is_killed(make_child):
+    child, stream = make_child(STUBBORN, stop_timeout_s=0.2)
 
     async def run():
         await child.start()
@@ -146,27 +148,29 @@ def test_a_child_that_will_not_stop_is_killed(make):
         await child.stop()
         return pid
 
-    assert identify(asyncio.run(run())) is None
+    assert identify_process(asyncio.run(run())) is None
     assert "did not stop within" in stream.getvalue()
 
 
-def test_what_a_dead_child_started_ends_with_it(make):
-    child, _ = make(WITH_FAMILY)
+def test_processes_that_a_child_started_end_with_it(make_child):
+    child, _ = make_child(WITH_FAMILY)
 
     async def run():
         await child.start()
         first = child.pid
         assert len(members_of(first, "FRESHET_RUN=mark")) == 2
-        child._signal(signal.SIGKILL)
-        await eventually(lambda: child.pid not in {None, first})
+        child._send_signal(signal.SIGKILL)
+        await wait_until(lambda: child.pid not in {None, first})
         assert members_of(first, "FRESHET_RUN=mark") == []
         await child.stop()
 
     asyncio.run(run())
 
 
-def test_a_line_without_end_does_not_stop_the_reading(make):
-    child, stream = make("print('x' * 1_000_000); print('ready'); import signal; signal.pause()")
+def test_a_line_without_end_does_not_stop_the_reading(make_child):
+    child, stream = make_child(
+        "print('x' * 1_000_000); print('ready'); import signal; signal.pause()"
+    )
 
     async def run():
         await child.start()
@@ -176,9 +180,9 @@ def test_a_line_without_end_does_not_stop_the_reading(make):
     assert "child   | ready\n" in stream.getvalue()
 
 
-def test_routine_lines_are_only_in_the_log(make, home):
+def test_routine_lines_are_only_in_the_log(make_child, home):
     program = "print('LOG: dull'); print('ready'); import signal; signal.pause()"
-    child, stream = make(program, routine=re.compile("^LOG"))
+    child, stream = make_child(program, routine=re.compile("^LOG"))
 
     async def run():
         await child.start()

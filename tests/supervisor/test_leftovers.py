@@ -1,4 +1,4 @@
-"""What a killed run left behind is ended, and nothing that only looks like it."""
+"""What a killed run left behind is ended, and no process that only resembles it."""
 
 import asyncio
 import json
@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from console.programs.supervisor.leftovers import Record, end_leftovers
-from console.programs.supervisor.processes import identify, working_in
+from console.programs.supervisor.processes import identify_process, working_in
 
 from .run import wait_until
 
 PAUSE = "import signal; signal.pause()"
-# The child itself tells its number: for a moment after it begins it has no environment to be seen.
+# The child prints its own process id once it runs: just after its start /proc shows no environment
+# of it yet.
 CHILD = f"import os; print(os.getpid(), flush=True); {PAUSE}"
 PARENT = f"""
 import subprocess, sys, signal
@@ -26,11 +27,11 @@ signal.pause()
 
 
 @pytest.fixture
-def start():
-    """Starts a process in a session of its own, as the supervisor does."""
+def start_process():
+    """Returns a function that starts a process in a session of its own, as the supervisor does."""
     started = []
 
-    def begin(program=PAUSE, mark="this"):
+    def start(program=PAUSE, mark="this"):
         process = subprocess.Popen(
             [sys.executable, "-c", program],
             start_new_session=True,
@@ -40,7 +41,7 @@ def start():
         started.append(process)
         return process
 
-    yield begin
+    yield start
     for process in started:
         process.kill()
         process.wait()
@@ -53,78 +54,78 @@ def record(tmp_path):
     return tmp_path / "run.json"
 
 
-def end(record, **options):
+def end_recorded(record, **options):
     return asyncio.run(end_leftovers(record, **options))
 
 
-def test_a_recorded_process_is_ended(start, record):
-    process = start()
+def test_a_recorded_process_is_ended(start_process, record):
+    process = start_process()
     Record(record, "this").add("web", process.pid, signal.SIGTERM, members=True)
-    assert end(record) == ["web"]
+    assert end_recorded(record) == ["web"]
     assert process.wait(10) == -signal.SIGTERM
     assert not record.exists()
 
 
-def test_one_that_will_not_end_is_killed(start, record):
+def test_a_process_that_ignores_its_signal_is_killed(start_process, record):
     ignoring = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True)"
-    process = start(f"{ignoring}; signal.pause()")
+    process = start_process(f"{ignoring}; signal.pause()")
     process.stdout.readline()
     Record(record, "this").add("web", process.pid, signal.SIGTERM, members=True)
-    assert end(record, timeout_s=0.2) == ["web"]
+    assert end_recorded(record, timeout_s=0.2) == ["web"]
     assert process.wait(10) == -signal.SIGKILL
 
 
-def test_a_number_that_is_used_again_is_left_alone(start, record):
-    process = start(mark="another")
+def test_a_number_that_is_used_again_is_left_alone(start_process, record):
+    process = start_process(mark="another")
     Record(record, "this").add("web", process.pid, signal.SIGTERM, members=True)
     content = json.loads(record.read_text())
     content["children"][0]["started"] -= 1
     record.write_text(json.dumps(content))
-    assert end(record) == []
-    assert identify(process.pid) is not None
+    assert end_recorded(record) == []
+    assert identify_process(process.pid) is not None
 
 
-def test_a_record_of_another_boot_names_nobody(start, record):
-    process = start()
+def test_a_record_of_another_boot_names_nobody(start_process, record):
+    process = start_process()
     Record(record, "this").add("web", process.pid, signal.SIGTERM, members=True)
     content = json.loads(record.read_text())
     content["boot"] = "another"
     record.write_text(json.dumps(content))
-    assert end(record) == []
-    assert identify(process.pid) is not None
+    assert end_recorded(record) == []
+    assert identify_process(process.pid) is not None
 
 
-def test_what_outlived_its_recorded_parent_is_ended(start, record):
-    process = start(PARENT)
+def test_a_process_that_outlived_its_recorded_parent_is_ended(start_process, record):
+    process = start_process(PARENT)
     orphan = int(process.stdout.readline())
     Record(record, "this").add("worker", process.pid, signal.SIGTERM, members=True)
     process.kill()
     process.wait()
-    assert identify(orphan) is not None
-    assert end(record) == ["worker"]
-    assert identify(orphan) is None
+    assert identify_process(orphan) is not None
+    assert end_recorded(record) == ["worker"]
+    assert identify_process(orphan) is None
 
 
-def test_the_brokers_of_a_keeper_are_left_alone(start, record):
-    process = start(PARENT)
+def test_the_brokers_of_a_keeper_are_left_alone(start_process, record):
+    process = start_process(PARENT)
     broker = int(process.stdout.readline())
     Record(record, "this").add("keeper", process.pid, signal.SIGTERM, members=False)
-    assert end(record) == ["keeper"]
-    assert identify(broker) is not None
+    assert end_recorded(record) == ["keeper"]
+    assert identify_process(broker) is not None
     os.kill(broker, signal.SIGKILL)
-    wait_until(lambda: identify(broker) is None, "the broker is gone")
+    wait_until(lambda: identify_process(broker) is None, "the broker has ended")
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"boot": 1}'])
 def test_a_record_that_was_cut_short_names_nobody(record, content):
     record.write_text(content)
-    assert end(record) == []
+    assert end_recorded(record) == []
     assert not record.exists()
 
 
-def test_a_process_is_found_by_its_working_folder(start, tmp_path):
+def test_a_process_is_found_by_its_working_folder(start_process, tmp_path):
     assert working_in(tmp_path, "python") == []
-    process = start(
+    process = start_process(
         f"import os, signal; os.chdir({str(tmp_path)!r}); print(1, flush=True);signal.pause()"
     )
     process.stdout.readline()

@@ -1,4 +1,4 @@
-"""The supervisor's parts that need no child."""
+"""Tests of the supervisor's parts that need no child."""
 
 import errno
 import io
@@ -21,7 +21,7 @@ from console.settings.schedule import BEAT_SCHEDULE, NIGHTLY_QUEUE, TASK_ROUTES
 from metering.agent.settings import load_settings as load_agent_settings
 from provisioning.cell.keeper.settings import load_settings
 
-DAY_IN_ORDER = [
+CHILDREN_IN_ORDER = [
     *("postgres", "redis", "keeper", "gateway", "agent", "web", "worker", "nightly", "beat")
 ]
 
@@ -31,7 +31,7 @@ def config(tmp_path):
     return build_config(tmp_path / "home", {}, {})
 
 
-def test_a_second_run_is_told_where_the_first_is(tmp_path):
+def test_a_second_run_names_where_the_first_is(tmp_path):
     path = tmp_path / "up.lock"
     with HomeLock(path, "http://first"):
         sentence = f"already runs on {tmp_path} at http://first \\(pid {os.getpid()}\\)"
@@ -54,7 +54,7 @@ def test_every_taken_port_is_named_with_its_holder_and_its_setting():
     check_ports([Port(taken[0], "console", "FIRST")])
 
 
-def test_what_lingers_of_closed_connections_takes_no_port():
+def test_lingering_closed_connections_take_no_port():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)):
@@ -64,14 +64,14 @@ def test_what_lingers_of_closed_connections_takes_no_port():
 
 
 def test_ports_that_overlap_are_named(config, tmp_path):
-    assert [port.setting for port in home.ports(config)] == [
+    assert [port.setting for port in home.listening_ports(config)] == [
         "FRESHET_HTTP_PORT",
         "FRESHET_TLS_PORT",
         "FRESHET_KAFKA_PORT",
     ]
     odd = build_config(tmp_path, {}, {"FRESHET_KAFKA_PORT": "9300"})
     with pytest.raises(StartError, match=r"Port 9443 .* lies in the range .* 9300–9499"):
-        home.ports(odd)
+        home.listening_ports(odd)
 
 
 def test_too_little_room_is_named_with_what_a_start_needs(tmp_path, monkeypatch):
@@ -131,14 +131,14 @@ def test_a_log_rolls_over(tmp_path, monkeypatch):
     assert (tmp_path / "web.log").read_text().endswith("line 29\n")
 
 
-def test_a_log_that_cannot_be_written_stops_nobody(tmp_path):
+def test_a_log_that_cannot_be_written_does_not_stop_the_output(tmp_path):
     output = Output(io.StringIO(), tmp_path / "absent", ["web"], colour=False)
     output.say("web", "hello")
     assert output.tail("web") == ["hello"]
     output.close()
 
 
-def test_a_reader_that_went_away_stops_nobody(tmp_path):
+def test_a_reader_that_went_away_does_not_stop_the_output(tmp_path):
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as stream:
@@ -170,7 +170,7 @@ def test_the_keeper_reads_the_settings_that_are_written_for_it(config):
     assert settings.keeper.stop_brokers_on_exit
 
 
-def test_the_agent_is_told_where_everything_is(config):
+def test_the_agent_reads_the_settings_that_are_written_for_it(config):
     home.make_home(config)
     home.make_folders(config)
     home.write_settings(config)
@@ -197,8 +197,8 @@ def test_folders_are_closed_to_others(config):
 
 
 def test_all_parts_start_on_embedded_servers(config):
-    specs = services.specify(config, {}, None)
-    assert [spec.name for spec in specs] == DAY_IN_ORDER
+    specs = services.specify_children(config, {}, None)
+    assert [spec.name for spec in specs] == CHILDREN_IN_ORDER
     waits = {spec.name: spec.after for spec in specs}
     assert waits["keeper"] == waits["gateway"] == waits["agent"] == ()
     assert waits["web"] == ("migrate",)
@@ -206,25 +206,27 @@ def test_all_parts_start_on_embedded_servers(config):
 
 
 def test_tasks_that_take_minutes_have_workers_of_their_own(config):
-    specs = {spec.name: spec.command for spec in services.specify(config, {}, None)}
+    specs = {spec.name: spec.command for spec in services.specify_children(config, {}, None)}
     queues = {
         name: specs[name][specs[name].index("--queues") + 1] for name in ("worker", "nightly")
     }
     assert queues == {"worker": "celery", "nightly": NIGHTLY_QUEUE}
     assert {route["queue"] for route in TASK_ROUTES.values()} == {NIGHTLY_QUEUE}
-    assert TASK_ROUTES.keys() <= {each["task"] for each in BEAT_SCHEDULE.values()}
+    assert TASK_ROUTES.keys() <= {entry["task"] for entry in BEAT_SCHEDULE.values()}
 
 
-def test_nobody_is_believed_where_a_request_came_from_but_by_the_setting(config):
-    (web,) = (spec for spec in services.specify(config, {}, None) if spec.name == services.WEB)
+def test_forwarded_addresses_count_only_by_the_setting(config):
+    (web,) = (
+        spec for spec in services.specify_children(config, {}, None) if spec.name == services.WEB
+    )
     assert "--no-proxy-headers" in web.command
 
 
 def test_servers_elsewhere_are_not_started(tmp_path):
     table = {"database": {"host": "db.internal"}, "queue": {"url": "amqp://queue.internal"}}
     config = build_config(tmp_path, table, {})
-    specs = services.specify(config, {}, None)
-    assert [spec.name for spec in specs] == DAY_IN_ORDER[2:]
+    specs = services.specify_children(config, {}, None)
+    assert [spec.name for spec in specs] == CHILDREN_IN_ORDER[2:]
     assert specs[-1].after == ("migrate",)
 
 
@@ -239,13 +241,13 @@ def test_children_know_the_home_and_the_run(config):
 def test_a_changed_migration_changes_the_fingerprint(tmp_path):
     folder = tmp_path / "console" / "accounts" / "migrations"
     folder.mkdir(parents=True)
-    prints = {migrations.fingerprint(tmp_path)}
+    prints = {migrations.migrations_fingerprint(tmp_path)}
     (folder / "0001_first.py").write_text("a = 1\n")
-    prints.add(migrations.fingerprint(tmp_path))
+    prints.add(migrations.migrations_fingerprint(tmp_path))
     (folder / "0001_first.py").write_text("a = 2\n")
-    prints.add(migrations.fingerprint(tmp_path))
+    prints.add(migrations.migrations_fingerprint(tmp_path))
     assert len(prints) == 3
-    assert migrations.fingerprint(tmp_path) in prints
+    assert migrations.migrations_fingerprint(tmp_path) in prints
 
 
 def test_the_banner_says_where_everything_is(config):

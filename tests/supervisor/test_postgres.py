@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL's folder and server."""
+"""Tests of the embedded PostgreSQL's data folder and server."""
 
 import asyncio
 import contextlib
@@ -35,37 +35,37 @@ def data(folder):
 @pytest.fixture
 def prepare(data, account):
     data.parent.mkdir(mode=0o700)
-    return lambda: asyncio.run(postgres.prepare(data.parent, data, account, lambda _: None))
+    return lambda: asyncio.run(postgres.prepare_data(data.parent, data, account, lambda _: None))
 
 
 @pytest.fixture(scope="module")
-def made():
-    """A data folder to copy, which is quicker than to make one."""
+def made_data():
+    """A data folder that tests copy, which is quicker than making one."""
     account = postgres.account_for_root()
     with tempfile.TemporaryDirectory(prefix="freshet-test-", ignore_cleanup_errors=True) as name:
         data = Path(name) / "home" / "postgres"
         data.parent.mkdir(mode=0o700)
-        asyncio.run(postgres.prepare(data.parent, data, account, lambda _: None))
+        asyncio.run(postgres.prepare_data(data.parent, data, account, lambda _: None))
         yield data
 
 
 @pytest.fixture
-def prepared(prepare, made, data):
-    """A folder that was made before, prepared for another start."""
-    # With owners: as root PostgreSQL has an account of its own.
-    subprocess.run(["cp", "--archive", made, data], check=True)
+def prepared(prepare, made_data, data):
+    """An existing data folder that is prepared for another start."""
+    # Owners are kept: under root PostgreSQL runs as an account of its own.
+    subprocess.run(["cp", "--archive", made_data, data], check=True)
     prepare()
 
 
 @pytest.fixture
-def start(data, account):
-    """Starts the server and waits until it lets somebody in."""
+def start_server(data, account):
+    """Returns a function that starts the server and waits until it accepts connections."""
     started = []
 
-    def begin():
+    def start():
         with (data.parent / "log").open("w") as log:
             server = subprocess.Popen(
-                postgres.command(data),
+                postgres.server_command(data),
                 cwd=data,
                 user=account.uid if account else None,
                 group=account.gid if account else None,
@@ -77,7 +77,7 @@ def start(data, account):
         assert server.poll() is None, (data.parent / "log").read_text()
         return server
 
-    yield begin
+    yield start
     for server in started:
         if server.poll() is None:
             server.send_signal(signal.SIGINT)
@@ -86,42 +86,43 @@ def start(data, account):
 
 def can_connect(data, user=postgres.SUPERUSER, database=postgres.SUPERUSER):
     with contextlib.suppress(psycopg.OperationalError):
-        psycopg.connect(postgres.dsn(data, user, database)).close()
+        psycopg.connect(postgres.connection_string(data, user, database)).close()
         return True
     return False
 
 
 @pytest.mark.usefixtures("prepared")
-def test_the_database_remembers_its_migrations(start, data):
-    start()
-    superuser = postgres.dsn(data, postgres.SUPERUSER, postgres.SUPERUSER)
+def test_the_database_remembers_its_migrations(start_server, data):
+    start_server()
+    superuser = postgres.connection_string(data, postgres.SUPERUSER, postgres.SUPERUSER)
     prepare_database(superuser=superuser, database=Database(host=str(data)))
-    owner = postgres.dsn(data, "freshet_owner", "freshet")
+    owner = postgres.connection_string(data, "freshet_owner", "freshet")
     assert not asyncio.run(migrations.is_migrated(owner, "abc"))
     asyncio.run(migrations.mark_migrated(owner, "abc"))
     assert asyncio.run(migrations.is_migrated(owner, "abc"))
     assert not asyncio.run(migrations.is_migrated(owner, "abd"))
 
 
-def test_a_half_made_folder_is_made_anew(prepare, start, data):
+def test_a_half_made_folder_is_made_anew(prepare, start_server, data):
     half = data.with_name("postgres.new")
     half.mkdir()
     (half / "PG_VERSION").write_text("18\n")
     prepare()
     assert not half.exists()
-    assert start().poll() is None
+    assert start_server().poll() is None
 
 
 @pytest.mark.usefixtures("prepared")
 def test_what_a_killed_server_left_is_cleared_though_its_number_is_used_again(
-    prepare, start, data, account
+    prepare, start_server, data, account
 ):
-    server = start()
+    server = start_server()
     server.kill()
     server.wait()
     stale = data / "postmaster.pid"
     assert stale.exists()
-    # Another process of the same account has the number now: PostgreSQL alone would refuse.
+    # Another process of the same account has the number now: PostgreSQL alone would refuse to
+    # start.
     with subprocess.Popen(
         ["sleep", "600"],
         user=account.uid if account else None,
@@ -130,13 +131,13 @@ def test_what_a_killed_server_left_is_cleared_though_its_number_is_used_again(
         stale.write_text(stale.read_text().replace(str(server.pid), str(other.pid), 1))
         prepare()
         assert not stale.exists()
-        assert start().poll() is None
+        assert start_server().poll() is None
         other.kill()
 
 
 @pytest.mark.usefixtures("prepared")
-def test_a_server_that_runs_on_the_folder_is_left_alone(prepare, start, data, monkeypatch):
-    server = start()
+def test_a_server_that_runs_on_the_folder_is_left_alone(prepare, start_server, data, monkeypatch):
+    server = start_server()
     monkeypatch.setattr(postgres, "ORPHANS_TIMEOUT_S", 0.1)
     with pytest.raises(StartError, match=f"uses {data}: stop it first"):
         prepare()
@@ -145,7 +146,7 @@ def test_a_server_that_runs_on_the_folder_is_left_alone(prepare, start, data, mo
 
 
 def test_a_disk_without_room_is_one_sentence(prepare, data):
-    """`initdb` may write no file of more than 64 KiB: so far it gets."""
+    """A limit of 64 KiB on the size of files stands in for a full disk: `initdb` fails at it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (64 * 1024, hard))

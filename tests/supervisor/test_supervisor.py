@@ -12,7 +12,7 @@ from console.programs.supervisor.child import ChildSpec
 from console.programs.supervisor.conditions import Says
 from console.programs.supervisor.errors import StartError
 from console.programs.supervisor.output import Output
-from console.programs.supervisor.processes import identify
+from console.programs.supervisor.processes import identify_process
 from console.programs.supervisor.supervisor import Supervisor
 from console.settings.config import build_config
 
@@ -30,7 +30,7 @@ BROKEN = "import sys; sys.exit('out of order')"
 
 @pytest.fixture
 def config(tmp_path):
-    """A home with its servers elsewhere: nothing real is started."""
+    """Settings whose database and queue are elsewhere, so that no real server is started."""
     table = {
         "web": {"port": 0},
         "database": {"host": "db.internal"},
@@ -43,10 +43,10 @@ def config(tmp_path):
 
 
 @pytest.fixture
-def begin(config, monkeypatch):
-    """A run of parts given as (name, program, after)."""
+def make_supervisor(config, monkeypatch):
+    """Returns a function that makes a supervisor of parts, each `(name, program, after)`."""
 
-    def made(*parts):
+    def make(*parts):
         specs = [
             ChildSpec(
                 name=name,
@@ -57,17 +57,17 @@ def begin(config, monkeypatch):
             )
             for name, program, after in parts
         ]
-        monkeypatch.setattr(services, "specify", lambda *_: specs)
+        monkeypatch.setattr(services, "specify_children", lambda *_: specs)
         monkeypatch.setattr(services, "migrate_command", lambda: (sys.executable, "-c", ""))
         stream = io.StringIO()
         output = Output(stream, config.home / "log", ["freshet"], colour=False)
         return Supervisor(config, {}, output), stream, output
 
-    return made
+    return make
 
 
 async def until_up(supervisor, stream):
-    """Runs until all is up; returns the task that goes on running."""
+    """Runs the supervisor until all is up; returns the task in which it goes on."""
     running = asyncio.create_task(supervisor.run())
     async with asyncio.timeout(60):
         while "Freshet is up" not in stream.getvalue() and not running.done():
@@ -75,8 +75,8 @@ async def until_up(supervisor, stream):
     return running
 
 
-def test_parts_stop_in_reverse_order(begin):
-    supervisor, stream, output = begin(
+def test_parts_stop_in_reverse_order(make_supervisor):
+    supervisor, stream, output = make_supervisor(
         ("store", PART, ()), ("web", PART, ("migrate",)), ("beat", PART, ("web", "store"))
     )
 
@@ -87,14 +87,14 @@ def test_parts_stop_in_reverse_order(begin):
 
     asyncio.run(run())
     output.close()
-    said = stream.getvalue()
-    assert said.index("web") < said.index("beat    | ready")
-    order = [line.split()[0] for line in said.splitlines() if line.endswith("| bye")]
+    printed = stream.getvalue()
+    assert printed.index("web") < printed.index("beat    | ready")
+    order = [line.split()[0] for line in printed.splitlines() if line.endswith("| bye")]
     assert order == ["beat", "web", "store"]
 
 
-def test_a_part_that_does_not_start_ends_the_start_and_stops_the_others(begin, config):
-    supervisor, _, output = begin(("store", PART, ()), ("web", BROKEN, ()))
+def test_a_part_that_does_not_start_ends_the_start_and_stops_the_others(make_supervisor, config):
+    supervisor, _, output = make_supervisor(("store", PART, ()), ("web", BROKEN, ()))
 
     async def run():
         with pytest.raises(StartError) as caught:
@@ -109,9 +109,9 @@ def test_a_part_that_does_not_start_ends_the_start_and_stops_the_others(begin, c
     assert not (config.home / "run.json").exists()
 
 
-def test_a_stop_while_parts_wait_for_each_other_ends_it(begin):
+def test_a_stop_while_parts_wait_for_each_other_ends_it(make_supervisor):
     never = "print('busy', flush=True); import signal; signal.pause()"
-    supervisor, stream, output = begin(("store", never, ()), ("web", PART, ("store",)))
+    supervisor, stream, output = make_supervisor(("store", never, ()), ("web", PART, ("store",)))
 
     async def run():
         running = asyncio.create_task(supervisor.run())
@@ -123,13 +123,13 @@ def test_a_stop_while_parts_wait_for_each_other_ends_it(begin):
         await running
         return pid
 
-    assert identify(asyncio.run(run())) is None
+    assert identify_process(asyncio.run(run())) is None
     output.close()
     assert "Freshet is up" not in stream.getvalue()
 
 
-def test_migrations_that_fail_end_the_start(begin, monkeypatch):
-    supervisor, _, output = begin(("web", PART, ("migrate",)))
+def test_migrations_that_fail_end_the_start(make_supervisor, monkeypatch):
+    supervisor, _, output = make_supervisor(("web", PART, ("migrate",)))
     command = (sys.executable, "-c", "import sys; sys.exit('no such column')")
     monkeypatch.setattr(services, "migrate_command", lambda: command)
 

@@ -1,8 +1,8 @@
-"""Everything together: the real service, started, stopped, killed, and started again.
+"""The real service as a whole: it is started, stopped, killed and started again.
 
-Most of it is shown on the service that all tests of a session share, which is up again afterwards;
-what is about a first start has a home and ports of its own. That nothing is lost after kill −9 of
-everything is one of the scenarios of `tests/service`.
+Most tests use the service that all tests of a session share, and leave it up. Tests of a first
+start have a home and ports of their own. That nothing is lost after kill −9 of everything is a
+scenario of `tests/service`.
 """
 
 import os
@@ -23,14 +23,14 @@ PARTS = {"postgres", "redis", "keeper", "gateway", "agent", "web", "worker", "ni
 
 @pytest.fixture
 def up(service):
-    """The service that all share. It may be stopped and killed."""
+    """The service that all tests share. A test may stop and kill it; afterwards it is up again."""
     with up_again(service):
         yield service
 
 
 @pytest.fixture
 def first(folder):
-    """A run on a home that never was; whatever is left of it at the end is killed."""
+    """A run on a new home; what still runs of it at the end is killed."""
     run = Run(folder / "home")
     yield run
     if run.started:
@@ -94,17 +94,17 @@ def test_after_kill_9_of_the_supervisor_its_children_are_ended(up):
 
 
 @pytest.mark.full
-def test_a_killed_child_is_back(up):
+def test_a_killed_child_is_started_again(up):
     first = up.children()
     killed = ("web", "postgres", "keeper", "gateway", "agent")
     for part in killed:
         os.kill(first[part].pid, signal.SIGKILL)
 
-    def back():
+    def are_running_again():
         now = up.children()
         return all(now[part] != first[part] and is_running(now[part]) for part in killed)
 
-    wait_until(back, "they are back")
+    wait_until(are_running_again, "the killed children run again")
     wait_until(lambda: answers(up), "the service answers")
 
 
@@ -139,7 +139,7 @@ def test_a_stop_while_starting_stops_all(first):
 
 @pytest.mark.full
 def test_a_full_disk_is_one_sentence_and_room_completes_the_start(first):
-    """With root a small file system; without, a limit on what a file may hold."""
+    """Under root the home is a small file system; otherwise the size of files is limited."""
     if os.geteuid() == 0:
         first.home.mkdir()
         mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(first.home)]

@@ -1,4 +1,4 @@
-"""Kafka clients with what Terraform gives out and the secrets that it was given."""
+"""Kafka clients that connect with Terraform's outputs and the passwords of its configuration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TIMEOUT_S = 60
 
 
 def connection_of(workspace: Workspace, place: int = 0) -> Connection:
-    """How the application of a place connects."""
+    """Returns how the application with this number (from 0) connects."""
     shown = workspace.outputs()
     password = workspace.secrets["passwords"][place]
     return Connection(
@@ -21,12 +21,12 @@ def connection_of(workspace: Workspace, place: int = 0) -> Connection:
 
 
 def produce_and_consume(connection: Connection, topic: str, group: str) -> None:
-    """Sends a record and reads one, with clients that begin now."""
-    told: list[confluent_kafka.KafkaError | None] = []
+    """Sends a record and reads one, each with a new client."""
+    errors: list[confluent_kafka.KafkaError | None] = []
     producer = confluent_kafka.Producer(librdkafka_settings(connection))
-    producer.produce(topic, b"at once", on_delivery=lambda error, _: told.append(error))
+    producer.produce(topic, b"at once", on_delivery=lambda error, _: errors.append(error))
     assert producer.flush(TIMEOUT_S) == 0
-    assert told == [None]
+    assert errors == [None]
     more = {"group.id": group, "auto.offset.reset": "earliest"}
     consumer = confluent_kafka.Consumer(librdkafka_settings(connection, **more))
     consumer.subscribe([topic])

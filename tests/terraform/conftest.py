@@ -1,4 +1,4 @@
-"""The provider, built, and an organisation of the shared service behind a door for each test."""
+"""Fixtures: the built provider, and for each test an organization of the shared service."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ BUILD_TIMEOUT_S = 280
 
 @pytest.fixture(scope="session")
 def terraform():
-    """The path of Terraform."""
+    """The path of the Terraform program."""
     tools = f"{ROOT}/.tools/bin{os.pathsep}{os.environ['PATH']}"
-    found = shutil.which("terraform", path=tools)
-    assert found, "no Terraform on PATH nor in .tools/bin: make setup"
-    return found
+    program = shutil.which("terraform", path=tools)
+    assert program, "no Terraform on PATH nor in .tools/bin: make setup"
+    return program
 
 
 @pytest.fixture(scope="session")
 def provider(tmp_path_factory):
-    """The folder with the provider's binary, from this checkout's source."""
+    """The folder with the provider's binary, which is built from this checkout's source."""
     folder = tmp_path_factory.mktemp("provider")
     subprocess.run(
         ["go", "build", "-buildvcs=false", "-o", folder / "terraform-provider-freshet", "."],
@@ -43,19 +43,19 @@ def provider(tmp_path_factory):
 
 @dataclass(frozen=True)
 class Team:
-    """An organisation, the door that its Terraform goes through, and folders for that."""
+    """An organization, the door that its Terraform's requests go through, and its workspaces."""
 
     api: Api
     door: Door
     workspaces: list[Workspace]
 
     def clusters(self) -> list[str]:
-        """Ids of its clusters that are not deleted."""
-        found = self.api.call("GET", "/clusters")["items"]
-        return [each["id"] for each in found if each["deleted_at"] is None]
+        """Returns the ids of the organization's clusters that are not deleted."""
+        items = self.api.call("GET", "/clusters")["items"]
+        return [item["id"] for item in items if item["deleted_at"] is None]
 
     def workspace(self, name: str = "main") -> Workspace:
-        """Another empty folder of the same team."""
+        """Returns the team's first workspace, or makes an empty one where `name` is not `main`."""
         first = self.workspaces[0]
         if name == "main":
             return first
@@ -73,7 +73,7 @@ class Team:
 
 @pytest.fixture
 def team(service, terraform, provider, tmp_path):
-    """An organisation with a key, and an empty workspace."""
+    """An organization with an API key, and an empty workspace."""
     api = Api.sign_up(service.address)
     key = api.http.headers["Authorization"].removeprefix("Bearer ")
     with Door(service.address) as door:

@@ -29,8 +29,9 @@ class Passed:
 class Door:
     """Listens on a free loopback port in front of a service. Use it as a context manager.
 
-    `lose`: called for each request that was answered; when it says so the answer is not passed on,
-    the connection is closed. `seen`: called before a request is passed on.
+    `lose` is called for each request that was answered; where it returns true, the door closes the
+    connection instead of passing the answer on. `seen` is called with method and path before a
+    request is passed on.
     """
 
     def __init__(self, target: str) -> None:
@@ -45,7 +46,7 @@ class Door:
 
     @property
     def address(self) -> str:
-        """Where the door is."""
+        """The door's URL."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> Door:
@@ -59,16 +60,16 @@ class Door:
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[list[Passed]]:
-        """What came through meanwhile, as a list that is filled at the end."""
+        """Yields a list that gets the requests of the block at its end."""
         with self._lock:
             begun = len(self._passed)
-        found: list[Passed] = []
-        yield found
+        passed: list[Passed] = []
+        yield passed
         with self._lock:
-            found += self._passed[begun:]
+            passed += self._passed[begun:]
 
     def note(self, passed: Passed) -> bool:
-        """Keeps what came through; tells whether its answer shall be lost."""
+        """Records an answered request. Returns whether its answer shall be lost."""
         with self._lock:
             self._passed.append(passed)
             return self.lose(passed)
@@ -78,12 +79,12 @@ class Door:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            # Each connection of the client has one of its own to the service.
+            # A client's connection waits as long as the door's request to the service may take.
             timeout = FORWARD_TIMEOUT_S
 
             @override
             def log_message(self, format: str, *args: Any) -> None:
-                """Says nothing."""
+                """Logs nothing."""
 
             def forward(self) -> None:
                 """Passes a request on, and its answer back."""
@@ -95,7 +96,8 @@ class Door:
                         self.command, self.path, dict(self.headers.items()), body
                     )
                 except (OSError, http.client.HTTPException):
-                    self.close_connection = True  # as the service did
+                    # The service closed its connection without an answer.
+                    self.close_connection = True
                     return
                 if door.note(Passed(self.command, path, status)):
                     self.close_connection = True
@@ -106,7 +108,8 @@ class Door:
                         self.send_header(name, value)
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
-                with contextlib.suppress(OSError):  # who asked is gone
+                # The client may have gone away meanwhile.
+                with contextlib.suppress(OSError):
                     self.wfile.write(content)
 
             do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = forward  # noqa: N815

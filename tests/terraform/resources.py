@@ -1,4 +1,4 @@
-"""Configurations, and what is in the cluster that they describe."""
+"""Configurations of Terraform, and how many resources they have."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ resource "freshet_cluster" "main" {
   }]
 }
 """
-# Of each credential, and of everybody else.
+# A quota for each credential, and one for all other clients.
 QUOTAS_OF = """
 resource "freshet_client_quota" "app" {
   count                    = %d
@@ -37,10 +37,10 @@ resource "freshet_client_quota" "others" {
 
 
 def resources(*, topics: int = TOPICS, acls: int = ACLS, credentials: int = CREDENTIALS) -> str:
-    """A cluster with topics, credentials whose rights are ACLs, quotas, an alert, and a budget.
+    """Returns a cluster with topics, credentials, ACL entries, quotas, an alert and a budget.
 
-    Entry n lets credential n mod `credentials` do one thing with the topics of prefix `topic-`: so
-    ten of them serve each credential. Each has quotas, and so has everybody else.
+    Each credential has up to ten ACL entries in turn: the first ten entries belong to the first
+    credential. Each credential has quotas, and all other clients have some, too.
     """
     return f"""
 variable "passwords" {{
@@ -104,5 +104,5 @@ output "users" {{ value = freshet_credential.app[*].username }}
 
 
 def new_passwords(count: int = CREDENTIALS) -> list[str]:
-    """Passwords, as a secret store would make them."""
+    """Makes random passwords, as a secret store would."""
     return [secrets.token_urlsafe(24) for _ in range(count)]

@@ -1,4 +1,4 @@
-"""Projects, people, service accounts and their roles; settings; and what limits are left."""
+"""Tests projects, members, service accounts and their roles, the settings, and limits."""
 
 import email
 import email.policy
@@ -40,25 +40,27 @@ IN_PROJECT = CLUSTER.replace(
     "deletion_protection", "project_id = freshet_project.checkout.id\n  deletion_protection"
 )
 LOOKS = """
-data "freshet_project" "found" { name = freshet_project.checkout.name }
+data "freshet_project" "shown" { name = freshet_project.checkout.name }
 data "freshet_projects" "all" { depends_on = [freshet_project.checkout] }
-data "freshet_service_account" "found" { name = freshet_service_account.pipeline.name }
+data "freshet_service_account" "shown" { name = freshet_service_account.pipeline.name }
 data "freshet_service_accounts" "all" { depends_on = [freshet_service_account.pipeline] }
-data "freshet_role_bindings" "found" {
+data "freshet_role_bindings" "shown" {
   project_id = freshet_role_binding.pipeline.project_id
 }
 data "freshet_limits" "cluster" { cluster_id = freshet_cluster.main.id }
 ephemeral "freshet_api_key" "pipeline" {
   service_account_id = freshet_service_account.pipeline.id
 }
-output "found" {
+output "shown" {
   value = {
-    labels   = data.freshet_project.found.labels
+    labels   = data.freshet_project.shown.labels
     projects = length(data.freshet_projects.all.projects)
-    role     = data.freshet_service_account.found.role
+    role     = data.freshet_service_account.shown.role
     accounts = data.freshet_service_accounts.all.service_accounts[*].name
-    bindings = data.freshet_role_bindings.found.role_bindings[*].role
-    limits   = [for each in data.freshet_limits.cluster.limits : each.used if each.name == "topics"]
+    bindings = data.freshet_role_bindings.shown.role_bindings[*].role
+    limits = [
+      for limit in data.freshet_limits.cluster.limits : limit.used if limit.name == "topics"
+    ]
   }
 }
 """
@@ -69,9 +71,10 @@ def test_a_project_with_a_cluster_and_who_may_change_it(team):
     workspace.write(ACCOUNTS + IN_PROJECT + LOOKS)
     workspace.apply()
     shown = workspace.outputs()
-    assert shown["found"] == {
+    assert shown["shown"] == {
         "labels": {"team": "checkout"},
-        "projects": 2,  # and the default one
+        # The default project is the other one.
+        "projects": 2,
         "role": "member",
         "accounts": ["pipeline"],
         "bindings": ["developer"],
@@ -124,7 +127,7 @@ LOOKS_AT_PEOPLE = """
 data "freshet_member" "guest" { email = freshet_member.guest.email }
 data "freshet_members" "all" { depends_on = [freshet_member.guest] }
 data "freshet_organization" "ours" { depends_on = [freshet_organization_settings.ours] }
-output "found" {
+output "shown" {
   value = {
     guest    = [data.freshet_member.guest.state, data.freshet_member.guest.role]
     people   = length(data.freshet_members.all.members)
@@ -137,13 +140,13 @@ output "found" {
 
 
 def tokens(home, address):
-    """Tokens of the invitations that were mailed to an address, oldest first."""
-    found = []
+    """Returns the tokens of the invitations that were mailed to an address, oldest first."""
+    values = []
     for file in sorted((home / "mail").glob("*.eml")):
         mail = email.message_from_bytes(file.read_bytes(), policy=email.policy.default)
         if mail["To"] == address:
-            found += re.findall(r"/invitation#(\S+)", mail.get_content())
-    return found
+            values += re.findall(r"/invitation#(\S+)", mail.get_content())
+    return values
 
 
 def test_people_are_invited_join_and_leave(team, service):
@@ -159,15 +162,15 @@ def test_people_are_invited_join_and_leave(team, service):
         "networks": ["127.0.0.1/32", "::1/128"],
         "second": False,
     }
-    assert workspace.outputs()["found"] == shown
+    assert workspace.outputs()["shown"] == shown
     workspace.write(people.replace('"viewer"', '"developer"'))
     assert workspace.planned() == {"freshet_member.guest": ["update"]}
     workspace.apply()
     wait_until(lambda: len(tokens(service.home, guest)) == 2, "two mails")
 
     accept = f"{service.address}/api/v1/invitations/accept"
-    given = {"token": tokens(service.home, guest)[1], "password": secrets.token_urlsafe(16)}
-    assert httpx.post(accept, json=given).status_code == 201
+    body = {"token": tokens(service.home, guest)[1], "password": secrets.token_urlsafe(16)}
+    assert httpx.post(accept, json=body).status_code == 201
     assert workspace.plan_is_empty(), "accepting is no difference"
     people = people.replace('"viewer"', '"admin"')
     workspace.write(people)
@@ -183,7 +186,8 @@ def test_people_are_invited_join_and_leave(team, service):
     assert "2 imported, 0 added, 0 changed, 0 destroyed" in fresh.apply()
     assert fresh.plan_is_empty()
 
-    # Networks without this machine are refused, and what is destroyed locks nobody in or out.
+    # The service refuses networks without this machine, and destroying the settings keeps them: the
+    # owner could be locked out otherwise, or others let in.
     workspace.write(people.replace('"127.0.0.1/32", "::1/128"', '"192.0.2.0/24"'))
     assert "would_lock_out" in workspace.run("apply", "-auto-approve", status=1)
     said = workspace.run("destroy", "-auto-approve", "-input=false")
@@ -194,6 +198,6 @@ def test_people_are_invited_join_and_leave(team, service):
 
 
 def roles_of(team, address):
-    """The roles of a member with this address: one, or none."""
+    """Returns the roles of the member with this address: one, or none."""
     members = team.api.call("GET", "/members")["items"]
     return [member["role"] for member in members if member["email"] == address]

@@ -1,4 +1,4 @@
-"""Terraform with what the `freshet` program exports."""
+"""Tests Terraform with the configuration that the `freshet` program exports."""
 
 import json
 import re
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.full
 
 @pytest.fixture
 def freshet(service, tmp_path):
-    """The program, signed up, with a cluster in use."""
+    """The program of an organization that has just signed up, with a cluster in use."""
     return signed_up(service.address, tmp_path)
 
 
@@ -57,13 +57,13 @@ def test_terraform_takes_over_what_is_exported(freshet, service, terraform, prov
 
 
 def managed():
-    """All types of resources that the provider has, by their pages."""
+    """Returns all resource types of the provider, which has a page for each."""
     pages = ROOT / "provisioning/deliverables/terraform/docs/resources"
     return {f"freshet_{page.stem}" for page in pages.glob("*.md")}
 
 
 def make_workspace(freshet, service, terraform, provider, tmp_path):
-    """A folder for Terraform, with the key of the program's profile."""
+    """Makes a workspace that uses the API key of the program's profile."""
     config = tmp_path / ".config/freshet/config.json"
     key = json.loads(config.read_text())["profiles"]["default"]["api_key"]
     return Workspace(tmp_path / "terraform", terraform, provider, service.address, key)

@@ -1,4 +1,4 @@
-"""Lost answers, killed workers, and what is refused in words that help."""
+"""Tests lost answers, killed workers, and that the texts of refusals help."""
 
 import os
 import re
@@ -18,7 +18,7 @@ IDS = "_[a-z2-7]{20}"
 
 
 def test_each_answer_may_be_lost_once(team):
-    """What a request made is found again, and nothing is made twice."""
+    """Terraform finds again what an unanswered request made, and makes nothing twice."""
     workspace, lost = team.workspace(), set()
 
     def lose(passed):
@@ -46,7 +46,7 @@ def test_each_answer_may_be_lost_once(team):
 
 
 def kill(service, name):
-    """kill −9 of one of the service's processes; the supervisor starts another."""
+    """Kills one of the service's processes, and waits until the supervisor has started it anew."""
     before = service.children()[name]
     os.kill(before.pid, signal.SIGKILL)
     wait_until(lambda: service.children()[name] != before, f"{name} is started anew", 120)
@@ -114,52 +114,52 @@ resource "freshet_topic" "some" {
     assert workspace.plan_is_empty()
 
 
-def resources_of(stranger):
-    """Makes one of everything; gives kind → what an import of it names."""
-    cluster = stranger.create_cluster("theirs")
-    stranger.create_topic(cluster, "secret")
+def resources_of(other):
+    """Makes one resource of each kind. Returns the id that imports it, by its kind."""
+    cluster = other.create_cluster("theirs")
+    other.create_topic(cluster, "secret")
     below = f"/clusters/{cluster}"
-    made = stranger.call("POST", f"{below}/credentials", {"name": "x", "role": "full"})
-    stranger.call("PUT", f"{below}/quotas", {"user": "", "request_percentage": 50})
+    made = other.call("POST", f"{below}/credentials", {"name": "x", "role": "full"})
+    other.call("PUT", f"{below}/quotas", {"user": "", "request_percentage": 50})
     alert = {"cluster_id": cluster, "name": "x", "kind": "connections", "threshold": 1}
-    project = stranger.call("POST", "/projects", {"name": "x"})["id"]
-    account = stranger.call("POST", "/service-accounts", {"name": "x"})["id"]
+    project = other.call("POST", "/projects", {"name": "x"})["id"]
+    account = other.call("POST", "/service-accounts", {"name": "x"})["id"]
     binding = {"principal_type": "service_account", "principal_id": account}
     binding |= {"project_id": project, "role": "viewer"}
-    email = "invited@strangers.example"
-    stranger.call("POST", "/invitations", {"email": email, "role": "viewer"})
+    email = "invited@other.example"
+    other.call("POST", "/invitations", {"email": email, "role": "viewer"})
     return {
         "cluster": cluster,
         "topic": f"{cluster}/secret",
         "credential": f"{cluster}/{made['id']}",
         "acl": f"{cluster}/{made['principal']}/TOPIC/LITERAL/*/ALL/ALLOW/*",
         "client_quota": f"{cluster}/user=",
-        "alert": stranger.call("POST", "/alerts", alert)["id"],
-        "budget": stranger.call("POST", "/budgets", {"name": "x", "amount_minor": 1000})["id"],
+        "alert": other.call("POST", "/alerts", alert)["id"],
+        "budget": other.call("POST", "/budgets", {"name": "x", "amount_minor": 1000})["id"],
         "project": project,
         "service_account": account,
-        "role_binding": stranger.call("POST", "/role-bindings", binding)["id"],
+        "role_binding": other.call("POST", "/role-bindings", binding)["id"],
         "member": email,
-        "organization_settings": stranger.call("GET", "/organizations/current")["id"],
+        "organization_settings": other.call("GET", "/organizations/current")["id"],
     }
 
 
 def test_what_is_another_organisations_cannot_be_imported(team, service):
-    stranger = Api.sign_up(service.address)
-    foreign = resources_of(stranger)
+    other = Api.sign_up(service.address)
+    foreign = resources_of(other)
     assert set(foreign) == {file.stem for file in (SOURCE / "docs/resources").iterdir()}
     for kind, known in foreign.items():
         workspace = team.workspace(kind)
         workspace.write(f'resource "freshet_{kind}" "a" {{}}\n')
-        # Not there at all looks the same.
+        # What does not exist at all must get the same answer.
         absent = re.sub(IDS, "_" + "a" * 20, known).replace("invited@", "nobody@")
         assert known != absent
         answers = [
-            " ".join(workspace.run("import", f"freshet_{kind}.a", each, status=1).split())
-            for each in (known, absent)
+            " ".join(workspace.run("import", f"freshet_{kind}.a", name, status=1).split())
+            for name in (known, absent)
         ]
         assert "Cannot import non-existent" in answers[0] or "There is no" in answers[0], answers
-        # But for ids, those of the two requests too.
+        # The answers may differ in ids only, among them those of the two requests.
         theirs, nobodys = (re.sub(IDS, "_…", answer) for answer in answers)
         assert theirs.replace("invited@", "nobody@") == nobodys
-    stranger.close()
+    other.close()

@@ -1,4 +1,4 @@
-"""Resources of three hundred topics: made in one go, used at once, kept as it is described."""
+"""Tests a configuration of three hundred topics: applied at once, used, and kept as described."""
 
 import json
 from collections import Counter
@@ -11,13 +11,13 @@ from tests.service.traffic import librdkafka_settings
 from tests.terraform.clients import connection_of, produce_and_consume
 from tests.terraform.resources import ACLS, CLUSTER, CREDENTIALS, QUOTAS, TOPICS, resources
 
-# Some hundred resources each, on a machine that may be slow.
+# Each test applies up to some hundred resources, on a machine that may be slow.
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 
 
 def reads(passed):
-    """How often each list and each thing was read."""
-    return Counter(each.path.split("/")[-1] for each in passed if each.method == "GET")
+    """Returns how often each list was read, by the last part of its path."""
+    return Counter(request.path.split("/")[-1] for request in passed if request.method == "GET")
 
 
 def test_three_hundred_topics_in_one_go(team):
@@ -58,7 +58,7 @@ def test_three_hundred_topics_in_one_go(team):
 
 
 def kafka_tool(tmp_path, connection, name, *arguments):
-    """Runs one of Kafka's own tools as a client of a cluster."""
+    """Runs one of Kafka's own tools, which connects to the cluster as a client."""
     settings = tmp_path / "client.properties"
     user, password = connection.credential.username, connection.credential.password
     settings.write_text(
@@ -103,7 +103,7 @@ def test_drift_made_by_kafka_tools_shows(team, tmp_path):
     admin = confluent_kafka.admin.AdminClient(settings)
     admin.delete_topics(["topic-002"])["topic-002"].result(60)
 
-    # Fewer partitions than there are cannot be had: it says so before anything is done.
+    # A topic cannot lose partitions: the plan says so before anything is changed.
     said = workspace.run("plan", "-input=false", status=1)
     assert "A topic cannot lose partitions" in said
     assert 'Topic "topic-000" has 5 partitions, 2 are wanted' in " ".join(said.split())
@@ -167,7 +167,7 @@ def test_what_is_there_can_be_imported(team):
 
 
 def attributes(resources):
-    """What a state holds of each resource."""
+    """Returns the attributes in a state, by the resource's type, name and index."""
     return {
         (resource["type"], resource["name"], instance.get("index_key")): instance["attributes"]
         for resource in resources
@@ -190,8 +190,8 @@ ephemeral "freshet_api_key" "run" {
     with team.door.counted() as passed:
         workspace.apply()
     [cluster] = team.clusters()
-    made = [each for each in passed if each.method == "POST"]
-    assert f"/clusters/{cluster}/credentials" in {each.path for each in made}
+    posts = {request.path for request in passed if request.method == "POST"}
+    assert f"/clusters/{cluster}/credentials" in posts
     assert team.api.call("GET", f"/clusters/{cluster}/credentials")["items"] == []
     keys = team.api.call("GET", "/api-keys")["items"]
     assert all(key["revoked_at"] for key in keys if key["role"] == "viewer")
@@ -199,7 +199,7 @@ ephemeral "freshet_api_key" "run" {
 
 
 LOOKS = """
-data "freshet_cluster" "found" {
+data "freshet_cluster" "shown" {
   name = freshet_cluster.main.name
 }
 data "freshet_clusters" "all" { depends_on = [freshet_cluster.main] }
@@ -238,9 +238,9 @@ data "freshet_alert" "late" {
 data "freshet_alerts" "all" { depends_on = [freshet_alert.late] }
 data "freshet_regions" "all" {}
 data "freshet_usage" "all" { granularity = "hour" }
-output "found" {
+output "shown" {
   value = {
-    cluster    = data.freshet_cluster.found.id
+    cluster    = data.freshet_cluster.shown.id
     clusters   = data.freshet_clusters.all.clusters[*].name
     retention  = data.freshet_topic.first.effective_configs["retention.ms"]
     cleanup    = data.freshet_topic.first.effective_configs["cleanup.policy"]
@@ -264,7 +264,7 @@ def test_data_sources_show_what_is_there(team):
     workspace.write(resources(topics=2, acls=10, credentials=1) + LOOKS)
     workspace.apply()
     shown = workspace.outputs()
-    assert shown["found"] == {
+    assert shown["shown"] == {
         "cluster": shown["cluster"],
         "clusters": ["resources"],
         "retention": "86400000",

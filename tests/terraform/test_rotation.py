@@ -1,4 +1,4 @@
-"""Secrets that change: two credentials side by side, and none of their passwords kept."""
+"""Tests passwords that change: two credentials work side by side, and no password is kept."""
 
 import pytest
 

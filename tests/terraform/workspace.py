@@ -1,4 +1,4 @@
-"""A folder with a configuration, and what Terraform says of it."""
+"""A folder with a configuration, in which Terraform runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ terraform {
 
 @dataclass
 class Workspace:
-    """One configuration with its state. `folder` is empty at first."""
+    """A folder with one configuration and its state. `folder` is empty at first.
+
+    `secrets` are values of Terraform's variables, which are passed in its environment.
+    """
 
     folder: Path
     terraform: str
@@ -43,12 +46,12 @@ class Workspace:
         (self.folder / "terraform.rc").write_text(settings)
 
     def write(self, configuration: str) -> None:
-        """Makes this the configuration."""
+        """Makes this text the workspace's configuration."""
         (self.folder / "main.tf").write_text(HEAD + configuration)
 
     def environment(self) -> dict[str, str]:
-        """What Terraform is started with: nothing of the caller's own settings."""
-        given = {f"TF_VAR_{name}": json.dumps(value) for name, value in self.secrets.items()}
+        """Returns Terraform's environment, which has none of the caller's own settings."""
+        variables = {f"TF_VAR_{name}": json.dumps(value) for name, value in self.secrets.items()}
         return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),
@@ -57,15 +60,15 @@ class Workspace:
             "TF_CLI_CONFIG_FILE": str(self.folder / "terraform.rc"),
             "FRESHET_ENDPOINT": self.endpoint,
             "FRESHET_API_KEY": self.key,
-            **given,
+            **variables,
         }
 
     def command(self, *arguments: str) -> list[str]:
-        """A command line of Terraform's."""
+        """Returns the command line that runs a command of Terraform."""
         return [self.terraform, arguments[0], "-no-color", *arguments[1:]]
 
     def run(self, *arguments: str, status: int = 0) -> str:
-        """Runs a command to its end; returns all that it said."""
+        """Runs a command, which must end with this status. Returns all of its output."""
         done = subprocess.run(
             self.command(*arguments),
             cwd=self.folder,
@@ -81,11 +84,14 @@ class Workspace:
         return done.stdout
 
     def apply(self, *arguments: str) -> str:
-        """Makes it so."""
+        """Applies the configuration. Returns Terraform's output."""
         return self.run("apply", "-auto-approve", "-input=false", *arguments)
 
     def plan_is_empty(self) -> bool:
-        """Tells whether Terraform finds nothing to do. Refreshes, and leaves its plan on disk."""
+        """Plans, which reads all resources anew, and returns whether there is nothing to change.
+
+        The plan is left on disk, so that `kept` has it.
+        """
         done = subprocess.run(
             self.command("plan", "-input=false", "-detailed-exitcode", "-out=plan.bin"),
             cwd=self.folder,
@@ -100,7 +106,10 @@ class Workspace:
         return done.returncode == 0
 
     def planned(self, *arguments: str) -> dict[str, list[str]]:
-        """What Terraform would do to resources, by address; what stays as it is is left out."""
+        """Returns the actions that Terraform plans, by the resource's address.
+
+        Resources that stay as they are are left out.
+        """
         self.run("plan", "-input=false", "-out=plan.bin", *arguments)
         shown = json.loads(self.run("show", "-json", "plan.bin").splitlines()[-1])
         changes = {
@@ -111,17 +120,17 @@ class Workspace:
         return {address: what for address, what in changes.items() if what != ["no-op"]}
 
     def outputs(self) -> dict[str, Any]:
-        """Outputs, by name."""
+        """Returns the values of the outputs, by name."""
         shown = json.loads(self.run("output", "-json"))
-        return {name: each["value"] for name, each in shown.items()}
+        return {name: output["value"] for name, output in shown.items()}
 
     def kept(self) -> bytes:
-        """All that Terraform keeps on disk: state, its backup, and plans, unpacked."""
-        found = b""
+        """Returns all that Terraform keeps on disk: state, its backup, and unpacked plans."""
+        content = b""
         for file in sorted(self.folder.iterdir()):
             if file.suffix == ".bin":
                 with zipfile.ZipFile(file) as plan:
-                    found += b"".join(plan.read(name) for name in plan.namelist())
+                    content += b"".join(plan.read(name) for name in plan.namelist())
             elif "tfstate" in file.name:
-                found += file.read_bytes()
-        return found
+                content += file.read_bytes()
+        return content

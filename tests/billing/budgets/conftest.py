@@ -1,4 +1,4 @@
-"""Tenants, a clock that stands still, and budgets."""
+"""Tenants, a clock that does not move by itself, and budgets."""
 
 from datetime import UTC, datetime
 
@@ -15,7 +15,7 @@ T0 = datetime(2026, 11, 21, 15, 0, tzinfo=UTC)
 
 @pytest.fixture
 def at(monkeypatch):
-    """Sets the control plane's clock; it stands at `T0` until then."""
+    """Sets the control plane's clock, which shows `T0` before."""
 
     def move(moment):
         monkeypatch.setattr(timezone, "now", lambda: moment)
@@ -26,7 +26,7 @@ def at(monkeypatch):
 
 @pytest.fixture
 def make_budget(api):
-    """Sets a budget through the API; gives it as the API shows it."""
+    """Creates a budget through the API; returns it as the API shows it."""
 
     def make(amount_minor=100, **fields):
         body = {"name": "Team", "amount_minor": amount_minor, "action": "suspend", **fields}

@@ -1,4 +1,4 @@
-"""Usage that costs a given amount, as the meter would have it."""
+"""Usage that costs a given amount, written as the meter writes it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cluster_of(organization_id: str) -> str:
     return organization_id.replace("org_", "cl_")
 
 
-def use(
+def use_bytes(
     organization_id: str,
     quantity: int,
     *,
@@ -50,11 +50,11 @@ def use(
         row.save(update_fields=["quantity"])
 
 
-def spend(organization_id: str, cents: int, *, minute: datetime | None = None) -> None:
-    """Has an organisation spend so many cents of the month, beyond what it has free. Once."""
-    use(organization_id, FREE_INGRESS + cents * INGRESS_A_CENT, minute=minute)
+def spend_cents(organization_id: str, cents: int, *, minute: datetime | None = None) -> None:
+    """Adds usage that costs so many cents beyond the free allowance. Works once in a month."""
+    use_bytes(organization_id, FREE_INGRESS + cents * INGRESS_A_CENT, minute=minute)
 
 
-def spend_more(organization_id: str, cents: int, *, minute: datetime | None = None) -> None:
-    """Has it spend so many cents more, where the free allowance is used up."""
-    use(organization_id, cents * INGRESS_A_CENT, minute=minute)
+def spend_more_cents(organization_id: str, cents: int, *, minute: datetime | None = None) -> None:
+    """Adds usage that costs so many cents more, once the free allowance is used up."""
+    use_bytes(organization_id, cents * INGRESS_A_CENT, minute=minute)

@@ -11,7 +11,7 @@ from console.base.common.actor import Role
 from console.base.common.models import AuditEntry
 from console.base.common.tenancy import organization_scope
 from tests.billing.budgets.conftest import T0
-from tests.billing.budgets.spending import spend, spend_more
+from tests.billing.budgets.spending import spend_cents, spend_more_cents
 from tests.console import cases
 
 
@@ -40,8 +40,8 @@ def kinds(budget):
     return [event["kind"] for event in budget["events"]]
 
 
-def test_a_new_budget_says_how_it_stands(api, tenant, at, make_budget):
-    spend(tenant.id, 60)
+def test_a_new_budget_shows_its_state(api, tenant, at, make_budget):
+    spend_cents(tenant.id, 60)
     budget = make_budget(100, action="notify")
     assert (budget["state"], budget["spent_minor"], budget["month"]) == ("warned", 60, "2026-11")
     assert budget["thresholds"] == [50, 80, 100]
@@ -88,7 +88,7 @@ def test_who_sets_budgets(api, tenant, role, status):
     assert api(tenant.keys[role]).get("/budgets").status_code == 200
 
 
-def test_the_limit_is_told(api, settings, make_budget):
+def test_the_limit_is_shown(api, settings, make_budget):
     limits = settings.FRESHET.limits
     object.__setattr__(limits, "budgets", 1)
     try:
@@ -105,7 +105,7 @@ def test_the_limit_is_told(api, settings, make_budget):
 def test_a_budget_that_is_used_up_suspends_at_once_and_says_what_to_do(
     api, tenant, at, make_budget
 ):
-    spend(tenant.id, 1)
+    spend_cents(tenant.id, 1)
     budget = make_budget(1)
     assert (budget["state"], budget["suspended_at"]) == ("exceeded", "2026-11-21T15:00:00Z")
     assert suspended(api) == (
@@ -119,7 +119,7 @@ def test_a_budget_that_is_used_up_suspends_at_once_and_says_what_to_do(
     "change", [{"amount_minor": 101}, {"action": "notify"}, None], ids=["raise", "notify", "remove"]
 )
 def test_who_gives_way_lifts_it_at_once(api, tenant, at, make_budget, change):
-    spend(tenant.id, 100)
+    spend_cents(tenant.id, 100)
     budget = make_budget(100)
     assert suspended(api)
     path = f"/budgets/{budget['id']}"
@@ -136,7 +136,7 @@ def test_who_gives_way_lifts_it_at_once(api, tenant, at, make_budget, change):
 
 
 def test_a_change_that_is_not_enough_lifts_nothing(api, tenant, at, make_budget):
-    spend(tenant.id, 100)
+    spend_cents(tenant.id, 100)
     budget = make_budget(50)
     changed = api().patch(f"/budgets/{budget['id']}", {"amount_minor": 100}).json()
     assert changed["suspended_at"] == budget["suspended_at"]
@@ -145,7 +145,7 @@ def test_a_change_that_is_not_enough_lifts_nothing(api, tenant, at, make_budget)
 
 
 def test_of_several_each_must_give_way(api, tenant, at, make_budget):
-    spend(tenant.id, 100)
+    spend_cents(tenant.id, 100)
     one = make_budget(50, name="One")
     at(T0 + timedelta(seconds=1))
     two = make_budget(60, name="Two")
@@ -157,7 +157,7 @@ def test_of_several_each_must_give_way(api, tenant, at, make_budget):
 
 
 def test_another_organisations_spending_is_its_own(api, tenant, other_tenant, at, make_budget):
-    spend(other_tenant.id, 1_000)
+    spend_cents(other_tenant.id, 1_000)
     assert make_budget(1)["state"] == "ok"
     assert suspended(api) is None
 
@@ -174,9 +174,9 @@ def test_changes_are_audited(api, tenant, make_budget):
     api().delete(f"/budgets/{budget['id']}")
     with organization_scope(tenant.id):
         entries = AuditEntry.objects.filter(target_id=budget["id"]).order_by("created_at")
-        told = [(entry.action, entry.detail) for entry in entries]
-    assert [action for action, _ in told] == ["budget.create", "budget.update", "budget.remove"]
-    assert told[1][1] == {"amount_minor": 200}
+        audited = [(entry.action, entry.detail) for entry in entries]
+    assert [action for action, _ in audited] == ["budget.create", "budget.update", "budget.remove"]
+    assert audited[1][1] == {"amount_minor": 200}
 
 
 def test_events_never_change(api, tenant, make_budget):
@@ -196,8 +196,8 @@ def test_a_budget_shows_its_newest_events(api, tenant, at, make_budget):
     budget = make_budget(100, thresholds=list(range(1, 11)))
     for amount in (200, 300, 400):
         api().patch(f"/budgets/{budget['id']}", {"amount_minor": amount})
-        spend_more(tenant.id, 1)
-    spend(tenant.id, 100)
+        spend_more_cents(tenant.id, 1)
+    spend_cents(tenant.id, 100)
     api().patch(f"/budgets/{budget['id']}", {"amount_minor": 500})
     api().patch(f"/budgets/{budget['id']}", {"amount_minor": 600})
     shown = show(api, budget)["events"]

@@ -15,7 +15,7 @@ from console.base.common.actor import system_actor
 from console.base.common.ids import random_text
 from console.base.common.tenancy import organization_scope
 from tests.billing.budgets.conftest import T0
-from tests.billing.budgets.spending import spend, spend_more
+from tests.billing.budgets.spending import spend_cents, spend_more_cents
 from tests.console.factories import make_tenant
 
 OCTOBER, NOVEMBER, DECEMBER = date(2026, 10, 1), date(2026, 11, 1), date(2026, 12, 1)
@@ -23,7 +23,7 @@ OCTOBER, NOVEMBER, DECEMBER = date(2026, 10, 1), date(2026, 11, 1), date(2026, 1
 
 @pytest.fixture
 def cap(tenant):
-    """The cap of a month."""
+    """Reads the cap of a month."""
 
     def read(month=NOVEMBER):
         with organization_scope(tenant.id):
@@ -34,7 +34,7 @@ def cap(tenant):
 
 @pytest.fixture
 def patch(api):
-    """Changes a budget."""
+    """Changes a budget through the API."""
 
     def change(budget, **fields):
         assert api().patch(f"/budgets/{budget['id']}", fields).status_code == 200
@@ -53,7 +53,7 @@ def test_one_that_notifies_caps_nothing(at, make_budget, cap):
 
 def test_what_slips_past_is_beyond_it(tenant, at, make_budget, cap):
     make_budget(100)
-    spend(tenant.id, 180)
+    spend_cents(tenant.id, 180)
     assert cap() == 100
 
 
@@ -65,31 +65,31 @@ def test_the_smallest_of_several_holds(at, make_budget, cap):
 
 
 def test_it_holds_in_every_later_month_and_in_none_before(tenant, at, make_budget, cap):
-    spend(tenant.id, 500)
+    spend_cents(tenant.id, 500)
     make_budget(100)
     assert (cap(OCTOBER), cap(NOVEMBER), cap(DECEMBER)) == (None, 500, 100)
     assert cap(date(2026, 11, 30)) == 500
 
 
 def test_nothing_that_was_spent_before_is_free(tenant, at, make_budget, cap, patch):
-    spend(tenant.id, 500)
+    spend_cents(tenant.id, 500)
     budget = make_budget(1)
     assert cap() == 500
-    spend_more(tenant.id, 7)
+    spend_more_cents(tenant.id, 7)
     patch(budget, amount_minor=2)
     assert cap() == 500
 
 
 def test_lowering_it_frees_nothing_either(tenant, at, make_budget, cap, patch):
     budget = make_budget(2_000)
-    spend(tenant.id, 1_080)
+    spend_cents(tenant.id, 1_080)
     patch(budget, amount_minor=1_000)
     assert cap() == 1_080
 
 
 def test_raising_it_raises_the_cap_and_no_more(tenant, at, make_budget, cap, patch):
     budget = make_budget(1_000)
-    spend(tenant.id, 1_080)
+    spend_cents(tenant.id, 1_080)
     patch(budget, amount_minor=1_050)
     assert cap() == 1_050
     patch(budget, amount_minor=2_000)
@@ -98,7 +98,7 @@ def test_raising_it_raises_the_cap_and_no_more(tenant, at, make_budget, cap, pat
 
 def test_another_name_changes_nothing(tenant, at, make_budget, cap, patch):
     budget = make_budget(1_000)
-    spend(tenant.id, 1_080)
+    spend_cents(tenant.id, 1_080)
     patch(budget, name="Else", thresholds=[10])
     assert cap() == 1_000
 
@@ -108,7 +108,7 @@ def test_who_ends_it_within_the_month_pays_what_slipped_past(
     api, tenant, at, make_budget, cap, patch, way
 ):
     budget = make_budget(1_000)
-    spend(tenant.id, 1_080)
+    spend_cents(tenant.id, 1_080)
     if way == "remove":
         assert api().delete(f"/budgets/{budget['id']}").status_code == 204
     else:
@@ -155,12 +155,12 @@ STEPS = st.lists(
 def test_whatever_people_do_a_month_is_billed_what_its_last_budget_let_them_spend(
     steps, monkeypatch
 ):
-    """Against a model: billable so far grows with what is spent, up to the budget in force."""
+    """Against a model: the billable amount grows with spending, up to the budget in force."""
     tenant = make_tenant(random_text(10))
     actor = system_actor(tenant.id)
     moment = T0
     monkeypatch.setattr(timezone, "now", lambda: moment)
-    spend(tenant.id, 0)
+    spend_cents(tenant.id, 0)
     spent, billable, limit = 0, 0, None
     budget: Budget | None = None
     for kind, number in steps:
@@ -168,7 +168,7 @@ def test_whatever_people_do_a_month_is_billed_what_its_last_budget_let_them_spen
         with organization_scope(tenant.id):
             lock_budgets(organization_id=tenant.id)
             if kind == "spend":
-                spend_more(tenant.id, number)
+                spend_more_cents(tenant.id, number)
                 spent += number
             elif kind == "remove" and budget is not None:
                 remove_budget(actor=actor, budget=budget)

@@ -17,9 +17,9 @@ from tests.billing.budgets.spending import (
     GIB,
     INGRESS_A_CENT,
     cluster_of,
-    spend,
-    spend_more,
-    use,
+    spend_cents,
+    spend_more_cents,
+    use_bytes,
 )
 from tests.console import cases
 
@@ -29,7 +29,7 @@ MONTH_MINUTES = 30 * 24 * 60
 
 @pytest.fixture
 def costs(api, at):
-    """What the endpoint shows."""
+    """Reads the endpoint."""
 
     def show(**query):
         response = api().get("/costs", query=query)
@@ -41,13 +41,13 @@ def costs(api, at):
 
 @pytest.fixture
 def old(tenant):
-    """The organisation is older than the month."""
+    """Makes the organisation older than the month."""
     with organization_scope(tenant.id):
         Organization.objects.update(created_at=STARTED - timedelta(days=100))
 
 
 def know_until(tenant, moment):
-    """The meter knows everything up to a moment."""
+    """Makes usage known up to a moment."""
     with organization_scope(tenant.id):
         ClusterCoverage.objects.create(
             cluster_id=cluster_of(tenant.id),
@@ -65,8 +65,8 @@ def test_nothing_costs_nothing(costs):
 
 
 def test_a_line_says_what_it_is_made_of(costs, tenant):
-    spend(tenant.id, 60)
-    use(tenant.id, 5, meter="broker_seconds", billed=False)
+    spend_cents(tenant.id, 60)
+    use_bytes(tenant.id, 5, meter="broker_seconds", billed=False)
     (line,) = costs()["lines"]
     assert line["meter"] == "ingress_bytes"
     assert line["cluster_id"] == line["cluster"] == cluster_of(tenant.id)
@@ -85,7 +85,7 @@ def test_clusters_and_topics_have_their_names(costs, tenant):
         TopicName.objects.create(
             organization_id=tenant.id, cluster_id=made.pk, topic_id="a" * 32, name="payments"
         )
-    use(tenant.id, 20 * GIB, cluster_id=made.pk, topic_id="a" * 32)
+    use_bytes(tenant.id, 20 * GIB, cluster_id=made.pk, topic_id="a" * 32)
     shown = costs()
     assert shown["by_cluster"] == [{"cluster_id": made.pk, "cluster": "orders", "amount_minor": 40}]
     assert shown["by_topic"] == [
@@ -102,10 +102,10 @@ def test_clusters_and_topics_have_their_names(costs, tenant):
 def test_every_kind_of_share_sums_to_the_lines(costs, tenant):
     for number in range(7):
         topic, principal = f"{number:032x}", f"User:{number % 3}"
-        use(tenant.id, 10 * GIB + number, topic_id=topic, principal=principal)
-        use(tenant.id, 10 * GIB, meter="egress_bytes", topic_id=topic, principal=principal)
+        use_bytes(tenant.id, 10 * GIB + number, topic_id=topic, principal=principal)
+        use_bytes(tenant.id, 10 * GIB, meter="egress_bytes", topic_id=topic, principal=principal)
         storage = GIB * MONTH_MINUTES * (number + 1) + number
-        use(tenant.id, storage, meter="storage_byte_minutes", principal="")
+        use_bytes(tenant.id, storage, meter="storage_byte_minutes", principal="")
     shown = costs()
     expected = sum(line["amount_minor"] for line in shown["lines"])
     assert expected == shown["total_minor"] > 0
@@ -121,7 +121,7 @@ def test_every_kind_of_share_sums_to_the_lines(costs, tenant):
 
 def test_of_very_many_topics_the_rest_is_one_share(costs, tenant):
     for number in range(SHARES_MAX + 2):
-        use(tenant.id, GIB * (number + 1), topic_id=f"{number:032x}")
+        use_bytes(tenant.id, GIB * (number + 1), topic_id=f"{number:032x}")
     shown = costs()
     named, rest = shown["by_topic"][:-1], shown["by_topic"][-1]
     assert len(named) == SHARES_MAX
@@ -135,7 +135,7 @@ def test_of_very_many_topics_the_rest_is_one_share(costs, tenant):
 def test_traffic_is_expected_to_go_on(costs, tenant, at, old):
     noon = STARTED + timedelta(days=15)
     at(noon)
-    spend(tenant.id, 60)
+    spend_cents(tenant.id, 60)
     know_until(tenant, noon)
     shown = costs()
     # Twice as much, of which as much is free as before.
@@ -149,7 +149,7 @@ def test_a_young_organisation_is_extrapolated_from_its_own_days(costs, tenant, a
     with organization_scope(tenant.id):
         Organization.objects.update(created_at=STARTED + timedelta(days=20))
     at(STARTED + timedelta(days=25))
-    spend(tenant.id, 60)
+    spend_cents(tenant.id, 60)
     quantity = FREE_INGRESS + 60 * INGRESS_A_CENT
     assert costs()["lines"][0]["forecast_quantity"] == 2 * quantity
 
@@ -159,7 +159,7 @@ def test_storage_is_expected_to_stay_as_it_is(costs, tenant, at, old):
     at(now)
     know_until(tenant, now)
     # Much of it was deleted long ago.
-    store = partial(use, tenant.id, meter="storage_byte_minutes", principal="")
+    store = partial(use_bytes, tenant.id, meter="storage_byte_minutes", principal="")
     store(1000 * GIB, minute=now - timedelta(days=3))
     for minute in range(60):
         store(3 * GIB, minute=now - timedelta(minutes=minute + 1))
@@ -168,28 +168,28 @@ def test_storage_is_expected_to_stay_as_it_is(costs, tenant, at, old):
     assert line["forecast_quantity"] == line["quantity"] + 3 * GIB * left
 
 
-def test_a_cluster_that_sleeps_is_known_by_the_hour_and_one_that_is_gone_stands_no_more(
+def test_a_sleeping_cluster_is_known_by_the_hour_and_one_that_is_gone_costs_no_more(
     costs, tenant, at, old
 ):
     now = STARTED + timedelta(days=20)
     at(now)
     know_until(tenant, now)
-    store = partial(use, tenant.id, meter="storage_byte_minutes", principal="")
+    store = partial(use_bytes, tenant.id, meter="storage_byte_minutes", principal="")
     awake, asleep, gone = (f"cl_{name * 20}" for name in "abc")
     store(GIB, cluster_id=awake, minute=now - timedelta(minutes=1))
     for minute in range(90):
         store(2 * GIB, cluster_id=asleep, minute=now - timedelta(minutes=90 + minute))
         store(4 * GIB, cluster_id=gone, minute=now - timedelta(hours=4, minutes=minute))
     left = 10 * 24 * 60
-    found = {
+    forecasts = {
         line["cluster_id"]: line["forecast_quantity"] - line["quantity"]
         for line in costs()["lines"]
     }
-    assert found == {awake: GIB * left, asleep: 2 * GIB * left, gone: 0}
+    assert forecasts == {awake: GIB * left, asleep: 2 * GIB * left, gone: 0}
 
 
 def test_a_month_that_is_over_is_expected_as_it_was(costs, tenant, at, old):
-    spend(tenant.id, 60)
+    spend_cents(tenant.id, 60)
     at(datetime(2026, 12, 3, tzinfo=UTC))
     shown = costs(month="2026-11")
     assert (shown["total_minor"], shown["forecast_minor"]) == (60, 60)
@@ -198,7 +198,7 @@ def test_a_month_that_is_over_is_expected_as_it_was(costs, tenant, at, old):
 
 def test_what_lies_beyond_a_suspending_budget_is_shown_apart(costs, tenant, make_budget, old):
     make_budget(100)
-    spend(tenant.id, 130)
+    spend_cents(tenant.id, 130)
     shown = costs()
     assert (shown["total_minor"], shown["beyond_budget_minor"]) == (100, 30)
     assert shown["forecast_minor"] == 100
@@ -216,7 +216,7 @@ def test_months_that_cannot_be_are_refused(api, at, month):
 
 @pytest.mark.parametrize("role", sorted(set(Role) - {Role.MEMBER}))
 def test_everybody_of_the_organisation_may_see_it(api, tenant, other_tenant, role):
-    spend_more(tenant.id, 1_000)
+    spend_more_cents(tenant.id, 1_000)
     assert api(tenant.keys[role]).get("/costs").status_code == 200
     assert api(other_tenant.keys[role]).get("/costs").json()["lines"] == []
     cases.assert_problem(api(None).get("/costs"), 401, "not_authenticated")

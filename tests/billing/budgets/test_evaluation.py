@@ -1,4 +1,4 @@
-"""What the beat finds: thresholds and their mails, suspension, the turn of the month."""
+"""Evaluation of budgets: thresholds and their mails, suspension, and the next month."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ from console.base.common.models import OutboxEntry
 from console.base.common.tenancy import organization_scope
 from console.settings.schedule import BEAT_SCHEDULE
 from tests.billing.budgets.conftest import T0
-from tests.billing.budgets.spending import spend, spend_more
+from tests.billing.budgets.spending import spend_cents, spend_more_cents
 from tests.billing.budgets.test_budgets import kinds, show, suspended
 from tests.console.factories import make_tenant, make_user
 from tests.console.outbox import run_outbox
@@ -30,14 +30,14 @@ LAST_MINUTE = DECEMBER - timedelta(minutes=1)
 
 @pytest.fixture
 def evaluate(at):
-    """One round of the beat, some seconds after the one before, and what workers do then."""
+    """Runs one evaluation, some seconds after the one before, and the tasks that it enqueues."""
     moments = iter(T0 + timedelta(seconds=30 * n) for n in range(1, 1_000))
 
     def run(moment=None):
         at(moment or next(moments))
-        found = evaluation.evaluate_budgets()
+        changed = evaluation.evaluate_budgets()
         run_outbox()
-        return found
+        return changed
 
     return run
 
@@ -52,12 +52,12 @@ def test_it_runs_often_enough():
     assert entry["schedule"] <= 60
 
 
-def test_each_threshold_is_told_once(tenant, make_budget, evaluate):
+def test_each_threshold_is_mailed_once(tenant, make_budget, evaluate):
     make_budget(100, action="notify")
     run_outbox()
-    spend(tenant.id, 49)
+    spend_cents(tenant.id, 49)
     for cents in (0, 1, 1, 29, 10, 10, 50):
-        spend_more(tenant.id, cents)
+        spend_more_cents(tenant.id, cents)
         evaluate()
         evaluate()
     assert subjects() == [f'Budget "Team": {percent} % reached' for percent in (50, 80, 100)]
@@ -68,30 +68,30 @@ def test_each_threshold_is_told_once(tenant, make_budget, evaluate):
 
 def test_several_at_a_time_are_one_mail(api, tenant, make_budget, evaluate):
     budget = make_budget(100, action="notify")
-    spend(tenant.id, 90)
+    spend_cents(tenant.id, 90)
     evaluate()
     assert subjects() == ['Budget "Team": 80 % reached']
-    told = [event["threshold"] for event in show(api, budget)["events"]]
-    assert sorted(each for each in told if each) == [50, 80]
+    thresholds = [event["threshold"] for event in show(api, budget)["events"]]
+    assert sorted(threshold for threshold in thresholds if threshold) == [50, 80]
 
 
 def test_another_amount_has_thresholds_of_its_own(api, tenant, make_budget, evaluate):
     budget = make_budget(100, action="notify", thresholds=[50])
-    spend(tenant.id, 60)
+    spend_cents(tenant.id, 60)
     evaluate()
     api().patch(f"/budgets/{budget['id']}", {"amount_minor": 1_000})
     evaluate()
-    spend_more(tenant.id, 500)
+    spend_more_cents(tenant.id, 500)
     evaluate()
     assert subjects() == ['Budget "Team": 50 % reached'] * 2
 
 
-def test_the_next_month_tells_anew(tenant, make_budget, evaluate):
+def test_the_next_month_mails_anew(tenant, make_budget, evaluate):
     make_budget(100, action="notify", thresholds=[100])
-    spend(tenant.id, 100)
+    spend_cents(tenant.id, 100)
     evaluate()
     evaluate(DECEMBER)
-    spend(tenant.id, 100)
+    spend_cents(tenant.id, 100)
     evaluate(DECEMBER + timedelta(hours=1))
     assert len(mail.outbox) == 2
     assert "December 2026" in mail.outbox[1].body
@@ -107,7 +107,7 @@ def test_the_mail_goes_to_those_who_look_after_money(tenant, make_budget, evalua
         gone.save()
         Membership.objects.create(organization=tenant.organization, user=gone, role=Role.BILLING)
     make_budget(1)
-    spend(tenant.id, 1)
+    spend_cents(tenant.id, 1)
     evaluate()
     (message,) = mail.outbox
     assert message.to == [
@@ -121,14 +121,14 @@ def test_an_organisation_without_anybody_gets_no_mail(tenant, make_budget, evalu
     with organization_scope(tenant.id):
         Membership.objects.all().delete()
     make_budget(1)
-    spend(tenant.id, 1)
+    spend_cents(tenant.id, 1)
     evaluate()
     assert mail.outbox == []
 
 
 def test_a_repeated_mail_is_known_by_its_id(tenant, make_budget, evaluate):
     make_budget(1)
-    spend(tenant.id, 1)
+    spend_cents(tenant.id, 1)
     evaluate()
     with organization_scope(tenant.id):
         event = BudgetEvent.objects.get(kind="suspended")
@@ -143,7 +143,7 @@ def test_a_repeated_mail_is_known_by_its_id(tenant, make_budget, evaluate):
 
 def test_a_suspension_is_one_mail_and_says_what_to_do(api, tenant, make_budget, evaluate):
     budget = make_budget(1)
-    spend(tenant.id, 3)
+    spend_cents(tenant.id, 3)
     assert suspended(api) is None
     assert evaluate() == 1
     assert suspended(api)
@@ -157,7 +157,7 @@ def test_a_suspension_is_one_mail_and_says_what_to_do(api, tenant, make_budget, 
 
 def test_the_month_turns_and_produce_goes_on(api, tenant, make_budget, evaluate):
     budget = make_budget(100)
-    spend(tenant.id, 100)
+    spend_cents(tenant.id, 100)
     evaluate(LAST_MINUTE)
     assert suspended(api)
     evaluate(DECEMBER)
@@ -169,7 +169,7 @@ def test_the_month_turns_and_produce_goes_on(api, tenant, make_budget, evaluate)
 
 def test_without_a_change_nothing_is_written(tenant, make_budget, evaluate):
     make_budget(100)
-    spend(tenant.id, 10)
+    spend_cents(tenant.id, 10)
     assert evaluate() == 1
     with CaptureQueriesContext(connection) as captured:
         assert evaluate() == 0
@@ -204,8 +204,8 @@ def test_one_that_fails_keeps_no_other_from_its_budget(
         "/budgets", {"name": "x", "amount_minor": 1, "action": "suspend"}
     )
     assert made.status_code == 201
-    for each in (tenant, other_tenant):
-        spend(each.id, 1)
+    for organization in (tenant, other_tenant):
+        spend_cents(organization.id, 1)
 
     def refuse(organization_id, **_):
         if organization_id == tenant.id:
@@ -227,7 +227,7 @@ def test_one_that_fails_keeps_no_other_from_its_budget(
 def test_what_was_known_earlier_undoes_nothing(api, tenant, at, make_budget):
     known = evaluation.Spending(T0.date().replace(day=1), 0, T0)
     at(T0 + timedelta(seconds=1))
-    spend(tenant.id, 100)
+    spend_cents(tenant.id, 100)
     make_budget(100)
     assert suspended(api)
     assert evaluation.evaluate_organization(organization_id=tenant.id, spending=known)
@@ -257,7 +257,7 @@ def test_whoever_changes_budgets_is_not_waited_for():
 def test_mails_and_suspension_come_with_the_evaluation_or_not_at_all(tenant, at, make_budget):
     make_budget(1)
     run_outbox()
-    spend(tenant.id, 1)
+    spend_cents(tenant.id, 1)
     at(T0 + timedelta(minutes=1))
     evaluation.evaluate_budgets()
     with organization_scope(tenant.id):

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from billing.forecast import BASIS_MIN_MS, allocate, forecast_totals
+from billing.forecast import BASIS_MIN_MS, allocate_amount, forecast_totals
 
 DAY_MS = 86_400_000
 INGRESS, STORAGE = ("cl_a", "ingress_bytes"), ("cl_a", "storage_byte_minutes")
@@ -15,12 +15,12 @@ def forecast(totals, rates=None, *, since=0, until=10 * DAY_MS, end=30 * DAY_MS)
     return forecast_totals(totals, rates or {}, since_ms=since, until_ms=until, end_ms=end)
 
 
-def test_what_flows_goes_on_as_on_average():
+def test_traffic_goes_on_at_its_average_rate():
     assert forecast({INGRESS: 100}) == {INGRESS: 300}
     assert forecast({INGRESS: 100}, since=5 * DAY_MS) == {INGRESS: 500}
 
 
-def test_what_stands_goes_on_at_the_present_rate():
+def test_storage_goes_on_at_the_present_rate():
     minutes = 20 * 24 * 60
     assert forecast({STORAGE: 100}, {STORAGE: 3}) == {STORAGE: 100 + 3 * minutes}
     # Deleted since: nothing more comes.
@@ -43,8 +43,10 @@ def test_at_the_end_of_the_month_the_forecast_is_what_was_used():
 @given(quantities, quantities, quantities, times, times)
 def test_a_forecast_is_never_below_what_was_used(ingress, storage, rate, since, until):
     totals = {INGRESS: ingress, STORAGE: storage}
-    found = forecast(totals, {STORAGE: rate}, since=since, until=max(since, until), end=31 * DAY_MS)
-    assert all(found[key] >= quantity for key, quantity in totals.items())
+    quantities = forecast(
+        totals, {STORAGE: rate}, since=since, until=max(since, until), end=31 * DAY_MS
+    )
+    assert all(quantities[key] >= quantity for key, quantity in totals.items())
 
 
 @given(
@@ -52,7 +54,7 @@ def test_a_forecast_is_never_below_what_was_used(ingress, storage, rate, since, 
     st.dictionaries(st.text("abc", max_size=4), st.integers(0, 10**30), max_size=30),
 )
 def test_shares_sum_to_the_amount_exactly_and_follow_the_weights(amount, weights):
-    shares = allocate(amount, weights)
+    shares = allocate_amount(amount, weights)
     total = sum(weights.values())
     if not total:
         assert shares == {}
@@ -67,4 +69,4 @@ def test_shares_sum_to_the_amount_exactly_and_follow_the_weights(amount, weights
 
 @given(st.permutations(["a", "b", "c", "d"]))
 def test_shares_do_not_depend_on_the_order(order):
-    assert allocate(10, dict.fromkeys(order, 1)) == {"a": 3, "b": 3, "c": 2, "d": 2}
+    assert allocate_amount(10, dict.fromkeys(order, 1)) == {"a": 3, "b": 3, "c": 2, "d": 2}

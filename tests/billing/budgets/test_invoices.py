@@ -14,7 +14,10 @@ LAST_DAY = datetime(2026, 9, 30, 12, tzinfo=UTC)
 
 @pytest.fixture
 def issued(api, at, tenant):
-    """Has the month used and published, does something meanwhile, and gives invoice and costs."""
+    """Publishes a month of usage and issues its invoice, with actions meanwhile.
+
+    Checks that invoice and costs agree; returns the amounts of the invoice's cap lines.
+    """
 
     def run(meanwhile):
         world.sign_up(tenant.organization)
@@ -27,7 +30,7 @@ def issued(api, at, tenant):
         meanwhile("after")
         at(world.AFTER)
         meanwhile("next month")
-        world.issue()
+        world.issue_invoices()
         (invoice,) = api().get("/invoices").json()["items"]
         shown = api().get(f"/invoices/{invoice['id']}").json()
         costs = api().get("/costs", query={"month": "2026-09"}).json()
@@ -35,7 +38,7 @@ def issued(api, at, tenant):
         assert costs["beyond_budget_minor"] == USED_MINOR - costs["total_minor"]
         used = {(line["meter"], line["amount_minor"]) for line in costs["lines"]}
         billed = [line for line in shown["lines"] if line["kind"] == "usage"]
-        assert {(each["meter"], each["amount_minor"]) for each in billed} == used
+        assert {(line["meter"], line["amount_minor"]) for line in billed} == used
         return [line["amount_minor"] for line in shown["lines"] if line["kind"] == "cap"]
 
     return run

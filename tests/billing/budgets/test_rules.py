@@ -28,8 +28,8 @@ caps = st.none() | st.integers(0, 10**16)
     ],
 )
 def test_states_change_at_their_very_cent(spent, amount, expected):
-    found = rules.state_of(spent_minor=spent, amount_minor=amount, thresholds=[80, 50])
-    assert found == expected
+    state = rules.state_of(spent_minor=spent, amount_minor=amount, thresholds=[80, 50])
+    assert state == expected
 
 
 def test_without_thresholds_nobody_is_warned():
@@ -39,8 +39,8 @@ def test_without_thresholds_nobody_is_warned():
 @given(spents, amounts, thresholds)
 def test_what_is_reached_is_reached_for_good(spent, amount, given_thresholds):
     facts = {"amount_minor": amount, "thresholds": given_thresholds}
-    now = rules.reached(spent_minor=spent, **facts)
-    later = rules.reached(spent_minor=spent + 1, **facts)
+    now = rules.reached_thresholds(spent_minor=spent, **facts)
+    later = rules.reached_thresholds(spent_minor=spent + 1, **facts)
     assert now == sorted(now)
     assert set(now) <= set(later) <= set(given_thresholds)
     assert (100 in now) == (100 in given_thresholds and spent >= amount)
@@ -57,11 +57,11 @@ def test_only_a_suspending_budget_suspends(spent, amount):
 def test_no_change_of_a_budget_makes_free_what_was_billable(spent, after, cap):
     billable = spent if cap is None else min(spent, cap)
     base = rules.base_of(spent_minor=spent, cap_minor=cap)
-    found = rules.cap_of(amount_minor=after, action=BudgetAction.SUSPEND.value, base_minor=base)
-    assert found is not None
-    assert found >= billable
+    new_cap = rules.cap_of(amount_minor=after, action=BudgetAction.SUSPEND.value, base_minor=base)
+    assert new_cap is not None
+    assert new_cap >= billable
     # Nor does it bill more than the budget lets be spent, of what was not billable before.
-    assert found == max(after, billable)
+    assert new_cap == max(after, billable)
 
 
 def test_a_budget_that_only_notifies_caps_nothing():

@@ -5,7 +5,13 @@ from datetime import UTC, date, datetime
 from billing.spending import spent_by_organization, totals_by_organization
 from console.base.common.tenancy import organization_scope, system_scope
 from metering.services import provisional_month_totals
-from tests.billing.budgets.spending import FREE_INGRESS, INGRESS_A_CENT, cluster_of, spend, use
+from tests.billing.budgets.spending import (
+    FREE_INGRESS,
+    INGRESS_A_CENT,
+    cluster_of,
+    spend_cents,
+    use_bytes,
+)
 from tests.metering.console.world import Used, publish_day
 
 MONTH = date(2026, 11, 1)
@@ -23,11 +29,12 @@ def totals(*organization_ids):
 
 def test_a_day_counts_from_its_minutes_until_it_is_published(at, tenant, other_tenant):
     for number, moment in enumerate([*DAYS, *EDGES]):
-        for each in (tenant, other_tenant):
-            use(each.id, 10**number, minute=moment)
-            use(each.id, 5, minute=moment, billed=False)
+        for organization in (tenant, other_tenant):
+            use_bytes(organization.id, 10**number, minute=moment)
+            use_bytes(organization.id, 5, minute=moment, billed=False)
     expected = {
-        each.id: {(cluster_of(each.id), "ingress_bytes"): 111} for each in (tenant, other_tenant)
+        organization.id: {(cluster_of(organization.id), "ingress_bytes"): 111}
+        for organization in (tenant, other_tenant)
     }
     assert totals(tenant.id, other_tenant.id) == expected
     assert totals(tenant.id) == {tenant.id: expected[tenant.id]}
@@ -43,40 +50,44 @@ def test_a_day_counts_from_its_minutes_until_it_is_published(at, tenant, other_t
 
 
 def test_it_is_what_metering_says_of_each(at, tenant, other_tenant):
-    for each in (tenant, other_tenant):
+    for organization in (tenant, other_tenant):
         for moment in (*DAYS, *EDGES):
-            use(each.id, 17, minute=moment)
-            use(each.id, 19, meter="storage_byte_minutes", principal="", minute=moment)
+            use_bytes(organization.id, 17, minute=moment)
+            use_bytes(
+                organization.id, 19, meter="storage_byte_minutes", principal="", minute=moment
+            )
     publish_day(date(2026, 11, 1), [Used(tenant.id, cluster_of(tenant.id), "ingress_bytes", 1_000)])
-    for organization_id, found in totals(tenant.id, other_tenant.id).items():
+    for organization_id, quantities in totals(tenant.id, other_tenant.id).items():
         with organization_scope(organization_id):
-            assert provisional_month_totals(organization_id, MONTH) == found
+            assert provisional_month_totals(organization_id, MONTH) == quantities
 
 
 def test_who_used_nothing_spent_nothing(at, tenant, other_tenant):
-    spend(tenant.id, 25)
+    spend_cents(tenant.id, 25)
     with system_scope():
         spent = spent_by_organization(date(2026, 11, 17), [tenant.id, other_tenant.id])
     assert spent == {tenant.id: 25, other_tenant.id: 0}
 
 
 def test_an_organisations_scope_shows_its_own(at, tenant, other_tenant):
-    use(other_tenant.id, FREE_INGRESS + INGRESS_A_CENT)
+    use_bytes(other_tenant.id, FREE_INGRESS + INGRESS_A_CENT)
     with organization_scope(tenant.id):
-        found = totals_by_organization(MONTH, [tenant.id, other_tenant.id])
-    assert found == {tenant.id: {}, other_tenant.id: {}}
+        shown = totals_by_organization(MONTH, [tenant.id, other_tenant.id])
+    assert shown == {tenant.id: {}, other_tenant.id: {}}
 
 
 def test_what_has_no_price_keeps_nobody_from_their_budgets(at, tenant, other_tenant, caplog):
-    spend(tenant.id, 25)
-    spend(other_tenant.id, 30)
-    use(tenant.id, 1_000, meter="unheard_of")
-    use(other_tenant.id, 7, meter="broker_seconds")
+    spend_cents(tenant.id, 25)
+    spend_cents(other_tenant.id, 30)
+    use_bytes(tenant.id, 1_000, meter="unheard_of")
+    use_bytes(other_tenant.id, 7, meter="broker_seconds")
     with system_scope():
         spent = spent_by_organization(MONTH, [tenant.id, other_tenant.id])
     assert spent == {tenant.id: 25, other_tenant.id: 30}
-    (told,) = [record for record in caplog.records if record.message == "spending.unpriced_meters"]
-    assert (told.levelname, told.organization, told.meters) == (
+    (logged,) = [
+        record for record in caplog.records if record.message == "spending.unpriced_meters"
+    ]
+    assert (logged.levelname, logged.organization, logged.meters) == (
         "ERROR",
         tenant.id,
         ["unheard_of"],

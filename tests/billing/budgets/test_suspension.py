@@ -1,9 +1,9 @@
-"""From a budget of one cent to what a producer's client is told by a real broker, and back."""
+"""A budget of one cent stops a producer at a real broker, and a higher one lets it go on."""
 
 import pytest
 
 from billing.budgets import evaluation
-from tests.billing.budgets.spending import spend
+from tests.billing.budgets.spending import spend_cents
 from tests.console.outbox import run_outbox
 from tests.provisioning.control import conftest as control
 from tests.provisioning.control.clients import (
@@ -35,7 +35,7 @@ def test_a_one_cent_budget_stops_producers_and_no_one_else(
     body = {"name": "One cent", "amount_minor": 1, "action": "suspend"}
     budget = api().post("/budgets", body).json()
     assert produce_error(settings_of_client, "t") is None
-    spend(tenant.id, 1)
+    spend_cents(tenant.id, 1)
     assert evaluation.evaluate_budgets() == 1
     run_outbox()
     error = wait_for_error(settings_of_client, "t")

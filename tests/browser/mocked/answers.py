@@ -26,7 +26,7 @@ DESCRIPTION = Path(__file__).parents[3] / "docs/reference/openapi.json"
 METHODS = ("get", "post", "put", "patch", "delete")
 # The present of the examples.
 NOW = "2026-11-21T16:00:00Z"
-# Ids that no example has: who asks for one is told that there is nothing.
+# Ids that no example has: whoever asks for one gets 404.
 ABSENT = re.compile("a{20}")
 CLUSTER = "cl_3k2jq7v5xw4mzn6yt2ba"
 GROUP = "billing"
@@ -63,14 +63,14 @@ class Operation:
 
     @property
     def name(self) -> str:
-        """Such as `GET /api/v1/clusters/{id}`."""
+        """Method and path, such as `GET /api/v1/clusters/{id}`."""
         return f"{self.method} {self.path}"
 
     @property
     def success(self) -> HTTPStatus:
         """The status of a success; of several, the one with an example, or the one without a body.
 
-        What is left is the answer to a request that is only checked.
+        The other one answers a request with `validate_only`.
         """
         statuses = [HTTPStatus(int(code)) for code in self.described["responses"] if code < "3"]
         return min(
@@ -85,7 +85,7 @@ class Operation:
         return copy.deepcopy(first["value"]) if first else None
 
     def schema(self, status: HTTPStatus) -> Json | None:
-        """What the JSON of an answer has to be; None where it has no body of JSON."""
+        """The schema of an answer's JSON; None where it has no body of JSON."""
         content = self.described["responses"][str(status.value)].get("content", {})
         return cast("Json | None", content.get("application/json", {}).get("schema"))
 
@@ -103,17 +103,17 @@ def description() -> Json:
 @cache
 def operations() -> tuple[tuple[re.Pattern[str], Operation], ...]:
     """Every operation with the pattern of its addresses, the most literal first."""
-    found = [
+    pairs = [
         (_pattern(path), Operation(method.upper(), path, item[method]))
         for path, item in description()["paths"].items()
         for method in METHODS
         if method in item
     ]
-    return tuple(sorted(found, key=lambda pair: pair[1].path.count("{")))
+    return tuple(sorted(pairs, key=lambda pair: pair[1].path.count("{")))
 
 
 def _pattern(path: str) -> re.Pattern[str]:
-    """No part of an address has a bare colon, which begins a verb."""
+    """The pattern of a path's addresses. A part matches no colon, because a colon begins a verb."""
     parts = re.split(r"\{[^}]+\}", path)
     return re.compile("([^/:]+)".join(map(re.escape, parts)))
 
@@ -127,7 +127,7 @@ def operation_of(method: str, path: str) -> Operation | None:
 
 
 def complaints(operation: Operation, answer: Answer) -> Iterator[str]:
-    """What is wrong with an answer by the description."""
+    """Lists how an answer differs from the description."""
     components = description()["components"]
     schema = (
         {"$ref": "#/components/schemas/Problem"}
@@ -169,7 +169,7 @@ def problem(status: HTTPStatus, detail: str) -> Answer:
 
 
 def _session(request: Request, example: Json) -> Json:
-    """Nobody without the cookie; else the example's owner, who also runs the service."""
+    """No session without the cookie; else the example's owner, who is staff too."""
     if not request.signed_in:
         return example | {"user": None, "organization": None, "organizations": []}
     example["user"]["is_staff"] = True
@@ -178,7 +178,6 @@ def _session(request: Request, example: Json) -> Json:
 
 def _topic(request: Request, example: Json) -> Json:
     """The one topic comes with its configs, as the list's topics do not."""
-    del request
     configs = {
         "retention.ms": ("604800000", "How long a record is kept at least, in milliseconds."),
         "cleanup.policy": ("delete", "What happens to old records: `delete`, `compact` or both."),
@@ -201,7 +200,6 @@ def _topic(request: Request, example: Json) -> Json:
 
 def _messages(request: Request, example: Json) -> Json:
     """Records of each kind: JSON, text, bytes, a tombstone, a number that no double holds."""
-    del request
     (first,) = example["items"]
     shown = {
         "json": ('{"id":73314510714175489,"total":1.50}', "eyJpZCI6NzMzMTQ1MTA3MTQxNzU0ODl9"),
@@ -224,7 +222,7 @@ def _usage(request: Request, example: Json) -> Json:
     begin = datetime.fromisoformat(request.query["from"])
     hour = timedelta(hours=1)
     meters = {"ingress_bytes": "byte", "egress_bytes": "byte", "broker_seconds": "second"}
-    wanted = request.query.get("meter")
+    requested_meter = request.query.get("meter")
     summed = request.query.get("group_by", "none")
     items = []
     for at in range(3):
@@ -233,14 +231,14 @@ def _usage(request: Request, example: Json) -> Json:
             "window_end": _written(begin + (at + 1) * hour),
         }
         for meter, unit in meters.items():
-            if wanted in {None, meter}:
+            if requested_meter in {None, meter}:
                 item = first | window | {"meter": meter, "unit": unit}
                 items.append(item if summed == "none" else item | _summed(summed))
     return example | {"items": items}
 
 
 def _summed(by: str) -> Json:
-    """What a sum has no more: the row's id, and all but what it is grouped by."""
+    """The members that a sum lacks: the row's id, and all by which it is not grouped."""
     kept = {"topic": ("topic_id", "topic"), "principal": ("principal",)}.get(by, ())
     return {name: None for name in ("id", "topic_id", "topic", "principal") if name not in kept}
 

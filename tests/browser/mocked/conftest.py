@@ -14,8 +14,8 @@ from tests.browser.visitor import Visitor
 @pytest.fixture(scope="session")
 def site():
     """The built console, with an API that answers from examples."""
-    with serving() as found:
-        yield found
+    with serving() as running_site:
+        yield running_site
 
 
 @pytest.fixture(scope="session")

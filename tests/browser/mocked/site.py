@@ -19,7 +19,7 @@ from tests.browser.mocked.answers import Answer, Request, answer_to
 from tests.supervisor.run import ROOT
 
 BUILT = ROOT / "frontend/dist"
-# Who has this cookie is signed in.
+# A browser with this cookie is signed in.
 COOKIE = "freshet_session"
 READY = {"ready": True, "parts": {}}
 
@@ -39,7 +39,7 @@ class Site:
 
 @contextlib.contextmanager
 def serving() -> Iterator[Site]:
-    """Serves until the block ends."""
+    """Serves the console until the block ends."""
     assert (BUILT / "index.html").is_file(), "the console is not built: npm run build in frontend/"
     over = threading.Event()
     handler = type("Handler", (_Handler,), {"over": over})
@@ -101,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def _stream(self, answer: Answer) -> None:
-        """One record, and then silence until the browser or the server goes."""
+        """Sends one record, then nothing until the browser leaves or the server ends."""
         self.close_connection = True
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "text/event-stream")
@@ -132,7 +132,7 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in (more or {}).items():
             self.send_header(name, value)
         self.end_headers()
-        # A browser that has gone to another page takes no more.
+        # A browser that left for another page reads no more.
         with contextlib.suppress(ConnectionError):
             self.wfile.write(content)
 

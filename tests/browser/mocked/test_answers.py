@@ -1,4 +1,4 @@
-"""What the pages are made of is what the API describes."""
+"""The answers of which pages are made are those that the API describes."""
 
 import pytest
 

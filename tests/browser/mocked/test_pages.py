@@ -38,7 +38,7 @@ PAGES = {
     "reset": (f"{HERE}/groups/{GROUP}?panel=reset", "See what would change"),
     "credentials": (f"{HERE}/credentials", "SCRAM-SHA-512"),
     "new-credential": (f"{HERE}/credentials?panel=new", "Create credential"),
-    "delete-records": (f"{THE_TOPIC}/partitions?panel=delete-records", "See what goes"),
+    "delete-records": (f"{THE_TOPIC}/partitions?panel=delete-records", "Show what will be deleted"),
     "acls": (f"{HERE}/acls", "User:"),
     "new-acl": (f"{HERE}/acls?panel=new", "Kafka Streams"),
     "quotas": (f"{HERE}/quotas", "1.0 MiB/s"),

@@ -1,4 +1,4 @@
-"""What Schemathesis generates, sent with ids of both tenants in it, and what is held against it."""
+"""Puts ids of both tenants into Schemathesis's cases, sends them, and finds leaked texts."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-# Django's test client says this itself.
+# Django's test client adds it by itself.
 HOST = "http://testserver"
-# What JSON can say and much that reads it cannot take.
+# Values that are valid JSON, and that code often does not expect.
 HOSTILE: list[Any] = [
     "\x00",
     "a\x00b",
@@ -56,34 +56,34 @@ HOSTILE: list[Any] = [
 
 
 def variants(case: AnyCase, own: Planted, foreign: Planted) -> Iterator[AnyCase]:
-    """The case with one's own ids, with the other tenant's, and now and then with a spoiled body.
+    """Yields the case with the caller's ids, with the other tenant's, and sometimes a hostile body.
 
-    What is drawn depends on the case alone, so that a failure is found again.
+    The random choices depend on the case alone, so that a failure can be repeated.
     """
     text = f"{case.method} {case.path} {case!r}"
     random = Random(hashlib.sha256(text.encode("utf-8", "replace")).digest())
     key = foreign.idempotency_key
-    yield _planted(case, random, [own], key)
-    if case.path_parameters or _nameable(case) & NAMED:
-        # In one's own cluster something of the other's, or the other way around.
+    yield _with_ids(case, random, [own], key)
+    if case.path_parameters or _member_names(case) & NAMED:
+        # With two ids in the path, one may be of the caller's cluster and one of the other's.
         mixed = len(case.path_parameters) > 1 and random.random() < 0.5
-        yield _planted(case, random, [own, foreign] if mixed else [foreign], key)
+        yield _with_ids(case, random, [own, foreign] if mixed else [foreign], key)
     if isinstance(case.body, dict) and case.body and random.random() < 0.25:
-        yield _spoiled(_planted(case, random, [own], key), random)
+        yield _spoil_body(_with_ids(case, random, [own], key), random)
 
 
 def is_foreign(case: AnyCase, foreign: Planted) -> bool:
-    """Tells whether the address names something of the other tenant."""
+    """Returns whether the path names a resource of the other tenant."""
     return any(value in foreign.ids.values() for value in case.path_parameters.values())
 
 
-def send(case: AnyCase, client: ApiClient) -> Response:
-    """One request through Django's own handlers, on the thread and connection of the test."""
-    given = {"Authorization": f"Bearer {client.key}"} if client.key else {}
+def send_case(case: AnyCase, client: ApiClient) -> Response:
+    """Sends a case through Django's own handlers, on the test's thread and connection."""
+    own_headers = {"Authorization": f"Bearer {client.key}"} if client.key else {}
     if isinstance(client, Browser):
-        given["X-CSRFToken"] = client.csrf_token
-    serialized = case.as_transport_kwargs(base_url=HOST, headers=given)
-    # The client has its own.
+        own_headers["X-CSRFToken"] = client.csrf_token
+    serialized = case.as_transport_kwargs(base_url=HOST, headers=own_headers)
+    # The client sends cookies of its own.
     serialized.pop("cookies", None)
     request = requests.Request(**serialized).prepare()
     headers = {
@@ -109,18 +109,18 @@ def send(case: AnyCase, client: ApiClient) -> Response:
     )
 
 
-def leaked(response: Response, marks: set[str]) -> set[str]:
-    """The texts of the other tenant that an answer has and its request had not."""
+def leaked_marks(response: Response, marks: set[str]) -> set[str]:
+    """Returns those texts of the other tenant that an answer has and its request did not have."""
     body = text_of(response.content)
-    found = {mark for mark in marks if mark in body}
-    if not found:
-        return found
-    sent = _asked(response)
-    return {mark for mark in found if mark not in sent}
+    shown = {mark for mark in marks if mark in body}
+    if not shown:
+        return shown
+    sent = _request_text(response)
+    return {mark for mark in shown if mark not in sent}
 
 
 def text_of(content: bytes) -> str:
-    """All text of an answer, of each file of an archive too."""
+    """Returns all text of an answer; that of a ZIP archive has the text of each file."""
     if not content.startswith(b"PK\x03\x04"):
         return content.decode("utf-8", "replace")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -128,8 +128,8 @@ def text_of(content: bytes) -> str:
     return "\n".join(f"{name}\n{text_of(inner)}" for name, inner in files.items())
 
 
-def _asked(response: Response) -> str:
-    """Everything that the request said, to look for texts in."""
+def _request_text(response: Response) -> str:
+    """Returns the decoded path, query and body of an answer's request."""
     request = response.request
     body = request.body or b""
     text = body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body)
@@ -137,72 +137,73 @@ def _asked(response: Response) -> str:
     return "\n".join([unquote_plus(parts.path), unquote_plus(parts.query), text])
 
 
-def _planted(case: AnyCase, random: Random, tenants: list[Planted], key: str) -> AnyCase:
-    """The case with ids of these tenants, each of them at least once if there is room.
+def _with_ids(case: AnyCase, random: Random, tenants: list[Planted], key: str) -> AnyCase:
+    """Returns a copy of the case with ids of these tenants, of each at least one if there is room.
 
-    `key`: an Idempotency-Key that its sender did not use before.
+    `key` is an Idempotency-Key that the other tenant used, and the caller did not.
     """
-    found = case.derive()
+    derived = case.derive()
     shuffled = random.sample(tenants, len(tenants))
     for number, (name, collection) in enumerate(sorted(parameters_of(case.path).items())):
         tenant = shuffled[number % len(shuffled)]
-        found.path_parameters[name] = tenant.ids[collection]
+        derived.path_parameters[name] = tenant.ids[collection]
     members = {**shuffled[-1].members, "cursor": shuffled[-1].cursor_of(case.path)}
-    for name in sorted(_queried(case) & set(members)):
-        if name in found.query or random.random() < 0.5:
-            found.query[name] = members[name]
-    if isinstance(found.body, dict | list):
-        found.body = _replaced(found.body, members.get)
-    # Nearly every other one would get no further than 412.
+    for name in sorted(_query_names(case) & set(members)):
+        if name in derived.query or random.random() < 0.5:
+            derived.query[name] = members[name]
+    if isinstance(derived.body, dict | list):
+        derived.body = _replace_members(derived.body, members.get)
+    # A random `If-Match` is mostly answered 412, so most cases are sent without one.
     if random.random() < 0.75:
-        found.headers.pop("If-Match", None)
+        derived.headers.pop("If-Match", None)
     if case.operation.headers.get("Idempotency-Key") and random.random() < 0.5:
-        found.headers["Idempotency-Key"] = key
-    return found
+        derived.headers["Idempotency-Key"] = key
+    return derived
 
 
-def _spoiled(found: AnyCase, random: Random) -> AnyCase:
-    """The case with something hostile in one place of its body, and under one name more.
+def _spoil_body(case: AnyCase, random: Random) -> AnyCase:
+    """Puts a hostile value into one place of the case's body, and under one more name.
 
-    In place, and without Schemathesis looking whether the case is still a valid one: it cannot read
-    half a surrogate.
+    It changes the body in place, and Schemathesis does not check the case again: it cannot read a
+    lone surrogate.
     """
-    found.freeze_metadata()
-    body = cast(dict[str, Any], found.body)
+    case.freeze_metadata()
+    body = cast(dict[str, Any], case.body)
     names: list[str] = []
 
-    def noted(name: str, value: Any) -> Any:
+    def note_name(name: str, value: Any) -> Any:
         names.append(name)
         return value
 
-    _replaced(body, noted)
+    _replace_members(body, note_name)
     chosen, hostile = random.choice(names), random.choice(HOSTILE)
-    spoiled = _replaced(body, lambda name, value: hostile if name == chosen else value)
+    spoiled = _replace_members(body, lambda name, value: hostile if name == chosen else value)
     body.clear()
     body.update(spoiled | {"\x00\ud800": random.choice(HOSTILE)})
-    return found
+    return case
 
 
-def _replaced(value: Any, change: Callable[[str, Any], Any]) -> Any:
-    """A body, each of whose members `change` gives a new value from its name and value."""
+def _replace_members(value: Any, change: Callable[[str, Any], Any]) -> Any:
+    """Returns a copy of a body; `change` makes each new value from a member's name and value."""
     match value:
         case Mapping():
             return {
-                name: change(str(name), _replaced(inner, change)) for name, inner in value.items()
+                name: change(str(name), _replace_members(inner, change))
+                for name, inner in value.items()
             }
         case list():
-            return [_replaced(inner, change) for inner in value]
+            return [_replace_members(inner, change) for inner in value]
         case _:
             return copy.copy(value)
 
 
-def _queried(case: AnyCase) -> set[str]:
+def _query_names(case: AnyCase) -> set[str]:
     return {parameter.name for parameter in case.operation.query}
 
 
-def _nameable(case: AnyCase) -> set[str]:
-    """Members of the query and of the body."""
-    names = _queried(case)
+def _member_names(case: AnyCase) -> set[str]:
+    """Returns the names of the query's parameters and of the body's members."""
+    names = _query_names(case)
     if isinstance(case.body, dict):
         names |= set(case.body)
     return names

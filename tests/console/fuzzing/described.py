@@ -1,4 +1,4 @@
-"""What the committed OpenAPI file says of addresses."""
+"""What the committed OpenAPI file says of paths and their parameters."""
 
 from __future__ import annotations
 
@@ -13,34 +13,36 @@ FILE = Path(__file__).parents[3] / "docs" / "reference" / "openapi.json"
 
 @cache
 def document() -> dict[str, Any]:
-    """The committed file."""
-    found: dict[str, Any] = json.loads(FILE.read_text())
-    return found
+    """Returns the committed file's document."""
+    content: dict[str, Any] = json.loads(FILE.read_text())
+    return content
 
 
 def labels() -> list[str]:
-    """Every operation, as `GET /api/v1/alerts`."""
+    """Returns every operation in the form `GET /api/v1/alerts`."""
     return [
         f"{method.upper()} {path}" for path, item in document()["paths"].items() for method in item
     ]
 
 
 def lists() -> list[str]:
-    """The addresses of lists that are read page by page."""
-    return [path for path, item in document()["paths"].items() if "cursor" in _queried(item)]
+    """Returns the paths of lists that are read page by page."""
+    return [path for path, item in document()["paths"].items() if "cursor" in _query_names(item)]
 
 
 def files() -> list[str]:
-    """The addresses of what is no JSON: archives, tables, documents, metrics, streams."""
+    """Returns the paths that answer something other than JSON, such as archives and streams."""
     return [path for path, item in document()["paths"].items() if _other_types(item)]
 
 
 def parameters_of(path: str) -> dict[str, str]:
-    """Each parameter of an address, and what it lies in: `clusters` of `/clusters/{id}:wake`."""
+    """Returns a path's parameters with the collections before them: `id` in `/clusters/{id}:wake`
+    is in `clusters`.
+    """
     parts = path.split("/")
     return {
-        name: parts[place - 1]
-        for place, part in enumerate(parts)
+        name: parts[index - 1]
+        for index, part in enumerate(parts)
         for name in re.findall(r"^\{(\w+)\}", part)
     }
 
@@ -50,6 +52,6 @@ def _other_types(item: dict[str, Any]) -> set[str]:
     return set(succeeded.get("content", {})) - {"application/json"}
 
 
-def _queried(item: dict[str, Any]) -> set[str]:
-    found = item.get("get", {}).get("parameters", [])
-    return {each["name"] for each in found if each["in"] == "query"}
+def _query_names(item: dict[str, Any]) -> set[str]:
+    parameters = item.get("get", {}).get("parameters", [])
+    return {parameter["name"] for parameter in parameters if parameter["in"] == "query"}

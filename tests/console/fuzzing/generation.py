@@ -1,4 +1,4 @@
-"""The cases that Schemathesis makes of the committed OpenAPI file, always the same."""
+"""The cases that Schemathesis makes from the committed OpenAPI file, the same in each run."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ AnyOperation: TypeAlias = APIOperation[Any, Any, Any, Any]
 
 CONFIG = {
     "generation": {"deterministic": True, "database": "none"},
-    # The walk tries the methods that an address does not have.
+    # `test_walk.py` tries the methods that a path does not have.
     "phases": {"coverage": {"unexpected-methods": []}},
 }
 
 
 @cache
 def description() -> BaseSchema:
-    """The committed file as Schemathesis reads it."""
+    """Returns the committed file as Schemathesis reads it."""
     return schemathesis.openapi.from_dict(document(), config=SchemathesisConfig.from_dict(CONFIG))
 
 
 def cases_of(label: str, *, boundaries: int, drawn: int) -> Iterator[AnyCase]:
-    """Cases of an operation: those of its examples, boundaries, and what Hypothesis draws.
+    """Yields cases of an operation: from its examples, boundary values, and random ones.
 
-    `boundaries`: one in so many of them. `drawn`: so many of each kind, allowed and not.
+    Every `boundaries`th boundary case is taken, and `drawn` random cases each of valid and invalid
+    requests.
     """
     operation = description().find_operation_by_label(label)
     assert operation is not None, label
@@ -55,12 +56,12 @@ def cases_of(label: str, *, boundaries: int, drawn: int) -> Iterator[AnyCase]:
         if number % boundaries == 0:
             yield case
     for mode in modes:
-        yield from _drawn(operation, mode, drawn)
+        yield from _draw_cases(operation, mode, drawn)
 
 
-def _drawn(operation: AnyOperation, mode: GenerationMode, count: int) -> list[AnyCase]:
-    """What Hypothesis makes of an operation; nothing where it can be nothing."""
-    found: list[AnyCase] = []
+def _draw_cases(operation: AnyOperation, mode: GenerationMode, count: int) -> list[AnyCase]:
+    """Returns `count` cases that Hypothesis draws; none if there can be none of this mode."""
+    cases: list[AnyCase] = []
 
     @given(operation.as_strategy(generation_mode=mode))
     @settings(
@@ -72,9 +73,9 @@ def _drawn(operation: AnyOperation, mode: GenerationMode, count: int) -> list[An
         suppress_health_check=list(HealthCheck),
     )
     def collect(case: AnyCase) -> None:
-        found.append(case)
+        cases.append(case)
 
-    # An operation without a parameter has no wrong ones.
+    # An operation without parameters has no invalid requests.
     with suppress(Unsatisfiable):
         collect()
-    return found
+    return cases

@@ -1,7 +1,7 @@
-"""Two tenants who have one of everything, and what the second one's things look like.
+"""Makes tenants with one resource of each kind, and knows the texts that only they have.
 
-Whatever the first one asks for, with the second one's ids in it: nothing that names the second one
-may come back, and no row of it may change.
+The first tenant sends requests with ids of the second one: nothing that names the second one may be
+in an answer, and no row of it may change.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from tests.console.fuzzing.described import lists, parameters_of
 from tests.metering.console.world import Used, name_topic, publish_day
 from tests.provisioning.control.world import prepare_cell, put_status
 
-# Members of queries and bodies that name something of a tenant.
+# Members of queries and bodies that take an id or a name of a tenant's resource.
 NAMED = {
     "actor",
     "client_id",
@@ -68,24 +68,24 @@ SAMPLE_MS = 1_700_000_000_000
 
 @dataclass(frozen=True)
 class Planted:
-    """A tenant with one of everything; every name that it gave begins with `word`."""
+    """A tenant with one resource of each kind; the names that it chose begin with `word`."""
 
     tenant: Tenant
     word: str
-    # What lies in a collection, by the collection's part of the address: `clusters` → `cl_…`.
+    # The collection's name in paths → the id of an item in it: `clusters` → `cl_…`.
     ids: dict[str, str]
-    # What members of queries and bodies may name: `project_id` → `prj_…`.
+    # A member of queries and bodies → a value of the tenant's: `project_id` → `prj_…`.
     members: Mapping[str, str]
-    # Behind the first thing of each list that has more, by the list's address.
+    # The path of each list with more than one item → the cursor behind its first item.
     cursors: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def idempotency_key(self) -> str:
-        """What the tenant made its last project with."""
+        """The Idempotency-Key with which the tenant made its last project."""
         return f"{self.word}-idempotency-key"
 
     def cursor_of(self, path: str) -> str:
-        """A place in a list; where that has but one thing, a place in another list."""
+        """Returns a cursor of a list, or of another list if that one has only one item."""
         return self.cursors.get(path, self.cursors["/api/v1/api-keys"])
 
     @property
@@ -94,30 +94,33 @@ class Planted:
         return cell_store().cluster(self.ids["clusters"])
 
     def marks(self) -> set[str]:
-        """Texts that belong to nobody else: the ids of its rows, and the names that it gave."""
-        found = {self.word, self.tenant.id, self.tenant.owner.pk, TOPIC_IDS[self.word]}
-        found |= set(self.tenant.keys.values()) | set(self.cursors.values())
-        found |= {each for each in self.ids.values() if len(each) > 12}
+        """Returns texts that only this tenant has: ids of its rows, names that it chose, secrets.
+
+        Ids of at most 12 characters are left out, as others may have them too.
+        """
+        marks = {self.word, self.tenant.id, self.tenant.owner.pk, TOPIC_IDS[self.word]}
+        marks |= set(self.tenant.keys.values()) | set(self.cursors.values())
+        marks |= {name for name in self.ids.values() if len(name) > 12}
         with organization_scope(self.tenant.id):
             for model in _tables_of_tenants():
                 rows = model._base_manager.filter(organization_id=self.tenant.id)
-                found |= {pk for pk in map(str, rows.values_list("pk", flat=True)) if len(pk) > 12}
-        return found
+                marks |= {pk for pk in map(str, rows.values_list("pk", flat=True)) if len(pk) > 12}
+        return marks
 
     def rows(self) -> dict[str, str]:
-        """A digest of the tenant's rows in each table."""
+        """Returns a digest of the tenant's rows by table."""
         tables = [model._meta.db_table for model in _tables_of_tenants()]
         digest = sql.SQL(
             "SELECT {}, md5(string_agg(r::text, chr(10) ORDER BY r::text)) FROM {} r"
             " WHERE organization_id = {}"
         )
-        each = [digest.format(t, sql.Identifier(t), self.tenant.id) for t in tables]
+        queries = [digest.format(t, sql.Identifier(t), self.tenant.id) for t in tables]
         with system_scope(), connection.cursor() as cursor:
-            cursor.execute(sql.SQL(" UNION ALL ").join(each))
+            cursor.execute(sql.SQL(" UNION ALL ").join(queries))
             return dict(cursor.fetchall())
 
     def metadata(self) -> dict[str, object]:
-        """What the metadata store has of the tenant's cluster."""
+        """Returns all that the metadata store has of the tenant's cluster."""
         cell, store = cell_store(), self.store
         cluster_id = self.ids["clusters"]
         return {
@@ -134,22 +137,22 @@ class Planted:
         }
 
     def mend(self) -> None:
-        """Makes again what a request took from the metadata, which no transaction takes back."""
+        """Makes again what a request deleted from the metadata, which have no transactions."""
         plant_metadata(self.store, self.word)
-        found = [
+        deleted = [
             topic for topic in self.store.deleted_topics() if topic.name == f"{self.word}-gone"
         ]
-        self.ids["deleted-topics"] = self.ids["orphaned-topics"] = found[0].id
+        self.ids["deleted-topics"] = self.ids["orphaned-topics"] = deleted[0].id
 
 
-def plant(name: str, *, document: bool = True) -> Planted:
-    """Signs somebody up and makes one of everything. Within a transaction of the caller's.
+def plant_tenant(name: str, *, document: bool = True) -> Planted:
+    """Makes a tenant with one resource of each kind, within the caller's transaction.
 
     Without `document` the invoice has no PDF yet.
     """
     tenant, word = make_tenant(name), name.lower()
     actor = system_actor(tenant.id)
-    # Where Python knows somebody by a session, that of the owner.
+    # A session of the owner, for the collection `sessions`.
     signed_in(tenant.owner)
     session = UserSession.objects.filter(user=tenant.owner).latest("created_at").pk
     cluster = _plant_cluster(tenant, word)
@@ -163,18 +166,18 @@ def plant(name: str, *, document: bool = True) -> Planted:
             "alerts": _plant_alert(actor, cluster, word),
             "incidents": _plant_incident(tenant, cluster, word),
             "limit-requests": limits.request_limit(
-                actor=actor, limit="api_keys", wanted=1000, reason=f"{word} grows"
+                actor=actor, limit="api_keys", requested=1000, reason=f"{word} grows"
             ).pk,
             "sessions": session,
         }
-    found = Planted(tenant=tenant, word=word, ids=ids, members=_named(tenant, word, ids))
-    return replace(found, cursors=_read_lists(found))
+    planted = Planted(tenant=tenant, word=word, ids=ids, members=_member_values(tenant, word, ids))
+    return replace(planted, cursors=_read_cursors(planted))
 
 
-def _named(tenant: Tenant, word: str, ids: Mapping[str, str]) -> dict[str, str]:
-    """What members of queries and bodies may name."""
+def _member_values(tenant: Tenant, word: str, ids: Mapping[str, str]) -> dict[str, str]:
+    """Returns a value of the tenant's for each member in `NAMED` except `cursor`."""
     credential = f"User:{ids['credentials']}"
-    found = {
+    values = {
         "cluster_id": ids["clusters"],
         "resource_id": ids["clusters"],
         "target_id": ids["clusters"],
@@ -188,29 +191,29 @@ def _named(tenant: Tenant, word: str, ids: Mapping[str, str]) -> dict[str, str]:
         "principal": credential,
         "user": ids["credentials"],
     }
-    assert set(found) == NAMED - {"cursor"}
-    return found
+    assert set(values) == NAMED - {"cursor"}
+    return values
 
 
-def _read_lists(planted: Planted) -> dict[str, str]:
-    """Reads each list as its owner; gives where the first thing of each ends."""
+def _read_cursors(planted: Planted) -> dict[str, str]:
+    """Reads each list as its owner; returns by path the cursor behind its first item."""
     client = ApiClient(planted.tenant.key)
     key = {"Idempotency-Key": planted.idempotency_key}
-    made = client.post("/projects", {"name": f"{planted.word}-other"}, headers=key)
-    assert made.status_code == 201, made.content
-    found = {}
+    created = client.post("/projects", {"name": f"{planted.word}-other"}, headers=key)
+    assert created.status_code == 201, created.content
+    cursors = {}
     for path in lists():
         address = path
         for name, collection in parameters_of(path).items():
             address = address.replace(f"{{{name}}}", planted.ids[collection])
         answer = client.get(address.removeprefix("/api/v1"), query={"limit": 1})
         if answer.status_code == 200 and answer.json()["next_cursor"]:
-            found[path] = answer.json()["next_cursor"]
-    return found
+            cursors[path] = answer.json()["next_cursor"]
+    return cursors
 
 
 def _plant_cluster(tenant: Tenant, word: str) -> Cluster:
-    """A cluster that sleeps."""
+    """Makes a cluster that is asleep."""
     prepare_cell()
     with organization_scope(tenant.id):
         operation = clusters.create_cluster(
@@ -253,15 +256,15 @@ def _plant_accounts(tenant: Tenant, actor: Actor, word: str) -> dict[str, str]:
 
 
 def plant_metadata(store: ClusterStore, word: str) -> None:
-    """What of a cluster stands in its metadata, where it does not stand there yet."""
-    topic, gone = f"{word}-topic", f"{word}-gone"
-    there = {each.name for each in store.topics()}
-    if topic not in there:
+    """Makes a topic, a deleted topic, an ACL entry and a quota, unless they exist."""
+    topic, deleted_topic = f"{word}-topic", f"{word}-gone"
+    names = {current.name for current in store.topics()}
+    if topic not in names:
         store.create_topic(topic, partitions=1)
-    if gone not in {each.name for each in store.deleted_topics()}:
-        if gone not in there:
-            store.create_topic(gone, partitions=1)
-        store.delete_topic(gone)
+    if deleted_topic not in {deleted.name for deleted in store.deleted_topics()}:
+        if deleted_topic not in names:
+            store.create_topic(deleted_topic, partitions=1)
+        store.delete_topic(deleted_topic)
     if entry_of(word) not in store.list_acls():
         store.add_acls([entry_of(word)])
     entity = QuotaEntity(user=f"{word}-user")
@@ -270,7 +273,7 @@ def plant_metadata(store: ClusterStore, word: str) -> None:
 
 
 def entry_of(word: str) -> Acl:
-    """The entry of a tenant's access control list."""
+    """Returns the entry of a tenant's access control list."""
     return Acl(
         principal=f"User:{word}",
         resource_type="TOPIC",
@@ -280,12 +283,12 @@ def entry_of(word: str) -> Acl:
 
 
 def _plant_group(cluster_id: str, word: str) -> str:
-    """A group that the keeper saw before the cluster went to sleep."""
+    """Writes the sample of a consumer group, as the keeper does before a cluster goes to sleep."""
     group = f"{word}-group"
-    seen = {"group": group, "state": "Empty", "type": "classic", "protocol": ""}
-    nobody: dict[str, object] = {"coordinator": None, "members": [], "partitions": []}
-    nobody |= {"lag": 0, "lag_seconds": 0.0}
-    sample = Sample(taken_at_ms=SAMPLE_MS, content={"groups": [{**seen, **nobody}]})
+    state = {"group": group, "state": "Empty", "type": "classic", "protocol": ""}
+    members: dict[str, object] = {"coordinator": None, "members": [], "partitions": []}
+    members |= {"lag": 0, "lag_seconds": 0.0}
+    sample = Sample(taken_at_ms=SAMPLE_MS, content={"groups": [{**state, **members}]})
     cell_store().put_sample(cluster_id, sample)
     return group
 
@@ -296,11 +299,11 @@ def _plant_in_cluster(actor: Actor, cluster: Cluster, word: str) -> dict[str, st
     credential = credentials.create_credential(
         actor=actor, cluster=cluster, name=f"{word}-credential", role="full"
     )
-    gone = store.deleted_topics()[0].id
+    deleted_id = store.deleted_topics()[0].id
     return {
         "topics": f"{word}-topic",
-        "deleted-topics": gone,
-        "orphaned-topics": gone,
+        "deleted-topics": deleted_id,
+        "orphaned-topics": deleted_id,
         "acls": acl_id(entry_of(word)),
         "quotas": ShownQuota(QuotaEntity(user=f"{word}-user"), {}).id,
         "credentials": credential.credential.pk,
@@ -333,7 +336,7 @@ def _plant_money(
 
 
 def _plant_alert(actor: Actor, cluster: Cluster, word: str) -> str:
-    made = create_alert(
+    alert = create_alert(
         actor=actor,
         cluster_id=cluster.pk,
         name=f"{word}-alert",
@@ -341,11 +344,11 @@ def _plant_alert(actor: Actor, cluster: Cluster, word: str) -> str:
         threshold=1,
         for_s=0,
     )
-    return made.pk
+    return alert.pk
 
 
 def _plant_incident(tenant: Tenant, cluster: Cluster, word: str) -> str:
-    made = Incident.objects.create(
+    incident = Incident.objects.create(
         organization_id=tenant.id,
         cluster_id=cluster.pk,
         kind="brokers_crashing",
@@ -353,11 +356,11 @@ def _plant_incident(tenant: Tenant, cluster: Cluster, word: str) -> str:
         state="open",
         title=f"Brokers of {word} crash",
     )
-    return str(made.pk)
+    return str(incident.pk)
 
 
 def _tables_of_tenants() -> list[type[Model]]:
-    """Models whose rows belong to an organisation."""
+    """Returns the models whose rows belong to an organisation."""
     return [
         model
         for model in apps.get_models()

@@ -21,43 +21,43 @@ from tests.console.factories import (
 from tests.console.walk.routes import Parameters, Route
 
 CODE = {"code": "123456"}
-# Nobody has a second factor.
+# The status of changes of a second factor, which none of the users has.
 CONFLICT = frozenset({409})
 SIGN_UP = {"email": "new@walk.example", "password": PASSWORD, "organization_name": "New"}
 
 
 def an_api_key(tenant: Tenant) -> Parameters:
-    """A key that no other test uses."""
+    """Makes an API key."""
     with organization_scope(tenant.id):
-        made = services.create_api_key(
+        created = services.create_api_key(
             actor=system_actor(tenant.id), name="walked", role=Role.VIEWER
         )
-    return {"id": made.key.pk}
+    return {"id": created.key.pk}
 
 
 def a_session(tenant: Tenant) -> Parameters:
-    """A session of the owner's."""
+    """Makes a session of the owner."""
     signed_in(tenant.owner)
     return {"id": UserSession.objects.filter(user=tenant.owner).latest("created_at").pk}
 
 
 def a_project(tenant: Tenant) -> Parameters:
-    """The default one, in which some actors of the walk have roles."""
+    """Names the default project, in which some of the actors have roles."""
     return {"id": tenant.project.pk}
 
 
 def another_project(tenant: Tenant) -> Parameters:
-    """One without clusters."""
+    """Makes a project without clusters."""
     return {"id": make_project(tenant, "walked").pk}
 
 
 def a_member(tenant: Tenant) -> Parameters:
-    """Somebody whom nobody calls as."""
+    """Makes a member who is none of the actors."""
     return {"id": make_member(tenant, "walked@acme.example", Role.VIEWER).pk}
 
 
 def an_invitation(tenant: Tenant) -> Parameters:
-    """One that was sent a while ago."""
+    """Makes an invitation that was sent an hour ago, and so may be sent again."""
     with organization_scope(tenant.id):
         invitation = services.create_invitation(
             actor=system_actor(tenant.id), email="invited@walk.example", role=Role.VIEWER
@@ -68,17 +68,17 @@ def an_invitation(tenant: Tenant) -> Parameters:
 
 
 def a_role_binding(tenant: Tenant) -> Parameters:
-    """A role in the default project."""
+    """Makes a role in the default project."""
     member = make_project_member(tenant, tenant.project, Role.VIEWER)
     with organization_scope(tenant.id):
         return {"id": member.role_bindings.get().pk}
 
 
 def a_service_account(tenant: Tenant) -> Parameters:
-    """One without keys."""
+    """Makes a service account without keys."""
     with organization_scope(tenant.id):
-        made = services.create_service_account(actor=system_actor(tenant.id), name="walked")
-    return {"id": made.pk}
+        account = services.create_service_account(actor=system_actor(tenant.id), name="walked")
+    return {"id": account.pk}
 
 
 PROJECT = "/api/v1/projects/<id>"
@@ -141,7 +141,7 @@ ROUTES = [
     Route("GET", "/api/v1/organizations/current", Permission.BELONG),
     Route("PATCH", "/api/v1/organizations/current", Permission.MANAGE, body={"name": "Renamed"}),
     Route("GET", "/api/v1/organizations/current/export", Permission.MANAGE),
-    # A program does not close it, whatever its role.
+    # An API key may not close an organisation, whatever its role.
     Route(
         "POST",
         "/api/v1/organizations/current:close",
@@ -157,7 +157,7 @@ ROUTES = [
         body={"token": "made up", "password": PASSWORD},
         succeeds=frozenset({422}),
     ),
-    # What is a person's own: no API key opens it.
+    # Endpoints of a person, which no API key may call.
     Route("GET", "/api/v1/sessions", None, parameters=a_session, session=True),
     Route("DELETE", "/api/v1/sessions/<id>", None, parameters=a_session, session=True),
     Route("POST", "/api/v1/sessions:end-others", None, parameters=a_session, session=True),
@@ -182,7 +182,7 @@ ROUTES = [
         "POST", "/api/v1/session/recovery-codes", None, body=CODE, session=True, succeeds=CONFLICT
     ),
     Route("GET", "/api/v1/session", None),
-    # Every other key, and no key, is nobody to the session: wrong password, nobody's organisation.
+    # A request with an API key, or with none, is signed in to no session.
     Route(
         "POST",
         "/api/v1/session",

@@ -8,7 +8,7 @@ from console.alerts.services import create_alert
 from console.base.common.actor import Permission, system_actor
 from console.base.common.tenancy import organization_scope
 from tests.console.factories import Tenant
-from tests.console.walk.provisioning import made_cluster
+from tests.console.walk.provisioning import make_cluster
 from tests.console.walk.routes import Parameters, Route
 
 READ, WRITE = Permission.READ, Permission.WRITE
@@ -16,10 +16,10 @@ ALERT = "/api/v1/alerts/<id>"
 
 
 def an_alert(tenant: Tenant) -> Parameters:
-    """An alert of a cluster that sleeps."""
-    cluster = made_cluster(tenant)
+    """Makes an alert of a cluster that is asleep."""
+    cluster = make_cluster(tenant)
     with organization_scope(tenant.id):
-        made = create_alert(
+        alert = create_alert(
             actor=system_actor(tenant.id),
             cluster_id=cluster.pk,
             name="walked",
@@ -27,7 +27,7 @@ def an_alert(tenant: Tenant) -> Parameters:
             threshold=1,
             for_s=0,
         )
-    return {"id": made.pk}
+    return {"id": alert.pk}
 
 
 NEW: dict[str, Any] = {
@@ -38,7 +38,7 @@ NEW: dict[str, Any] = {
 }
 ROUTES = [
     Route("GET", "/api/v1/alerts", READ, parameters=an_alert, in_project=True),
-    # There is no cluster of this id, for anybody.
+    # No cluster has this id, so every actor gets a 422.
     Route(
         "POST",
         "/api/v1/alerts",

@@ -22,7 +22,7 @@ INVOICE = "/api/v1/invoices/<id>"
 
 
 def a_budget(tenant: Tenant) -> Parameters:
-    """A budget that nobody has spent anything of."""
+    """Makes a budget of which nothing is spent."""
     with organization_scope(tenant.id):
         budget = create_budget(
             actor=system_actor(tenant.id),
@@ -35,7 +35,7 @@ def a_budget(tenant: Tenant) -> Parameters:
 
 
 def an_invoice(tenant: Tenant) -> Parameters:
-    """An issued invoice over nothing, with a document."""
+    """Makes an issued invoice without lines, with a document."""
     with organization_scope(tenant.id):
         Organization.objects.update(created_at=datetime(2026, 8, 1, tzinfo=UTC))
     issue_month(month=date(2026, 9, 1), by="walk", organization_id=tenant.id, close_early="to walk")

@@ -1,4 +1,4 @@
-"""Who calls a route, and how."""
+"""Calls a route, and makes a client that may call it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.console.walk.routes import Parameters, Route
 
 
 # Django's test response has no public type.
-def call(route: Route, client: ApiClient, parameters: Parameters) -> Any:  # noqa: ANN401
-    """One request to the route."""
+def call_route(route: Route, client: ApiClient, parameters: Parameters) -> Any:  # noqa: ANN401
+    """Sends one request to a route; returns Django's response."""
     if not route.path.startswith("/api/v1"):
         return client.client.get(route.address({"var": ""}))
     address = route.address(parameters).removeprefix("/api/v1")
@@ -21,7 +21,7 @@ def call(route: Route, client: ApiClient, parameters: Parameters) -> Any:  # noq
 
 
 def client_of(route: Route, tenant: Tenant) -> ApiClient:
-    """Somebody to whom the route is open."""
+    """Returns a client of the tenant's owner that may call a route."""
     if not route.session:
         return ApiClient(tenant.key)
     if route.staff:

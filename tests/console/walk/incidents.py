@@ -10,9 +10,9 @@ from tests.console.walk.routes import Parameters, Route
 
 
 def an_incident(tenant: Tenant) -> Parameters:
-    """An open incident of a cluster of the organisation."""
+    """Makes an open incident of a cluster of the organisation."""
     with organization_scope(tenant.id):
-        made = Incident.objects.create(
+        incident = Incident.objects.create(
             organization_id=tenant.id,
             cluster_id="cl_aaaaaaaaaaaaaaaaaaaa",
             kind="brokers_crashing",
@@ -20,7 +20,7 @@ def an_incident(tenant: Tenant) -> Parameters:
             state="open",
             title="Brokers crash",
         )
-    return {"id": made.pk}
+    return {"id": incident.pk}
 
 
 ROUTES = [

@@ -14,7 +14,7 @@ from tests.metering.console.world import Used, publish_day
 
 
 def a_row(tenant: Tenant) -> Parameters:
-    """A day's row of a cluster."""
+    """Publishes a usage row of a cluster and a day."""
     cluster_id = make_cluster(tenant.id, "cl_aaaaaaaaaaaaaaaaaaaa", "walked")
     publish_day(date(2026, 11, 20), [Used(tenant.id, cluster_id, "ingress_bytes", 5)])
     with organization_scope(tenant.id):

@@ -1,4 +1,4 @@
-"""Routes of provisioning. The cluster that they name sleeps."""
+"""Routes of provisioning. The cluster that they name is asleep."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DELETED = f"{INSIDE}/deleted-topics/<topic>"
 QUOTA = {"user": "walk", "produce_bytes_per_second": 1024}
 GROUP = f"{INSIDE}/groups/<group>"
 READ, WRITE = Permission.READ, Permission.WRITE
-# What needs brokers, of a cluster that has none at the moment.
+# The status of requests that need brokers of the sleeping cluster.
 ASLEEP = frozenset({409})
 ACL = {
     "principal": "User:walk",
@@ -33,8 +33,8 @@ ACL = {
 TEMPLATE = {"template": "producer", "principal": "User:walk", "topic": "walk"}
 
 
-def made_cluster(tenant: Tenant) -> Cluster:
-    """A cluster without an unfinished operation."""
+def make_cluster(tenant: Tenant) -> Cluster:
+    """Makes a cluster without an unfinished operation."""
     prepare_cell()
     with organization_scope(tenant.id):
         operation = clusters.create_cluster(
@@ -49,20 +49,19 @@ def made_cluster(tenant: Tenant) -> Cluster:
 
 
 def nothing_but_a_cell(tenant: Tenant) -> Parameters:
-    """For addresses without parameters."""
-    del tenant
+    """Makes a cell, for paths without parameters."""
     prepare_cell()
     return {}
 
 
 def a_cluster(tenant: Tenant) -> Parameters:
-    """A cluster as what the address is about."""
-    return {"id": made_cluster(tenant).pk}
+    """Makes a cluster, for paths that end with its id."""
+    return {"id": make_cluster(tenant).pk}
 
 
 def a_deleted_cluster(tenant: Tenant) -> Parameters:
-    """A cluster that can be restored."""
-    cluster = made_cluster(tenant)
+    """Makes a deleted cluster that can be restored."""
+    cluster = make_cluster(tenant)
     with organization_scope(tenant.id):
         clusters.delete_cluster(actor=system_actor(tenant.id), cluster=cluster, name="walked")
         reconciling.reconcile_cluster(organization_id=tenant.id, cluster_id=cluster.pk)
@@ -72,69 +71,69 @@ def a_deleted_cluster(tenant: Tenant) -> Parameters:
 
 
 def a_suspended_cluster(tenant: Tenant) -> Parameters:
-    """A cluster that can be resumed."""
-    cluster = made_cluster(tenant)
+    """Makes a suspended cluster that can be resumed."""
+    cluster = make_cluster(tenant)
     with organization_scope(tenant.id):
         clusters.suspend_cluster(actor=system_actor(tenant.id), cluster=cluster)
     return {"id": cluster.pk}
 
 
 def an_operation(tenant: Tenant) -> Parameters:
-    """A finished operation."""
-    cluster = made_cluster(tenant)
+    """Makes a finished operation."""
+    cluster = make_cluster(tenant)
     with organization_scope(tenant.id):
         return {"id": cluster.operations.get().pk}
 
 
-def inside(tenant: Tenant) -> Parameters:
-    """A cluster as where the address lies."""
-    return {"cluster_id": made_cluster(tenant).pk}
+def in_a_cluster(tenant: Tenant) -> Parameters:
+    """Makes a cluster, for paths of resources within it."""
+    return {"cluster_id": make_cluster(tenant).pk}
 
 
 def a_topic(tenant: Tenant) -> Parameters:
-    """A topic."""
-    cluster = made_cluster(tenant)
+    """Makes a topic."""
+    cluster = make_cluster(tenant)
     with organization_scope(tenant.id):
-        wanted = topics.NewTopic("walked-topic")
-        topics.create_topic(actor=system_actor(tenant.id), cluster=cluster, wanted=wanted)
+        new_topic = topics.NewTopic("walked-topic")
+        topics.create_topic(actor=system_actor(tenant.id), cluster=cluster, new_topic=new_topic)
     return {"cluster_id": cluster.pk, "name": "walked-topic"}
 
 
 def a_deleted_topic(tenant: Tenant) -> Parameters:
-    """A topic that can be restored."""
-    found = a_topic(tenant)
-    store = cell_store().cluster(found["cluster_id"])
-    store.delete_topic(found["name"])
+    """Makes a deleted topic that can be restored."""
+    topic = a_topic(tenant)
+    store = cell_store().cluster(topic["cluster_id"])
+    store.delete_topic(topic["name"])
     (deleted,) = store.deleted_topics()
-    return {"cluster_id": found["cluster_id"], "topic": deleted.id}
+    return {"cluster_id": topic["cluster_id"], "topic": deleted.id}
 
 
 def a_quota(tenant: Tenant) -> Parameters:
-    """A quota of a user."""
-    cluster = made_cluster(tenant)
+    """Makes a quota of a user."""
+    cluster = make_cluster(tenant)
     with organization_scope(tenant.id):
-        made = quotas.set_quota(
+        quota = quotas.set_quota(
             actor=system_actor(tenant.id),
             cluster=cluster,
             entity=QuotaEntity(user="walk"),
             values={"connections": 1},
         )
-    return {"cluster_id": cluster.pk, "id": made.id}
+    return {"cluster_id": cluster.pk, "id": quota.id}
 
 
 def a_credential(tenant: Tenant) -> Parameters:
-    """A credential."""
-    cluster = made_cluster(tenant)
+    """Makes a credential."""
+    cluster = make_cluster(tenant)
     with organization_scope(tenant.id):
-        made = credentials.create_credential(
+        created = credentials.create_credential(
             actor=system_actor(tenant.id), cluster=cluster, name="walked", role="full"
         )
-    return {"cluster_id": cluster.pk, "id": made.credential.pk}
+    return {"cluster_id": cluster.pk, "id": created.credential.pk}
 
 
 def an_acl(tenant: Tenant) -> Parameters:
-    """An entry of an access control list."""
-    cluster = made_cluster(tenant)
+    """Makes an entry of the access control list."""
+    cluster = make_cluster(tenant)
     entry = Acl(**ACL)
     with organization_scope(tenant.id):
         acls.create_acls(actor=system_actor(tenant.id), cluster=cluster, acls=[entry])
@@ -142,10 +141,10 @@ def an_acl(tenant: Tenant) -> Parameters:
 
 
 def a_group(tenant: Tenant) -> Parameters:
-    """A group that the keeper saw before the cluster went to sleep."""
+    """Writes the sample of a consumer group, as the keeper does before a cluster goes to sleep."""
     from brokers.metadata_records import Sample  # noqa: PLC0415 (one use)
 
-    cluster = made_cluster(tenant)
+    cluster = make_cluster(tenant)
     group: dict[str, object] = {
         "group": "walked-group",
         "state": "Empty",
@@ -177,7 +176,7 @@ ROUTES = [
     Route("POST", f"{CLUSTER}:suspend", WRITE, body={}, parameters=a_cluster),
     Route("POST", f"{CLUSTER}:resume", WRITE, body={}, parameters=a_suspended_cluster),
     Route("GET", f"{INSIDE}/topics", READ, parameters=a_topic),
-    Route("POST", f"{INSIDE}/topics", WRITE, body={"name": "new"}, parameters=inside),
+    Route("POST", f"{INSIDE}/topics", WRITE, body={"name": "new"}, parameters=in_a_cluster),
     Route("GET", TOPIC, READ, parameters=a_topic),
     Route("PATCH", TOPIC, WRITE, body={"configs": {"retention.ms": 1}}, parameters=a_topic),
     Route("DELETE", TOPIC, WRITE, parameters=a_topic),
@@ -205,7 +204,7 @@ ROUTES = [
     Route("GET", DELETED, READ, parameters=a_deleted_topic),
     Route("DELETE", DELETED, WRITE, query={"name": "walked-topic"}, parameters=a_deleted_topic),
     Route("POST", f"{DELETED}:undelete", WRITE, body={}, parameters=a_deleted_topic),
-    Route("GET", f"{INSIDE}/orphaned-topics", READ, parameters=inside),
+    Route("GET", f"{INSIDE}/orphaned-topics", READ, parameters=in_a_cluster),
     Route(
         "POST",
         f"{INSIDE}/orphaned-topics/<topic>:attach",
@@ -215,7 +214,7 @@ ROUTES = [
         succeeds=frozenset({404}),
     ),
     Route("GET", f"{INSIDE}/quotas", READ, parameters=a_quota),
-    Route("PUT", f"{INSIDE}/quotas", WRITE, body=QUOTA, parameters=inside),
+    Route("PUT", f"{INSIDE}/quotas", WRITE, body=QUOTA, parameters=in_a_cluster),
     Route("DELETE", f"{INSIDE}/quotas", WRITE, query={"user": "walk"}, parameters=a_quota),
     Route("GET", f"{INSIDE}/quotas/<id>", READ, parameters=a_quota),
     Route("DELETE", f"{INSIDE}/quotas/<id>", WRITE, parameters=a_quota),
@@ -225,7 +224,7 @@ ROUTES = [
         f"{INSIDE}/credentials",
         WRITE,
         body={"name": "new", "role": "none"},
-        parameters=inside,
+        parameters=in_a_cluster,
     ),
     Route("GET", f"{INSIDE}/credentials/<id>", READ, parameters=a_credential),
     Route(
@@ -244,15 +243,17 @@ ROUTES = [
         parameters=a_credential,
     ),
     Route("GET", f"{INSIDE}/acls", READ, parameters=an_acl),
-    Route("POST", f"{INSIDE}/acls", WRITE, body=ACL, parameters=inside),
-    Route("DELETE", f"{INSIDE}/acls", WRITE, query={"principal": "User:a"}, parameters=inside),
+    Route("POST", f"{INSIDE}/acls", WRITE, body=ACL, parameters=in_a_cluster),
+    Route(
+        "DELETE", f"{INSIDE}/acls", WRITE, query={"principal": "User:a"}, parameters=in_a_cluster
+    ),
     Route("GET", f"{INSIDE}/acls/<id>", READ, parameters=an_acl),
     Route("DELETE", f"{INSIDE}/acls/<id>", WRITE, parameters=an_acl),
-    Route("POST", f"{INSIDE}/acls:batch", WRITE, body={"items": [ACL]}, parameters=inside),
-    Route("POST", f"{INSIDE}/acls:apply-template", WRITE, body=TEMPLATE, parameters=inside),
+    Route("POST", f"{INSIDE}/acls:batch", WRITE, body={"items": [ACL]}, parameters=in_a_cluster),
+    Route("POST", f"{INSIDE}/acls:apply-template", WRITE, body=TEMPLATE, parameters=in_a_cluster),
     Route("GET", "/api/v1/acl-templates", READ),
     Route("GET", "/api/v1/metrics", READ, parameters=a_cluster, in_project=True),
-    Route("GET", f"{INSIDE}/metrics", READ, parameters=inside),
+    Route("GET", f"{INSIDE}/metrics", READ, parameters=in_a_cluster),
     Route("GET", f"{INSIDE}/groups", READ, parameters=a_group),
     Route("GET", GROUP, READ, parameters=a_group),
     Route("DELETE", GROUP, WRITE, parameters=a_group, succeeds=ASLEEP),

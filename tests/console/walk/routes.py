@@ -1,4 +1,4 @@
-"""What a route takes, and what each actor may expect of it."""
+"""A route's arguments, and which answers each actor may expect."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.console.factories import Tenant
 
 
 class WhoCalls(StrEnum):
-    """The actors of the walk."""
+    """The kinds of actor as which every route is called."""
 
     ANONYMOUS = "anonymous"
     OTHER_TENANT = "other tenant"
@@ -20,7 +20,7 @@ class WhoCalls(StrEnum):
     ADMIN = "admin"
     REVOKED = "revoked key"
     EXPIRED = "expired key"
-    # Belong to the organisation, and have a role in the project of what is walked.
+    # Belong to the organisation, and have a role in the project of the resources.
     PROJECT_DEVELOPER = "developer of the project"
     PROJECT_VIEWER = "viewer of the project"
     # A session of a member, where the two above are keys of service accounts.
@@ -37,65 +37,63 @@ Parameters = Mapping[str, str]
 
 
 def no_parameters(tenant: Tenant) -> Parameters:
-    """For addresses without parameters."""
-    del tenant
+    """Makes nothing, for paths without parameters."""
     return {}
 
 
 @dataclass(frozen=True)
 class Route:
-    """One method of one address, such as `GET /api/v1/api-keys/<id>`."""
+    """One method of one path, such as `GET /api/v1/api-keys/<id>`."""
 
     method: str
     path: str
-    # What the role must grant; None if nobody needs to be signed in.
+    # The permission that it requires; None if it needs no credential or only a session.
     permission: Permission | None
     body: Mapping[str, object] | None = None
     query: Mapping[str, object] = field(default_factory=dict)
-    # Makes what the address names, in the tenant's organisation.
+    # Makes the resources that the path names, in the tenant's organisation and its default project.
     parameters: Callable[[Tenant], Parameters] = no_parameters
-    # Only a person's session opens it, and no API key.
+    # Whether only a person's session may call it, and no API key.
     session: bool = False
-    # Of these, only that of somebody who runs the service.
+    # Whether only a session of staff may call it.
     staff: bool = False
-    # A role in the project of what the address names suffices; by default of what lies in clusters.
-    # What is walked lies in the default project.
+    # Whether a role in the project of the named resources suffices. None: yes below `/clusters`.
     in_project: bool | None = None
-    # Looks absent to who may not read the organisation, in place of forbidden.
+    # Whether it answers 404 in place of 403 to actors who may not read the organisation.
     hidden: bool = False
-    # What a change answers to a role in a project that it is not about; 422 where the body names
-    # something that such a role does not see.
+    # The status of a change by an actor with a role in another project only; 422 where the body
+    # names a resource that this actor does not see.
     elsewhere: int = 403
-    # Statuses of a request that nothing speaks against.
+    # The statuses of a request that an actor may make.
     succeeds: frozenset[int] = frozenset({200, 201, 202, 204})
 
     @property
     def name(self) -> str:
-        """Method and address."""
+        """The method and the path."""
         return f"{self.method} {self.path}"
 
     @property
     def names_something(self) -> bool:
-        """Tells whether the address names a thing of one organisation."""
+        """Whether the path names a resource of one organisation."""
         return "<" in self.path
 
     @property
     def asks_the_project(self) -> bool:
-        """Tells whether a role in a project suffices."""
+        """Whether a role in a project suffices."""
         if self.in_project is not None:
             return self.in_project
         return self.path.removeprefix("/api/v1/").startswith("clusters")
 
     def address(self, parameters: Parameters) -> str:
-        """The address with its parameters filled in."""
+        """Returns the path with its parameters filled in."""
         filled = self.path
         for name, value in parameters.items():
             filled = filled.replace(f"<{name}>", value)
         return filled
 
 
-def absent(parameters: Parameters) -> Parameters:
-    """The same parameters, with ids of things that there never were."""
+def absent_parameters(parameters: Parameters) -> Parameters:
+    """Returns the same parameters with ids that no resource ever had."""
     return {
         name: new_id(value.split("_")[0]) if "_" in value else value
         for name, value in parameters.items()

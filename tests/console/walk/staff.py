@@ -1,10 +1,10 @@
-"""Routes of staff: no key opens them, whosever it is."""
+"""Routes of staff, which no API key may call."""
 
 from __future__ import annotations
 
 from tests.console.factories import Tenant
 from tests.console.walk.limits import a_request
-from tests.console.walk.provisioning import made_cluster
+from tests.console.walk.provisioning import make_cluster
 from tests.console.walk.routes import Parameters, Route
 
 LISTS = ("cells", "clusters", "break-glass", "operations", "incidents", "limit-requests")
@@ -12,8 +12,8 @@ REQUEST = "/api/v1/staff/limit-requests/<id>"
 
 
 def a_cluster(tenant: Tenant) -> Parameters:
-    """Any."""
-    return {"id": made_cluster(tenant).pk}
+    """Makes a cluster."""
+    return {"id": make_cluster(tenant).pk}
 
 
 ROUTES = [

@@ -1,4 +1,4 @@
-"""All tables. An application that has endpoints has one."""
+"""All routes: one table for each application that has endpoints."""
 
 from __future__ import annotations
 

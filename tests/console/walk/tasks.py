@@ -1,4 +1,4 @@
-"""Every Celery task of ours, and what its arguments name."""
+"""Every Celery task of this project, and what its arguments name."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ ORGANIZATION = "organization"
 
 @dataclass(frozen=True)
 class KnownTask:
-    """A task that is asked for something. Names of arguments → what they name."""
+    """A task with arguments. `ids` has the kind of resource that each id argument names."""
 
     name: str
     ids: Mapping[str, str]
-    # What else it takes.
+    # The values of its other arguments.
     words: Mapping[str, str] = field(default_factory=dict)
-    # Something comes of it as the things stand; else its own tests show it.
+    # Whether it changes something for the tenant of `test_task_walk.py`.
     effect: bool = True
 
     @property
     def of_organization(self) -> bool:
-        """Tells whether it is asked in one organisation; others are of a person."""
+        """Whether the task belongs to an organisation; other tasks belong to a person."""
         return ORGANIZATION in self.ids.values()
 
     @property
     def names_something(self) -> bool:
-        """Tells whether it names a thing, besides the organisation."""
+        """Whether the task names a resource besides the organisation."""
         return len(self.ids) > 1
 
 
-def of(
+def task_of_organization(
     name: str, effect: bool = True, words: Mapping[str, str] | None = None, **ids: str
 ) -> KnownTask:
-    """A task of an organisation."""
+    """Returns a task that takes an organisation's id and the ids of `ids`."""
     return KnownTask(name, {"organization_id": ORGANIZATION, **ids}, words or {}, effect)
 
 
@@ -41,21 +41,23 @@ TASKS = [
     KnownTask("accounts.send_verification", {"user_id": "users"}),
     KnownTask("accounts.send_password_reset", {"reset_id": "resets"}),
     KnownTask("accounts.send_security_mail", {"user_id": "users"}, {"about": "password_changed"}),
-    of("accounts.send_invitation", invitation_id="invitations"),
-    of("accounts.send_closing_mail"),
-    of(
+    task_of_organization("accounts.send_invitation", invitation_id="invitations"),
+    task_of_organization("accounts.send_closing_mail"),
+    task_of_organization(
         "alerts.send_alert_mail",
         words={"state": "firing", "value": "1", "subject": ""},
         alert_id="alerts",
     ),
-    of("billing.send_budget_mail", event_id="budget-events"),
-    of("billing.make_document", invoice_id="invoices"),
-    # Due once all that was used is counted.
-    of("billing.issue_final_invoice", effect=False),
-    of("incidents.send_incident_mail", words={"state": "open"}, incident_id="incidents"),
-    of("provisioning.reconcile_cluster", cluster_id="clusters"),
+    task_of_organization("billing.send_budget_mail", event_id="budget-events"),
+    task_of_organization("billing.make_document", invoice_id="invoices"),
+    # It does nothing before all usage of the last month is counted.
+    task_of_organization("billing.issue_final_invoice", effect=False),
+    task_of_organization(
+        "incidents.send_incident_mail", words={"state": "open"}, incident_id="incidents"
+    ),
+    task_of_organization("provisioning.reconcile_cluster", cluster_id="clusters"),
 ]
-# Periodic ones: they take nothing, and look at every organisation.
+# Periodic tasks, which take no arguments and look at every organisation.
 SWEEPS = {
     "accounts.purge_address_events",
     "accounts.purge_sign_in",

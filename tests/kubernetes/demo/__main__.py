@@ -1,4 +1,4 @@
-"""`make kube-demo`: Freshet on a real Kubernetes of this machine, until Ctrl-C."""
+"""`make kube-demo`: runs Freshet on a real Kubernetes of this machine, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ Say = Callable[[str], None]
 
 
 def main() -> int:
-    """Returns the status to exit with: 3 where the machine lacks something."""
+    """Runs the demonstration.
+
+    Returns the exit status, which is 3 where the machine lacks something.
+    """
     parser = argparse.ArgumentParser(prog="python -m tests.kubernetes.demo", description=__doc__)
     parser.add_argument("--once", action="store_true", help="end after the first walk")
     parser.add_argument("--spark", action="store_true", help="with Java, for the nightly roll-up")
@@ -61,8 +64,11 @@ def main() -> int:
 
 
 def in_a_session() -> int:
-    """Runs this again in a session of its own: a Ctrl-C reaches all processes of a terminal's, and
-    here it is for one of them to end the others, in order."""
+    """Runs this program again in a session of its own.
+
+    A Ctrl-C would reach all processes of the terminal. Here one of them must end the others in
+    order.
+    """
     command = [sys.executable, "-m", "tests.kubernetes.demo", *sys.argv[1:]]
     child = subprocess.Popen(bound_command(command), start_new_session=True)
     for number in STOP_SIGNALS:
@@ -71,20 +77,21 @@ def in_a_session() -> int:
 
 
 def interrupt(*_: object) -> None:
-    """Ends what is being done; what is being taken down then is not interrupted."""
+    """Interrupts the demonstration once; what is being taken down then is not interrupted."""
     for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def demonstrate(say: Say, *, once: bool, spark: bool) -> None:
-    """All of it, from the image to its end."""
+    """Builds, installs and walks, waits where that is asked for, and takes all down again."""
     image = build(spark=spark)
     say(f"image {image.name}")
     with contextlib.ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="freshet-demo-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        # Pods and PostgreSQL are other users; what is secret in it is closed by itself.
+        # Pods and PostgreSQL run as other users, which must reach the folder; secrets in it are
+        # private.
         folder.chmod(0o755)
         cluster = stack.enter_context(RunningCluster(image.archive))
         say("a Kubernetes with one node")

@@ -1,4 +1,4 @@
-"""A Kafka client for `walk`: settings of confluent-kafka on standard input."""
+"""A Kafka client for `walk`. It reads settings of confluent-kafka from standard input."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ LIMIT_S = 90.0
 
 
 def main() -> int:
-    """Produces, consumes, compares."""
+    """Produces records, consumes them, and compares both. Returns the exit status."""
     given = json.load(sys.stdin)
     sent = {f"hello {number}" for number in range(RECORDS)}
     produce({**given, "enable.idempotence": True}, sent)
-    found = consume({**given, "group.id": "demo", "auto.offset.reset": "earliest"}, len(sent))
-    if sorted(found) != sorted(sent):
+    received = consume({**given, "group.id": "demo", "auto.offset.reset": "earliest"}, len(sent))
+    if sorted(received) != sorted(sent):
         sys.stderr.write(
-            f"{len(sent)} were sent, {len(found)} came, {len(set(found))} of them once\n"
+            f"{len(sent)} were sent, {len(received)} came, {len(set(received))} of them once\n"
         )
         return 1
-    sys.stdout.write(f"produced and consumed {len(found)} records through the gateway\n")
+    sys.stdout.write(f"produced and consumed {len(received)} records through the gateway\n")
     return 0
 
 
 def produce(given: dict[str, object], values: set[str]) -> None:
-    """Raises `RuntimeError` where one is not acknowledged."""
+    """Produces records. Raises `RuntimeError` where one is not acknowledged."""
     failed: list[str] = []
 
     def on_delivery(error: KafkaError | None, _message: Message) -> None:
@@ -46,25 +46,25 @@ def produce(given: dict[str, object], values: set[str]) -> None:
 
 
 def consume(given: dict[str, object], count: int) -> list[str]:
-    """Values until there are so many, and whatever comes within a second of that."""
+    """Consumes until there are `count` values, and whatever comes within a second after that."""
     consumer = Consumer(given)
     consumer.subscribe([TOPIC])
-    found: list[str] = []
+    values: list[str] = []
     deadline = time.monotonic() + LIMIT_S
     try:
         while time.monotonic() < deadline:
             message = consumer.poll(1.0)
             if message is None:
-                if len(found) >= count:
+                if len(values) >= count:
                     break
                 continue
             if message.error():
                 sys.stderr.write(f"{message.error()}\n")
                 continue
-            found.append((message.value() or b"").decode())
+            values.append((message.value() or b"").decode())
     finally:
         consumer.close()
-    return found
+    return values
 
 
 if __name__ == "__main__":

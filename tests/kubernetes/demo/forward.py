@@ -1,4 +1,4 @@
-"""Stands for a cloud's load balancer: connections to a port of this machine go on to a pod."""
+"""Stands in for a cloud's load balancer: passes connections to a local port on to a pod."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 PIECE = 65_536
-# `host`, `port` of those that are ready.
+# Returns the (host, port) pairs of the pods that are ready.
 Targets = Callable[[], Sequence[tuple[str, int]]]
 
 
 class Forwarder:
-    """Listens on loopback ports, in a thread of its own, from `start` to `close`."""
+    """Listens on loopback ports in a thread of its own, until `close`."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -25,10 +25,10 @@ class Forwarder:
         self._thread.start()
 
     def listen(self, port: int, targets: Targets) -> None:
-        """Raises `OSError` where the port is taken."""
+        """Listens on a port for some pods. Raises `OSError` where the port is taken."""
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            # A cancelled one is closed with all: asyncio would tell of it.
+            # `close` cancels all connections, which asyncio would otherwise log.
             with contextlib.suppress(asyncio.CancelledError):
                 await self._serve(reader, writer, targets)
 
@@ -38,7 +38,7 @@ class Forwarder:
         self._call(start())
 
     def close(self) -> None:
-        """Ends connections too."""
+        """Stops listening, and closes all connections."""
 
         async def stop() -> None:
             for server in self._servers:
@@ -60,9 +60,9 @@ class Forwarder:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, targets: Targets
     ) -> None:
         with contextlib.suppress(OSError):
-            found = await asyncio.to_thread(targets)
-            if found:
-                host, port = found[next(self._turns) % len(found)]
+            addresses = await asyncio.to_thread(targets)
+            if addresses:
+                host, port = addresses[next(self._turns) % len(addresses)]
                 inner, outer = await asyncio.open_connection(host, port)
                 await asyncio.gather(_pump(reader, outer), _pump(inner, writer))
         writer.close()
@@ -74,6 +74,6 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             writer.write(piece)
             await writer.drain()
     except OSError:
-        pass  # the other direction ends with it
+        pass  # this closes the other direction too
     finally:
         writer.close()

@@ -1,4 +1,4 @@
-"""Freshet on the machine's own Kubernetes: the demonstration's overlay, applied and looked at."""
+"""Installs Freshet on the machine's Kubernetes, with the demonstration's overlay."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tests.kubernetes.image.contents import USER
 from tests.kubernetes.installation import SYSTEM, Manifest
 from tests.kubernetes.pki import Authority
 
-# What the overlay says for the address of the stores, and for the folder of the node.
+# Placeholders of the overlay for the address of the stores and for the folder of the node.
 PLACE_OF_STORES = "stores.example.com"
 PLACE_OF_DFS = "/var/lib/freshet-demo/dfs"
 DOMAIN = "kafka.localhost"
-# Never reached when all is well.
+# A time limit that is reached only where something is wrong.
 READY_S = 600.0
 LOOK_S = 0.5
 
 
 class Installed:
-    """An installation in a folder; `address` is where pods find this machine."""
+    """An installation whose files are in a folder. `address`: where pods reach this machine."""
 
     def __init__(self, folder: Path, admin: Client, *, address: str, api_port: int) -> None:
         self._folder = folder
@@ -39,34 +39,34 @@ class Installed:
         self.authority = Authority(folder / "gateway-pki")
 
     def install(self, image: str) -> None:
-        """Applies it; what runs then comes up by itself."""
+        """Applies the overlay. Its parts then start by themselves."""
         manifests = self._manifests(image)
         answers = apply_all(self._admin, manifests)
         assert refused(answers) == [], refused(answers)
 
     def await_ready(self, say: Callable[[str], None]) -> None:
-        """Returns when every part is available, and says which came up."""
-        deadline, pause, told = time.monotonic() + READY_S, threading.Event(), set[str]()
+        """Waits until every part is available, and reports each one that is."""
+        deadline, pause, reported = time.monotonic() + READY_S, threading.Event(), set[str]()
         while True:
-            found = self._parts()
-            for name in sorted(set(found) - told):
-                if found[name]:
-                    told.add(name)
+            parts = self._parts()
+            for name in sorted(set(parts) - reported):
+                if parts[name]:
+                    reported.add(name)
                     say(f"{name} is up")
-            if all(found.values()):
+            if all(parts.values()):
                 return
             assert time.monotonic() < deadline, self.explain()
             pause.wait(LOOK_S)
 
     def addresses(self, component: str, port: int) -> list[tuple[str, int]]:
-        """Where the pods of a part that are ready listen."""
+        """The (address, port) pairs of the ready pods of a part."""
         selector = f"app.kubernetes.io/component={component}"
         path = f"/api/v1/namespaces/{SYSTEM}/pods"
-        found = self._admin.get(path, labelSelector=selector)["items"]
-        return sorted((pod["status"]["podIP"], port) for pod in found if _is_ready(pod))
+        pods = self._admin.get(path, labelSelector=selector)["items"]
+        return sorted((pod["status"]["podIP"], port) for pod in pods if _is_ready(pod))
 
     def explain(self) -> str:
-        """What Kubernetes says of those that are not up."""
+        """What Kubernetes reports of the parts that are not available."""
         events = self._admin.get(f"/api/v1/namespaces/{SYSTEM}/events")["items"]
         lines = [f"{event['involvedObject']['name']}: {event['message']}" for event in events[-40:]]
         return "\n".join([json.dumps(self._parts()), *lines])
@@ -77,7 +77,7 @@ class Installed:
         dfs.mkdir()
         os.chown(dfs, USER, USER)
         overlay = copy / "overlays" / "demo"
-        for path in (each for each in overlay.iterdir() if each.is_file()):
+        for path in (entry for entry in overlay.iterdir() if entry.is_file()):
             text = path.read_text()
             text = text.replace(PLACE_OF_STORES, self._address).replace(PLACE_OF_DFS, str(dfs))
             path.write_text(text.replace("newTag: demo", f"newTag: {image.rpartition(':')[2]}"))
@@ -95,11 +95,13 @@ class Installed:
         return installation.render(here)
 
     def _here(self) -> dict[str, Any]:
-        """What is so on this Kubernetes alone: it has no Services, so the keeper is told where the
-        API server is, and no registry."""
+        """The patches for this Kubernetes only: it has no registry, and no Services.
+
+        So the keeper gets the address of the API server.
+        """
         env = "/spec/template/spec/containers/0/env/-"
         port = str(self._api_port)
-        told = [
+        patch = [
             {"op": "add", "path": env, "value": {"name": name, "value": value}}
             for name, value in (
                 ("KUBERNETES_SERVICE_HOST", self._address),
@@ -110,7 +112,7 @@ class Installed:
         return {
             "resources": ["../demo"],
             "patches": [
-                {"patch": json.dumps(told), "target": {"kind": "Deployment", "name": "keeper"}},
+                {"patch": json.dumps(patch), "target": {"kind": "Deployment", "name": "keeper"}},
                 {
                     "patch": json.dumps([{**never, "value": "Never"}]),
                     "target": {"kind": "Deployment|StatefulSet|Job"},
@@ -119,17 +121,17 @@ class Installed:
         }
 
     def _parts(self) -> dict[str, bool]:
-        """Of each part whether all of it is ready."""
-        found: dict[str, bool] = {}
+        """Whether all of a part is ready, by part."""
+        parts: dict[str, bool] = {}
         for plural in ("deployments", "statefulsets"):
             path = f"/apis/apps/v1/namespaces/{SYSTEM}/{plural}"
             for item in self._admin.get(path)["items"]:
                 ready = item.get("status", {}).get("readyReplicas", 0)
-                found[item["metadata"]["name"]] = ready >= item["spec"]["replicas"]
+                parts[item["metadata"]["name"]] = ready >= item["spec"]["replicas"]
         job = self._admin.ask("GET", f"/apis/batch/v1/namespaces/{SYSTEM}/jobs/migrate")
         assert job.status == http.client.OK, job
-        found["migrate"] = job.document.get("status", {}).get("succeeded", 0) > 0
-        return found
+        parts["migrate"] = job.document.get("status", {}).get("succeeded", 0) > 0
+        return parts
 
 
 def _is_ready(pod: Manifest) -> bool:

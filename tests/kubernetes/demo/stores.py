@@ -1,4 +1,4 @@
-"""PostgreSQL, Redis, etcd and an S3 server on this machine, where pods reach them."""
+"""Runs PostgreSQL, Redis, etcd and an S3 server on this machine, where pods reach them."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ POSTGRES, REDIS, ETCD, S3 = 5432, 6379, 2379, 9000
 BUCKETS = ("demo", "usage", "documents")
 REGION = "us-east-1"
 ACCESS_KEY, SECRET_KEY = "demo", "demonstration"
-# Of the two roles, as the overlay's Secrets have it.
+# The password of the two roles, as in the overlay's Secrets.
 PASSWORD = "demo"
-# Never reached when all is well.
+# A time limit that is reached only where something is wrong.
 START_S = 120.0
 LOOK_S = 0.1
 
 
 class Stores:
-    """All of them at one address, from `with` to its end; what they keep is in a folder."""
+    """The four servers at one address, within a `with` block. Their data is in a folder."""
 
     def __init__(self, folder: Path, address: str) -> None:
         self._folder = folder
@@ -49,7 +49,7 @@ class Stores:
         )
 
     def __enter__(self) -> Self:
-        """Returns when they serve and have what the service expects in them."""
+        """Starts them. Returns once they serve and hold what the service expects."""
         with self._stack as stack:
             stack.callback(lambda: stop_servers(self._servers))
             self._start_postgres()
@@ -66,24 +66,24 @@ class Stores:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Ends them."""
+        """Stops them."""
         self._stack.close()
 
     def _start_postgres(self) -> None:
         data = self._folder / "postgres"
         account = postgres.account_for_root()
-        asyncio.run(postgres.prepare(self._folder, data, account, lambda _pid: None))
+        asyncio.run(postgres.prepare_data(self._folder, data, account, lambda _pid: None))
         with (data / "pg_hba.conf").open("a", encoding="utf-8") as file:
-            # Only pods of this machine reach the address.
+            # Only pods of this machine can reach the address.
             file.write("host all all samenet trust\nhost all all 10.0.0.0/8 trust\n")
-        command = [*postgres.command(data), f"-clisten_addresses={self._address}"]
+        command = [*postgres.server_command(data), f"-clisten_addresses={self._address}"]
         self._run("postgres", command, user=account.uid if account else None, folder=data)
 
     def _start_others(self) -> None:
         for name in ("redis", "etcd", "s3"):
             (self._folder / name).mkdir()
         listening = ["--port", str(REDIS), "--bind", self._address, "--protected-mode", "no"]
-        self._run("redis", [*redis.command(self._folder / "redis"), *listening])
+        self._run("redis", [*redis.server_command(self._folder / "redis"), *listening])
         client = f"http://{self._address}:{ETCD}"
         flags = [f"--listen-client-urls={client}", f"--advertise-client-urls={client}"]
         flags += [f"--data-dir={self._folder / 'etcd' / 'data'}", "--log-level=error"]
@@ -116,7 +116,8 @@ class Stores:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         with (self._folder / f"{name}.log").open("wb") as log:
-            # A Ctrl-C is the demonstration's to hear: it ends them in order.
+            # A session of its own: a Ctrl-C is meant for the demonstration, which ends them in
+            # order.
             process = subprocess.Popen(
                 bound_command(command),
                 stdin=subprocess.DEVNULL,
@@ -142,7 +143,7 @@ class Stores:
 
     def _look(self, port: int) -> None:
         if port == POSTGRES:
-            # It listens before it answers.
+            # PostgreSQL listens before it answers.
             connect(self._superuser).close()
         else:
             socket.create_connection((self._address, port), timeout=1).close()

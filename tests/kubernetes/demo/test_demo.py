@@ -10,7 +10,7 @@ from tests.kubernetes.demo.forward import Forwarder
 from tests.ports import free_ports
 
 
-def test_a_machine_that_lacks_something_is_told_what(monkeypatch, capsys):
+def test_a_machine_that_lacks_something_reports_what(monkeypatch, capsys):
     monkeypatch.setattr(demo, "missing", lambda: ["root", "cgroups that may be written"])
     monkeypatch.setattr("sys.argv", ["demo"])
     assert demo.main() == demo.EXIT_LACKING
@@ -20,7 +20,7 @@ def test_a_machine_that_lacks_something_is_told_what(monkeypatch, capsys):
 
 @pytest.fixture
 def echo():
-    """A server that says everything twice."""
+    """A server that sends everything back twice."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve():
@@ -42,9 +42,9 @@ def echo():
 
 @pytest.fixture
 def forwarder():
-    found = Forwarder()
-    yield found
-    found.close()
+    running = Forwarder()
+    yield running
+    running.close()
 
 
 def test_connections_go_on_both_ways_and_end_with_the_client(forwarder, echo):
@@ -53,10 +53,10 @@ def test_connections_go_on_both_ways_and_end_with_the_client(forwarder, echo):
     for _ in range(2):
         with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
             client.sendall(b"hello")
-            found = b""
-            while len(found) < 10:
-                found += client.recv(100)
-            assert found == b"hellohello"
+            answer = b""
+            while len(answer) < 10:
+                answer += client.recv(100)
+            assert answer == b"hellohello"
             client.shutdown(socket.SHUT_WR)
             assert client.recv(100) == b""
 

@@ -1,4 +1,4 @@
-"""What a customer does first: sign up, make a cluster, produce and consume through the gateway."""
+"""A customer's first steps: signs up, creates a cluster, produces and consumes records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.service.api import Api
 
 @dataclass(frozen=True)
 class Walked:
-    """What there is afterwards."""
+    """What the walk created."""
 
     cluster_id: str
     bootstrap: str
@@ -24,7 +24,7 @@ class Walked:
 
 
 def walk(address: str, authority: Path, folder: Path, say: Callable[[str], None]) -> Walked:
-    """Walks all of it; raises `AssertionError` where a step fails. `authority` is a file in PEM."""
+    """Does all steps. Raises `AssertionError` where one fails. `authority` is a PEM file."""
     api = Api.sign_up(address)
     say("signed up")
     try:

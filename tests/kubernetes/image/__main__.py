@@ -1,4 +1,4 @@
-"""`python -m tests.kubernetes.image`: the image as an archive, for a containerd to import."""
+"""`python -m tests.kubernetes.image`: builds the image as an archive for containerd."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.kubernetes.image.build import CACHE, build
 
 
 def main() -> int:
-    """Builds it and says where it is."""
+    """Builds the image, and prints the path of its archive."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.kubernetes.image",
         description="Makes Freshet's image from this checkout, without a registry.",

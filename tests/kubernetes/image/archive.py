@@ -1,7 +1,7 @@
-"""Images as files, without a tool and without a registry: layers of a folder, and the archive that
-`docker save` makes of them, which containerd imports.
+"""Writes layers and images as files, without a container tool and without a registry.
 
-The format: `manifest.json` of Docker's image specification, version 1.2.
+An image is the archive that `docker save` writes, which containerd imports. Its format:
+`manifest.json` of Docker's image specification, version 1.2.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class Layer:
-    """A tar file and the digest of what is in it (`sha256:…`)."""
+    """A layer: a tar file, and the digest of its content (`sha256:…`)."""
 
     path: Path
     digest: str
 
     @classmethod
     def of_tree(cls, tree: Path, path: Path) -> Layer:
-        """Everything in a folder, owned by root."""
+        """Makes a layer of everything in a folder, owned by root."""
         return cls.of(path, lambda tar: tar.add(tree, arcname=".", filter=_by_root))
 
     @classmethod
     def of(cls, path: Path, fill: Callable[[tarfile.TarFile], None]) -> Layer:
-        """What `fill` adds."""
+        """Makes a layer of what `fill` adds to a tar file."""
         with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
             fill(tar)
         return cls.read(path)
 
     @classmethod
     def read(cls, path: Path) -> Layer:
-        """A layer that was written before. Its digest is kept beside it."""
+        """Reads a layer that was written before, with its digest from the file beside it."""
         kept = path.with_suffix(".sha256")
         if not kept.exists():
             digest = hashlib.sha256()
@@ -53,7 +53,7 @@ class Layer:
 def write_image(
     path: Path, name: str, layers: Sequence[Layer], config: Mapping[str, object]
 ) -> None:
-    """Writes an archive of one image. `config`: as the image specification has it."""
+    """Writes the archive of one image. `config`: in the form of the image specification."""
     document = {
         "architecture": ARCHITECTURE,
         "os": SYSTEM,
@@ -66,15 +66,15 @@ def write_image(
     names = [f"{layer.digest.partition(':')[2]}.tar" for layer in layers]
     manifest = [{"Config": config_name, "RepoTags": [name], "Layers": names}]
     with tarfile.open(path, "w") as tar:
-        for each, data in (
+        for entry_name, data in (
             (config_name, encoded),
             ("manifest.json", json.dumps(manifest).encode()),
         ):
-            info = tarfile.TarInfo(each)
+            info = tarfile.TarInfo(entry_name)
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))
-        for each, layer in zip(names, layers, strict=True):
-            tar.add(layer.path, arcname=each)
+        for entry_name, layer in zip(names, layers, strict=True):
+            tar.add(layer.path, arcname=entry_name)
 
 
 def _by_root(info: tarfile.TarInfo) -> tarfile.TarInfo:

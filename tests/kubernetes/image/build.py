@@ -1,4 +1,4 @@
-"""Makes the image, layer by layer; a layer that is there already is taken as it is."""
+"""Builds the image layer by layer. A layer that is in the cache is used again."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from tests.kubernetes.image import contents
 from tests.kubernetes.image.archive import Layer, write_image
 
 CACHE = contents.ROOT / ".tools" / "image"
-# Archives and layers of other checkouts than today's that are kept.
+# How many archives and layers of earlier checkouts are kept.
 KEPT = 8
 
 
 @dataclass(frozen=True)
 class Image:
-    """An image: its name, and an archive that containerd imports."""
+    """An image: its name, and an archive for containerd."""
 
     name: str
     archive: Path
 
 
 def image_name() -> str:
-    """The name that manifests give."""
+    """The name of the image in manifests."""
     return f"freshet:{importlib.metadata.version('freshet')}"
 
 
@@ -41,9 +41,12 @@ def build(
     engine: Path | None = None,
     output: Path | None = None,
 ) -> Image:
-    """The image of this checkout. `spark`: with a Java, for the nightly jobs. `embedded`: with the
-    PostgreSQL and the Redis of one machine. `brokers`: with what brokers need and nothing else,
-    which is a quarter of it and so is there sooner. `engine`: another build of the extension."""
+    """Builds the image of this checkout.
+
+    `spark` adds Spark and Java for the nightly jobs, `embedded` PostgreSQL and Redis for one
+    machine. `brokers` leaves out all that brokers do not need, so that the image has a quarter of
+    the size. `engine` is another build of the extension.
+    """
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "lock").open("w") as lock, tempfile.TemporaryDirectory(dir=CACHE) as scratch:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -75,12 +78,12 @@ def _layers(
 
 
 def config(*, spark: bool) -> dict[str, Any]:
-    """How the image runs, as the image specification has it."""
+    """The image's configuration, in the form of the image specification."""
     path = [f"{contents.PREFIX}/bin", "/usr/bin"]
     environment = {
         "PYTHONPATH": str(contents.HOME),
         "PYTHONUNBUFFERED": "1",
-        # Nobody may write where modules lie.
+        # No process may write to the folders of modules.
         "PYTHONDONTWRITEBYTECODE": "1",
         "LANG": "C.UTF-8",
         "HOME": "/tmp",  # noqa: S108 (of the image)
@@ -98,7 +101,7 @@ def config(*, spark: bool) -> dict[str, Any]:
 
 
 def _forget(current: set[Path]) -> None:
-    """What earlier checkouts had goes, the oldest first."""
+    """Removes files of earlier checkouts, the oldest first."""
     old = sorted(set(CACHE.glob("*-*.tar")) - current, key=lambda path: path.stat().st_mtime)
     for path in old[:-KEPT]:
         path.unlink()

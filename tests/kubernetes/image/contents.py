@@ -1,5 +1,7 @@
-"""What lies in the image: Python and what it needs of a system, Freshet's dependencies, Java with
-Spark, and Freshet. The `Containerfile` of this project makes the same by its own means.
+"""The contents of the image's layers.
+
+They are Python with what it needs of a system, Freshet's dependencies, Java with Spark, and
+Freshet. The project's `Containerfile` makes an equal image by its own means.
 """
 
 from __future__ import annotations
@@ -33,13 +35,13 @@ VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 STANDARD = PREFIX / "lib" / f"python{VERSION}"
 SITE = STANDARD / "site-packages"
 PACKAGES = ("billing", "brokers", "console", "metering", "provisioning", "spark_usage")
-# For the scripts that start Spark, and for who looks into a pod.
+# Programs for the scripts that start Spark, and for people who look into a pod.
 PROGRAMS = (
     "bash", "sh", "basename", "cat", "chmod", "cp", "date", "df", "dirname", "echo", "env", "find",
     "grep", "head", "hostname", "id", "kill", "ln", "ls", "mkdir", "mv", "nice", "ps", "pwd",
     "readlink", "realpath", "rm", "sed", "sleep", "sort", "stat", "tail", "tr", "uname", "which",
 )  # fmt: skip
-# Loaded by name and not linked: the makers of PDFs, and what lookups and threads ask for.
+# Libraries that are loaded by name and not linked: those for PDFs, for lookups and for threads.
 LOADED = (
     "libgcc_s.so.1", "libstdc++.so.6", "libpango-1.0.so.0", "libpangoft2-1.0.so.0",
     "libharfbuzz.so.0", "libharfbuzz-subset.so.0", "libfontconfig.so.1", "libgobject-2.0.so.0",
@@ -49,7 +51,7 @@ OF_SYSTEM = ("/etc/fonts", "/etc/ssl/certs/ca-certificates.crt", "/usr/share/fon
 NAMES = f"""root:x:0:0:root:/root:/bin/sh
 freshet:x:{USER}:{USER}:Freshet:/tmp:/bin/sh
 """
-# Of Python itself, what no server needs.
+# Parts of Python that no server needs.
 UNUSED = (
     "site-packages", "test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3",
     "config-3.11-x86_64-linux-gnu",
@@ -58,7 +60,7 @@ OPTIMIZED_OUT = re.compile(r"\.opt-[12]\.pyc$")
 
 
 def system() -> Contents:
-    """Python, the few programs and libraries around it, and the user."""
+    """The layer with Python, a few programs and libraries, and the user."""
     contents = Contents()
     base = Path(sys.base_prefix)
     interpreter = PREFIX / "bin" / f"python{VERSION}"
@@ -70,15 +72,15 @@ def system() -> Contents:
     for path in [file for file in contents.files if OPTIMIZED_OUT.search(file.name)]:
         del contents.files[path]
     for name in PROGRAMS:
-        if found := shutil.which(name, path="/usr/bin:/bin"):
-            contents.add(f"/usr/bin/{name}", Path(found).resolve())
+        if program := shutil.which(name, path="/usr/bin:/bin"):
+            contents.add(f"/usr/bin/{name}", Path(program).resolve())
     known = _known_libraries()
     for name in LOADED:
         if name in known:
             contents.add(LIBRARIES / name, known[name])
-    for each in OF_SYSTEM:
-        if Path(each).exists():
-            contents.add(each, Path(each))
+    for place in OF_SYSTEM:
+        if Path(place).exists():
+            contents.add(place, Path(place))
     contents.add_libraries()
     contents.links[PurePosixPath("/bin")] = "usr/bin"
     contents.links[PurePosixPath("/lib")] = "usr/lib"
@@ -90,7 +92,7 @@ def system() -> Contents:
 
 
 def dependencies(*, groups: Iterable[str]) -> Contents:
-    """What Freshet imports, without Spark: groups of `pyproject.toml` and what these bring."""
+    """The layer with the dependencies of these groups of `pyproject.toml`, and their own."""
     contents = Contents()
     for distribution in _closure(groups):
         if canonicalize_name(distribution.name) != "pyspark":
@@ -100,7 +102,7 @@ def dependencies(*, groups: Iterable[str]) -> Contents:
 
 
 def spark() -> Contents:
-    """Spark with what it needs to read `s3a://`, and a Java that runs it."""
+    """The layer with Spark, what it needs to read `s3a://`, and a Java that runs it."""
     contents = Contents()
     _add_distribution(contents, importlib.metadata.distribution("pyspark"))
     for jar in sorted(fetch_jars(S3A_POM).iterdir()):
@@ -110,7 +112,7 @@ def spark() -> Contents:
         JAVA, home, without=("jmods", "src.zip", "man", "include", "demo", "legal", "docs")
     )
     contents.add_libraries()
-    # Its own libraries find each other.
+    # Java's own libraries find each other, so they need not be looked up.
     for target in [file for file in contents.files if file.parent == LIBRARIES]:
         if contents.files[target].is_relative_to(home):
             del contents.files[target]
@@ -118,8 +120,11 @@ def spark() -> Contents:
 
 
 def freshet(scratch: Path) -> Contents:
-    """This checkout: packages with their bytecode, the extension without what debuggers need, and
-    the built console where there is one."""
+    """The layer with this checkout.
+
+    It holds the packages with their bytecode, the extension without debugging symbols, and the
+    built console where there is one.
+    """
     contents = Contents()
     staged = scratch / "freshet"
     for name in PACKAGES:
@@ -128,7 +133,7 @@ def freshet(scratch: Path) -> Contents:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, target)
     shutil.copy2(ROOT / "manage.py", staged)
-    # Whoever runs it may not write there.
+    # The image's user may not write bytecode there, so it is added.
     compileall.compile_dir(
         staged,
         quiet=1,
@@ -137,7 +142,7 @@ def freshet(scratch: Path) -> Contents:
         invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
     )
     for compiled in staged.rglob("*.pyc"):
-        # As old as its source: the layer is the same as long as that is.
+        # With the time of its source, so that the layer is the same as long as the source is.
         source = compiled.parents[1] / f"{compiled.name.partition('.')[0]}.py"
         os.utime(compiled, ns=(0, source.stat().st_mtime_ns))
     contents.add(HOME, staged)
@@ -148,7 +153,7 @@ def freshet(scratch: Path) -> Contents:
 
 
 def extension(scratch: Path, built: Path | None = None) -> Contents:
-    """The engine: the checkout's, or another build of it."""
+    """The path of the extension: the checkout's, or another build of it."""
     contents = Contents()
     if built is None:
         (built,) = (ROOT / "brokers").glob("_core*.so")
@@ -176,7 +181,7 @@ def _sources(package: str) -> Iterator[Path]:
 
 
 def _add_metadata(contents: Contents) -> None:
-    """What tells Freshet its own version."""
+    """Adds the metadata from which Freshet reads its own version."""
     distribution = importlib.metadata.distribution("freshet")
     for file in distribution.files or ():
         if file.parent.name.endswith(".dist-info") and file.name in {
@@ -201,22 +206,22 @@ def _add_distribution(contents: Contents, distribution: importlib.metadata.Distr
 
 def _closure(groups: Iterable[str]) -> list[importlib.metadata.Distribution]:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
-    waiting = [Requirement(each) for group in groups for each in declared[group]]
-    found: dict[tuple[str, frozenset[str]], importlib.metadata.Distribution] = {}
+    waiting = [Requirement(line) for group in groups for line in declared[group]]
+    distributions: dict[tuple[str, frozenset[str]], importlib.metadata.Distribution] = {}
     while waiting:
-        wanted = waiting.pop()
-        key = (canonicalize_name(wanted.name), frozenset(wanted.extras))
-        if key in found:
+        requirement = waiting.pop()
+        key = (canonicalize_name(requirement.name), frozenset(requirement.extras))
+        if key in distributions:
             continue
-        found[key] = importlib.metadata.distribution(wanted.name)
-        for line in found[key].requires or ():
+        distributions[key] = importlib.metadata.distribution(requirement.name)
+        for line in distributions[key].requires or ():
             needed = Requirement(line)
-            extras = wanted.extras or {""}
+            extras = requirement.extras or {""}
             if needed.marker is None or any(
                 needed.marker.evaluate({"extra": extra}) for extra in extras
             ):
                 waiting.append(needed)
-    unique = {canonicalize_name(each.name): each for each in found.values()}
+    unique = {canonicalize_name(one.name): one for one in distributions.values()}
     return [unique[name] for name in sorted(unique)]
 
 

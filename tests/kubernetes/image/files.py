@@ -1,4 +1,4 @@
-"""Files of this machine on their way into a layer."""
+"""Collects files of this machine for a layer."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pathlib import Path, PurePosixPath
 
 from tests.kubernetes.image.archive import Layer
 
-# Where the loader of the image looks without being told.
+# The folders in which the image's loader looks for libraries by default.
 LIBRARIES = PurePosixPath("/usr/lib/x86_64-linux-gnu")
 LOADER = PurePosixPath("/lib64/ld-linux-x86-64.so.2")
-# What an older build of the same files would lack.
+# Part of the key of the cache: a layer that older code built of the same files is not used.
 FORMAT = 1
 EXECUTABLE = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 OF_LDD = re.compile(r"^\t(?:(\S+) => )?(/\S+) \(0x", re.MULTILINE)
@@ -26,8 +26,10 @@ OF_LDD = re.compile(r"^\t(?:(\S+) => )?(/\S+) \(0x", re.MULTILINE)
 
 @dataclass
 class Contents:
-    """What a layer shall hold: files by their path in the image. Whatever lies at a path is read
-    through its links, and belongs to root."""
+    """The contents of a layer: files by their path in the image.
+
+    Links are followed, so that their target is copied. All files belong to root.
+    """
 
     files: dict[PurePosixPath, Path] = field(default_factory=dict)
     texts: dict[PurePosixPath, str] = field(default_factory=dict)
@@ -37,7 +39,7 @@ class Contents:
     def add(
         self, target: str | PurePosixPath, source: Path, *, without: Iterable[str] = ()
     ) -> None:
-        """A file, or a folder with all in it except names in `without`."""
+        """Adds a file, or a folder with all that is in it except names in `without`."""
         left = frozenset(without)
         if not source.is_dir():
             self.files[PurePosixPath(target)] = source
@@ -46,26 +48,26 @@ class Contents:
             self.files[PurePosixPath(target) / path.relative_to(source)] = path
 
     def add_libraries(self) -> None:
-        """The shared libraries of all programs and libraries so far, as the loader finds them."""
+        """Adds the shared libraries that the programs and libraries so far are linked to."""
         programs = [path for path in self.files.values() if _is_program(path)]
-        # By batches: a command line takes no thousands of paths.
+        # In batches, because a command line cannot have thousands of paths.
         for start in range(0, len(programs), 200):
             self._add_libraries(programs[start : start + 200])
 
     def key(self) -> str:
-        """Another one where anything in the layer would differ."""
+        """The key of the layer in the cache. It differs where anything in the layer would."""
         digest = hashlib.sha256(str(FORMAT).encode())
         for target, path in sorted(self.files.items()):
             status = path.stat()
             row = [str(target), status.st_size, status.st_mtime_ns, status.st_mode & EXECUTABLE]
             digest.update(json.dumps(row).encode())
         rest: list[Mapping[PurePosixPath, object]] = [self.texts, self.links, self.folders]
-        named = [sorted((str(name), each[name]) for name in each) for each in rest]
+        named = [sorted((str(name), mapping[name]) for name in mapping) for mapping in rest]
         digest.update(json.dumps(named).encode())
         return digest.hexdigest()[:16]
 
     def layer(self, name: str, cache: Path) -> Layer:
-        """The layer, from the cache where it is there already."""
+        """The layer, from the cache where it was built before."""
         path = cache / f"{name}-{self.key()}.tar"
         if not path.exists():
             scratch = path.with_suffix(".new")
@@ -90,7 +92,7 @@ class Contents:
         for target, path in sorted(self.files.items()):
             _make_folder(tar, target.parent, made)
             info = tar.gettarinfo(path.resolve(), _inside(target))
-            # A second name of one file is a file here.
+            # A hard link is written as a file of its own.
             info.type, info.linkname, info.size = tarfile.REGTYPE, "", path.stat().st_size
             info.uid = info.gid = 0
             info.uname = info.gname = ""

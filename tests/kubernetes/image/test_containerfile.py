@@ -1,4 +1,4 @@
-"""The `Containerfile`, which no test can build: what it names is there, and as elsewhere."""
+"""The `Containerfile`, which no test can build: its paths exist, and its pins are the project's."""
 
 import fnmatch
 import json
@@ -16,20 +16,22 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
 def instructions():
-    """(stage, instruction, rest) of each."""
+    """The (stage, instruction, rest) of each instruction."""
     joined = re.sub(r"\\\n", " ", TEXT)
-    stage, found = "", []
+    stage, lines = "", []
     for line in joined.splitlines():
         if line and not line.startswith("#"):
             instruction, _, rest = line.partition(" ")
             if instruction == "FROM":
                 stage = rest.partition(" AS ")[2]
-            found.append((stage, instruction, " ".join(rest.split())))
-    return found
+            lines.append((stage, instruction, " ".join(rest.split())))
+    return lines
 
 
-def rests(wanted, stage=None):
-    return [rest for of, name, rest in instructions() if name == wanted and stage in {None, of}]
+def rests(instruction, stage=None):
+    return [
+        rest for of, name, rest in instructions() if name == instruction and stage in {None, of}
+    ]
 
 
 def test_every_stage_and_base_is_declared():
@@ -54,7 +56,9 @@ def test_what_is_copied_is_there_and_not_ignored():
         *sources, _ = [part for part in rest.split() if not part.startswith("--")]
         for source in [] if "--from" in rest else sources:
             assert (ROOT / source).exists(), source
-            assert not any(fnmatch.fnmatch(source.strip("/"), each) for each in ignored), source
+            assert not any(fnmatch.fnmatch(source.strip("/"), pattern) for pattern in ignored), (
+                source
+            )
 
 
 def test_every_package_is_in_the_wheel():
@@ -66,8 +70,8 @@ def test_every_package_is_in_the_wheel():
 def test_pins_are_those_of_the_project(name):
     (pinned,) = re.findall(rf"\b{name}==(\S+)", TEXT)
     declared = (ROOT / "pyproject.toml").read_text() + (ROOT / ".ci/setup").read_text()
-    wanted = re.findall(rf'"{name}==(\d[^"]+)"|{name}_version=(\d\S+)', declared)
-    assert {pinned} == {version for pair in wanted for version in pair if version}
+    versions = re.findall(rf'"{name}==(\d[^"]+)"|{name}_version=(\d\S+)', declared)
+    assert {pinned} == {version for pair in versions for version in pair if version}
 
 
 def test_both_images_run_alike():

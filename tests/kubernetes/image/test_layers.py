@@ -1,4 +1,4 @@
-"""Layers and archives: what lies in them, and that they are made once."""
+"""Layers and archives: what is in them, and that they are built once."""
 
 import hashlib
 import json
@@ -42,17 +42,17 @@ def contents_of(folder):
 def test_a_layer_belongs_to_root_and_may_be_read_by_all(tmp_path):
     layer = contents_of(folder_of(tmp_path)).layer("it", tmp_path)
     with tarfile.open(layer.path) as tar:
-        found = {member.name: member for member in tar.getmembers()}
+        members = {member.name: member for member in tar.getmembers()}
         assert read(tar, "opt/it/inner/text") == b"a text"
         assert read(tar, "etc/name") == b"value\n"
-    assert {name for name, each in found.items() if each.isdir()} == {
+    assert {name for name, member in members.items() if member.isdir()} == {
         "opt", "opt/it", "opt/it/inner", "etc", "tmp",
     }  # fmt: skip
-    assert {(each.uid, each.gid) for each in found.values()} == {(0, 0)}
-    assert found["opt/it/inner/text"].mode == 0o644
-    assert found["opt/it/program"].mode == 0o755
-    assert found["tmp"].mode == 0o1777
-    assert found["bin"].linkname == "usr/bin"
+    assert {(member.uid, member.gid) for member in members.values()} == {(0, 0)}
+    assert members["opt/it/inner/text"].mode == 0o644
+    assert members["opt/it/program"].mode == 0o755
+    assert members["tmp"].mode == 0o1777
+    assert members["bin"].linkname == "usr/bin"
     assert layer.digest == f"sha256:{hashlib.sha256(layer.path.read_bytes()).hexdigest()}"
 
 
@@ -72,7 +72,7 @@ def test_an_archive_names_its_layers_by_what_is_in_them(tmp_path):
     with tarfile.open(tmp_path / "image.tar") as tar:
         (manifest,) = json.loads(read(tar, "manifest.json"))
         config = read(tar, manifest["Config"])
-        (inside,) = [read(tar, each) for each in manifest["Layers"]]
+        (inside,) = [read(tar, layer_name) for layer_name in manifest["Layers"]]
     assert manifest["RepoTags"] == ["it:1"]
     assert manifest["Config"] == f"{hashlib.sha256(config).hexdigest()}.json"
     assert json.loads(config)["rootfs"]["diff_ids"] == [layer.digest]
@@ -89,11 +89,11 @@ def test_a_program_comes_with_its_libraries():
 
 
 def test_the_system_has_python_certificates_and_the_user():
-    found = system()
-    assert PurePosixPath("/usr/local/bin/python3.11") in found.files
-    assert PurePosixPath("/usr/bin/bash") in found.files
-    assert "10001" in found.texts[PurePosixPath("/etc/passwd")]
-    assert not [file for file in found.files if "site-packages" in file.parts]
+    contents = system()
+    assert PurePosixPath("/usr/local/bin/python3.11") in contents.files
+    assert PurePosixPath("/usr/bin/bash") in contents.files
+    assert "10001" in contents.texts[PurePosixPath("/etc/passwd")]
+    assert not [file for file in contents.files if "site-packages" in file.parts]
 
 
 def test_a_folder_is_a_layer_too(tmp_path):

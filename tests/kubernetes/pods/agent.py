@@ -1,4 +1,4 @@
-"""A metering agent as a process, outside the pods' network."""
+"""Runs a metering agent as a process outside the pods' network."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ PERIOD_MS = 500
 
 
 class AgentServer:
-    """`python -m metering.agent` of a cell, from `with` to its end."""
+    """`python -m metering.agent` of a cell, within a `with` block."""
 
     def __init__(self, cell: PodCell, usage: str) -> None:
-        """`usage`: where its files go."""
+        """`usage`: the location of its usage files."""
         sections: dict[str, dict[str, object]] = {
             "cell": {
                 "id": config().cell.id,
@@ -37,7 +37,7 @@ class AgentServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        """Returns when it works."""
+        """Starts the agent, and waits until it works."""
         with self._log.open("ab") as log:
             command = [sys.executable, "-m", "metering.agent", "--config", str(self._config)]
             self._process = subprocess.Popen(
@@ -55,6 +55,6 @@ class AgentServer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Ends it."""
+        """Ends the agent."""
         if self._process is not None:
             stop_servers([self._process])

@@ -1,4 +1,4 @@
-"""A real Kubernetes with real pods, from `with` to its end."""
+"""A real Kubernetes with real pods, within a `with` block."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tests.kubernetes.pods.node import IDENTITY, SERVERS, Node
 
 
 class Disposable(ControlPlane):
-    """Nobody looks at what it leaves."""
+    """A control plane whose data is not needed after its end."""
 
     def stop(self) -> None:
-        """Ends all servers at once: asked, they would wait for those that watch."""
+        """Kills all servers at once. On SIGTERM they would wait for the clients that watch."""
         for _, process in self._processes:
             process.kill()
         super().stop()
 
 
 class Cluster:
-    """A Kubernetes with one node, and what it is reached by."""
+    """A Kubernetes with one node."""
 
     def __init__(self, folder: Path, network: Network, images: tuple[Path, ...] = ()) -> None:
         self.network = network
@@ -40,11 +40,11 @@ class Cluster:
 
     @property
     def kubeconfig(self) -> Path:
-        """Of one who may do everything."""
+        """The kubeconfig of a user with all rights."""
         return self.control_plane.kubeconfig()
 
     def start(self) -> None:
-        """Returns when pods may be made."""
+        """Starts everything. Returns once pods can be created."""
         packages.ready_tools()
         with ThreadPoolExecutor(1) as beside:
             runtime = beside.submit(self._start_runtime)
@@ -63,17 +63,19 @@ class Cluster:
 
 
 class RunningCluster:
-    """A cluster from `with` to its end. Whatever happens, nothing of it is left."""
+    """A Kubernetes within a `with` block, of which nothing is left at the end."""
 
     def __init__(self, *images: Path) -> None:
         self._images = images
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Cluster:
-        """Starts it."""
+        """Starts the Kubernetes."""
         with self._stack:
             network = Network()
-            # Paths of sockets are short. Who had the number before may have been killed.
+            # The folder's path is short because paths of sockets are limited. The earlier node of
+            # this
+            # number may have been killed and left files.
             folder = Path(tempfile.gettempdir()) / f"freshet-node-{network.number}"
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(mode=0o700)
@@ -92,5 +94,5 @@ class RunningCluster:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Ends it."""
+        """Ends the Kubernetes, and removes its files."""
         self._stack.close()

@@ -11,17 +11,17 @@ from tests.kubernetes.pods.cluster import RunningCluster
 from tests.kubernetes.pods.world import PodCell
 
 LACKS = needs.missing()
-# Of cells: each has its own part of etcd.
+# Numbers for the names of cells, each of which has its own part of etcd.
 NUMBERS = itertools.count()
 
 
 def pytest_ignore_collect():
-    """Where there can be no pods, none of these tests is there."""
+    """Leaves out these tests where the machine cannot run pods."""
     return True if LACKS else None
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Nobody shall think that they passed."""
+    """Reports that these tests did not run, so that nobody believes they passed."""
     if LACKS:
         terminalreporter.write_sep("=", "tests of real pods did not run", yellow=True)
         terminalreporter.write_line(f"this machine lacks {', '.join(LACKS)}")
@@ -29,7 +29,7 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture(scope="session")
 def image():
-    """Freshet's, of this checkout, as far as pods of brokers need it."""
+    """Freshet's image of this checkout, with only what broker pods need."""
     return build(brokers=True)
 
 
@@ -42,7 +42,7 @@ def kubernetes(image):
 
 @pytest.fixture(scope="session")
 def etcd(kubernetes, tmp_path_factory):
-    """Of the cells, reached from here and from pods."""
+    """The etcd of the cells, which this machine and pods can reach."""
     with running_etcd(tmp_path_factory.mktemp("etcd"), kubernetes.network.outside) as server:
         yield server
 
@@ -50,6 +50,6 @@ def etcd(kubernetes, tmp_path_factory):
 @pytest.fixture
 def cell(kubernetes, image, etcd, tmp_path):
     """A cell without a keeper."""
-    found = PodCell(tmp_path / f"cell-{next(NUMBERS)}", kubernetes, image, etcd)
-    yield found
-    found.close()
+    pod_cell = PodCell(tmp_path / f"cell-{next(NUMBERS)}", kubernetes, image, etcd)
+    yield pod_cell
+    pod_cell.close()

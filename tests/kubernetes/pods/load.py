@@ -1,4 +1,4 @@
-"""Real Kafka clients that produce and read while brokers come and go."""
+"""Real Kafka clients that produce and read while brokers end and start."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Self
 
 import confluent_kafka
 
-# Never reached when all is well.
+# A time limit that a test reaches only where something is wrong.
 TIMEOUT_S = 180.0
-# Produced and not answered yet: enough to be in the way of whatever happens, and no more.
+# How many records are produced and not acknowledged yet: enough to be affected by whatever happens.
 AHEAD = 200
 
 Place = tuple[int, int]
 
 
 class Producer:
-    """An idempotent one, that produces numbers from `first` on until its block ends, each behind
-    its `name` where it has one.
+    """An idempotent producer, which produces numbers from `first` on until its block ends.
 
-    `places` is partition and offset of each number; an error of any kind fails the test.
+    Each value is the number, after `name` where there is one. `places` holds the partition and the
+    offset of each number. Any error fails the test.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Producer:
         self._thread = threading.Thread(target=self._produce, daemon=True)
 
     def wait_for_more(self, count: int) -> None:
-        """Waits until so many more are acknowledged than were in flight or before it."""
+        """Waits until `count` records are acknowledged that were produced after this call."""
         due = self.sent + count
         with self._changed:
             done = self._changed.wait_for(
@@ -51,7 +51,7 @@ class Producer:
             assert done, f"{len(self.places)} acknowledged, {due - self._first} were due"
 
     def __enter__(self) -> Self:
-        """Begins."""
+        """Starts to produce."""
         self._thread.start()
         return self
 
@@ -61,11 +61,11 @@ class Producer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Ends, with an acknowledgement for each where nothing went wrong."""
+        """Stops, and waits for all acknowledgements unless the block failed."""
         self._leaving.set()
         self._thread.join()
         left = self._client.flush(TIMEOUT_S) if error is None else 0
-        # It disconnects when nothing names it any more.
+        # The client disconnects once nothing refers to it.
         del self._client
         if error is None:
             assert left == 0
@@ -96,9 +96,9 @@ class Producer:
 
 
 def consume(login: Mapping[str, object], topic: str, count: int) -> dict[int, Place]:
-    """Reads a topic from its begin to `count` records; gives the place of each number.
+    """Reads `count` records of a topic from its beginning. Returns the place of each number.
 
-    Fails where one is read twice.
+    Fails where a number is read twice.
     """
     consumer = confluent_kafka.Consumer(
         {
@@ -108,16 +108,16 @@ def consume(login: Mapping[str, object], topic: str, count: int) -> dict[int, Pl
             "enable.auto.commit": False,
         }
     )
-    found: dict[int, Place] = {}
+    places: dict[int, Place] = {}
     try:
         consumer.subscribe([topic])
-        while len(found) < count:
+        while len(places) < count:
             message = consumer.poll(TIMEOUT_S)
-            assert message is not None, f"{len(found)} of {count}"
+            assert message is not None, f"{len(places)} of {count}"
             assert message.error() is None, message.error()
             number = int((message.value() or b"").split()[-1])
-            assert number not in found, f"{number} is there twice"
-            found[number] = (message.partition(), message.offset())
+            assert number not in places, f"{number} is there twice"
+            places[number] = (message.partition(), message.offset())
     finally:
         consumer.close()
-    return found
+    return places

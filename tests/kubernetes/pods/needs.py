@@ -1,4 +1,4 @@
-"""What real pods need of a machine, and whether it has it."""
+"""Checks whether a machine has what real pods need."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 PROGRAMS = ("apt-get", "dpkg", "cc", "ip", "nsenter", "openssl", "setpriv", "unshare")
 CGROUPS = Path("/sys/fs/cgroup")
-# Those that a kubelet asks for, where each has a tree of its own.
+# The controllers that a kubelet needs, where each has a tree of its own (cgroup version 1).
 CONTROLLERS = ("cpu", "cpuset", "memory", "pids")
 
 
 def missing() -> list[str]:
-    """What this machine lacks for real pods, in words for people; none where all is there."""
+    """What this machine lacks for real pods, as texts for people; empty where it lacks nothing."""
     lacks = [f"the program {name}" for name in PROGRAMS if shutil.which(name) is None]
     if os.geteuid() != 0:
         lacks.append("root")
@@ -25,14 +25,14 @@ def missing() -> list[str]:
 
 
 def cgroup_trees() -> list[Path]:
-    """Where groups are made: one place, or with the first version one for each controller."""
+    """The folders in which cgroups are made: one, or with version 1 one for each controller."""
     if (CGROUPS / "cgroup.controllers").exists():
         return [CGROUPS]
     return [tree for tree in sorted(CGROUPS.glob("*")) if (tree / "cgroup.procs").exists()]
 
 
 def unwritable_cgroups() -> list[Path]:
-    """Trees in which no group can be made, and controllers that have none."""
+    """The trees in which no cgroup can be made, and the controllers without a tree."""
     trees = cgroup_trees()
     lacking = [tree for tree in trees if not os.access(tree, os.W_OK)]
     if trees != [CGROUPS]:

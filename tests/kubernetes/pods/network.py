@@ -1,9 +1,9 @@
-"""A node of its own on this machine: namespaces for its processes, mounts and network, and a pair
-of virtual links between its network and ours.
+"""The namespaces of a node on this machine: for its processes, mounts and network.
 
-Everything on the node ends with its first process, and with it every mount and link: nothing can be
-left behind, however the test ends. Pods have addresses of `pods`, which are reached from here by
-way of the link; they reach us at `outside`.
+A pair of virtual links connects the node's network with ours. Everything on the node ends with its
+first process, mounts and links included, so nothing is left behind, however the test ends. Pods
+have addresses of `pods`, which this machine reaches over the link; they reach this machine at
+`outside`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Self
 
 from tests.peer.processes import bound_command
 
-# What a kubelet wants of the kernel, for all of the machine. It finds these values in files of the
-# node's own, and so has nothing to set.
+# Kernel settings that a kubelet requires, and which apply to the whole machine. The node has files
+# of its own with these values, so the kubelet does not change them.
 TUNABLES = {
     "kernel/keys/root_maxbytes": "25000000",
     "kernel/keys/root_maxkeys": "1000000",
@@ -28,14 +28,14 @@ TUNABLES = {
     "vm/overcommit_memory": "1",
     "vm/panic_on_oom": "0",
 }
-# Folders of the machine that containerd, runc and the kubelet write to, whatever they are told.
+# Folders of the machine that containerd, runc and the kubelet write to whatever their settings say.
 OWN_FOLDERS = ("/run/containerd", "/var/lib/kubelet", "/var/lib/cni", "/run/netns")
 BRIDGE = "pods0"
 NETWORKS = 200
 
 
 class Network:
-    """Namespaces of a node. `number` tells it from others on this machine."""
+    """The namespaces of a node. `number` distinguishes it from other nodes on this machine."""
 
     def __init__(self) -> None:
         self._name = _take_number()
@@ -49,7 +49,7 @@ class Network:
         self._pid = 0
 
     def __enter__(self) -> Self:
-        """Makes the namespaces and the way between."""
+        """Makes the namespaces and the link to our network."""
         try:
             self._begin()
         except BaseException:
@@ -69,7 +69,7 @@ class Network:
     def close(self) -> None:
         """Ends all that runs on the node."""
         if self._first is not None:
-            # Goes by itself too, but later: somebody else may want its name.
+            # The link would also go by itself, but later, and the next node may need its name.
             subprocess.run(["ip", "link", "del", self._link_name], check=False, capture_output=True)
             self._first.kill()
             self._first.wait()
@@ -78,7 +78,7 @@ class Network:
         self._name.close()
 
     def command(self, command: Sequence[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
-        """A command as one of the node."""
+        """The command line that runs a command on the node."""
         return ["nsenter", f"--target={self._pid}", "--net", "--mount", "--pid", "--", *command]
 
     def run(
@@ -87,7 +87,7 @@ class Network:
         environment: Mapping[str, str] | None = None,
         check: bool = True,
     ) -> str:
-        """Runs a command on the node; gives what it said."""
+        """Runs a command on the node. Returns its output."""
         done = subprocess.run(
             self.command(command), check=False, capture_output=True, text=True, env=environment
         )
@@ -98,8 +98,8 @@ class Network:
         return done.stdout
 
     def _begin(self) -> None:
-        # Killed with us, and all its children with it. It waits for orphans, as a first process has
-        # to, and tells its number, which is another one inside.
+        # The first process is killed with us, and all others of the namespace with it. It reaps
+        # orphans, as a first process must, and prints its pid, which differs inside.
         spaces = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
         first = ["bash", "-c", "echo begun; sleep infinity & wait"]
         self._first = subprocess.Popen(
@@ -149,7 +149,7 @@ class Network:
 
 
 def _take_number() -> socket.socket:
-    """A number that no other node of this machine has, held by an abstract name."""
+    """Takes a number that no other node of this machine has, by binding an abstract socket."""
     for number in range(NETWORKS):
         name = socket.socket(socket.AF_UNIX)
         try:

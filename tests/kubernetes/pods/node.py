@@ -1,4 +1,4 @@
-"""One node of the tests' Kubernetes: containerd, runc and a kubelet in namespaces of their own."""
+"""The node of the tests' Kubernetes: containerd, runc and a kubelet in their own namespaces."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from tests.peer.processes import bound_command
 NAME = "node-1"
 ZONE = "zone-1"
 IDENTITY = f"system:node:{NAME}"
-# Never reached when all is well.
+# A time limit that a test reaches only where something is wrong.
 LIMIT_S = 180.0
 LOOK_S = 0.05
 SERVERS = packages.ROOT / ".tools" / "bin"
 KUBELET_PORT, HEALTH_PORT = 16_250, 16_248
-# Groups that a kernel's first version has in a new group only once somebody writes them.
+# Files of a new cgroup of version 1 that are empty until they are written.
 INHERITED = ("cpuset.cpus", "cpuset.mems")
 UNUSED_SNAPSHOTTERS = ("aufs", "btrfs", "devmapper", "zfs")
 
 
 class Node:
-    """Started by `start` within its network; everything of it ends with the network."""
+    """A node within a `Network`, with which everything on it ends."""
 
     def __init__(self, folder: Path, network: Network) -> None:
         self.folder = folder
@@ -43,14 +43,14 @@ class Node:
 
     @property
     def socket(self) -> Path:
-        """Where containerd listens."""
+        """The path of containerd's socket."""
         return self.folder / "containerd.sock"
 
     def start_runtime(self) -> None:
-        """Returns when containerd serves and has the image of the pods' first process."""
+        """Starts containerd, and waits until it has the image of the pods' first process."""
         self._make_cgroups()
-        for each in ("cni", "kubelet", "logs", "plugins"):
-            (self.folder / each).mkdir(exist_ok=True)
+        for name in ("cni", "kubelet", "logs", "plugins"):
+            (self.folder / name).mkdir(exist_ok=True)
         (self.folder / "containerd.toml").write_text(self._containerd())
         (self.folder / "cni" / "10-pods.conflist").write_text(json.dumps(self._cni()))
         program = packages.TOOLS / "root" / "usr" / "bin" / "containerd"
@@ -59,7 +59,7 @@ class Node:
         self.load_image(packages.TOOLS / "pause.tar")
 
     def start_kubelet(self, control_plane: ControlPlane) -> None:
-        """Returns when the API server has the node as ready."""
+        """Starts the kubelet, and waits until the node is ready."""
         control_plane.authority.issue(
             "kubelet",
             f"/O=system:nodes/CN={IDENTITY}",
@@ -85,11 +85,11 @@ class Node:
         self._until("kubelet", lambda: is_ready(api))
 
     def load_image(self, archive: Path) -> None:
-        """Has pods find an image."""
+        """Imports an image, so that pods can use it."""
         self.ctr("images", "import", "--no-unpack", str(archive))
 
     def ctr(self, *arguments: str, check: bool = True) -> str:
-        """Asks containerd; gives what it says."""
+        """Runs a command of `ctr`. Returns its output."""
         program = packages.TOOLS / "root" / "usr" / "bin" / "ctr"
         return self.network.run(
             program,
@@ -102,14 +102,14 @@ class Node:
         )
 
     def processes(self, pod_uid: str) -> list[int]:
-        """The ids, as we see them, of a pod's processes."""
+        """The pids of a pod's processes, as this machine sees them."""
         tree = cgroup_trees()[-1]
         groups = (tree / self.cgroup).rglob(f"*{pod_uid}*")
-        found = (path for group in groups for path in group.rglob("cgroup.procs"))
-        return sorted({int(line) for each in found for line in each.read_text().split()})
+        files = (path for group in groups for path in group.rglob("cgroup.procs"))
+        return sorted({int(line) for file in files for line in file.read_text().split()})
 
     def close(self) -> None:
-        """Removes what the kernel keeps of a node that has ended."""
+        """Removes the cgroups of the node after it has ended."""
         for process in self._processes.values():
             process.kill()
             process.wait()
@@ -165,7 +165,7 @@ disabled_plugins = {json.dumps(unused)}
   path = "{folder}/opt"
 [{cri}]
   sandbox_image = "{packages.PAUSE_IMAGE}"
-  # Where a machine gives us less than all capabilities, no process may be spared at will.
+  # Without CAP_SYS_RESOURCE no process may get a lower OOM score.
   restrict_oom_score_adj = true
   netns_mounts_under_state_dir = true
 [{cri}.cni]
@@ -226,17 +226,17 @@ disabled_plugins = {json.dumps(unused)}
             "resolvConf": "",
             "registerNode": True,
             "nodeStatusUpdateFrequency": "4s",
-            # The disk of the machine is not the test's to judge.
+            # A full disk of the machine must not evict the test's pods.
             "imageGCHighThresholdPercent": 100,
             "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%"},
-            # A node of one machine's tests holds few pods, and they come and go quickly.
+            # The node has few pods, and they start and end quickly.
             "maxPods": 60,
             "serializeImagePulls": False,
         }
 
 
 def is_ready(api: Api) -> bool:
-    """Whether the API server has the node, and it may be given pods."""
+    """Whether the node is ready and may get pods."""
     try:
         node = api.get("Node", NAME)
     except Lost:
@@ -248,10 +248,13 @@ def is_ready(api: Api) -> bool:
 
 
 def _removed(group: Path) -> bool:
-    """A group goes once its last process has."""
-    for each in sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True):
+    """Removes a cgroup, which is possible once its last process has ended.
+
+    Returns whether it is gone.
+    """
+    for folder in sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True):
         with contextlib.suppress(OSError):
-            each.rmdir()
+            folder.rmdir()
     with contextlib.suppress(OSError):
         group.rmdir()
     return not group.exists()

@@ -1,6 +1,7 @@
-"""containerd, runc and the CNI plugins: Debian's packages, unpacked and not installed.
+"""Provides containerd, runc and the CNI plugins from Debian's packages, without installing them.
 
-They lie in `.tools/pods` with the image that every pod needs; a second run finds them there.
+They are unpacked into `.tools/pods`, with the image that every pod needs, and used again by later
+runs.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ PAUSE_IMAGE = "localhost/pause:1"
 
 
 def ready_tools() -> Path:
-    """The folder with `root` (the packages) and `pause.tar`; made where it is not there.
+    """The folder with `root` (the unpacked packages) and `pause.tar`. It is made if missing.
 
-    Raises `subprocess.CalledProcessError` where a package cannot be had.
+    Raises `subprocess.CalledProcessError` where a package cannot be downloaded.
     """
     TOOLS.mkdir(parents=True, exist_ok=True)
     with (TOOLS / "lock").open("w") as lock:
@@ -37,7 +38,7 @@ def ready_tools() -> Path:
 
 
 def environment() -> dict[str, str]:
-    """With which the unpacked programs find each other and their libraries."""
+    """The environment with which the unpacked programs find each other and their libraries."""
     root = TOOLS / "root" / "usr"
     libraries = sorted(root.glob("lib/*-linux-gnu"))
     path = [str(root / "sbin"), str(root / "bin"), os.environ.get("PATH", "")]
@@ -58,7 +59,7 @@ def _unpack() -> None:
 
 
 def _download(folder: Path) -> None:
-    # apt gives up root for a user that may not write here.
+    # apt would download as another user, which may not write to this folder.
     command = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", *PACKAGES]
     first = subprocess.run(command, cwd=folder, check=False, capture_output=True)
     if first.returncode:

@@ -1,9 +1,9 @@
-"""From a client's record to an invoice, to the byte: over pods, etcd and S3.
+"""From a client's records to an invoice, exact to the byte, with pods, etcd and S3.
 
 A client outside the pods' network produces and reads while its broker is killed and its pod is
-deleted. A metering agent reads lanes and writes usage files into S3; the control plane takes them
-in, Spark rolls them up where they lie, and the invoice is issued. What it bills is held against
-what storage holds, which is read without any of our code.
+deleted. A metering agent reads lanes and writes usage files into S3. The control plane takes them
+in, Spark rolls them up there, and the invoice is issued. Its quantities are compared with the
+records on storage, which are read without any of our code.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ LANE = {"file_bytes_first": 65536, "file_bytes_max": 4 << 20, "roll_after_ms": 1
 
 @pytest.fixture
 def s3(kubernetes, tmp_path):
-    """A server with a bucket for records and one for usage, which pods reach."""
+    """An S3 server that pods can reach, with a bucket for records and one for usage."""
     folder = tmp_path / "s3"
     folder.mkdir()
     with running_s3(folder, host=kubernetes.network.outside) as server:
@@ -53,14 +53,14 @@ def s3(kubernetes, tmp_path):
 
 @pytest.fixture
 def tenant(db):
-    """Who pays."""
+    """The organization that gets the invoice."""
     return make_tenant("Acme")
 
 
 @pytest.fixture
 def cell(kubernetes, image, etcd, s3, tenant, tmp_path, settings):
-    """A cell over etcd and S3, and a control plane that knows the same."""
-    found = PodCell(tmp_path / "cell-invoiced", kubernetes, image, etcd, S3Bucket(s3, "records"))
+    """A cell with etcd and S3, and a control plane with the same locations."""
+    pod_cell = PodCell(tmp_path / "cell-invoiced", kubernetes, image, etcd, S3Bucket(s3, "records"))
     known = config()
     usage = dataclasses.replace(
         known.usage,
@@ -71,14 +71,14 @@ def cell(kubernetes, image, etcd, s3, tenant, tmp_path, settings):
     )
     billing = dataclasses.replace(known.billing, documents=str(tmp_path / "documents"))
     settings.FRESHET = dataclasses.replace(known, usage=usage, billing=billing)
-    yield found
-    found.remove_cluster(CLUSTER)
-    found.close()
+    yield pod_cell
+    pod_cell.remove_cluster(CLUSTER)
+    pod_cell.close()
 
 
 @pytest.fixture
 def spec(cell, tenant):
-    """A cluster of the tenant's, in the cell and in the control plane."""
+    """A cluster of the tenant, in the cell and in the control plane."""
     cell.add_volume(CLUSTER)
     now = datetime.now(UTC)
     row, _ = Cell.objects.get_or_create(id=config().cell.id, defaults={"region": "local"})
@@ -98,7 +98,7 @@ def spec(cell, tenant):
 
 
 def use(cell, spec):
-    """Produces and reads while the broker is killed and its pod deleted; then it sleeps."""
+    """Produces and reads while the broker is killed and its pod deleted; then puts it to sleep."""
     admin = AdminClient(login(spec))
     topic = NewTopic("orders", 3, config={"retention.ms": "-1"})
     admin.create_topics([topic])["orders"].result(TIMEOUT_S)
@@ -116,33 +116,35 @@ def use(cell, spec):
 
 
 def sums(rows):
-    """Billed quantities by meter, topic and principal."""
-    found: Counter[tuple[str, str, str]] = Counter()
+    """The sums of quantities by meter, topic and principal."""
+    totals: Counter[tuple[str, str, str]] = Counter()
     with system_scope():
         for row in rows:
-            found[row.meter, row.topic_id, row.principal] += int(row.quantity)
-    return found
+            totals[row.meter, row.topic_id, row.principal] += int(row.quantity)
+    return totals
 
 
 def minutes():
-    """What was taken in."""
+    """The sums of the minutes that the control plane took in."""
     ingest_usage(limit_s=TIMEOUT_S, wait=True)
     return sums(ProvisionalMinute.objects.filter(billed=True))
 
 
-def of_traffic(found):
-    return {key: size for key, size in found.items() if key[0] in {"ingress_bytes", "egress_bytes"}}
+def of_traffic(quantities):
+    return {
+        key: size for key, size in quantities.items() if key[0] in {"ingress_bytes", "egress_bytes"}
+    }
 
 
 def truth(scan):
-    """The same, by what storage holds and brokers counted as handed over."""
+    """The same sums, from the records on storage and the bytes that brokers counted as sent."""
     mine = {topic.id.hex for topic in scan.topics.values() if not topic.name.startswith("__")}
-    found = {
+    quantities = {
         ("ingress_bytes", topic, f"User:{who}"): size
         for (topic, who), size in by_topic_and_principal(stored_bytes(scan)).items()
     }
     egress = counted_egress(scan)
-    return found | {("egress_bytes", t, who): n for (t, who), n in egress.items() if t in mine}
+    return quantities | {("egress_bytes", t, who): n for (t, who), n in egress.items() if t in mine}
 
 
 @pytest.mark.timeout(600)
@@ -150,10 +152,10 @@ def test_an_invoice_is_what_storage_holds(cell, spec, tenant, s3):
     began = datetime.now(UTC)
     with cell.keeper(lane=LANE), GatewayServer(cell), AgentServer(cell, s3.location("usage")):
         use(cell, spec)
-        wanted = truth(cell.scan(spec.id))
-        until(lambda: of_traffic(minutes()) == wanted, f"usage of {wanted}")
-    (ingress,) = [n for key, n in wanted.items() if key[0] == "ingress_bytes"]
-    (egress,) = [n for key, n in wanted.items() if key[0] == "egress_bytes"]
+        expected = truth(cell.scan(spec.id))
+        until(lambda: of_traffic(minutes()) == expected, f"usage of {expected}")
+    (ingress,) = [n for key, n in expected.items() if key[0] == "ingress_bytes"]
+    (egress,) = [n for key, n in expected.items() if key[0] == "egress_bytes"]
     assert egress >= ingress > 0
     day = began.date()
     while day <= datetime.now(UTC).date():
@@ -162,7 +164,7 @@ def test_an_invoice_is_what_storage_holds(cell, spec, tenant, s3):
         day += timedelta(days=1)
     with system_scope():
         billed = list(UsageRow.objects.filter(granularity="day", billed=True).current())
-    assert of_traffic(sums(billed)) == wanted
+    assert of_traffic(sums(billed)) == expected
     month = began.date().replace(day=1)
     issue_month(month=month, by="tests", organization_id=tenant.id, close_early="a test")
     (invoice,) = invoices_of(tenant.id)

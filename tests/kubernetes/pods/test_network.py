@@ -1,4 +1,4 @@
-"""A node's namespaces: what is reached from where, and that nothing outlives who made them."""
+"""A node's namespaces: who reaches whom, and that nothing outlives the process that made them."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Real pods under real clients, which come through a gateway outside the pods' network."""
+"""Real pods with real clients, which connect through a gateway outside the pods' network."""
 
 import base64
 import dataclasses
@@ -32,31 +32,32 @@ from tests.kubernetes.pods.world import is_ready, restarts_of
 pytestmark = pytest.mark.full
 
 PARTITIONS = 3
-# Of clusters: each test has one of its own, and waits for no other's end.
+# Numbers for the names of clusters: each test has its own, and need not wait for another's
+# deletion.
 NUMBERS = itertools.count()
 
 
 @pytest.fixture
 def spec(cell):
-    """A cluster that sleeps."""
+    """The spec of a cluster that sleeps."""
     cluster_id = f"cl_pods{next(NUMBERS)}"
     cell.add_volume(cluster_id)
     yield cell.add_cluster(cluster_id)
-    # Shown where the test fails.
+    # Printed, so that a failed test shows it.
     sys.stdout.write(cell.explain(cluster_id))
     cell.remove_cluster(cluster_id)
 
 
 @pytest.fixture
 def served(cell, spec):
-    """The same, with a keeper and a gateway."""
+    """The same cluster, with a keeper and a gateway."""
     with cell.keeper(), GatewayServer(cell):
         yield cell
 
 
 @contextmanager
 def down(etcd):
-    """Without metadata for a while, at once."""
+    """Stops etcd at once, for the time of the block."""
     etcd.stop(signal.SIGKILL)
     try:
         yield
@@ -83,7 +84,7 @@ def test_records_survive_whatever_happens_to_their_broker(served, spec, etcd):
         cell.delete_pod(spec.id, grace_s=0)
         producer.wait_for_more(500)
         with down(etcd):
-            # Who leads goes on serving.
+            # A broker that leads goes on serving.
             producer.wait_for_more(500)
         producer.wait_for_more(500)
     sleep(cell, spec, 2)
@@ -92,14 +93,14 @@ def test_records_survive_whatever_happens_to_their_broker(served, spec, etcd):
         second.wait_for_more(500)
     sent = {**producer.places, **second.places}
     assert consume(login(spec), "orders", len(sent)) == sent
-    # The keeper is a client of the pod too.
+    # The keeper is a client of the broker too.
     until(lambda: "orders" in sampled_topics(cell, spec), "a sample of the topics")
-    found = {}
+    places = {}
     for partition, record in cell.scan(spec.id).records("orders"):
         number = int(record.value or b"")
-        assert number not in found, f"{number} is there twice"
-        found[number] = (partition, record.offset)
-    assert found == sent
+        assert number not in places, f"{number} is there twice"
+        places[number] = (partition, record.offset)
+    assert places == sent
 
 
 def sampled_topics(cell, spec):
@@ -108,7 +109,7 @@ def sampled_topics(cell, spec):
 
 
 def sleep(cell, spec, generation):
-    """Has the cluster sleep as soon as nobody is connected; returns when it does."""
+    """Has the cluster sleep once no client is connected, and waits until it does."""
     cell.store.put_spec(dataclasses.replace(spec, generation=generation, idle_timeout_ms=1_000))
     cell.wait_phase(spec.id, "asleep")
     until(lambda: not cell.pods(spec.id), "no pod of a cluster that sleeps")
@@ -119,15 +120,15 @@ def test_a_pod_that_is_asked_to_end_closes_its_log(served, spec):
     make_topic(spec)
     with SteadyProducer(login(spec), "orders") as producer:
         producer.wait_for_more(100)
-        # Another pod takes over, once, while this one ends.
+        # Another pod takes over while this one ends, and only one does.
         cell.delete_pod(spec.id)
         producer.wait_for_more(100)
     sleep(cell, spec, 2)
     scan = cell.scan(spec.id)
     assert sorted(scan.lanes) == [1, 2]
     assert scan.lanes[2].blocks[-1].kind == CLOSE
-    found = [int(record.value or b"") for _, record in scan.records("orders")]
-    assert sorted(found) == sorted(producer.places)
+    numbers = [int(record.value or b"") for _, record in scan.records("orders")]
+    assert sorted(numbers) == sorted(producer.places)
 
 
 def test_a_broker_may_open_as_many_files_as_its_node_allows(served, spec):
@@ -141,7 +142,7 @@ def test_a_broker_may_open_as_many_files_as_its_node_allows(served, spec):
 
 
 def test_a_broker_that_loads_for_long_is_not_killed(cell, spec):
-    """Its first process waits for a file, as one would that reads many partitions."""
+    """The broker waits for a file before it serves, like one that reads many partitions."""
     wait = f"until [ -e /dfs/{spec.id}/loaded ]; do sleep 0.1; done"
     start = f'{wait}; exec python -m brokers run "$@"'
     options = {"command": ("bash", "-c", start, "bash")}
@@ -153,7 +154,7 @@ def test_a_broker_that_loads_for_long_is_not_killed(cell, spec):
             events = cell.ask("GET", path).document.get("items", [])
             return sum(event.get("count", 1) for event in events if event["reason"] == "Unhealthy")
 
-        # More than a readiness probe is patient for, and a liveness probe by default.
+        # Longer than the readiness probe and a default liveness probe allow.
         until(lambda: refused() >= 6, "probes that a loading broker does not answer")
         status = cell.status(spec.id)
         assert status is not None

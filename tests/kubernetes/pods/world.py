@@ -1,5 +1,7 @@
-"""A cell whose brokers are real pods: etcd for metadata, a folder of the node as the DFS, a keeper,
-and a gateway outside the pods' network.
+"""A cell whose brokers are real pods.
+
+It has etcd for metadata, a folder of the node as the DFS, a keeper, and a gateway outside the pods'
+network.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from tests.kubernetes.pods.cluster import Cluster
 from tests.provisioning.keeper.processes import KeeperServer
 from tests.s3 import S3Server
 
-# Few threads and partitions: two cores are shared with all of Kubernetes.
+# Few threads and partitions, because two cores are shared with all of Kubernetes.
 BROKER: Mapping[str, Mapping[str, object]] = {
     "topics": {"offsets_partitions": 4},
     "groups": {"initial_rebalance_delay_ms": 0},
@@ -38,30 +40,30 @@ BROKER: Mapping[str, Mapping[str, object]] = {
 }
 
 
-# Of the keys to the bucket, in a broker's pod.
+# The file with the keys to the bucket, in a broker's pod.
 KEY_FILE = "s3-credentials"
 
 
 @dataclass(frozen=True)
 class S3Bucket:
-    """A bucket of a server that pods reach too."""
+    """A bucket of an S3 server that pods can reach too."""
 
     server: S3Server
     name: str
 
     @property
     def location(self) -> str:
-        """For processes of this machine."""
+        """The location for processes of this machine."""
         return self.server.location(self.name)
 
     @property
     def seen_by_brokers(self) -> str:
-        """For brokers in pods."""
+        """The location for brokers in pods."""
         own = str(self.server.key_file)
         return self.location.replace(own, f"{SETTINGS_FOLDER}/{KEY_FILE}")
 
     def copy(self, folder: Path) -> None:
-        """Everything in it as files."""
+        """Copies all of its objects to files."""
         client = self.server.client()
         for page in client.get_paginator("list_objects_v2").paginate(Bucket=self.name):
             for content in page.get("Contents", []):
@@ -73,7 +75,7 @@ class S3Bucket:
 
 
 class PodCell(Cell):
-    """A cell as a gateway and a control plane see it."""
+    """A cell with the parts that gateway and control plane need."""
 
     def __init__(
         self,
@@ -83,7 +85,7 @@ class PodCell(Cell):
         etcd: EtcdServer,
         bucket: S3Bucket | None = None,
     ) -> None:
-        """`bucket`: by default a folder beside what is on the DFS."""
+        """`bucket`: by default a folder beside the DFS."""
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.kubernetes = kubernetes
@@ -101,7 +103,7 @@ class PodCell(Cell):
             (folder / "files" / KEY_FILE).write_bytes(bucket.server.key_file.read_bytes())
 
     def add_volume(self, cluster_id: str) -> None:
-        """What a shared file system gives to a cluster: a folder that its brokers may write to."""
+        """Creates a cluster's folder on the DFS, to which its brokers may write."""
         folder = self.folder / "dfs" / cluster_id
         folder.mkdir()
         os.chown(folder, USER, USER)
@@ -112,21 +114,22 @@ class PodCell(Cell):
         options: Mapping[str, Any] | None = None,
         **broker: Mapping[str, object],
     ) -> KeeperSettings:
-        """The keeper's. `options` are further ones of the driver, `broker` sections of brokers."""
-        found = KubernetesOptions(
+        """The keeper's settings, with further `options` of the driver and sections of brokers."""
+        driver_options = KubernetesOptions(
             cell=self.folder.name,
             image=self.image.name,
             dfs={"hostPath": {"path": f"{self.folder}/dfs/{{cluster}}", "type": "Directory"}},
             **{
                 "image_pull_policy": "Never",
-                # A test that waits for a stop waits for the broker and no bound.
+                # Long, so that a test which waits for a stop waits for the broker and not for this
+                # limit.
                 "stop_timeout_s": 100,
                 "resources": Resources(cpu="10m", memory="64Mi"),
                 **(options or {}),
             },
         )
         driver = KubernetesSettings(
-            options=found,
+            options=driver_options,
             kubeconfig=str(self.kubernetes.kubeconfig),
             broker_files=self.folder / "files",
             broker_bucket=self.bucket.seen_by_brokers if self.bucket else "/dfs/{cluster}/bucket",
@@ -149,35 +152,35 @@ class PodCell(Cell):
         )
 
     def keeper(self, **changes: Any) -> KeeperServer:  # noqa: ANN401 (of `settings`)
-        """A keeper, as a process outside the cluster."""
+        """A keeper as a process outside of Kubernetes."""
         return KeeperServer(self.settings(**changes))
 
     def ask(self, method: str, path: str, body: object = None) -> Answer:
-        """The API server; again where it had closed the connection meanwhile."""
+        """Asks the API server; once more where it had closed the connection."""
         try:
             return self.client.ask(method, path, body)
         except OSError:
             return self.client.ask(method, path, body)
 
     def pods(self, cluster_id: str) -> list[dict[str, Any]]:
-        """Those of a cluster that nobody has asked to end."""
+        """The pods of a cluster that were not asked to end."""
         path = f"/api/v1/namespaces/{namespace_of(cluster_id)}/pods"
-        found: list[dict[str, Any]] = self.ask("GET", path).document["items"]
-        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+        items: list[dict[str, Any]] = self.ask("GET", path).document["items"]
+        return [pod for pod in items if "deletionTimestamp" not in pod["metadata"]]
 
     def pod(self, cluster_id: str) -> dict[str, Any]:
-        """The one of a cluster."""
+        """The only pod of a cluster."""
         (pod,) = self.pods(cluster_id)
         return pod
 
     def broker_process(self, cluster_id: str) -> int:
-        """The id, as we see it, of the broker below the first process of its pod."""
-        found = self.kubernetes.node.processes(self.pod(cluster_id)["metadata"]["uid"])
-        (pid,) = [pid for pid in found if b"\0serve\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        """The pid, as this machine sees it, of the broker in a cluster's pod."""
+        pids = self.kubernetes.node.processes(self.pod(cluster_id)["metadata"]["uid"])
+        (pid,) = [pid for pid in pids if b"\0serve\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         return pid
 
     def kill_broker(self, cluster_id: str) -> None:
-        """SIGKILL; returns once the first process of the pod has started another one."""
+        """Kills the broker, and waits until the pod's first process has started another one."""
         pid = self.broker_process(cluster_id)
         os.kill(pid, signal.SIGKILL)
 
@@ -190,7 +193,7 @@ class PodCell(Cell):
         until(another, f"another broker than {pid}")
 
     def delete_pod(self, cluster_id: str, *, grace_s: int | None = None) -> None:
-        """Returns once it is gone and another one serves."""
+        """Deletes the pod, and waits until it is gone and another one serves."""
         named = self.pod(cluster_id)["metadata"]
         path = f"/api/v1/namespaces/{named['namespace']}/pods/{named['name']}"
         body = {} if grace_s is None else {"gracePeriodSeconds": grace_s}
@@ -203,23 +206,23 @@ class PodCell(Cell):
         until(replaced, f"another pod than {named['name']}")
 
     def status(self, cluster_id: str) -> ClusterStatus | None:
-        """As the keeper told it last."""
+        """The cluster's status as the keeper wrote it last."""
         return self.store.status(cluster_id)
 
     def wait_phase(self, cluster_id: str, phase: str) -> ClusterStatus:
-        """Waits until the keeper tells of it."""
+        """Waits until the keeper has written the phase."""
 
         def status() -> ClusterStatus | None:
-            found = self.status(cluster_id)
-            return found if found is not None and found.phase == phase else None
+            current = self.status(cluster_id)
+            return current if current is not None and current.phase == phase else None
 
         until(status, f"{cluster_id} {phase}")
-        found = status()
-        assert found is not None
-        return found
+        current = status()
+        assert current is not None
+        return current
 
     def scan(self, cluster_id: str) -> LogScan:
-        """What lies on storage, read without any of our code."""
+        """The records on storage, read without any of our code."""
         bucket = self.folder / "dfs" / cluster_id / "bucket"
         if self.bucket is not None:
             bucket = self.folder / "bucket-as-it-is"
@@ -232,7 +235,7 @@ class PodCell(Cell):
         )
 
     def explain(self, cluster_id: str) -> str:
-        """What Kubernetes says of a cluster, for a test that failed."""
+        """What Kubernetes reports of a cluster, for a failed test."""
         space = namespace_of(cluster_id)
         events = self.ask("GET", f"/api/v1/namespaces/{space}/events").document["items"]
         lines = [f"{event['reason']}: {event['message']}" for event in events]
@@ -243,17 +246,17 @@ class PodCell(Cell):
         return "\n".join(lines)
 
     def remove_cluster(self, cluster_id: str) -> None:
-        """Has its namespace go, whether there is a keeper or not; nobody waits for that."""
+        """Deletes a cluster's namespace without waiting, whether there is a keeper or not."""
         self.ask("DELETE", f"/api/v1/namespaces/{namespace_of(cluster_id)}")
 
     def close(self) -> None:
-        """Lets the connections go, and the folder."""
+        """Closes the connections, and removes the folder."""
         self.client.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def is_ready(pod: Mapping[str, Any]) -> bool:
-    """Whether it serves."""
+    """Whether a pod is ready."""
     conditions = pod["status"].get("conditions", [])
     return any(
         condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
@@ -261,5 +264,5 @@ def is_ready(pod: Mapping[str, Any]) -> bool:
 
 
 def restarts_of(pod: Mapping[str, Any]) -> int:
-    """How often Kubernetes started its container anew."""
+    """How often Kubernetes restarted a pod's container."""
     return sum(int(status["restartCount"]) for status in pod["status"]["containerStatuses"])

@@ -1,4 +1,4 @@
-"""What every reader of usage does: the engine's on a real broker's storage, and the fake."""
+"""Conformance cases for readers of usage: the engine's on a real broker's storage, and the fake."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class Storage(Protocol):
     reader: Reader
 
     def produce(self, count: int) -> None:
-        """Records are written and acknowledged."""
+        """Writes records, which are acknowledged."""
 
     def roll(self) -> None:
-        """What was written is split, and its index is there."""
+        """Has the written blocks split, so that their index exists."""
 
     def close(self) -> None:
-        """The broker stops cleanly."""
+        """Stops the broker cleanly."""
 
     def crash(self) -> None:
-        """The broker is killed, and another one takes its lane over."""
+        """Kills the broker, and starts another one that takes its lane over."""
 
     def sealed_end(self, incarnation: int) -> SealedEnd | None:
-        """Where a lane ends, as the metadata store has it."""
+        """The end of a lane in the metadata store."""
 
 
 def rows_of(reading: LaneReading) -> list[dict[str, Any]]:
@@ -84,7 +84,7 @@ class ReaderConformance:
         assert min(row["sequence"] for row in rows) >= 1
 
     def test_reading_on_says_the_same_as_reading_all(self, storage):
-        found, after = [], {"after_sequence": 0, "after_file": 0}
+        read_rows, after = [], {"after_sequence": 0, "after_file": 0}
         for turn in range(4):
             storage.produce(5)
             if turn % 2:
@@ -99,12 +99,12 @@ class ReaderConformance:
                     "after_sequence": reading.last_sequence,
                     "after_file": reading.last_file,
                 }
-                found += rows_of(reading)
+                read_rows += rows_of(reading)
                 more = reading.more
-        assert found == [row for row in read_all(storage) if row in found]
+        assert read_rows == [row for row in read_all(storage) if row in read_rows]
         storage.close()
         end = storage.sealed_end(1)
-        assert found == read_all(storage, sealed_end=end)[: len(found)]
+        assert read_rows == read_all(storage, sealed_end=end)[: len(read_rows)]
 
     def test_a_closed_lane_ends_and_is_split(self, storage):
         storage.produce(5)
@@ -136,16 +136,20 @@ class ReaderConformance:
             if row["meter"] == INGRESS:
                 place = (row["topic"], row["partition"])
                 written[place] = written.get(place, 0) + row["quantity"]
-        found = storage.reader.manifests(storage.cluster_id, {})
+        partitions = storage.reader.manifests(storage.cluster_id, {})
         kept = {
-            (each.topic_id, each.partition): sum(segment.bytes for segment in each.segments)
-            for each in found
+            (partition.topic_id, partition.partition): sum(
+                segment.bytes for segment in partition.segments
+            )
+            for partition in partitions
         }
         assert kept == written
-        names = {(each.topic_id, each.partition): each.name for each in found}
+        names = {
+            (partition.topic_id, partition.partition): partition.name for partition in partitions
+        }
         assert storage.reader.manifests(storage.cluster_id, names) == []
 
-    def test_indexes_go_but_for_the_last_and_a_gap_is_told(self, storage):
+    def test_indexes_go_but_for_the_last_and_a_gap_is_reported(self, storage):
         for _ in range(3):
             storage.produce(3)
             storage.roll()

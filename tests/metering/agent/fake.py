@@ -1,5 +1,5 @@
 """A cell in memory: clusters with lanes of blocks, indexes, segments and topics, as the engine
-leaves them on storage, and what of it is the truth. Nothing in it reads a clock: `now_ms` is set.
+leaves them on storage, and the true usage. Nothing in it reads a clock: tests set `now_ms`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Block:
 
 @dataclass
 class Lane:
-    """A start of a broker. `durable`: the highest block that a later one covers."""
+    """The lane of an incarnation. `durable` is the highest block that a later one covers."""
 
     incarnation: int
     started_at_ms: int
@@ -79,13 +79,13 @@ class Lane:
         return self.blocks[-1].sequence if self.blocks else 0
 
     def append(self, now_ms: int, entries: Sequence[Entry] = ()) -> None:
-        """A block, which covers all before it."""
+        """Appends a block, which covers all blocks before it."""
         self.durable = self.last
         written = max([now_ms, *(block.written_at_ms for block in self.blocks[-1:])])
         self.blocks.append(Block(self.last + 1, self.file, written, tuple(entries)))
 
     def end(self, sequence: int, state: str) -> None:
-        """Ends it for ever at a block."""
+        """Ends the lane for ever at a block."""
         self.blocks = [block for block in self.blocks if block.sequence <= sequence]
         self.durable, self.state = sequence, state
         self.sealed_end = SealedEnd(file=self.file, sequence=sequence)
@@ -103,28 +103,28 @@ class Cluster:
     segments: dict[tuple[str, int], list[StoredSegment]] = field(default_factory=dict)
     let_go: dict[tuple[str, int], list[DroppedSegment]] = field(default_factory=dict)
     versions: dict[tuple[str, int], int] = field(default_factory=dict)
-    # Lanes that say that all of them is recorded.
+    # Lanes that are marked as wholly recorded.
     marked: set[int] = field(default_factory=set)
 
     @property
     def live(self) -> Lane | None:
-        """The lane that is written."""
+        """The lane that the running broker writes."""
         lanes = [lane for lane in self.lanes.values() if lane.state == "live"]
         return lanes[-1] if lanes else None
 
 
 class FakeCell:
-    """The cell; also what reads its storage."""
+    """The cell, which is also the reader of its storage."""
 
     def __init__(self, now_ms: int, *, blocks_read: int = 3) -> None:
         self.now_ms = now_ms
         self.clusters: dict[str, Cluster] = {}
         self.blocks_read = blocks_read
         self.looks: list[str] = []
-        # Segments of topics that were deleted, which storage has no more.
+        # Segments of deleted topics, which are not on storage any more.
         self.remembered: dict[tuple[str, int], list[StoredSegment]] = {}
 
-    # What happens.
+    # Events in the cell.
 
     def add_cluster(self, cluster_id: str, organization_id: str = "org_1") -> Cluster:
         """A cluster that nobody used yet."""
@@ -228,18 +228,18 @@ class FakeCell:
         self._asleep(cluster_id)
 
     def retain(self, cluster_id: str, topic_id: str, partition: int, count: int) -> None:
-        """Lets go of the oldest segments of a partition."""
+        """Removes the oldest segments of a partition, as retention does."""
         cluster = self.clusters[cluster_id]
         place = (topic_id, partition)
         kept = cluster.segments.get(place, [])
         cluster.let_go.setdefault(place, []).extend(
             DroppedSegment(
-                bytes=each.bytes,
-                written_at_ms=each.written_at_ms,
-                max_timestamp_ms=each.max_timestamp_ms,
+                bytes=segment.bytes,
+                written_at_ms=segment.written_at_ms,
+                max_timestamp_ms=segment.max_timestamp_ms,
                 dropped_at_ms=self.now_ms,
             )
-            for each in kept[:count]
+            for segment in kept[:count]
         )
         del kept[:count]
         cluster.versions[place] = cluster.versions.get(place, 0) + 1
@@ -251,17 +251,17 @@ class FakeCell:
         self._spec(cluster_id, state="deleted", since=self.now_ms)
 
     def restore(self, cluster_id: str) -> None:
-        """And restores it."""
+        """The control plane restores the cluster."""
         self._spec(cluster_id, state="active", since=None)
 
     def purge(self, cluster_id: str) -> None:
-        """All of it is gone."""
+        """Removes the cluster from the cell for ever."""
         del self.clusters[cluster_id]
 
-    # The truth.
+    # The true usage.
 
     def stored(self, cluster_id: str, place: tuple[str, int]) -> PartitionSegments:
-        """All that a partition ever kept in segments."""
+        """All segments that a partition ever had."""
         cluster = self.clusters[cluster_id]
         return PartitionSegments(
             topic_id=place[0],
@@ -364,17 +364,17 @@ class FakeCell:
             raise DamagedError(message)
         end = lane.durable if sealed_end is None else sealed_end.sequence
         there = [block for block in lane.blocks if block.file not in lane.dropped]
-        wanted = [block for block in there if after_sequence < block.sequence <= end]
-        read, rest = wanted[: self.blocks_read], wanted[self.blocks_read :]
+        covered = [block for block in there if after_sequence < block.sequence <= end]
+        read, rest = covered[: self.blocks_read], covered[self.blocks_read :]
         last = read[-1] if read else None
         sequence = max(after_sequence, last.sequence if last else 0)
-        missing = [each for each in lane.blocks if each.file in lane.dropped]
+        missing = [block for block in lane.blocks if block.file in lane.dropped]
         first_kept = missing[-1].sequence + 1 if missing else 1
-        uncovered = [each for each in there if each.sequence > sequence and each.entries]
+        uncovered = [block for block in there if block.sequence > sequence and block.entries]
         until = uncovered[0].written_at_ms - 1 if uncovered else self.now_ms
-        unsplit = [each for each in there if each.data and each.file not in lane.split]
+        unsplit = [block for block in there if block.data and block.file not in lane.split]
         ended = not rest and (final or sealed_end is not None)
-        following = [each.file for each in there if each.sequence > sequence]
+        following = [block.file for block in there if block.sequence > sequence]
         return _reading(
             read,
             last_sequence=sequence,
@@ -382,7 +382,7 @@ class FakeCell:
             covered_until_ms=until,
             ended=ended,
             more=bool(rest),
-            unsplit_since_ms=min((each.written_at_ms for each in unsplit), default=None),
+            unsplit_since_ms=min((block.written_at_ms for block in unsplit), default=None),
             gap=(after_sequence + 1, first_kept - 1) if after_sequence + 1 < first_kept else None,
         )
 
@@ -406,11 +406,11 @@ class FakeCell:
         if cluster_id not in self.clusters:
             return []
         cluster = self.clusters[cluster_id]
-        found = []
+        changed = []
         for place, segments in sorted(cluster.segments.items()):
             name = f"{cluster.versions[place]}"
             if known.get(place) != name:
-                found.append(
+                changed.append(
                     PartitionSegments(
                         topic_id=place[0],
                         partition=place[1],
@@ -422,9 +422,9 @@ class FakeCell:
                         split_by_day=self._split_by_day(cluster, place),
                     )
                 )
-        return found
+        return changed
 
-    # Its own.
+    # Helpers.
 
     def _split_by_day(
         self, cluster: Cluster, place: tuple[str, int]
@@ -462,7 +462,9 @@ class FakeCell:
     def _split(self, cluster: Cluster, lane: Lane, number: int) -> None:
         lane.split.add(number)
         blocks = [
-            each for each in lane.blocks if each.file == number and each.sequence <= lane.durable
+            block
+            for block in lane.blocks
+            if block.file == number and block.sequence <= lane.durable
         ]
         sums: dict[tuple[str, int], tuple[int, int]] = {}
         for block in blocks:

@@ -24,14 +24,14 @@ from metering.agent.settings import (
 from tests.peer.processes import bound_command, stop_servers
 
 ROOT = Path(__file__).parents[3]
-# Never reached when all is well.
+# A limit that no passing test reaches.
 LIMIT_S = 60.0
 CLUSTER = "cl_a"
 CELL = "local"
 
 
 def make_spec(folder: Path, **changes: object) -> None:
-    """Tells the cell of the cluster, as the control plane does."""
+    """Writes the cluster's specification to the cell, as the control plane does."""
     given: dict[str, object] = {
         "id": CLUSTER,
         "name": "a",

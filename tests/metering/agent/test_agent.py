@@ -40,7 +40,7 @@ def test_covered_blocks_become_rows_and_the_last_one_waits(running):
     assert running.manifests()[-1].topics == {f"c1/{T1}": "topic-01"}
 
 
-def test_more_rows_than_a_file_takes_are_told_in_several(running):
+def test_more_rows_than_a_file_takes_are_written_in_several(running):
     for _ in range(40):
         running.cell.produce("c1", (T1, 0, ALICE, 1))
     running.cell.roll("c1")
@@ -82,7 +82,7 @@ def test_nothing_new_makes_no_file(running):
     assert len(running.manifests()) == before
 
 
-def test_a_new_topic_is_told_once(running):
+def test_a_new_topic_is_named_once(running):
     agent = running.agent()
     agent.run_pass()
     before = len(running.manifests())
@@ -145,7 +145,7 @@ def test_a_damaged_lane_stops_neither_the_other_lanes_nor_the_other_clusters(run
         agent.run_pass()
         cell.now_ms += MINUTE_MS
     assert {row[9] for row in running.lane_rows()} == {2}
-    assert running.metrics.errors("lane") > 0
+    assert running.metrics.error_count("lane") > 0
     assert not running.complete_hours("c1")[START]
     assert running.complete_hours("c2")[START]
     cell.clusters["c1"].lanes[1].damaged = False
@@ -161,13 +161,13 @@ def test_usage_of_an_unknown_topic_waits_until_it_is_known(running):
     agent = running.agent()
     agent.run_pass()
     assert running.lane_rows() == set()
-    assert running.metrics.errors("lane") == 1
+    assert running.metrics.error_count("lane") == 1
     running.cell.create_topic("c1", T2)
     agent.run_pass()
     assert running.lane_rows() == running.cell.true_rows()
 
 
-def test_a_lane_says_that_it_is_recorded_once_all_of_it_is_told(running):
+def test_a_lane_is_marked_once_all_of_it_is_recorded(running):
     cell, agent = running.cell, running.agent()
     cell.produce("c1", (T1, 0, ALICE, 10))
     agent.run_pass()
@@ -187,8 +187,8 @@ def test_agents_share_clusters(world):
         world.cell.add_cluster(name)
     for index in range(3):
         world.agent(Share(3, index)).run_pass()
-    told = [entry.cluster_id for manifest in world.manifests() for entry in manifest.clusters]
-    assert sorted(told) == sorted(names)
+    reported = [entry.cluster_id for manifest in world.manifests() for entry in manifest.clusters]
+    assert sorted(reported) == sorted(names)
 
 
 def test_a_cluster_that_is_gone_is_closed_once(running):
@@ -204,7 +204,7 @@ def test_a_cluster_that_is_gone_is_closed_once(running):
     closed = [
         entry for manifest in running.manifests() for entry in manifest.clusters if entry.closed
     ]
-    assert [each.organization_id for each in closed] == ["org_1"]
+    assert [entry.organization_id for entry in closed] == ["org_1"]
     running.cell.now_ms += 3 * HOUR_MS
     assert all(running.complete_hours("c1").values())
 

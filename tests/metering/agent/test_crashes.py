@@ -1,4 +1,4 @@
-"""The same story, cut at every single step: what counts in the end is the truth, once."""
+"""The same story, with an agent killed at every step: in the end the true usage counts, once."""
 
 import shutil
 
@@ -76,7 +76,7 @@ def test_undisturbed(tmp_path):
 
 @pytest.mark.parametrize("lose", [False, True], ids=["restarted", "progress lost"])
 def test_killed_at_every_step(tmp_path, lose):
-    told = 0
+    passes = 0
     for step in range(0, STEPS, 3 if lose else 1):
         world = begin(tmp_path / str(step))
         agent, killed = world.agent(), False
@@ -92,8 +92,8 @@ def test_killed_at_every_step(tmp_path, lose):
         shutil.rmtree(tmp_path / str(step))
         if not killed:
             break
-        told += 1
-    assert 10 < told < STEPS
+        passes += 1
+    assert 10 < passes < STEPS
 
 
 def test_a_second_agent_changes_nothing(tmp_path):
@@ -107,7 +107,7 @@ def test_a_second_agent_changes_nothing(tmp_path):
 
 
 def test_two_agents_in_step_changes_nothing(tmp_path):
-    """Each of the two is killed after its usage file, so that both tell of the same blocks."""
+    """Each agent is killed after its usage file, so that both write the same blocks."""
     world = begin(tmp_path)
     for _ in story(world):
         for step in (3, 5, 6):

@@ -120,7 +120,7 @@ def test_a_deleted_cluster_whose_last_records_were_never_split_says_so(world):
     world.cell.delete("cl_1")
     at(world, MIDNIGHT + 2 * MINUTE_MS)
     world.agent().run_pass()
-    assert "never came into segments" in statement(world).gap
+    assert "never came into objects" in statement(world).gap
 
 
 def test_a_lane_that_cannot_be_read_delays_the_statement(world):
@@ -153,9 +153,9 @@ def test_statements_are_read_back_and_others_refused(world):
     split(world)
     at(world, MIDNIGHT + 2 * MINUTE_MS)
     world.agent().run_pass()
-    found = statement(world)
-    assert parse_statement(encode_statement(found)) == found
-    good = encode_statement(found)
+    stored = statement(world)
+    assert parse_statement(encode_statement(stored)) == stored
+    good = encode_statement(stored)
     for bad in (
         b"",
         b"[]",

@@ -213,11 +213,11 @@ class Metering(RuleBasedStateMachine):
             ("partition_minutes", self.most_partitions()),
             ("storage_byte_minutes", self.most_stored()),
         ):
-            found: dict[tuple[object, int], int] = {}
+            totals: dict[tuple[object, int], int] = {}
             for (_, topic, _, since, _), quantity in self.world.time_rows(meter).items():
                 place = (topic, floor_to(since, HOUR_MS))
-                found[place] = found.get(place, 0) + quantity
-            for place, quantity in found.items():
+                totals[place] = totals.get(place, 0) + quantity
+            for place, quantity in totals.items():
                 assert quantity <= most.get(place, 0), (meter, place)
             # Of a topic that is deleted manifests go too, before they may have been read.
             exact = {
@@ -229,7 +229,7 @@ class Metering(RuleBasedStateMachine):
                     or self.cluster.topics[place[0]].deleted_at_ms is None
                 )
             }
-            assert {place: found.get(place, 0) for place in exact} == {
+            assert {place: totals.get(place, 0) for place in exact} == {
                 place: most[place] for place in exact
             }
 

@@ -17,7 +17,7 @@ from metering.agent.progress import (
     LaneProgress,
     ProgressFolder,
     encode_progress,
-    merged,
+    merge_progress,
     parse_progress,
 )
 from metering.agent.recovery import progress_of
@@ -26,9 +26,9 @@ from metering.agent.settings import load_settings, parse_settings
 from metering.agent.slots import BrokerLife, broker_rows, window_end
 from metering.agent.storage import Rule
 from metering.events.errors import UsageFormatError
-from metering.events.manifests import ClusterCoverage, LaneCoverage
+from metering.events.manifests import ClusterEntry, LaneEntry
 from metering.events.times import HOUR_MS, MINUTE_MS
-from tests.metrics_page import documented, told
+from tests.metrics_page import documented, reported_metrics
 
 TOML = """
 [cell]
@@ -120,9 +120,9 @@ progresses = st.builds(
 
 @given(progresses, progresses)
 def test_progress_never_goes_back(one, other):
-    both = merged(one, other)
-    assert both == merged(other, one)
-    assert merged(both, one) == both
+    both = merge_progress(one, other)
+    assert both == merge_progress(other, one)
+    assert merge_progress(both, one) == both
     assert (both.as_of_ms or 0) >= (one.as_of_ms or 0)
     assert (both.storage_until_ms or 0) >= (one.storage_until_ms or 0)
     assert both.over >= one.over
@@ -158,7 +158,7 @@ def test_a_record_that_cannot_be_read_is_replaced(tmp_path):
 
 
 def lane_entry(first, last, *, ended=False):
-    return LaneCoverage(
+    return LaneEntry(
         incarnation=1,
         started_at_ms=0,
         ended=ended,
@@ -172,7 +172,7 @@ def lane_entry(first, last, *, ended=False):
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_progress_is_made_anew_up_to_the_first_gap(order):
     spoken = [
-        ClusterCoverage(
+        ClusterEntry(
             cluster_id="c", organization_id="o", since_ms=since, as_of_ms=as_of, lanes=(lane,)
         )
         for since, as_of, lane in [
@@ -202,14 +202,14 @@ def test_brokers_count_for_whole_seconds_within_a_window():
 
 def test_a_lane_is_kept_at_the_further_place_whoever_saves_last():
     far = replace(FULL, lanes={3: replace(FULL.lanes[3], sequence=9)})
-    assert merged(far, FULL) == merged(FULL, far) == far
+    assert merge_progress(far, FULL) == merge_progress(FULL, far) == far
 
 
 def test_of_rules_those_of_the_last_look_are_kept():
     rule = Rule(retention_ms=1)
     looked = replace(FULL, as_of_ms=HOUR_MS, rules={"t": RuleHistory(rule, rule)})
-    assert merged(FULL, looked) == merged(looked, FULL) == looked
+    assert merge_progress(FULL, looked) == merge_progress(looked, FULL) == looked
 
 
-def test_the_page_is_what_an_agent_tells():
-    assert told(Metrics("cell").render()) == documented("Metering agent")
+def test_the_page_lists_an_agents_metrics():
+    assert reported_metrics(Metrics("cell").render()) == documented("Metering agent")

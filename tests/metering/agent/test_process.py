@@ -69,7 +69,7 @@ def rows(folder):
     """Rows that count, each identity once; and how often they were said."""
     store = FolderUsageStore(folder / "usage")
     said = 0
-    found: dict[tuple[object, ...], dict[str, object]] = {}
+    by_identity: dict[tuple[object, ...], dict[str, object]] = {}
     for key in list_manifests(store, CELL, since_ms=1_700_000_000_000, until_ms=FAR):
         manifest = read_manifest(store, key, verify=True)
         for row in decode_usage(store.get(manifest.key)).to_pylist():
@@ -79,17 +79,17 @@ def rows(folder):
             names = ("incarnation", "lane_file", "block", "topic_id", "partition", "principal")
             identity = tuple(row[name] for name in (*names, "meter"))
             identity += () if row["block"] is not None else (row["window_start_ms"],)
-            assert found.setdefault(identity, row) == row
-    return list(found.values()), said
+            assert by_identity.setdefault(identity, row) == row
+    return list(by_identity.values()), said
 
 
 FAR = 1_700_000_000_000 + 10_000 * DAY_MS
 
 
 def sums(folder):
-    found, _ = rows(folder)
+    all_rows, _ = rows(folder)
     total: Counter[str] = Counter()
-    for row in found:
+    for row in all_rows:
         if row["block"] is not None and row["billed"]:
             total[row["meter"]] += row["quantity"]
     return total
@@ -140,7 +140,7 @@ def test_indexes_go_and_lost_progress_changes_nothing(folder, broker):
     assert len(lane.indexes) <= 2
 
 
-def test_the_pages_tell_how_it_goes(folder, broker):
+def test_the_pages_show_how_it_goes(folder, broker):
     with AgentServer(folder) as agent:
         produce(broker, 10)
         wait_until(lambda: agent.metric("freshet_metering_rows_total") > 0, "rows are written")

@@ -76,7 +76,7 @@ class RealStorage:
         self.broker.restart()
 
     def sealed_end(self, incarnation):
-        (lane,) = (each for each in self.metadata.lanes() if each.incarnation == incarnation)
+        (lane,) = (record for record in self.metadata.lanes() if record.incarnation == incarnation)
         return lane.sealed_end
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metering.agent.rules import RuleHistory, looked
+from metering.agent.rules import RuleHistory, update_histories
 from metering.agent.storage import Rule, byte_minutes, segment_lives, window_rows
 from metering.events.times import HOUR_MS, MINUTE_MS
 
@@ -31,7 +31,7 @@ class Replaced:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredPartition:
     segments: list[Segment]
     dropped: list[Segment] = field(default_factory=list)
     replaced: list[Replaced] = field(default_factory=list)
@@ -70,17 +70,17 @@ def quantities(window, topic, kept, rule=None, deletions=()):
     ("written", "minutes"), [(-1, 10), (0, 9), (1, 9), (M - 1, 9), (M, 8), (9 * M, 0)]
 )
 def test_a_minute_counts_from_the_first_that_begins_after_the_write(written, minutes):
-    got = quantities((0, 10 * M), Topic(), Kept([one(3, written)]))
+    got = quantities((0, 10 * M), Topic(), StoredPartition([one(3, written)]))
     assert got.get("storage_byte_minutes", 0) == 3 * minutes
 
 
 @pytest.mark.parametrize(("end", "minutes"), [(M - 1, 0), (M, 1), (5 * M - 1, 4), (5 * M, 5)])
 def test_a_minute_counts_only_if_kept_to_its_end(end, minutes):
     window = (0, 10 * M)
-    by_age = quantities(window, Topic(), Kept([one(1, -1, age=end - 100)]), Rule(100))
-    by_drop = quantities(window, Topic(), Kept([], [one(1, -1, dropped=end)]))
-    by_topic = quantities(window, Topic(deleted_at_ms=end), Kept([one(1, -1)]))
-    by_cluster = quantities(window, Topic(), Kept([one(1, -1)]), deletions=[(end, None)])
+    by_age = quantities(window, Topic(), StoredPartition([one(1, -1, age=end - 100)]), Rule(100))
+    by_drop = quantities(window, Topic(), StoredPartition([], [one(1, -1, dropped=end)]))
+    by_topic = quantities(window, Topic(deleted_at_ms=end), StoredPartition([one(1, -1)]))
+    by_cluster = quantities(window, Topic(), StoredPartition([one(1, -1)]), deletions=[(end, None)])
     for got in (by_age, by_drop, by_topic, by_cluster):
         assert got.get("storage_byte_minutes", 0) == minutes
     assert by_topic.get("partition_minutes", 0) == minutes
@@ -88,56 +88,62 @@ def test_a_minute_counts_only_if_kept_to_its_end(end, minutes):
 
 
 def test_a_younger_segment_in_front_keeps_older_ones_behind_it():
-    kept = Kept([one(1, -2, age=8 * M), one(2, -1, age=1)])
+    kept = StoredPartition([one(1, -2, age=8 * M), one(2, -1, age=1)])
     lives = list(segment_lives(kept, Rule(retention_ms=M)))
     assert [until for _, _, until in lives] == [9 * M, 9 * M]
 
 
 def test_records_without_a_timestamp_have_the_age_of_their_block():
-    lives = list(segment_lives(Kept([Segment(1, 2 * M, -1)]), Rule(retention_ms=5 * M)))
+    lives = list(segment_lives(StoredPartition([Segment(1, 2 * M, -1)]), Rule(retention_ms=5 * M)))
     assert lives == [(1, 3 * M, 7 * M)]
 
 
 def test_what_was_kept_before_segments_were_rewritten_counts_beside_what_is_kept():
     before = [Replaced(100, M, 3 * M), Replaced(30, 3 * M, 9 * M)]
-    kept = Kept([one(120, 2 * M + 1)], replaced=before)
+    kept = StoredPartition([one(120, 2 * M + 1)], replaced=before)
     got = quantities((0, 10 * M), Topic(), kept)
     assert got["storage_byte_minutes"] == 100 * 2 + 150 * 6 + 120
 
 
 def test_size_lets_go_when_the_rest_suffices():
-    kept = Kept([one(4, -3), one(4, 2 * M), one(4, 5 * M)])
+    kept = StoredPartition([one(4, -3), one(4, 2 * M), one(4, 5 * M)])
     lives = list(segment_lives(kept, Rule(retention_bytes=8)))
     assert lives[0][2] == 5 * M
     assert all(live[2] > NEVER for live in lives[1:])
     # The same after it was let go, however late.
-    late = Kept([one(4, 2 * M), one(4, 5 * M)], [one(4, -3, dropped=9 * M)])
+    late = StoredPartition([one(4, 2 * M), one(4, 5 * M)], [one(4, -3, dropped=9 * M)])
     assert list(segment_lives(late, Rule(retention_bytes=8))) == lives
 
 
 def test_partitions_count_from_the_minute_after_they_came():
     topic = Topic(created_at_ms=M + 1, partition_counts=((M + 1, 2), (4 * M, 5)))
-    assert quantities((0, 10 * M), topic, Kept([])) == {"partition_minutes": 2 * 3 + 5 * 5}
+    assert quantities((0, 10 * M), topic, StoredPartition([])) == {
+        "partition_minutes": 2 * 3 + 5 * 5
+    }
 
 
 def test_a_restored_cluster_counts_again_from_the_next_whole_minute():
-    got = quantities((0, 10 * M), Topic(), Kept([one(1, -1)]), deletions=[(2 * M + 1, 5 * M - 1)])
+    got = quantities(
+        (0, 10 * M), Topic(), StoredPartition([one(1, -1)]), deletions=[(2 * M + 1, 5 * M - 1)]
+    )
     assert got == {"partition_minutes": 7, "storage_byte_minutes": 7}
     of_topic = Topic(deletions=((2 * M + 1, 5 * M - 1),))
-    assert quantities((0, 10 * M), of_topic, Kept([one(1, -1)])) == got
-    got = quantities((0, 10 * M), Topic(), Kept([one(1, -1)]), deletions=[(1, 2), (3, 4)])
+    assert quantities((0, 10 * M), of_topic, StoredPartition([one(1, -1)])) == got
+    got = quantities(
+        (0, 10 * M), Topic(), StoredPartition([one(1, -1)]), deletions=[(1, 2), (3, 4)]
+    )
     assert got == {"partition_minutes": 9, "storage_byte_minutes": 9}
 
 
 def test_unknown_topics_count_for_nothing_and_internal_ones_are_not_billed():
-    kept = Kept([one(1, -1)], topic_id="other")
+    kept = StoredPartition([one(1, -1)], topic_id="other")
     assert "storage_byte_minutes" not in quantities((0, M), Topic(), kept)
     rows = list(
         window_rows(
             (0, M),
             topics=[Topic(internal=True)],
             rules={},
-            partitions=[Kept([one(1, -1)])],
+            partitions=[StoredPartition([one(1, -1)])],
             deletions=(),
         )
     )
@@ -160,7 +166,7 @@ def histories(draw):
         Segment(segment.bytes, segment.written_at_ms, segment.max_timestamp_ms, at)
         for segment, at in zip(segments, dropped, strict=False)
     ]
-    return Kept(segments[count:], gone)
+    return StoredPartition(segments[count:], gone)
 
 
 rules = st.builds(
@@ -169,7 +175,7 @@ rules = st.builds(
     st.none() | st.integers(0, 12),
 )
 spans = st.lists(st.tuples(moments, moments), max_size=2).map(
-    lambda each: sorted((min(pair), max(pair)) for pair in each)
+    lambda pairs: sorted((min(pair), max(pair)) for pair in pairs)
 )
 
 
@@ -180,14 +186,14 @@ def newest_ms(segment):
 
 def is_kept(segments, segment, at_ms, rule):
     """Kafka's own rule at one moment, from the oldest segment on."""
-    there = [each for each in segments if each.written_at_ms < at_ms <= each.dropped_at_ms]
-    size = sum(each.bytes for each in there)
-    for place, each in enumerate(there):
-        old = rule.retention_ms is not None and newest_ms(each) < at_ms - rule.retention_ms
-        large = rule.retention_bytes is not None and size - each.bytes >= rule.retention_bytes
+    there = [other for other in segments if other.written_at_ms < at_ms <= other.dropped_at_ms]
+    size = sum(other.bytes for other in there)
+    for place, oldest in enumerate(there):
+        old = rule.retention_ms is not None and newest_ms(oldest) < at_ms - rule.retention_ms
+        large = rule.retention_bytes is not None and size - oldest.bytes >= rule.retention_bytes
         if not (old or large):
             return any(segment is other for other in there[place:])
-        size -= each.bytes
+        size -= oldest.bytes
     return False
 
 
@@ -235,14 +241,14 @@ def test_windows_add_up_however_they_are_cut(kept, rule, cuts):
 
 def test_a_changed_rule_counts_only_what_both_keep_until_it_was_seen():
     strict, loose = Topic(retention_ms=5), Topic(retention_ms=50)
-    known = looked({}, [strict], as_of_ms=10, measured_until_ms=0)
+    known = update_histories({}, [strict], as_of_ms=10, measured_until_ms=0)
     assert known == {"t": RuleHistory(Rule(5), Rule(5))}
-    changed = looked(known, [loose], as_of_ms=HOUR_MS, measured_until_ms=M)
+    changed = update_histories(known, [loose], as_of_ms=HOUR_MS, measured_until_ms=M)
     assert changed["t"].at(M) == Rule(5)
     assert changed["t"].at(HOUR_MS) == Rule(50)
     # Back again before anything was measured with the looser one.
-    back = looked(changed, [strict], as_of_ms=2 * HOUR_MS, measured_until_ms=2 * M)
+    back = update_histories(changed, [strict], as_of_ms=2 * HOUR_MS, measured_until_ms=2 * M)
     assert back["t"].at(HOUR_MS) == Rule(5)
-    assert looked(back, [strict], as_of_ms=3 * HOUR_MS, measured_until_ms=3 * M) == back
+    assert update_histories(back, [strict], as_of_ms=3 * HOUR_MS, measured_until_ms=3 * M) == back
     gone = Topic(deleted_at_ms=M)
-    assert looked(back, [gone], as_of_ms=1, measured_until_ms=M + 1) == {}
+    assert update_histories(back, [gone], as_of_ms=1, measured_until_ms=M + 1) == {}

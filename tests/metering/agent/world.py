@@ -29,14 +29,14 @@ class CrashError(BaseException):
 
 
 class Fuse:
-    """Blows at a given step; None never."""
+    """Raises `CrashError` at a given step; None never."""
 
     def __init__(self) -> None:
         self.left: int | None = None
         self.steps = 0
 
     def step(self) -> None:
-        """A step with an effect on storage is about to begin, or has just ended."""
+        """Counts a step: a write to storage is about to begin, or has just ended."""
         self.steps += 1
         if self.left is not None:
             self.left -= 1
@@ -95,7 +95,7 @@ class World:
             source=FakeSource(self.cell),
             store=store,
             now_ms=lambda: self.cell.now_ms,
-            count_error=self.metrics.error,
+            count_error=self.metrics.count_error,
             window_minutes=5,
             rows_max=rows_max,
         )
@@ -104,19 +104,19 @@ class World:
         return Agent(cell, writer, progress, self.metrics, share or Share())
 
     def manifests(self) -> list[UsageManifest]:
-        """All that count."""
-        found = []
+        """All manifests that count."""
+        readable = []
         until_ms = self.cell.now_ms + HOUR_MS
         for key in list_manifests(self.store, CELL, since_ms=START, until_ms=until_ms):
             try:
-                found.append(read_manifest(self.store, key, verify=True))
+                readable.append(read_manifest(self.store, key, verify=True))
             except (UsageFormatError, FileNotFoundError):
                 continue
-        return found
+        return readable
 
     def rows(self) -> list[dict[str, Any]]:
         """Every row once; fails where two of one identity disagree."""
-        found: dict[tuple[object, ...], dict[str, Any]] = {}
+        by_identity: dict[tuple[object, ...], dict[str, Any]] = {}
         for manifest in self.manifests():
             table = decode_usage(self.store.get(manifest.key))
             assert table.num_rows == manifest.rows
@@ -125,8 +125,8 @@ class World:
                     del row[name]
                 identity = tuple(row[name] for name in LANE_IDENTITY)
                 identity += () if row["block"] is not None else (row["window_start_ms"],)
-                assert found.setdefault(identity, row) == row
-        return list(found.values())
+                assert by_identity.setdefault(identity, row) == row
+        return list(by_identity.values())
 
     def lane_rows(self) -> set[tuple[Any, ...]]:
         """Rows of lanes as `FakeCell.true_rows` has them."""
@@ -170,7 +170,7 @@ class World:
 
 
 def crash(agent: Agent, run: Callable[[Agent], None] = Agent.run_pass) -> bool:
-    """Runs a pass; tells whether it was killed."""
+    """Runs a pass; returns whether it was killed."""
     try:
         run(agent)
     except CrashError:

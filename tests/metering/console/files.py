@@ -1,4 +1,4 @@
-"""An agent's outside: writes usage files with their manifests, right or wrong as it is told."""
+"""A fake agent: writes usage files with manifests, correct or faulty ones as a test asks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from metering.events.keys import data_key, manifest_key
 from metering.events.manifests import (
-    ClusterCoverage,
-    LaneCoverage,
-    StorageCoverage,
+    ClusterEntry,
+    LaneEntry,
+    StorageEntry,
     UsageManifest,
     encode_manifest,
 )
@@ -65,7 +65,7 @@ class Agent:
 
     def rows(self, blocks: Iterable[Block], windows: Iterable[Window], at_ms: int) -> pa.Table:
         """Rows of usage files."""
-        found = [
+        all_rows = [
             {
                 **self._row(block.meter, block.topic_id, quantity, at_ms),
                 "incarnation": self.incarnation,
@@ -80,7 +80,7 @@ class Agent:
             for block in blocks
             for partition, quantity in enumerate(block.quantities)
         ]
-        found += [
+        all_rows += [
             {
                 **self._row(window.meter, window.topic_id, window.quantity, at_ms),
                 "partition": window.partition,
@@ -91,12 +91,12 @@ class Agent:
             for window in windows
         ]
         empty = dict.fromkeys(USAGE_SCHEMA.names)
-        return pa.Table.from_pylist([empty | row for row in found], schema=USAGE_SCHEMA)
+        return pa.Table.from_pylist([empty | row for row in all_rows], schema=USAGE_SCHEMA)
 
     def emit(
         self,
         at: datetime,
-        entry: ClusterCoverage,
+        entry: ClusterEntry,
         blocks: Sequence[Block] = (),
         windows: Sequence[Window] = (),
     ) -> UsageManifest:
@@ -105,7 +105,7 @@ class Agent:
         table = self.rows(blocks, windows, at_ms)
         return self.put(at_ms, table, [entry])
 
-    def put(self, at_ms: int, table: pa.Table, entries: Sequence[ClusterCoverage]) -> UsageManifest:
+    def put(self, at_ms: int, table: pa.Table, entries: Sequence[ClusterEntry]) -> UsageManifest:
         """Writes a file of these rows."""
         data = encode_usage(table)
         digest = hashlib.sha256(data + self.name.encode()).hexdigest()
@@ -137,12 +137,12 @@ class Agent:
         storage: tuple[int, int] | None = None,
         ended: bool = False,
         closed: bool = False,
-    ) -> ClusterCoverage:
+    ) -> ClusterEntry:
         """What a manifest says of the cluster: its one lane, and time."""
-        lanes: tuple[LaneCoverage, ...] = ()
+        lanes: tuple[LaneEntry, ...] = ()
         if sequences is not None:
             since, until = times or (since_ms or self.started_at_ms, as_of_ms)
-            lane = LaneCoverage(
+            lane = LaneEntry(
                 incarnation=self.incarnation,
                 started_at_ms=self.started_at_ms,
                 ended=ended,
@@ -152,13 +152,13 @@ class Agent:
                 until_ms=until,
             )
             lanes = (lane,)
-        return ClusterCoverage(
+        return ClusterEntry(
             cluster_id=self.cluster_id,
             organization_id=self.organization_id,
             since_ms=since_ms,
             as_of_ms=as_of_ms,
             lanes=lanes,
-            storage=storage and StorageCoverage(since_ms=storage[0], until_ms=storage[1]),
+            storage=storage and StorageEntry(since_ms=storage[0], until_ms=storage[1]),
             closed=closed,
         )
 

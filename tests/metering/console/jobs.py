@@ -1,4 +1,4 @@
-"""The roll-up job without Spark: what the oracle comes to, written as Spark writes it."""
+"""The roll-up job without Spark: the oracle's result, written as Spark writes it."""
 
 from __future__ import annotations
 
@@ -36,31 +36,31 @@ TABLE = pa.schema(
 def plain_job(run: RollupRun, manifest: Path, output: Path, say: Say) -> dict[str, Any]:
     """Rolls up in this process."""
     say("stage 1 of 1: all of it")
-    found = oracle.roll_up(manifest)
-    write_table(output / "hours", found.hours)
-    write_table(output / "days", found.days)
+    result = oracle.roll_up(manifest)
+    write_table(output / "hours", result.hours)
+    write_table(output / "days", result.days)
     (output / "quarantine").mkdir()
-    if found.quarantine:
-        rows = [row | {"reason": "conflict"} for row in found.quarantine]
+    if result.quarantine:
+        rows = [row | {"reason": "conflict"} for row in result.quarantine]
         pq.write_table(pa.Table.from_pylist(rows), output / "quarantine" / "part-0.parquet")
-    finish(
+    write_report(
         output,
         {
             "version": 1,
             "job": "rollup",
             "run_id": run.pk,
             "day": run.day.isoformat(),
-            "rows_read": found.rows_read,
-            "rows_distinct": found.rows_distinct,
-            "duplicates": found.duplicates,
-            "conflicts": found.conflicts,
+            "rows_read": result.rows_read,
+            "rows_distinct": result.rows_distinct,
+            "duplicates": result.duplicates,
+            "conflicts": result.conflicts,
             "damaged_inputs": [
-                {"key": key, "reason": "differs", "detail": ""} for key in sorted(found.damaged)
+                {"key": key, "reason": "differs", "detail": ""} for key in sorted(result.damaged)
             ],
-            "control_totals": found.control_totals,
-            "hours": len(found.hours),
-            "days": len(found.days),
-            "content_sha256": found.content_sha256,
+            "control_totals": result.control_totals,
+            "hours": len(result.hours),
+            "days": len(result.days),
+            "content_sha256": result.content_sha256,
             "checks": [{"name": "oracle", "passed": True, "detail": "it is one"}],
         },
     )
@@ -77,8 +77,8 @@ def write_table(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
         pq.write_table(part, folder / f"part-{number}.zstd.parquet")
 
 
-def finish(output: Path, report: dict[str, Any]) -> None:
-    """The report, and then that it is one."""
+def write_report(output: Path, report: dict[str, Any]) -> None:
+    """Writes `report.json`, then `_SUCCESS.json`."""
     data = json.dumps(report).encode()
     (output / "report.json").write_bytes(data)
     success = {"run_id": report["run_id"], "report_sha256": hashlib.sha256(data).hexdigest()}

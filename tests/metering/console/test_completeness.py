@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from console.base.common.tenancy import system_scope
-from metering.events.manifests import ClusterCoverage
+from metering.events.manifests import ClusterEntry
 from metering.models import JudgedHour
 from metering.periods import HOUR_MS, MINUTE_MS, to_ms
 from metering.services import metered_until
@@ -105,7 +105,7 @@ def test_a_cluster_that_is_gone_has_no_hour_that_waits(born, store):
 def test_clusters_that_slept_all_the_time_are_complete_too(agent, store):
     for number in range(3):
         since = None if number == 0 else S + number * HOUR_MS
-        entry = ClusterCoverage(
+        entry = ClusterEntry(
             cluster_id="cl_sleepy",
             organization_id="org_b",
             since_ms=since,

@@ -29,11 +29,11 @@ def minutes(**filters):
     """(meter, minute) → quantity."""
     with system_scope():
         rows = ProvisionalMinute.objects.filter(**filters)
-        found: dict[tuple[str, int], int] = {}
+        quantities: dict[tuple[str, int], int] = {}
         for row in rows:
             key = (row.meter, int((row.minute - NOON) / MINUTE))
-            found[key] = found.get(key, 0) + int(row.quantity)
-        return found
+            quantities[key] = quantities.get(key, 0) + int(row.quantity)
+        return quantities
 
 
 def blocks(*numbers, quantity=1):
@@ -50,13 +50,13 @@ def emit(agent, first, last, *, at=None, **options):
     return agent.emit(moment, entry, blocks(*range(first, last + 1)))
 
 
-def test_principals_that_moved_records_are_told_of(
+def test_principals_that_moved_records_are_reported(
     agent, store, django_capture_on_commit_callbacks
 ):
-    told = []
+    signals = []
 
     def hear(*, used, **_):
-        told.append(used)
+        signals.append(used)
 
     principals_used.connect(hear)
     try:
@@ -67,7 +67,7 @@ def test_principals_that_moved_records_are_told_of(
             ingest_usage(store=store)
     finally:
         principals_used.disconnect(hear)
-    assert told == [{("cl_a", PRINCIPAL): NOON + MINUTE, ("cl_a", "User:b"): NOON + MINUTE}]
+    assert signals == [{("cl_a", PRINCIPAL): NOON + MINUTE, ("cl_a", "User:b"): NOON + MINUTE}]
 
 
 def test_rows_of_a_block_are_summed_by_minute_and_known_by_name(agent, store):
@@ -84,7 +84,7 @@ def test_rows_of_a_block_are_summed_by_minute_and_known_by_name(agent, store):
         ],
     )
     done = ingest_usage(store=store)
-    assert (done.files, done.rows, done.damaged, done.left) == (1, 7, 0, 0)
+    assert (done.files, done.rows, done.damaged, done.remaining) == (1, 7, 0, 0)
     assert minutes(billed=True) == {
         ("ingress_bytes", 0): 15,
         ("ingress_bytes", 1): 16,
@@ -220,7 +220,7 @@ def test_a_damaged_file_is_left_out_noted_and_stops_no_other(agent, store, clock
     whole = {key: store.get(key) for key in (harmed.key, manifest_key(harmed.key))}
     spoil(store, harmed, how)
     done = ingest_usage(store=store)
-    assert (done.files, done.damaged, done.left) == (2, 1, 0)
+    assert (done.files, done.damaged, done.remaining) == (2, 1, 0)
     assert {minute for _, minute in minutes()} == {0, 1, 2, 3, 8, 9}
     file = UsageFile.objects.get(state=FileState.DAMAGED)
     assert file.pk == harmed.key
@@ -267,7 +267,7 @@ def test_a_manifest_that_postgresql_does_not_take_stops_no_other(agent, store, n
     odd.emit(NOON, agent.entry(T, as_of_ms, sequences=(0, 0), times=(T, T + 1)), blocks(0))
     emit(agent, 2, 2)
     done = ingest_usage(store=store)
-    assert (done.files, done.damaged, done.left) == (1, 1, 0)
+    assert (done.files, done.damaged, done.remaining) == (1, 1, 0)
     assert minutes() == {("ingress_bytes", 2): 1}
     assert UsageFile.objects.get(state=FileState.DAMAGED).error
 
@@ -284,16 +284,16 @@ def test_rows_of_blocks_that_the_manifest_does_not_name_add_nothing(agent, store
 def test_a_crash_in_the_middle_adds_nothing_and_the_next_pass_all(agent, store, monkeypatch):
     emit(agent, 0, 3)
     emit(agent, 4, 7)
-    real, calls = absorbing.absorb, []
+    real, calls = absorbing.absorb_file, []
 
     def dying(*args, **kwargs):
         calls.append(args)
-        found = real(*args, **kwargs)
+        touched = real(*args, **kwargs)
         if len(calls) == 2:
             raise OperationalError
-        return found
+        return touched
 
-    monkeypatch.setattr(ingest, "absorb", dying)
+    monkeypatch.setattr(ingest, "absorb_file", dying)
     with pytest.raises(OperationalError):
         ingest_usage(store=store)
     assert minutes() == {}
@@ -369,7 +369,7 @@ def test_a_pass_that_takes_too_long_is_taken_up_by_the_next(agent, store, monkey
         emit(agent, number, number)
     state = IngestState.objects.filter(cell=config().cell.id)
     done = ingest_usage(store=store, limit_s=-1)
-    assert (done.files, done.left) == (0, 5)
+    assert (done.files, done.remaining) == (0, 5)
     assert state.get().settled_before is None
     assert ingest_usage(store=store).files == 5
     assert state.get().settled_before == NOON.date()

@@ -67,22 +67,22 @@ def test_an_ingest_ends_where_another_is_at_it(store, files):
     with system_scope():
         assert locks.try_lock("usage_ingest", "local")
         (done,) = in_threads(store, 1)
-    assert (done.files, done.left) == (0, FILES)
+    assert (done.files, done.remaining) == (0, FILES)
     assert total() == []
     assert ingest_usage(store=store).files == FILES
 
 
 def test_a_connection_that_is_cut_costs_nothing(store, files, monkeypatch):
-    real, calls = absorbing.absorb, []
+    real, calls = absorbing.absorb_file, []
 
     def cut(*args, **kwargs):
         calls.append(args)
-        found = real(*args, **kwargs)
+        touched = real(*args, **kwargs)
         if len(calls) == 5:
             connection.connection.close()
-        return found
+        return touched
 
-    monkeypatch.setattr(ingest, "absorb", cut)
+    monkeypatch.setattr(ingest, "absorb_file", cut)
     with pytest.raises(Exception, match="closed"):
         ingest_usage(store=store)
     connections.close_all()

@@ -9,7 +9,7 @@ from console.base.common.tenancy import organization_scope
 from metering.models import JudgedHour
 from metering.periods import HOUR
 from tests.metering.console.conftest import NOON
-from tests.metering.console.world import stand_complete
+from tests.metering.console.world import make_hours_complete
 
 CLUSTER = "cl_aaaaaaaaaaaaaaaaaaaa"
 
@@ -25,18 +25,18 @@ def is_metered(tenant):
     return ask
 
 
-def test_a_cluster_that_nobody_told_of_is_not(is_metered):
+def test_a_cluster_without_usage_files_is_not(is_metered):
     assert not is_metered(NOON)
 
 
 def test_complete_hours_are(is_metered, tenant):
-    stand_complete(tenant.id, CLUSTER, NOON - 3 * HOUR, NOON)
+    make_hours_complete(tenant.id, CLUSTER, NOON - 3 * HOUR, NOON)
     assert is_metered(NOON)
     assert not is_metered(NOON + timedelta(milliseconds=1))
 
 
 def test_nothing_is_behind_an_hour_that_is_not_complete(is_metered, tenant):
-    stand_complete(tenant.id, CLUSTER, NOON - 3 * HOUR, NOON)
+    make_hours_complete(tenant.id, CLUSTER, NOON - 3 * HOUR, NOON)
     with organization_scope(tenant.id):
         JudgedHour.objects.filter(hour=NOON - 2 * HOUR).update(complete=False)
     assert is_metered(NOON - 2 * HOUR)

@@ -7,7 +7,13 @@ import pytest
 from console.base.common.conf import config
 from console.base.common.tenancy import system_scope
 from metering.models import FileCoverage, RollupRun, UsageFile, UsageRow
-from metering.services.pruning import FILES_KEPT, FOLDERS_KEPT, prune, prune_files, prune_folders
+from metering.services.pruning import (
+    FILES_KEPT,
+    FOLDERS_KEPT,
+    prune_files,
+    prune_folders,
+    prune_usage,
+)
 from metering.services.rollup import roll_up, work_folder
 from tests.metering.console.jobs import plain_job
 from tests.metering.console.test_rollup import TODAY, emit, home
@@ -23,11 +29,11 @@ def test_folders_of_old_runs_go_and_their_rows_stay(agent, clock):
     clock.now += FOLDERS_KEPT - 2 * DAY
     assert prune_folders() == 0
     clock.now += 3 * DAY
-    assert prune() == (1, 0)
+    assert prune_usage() == (1, 0)
     assert not work_folder(run).parent.exists()
     with system_scope():
         assert UsageRow.objects.current().exists()
-    assert prune() == (0, 0)
+    assert prune_usage() == (0, 0)
 
 
 def test_conflicting_rows_a_run_that_runs_and_what_is_no_run_stay(agent, clock):

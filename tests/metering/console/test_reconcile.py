@@ -19,13 +19,13 @@ from metering.events.log import LoggedPartition, LogStatement, encode_statement
 from metering.models import ClusterCoverage, QualityResult, ReconciledDay, Reconciliation
 from metering.periods import DAY, MINUTE_MS, day_start, to_ms
 from metering.services import reconciliation as service
-from metering.services.reconciliation import reconcile, reconcile_recent_days
+from metering.services.reconciliation import reconcile_day, reconcile_recent_days
 from metering.services.rollup import roll_up, roll_up_recent_days
 from metering.tasks import roll_up_recent_days as nightly_task
 from tests.metering.console.files import overwrite
 from tests.metering.console.jobs import plain_job
 from tests.metering.console.test_rollup import AFTER, TODAY, emit, home
-from tests.metering.console.world import TOPIC_ID, stand_complete
+from tests.metering.console.world import TOPIC_ID, make_hours_complete
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock", "home")]
 __all__ = ["home"]
@@ -34,7 +34,7 @@ CL = "cl_a"
 
 
 def state_log(store, sizes, *, cluster=CL, day=TODAY, gap="", gone=()):
-    """What an agent leaves of a day: bytes by partition."""
+    """Stores an agent's statement of a day: bytes by partition."""
     start_ms = to_ms(day_start(day))
     statement = LogStatement(
         cell=config().cell.id,
@@ -53,7 +53,7 @@ def state_log(store, sizes, *, cluster=CL, day=TODAY, gap="", gone=()):
 
 
 class PlainJob:
-    """Compares nothing: says what it is told, and keeps what it was given."""
+    """A job that compares nothing: it returns a fixed report, and keeps its arguments."""
 
     def __init__(self, *clusters, totals=None, checks=()):
         self.clusters, self.totals, self.checks = clusters, totals, checks
@@ -111,7 +111,7 @@ def day(agent, store):
 
 def shown_days():
     with system_scope():
-        return {each.cluster_id: each for each in ReconciledDay.objects.all()}
+        return {day.cluster_id: day for day in ReconciledDay.objects.all()}
 
 
 def test_the_job_is_given_what_usage_and_log_say(agent, store, day):
@@ -119,11 +119,11 @@ def test_the_job_is_given_what_usage_and_log_say(agent, store, day):
     beside, beyond = emit(agent, [12]), emit(agent, [14])
     state_log(store, {}, cluster="cl_gap", gap="nobody knows")
     state_log(store, {1: 5}, cluster="cl_gone", gone=["f" * 32])
-    stand_complete("org_a", "cl_silent", day_start(TODAY), day_start(TODAY) + DAY)
+    make_hours_complete("org_a", "cl_silent", day_start(TODAY), day_start(TODAY) + DAY)
     job = PlainJob(figures())
-    found = reconcile(day=TODAY, job=job)
-    assert job.manifest["run_id"] == found.pk
-    keys = {each["key"] for each in job.manifest["inputs"]}
+    comparison = reconcile_day(day=TODAY, job=job)
+    assert job.manifest["run_id"] == comparison.pk
+    keys = {file["key"] for file in job.manifest["inputs"]}
     assert len(keys) == 2
     assert beside.key in keys
     assert beyond.key not in keys
@@ -142,8 +142,12 @@ def test_the_job_is_given_what_usage_and_log_say(agent, store, day):
 
 def test_equal_is_kept_and_shown(day):
     said: list[str] = []
-    found = reconcile(day=TODAY, job=PlainJob(figures()), say=said.append)
-    assert (found.state, found.passed, found.failed_checks) == (RunState.DONE, True, {})
+    comparison = reconcile_day(day=TODAY, job=PlainJob(figures()), say=said.append)
+    assert (comparison.state, comparison.passed, comparison.failed_checks) == (
+        RunState.DONE,
+        True,
+        {},
+    )
     shown = shown_days()[CL]
     assert (shown.agreement, shown.metered_bytes, shown.logged_bytes) == ("equal", 100, 100)
     assert shown.organization_id == "org_a"
@@ -157,33 +161,33 @@ def test_equal_is_kept_and_shown(day):
 
 def test_a_difference_is_an_alarm_and_a_result_and_mends_when_it_is_gone(day, caplog):
     job = PlainJob(figures(metered=90, differing=1))
-    found = reconcile(day=TODAY, job=job)
-    assert found.passed is False
-    assert found.failed_checks == {"ingress_as_logged": "1 partitions differ"}
+    comparison = reconcile_day(day=TODAY, job=job)
+    assert comparison.passed is False
+    assert comparison.failed_checks == {"ingress_as_logged": "1 partitions differ"}
     (result,) = QualityResult.objects.filter(kind="reconciliation", passed=False)
     assert result.detail["findings"] == [{"partition": 0}]
     assert [record.levelname for record in caplog.records if "differs" in record.message] == [
         "ERROR"
     ]
     assert shown_days()[CL].agreement == "different"
-    reconcile(day=TODAY, job=PlainJob(figures()))
+    reconcile_day(day=TODAY, job=PlainJob(figures()))
     assert shown_days()[CL].agreement == "equal"
     assert Reconciliation.objects.count() == 2
 
 
-def test_published_rows_that_are_not_those_of_the_files_are_told(day):
+def test_published_rows_that_are_not_those_of_the_files_are_reported(day):
     job = PlainJob(figures(), totals={"ingress_bytes": "101"})
-    assert set(reconcile(day=TODAY, job=job).failed_checks) == {"published_as_metered"}
+    assert set(reconcile_day(day=TODAY, job=job).failed_checks) == {"published_as_metered"}
 
 
-def test_a_cluster_whose_log_nobody_stated_is_told_unless_it_is_gone(day, store):
-    stand_complete("org_a", "cl_silent", day_start(TODAY), day_start(TODAY) + DAY)
-    stand_complete("org_a", "cl_purged", day_start(TODAY), day_start(TODAY) + DAY)
+def test_a_cluster_whose_log_nobody_stated_is_reported_unless_it_is_gone(day, store):
+    make_hours_complete("org_a", "cl_silent", day_start(TODAY), day_start(TODAY) + DAY)
+    make_hours_complete("org_a", "cl_purged", day_start(TODAY), day_start(TODAY) + DAY)
     with system_scope():
         gone = ClusterCoverage.objects.filter(cluster_id="cl_purged")
         gone.update(closed_at_ms=START_MS + MINUTE_MS)
-    found = reconcile(day=TODAY, job=PlainJob(figures()))
-    assert found.failed_checks == {"log_is_stated": "not stated: cl_silent"}
+    comparison = reconcile_day(day=TODAY, job=PlainJob(figures()))
+    assert comparison.failed_checks == {"log_is_stated": "not stated: cl_silent"}
     shown = shown_days()
     assert (shown["cl_silent"].agreement, shown["cl_purged"].reason) == (
         "partly_known",
@@ -195,18 +199,18 @@ def test_a_statement_that_is_damaged_or_of_something_else_does_not_count(day, st
     key = log_key(config().cell.id, TODAY, CL)
     for data in (b"{", store.get(key).replace(CL.encode(), b"cl_b")):
         overwrite(store, key, data)
-        found = reconcile(day=TODAY, job=PlainJob(figures()))
-        assert set(found.failed_checks) == {"log_is_stated"}
+        comparison = reconcile_day(day=TODAY, job=PlainJob(figures()))
+        assert set(comparison.failed_checks) == {"log_is_stated"}
         assert shown_days()[CL].agreement == "partly_known"
 
 
 def test_what_cannot_be_compared_is_refused(agent, clock):
     with pytest.raises(DayNotOver):
-        reconcile(day=AFTER.date(), job=PlainJob())
+        reconcile_day(day=AFTER.date(), job=PlainJob())
     with pytest.raises(UnknownCell):
-        reconcile(day=TODAY, cell="elsewhere", job=PlainJob())
+        reconcile_day(day=TODAY, cell="elsewhere", job=PlainJob())
     with pytest.raises(DayNotRolledUp):
-        reconcile(day=TODAY, job=PlainJob())
+        reconcile_day(day=TODAY, job=PlainJob())
 
 
 def test_a_job_that_fails_or_is_interrupted_says_so_and_can_be_repeated(day):
@@ -221,15 +225,15 @@ def test_a_job_that_fails_or_is_interrupted_says_so_and_can_be_repeated(day):
         (interrupted, KeyboardInterrupt, RunState.INTERRUPTED),
     ]:
         with pytest.raises(error):
-            reconcile(day=TODAY, job=job)
+            reconcile_day(day=TODAY, job=job)
         assert Reconciliation.objects.get(state=state).passed is None
-    assert reconcile(day=TODAY, job=PlainJob(figures())).passed
+    assert reconcile_day(day=TODAY, job=PlainJob(figures())).passed
 
 
 def test_a_finished_comparison_never_changes(day):
-    found = reconcile(day=TODAY, job=PlainJob(figures()))
+    comparison = reconcile_day(day=TODAY, job=PlainJob(figures()))
     with pytest.raises(IntegrityError, match="only ever added"), transaction.atomic():
-        Reconciliation.objects.filter(pk=found.pk).update(passed=False)
+        Reconciliation.objects.filter(pk=comparison.pk).update(passed=False)
 
 
 def test_nights_compare_what_is_rolled_up_once_and_again_when_it_has_grown(agent, store, clock):
@@ -268,7 +272,7 @@ def test_the_nightly_task_compares_what_it_rolled_up(agent, store, monkeypatch):
     done = []
     monkeypatch.setattr("metering.services.rollup.roll_up_recent_days", lambda: done.append("up"))
     monkeypatch.setattr(service, "reconcile_recent_days", lambda: done.append("compared"))
-    monkeypatch.setattr("metering.services.pruning.prune", lambda: done.append("pruned"))
+    monkeypatch.setattr("metering.services.pruning.prune_usage", lambda: done.append("pruned"))
     nightly_task()
     assert done == ["up", "compared", "pruned"]
 
@@ -282,7 +286,7 @@ def seen(tenant, other_tenant, day):
         (tenant.id, "cl_aaaaaaaaaaaaaaaaaaaa", TODAY - DAY),
         (other_tenant.id, "cl_cccccccccccccccccccc", TODAY),
     ]:
-        found = Reconciliation.objects.create(
+        comparison = Reconciliation.objects.create(
             cell=config().cell.id, day=when, inputs_sha256="", created_at=now()
         )
         with organization_scope(owner):
@@ -290,7 +294,7 @@ def seen(tenant, other_tenant, day):
                 organization_id=owner,
                 cluster_id=cluster,
                 day=when,
-                reconciliation=found,
+                reconciliation=comparison,
                 agreement="equal",
                 metered_bytes=2**70,
                 logged_bytes=2**70,
@@ -309,7 +313,7 @@ def test_tenants_see_their_own_days_newest_first(api, tenant, seen):
         return [(item["day"], item["cluster_id"][3]) for item in page(**query)["items"]]
 
     today, yesterday = str(TODAY), str(TODAY - DAY)
-    assert [each for each, _ in days()] == [today, today, yesterday]
+    assert [day for day, _ in days()] == [today, today, yesterday]
     assert days(cluster_id="cl_aaaaaaaaaaaaaaaaaaaa") == [(today, "a"), (yesterday, "a")]
     assert days(to=today) == [(yesterday, "a")]
     assert {cluster for _, cluster in days(**{"from": today})} == {"a", "b"}
@@ -317,7 +321,7 @@ def test_tenants_see_their_own_days_newest_first(api, tenant, seen):
     assert item["metered_bytes"] == item["logged_bytes"] == 2**70
     assert item["differing_partitions"] == 0
     first = page(limit=2)
-    assert [each for each, _ in days(limit=2, cursor=first["next_cursor"])] == [yesterday]
+    assert [day for day, _ in days(limit=2, cursor=first["next_cursor"])] == [yesterday]
     assert api().get("/usage/reconciliations?from=soon").status_code == 422
 
 
@@ -332,7 +336,7 @@ def test_one_comparison_of_a_day_at_a_time(agent, store):
     with other.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [key])
         with pytest.raises(ReconcileBusy, match="PostgreSQL's process"):
-            reconcile(day=TODAY, job=PlainJob(figures()))
+            reconcile_day(day=TODAY, job=PlainJob(figures()))
         cursor.execute("SELECT pg_advisory_unlock(%s)", [key])
     other.close()
-    assert reconcile(day=TODAY, job=PlainJob(figures())).passed
+    assert reconcile_day(day=TODAY, job=PlainJob(figures())).passed

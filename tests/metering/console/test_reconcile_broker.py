@@ -67,7 +67,7 @@ def produce(broker, count):
 
 
 class Meter:
-    """An agent in this process, at whatever time it is told."""
+    """An agent in this process, with a time that the test sets."""
 
     def __init__(self, folder, location):
         self.location = location
@@ -78,7 +78,7 @@ class Meter:
             metadata=folder / "metadata.sqlite", dfs=folder / "dfs", bucket=folder / "bucket"
         )
         metrics = Metrics(CELL)
-        cell = Cell(CELL, source, self.store, lambda: self.now_ms, metrics.error)
+        cell = Cell(CELL, source, self.store, lambda: self.now_ms, metrics.count_error)
         writer = UsageWriter(self.store, CELL, "agent", self._token)
         self.agent = Agent(cell, writer, ProgressFolder(folder / "progress"), metrics, Share())
 
@@ -87,10 +87,10 @@ class Meter:
         self.agent.run_pass()
 
     def manifests(self):
-        """Those of files with rows, in order."""
+        """The manifests of files with rows, in order."""
         keys = list_manifests(self.store, CELL, since_ms=0, until_ms=self.now_ms + 1)
-        found = [read_manifest(self.store, key, verify=True) for key in keys]
-        return [manifest for manifest in found if manifest.rows]
+        readable = [read_manifest(self.store, key, verify=True) for key in keys]
+        return [manifest for manifest in readable if manifest.rows]
 
     def write_again(self, manifest, change):
         """A copy of a file, whose rows `change` may make others."""
@@ -158,7 +158,7 @@ def in_session(spark, monkeypatch):
     """The command's comparison runs in the tests' session of Spark."""
     job = reconcile_in(spark)
     monkeypatch.setattr(
-        command, "reconcile", lambda **options: reconciliation.reconcile(job=job, **options)
+        command, "reconcile_day", lambda **options: reconciliation.reconcile_day(job=job, **options)
     )
 
 
@@ -196,7 +196,7 @@ class TestInABucket:
 
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("in_session")
-def test_usage_is_the_log_and_a_doubled_file_is_told(metered, folder, now, clock, caplog):
+def test_usage_is_the_log_and_a_doubled_file_is_reported(metered, folder, now, clock, caplog):
     day = now.date()
     assert roll_up(day=day, job=plain_job).state == "published"
 
@@ -238,7 +238,7 @@ def status():
 
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("in_session")
-def test_a_usage_file_that_is_lost_for_good_is_told(metered, now, clock):
+def test_a_usage_file_that_is_lost_for_good_is_reported(metered, now, clock):
     lost = next(
         manifest
         for manifest in metered.manifests()

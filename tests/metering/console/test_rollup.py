@@ -59,13 +59,13 @@ def emit(agent, numbers, *, at=NOON, quantity=100, windows=(), incarnation=1):
 def rows(granularity, run=None):
     """(meter, hours since noon) → quantity, of the current run or of another."""
     with system_scope():
-        found = UsageRow.objects.filter(granularity=granularity, billed=True).order_by(
+        matches = UsageRow.objects.filter(granularity=granularity, billed=True).order_by(
             "window_start"
         )
-        found = found.filter(run=run) if run else found.current()
+        matches = matches.filter(run=run) if run else matches.current()
         return {
             (row.meter, int((row.window_start - NOON).total_seconds()) // 3600): int(row.quantity)
-            for row in found
+            for row in matches
         }
 
 
@@ -83,7 +83,7 @@ def test_a_day_is_published_by_hour_and_by_day(agent):
     }
     assert rows("day") == {("ingress_bytes", -12): 304, ("storage_byte_minutes", -12): 2**62}
     assert RollupPointer.objects.get().run == run
-    assert manifest.key in {each.key for each in rollup_inputs([run.pk])}
+    assert manifest.key in {file.key for file in rollup_inputs([run.pk])}
     assert not StagedRow.objects.exists()
     assert any("stage 1 of 1" in line for line in said)
     assert "published 4 hours and 2 days" in said[-1]
@@ -150,27 +150,23 @@ def test_quality_is_kept_with_the_run(agent, store):
     assert {row["quantity"] for row in conflict.detail["rows"]} == {100, 7}
     (damaged,) = kinds[QualityKind.DAMAGED_INPUT]
     assert (damaged.name, damaged.passed) == (harmed.key, False)
-    assert {each.passed for each in kinds[QualityKind.CHECK]} == {True}
-    assert any("cl_a" in each.name for each in kinds[QualityKind.INCOMPLETE_HOUR])
+    assert {result.passed for result in kinds[QualityKind.CHECK]} == {True}
+    assert any("cl_a" in result.name for result in kinds[QualityKind.INCOMPLETE_HOUR])
 
 
 def more_hours(report, output):
-    del output
     report["hours"] += 1
 
 
 def other_totals(report, output):
-    del output
     report["control_totals"]["ingress_bytes"] = "1"
 
 
 def own_check_failed(report, output):
-    del output
     report["checks"][0]["passed"] = False
 
 
 def other_day(report, output):
-    del output
     report["day"] = "2026-11-01"
 
 
@@ -188,7 +184,6 @@ def day_above_its_hours(report, output):
         rows[0]["quantity"] += 1
         rows[1]["quantity"] -= 1
 
-    del report
     change_table(output, "days", change)
 
 
@@ -197,7 +192,6 @@ def window_of_another_day(report, output):
         rows[0]["window_start_ms"] += 24 * HOUR_MS
         rows[0]["window_end_ms"] += 24 * HOUR_MS
 
-    del report
     change_table(output, "hours", change)
 
 

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 __all__ = ["home"]
 
 
-def test_the_second_is_told_who_holds_the_day(agent):
+def test_the_second_learns_who_holds_the_day(agent):
     emit(agent, [0, 1])
     begun, go_on, errors = threading.Event(), threading.Event(), []
 

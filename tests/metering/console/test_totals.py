@@ -16,7 +16,7 @@ from metering.services import (
     provisional_month_totals,
     usage_row_ids,
 )
-from tests.metering.console.world import Used, publish_day, stand_complete, use_minute
+from tests.metering.console.world import Used, make_hours_complete, publish_day, use_minute
 
 pytestmark = pytest.mark.django_db
 MONTH = date(2026, 10, 1)
@@ -37,12 +37,12 @@ def test_totals_are_of_published_billed_days_in_order_of_organizations():
     publish_day(date(2026, 10, 31), [Used("org_a", "cl_a", EGRESS, 2**70)])
     publish_day(date(2026, 11, 1), [Used("org_a", "cl_a", EGRESS, 1000)])
     with system_scope():
-        found = list(billable_totals(MONTH))
-        assert [(each.organization_id, each.meter, each.quantity) for each in found] == [
+        totals = list(billable_totals(MONTH))
+        assert [(total.organization_id, total.meter, total.quantity) for total in totals] == [
             ("org_a", EGRESS, 3 + 2**70),
             ("org_b", INGRESS, 12),
         ]
-        rows = UsageRow.objects.filter(pk__in=found[1].row_ids())
+        rows = UsageRow.objects.filter(pk__in=totals[1].row_ids())
         assert sum(row.quantity for row in rows) == 12
         assert {row.granularity for row in rows} == {"day"}
     with organization_scope("org_a"):
@@ -82,7 +82,7 @@ def test_published_rows_and_finished_runs_never_change(role):
 def test_a_month_closes_when_each_day_is_published_and_each_hour_complete():
     start, end = month_span(MONTH)
     used = [Used("org_a", "cl_a", INGRESS, 5)]
-    stand_complete("org_a", "cl_a", start, end)
+    make_hours_complete("org_a", "cl_a", start, end)
     for day in days_of_month(MONTH):
         with system_scope():
             assert not month_completeness(MONTH).complete
@@ -102,7 +102,7 @@ def test_a_cluster_that_no_file_speaks_of_keeps_a_month_open():
     start, end = month_span(MONTH)
     for day in days_of_month(MONTH):
         publish_day(day, [])
-    stand_complete("org_a", "cl_a", start, end)
+    make_hours_complete("org_a", "cl_a", start, end)
     with system_scope():
         assert month_completeness(MONTH, clusters=["cl_a"]).complete
         month = month_completeness(MONTH, clusters=["cl_a", "cl_b"])
@@ -112,7 +112,7 @@ def test_a_cluster_that_no_file_speaks_of_keeps_a_month_open():
 
 def test_a_cluster_is_metered_until_its_first_incomplete_hour():
     start, end = month_span(MONTH)
-    stand_complete("org_a", "cl_a", start, end)
+    make_hours_complete("org_a", "cl_a", start, end)
     with system_scope():
         assert metered_until("cl_a") == end
         JudgedHour.objects.filter(hour=end - timedelta(hours=2)).update(complete=False)

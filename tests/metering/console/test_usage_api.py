@@ -19,9 +19,9 @@ from tests.metering.console.test_rollup import home
 from tests.metering.console.world import (
     TOPIC_ID,
     Used,
+    make_hours_complete,
     name_topic,
     publish_day,
-    stand_complete,
     use_minute,
 )
 
@@ -245,7 +245,7 @@ def test_usage_says_up_to_when_nothing_is_missing(api, tenant):
 
     assert until() is None
     morning = datetime(2026, 11, 20, tzinfo=UTC)
-    stand_complete(tenant.id, CL, morning - DAY, morning + 10 * HOUR)
+    make_hours_complete(tenant.id, CL, morning - DAY, morning + 10 * HOUR)
     assert until() == "2026-11-20T12:00:00Z"
     with system_scope():
         JudgedHour.objects.filter(hour=morning + 9 * HOUR).update(complete=False)
@@ -302,16 +302,20 @@ def row_of(tenant, **fields):
 
 def test_a_row_leads_to_its_files_and_lanes(api, tenant, traced):
     row = row_of(tenant, granularity="hour", meter=INGRESS, window_start=NOON)
-    found = api().get(f"/usage/rows/{row.pk}").json()
-    assert (found["quantity"], found["granularity"], found["topic"]) == (4, "hour", "orders")
-    assert found["run"] == {
+    document = api().get(f"/usage/rows/{row.pk}").json()
+    assert (document["quantity"], document["granularity"], document["topic"]) == (
+        4,
+        "hour",
+        "orders",
+    )
+    assert document["run"] == {
         "id": row.run.pk,
         "day": "2026-11-20",
-        "published_at": found["run"]["published_at"],
+        "published_at": document["run"]["published_at"],
         "content_sha256": row.run.content_sha256,
         "current": True,
     }
-    (file,) = found["files"]
+    (file,) = document["files"]
     assert (file["key"], file["sha256"]) == (traced[0].key, traced[0].sha256)
     assert file["since"] is None
     assert file["lanes"] == [
@@ -328,10 +332,10 @@ def test_a_row_leads_to_its_files_and_lanes(api, tenant, traced):
 def test_a_days_row_leads_to_all_files_of_the_day(api, tenant, traced):
     for meter in (INGRESS, STORAGE):
         row = row_of(tenant, granularity="day", meter=meter)
-        found = api().get(f"/usage/rows/{row.pk}").json()
-        assert [file["key"] for file in found["files"]] == [each.key for each in traced]
-    assert [file["lanes"] for file in found["files"]] == [[], []]
-    assert found["files"][0]["until"] == "2026-11-20T22:00:00Z"
+        document = api().get(f"/usage/rows/{row.pk}").json()
+        assert [file["key"] for file in document["files"]] == [manifest.key for manifest in traced]
+    assert [file["lanes"] for file in document["files"]] == [[], []]
+    assert document["files"][0]["until"] == "2026-11-20T22:00:00Z"
 
 
 def test_a_row_of_an_older_run_is_there_for_the_invoice_that_names_it(api, tenant, agent, traced):
@@ -340,10 +344,10 @@ def test_a_row_of_an_older_run_is_there_for_the_invoice_that_names_it(api, tenan
     entry = agent.entry(t + HOUR_MS, t + 2 * HOUR_MS, sequences=(2, 2))
     late = agent.twin("agent-3").emit(NOON + DAY, entry, [Block(2, t + 1, (9,))])
     roll_up(day=TODAY, job=plain_job)
-    found = api().get(f"/usage/rows/{row.pk}").json()
-    assert (found["quantity"], found["run"]["current"]) == (8, False)
+    document = api().get(f"/usage/rows/{row.pk}").json()
+    assert (document["quantity"], document["run"]["current"]) == (8, False)
     # A file that its run did not see is not behind it.
-    assert late.key not in [file["key"] for file in found["files"]]
+    assert late.key not in [file["key"] for file in document["files"]]
     items = shown(api().get("/usage", query={"meter": INGRESS, "cluster_id": CL}))
     assert [item["quantity"] for item in items] == [17]
 

@@ -1,4 +1,4 @@
-"""Usage as it stands in the tables, for tests of those who read it."""
+"""Writes usage into the tables, for tests of what reads it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def publish_day(day: date, used: Iterable[Used], *, cell: str = "") -> RollupRun
     return run
 
 
-def stand_complete(organization_id: str, cluster_id: str, start: datetime, end: datetime) -> None:
+def make_hours_complete(
+    organization_id: str, cluster_id: str, start: datetime, end: datetime
+) -> None:
     """Makes every hour in [start, end) a complete one."""
     hours = int((end - start) / HOUR)
     with system_scope():
@@ -104,11 +106,11 @@ def name_topic(organization_id: str, cluster_id: str, name: str, topic_id: str =
 
 def _rows(run: RollupRun, granularity: str, used: list[Used]) -> Iterable[UsageRow]:
     totals: dict[tuple[str, str, str, str, str, bool, int], int] = {}
-    for each in used:
-        hour = each.hour if granularity == "hour" else 0
-        owner, topic = (each.organization_id, each.cluster_id), (each.topic_id, each.principal)
-        whole = (*owner, *topic, each.meter, each.billed, hour)
-        totals[whole] = totals.get(whole, 0) + each.quantity
+    for usage in used:
+        hour = usage.hour if granularity == "hour" else 0
+        owner, topic = (usage.organization_id, usage.cluster_id), (usage.topic_id, usage.principal)
+        whole = (*owner, *topic, usage.meter, usage.billed, hour)
+        totals[whole] = totals.get(whole, 0) + usage.quantity
     length = HOUR if granularity == "hour" else DAY
     for whole, quantity in totals.items():
         organization_id, cluster_id, topic_id, principal, meter, billed, hour = whole

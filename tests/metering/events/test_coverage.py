@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from metering.events.coverage import MARGIN_MS, Coverage, completeness
 from metering.events.manifests import (
-    ClusterCoverage,
-    LaneCoverage,
-    StorageCoverage,
+    ClusterEntry,
+    LaneEntry,
+    StorageEntry,
     UsageManifest,
 )
 from metering.events.times import HOUR_MS, MINUTE_MS
@@ -35,19 +35,19 @@ def manifest(*entries):
 
 
 def entry(since_ms, as_of_ms, *lanes, storage=None, closed=False):
-    return ClusterCoverage(
+    return ClusterEntry(
         cluster_id="c",
         organization_id="o",
         since_ms=since_ms,
         as_of_ms=as_of_ms,
         lanes=lanes,
-        storage=storage and StorageCoverage(since_ms=storage[0], until_ms=storage[1]),
+        storage=storage and StorageEntry(since_ms=storage[0], until_ms=storage[1]),
         closed=closed,
     )
 
 
 def lane(sequences, times, *, incarnation=1, started=H, ended=False):
-    return LaneCoverage(
+    return LaneEntry(
         incarnation=incarnation,
         started_at_ms=started,
         ended=ended,
@@ -84,10 +84,10 @@ def history():
 
 
 def complete(manifests, hours=4):
-    found = completeness(manifests, cluster_id="c", since_ms=H, until_ms=H + hours * HOUR_MS)
-    assert [each.hour_ms for each in found] == [H + n * HOUR_MS for n in range(hours)]
-    assert all(bool(each.reason) is not each.complete for each in found)
-    return [each.complete for each in found]
+    judged = completeness(manifests, cluster_id="c", since_ms=H, until_ms=H + hours * HOUR_MS)
+    assert [hour.hour_ms for hour in judged] == [H + n * HOUR_MS for n in range(hours)]
+    assert all(bool(hour.reason) is not hour.complete for hour in judged)
+    return [hour.complete for hour in judged]
 
 
 def test_what_is_whole_is_complete_up_to_its_end():
@@ -103,10 +103,10 @@ def test_order_and_repeats_do_not_matter(order, repeated):
 @pytest.mark.parametrize("lost", range(11))
 def test_a_lost_manifest_makes_its_hours_incomplete(lost):
     whole = history()
-    found = complete(whole[:lost] + whole[lost + 1 :])
+    judged = complete(whole[:lost] + whole[lost + 1 :])
     if lost == 0:
         # The first manifest says that there was nothing before.
-        assert found == [False, True, True, False]
+        assert judged == [False, True, True, False]
         return
     start = H - 1 + (lost - 1) * STEP
     touched = {
@@ -115,15 +115,15 @@ def test_a_lost_manifest_makes_its_hours_incomplete(lost):
         if start - MARGIN_MS < H + (hour + 1) * HOUR_MS
         and start + STEP + MARGIN_MS > H + hour * HOUR_MS
     }
-    assert found == [hour not in touched and hour < 3 for hour in range(4)]
+    assert judged == [hour not in touched and hour < 3 for hour in range(4)]
 
 
 @given(st.sets(st.integers(0, 10)))
 def test_no_hour_is_complete_of_which_something_is_lost(lost):
-    found = complete([each for n, each in enumerate(history()) if n not in lost])
+    judged = complete([manifest for n, manifest in enumerate(history()) if n not in lost])
     for n in lost - {0}:
         hour = (n - 1) * STEP // HOUR_MS
-        assert not found[hour]
+        assert not judged[hour]
 
 
 def test_an_hour_waits_for_the_margin():
@@ -157,8 +157,8 @@ def test_a_quiet_lane_is_covered_in_whatever_order_its_entries_are_kept(later):
     times = [H, H + 1 + later, H + HOUR_MS + later, H + 2 * HOUR_MS]
     quiet = [lane((0, -1), span) for span in itertools.pairwise(times)]
     said = [
-        entry(since, until, each)
-        for since, until, each in zip([None, *times[1:]], times[1:], quiet, strict=False)
+        entry(since, until, coverage)
+        for since, until, coverage in zip([None, *times[1:]], times[1:], quiet, strict=False)
     ]
     assert complete([manifest(*said)], 1) == [True]
 

@@ -10,12 +10,12 @@ import pytest
 from metering.events.errors import UsageFormatError
 from metering.events.keys import data_key, manifest_key, parse_key, slot_key
 from metering.events.manifests import (
-    ClusterCoverage,
-    LaneCoverage,
-    StorageCoverage,
+    ClusterEntry,
+    LaneEntry,
+    StorageEntry,
     UsageManifest,
     encode_manifest,
-    matches,
+    matches_manifest,
     parse_manifest,
 )
 from metering.events.records import (
@@ -58,13 +58,13 @@ MANIFEST = UsageManifest(
     emitted_at_ms=1_800_000_070_000,
     agent="agent 1",
     clusters=(
-        ClusterCoverage(
+        ClusterEntry(
             cluster_id="lkc-1",
             organization_id="org_1",
             since_ms=None,
             as_of_ms=1_800_000_070_000,
             lanes=(
-                LaneCoverage(
+                LaneEntry(
                     incarnation=3,
                     started_at_ms=1_800_000_000_001,
                     ended=False,
@@ -74,9 +74,9 @@ MANIFEST = UsageManifest(
                     until_ms=1_800_000_000_001,
                 ),
             ),
-            storage=StorageCoverage(since_ms=0, until_ms=60_000),
+            storage=StorageEntry(since_ms=0, until_ms=60_000),
         ),
-        ClusterCoverage(
+        ClusterEntry(
             cluster_id="lkc-2", organization_id="org_1", since_ms=5, as_of_ms=6, closed=True
         ),
     ),
@@ -114,7 +114,7 @@ def test_each_column_is_identity_or_agrees_or_is_volatile():
     assert {*LANE_IDENTITY, *AGREEING, "emitted_at_ms"} == set(COLUMNS)
 
 
-def test_keys_tell_what_they_are_of():
+def test_keys_say_what_they_are_of():
     key = data_key("eu-1", 1_800_000_070_000, "ab" * 32)
     assert key == f"v1/cell=eu-1/day=2027-01-15/1800000070000-{'ab' * 8}.parquet"
     parsed = parse_key(manifest_key(key))
@@ -127,9 +127,9 @@ def test_keys_tell_what_they_are_of():
 
 def test_a_manifest_survives():
     assert parse_manifest(encode_manifest(MANIFEST)) == MANIFEST
-    assert matches(MANIFEST, b"abc")
-    assert not matches(MANIFEST, b"abd")
-    assert not matches(MANIFEST, b"ab")
+    assert matches_manifest(MANIFEST, b"abc")
+    assert not matches_manifest(MANIFEST, b"abd")
+    assert not matches_manifest(MANIFEST, b"ab")
 
 
 @pytest.mark.parametrize(

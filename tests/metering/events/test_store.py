@@ -92,7 +92,7 @@ def test_keys_are_listed_by_prefix_in_order(store):
 
 def test_manifests_are_listed_by_time_of_emission(store):
     at = [AT, AT + 5, AT + DAY_MS, AT + 2 * DAY_MS]
-    keys = [manifest_key(emit(store, each, b"x").key) for each in at]
+    keys = [manifest_key(emit(store, emitted_at_ms, b"x").key) for emitted_at_ms in at]
     assert list(list_manifests(store, "local", since_ms=0 + AT, until_ms=AT + DAY_MS)) == keys[:2]
     assert list(list_manifests(store, "local", since_ms=AT + 1, until_ms=at[-1])) == keys[1:3]
     assert list(list_manifests(store, "other", since_ms=AT, until_ms=at[-1] + 1)) == []

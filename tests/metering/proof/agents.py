@@ -1,4 +1,4 @@
-"""Metering agents as processes: several at once over the same clusters, killed and started anew."""
+"""Metering agents as processes: several at once over the same clusters, killed and restarted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.peer.processes import bound_command, stop_servers
 
 ROOT = Path(__file__).parents[3]
 PERIOD_MS = 500
-# Never reached when all is well.
+# A limit that no passing test reaches.
 LIMIT_SECONDS = 180.0
 
 
@@ -69,7 +69,7 @@ class Agents:
         return "\n".join(lines) + "\n"
 
     def kill(self, name: str) -> None:
-        """kill -9, and the same agent again."""
+        """Kills an agent by `kill -9`, and starts it again."""
         process = self._running.pop(name)
         process.kill()
         process.wait()
@@ -77,7 +77,7 @@ class Agents:
         self.start(name)
 
     def forget(self, name: str) -> None:
-        """The same, and what it knew to be metered is lost."""
+        """Kills an agent, removes its progress, and starts it again."""
         process = self._running.pop(name)
         process.kill()
         process.wait()
@@ -91,10 +91,10 @@ class Agents:
         self._running.clear()
 
     def log(self, name: str) -> str:
-        """The end of what one said."""
+        """The last lines of an agent's log."""
         return (self.folder / f"{name}.log").read_text(errors="replace")[-4000:]
 
-    def wait_until_all_is_told(self, cell: TenantCell, usage: UsageFolder) -> None:
+    def wait_until_all_is_recorded(self, cell: TenantCell, usage: UsageFolder) -> None:
         """Waits until manifests say of every lane there is that it ended and was read.
 
         Brokers must have ended. Raises `RuntimeError` with what is still open.
@@ -104,24 +104,24 @@ class Agents:
         while still := open_lanes(cell, usage):
             if time.monotonic() > deadline:
                 said = "\n".join(self.log(name) for name in self._running)
-                message = f"never told to its end: {sorted(still)}\n{said}"
+                message = f"lanes are not recorded to their end: {sorted(still)}\n{said}"
                 raise RuntimeError(message)
             clock.wait(0.1)
 
 
 def open_lanes(cell: TenantCell, usage: UsageFolder) -> set[tuple[str, int]]:
-    """(cluster, incarnation) of lanes on storage whose end no manifest tells yet."""
+    """(cluster, incarnation) of lanes on storage whose end is in no manifest yet."""
     there = {
         (tenant.cluster_id, int(folder.name))
         for tenant in cell.tenants
         for folder in (cell.folder / "dfs" / tenant.cluster_id / "lanes").iterdir()
         if folder.name.isdigit()
     }
-    told = {
+    ended = {
         (cluster["cluster_id"], lane["incarnation"])
         for file in usage.files()
         for cluster in file.said["clusters"]
         for lane in cluster["lanes"]
         if lane["ended"]
     }
-    return there - told
+    return there - ended

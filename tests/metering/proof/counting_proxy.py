@@ -1,11 +1,11 @@
 """A TCP proxy before a broker that counts record batches in both directions by reading the frames.
 
-Egress is what the broker handed over: every byte of its answers is read at once, with no regard to
-whether the client still wants it, so nothing that the broker gave away stays unseen in a socket. An
-answer counts once it is whole, as the broker's own meter has it. Ingress is what was acknowledged
+Egress is what the broker handed over: the proxy reads every byte of its answers at once, whether
+the client still reads or not, so that nothing that the broker sent stays unseen in a socket. An
+answer counts once it is complete, as in the broker's own meter. Ingress is what was acknowledged
 without an error.
 
-Loopback only. It runs in a thread of its own; what it saw may be read at any time.
+It listens on loopback only, and runs in a thread of its own; its records may be read at any time.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Seen:
 
 @dataclass
 class Waiting:
-    """A request whose answer is due, with what it brought."""
+    """A request that has no answer yet, with the bytes that it carried."""
 
     head: RequestHead
     parts: list[Part]
@@ -94,31 +94,31 @@ class Connection:
         self.mechanism = ""
 
     def request(self, frame: bytes) -> None:
-        """Takes note of what a client sends."""
+        """Records a request that a client sends."""
         head = RequestHead.of(frame)
         parts: list[Part] = []
         if head.api == frames.PRODUCE:
-            acks, parts = frames.produced(frame, head.version)
+            acks, parts = frames.parse_produce_request(frame, head.version)
             self.seen.sent += [self._counted(part) for part in parts]
             if acks == 0:
                 return  # never answered
         elif head.api == frames.SASL_HANDSHAKE:
-            self.mechanism = frames.mechanism(frame, head.version)
+            self.mechanism = frames.parse_mechanism(frame, head.version)
         elif head.api == frames.SASL_AUTHENTICATE:
             user = frames.user_name(frame, head.version, self.mechanism)
             self.principal = f"User:{user}" if user else self.principal
         self.waiting[head.correlation] = Waiting(head, parts)
 
     def response(self, frame: bytes) -> None:
-        """Counts what a broker answers."""
+        """Counts a broker's answer."""
         (correlation,) = struct.unpack_from(">i", frame)
         waiting = self.waiting.pop(correlation)
         version = waiting.head.version
         if waiting.head.api == frames.FETCH:
-            parts = frames.fetched(frame, version)
+            parts = frames.parse_fetch_response(frame, version)
             self.seen.handed += [self._counted(part) for part in parts if part.size]
         elif waiting.head.api == frames.PRODUCE:
-            answers = frames.acknowledged(frame, version)
+            answers = frames.parse_produce_response(frame, version)
             taken = {(one.topic, one.partition) for one in answers if one.error_code == 0}
             self.seen.acked += [
                 self._counted(part)
@@ -148,7 +148,7 @@ class CountingProxy:
 
     @property
     def address(self) -> str:
-        """What clients connect to."""
+        """The `host:port` that clients connect to."""
         return f"127.0.0.1:{self.port}"
 
     def __enter__(self) -> Self:
@@ -203,7 +203,7 @@ class CountingProxy:
         except (frames.FrameError, KeyError) as error:
             self.seen.errors.append(repr(error))
         finally:
-            await end(to_client)
+            await close_connection(to_client)
             self._connections.discard(task)
 
     async def _forward(
@@ -216,12 +216,12 @@ class CountingProxy:
         try:
             async for frame in frames_of(from_broker):
                 connection.response(frame)
-                send(to_client, frame)
+                send_frame(to_client, frame)
         finally:
             requests.cancel()
             await asyncio.wait([requests])
             self._requests.discard(requests)
-            await end(to_broker)
+            await close_connection(to_broker)
 
     async def _requests_of(
         self,
@@ -233,12 +233,12 @@ class CountingProxy:
         try:
             async for frame in frames_of(from_client):
                 connection.request(frame)
-                send(to_broker, frame)
+                send_frame(to_broker, frame)
         except (frames.FrameError, KeyError) as error:
             self.seen.errors.append(repr(error))
         finally:
             if not to_broker.is_closing():
-                # A broker that was killed is not there to be told.
+                # A killed broker cannot get the request.
                 with contextlib.suppress(OSError):
                     to_broker.write_eof()
 
@@ -254,13 +254,13 @@ async def frames_of(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
             yield await stream.readexactly(size)
 
 
-def send(stream: asyncio.StreamWriter, frame: bytes) -> None:
-    """Sends a frame to whoever is still there. Never waits, so that reading never waits."""
+def send_frame(stream: asyncio.StreamWriter, frame: bytes) -> None:
+    """Sends a frame if the receiver is still connected. It never waits, so reading never waits."""
     if not stream.is_closing():
         stream.writelines([struct.pack(">i", len(frame)), frame])
 
 
-async def end(stream: asyncio.StreamWriter) -> None:
+async def close_connection(stream: asyncio.StreamWriter) -> None:
     """Closes a connection, once what was sent is taken, or nobody takes it any more."""
     stream.close()
     try:

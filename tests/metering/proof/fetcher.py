@@ -1,7 +1,7 @@
 """Reads a topic over Kafka as bytes: Fetch requests built by hand, one partition at a time.
 
-What a partition's log weighs, as a client is handed it: a second opinion beside the scan of the
-storage, which does not depend on any stored format.
+It measures the size of a partition's log as a client gets it: a second measurement beside the scan
+of the storage, which does not depend on any stored format.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Fetcher:
     def fetch(self, topic: frames.Topic, partition: int, offset: int, version: int) -> bytes:
         """Record batches of a partition from this offset on. Raises `FetchError`."""
         answer = self._ask(fetch_request(topic, partition, offset, version), version)
-        (part,) = frames.fetched(answer, version)
+        (part,) = frames.parse_fetch_response(answer, version)
         if part.error_code:
             message = f"{topic}-{partition}: error {part.error_code}"
             raise FetchError(message)

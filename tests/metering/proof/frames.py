@@ -1,9 +1,9 @@
-"""Kafka's frames as far as the proof counts them, from the message descriptions alone.
+"""Decodes the Kafka frames that the proof counts, from the message descriptions alone.
 
 Own code, shared with nobody: `FetchResponse.json` (versions 4 to 18), `ProduceRequest.json` and
 `ProduceResponse.json` (3 to 13), `SaslHandshakeRequest.json` (1), `SaslAuthenticateRequest.json`
-(0 to 2), all of Apache Kafka 4.1. A frame that does not end where its fields end is an error: a
-decoder that is wrong shall not give a figure.
+(0 to 2), all of Apache Kafka 4.1. A frame that does not end where its fields end is an error, so
+that a wrong decoder gives no figure at all.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RequestHead:
 
     @classmethod
     def of(cls, frame: bytes) -> RequestHead:
-        """Reads it. Raises `FrameError`."""
+        """Reads a request's head. Raises `FrameError`."""
         if len(frame) < 8:
             message = f"a request of {len(frame)} bytes"
             raise FrameError(message)
@@ -163,9 +163,9 @@ def response_fields(frame: bytes, *, flexible: bool) -> Fields:
     return fields
 
 
-def fetched(frame: bytes, version: int) -> list[Part]:
+def parse_fetch_response(frame: bytes, version: int) -> list[Part]:
     """The partitions of a Fetch response. Raises `FrameError`."""
-    known(version, FETCH_VERSIONS, "Fetch")
+    check_version(version, FETCH_VERSIONS, "Fetch")
     fields = response_fields(frame, flexible=version >= FETCH_FLEXIBLE)
     fields.number("i")
     if version >= 7:
@@ -196,9 +196,9 @@ def fetched_partition(fields: Fields, topic: Topic, version: int) -> Part:
     return Part(topic, partition, error_code, size)
 
 
-def produced(frame: bytes, version: int) -> tuple[int, list[Part]]:
+def parse_produce_request(frame: bytes, version: int) -> tuple[int, list[Part]]:
     """Which acks a Produce request asks for, and its partitions. Raises `FrameError`."""
-    known(version, PRODUCE_VERSIONS, "Produce")
+    check_version(version, PRODUCE_VERSIONS, "Produce")
     fields = request_fields(frame, flexible=version >= PRODUCE_FLEXIBLE)
     fields.text()  # transactional id
     acks = fields.number("h")
@@ -216,9 +216,9 @@ def produced(frame: bytes, version: int) -> tuple[int, list[Part]]:
     return acks, parts
 
 
-def acknowledged(frame: bytes, version: int) -> list[Part]:
+def parse_produce_response(frame: bytes, version: int) -> list[Part]:
     """The partitions of a Produce response, of size 0. Raises `FrameError`."""
-    known(version, PRODUCE_VERSIONS, "Produce")
+    check_version(version, PRODUCE_VERSIONS, "Produce")
     fields = response_fields(frame, flexible=version >= PRODUCE_FLEXIBLE)
     parts = []
     for _ in fields.items():
@@ -243,9 +243,9 @@ def acknowledged(frame: bytes, version: int) -> list[Part]:
     return parts
 
 
-def mechanism(frame: bytes, version: int) -> str:
+def parse_mechanism(frame: bytes, version: int) -> str:
     """What a SaslHandshake asks for. Version 0 is refused: what follows it are no Kafka frames."""
-    known(version, range(1, 2), "SaslHandshake")
+    check_version(version, range(1, 2), "SaslHandshake")
     return request_fields(frame, flexible=False).text() or ""
 
 
@@ -254,7 +254,7 @@ def user_name(frame: bytes, version: int, mechanism: str) -> str | None:
 
     RFC 4616 for PLAIN, RFC 5802 for SCRAM.
     """
-    known(version, range(3), "SaslAuthenticate")
+    check_version(version, range(3), "SaslAuthenticate")
     fields = request_fields(frame, flexible=version >= AUTHENTICATE_FLEXIBLE)
     token = fields.data().decode()
     if mechanism == "PLAIN":
@@ -265,8 +265,8 @@ def user_name(frame: bytes, version: int, mechanism: str) -> str | None:
     return named[2].removeprefix("n=").replace("=2C", ",").replace("=3D", "=")
 
 
-def known(version: int, versions: range, api: str) -> None:
-    """Raises `FrameError` for a version whose description was not read."""
+def check_version(version: int, versions: range, api: str) -> None:
+    """Raises `FrameError` for a version that this decoder does not know."""
     if version not in versions:
         message = f"{api} {version}"
         raise FrameError(message)

@@ -1,4 +1,4 @@
-"""A seeded load: writers and readers of one tenant, as several clients that know nothing of faults.
+"""A seeded load: writers and readers of one tenant, as several clients that do not expect faults.
 
 Every value begins with its writer's principal, by which the scan of the log knows whose a batch is.
 Compressed and plain batches, idempotent and plain producers, a group that commits and readers that
@@ -40,7 +40,7 @@ class Shape:
 
 @dataclass
 class Progress:
-    """What the clients say themselves: for whoever waits, never for the proof."""
+    """What the clients themselves count. It only shows progress, and the proof does not use it."""
 
     written: int = 0
     read: dict[str, int] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Progress:
 
 
 class TenantLoad:
-    """Threads of one tenant; `start` and `finish`."""
+    """The threads of one tenant's load."""
 
     def __init__(self, tenant: Tenant, shape: Shape, seed: int) -> None:
         self.tenant, self.shape, self.seed = tenant, shape, seed
@@ -85,7 +85,7 @@ class TenantLoad:
         def guarded() -> None:
             try:
                 work(user, draw)
-            except Exception as error:  # handed to whoever waits
+            except Exception as error:  # the story raises it once the load ends
                 self.progress.failures.append(f"{user}: {error!r}")
 
         return threading.Thread(target=guarded, daemon=True)

@@ -21,7 +21,7 @@ from tests.metering.proof.verdict import Billed
 from tests.spark.oracle import roll_up
 
 ROOT = Path(__file__).parents[3]
-# Never reached when all is well.
+# A limit that no passing test reaches.
 LIMIT_SECONDS = 900.0
 
 
@@ -39,7 +39,7 @@ class Run:
         return str(self.report["content_sha256"])
 
     def agrees_with_oracle(self) -> bool:
-        """Tells whether plain Python comes to the same from the same files."""
+        """Whether the oracle has the same result from the same files."""
         return roll_up(self.manifest).content_sha256 == self.content
 
     def billed(self) -> Counter[tuple[str, str, str, str]]:
@@ -115,7 +115,7 @@ class RollUp:
         return process, output, log
 
 
-def together(runs: list[Run]) -> Billed:
+def sum_runs(runs: list[Run]) -> Billed:
     """Billed quantities of several days."""
     sums: Counter[tuple[str, str, str, str]] = Counter()
     for run in runs:

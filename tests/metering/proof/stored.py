@@ -2,7 +2,7 @@
 
 Stands on `tests.brokers.logscan`, which reads the stored formats by their descriptions and shares
 no code with the engine. Every record of the load begins with the name of its producer, so a batch
-tells its principal by its own content, not by any index.
+shows its principal by its own content, and no index is needed.
 """
 
 from __future__ import annotations

@@ -47,17 +47,17 @@ class Window:
     quantity: int
 
 
-def windows(files: Iterable[UsageFile], tenant: Tenant) -> set[Window]:
+def read_windows(files: Iterable[UsageFile], tenant: Tenant) -> set[Window]:
     """The billed rows by time of a tenant; equal rows of several files are one."""
-    found = set()
+    rows = set()
     columns = ["meter", "topic_id", "partition", "window_start_ms", "window_end_ms", "quantity"]
     for file in filter(UsageFile.is_sound, files):
         table = pq.read_table(file.data, columns=["cluster_id", "billed", *columns])
         for row in table.to_pylist():
             mine = row["cluster_id"] == tenant.cluster_id and row["billed"]
             if mine and row["meter"] in {STORAGE, PARTITIONS}:
-                found.add(Window(*(row[name] for name in columns)))
-    return found
+                rows.add(Window(*(row[name] for name in columns)))
+    return rows
 
 
 def judge_time(
@@ -77,7 +77,7 @@ def judge_time(
     billed: dict[str, int] = defaultdict(int)
     bound: dict[str, int] = defaultdict(int)
     over = short = 0
-    for window in windows(files, tenant):
+    for window in read_windows(files, tenant):
         minutes = range(window.start_ms, window.end_ms, MINUTE_MS)
         if window.meter == STORAGE:
             place = (window.topic, window.partition or 0)
@@ -115,4 +115,4 @@ def sent_by_place(tenant: Tenant, stored: Mapping[Place, int]) -> dict[tuple[str
     most: dict[tuple[str, int], int] = defaultdict(int)
     for place, size in stored.items():
         most[place.topic, place.partition] += size
-    return {place: Growth(each, most[place]) for place, each in sent.items()}
+    return {place: Growth(chunks, most[place]) for place, chunks in sent.items()}

@@ -1,4 +1,4 @@
-"""The whole of it: tenants under load, faults, files that go astray, and the bill at the end."""
+"""The whole story: tenants under load, faults, usage files that go astray, and the bill."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from typing import Any
 from tests.metering.proof.agents import Agents
 from tests.metering.proof.counting_proxy import unix_ms
 from tests.metering.proof.load import Shape, TenantLoad
-from tests.metering.proof.spark_runs import RollUp, Run, together
+from tests.metering.proof.spark_runs import RollUp, Run, sum_runs
 from tests.metering.proof.stored import stored_bytes
 from tests.metering.proof.stored_time import TimeVerdict, judge_time
 from tests.metering.proof.tenants import Tenant, TenantCell
 from tests.metering.proof.usage_folder import UsageFolder
-from tests.metering.proof.verdict import Billed, Verdict, verdict
+from tests.metering.proof.verdict import Billed, Verdict, judge_tenant
 
 TOPICS = ("orders", "clicks")
 PARTITIONS = 3
@@ -44,7 +44,7 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """What it came to."""
+    """The result of a story."""
 
     plan: Plan
     verdicts: list[Verdict]
@@ -55,7 +55,9 @@ class Outcome:
     @property
     def wrong(self) -> int:
         """Bytes billed wrongly by all tenants, and byte-minutes and minutes billed too many."""
-        return sum(each.wrong for each in self.verdicts) + sum(moment.over for moment in self.times)
+        return sum(verdict.wrong for verdict in self.verdicts) + sum(
+            moment.over for moment in self.times
+        )
 
 
 class Story:
@@ -75,7 +77,7 @@ class Story:
         self._began_ms = unix_ms()
 
     def use(self) -> None:
-        """Load, faults, quiet, and the brokers' end; then agents tell all of it.
+        """Runs load and faults, waits, and stops the brokers; then agents record all of it.
 
         Raises `RuntimeError` where a client failed or an agent does not come to an end.
         """
@@ -90,7 +92,7 @@ class Story:
             threading.Event().wait(self.plan.quiet_s)
             self.cell.learn_topics()
             self.cell.stop_brokers()
-            self.agents.wait_until_all_is_told(self.cell, self.usage)
+            self.agents.wait_until_all_is_recorded(self.cell, self.usage)
         self._step("quiet, and what agents had left")
 
     def _use(self) -> None:
@@ -144,7 +146,7 @@ class Story:
         return [str(first + timedelta(days=n)) for n in range((last - first).days + 1)]
 
     def disturb(self) -> None:
-        """Files come again under other keys, some torn, some without their manifests."""
+        """Adds copies of files under other keys, some torn, some without their manifests."""
         self.facts["usage_files"] = len(self.usage.files())
         self.usage.double(0.5)
         self.usage.tear(3)
@@ -155,13 +157,13 @@ class Story:
         }
 
     def roll(self, *, kill: bool, late: bool) -> Billed:
-        """Rolls up: with files late, killed half-way, twice. Gives what was billed in the end."""
+        """Rolls up with late files, killed half-way, and twice; returns what is billed then."""
         days = self.days()
         if late:
             self.facts["files_late"] = self.usage.hold_back(0.3)
-            early = together([self.roll_up.run(day) for day in days])
+            early = sum_runs([self.roll_up.run(day) for day in days])
             judged = [self.judge(tenant, early) for tenant in self.cell.tenants]
-            self.facts["over_while_files_were_late"] = sum(each.over for each in judged)
+            self.facts["over_while_files_were_late"] = sum(verdict.over for verdict in judged)
             self.usage.deliver()
             self._step("roll-up without what is late")
         if kill:
@@ -172,7 +174,7 @@ class Story:
         self._step("roll-up")
         if kill:
             again = [self.roll_up.run(day) for day in days]
-            self.facts["second_roll_up_differs"] = differences(first, again)
+            self.facts["second_roll_up_differs"] = differing_days(first, again)
             self._step("roll-up again")
         self.facts["spark"] = [
             {name: run.report[name] for name in ("rows_read", "rows_distinct", "conflicts")}
@@ -180,14 +182,14 @@ class Story:
         ]
         self.facts["oracle_agrees"] = all(run.agrees_with_oracle() for run in first)
         self.facts["damaged_inputs"] = sum(len(run.report["damaged_inputs"]) for run in first)
-        return together(first)
+        return sum_runs(first)
 
     def judge(self, tenant: Tenant, billed: Billed) -> Verdict:
-        """Holds what a tenant was billed against what was counted from outside."""
-        return verdict(tenant, self.cell.scan(tenant), billed)
+        """Compares what a tenant was billed with what was counted from outside."""
+        return judge_tenant(tenant, self.cell.scan(tenant), billed)
 
     def outcome(self, billed: Billed) -> Outcome:
-        """Holds all that was billed against what was counted from outside."""
+        """Compares all that was billed with what was counted from outside."""
         verdicts = [self.judge(tenant, billed) for tenant in self.cell.tenants]
         times = []
         for tenant in self.cell.tenants:
@@ -213,6 +215,6 @@ class Story:
         self.say(f"{name}: {self.seconds[name]} s")
 
 
-def differences(first: Sequence[Run], again: Sequence[Run]) -> int:
+def differing_days(first: Sequence[Run], again: Sequence[Run]) -> int:
     """Days on which two runs over the same files do not say the same."""
     return sum(one.content != other.content for one, other in zip(first, again, strict=True))

@@ -152,7 +152,7 @@ class TenantCell:
         )
 
     def learn_topics(self) -> None:
-        """Takes note of the ids of all topics of users."""
+        """Records the ids of all users' topics."""
         for tenant in self.tenants:
             records = read_metadata(self.metadata, tenant.cluster_id)
             tenant.topics = {

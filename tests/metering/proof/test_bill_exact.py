@@ -52,11 +52,11 @@ def rolled_up(story, job):
 
 def sums(rows):
     """Billed quantities by (cluster, meter, topic, principal)."""
-    found: Counter[tuple[str, str, str, str]] = Counter()
+    quantities: Counter[tuple[str, str, str, str]] = Counter()
     with system_scope():
         for row in rows():
-            found[row.cluster_id, row.meter, row.topic_id, row.principal] += int(row.quantity)
-    return found
+            quantities[row.cluster_id, row.meter, row.topic_id, row.principal] += int(row.quantity)
+    return quantities
 
 
 def published():
@@ -75,7 +75,7 @@ def test_what_is_published_is_what_was_used(story, spark):
     story.usage.hold_back(0.3)
     assert RunState.PUBLISHED in rolled_up(story, plain_job)
     early = [story.judge(tenant, published()) for tenant in story.cell.tenants]
-    assert [each.over for each in early] == [0, 0, 0], SEED
+    assert [verdict.over for verdict in early] == [0, 0, 0], SEED
 
     story.usage.deliver()
     rolled_up(story, rollup_in(spark))

@@ -88,8 +88,8 @@ def create_topic(settings):
 
 def id_of_topic(server):
     records = read_metadata(server.folder / "metadata.sqlite", "local").items()
-    (found,) = [record["id"] for key, record in records if key == f"topic/{TOPIC}"]
-    return uuid.UUID(found)
+    (topic_id,) = [record["id"] for key, record in records if key == f"topic/{TOPIC}"]
+    return uuid.UUID(topic_id)
 
 
 def value(user, number):
@@ -199,13 +199,13 @@ def test_every_fetch_version_is_weighed_alike(open_counting):
 
     scan = open_counting.server.scan()
     stored = stored_bytes(scan)
-    each = [
+    sizes = [
         sum(size for place, size in stored.items() if place.partition == partition)
         for partition in range(PARTITIONS)
     ]
-    assert weights == dict.fromkeys(frames.FETCH_VERSIONS, each)
+    assert weights == dict.fromkeys(frames.FETCH_VERSIONS, sizes)
     ids = {TOPIC: topic_id.hex}
-    expected = {(topic_id.hex, "User:ANONYMOUS"): sum(each) * len(frames.FETCH_VERSIONS)}
+    expected = {(topic_id.hex, "User:ANONYMOUS"): sum(sizes) * len(frames.FETCH_VERSIONS)}
     assert total(open_counting.proxy.seen.handed, ids) == expected
     assert counted_egress(scan) == expected
     assert open_counting.proxy.seen.errors == []

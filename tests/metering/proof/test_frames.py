@@ -57,7 +57,7 @@ def test_whole_batches_are_weighed(version, sizes):
     batches = [batch(size) for size in sizes]
     topic = TOPIC_ID if version >= frames.TOPIC_IDS else TOPIC
     due = [frames.Part(topic, 3, 0, sum(map(len, batches)))]
-    assert frames.fetched(fetch_response(version, batches), version) == due
+    assert frames.parse_fetch_response(fetch_response(version, batches), version) == due
 
 
 @given(versions, sizes, st.data())
@@ -65,22 +65,22 @@ def test_a_frame_that_is_cut_or_too_long_is_refused(version, sizes, data):
     frame = fetch_response(version, [batch(size) for size in sizes])
     cut = data.draw(st.integers(4, len(frame) - 1))
     with pytest.raises(frames.FrameError):
-        frames.fetched(frame[:cut], version)
+        frames.parse_fetch_response(frame[:cut], version)
     with pytest.raises(frames.FrameError):
-        frames.fetched(frame + b"\0", version)
+        frames.parse_fetch_response(frame + b"\0", version)
 
 
 @given(versions, sizes)
 def test_a_cut_batch_is_refused(version, sizes):
     batches = [batch(size) for size in sizes]
     with pytest.raises(frames.FrameError):
-        frames.fetched(fetch_response(version, [*batches, batches[-1][:-1]]), version)
+        frames.parse_fetch_response(fetch_response(version, [*batches, batches[-1][:-1]]), version)
 
 
 def test_versions_that_nobody_read_the_description_of_are_refused():
     for version in (3, 19):
         with pytest.raises(frames.FrameError):
-            frames.fetched(b"", version)
+            frames.parse_fetch_response(b"", version)
 
 
 def test_users_are_known_by_their_first_words():

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.metering.proof.agents import Agents
 from tests.metering.proof.tenants import USERS, TenantCell
 from tests.metering.proof.usage_folder import UsageFolder
-from tests.metering.proof.verdict import verdict
+from tests.metering.proof.verdict import judge_tenant
 from tests.spark.oracle import roll_up
 
 TOPIC = "orders"
@@ -81,12 +81,12 @@ def test_what_a_zombie_wrote_is_not_billed(tmp_path):
         read(tenant.login(USERS[2]), 2 * RECORDS)
         cell.learn_topics()
         cell.stop_brokers()
-        agents.wait_until_all_is_told(cell, usage)
+        agents.wait_until_all_is_recorded(cell, usage)
 
     assert acked == [None] * (2 * RECORDS)
     days = sorted({str(began), str(datetime.now(UTC).date())})
-    found = verdict(tenant, cell.scan(tenant), billed(usage, tmp_path, days))
-    assert found.ingress.billed == found.ingress.truth != {}
-    assert found.egress.billed == found.egress.truth != {}
-    assert found.acked_beyond_log == 0
-    assert found.proxy_errors == ()
+    judged = judge_tenant(tenant, cell.scan(tenant), billed(usage, tmp_path, days))
+    assert judged.ingress.billed == judged.ingress.truth != {}
+    assert judged.egress.billed == judged.egress.truth != {}
+    assert judged.acked_beyond_log == 0
+    assert judged.proxy_errors == ()

@@ -1,6 +1,6 @@
-"""What befalls usage files: kept back and delivered late, doubled under other keys, shuffled, torn.
+"""Faults of usage files: delivered late, doubled under other keys, shuffled, torn.
 
-Works on the folder as anybody could who may write to it, by the documented format alone.
+It works on the folder by the documented format alone, without the project's code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class UsageFile:
         return self.path.with_suffix(".parquet")
 
     def is_sound(self) -> bool:
-        """Tells whether the data is what the manifest says."""
+        """Whether the data has the size and digest in the manifest."""
         digest: str = self.said["sha256"]
         return hashlib.sha256(self.data.read_bytes()).hexdigest() == digest
 
@@ -51,14 +51,14 @@ class UsageFolder:
                 yield UsageFile(path, json.loads(path.read_bytes()))
 
     def double(self, share: float) -> None:
-        """Some files come again under other keys, as of another moment."""
+        """Copies some files under other keys, as of another moment."""
         for file in self.files():
             if self._draw.random() < share:
                 self._put_again(file, file.data.read_bytes())
                 self.doubled += 1
 
     def tear(self, count: int) -> None:
-        """Copies of some files arrive damaged; others without their manifests."""
+        """Adds damaged copies of some files, and copies of others without their manifests."""
         files = self.files()
         for file in self._draw.sample(files, min(count, len(files))):
             data = bytearray(file.data.read_bytes())
@@ -79,18 +79,18 @@ class UsageFolder:
             file.path.with_name(f"{name}.json").write_text(json.dumps(said))
 
     def hold_back(self, share: float) -> int:
-        """Some files are late: they are not there yet. Gives how many."""
+        """Moves some files aside, as if they were late; returns how many."""
         held = [file for file in self.files() if self._draw.random() < share]
         for file in held:
             for path in (file.path, file.data):
-                move(path, self.aside / path.relative_to(self.root))
+                move_file(path, self.aside / path.relative_to(self.root))
         return len(held)
 
     def deliver(self) -> None:
-        """What was late arrives, data before manifests."""
+        """Moves the late files back, data before manifests."""
         for pattern in ("*.parquet", "*.json"):
             for path in sorted(self.aside.rglob(pattern)):
-                move(path, self.root / path.relative_to(self.aside))
+                move_file(path, self.root / path.relative_to(self.aside))
 
     def run_manifest(self, run_id: str, day: str) -> dict[str, Any]:
         """What a roll-up is to read: every file that counts, in any order."""
@@ -107,7 +107,7 @@ class UsageFolder:
         }
 
 
-def move(source: Path, target: Path) -> None:
+def move_file(source: Path, target: Path) -> None:
     """Moves a file into a folder that may not be there yet."""
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(source, target)

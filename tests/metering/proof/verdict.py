@@ -1,8 +1,8 @@
-"""Holds what was billed against what was counted from outside, byte by byte.
+"""Compares what was billed with what was counted from outside, byte by byte.
 
-Ingress must equal the scan of the log. Egress must equal what the proxy saw handed over, but that a
-killed broker may have forgotten what it handed over in its last second. More than the truth is
-wrong in any case, be it a single byte.
+Ingress must equal the scan of the log. Egress must equal what the proxy saw, except that a killed
+broker may have lost the count of what it handed over in its last second. A single byte more than
+the truth is wrong.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Verdict:
         }
 
 
-def verdict(tenant: Tenant, scan: LogScan, billed: Billed) -> Verdict:
+def judge_tenant(tenant: Tenant, scan: LogScan, billed: Billed) -> Verdict:
     """Judges a tenant's billed quantities. Raises `DamageError` where the log does not check."""
     stored = by_topic_and_principal(stored_bytes(scan))
     seen = tenant.proxy.seen

@@ -1,4 +1,4 @@
-"""A usage store in memory, and what may befall a store: losses, damage, copies, any order."""
+"""A usage store in memory, with faults that a store may have: losses, damage and copies."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ class MemoryStore:
         return other
 
     def lose(self, key: str) -> None:
-        """An object is gone."""
+        """Removes an object."""
         self.objects.pop(key, None)
 
     def damage(self, key: str) -> None:
-        """One byte of an object is another one."""
+        """Changes one byte of an object."""
         data = self.objects[key]
         at = len(data) // 2
         self.objects[key] = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
     def manifests(self) -> Sequence[UsageManifest]:
         """All manifests that count: readable, and their data files there and unharmed."""
-        found = []
+        readable = []
         for key in self.list(""):
             parsed = parse_key(key)
             if parsed is not None and parsed.is_manifest:
                 try:
-                    found.append(read_manifest(self, key, verify=True))
+                    readable.append(read_manifest(self, key, verify=True))
                 except (UsageFormatError, FileNotFoundError):
                     continue
-        return found
+        return readable
 
 
 def sha256_of(data: bytes) -> str:

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from metering.events.keys import data_key, manifest_key
 from metering.events.manifests import (
-    ClusterCoverage,
-    LaneCoverage,
-    StorageCoverage,
+    ClusterEntry,
+    LaneEntry,
+    StorageEntry,
     UsageManifest,
     encode_manifest,
 )
@@ -92,7 +92,7 @@ class Cluster:
         self.start()
 
     def wait(self, ms: int) -> None:
-        """Time goes by."""
+        """Lets time pass."""
         self.now_ms += ms
 
     def start(self) -> None:
@@ -115,7 +115,7 @@ class Cluster:
         lane.blocks.append(Block(sequence, written_at_ms, meter, principal, quantity, cumulative))
 
     def truth(self) -> Quantities:
-        """What was used, and of storage what slots say, which is said once."""
+        """The true usage; of storage, what the slots hold."""
         sums: Quantities = Counter()
         for lane in self.lanes:
             for block in lane.blocks:
@@ -128,7 +128,7 @@ class Cluster:
         return sums
 
     def restart_agent(self, number: int) -> None:
-        """An agent begins anew, from the progress that was saved last."""
+        """Restarts an agent, from the progress that was saved last."""
         self.agents[number] = self.saved
 
     def emit(self, number: int, writes: int = 3, blocks_max: int | None = None) -> None:
@@ -144,7 +144,7 @@ class Cluster:
             if not before.lanes.get(lane.incarnation, Read(0, 0)).ended
         ]
         storage = self._measure(before.storage_until_ms, rows)
-        coverage = ClusterCoverage(
+        coverage = ClusterEntry(
             cluster_id=CLUSTER,
             organization_id=ORGANIZATION,
             since_ms=before.as_of_ms,
@@ -153,9 +153,9 @@ class Cluster:
             storage=storage,
         )
         known = dict(before.lanes)
-        for each in lanes:
-            sequence = max(each.last_sequence, each.first_sequence - 1)
-            known[each.incarnation] = Read(sequence, each.until_ms, each.ended)
+        for lane in lanes:
+            sequence = max(lane.last_sequence, lane.first_sequence - 1)
+            known[lane.incarnation] = Read(sequence, lane.until_ms, lane.ended)
         after = Progress(self.now_ms, known, storage.until_ms)
         self._write(rows, coverage, f"agent-{number}", writes)
         if writes < 3:
@@ -165,7 +165,7 @@ class Cluster:
 
     def _read(
         self, lane: Lane, read: Read | None, rows: list[dict[str, Any]], blocks_max: int | None
-    ) -> LaneCoverage:
+    ) -> LaneEntry:
         read = read or Read(-1, lane.started_at_ms)
         news = [block for block in lane.blocks if block.sequence > read.sequence]
         taken = news[:blocks_max]
@@ -174,7 +174,7 @@ class Cluster:
             until_ms = self.now_ms
         else:
             until_ms = taken[-1].written_at_ms if taken else read.until_ms
-        return LaneCoverage(
+        return LaneEntry(
             incarnation=lane.incarnation,
             started_at_ms=lane.started_at_ms,
             ended=lane.ended and len(taken) == len(news),
@@ -200,7 +200,7 @@ class Cluster:
             "cumulative": block.cumulative,
         }
 
-    def _measure(self, until_ms: int | None, rows: list[dict[str, Any]]) -> StorageCoverage:
+    def _measure(self, until_ms: int | None, rows: list[dict[str, Any]]) -> StorageEntry:
         """Says again what slots after `until_ms` hold, and makes those that lack up to now."""
         reached = ceil_to(START_MS, MINUTE_MS) if until_ms is None else until_ms
         since = reached
@@ -211,7 +211,7 @@ class Cluster:
                 slot = self.slots[reached] = self._slot(reached, end)
             rows += [row_of_slot(slot, row) for row in slot.rows]
             reached = slot.window_end_ms
-        return StorageCoverage(since_ms=since, until_ms=reached)
+        return StorageEntry(since_ms=since, until_ms=reached)
 
     def _slot(self, start_ms: int, end_ms: int) -> Slot:
         quantity = sum(stored_at(minute) for minute in range(start_ms, end_ms, MINUTE_MS))
@@ -231,7 +231,7 @@ class Cluster:
         )
 
     def _write(
-        self, rows: list[dict[str, Any]], coverage: ClusterCoverage, agent: str, writes: int
+        self, rows: list[dict[str, Any]], coverage: ClusterEntry, agent: str, writes: int
     ) -> None:
         common = {
             "schema_version": SCHEMA_VERSION,
@@ -243,7 +243,7 @@ class Cluster:
         }
         whole = [{**common, **row} for row in rows]
         data = encode_usage(pa.Table.from_pylist(whole, schema=USAGE_SCHEMA))
-        # Agents draw what tells files of one millisecond apart. Here it is their number.
+        # Real agents draw a random token for files of one millisecond. Here it is their number.
         self.files += 1
         key = data_key(CELL, self.now_ms, f"{self.files:016x}")
         manifest = UsageManifest(
@@ -282,11 +282,13 @@ def row_of_slot(slot: Slot, row: SlotRow) -> dict[str, Any]:
 
 
 def stored_at(minute_ms: int) -> int:
-    """What the cluster keeps in a minute, in bytes: any number that tells minutes apart."""
+    """The bytes that the cluster stores in a minute, which differ from minute to minute."""
     return 1000 + (minute_ms // MINUTE_MS) % 61
 
 
-def duplicate(store: MemoryStore, manifest: UsageManifest, emitted_at_ms: int) -> UsageManifest:
+def duplicate_file(
+    store: MemoryStore, manifest: UsageManifest, emitted_at_ms: int
+) -> UsageManifest:
     """Puts a usage file into the store once more, under another key."""
     data = store.get(manifest.key)
     key = data_key(manifest.cell, emitted_at_ms, manifest.sha256)

@@ -1,4 +1,4 @@
-"""Whatever befalls agents and their files: nothing is billed twice, and no shortfall is hidden."""
+"""Under all faults of agents and files nothing is billed twice, and no shortfall is hidden."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.metering.properties.model import (
     START_MS,
     Cluster,
     Quantities,
-    duplicate,
+    duplicate_file,
 )
 from tests.spark.oracle import roll_up
 
@@ -64,7 +64,7 @@ def played(story):
 
 
 def judge(cluster, store, manifests):
-    """Holds a bill against the truth; gives the hours that are said to be complete."""
+    """Compares a bill with the truth; returns the hours that are judged complete."""
     truth = cluster.truth()
     bill = billed(store, manifests)
     over = {key: quantity for key, quantity in bill.items() if quantity > truth[key]}
@@ -100,7 +100,7 @@ def test_no_fault_bills_above_the_truth_or_hides_a_shortfall(story, data):
     whole = store.manifests()
     for manifest in whole:
         if data.draw(st.booleans(), label="again"):
-            duplicate(store, manifest, cluster.now_ms + data.draw(st.integers(0, HOUR_MS)))
+            duplicate_file(store, manifest, cluster.now_ms + data.draw(st.integers(0, HOUR_MS)))
     faults = st.dictionaries(st.sampled_from(whole).map(lambda m: m.key), st.sampled_from(FAULTS))
     for key, fault in data.draw(faults, label="faults").items():
         what, which = fault.split()

@@ -1,4 +1,4 @@
-"""A tenant's Kafka clients at a broker that runs."""
+"""A tenant's Kafka clients, connected to a running broker."""
 
 from __future__ import annotations
 
@@ -14,41 +14,43 @@ POLICY_VIOLATION = KafkaError.POLICY_VIOLATION
 
 
 def client_settings(api: Callable[[], ApiClient], cluster_id: str) -> dict[str, Any]:
-    """librdkafka's settings of a client with a credential of its own. The broker runs."""
-    made = api().post(f"/clusters/{cluster_id}/credentials", {"name": "app", "role": "full"}).json()
+    """librdkafka's settings for a client with a new credential. The broker must run."""
+    credential = (
+        api().post(f"/clusters/{cluster_id}/credentials", {"name": "app", "role": "full"}).json()
+    )
     return {
         "bootstrap.servers": access_of(cluster_id).connection.bootstrap,
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "SCRAM-SHA-512",
-        "sasl.username": made["username"],
-        "sasl.password": made["password"],
+        "sasl.username": credential["username"],
+        "sasl.password": credential["password"],
     }
 
 
 def produce_error(settings: dict[str, Any], topic: str) -> KafkaError | None:
-    """Produces one record with a fresh client; gives what it is told, None if it is taken."""
-    told: list[KafkaError | None] = []
+    """Produces one record with a new client; returns the error, None where it was accepted."""
+    reported: list[KafkaError | None] = []
     producer = Producer(settings | {"message.timeout.ms": 20_000})
-    producer.produce(topic, b"x", on_delivery=lambda error, _: told.append(error))
+    producer.produce(topic, b"x", on_delivery=lambda error, _: reported.append(error))
     assert producer.flush(30) == 0
-    return told[0]
+    return reported[0]
 
 
 def wait_for_error(settings: dict[str, Any], topic: str) -> KafkaError:
-    """Produces until that is refused, which brokers do within a second; gives the refusal."""
+    """Produces until brokers refuse a record, which they do within a second; returns the error."""
     while (error := produce_error(settings, topic)) is None:
         pass
     return error
 
 
 def wait_for_success(settings: dict[str, Any], topic: str) -> None:
-    """Produces until a record is taken."""
+    """Produces until a record is accepted."""
     while produce_error(settings, topic) is not None:
         pass
 
 
 def fetch_values(settings: dict[str, Any], topic: str, count: int) -> list[bytes | None]:
-    """Reads so many records from the beginning and commits them; gives their values."""
+    """Reads `count` records from the beginning and commits them; returns their values."""
     consumer = Consumer(
         settings | {"group.id": "g", "auto.offset.reset": "earliest", "enable.auto.commit": False}
     )

@@ -1,4 +1,4 @@
-"""A tenant with a cluster that a worker has made."""
+"""Fixtures of a tenant with a cluster that a worker has reconciled."""
 
 import uuid
 
@@ -29,7 +29,7 @@ def cell(db):
 
 @pytest.fixture(autouse=True)
 def meters(monkeypatch):
-    """The registered meters: none, so that purges wait for nobody but where a test says so."""
+    """The registered meters, by name: none, so that a purge waits only where a test adds one."""
     checks: dict[str, metered.Check] = {}
     monkeypatch.setattr(metered, "_checks", checks)
     return checks
@@ -37,7 +37,7 @@ def meters(monkeypatch):
 
 @pytest.fixture
 def reconcile(tenant):
-    """Does what a worker does with a cluster."""
+    """Reconciles a cluster, as a worker does."""
 
     def run(cluster_id):
         return reconciling.reconcile_cluster(organization_id=tenant.id, cluster_id=cluster_id)
@@ -68,7 +68,7 @@ def make_cluster(api, reconcile, cell):
 
 @pytest.fixture
 def cluster_id(make_cluster):
-    """A cluster that sleeps."""
+    """The id of a cluster that sleeps."""
     return make_cluster()
 
 
@@ -80,14 +80,14 @@ def path(cluster_id):
 
 @pytest.fixture
 def awake(cluster_id):
-    """The cluster's broker runs; gives its control plane's access."""
+    """Starts the cluster's broker; gives the control plane's access to it."""
     with running_broker(cluster_id):
         yield access_of(cluster_id)
 
 
 @pytest.fixture
 def in_tenant(tenant):
-    """Everything in the test sees the tenant's rows."""
+    """Runs the test in the tenant's scope, so that it sees the tenant's rows."""
     with organization_scope(tenant.id):
         yield tenant
 

@@ -1,4 +1,4 @@
-"""A client that a customer's own tool makes of the committed OpenAPI file."""
+"""Makes a client from the committed OpenAPI file, with a tool that a customer may use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 FILE = Path(__file__).parents[3] / "docs" / "reference" / "openapi.json"
 NAME = "freshet_client"
-# Nothing is run over the generated code; files are bytes, and exposition formats are text.
+# The generator runs no formatter over the code, and gets the types of answers that are not JSON.
 CONFIG = """\
 post_hooks: []
 content_type_overrides:
@@ -19,9 +19,9 @@ content_type_overrides:
 
 
 def generate_client(folder: Path) -> Path:
-    """Makes the package `freshet_client` in a folder; gives where it is.
+    """Makes the package `freshet_client` in a folder; returns its path.
 
-    Raises `CalledProcessError` for whatever the generator cannot express or warns of.
+    Raises `CalledProcessError` where the generator cannot express something, or warns.
     """
     config, package = folder / "config.yaml", folder / NAME
     config.write_text(CONFIG)

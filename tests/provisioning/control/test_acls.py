@@ -50,12 +50,12 @@ class TestAcls(cases.ListCases, cases.CreateCases):
 
 
 def test_entries_are_added_found_and_removed(api, acls):
-    given = [entry("a"), entry("a", "WRITE"), entry("b", pattern_type="PREFIXED")]
-    made = api().post(acls, {"items": given})
+    entries = [entry("a"), entry("a", "WRITE"), entry("b", pattern_type="PREFIXED")]
+    made = api().post(acls, {"items": entries})
     assert made.status_code == 201
     assert made.json()["items"][0] == {
         "id": made.json()["items"][0]["id"],
-        **given[0],
+        **entries[0],
         "pattern_type": "LITERAL",
         "permission": "ALLOW",
         "host": "*",
@@ -70,14 +70,14 @@ def test_entries_are_added_found_and_removed(api, acls):
             ]
         },
     }
-    found = api().get(acls, query={"resource_name": "a"}).json()["items"]
-    assert [each["operation"] for each in found] == ["READ", "WRITE"]
+    matches = api().get(acls, query={"resource_name": "a"}).json()["items"]
+    assert [item["operation"] for item in matches] == ["READ", "WRITE"]
     query = {"resource_name": "a", "operation": "WRITE"}
-    gone = api().delete(acls, query=query).json()["items"]
-    assert [each["operation"] for each in gone] == ["WRITE"]
+    removed = api().delete(acls, query=query).json()["items"]
+    assert [item["operation"] for item in removed] == ["WRITE"]
     assert len(api().get(acls).json()["items"]) == 2
-    gone = api().delete(acls, body={"principal": "User:alice"}).json()["items"]
-    assert len(gone) == 2
+    removed = api().delete(acls, body={"principal": "User:alice"}).json()["items"]
+    assert len(removed) == 2
     assert api().get(acls).json()["items"] == []
     assert api().delete(acls, query=query).json()["items"] == []
 
@@ -110,7 +110,7 @@ def test_what_cannot_be_is_pointed_to(api, acls, body, pointer):
     assert api().get(acls).json()["items"] == []
 
 
-def test_the_limit_is_told(api, acls):
+def test_the_limit_is_shown(api, acls):
     limits = config().limits
     before = limits.acls
     object.__setattr__(limits, "acls", 1)
@@ -124,7 +124,7 @@ def test_the_limit_is_told(api, acls):
 
 
 @pytest.mark.parametrize("call", ["add_acls", "remove_acls"])
-def test_one_lost_answer_is_repeated_and_two_are_told(api, acls, cluster_id, call):
+def test_one_lost_answer_is_repeated_and_two_are_an_error(api, acls, cluster_id, call):
     def change():
         if call == "add_acls":
             return api().post(acls, entry("a"))
@@ -170,7 +170,7 @@ def test_a_batch_is_added_whole_or_not_at_all(api, acls):
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("parameters", "expected"),
     [
         (
             {"template": "producer"},
@@ -206,8 +206,8 @@ def test_a_batch_is_added_whole_or_not_at_all(api, acls):
         ),
     ],
 )
-def test_templates_give_what_an_application_needs(api, acls, given, expected):
-    body = {"principal": "User:alice", "topic": "orders", **given}
+def test_templates_give_what_an_application_needs(api, acls, parameters, expected):
+    body = {"principal": "User:alice", "topic": "orders", **parameters}
     path = f"{acls}:apply-template"
     shown = api().post(path, body, query={"validate_only": "true"}).json()
     assert shown["valid"]

@@ -1,4 +1,4 @@
-"""Deletions whose request died: what was done is told, what was not is forgotten."""
+"""Deletions whose request died: the audit log gets those that were made, and no others."""
 
 from dataclasses import asdict
 from datetime import timedelta
@@ -32,7 +32,7 @@ LONG = announcing.ARRIVED_AFTER + timedelta(seconds=1)
 
 @pytest.fixture
 def announce(tenant, cluster_id):
-    """Leaves an announcement behind, as a request does that dies."""
+    """Leaves an announcement behind, as a request does that dies after it."""
 
     def leave(action, detail, target_id, age=timedelta(0)):
         with organization_scope(tenant.id):
@@ -70,34 +70,34 @@ def store(cell, cluster_id):
 
 @pytest.fixture
 def left(tenant):
-    """How many announcements and entries of ACLs' deletions there are."""
+    """Counts the announcements, and the audit entries of deletions."""
 
     def count():
         with organization_scope(tenant.id):
-            told = AuditEntry.objects.filter(action__in=["acl.delete", "group.delete"])
-            return Announcement.objects.count(), told.count()
+            entries = AuditEntry.objects.filter(action__in=["acl.delete", "group.delete"])
+            return Announcement.objects.count(), entries.count()
 
     return count
 
 
-def test_what_was_done_is_told_as_it_was_announced(died, tenant, left):
+def test_a_deletion_that_was_made_is_logged_as_announced(died, tenant, left):
     announcement = died()
     assert announcing.settle_announcements() == 1
     assert left() == (0, 1)
     with organization_scope(tenant.id):
         entry = AuditEntry.objects.get(pk=announcement.pk)
-    told = (entry.action, entry.actor_id, entry.request_id, entry.address, entry.created_at)
-    assert told == ("acl.delete", "usr_x", "req_x", "192.0.2.1", announcement.created_at)
+    logged = (entry.action, entry.actor_id, entry.request_id, entry.address, entry.created_at)
+    assert logged == ("acl.delete", "usr_x", "req_x", "192.0.2.1", announcement.created_at)
 
 
-def test_what_may_yet_arrive_is_waited_for(died, store, left):
+def test_a_deletion_that_may_still_arrive_is_waited_for(died, store, left):
     store.add_acls([ENTRY])
     died()
     assert announcing.settle_announcements() == 0
     assert left() == (1, 0)
 
 
-def test_what_was_not_done_is_forgotten(died, store, left):
+def test_a_deletion_that_was_not_made_is_forgotten(died, store, left):
     store.add_acls([ENTRY])
     died(age=LONG)
     assert announcing.settle_announcements() == 0
@@ -125,7 +125,9 @@ def test_a_cell_that_is_away_is_asked_later(died, left):
     assert left() == (0, 1)
 
 
-def test_what_nobody_can_find_out_is_told_as_unknown(announce, cluster_id, tenant, left):
+def test_a_deletion_that_nobody_can_find_out_about_is_logged_as_unknown(
+    announce, cluster_id, tenant, left
+):
     target = f"{cluster_id}/g"
     announcement = announce("group.delete", {"group": "g"}, target, age=timedelta(hours=23))
     # The cluster sleeps: only its brokers know.
@@ -139,7 +141,7 @@ def test_what_nobody_can_find_out_is_told_as_unknown(announce, cluster_id, tenan
     assert entry.detail == {"group": "g", "outcome": "unknown"}
 
 
-def test_what_was_done_is_told_before_it_is_made_undone(died, cluster_id, tenant, left):
+def test_a_deletion_is_logged_before_the_same_is_created_again(died, cluster_id, tenant, left):
     died()
     with organization_scope(tenant.id):
         cluster = Cluster.objects.get(pk=cluster_id)
@@ -148,12 +150,12 @@ def test_what_was_done_is_told_before_it_is_made_undone(died, cluster_id, tenant
     assert announcing.settle_announcements() == 0
 
 
-def test_what_is_done_by_a_repeated_request_is_told_once(died, cluster_id, store, tenant, left):
+def test_a_deletion_by_a_repeated_request_is_logged_once(died, cluster_id, store, tenant, left):
     store.add_acls([ENTRY])
     died()
     with organization_scope(tenant.id):
         cluster = Cluster.objects.get(pk=cluster_id)
         acls.delete_acls(
-            actor=system_actor(tenant.id), cluster=cluster, wanted={"principal": "User:x"}
+            actor=system_actor(tenant.id), cluster=cluster, matching={"principal": "User:x"}
         )
     assert left() == (0, 1)

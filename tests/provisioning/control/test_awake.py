@@ -47,7 +47,7 @@ def topic(api, path, awake):
 
 
 def join(access, group, topic):
-    """A member of a group, which committed what it read of one record."""
+    """Joins a group as a member that reads one record and commits its offset."""
     settings = access.connection.settings() | {"group.id": group, "client.id": "app"}
     consumer = Consumer(settings | {"auto.offset.reset": "earliest", "enable.auto.commit": False})
     consumer.subscribe([topic])
@@ -87,7 +87,8 @@ def test_internal_topics_are_listed_and_nothing_else(api, path, awake, topic):
     join(awake, "billing", "t").close()
     listed = api().get(f"{path}/topics", query={"internal": "true"}).json()["items"]
     internal = f"{path}/topics/__consumer_offsets"
-    assert [each["name"] for each in listed if each["internal"]] == ["__consumer_offsets"]
+    names = [item["name"] for item in listed if item["internal"]]
+    assert names == ["__consumer_offsets"]
     calls = (
         api().get(f"{internal}/messages"),
         api().get(f"{internal}/messages/stream"),
@@ -184,9 +185,9 @@ def test_messages_are_produced_and_browsed(api, awake, topic):
     older = api().get(f"{topic}/messages", query=query).json()
     assert [item["value"]["text"] for item in older["items"]] == ["2", "1"]
     query = {"from": "offset", "offset": 3, "partition": 0}
-    found = api().get(f"{topic}/messages", query=query).json()
-    assert [item["offset"] for item in found["items"]] == [3, 4]
-    assert (found["next_cursor"], found["stopped"]) == (None, "end")
+    page = api().get(f"{topic}/messages", query=query).json()
+    assert [item["offset"] for item in page["items"]] == [3, 4]
+    assert (page["next_cursor"], page["stopped"]) == (None, "end")
     query = {"from": "timestamp", "timestamp": str(T0_MS), "partition": 1}
     (first,) = api().get(f"{topic}/messages", query=query).json()["items"]
     assert first["value"] == {"base64": "/w==", "text": None, "size": 1, "truncated": False}
@@ -263,15 +264,15 @@ def test_a_credential_and_acls_hold_for_clients(api, path, awake, topic):
     with pytest.raises(kafka.UnknownPartitionError):
         kafka.produce(client, "t", NewRecord(value=b"x"))
     grant = {"principal": made["principal"], "resource_type": "TOPIC", "resource_name": "t"}
-    given = api().post(f"{path}/acls", {**grant, "operation": "WRITE"}).json()
-    assert given["status"]["conditions"][0]["reason"] == "Effective"
+    added = api().post(f"{path}/acls", {**grant, "operation": "WRITE"}).json()
+    assert added["status"]["conditions"][0]["reason"] == "Effective"
     # The broker has it: the first attempt succeeds.
     assert produces(client)
     api().delete(f"{path}/acls", query={"principal": made["principal"]})
     wait_until(lambda: not produces(client))
 
 
-def test_what_brokers_do_not_confirm_is_told(api, path, cluster_id):
+def test_a_credential_that_brokers_do_not_confirm_is_pending(api, path, cluster_id):
     gone = BrokerStatus(slot=0, link="", kafka="127.0.0.1:9", metrics="")
     put_status(cluster_id, "running", brokers=(gone,))
     made = api().post(f"{path}/credentials", {"name": "app", "role": "full"})
@@ -287,7 +288,7 @@ def produces(client):
 
 
 def wait_until(condition):
-    """The test's own limit of time ends it where it never holds."""
+    """Waits until the condition holds; the test's own time limit ends it otherwise."""
     pause = threading.Event()
     while not condition():
         pause.wait(0.05)
@@ -317,7 +318,7 @@ def test_a_sleeping_cluster_is_woken_only_where_asked(api, path, cluster_id, cel
 
 
 def test_waking_waits_for_brokers(api, path, cluster_id, cell):
-    """A thread does what the keeper does: it sees the request, and starts the broker."""
+    """A thread acts as the keeper: it sees the request to wake, and starts the broker."""
     api().post(f"{path}/topics", {"name": "t"})
     revision = cell.wakes().revision
     done, began = threading.Event(), threading.Event()
@@ -340,7 +341,7 @@ def test_waking_waits_for_brokers(api, path, cluster_id, cell):
         keeper.join()
 
 
-def test_what_does_not_wake_in_time_is_told(api, path, monkeypatch):
+def test_a_cluster_that_does_not_wake_in_time_is_starting(api, path, monkeypatch):
     monkeypatch.setattr("provisioning.clusters.services.brokers.WAKE_TIMEOUT_S", 0.0)
     response = api().get(f"{path}/topics/t/messages", query={"wake": "true"})
     cases.assert_problem(response, 503, "cluster_starting")
@@ -352,9 +353,9 @@ def test_brokers_that_do_not_answer_are_unavailable(api, path, cluster_id):
     cases.assert_problem(api().get(f"{path}/groups"), 503, "unavailable")
 
 
-async def read_events(stream, wanted):
-    """Events as (kind, data, id) until there are as many as wanted."""
-    found, text = [], ""
+async def read_events(stream, count):
+    """Reads at least `count` events, if the stream has them, as (kind, data, id)."""
+    events, text = [], ""
     async for chunk in stream:
         text += chunk.decode()
         while "\n\n" in text:
@@ -363,10 +364,10 @@ async def read_events(stream, wanted):
                 line.split(": ", 1) for line in block.splitlines() if not line.startswith(":")
             )
             if fields and fields["event"] != "live":
-                found.append((fields["event"], json.loads(fields["data"]), fields.get("id")))
-        if len(found) >= wanted:
-            return found
-    return found
+                events.append((fields["event"], json.loads(fields["data"]), fields.get("id")))
+        if len(events) >= count:
+            return events
+    return events
 
 
 @pytest.mark.django_db(transaction=True)
@@ -380,21 +381,21 @@ def test_the_live_tail_shows_what_arrives_and_ends_with_its_client(api, path, aw
         assert response["Content-Type"] == "text/event-stream"
         stream = response.streaming_content
         assert b"event: live" in await anext(stream)
-        # Once it said so, nothing is missed.
+        # From this event on no record is missed.
         await sync_to_async(produce)()
-        found = await read_events(stream, 2)
+        events = await read_events(stream, 2)
         assert len(threads()) == 1
         await stream.aclose()
-        return found
+        return events
 
     def produce():
         for number in range(2):
             kafka.produce(awake, "t", NewRecord(value=str(number).encode(), partition=0))
 
-    found = asyncio.run(watch())
-    values = [int(data["value"]["text"]) for kind, data, _ in found if kind == "message"]
+    events = asyncio.run(watch())
+    values = [int(data["value"]["text"]) for kind, data, _ in events if kind == "message"]
     assert values == [0, 1]
-    _, data, name = found[0]
+    _, data, name = events[0]
     assert dict(streams.positions_of(name) or {})[0] == data["offset"] + 1
     wait_until(lambda: not threads())
     assert streams._open[tenant.id] == 0
@@ -416,16 +417,16 @@ def test_a_tail_goes_on_where_an_earlier_one_ended(api, path, awake, topic, tena
     async def watch():
         response: Any = await AsyncClient().get(f"/api/v1{topic}/messages/stream", headers=headers)
         stream = response.streaming_content
-        found = await read_events(stream, 3)
+        events = await read_events(stream, 3)
         await stream.aclose()
-        return found
+        return events
 
-    found = asyncio.run(watch())
-    assert [data["value"]["text"] for _, data, _ in found] == ["2", "3", "4"]
+    events = asyncio.run(watch())
+    assert [data["value"]["text"] for _, data, _ in events] == ["2", "3", "4"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_tail_with_a_filter_tells_what_it_looked_at(api, path, awake, topic, tenant):
+def test_a_tail_with_a_filter_counts_what_it_looked_at(api, path, awake, topic, tenant):
     for n in range(5):
         kafka.produce(awake, "t", NewRecord(value=str(n).encode(), partition=0))
     headers = {
@@ -438,23 +439,23 @@ def test_a_tail_with_a_filter_tells_what_it_looked_at(api, path, awake, topic, t
         response: Any = await AsyncClient().get(
             address, query_params={"filter": "value >= 3"}, headers=headers
         )
-        found = await read_until_progress(response.streaming_content)
+        events = await read_until_progress(response.streaming_content)
         await response.streaming_content.aclose()
-        return found
+        return events
 
-    found = asyncio.run(watch())
-    messages = [data["value"]["text"] for kind, data, _ in found if kind == "message"]
+    events = asyncio.run(watch())
+    messages = [data["value"]["text"] for kind, data, _ in events if kind == "message"]
     assert messages == ["3", "4"]
-    _, _, name = found[-1]
+    _, _, name = events[-1]
     assert dict(streams.positions_of(name) or {}) == {0: 5, 1: 0}
 
 
 async def read_until_progress(stream):
-    """Events until five records were looked at."""
-    found: list[tuple[str, Any, str | None]] = []
-    while not found or found[-1][0] != "progress" or found[-1][1]["records"] < 5:
-        found += await read_events(stream, 1)
-    return found
+    """Reads events until one says that five records were looked at."""
+    events: list[tuple[str, Any, str | None]] = []
+    while not events or events[-1][0] != "progress" or events[-1][1]["records"] < 5:
+        events += await read_events(stream, 1)
+    return events
 
 
 @pytest.mark.django_db(transaction=True)
@@ -527,8 +528,8 @@ def test_live_tails_are_limited(api, path, awake, topic, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "given",
+    "last_event_id",
     ["", None, "???", "e30", "W10", "bnVsbA", encoded('{"0": 1e999}'), encoded("[" * 20_000)],
 )
-def test_an_id_that_names_nothing_begins_at_the_end(given):
-    assert streams.positions_of(given) in (None, {})
+def test_an_id_that_names_nothing_begins_at_the_end(last_event_id):
+    assert streams.positions_of(last_event_id) in (None, {})

@@ -1,4 +1,4 @@
-"""What an organisation's end does to its clusters, and what its archive says of them."""
+"""What closing an organization does to its clusters, and what its archive has of them."""
 
 import io
 import json
@@ -32,8 +32,8 @@ def test_every_cluster_goes_protected_ones_too(tenant, api, make_cluster, cluste
     assert browser.post(CLOSE, {"name": "Acme"}).status_code == 200
     with organization_scope(tenant.id):
         assert not Cluster.objects.all().active().exists()
-        for each in (cluster_id, protected, pending):
-            latest = Operation.objects.filter(cluster=each).latest("created_at")
+        for deleted_id in (cluster_id, protected, pending):
+            latest = Operation.objects.filter(cluster=deleted_id).latest("created_at")
             assert latest.type == OperationType.DELETE_CLUSTER
         assert Operation.objects.filter(cluster=gone, type="delete_cluster").count() == 1
 
@@ -46,7 +46,7 @@ def test_the_worker_finishes_the_end(tenant, cluster_id, reconcile):
 
 
 def test_a_closed_organization_gets_no_cluster_and_none_back(tenant, cluster_id):
-    """Of who came in before the end, and waited for it."""
+    """A request that began before the organization was closed is refused once it has its row."""
     with organization_scope(tenant.id):
         actor = system_actor(tenant.id)
         clusters.delete_every_cluster(actor=actor)

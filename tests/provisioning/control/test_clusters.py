@@ -1,4 +1,4 @@
-"""Clusters: inherited cases, what is shown, changes and their conflicts, deletion."""
+"""Clusters: the common cases of REST, what is shown, changes and their conflicts, deletion."""
 
 import uuid
 
@@ -33,13 +33,12 @@ class TestClusters(cases.ListCases, cases.CreateCases, cases.UpdateCases):
 
     @pytest.mark.usefixtures("others")
     def test_list_pages_repeat_and_hide_nothing(self, owner, collection, item):
-        del item
-        everything = [each["id"] for each in owner.get(collection).json()["items"]]
+        everything = [cluster["id"] for cluster in owner.get(collection).json()["items"]]
         seen: list[str] = []
         cursor: str | None = ""
         while cursor is not None:
             page = owner.get(collection, query={"limit": 1, "cursor": cursor}).json()
-            seen += [each["id"] for each in page["items"]]
+            seen += [cluster["id"] for cluster in page["items"]]
             cursor = page["next_cursor"]
         assert seen == everything
         assert len(set(seen)) == 3
@@ -85,7 +84,7 @@ def test_a_cluster_says_where_clients_connect(api, cluster_id):
     assert shown["deletion_protection"] is False
 
 
-def test_the_cell_is_told_all_of_it(cell, make_cluster, tenant):
+def test_the_cell_gets_the_whole_specification(cell, make_cluster, tenant):
     cluster_id = make_cluster(name="Big Orders_1", idle_timeout_s=60)
     spec = cell.spec(cluster_id)
     assert (spec.name, spec.organization_id, spec.state) == ("Big Orders_1", tenant.id, "active")
@@ -153,7 +152,7 @@ def test_names_are_unique_among_an_organisations_clusters(api, make_cluster, oth
     assert api().get(f"/clusters/{taken}").json()["name"] == "orders"
 
 
-def test_the_limit_of_clusters_is_told(api, settings, make_cluster):
+def test_the_limit_of_clusters_is_refused_with_its_quota(api, settings, make_cluster):
     make_cluster()
     limits = settings.FRESHET.limits
     object.__setattr__(limits, "clusters", 1)
@@ -263,27 +262,27 @@ def test_a_suspended_organisations_clusters_do_not_run(api, cluster_id, tenant, 
 
 
 def test_another_organisations_cluster_looks_absent(api, cluster_id, other_tenant):
-    stranger = api(other_tenant.key)
+    outsider = api(other_tenant.key)
     path = f"/clusters/{cluster_id}"
-    assert stranger.get("/clusters").json()["items"] == []
+    assert outsider.get("/clusters").json()["items"] == []
     for call in (
-        stranger.get(path),
-        stranger.patch(path, {"name": "x"}),
-        stranger.delete(path, query={"name": "x"}),
-        stranger.post(f"{path}:wake"),
-        stranger.post(f"{path}:sleep"),
-        stranger.post(f"{path}:undelete"),
-        stranger.get(f"{path}/topics"),
-        stranger.post(f"{path}/topics", {"name": "t"}),
-        stranger.get(f"{path}/topics/t"),
-        stranger.get(f"{path}/credentials"),
-        stranger.post(f"{path}/credentials", {"name": "c", "role": "full"}),
-        stranger.get(f"{path}/acls"),
-        stranger.delete(f"{path}/acls", query={"principal": "User:a"}),
-        stranger.get(f"{path}/groups"),
-        stranger.post(f"{path}/groups/g/reset-offsets", {"to": "earliest"}),
-        stranger.get(f"{path}/topics/t/messages"),
-        stranger.get(f"{path}/topics/t/messages/stream"),
+        outsider.get(path),
+        outsider.patch(path, {"name": "x"}),
+        outsider.delete(path, query={"name": "x"}),
+        outsider.post(f"{path}:wake"),
+        outsider.post(f"{path}:sleep"),
+        outsider.post(f"{path}:undelete"),
+        outsider.get(f"{path}/topics"),
+        outsider.post(f"{path}/topics", {"name": "t"}),
+        outsider.get(f"{path}/topics/t"),
+        outsider.get(f"{path}/credentials"),
+        outsider.post(f"{path}/credentials", {"name": "c", "role": "full"}),
+        outsider.get(f"{path}/acls"),
+        outsider.delete(f"{path}/acls", query={"principal": "User:a"}),
+        outsider.get(f"{path}/groups"),
+        outsider.post(f"{path}/groups/g/reset-offsets", {"to": "earliest"}),
+        outsider.get(f"{path}/topics/t/messages"),
+        outsider.get(f"{path}/topics/t/messages/stream"),
     ):
         cases.assert_problem(call, 404, "not_found")
 

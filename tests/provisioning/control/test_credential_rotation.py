@@ -1,4 +1,4 @@
-"""Rotation: two users with the same rights for a while; and credentials that end by themselves."""
+"""Rotation, with two users that have the same rights for a while, and expiry of credentials."""
 
 from datetime import timedelta
 
@@ -28,7 +28,7 @@ def store(cluster_id):
 
 @pytest.fixture
 def made(api, credentials):
-    """A producer that has a right beside its role."""
+    """A credential of a producer, with one ACL beside those of its role."""
     made = api().post(credentials, {"name": "app", "role": "producer"}).json()
     acl = {"principal": made["principal"], "resource_type": "TOPIC", "resource_name": "extra"}
     api().post(credentials.replace("credentials", "acls"), {**acl, "operation": "READ"})
@@ -48,7 +48,7 @@ def grants(store, principal):
 
 
 def let_expire(credential_id):
-    """Has its moment pass."""
+    """Sets a credential's expiry to a moment that is over."""
     rows = Credential.objects.filter(pk=credential_id)
     assert rows.update(expires_at=now() - timedelta(seconds=1)) == 1
 
@@ -73,7 +73,7 @@ def test_both_have_the_same_rights_until_the_older_ends(api, credentials, store,
     let_expire(made["id"])
     assert credential_expiry.expire_credentials() == 1
     assert users(store) == {new["username"]}
-    # What its successor has too goes with it.
+    # All its ACLs go with it, because its successor has copies of them.
     assert grants(store, made["principal"]) == set()
     assert grants(store, new["principal"]) == rights
     cases.assert_problem(api().get(f"{credentials}/{made['id']}"), 404, "not_found")
@@ -230,11 +230,11 @@ def producer_of(bootstrap, credential):
 
 
 def produce_error(producer):
-    """What a record is answered with; None where it is taken."""
-    told = []
+    """The error of producing a record; None where it was accepted."""
+    reported = []
     try:
-        producer.produce("t", b"x", on_delivery=lambda error, _: told.append(error))
+        producer.produce("t", b"x", on_delivery=lambda error, _: reported.append(error))
         producer.flush(20)
     except KafkaException as error:
         return error
-    return told[0] if told else "no answer"
+    return reported[0] if reported else "no answer"

@@ -1,4 +1,4 @@
-"""When credentials were last used: as metered, only ever later, and of credentials alone."""
+"""When credentials were last used: it follows the metered usage and never goes back."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -22,11 +22,11 @@ def test_a_credential_says_when_it_was_last_used(api, credentials, cluster_id):
     assert before.json()["last_used_at"] is None
     others = {("cl_other", made["principal"]): NOON, (cluster_id, "User:alice"): NOON}
     assert note_credential_uses(used={key: NOON, **others}) == 1
-    # Files come in any order.
+    # Usage files may come in any order.
     assert note_credential_uses(used={key: NOON - MINUTE}) == 0
     after = api().get(path)
     assert after.json()["last_used_at"] == "2026-11-20T12:00:00Z"
-    # Being used is no change of it.
+    # The time of use is not part of the ETag.
     assert after["ETag"] == before["ETag"]
     (listed,) = api().get(credentials).json()["items"]
     assert listed["last_used_at"] == "2026-11-20T12:00:00Z"

@@ -1,4 +1,4 @@
-"""Credentials: shown once, kept as a verifier, with the ACLs of their role, removed whole."""
+"""Credentials: the password is shown once, the ACLs of the role come and go with the credential."""
 
 import json
 import uuid
@@ -100,7 +100,7 @@ def test_a_role_is_its_acls_and_goes_with_them(api, credentials, store, role, ex
     api().post(credentials.replace("credentials", "acls"), {**other, "operation": "READ"})
     assert api().delete(f"{credentials}/{made['id']}").status_code == 204
     assert users(store) == []
-    # What was given beside the role is not the role's to take.
+    # An ACL that was added beside the role stays.
     assert grants(store, made["principal"]) == {("TOPIC", "x", "READ")}
 
 
@@ -146,7 +146,7 @@ def test_another_mechanism_can_be_chosen(api, credentials, store):
     assert [user.mechanism for user in store.list_users()] == ["SCRAM-SHA-256"]
 
 
-def test_the_limit_is_told(api, credentials, settings):
+def test_the_limit_is_shown(api, credentials, settings):
     limits = settings.FRESHET.limits
     before = limits.credentials
     object.__setattr__(limits, "credentials", 1)
@@ -169,7 +169,7 @@ def test_one_lost_answer_is_repeated(api, credentials, store, call):
 
 @pytest.mark.parametrize("call", ["add_acls", "set_user"])
 def test_what_stays_unknown_leaves_nothing_in_the_end(api, credentials, store, tenant, call):
-    """No row, so nobody has a password; the sweep removes what was written."""
+    """No row is left, and nobody has the password; the sweep removes what the store has."""
     unknown = lost(UnknownOutcomeError("lost"))
     with failing(call, unknown, unknown):
         response = api().post(credentials, {"name": "app", "role": "producer"})

@@ -1,4 +1,4 @@
-"""Topics that come back, those that nobody knew, and records that go."""
+"""Restoring deleted topics, attaching orphaned ones, and deleting records."""
 
 from console.base.common.models import AuditEntry
 from provisioning import kafka
@@ -39,7 +39,7 @@ def test_a_name_that_was_taken_asks_for_another(api, path):
     assert (back["id"], back["name"]) == (first["id"], "t-old")
 
 
-def test_validate_only_tells_what_would_come_back(api, path):
+def test_validate_only_shows_what_would_come_back(api, path):
     query = {"validate_only": "true"}
     made = api().post(f"{path}/topics", {"name": "t", "partitions": 2}).json()
     api().delete(f"{path}/topics/t")
@@ -47,8 +47,8 @@ def test_validate_only_tells_what_would_come_back(api, path):
     for name, body in (("t", {}), ("t-old", {"name": "t-old"})):
         shown = api().post(f"{item}:undelete", body, query=query)
         assert shown.status_code == 200, shown.content
-        told = {key: shown.json()[key] for key in ("id", "name", "partitions")}
-        assert told == {"id": made["id"], "name": name, "partitions": 2}
+        fields = {key: shown.json()[key] for key in ("id", "name", "partitions")}
+        assert fields == {"id": made["id"], "name": name, "partitions": 2}
     api().post(f"{path}/topics", {"name": "t"})
     cases.assert_problem(api().post(f"{item}:undelete", query=query), 409, "name_taken")
     assert api().get(item).status_code == 200
@@ -87,18 +87,18 @@ def test_records_come_back_and_go(api, path, cluster_id):
         answer = api().get(messages, query={"from": "oldest"})
         assert answer.status_code == 200, answer.content
         page = answer.json()["items"]
-        assert [each["value"]["text"] for each in page] == ["0", "1", "2", "3", "4"]
+        assert [record["value"]["text"] for record in page] == ["0", "1", "2", "3", "4"]
         delete = f"{path}/topics/t:delete-records"
         body = {"partitions": [{"partition": 0, "before_offset": 3}]}
         taken = {"items": [{"partition": 0, "low_watermark": 3, "deleted_offsets": 3}]}
         planned = api().post(f"{delete}?validate_only=true", body)
         assert planned.json() == taken, planned.content
         page = api().get(messages, query={"from": "oldest"}).json()["items"]
-        assert [each["offset"] for each in page] == [0, 1, 2, 3, 4]
+        assert [record["offset"] for record in page] == [0, 1, 2, 3, 4]
         left = api().post(delete, body)
         assert left.json() == taken, left.content
         page = api().get(messages, query={"from": "oldest"}).json()["items"]
-        assert [each["offset"] for each in page] == [3, 4]
+        assert [record["offset"] for record in page] == [3, 4]
         body = {"partitions": [{"partition": 0, "before_offset": 99}]}
         for asked in (delete, f"{delete}?validate_only=true"):
             document = cases.assert_problem(api().post(asked, body), 422, "kafka_refused")

@@ -1,4 +1,4 @@
-"""Deletions wait while too many brokers are unhealthy; staff lets one pass, and that is told."""
+"""Deletions wait while too many brokers are unhealthy; staff may permit one, which is logged."""
 
 from datetime import timedelta
 
@@ -18,15 +18,15 @@ REASON = "Its owner asked for it by telephone."
 
 @pytest.fixture
 def hold(cell):
-    """Has the keeper hold deletions, or allow them."""
+    """Writes the keeper's note that deletions are held, or with `held=False` allowed."""
 
-    def tell(*, held=True, **fields):
+    def note(*, held=True, **fields):
         health = CellHealth(unix_ms(now()), 40, 12, held=held, **fields)
         put_health(cell, health)
         assert health_of(cell) == health
 
-    yield tell
-    # The cell is every test's.
+    yield note
+    # All tests share the cell.
     cell.remove_cluster(KEEPER)
 
 
@@ -67,14 +67,14 @@ def deleted_long_ago(api, make_cluster, reconcile, tenant):
 def test_nothing_is_deleted_while_deletions_are_held(api, cluster_id, hold):
     hold()
     document = cases.assert_problem(delete(api, cluster_id), 409, "deletions_held")
-    # Nothing of other tenants is in it.
+    # The answer has no numbers of the whole cell.
     assert "Try again later" in document["detail"]
     assert "40" not in document["detail"]
     hold(held=False)
     assert delete(api, cluster_id).status_code == 202
 
 
-def test_a_permit_lets_one_deletion_pass_and_is_told(
+def test_a_permit_lets_one_deletion_pass_and_is_logged(
     api, cluster_id, make_cluster, reconcile, hold, staff
 ):
     hold()
@@ -93,7 +93,7 @@ def test_a_permit_lets_one_deletion_pass_and_is_told(
     log["action"] = "cluster.use_break_glass"
     (used,) = api().get("/audit-log", query=log).json()["items"]
     assert used["detail"] == {"audit_id": made["audit_id"]}
-    # It is used up.
+    # The permit is used up.
     reconcile(cluster_id)
     put_status(cluster_id, "asleep", 2)
     reconcile(cluster_id)
@@ -127,8 +127,8 @@ def test_data_stays_while_deletions_are_held(
     removal = removal_of(cell, cluster_id)
     assert removal is not None
     assert cell.spec(cluster_id) is None
-    assert removal.broken(unix_ms(now())) == made["audit_id"]
-    assert removal.broken(unix_ms(now()) + 3_601_000) == ""
+    assert removal.permit_at(unix_ms(now())) == made["audit_id"]
+    assert removal.permit_at(unix_ms(now()) + 3_601_000) == ""
 
 
 def test_a_permit_reaches_the_keeper_after_the_purge_too(
@@ -142,10 +142,8 @@ def test_a_permit_reaches_the_keeper_after_the_purge_too(
     assert permitted_by(cell, cluster_id) == made["audit_id"]
 
 
-def test_the_word_on_a_purged_cluster_is_given_again(
-    api, make_cluster, reconcile, tenant, cell, hold
-):
-    """The metadata came back from a backup, in which the keeper was not told yet."""
+def test_the_purge_of_a_cluster_is_reported_again(api, make_cluster, reconcile, tenant, cell, hold):
+    """The metadata came back from a backup that is older than the report to the keeper."""
     cluster_id = deleted_long_ago(api, make_cluster, reconcile, tenant)
     reconciling.sweep_clusters()
     cell.remove_cluster(cluster_id)

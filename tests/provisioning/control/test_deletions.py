@@ -1,4 +1,4 @@
-"""Deleted times of a cluster, as its cell is told, and data that stays until usage is metered."""
+"""When a cluster counts as deleted, and its data, which stays until its usage is metered."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -34,7 +34,7 @@ def at(monkeypatch):
 
 @pytest.fixture
 def delete(api, reconcile, cell):
-    """Deletes a cluster and has worker and keeper finish that."""
+    """Deletes a cluster, and does what worker and keeper do until it is deleted."""
 
     def run(cluster_id):
         name = api().get(f"/clusters/{cluster_id}").json()["name"]
@@ -75,7 +75,7 @@ def test_the_cell_knows_when_a_cluster_was_deleted(make_cluster, delete, undelet
     assert cell.spec(cluster_id).deletions == ((T0_MS, hours_ms(5)), (hours_ms(7), None))
 
 
-def test_a_deletion_that_the_cell_hears_of_late_begins_then(
+def test_a_deletion_that_the_cell_gets_late_begins_then(
     api, make_cluster, reconcile, cell, at, row
 ):
     cluster_id = make_cluster(name="late")
@@ -86,7 +86,7 @@ def test_a_deletion_that_the_cell_hears_of_late_begins_then(
     reconcile(cluster_id)
     assert cell.spec(cluster_id).deletions == ((hours_ms(1), None),)
     assert row(cluster_id).deletions == [[hours_ms(1), None]]
-    # For people it is deleted since they said so.
+    # People are shown the moment of their request.
     assert row(cluster_id).deleted_at == T0
 
 

@@ -1,4 +1,4 @@
-"""What somebody finds who signs up in the console."""
+"""The first cluster of somebody who signs up in the console."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ BODY = {"email": "ada@acme.example", "password": "engines and looms", "organizat
 
 @pytest.fixture
 def newcomer():
-    """Signed up in the console; gives a client with the first key."""
+    """Signs up in the console; gives a client with the first API key."""
     response = ApiClient().post("/signup", {**BODY, "session": True})
     assert response.status_code == 201, response.content
     return ApiClient(response.json()["api_key"]["secret"])

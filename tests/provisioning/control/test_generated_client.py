@@ -26,12 +26,13 @@ SIGN_UP = {
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
-    """Gives modules of the generated package, each of which can be imported."""
+    """Imports all modules of the generated package; gives them by name."""
     folder = generate_client(tmp_path_factory.mktemp("generated")).parent
     sys.path.insert(0, str(folder))
     try:
         root = importlib.import_module(NAME)
-        names = {each.name for each in pkgutil.walk_packages(root.__path__, f"{NAME}.")}
+        walked = pkgutil.walk_packages(root.__path__, f"{NAME}.")
+        names = {module.name for module in walked}
         modules = {name: importlib.import_module(name) for name in sorted(names)}
         yield modules
     finally:
@@ -47,7 +48,7 @@ def models(package):
 
 @pytest.fixture
 def call(package, models, signed_up):
-    """Calls an operation by its tag and id as who signed up; gives status, headers and model."""
+    """Calls an operation (`tag.operation_id`) as who signed up; returns status, headers, model."""
 
     def run(name, *arguments, client=signed_up, **options):
         return package[f"{NAME}.api.{name}"].sync_detailed(*arguments, client=client, **options)
@@ -56,7 +57,7 @@ def call(package, models, signed_up):
 
 
 def client_of(package, key=None):
-    """Talks to the application itself, on the test's thread and connection."""
+    """A client that calls the application itself, on the test's thread and connection."""
     clients = package[f"{NAME}.client"]
     options = {
         "base_url": "http://testserver",
@@ -70,7 +71,7 @@ def client_of(package, key=None):
 
 @pytest.fixture
 def kept_connection(db):
-    """A request leaves the test's transaction open, as one of Django's own test client does."""
+    """Keeps requests from closing the test's connection, as Django's own test client does."""
     signals = (request_started, request_finished)
     for signal in signals:
         signal.disconnect(close_old_connections)
@@ -90,7 +91,7 @@ def signed_up(kept_connection, package, models):
 
 @pytest.fixture
 def cluster(call, models):
-    """Makes a cluster, and waits for its operation as a program would."""
+    """Creates a cluster, and waits for its operation as a program would; gives its id."""
     made = call(
         "clusters.clusters_create",
         body=models.ClusterCreateRequest(name="orders", deletion_protection=False),

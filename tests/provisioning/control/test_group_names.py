@@ -8,7 +8,7 @@ from console.programs.cli.client import segment
 from tests.console import cases
 from tests.provisioning.control.world import access_of, running_broker
 
-# One and the same address, were the parts of a path not kept apart.
+# Some of these would have the same address if a `/` in a name were read as one of the path.
 NAMES = ["a/b", "a", "a/reset-offsets", "reset-offsets", "a%2Fb", "a%b", "%", "/", "//", "a/"]
 MORE_NAMES = [".", "..", "~..", "../groups", "a?b#c", "a b", "é/ü", "a\nb", "a;b=c&d+e:f"]
 T0_MS = 1_700_000_000_000
@@ -16,7 +16,7 @@ T0_MS = 1_700_000_000_000
 
 @pytest.fixture
 def awake(api, path, cluster_id):
-    """The broker runs, with a topic `t` of three records; gives its control plane's access."""
+    """Starts the broker, with a topic `t` of three records; gives the control plane's access."""
     with running_broker(cluster_id):
         assert api().post(f"{path}/topics", {"name": "t", "partitions": 1}).status_code == 201
         for _ in range(3):
@@ -25,7 +25,7 @@ def awake(api, path, cluster_id):
 
 
 def commit(access, group, offset):
-    """What a group committed of the topic's one partition."""
+    """Commits an offset of the topic's one partition as a group."""
     consumer = Consumer(access.connection.settings() | {"group.id": group})
     consumer.commit(offsets=[TopicPartition("t", 0, offset)], asynchronous=False)
     consumer.close()
@@ -36,7 +36,7 @@ def test_any_group_is_shown_moved_and_deleted(api, path, awake):
     for name in names:
         commit(awake, name, 1)
     listed = api().get(f"{path}/groups", query={"limit": 100}).json()["items"]
-    assert {each["group"] for each in listed} == set(names)
+    assert {item["group"] for item in listed} == set(names)
     for name in names:
         group = f"{path}/groups/{segment(name)}"
         shown = api().get(group).json()

@@ -1,6 +1,4 @@
-"""What a tenant's client wrote, and no library of ours decodes: one request has an answer of its
-own, and the web server goes on.
-"""
+"""Bytes of a tenant's clients that cannot be decoded: one request fails, the web server goes on."""
 
 import asyncio
 import os
@@ -36,15 +34,17 @@ def raw(awake):
 @pytest.mark.parametrize("content", [b"\x00", b'{"partitions": [1]}'])
 def test_a_group_whose_assignment_cannot_be_decoded_is_shown(api, path, raw, content):
     join_alone(raw, "odd", content)
-    found = api().get(f"{path}/groups/odd").json()
-    assert (found["state"], found["members"][0]["assignments"]) == ("Stable", [])
+    group = api().get(f"{path}/groups/odd").json()
+    assert (group["state"], group["members"][0]["assignments"]) == ("Stable", [])
     (listed,) = api().get(f"{path}/groups").json()["items"]
     assert listed["group"] == "odd"
 
 
 def test_a_worker_that_died_is_one_requests_error(api, path, raw, monkeypatch):
     join_alone(raw, "odd", b"\x00")
-    monkeypatch.setattr(calls, "_carefully", lambda access, call, *a: access.call(call, *a))
+    monkeypatch.setattr(
+        calls, "_describe_carefully", lambda access, call, *a: access.call(call, *a)
+    )
     for _ in range(3):
         problem = cases.assert_problem(api().get(f"{path}/groups/odd"), 502, "kafka_unreadable")
         assert "cannot be decoded" in problem["detail"]
@@ -52,7 +52,7 @@ def test_a_worker_that_died_is_one_requests_error(api, path, raw, monkeypatch):
     assert api().get(f"{path}/groups/odd").status_code == 200
 
 
-def test_calls_beyond_what_may_be_are_told_to_come_again(api, path, awake, monkeypatch):
+def test_calls_beyond_the_limit_are_asked_to_come_again(api, path, awake, monkeypatch):
     monkeypatch.setattr(shared_workers(), "calls_max", 0)
     problem = cases.assert_problem(api().get(f"{path}/groups"), 503, "unavailable")
     assert "Too many" in problem["detail"]
@@ -90,7 +90,7 @@ def test_a_live_tail_whose_reader_died_says_so(topic, tenant):
 
 
 def readers():
-    """The processes that read for this one."""
+    """The ids of the worker processes that read for this process."""
     server = shared_workers()._server._process
     if server is None:
         return set()

@@ -1,4 +1,4 @@
-"""Where the metadata store asks who somebody is, each cluster's brokers are a user of their own."""
+"""Where the metadata store has users, the brokers of each cluster are a user of their own."""
 
 import dataclasses
 
@@ -32,7 +32,7 @@ def root(tmp_path):
 
 @pytest.fixture
 def cell(settings, guarded_etcd, root, tmp_path):
-    """This test's cell lies in an etcd that asks."""
+    """The cell, with its metadata in an etcd that has users."""
     known = config()
     cell = dataclasses.replace(
         known.cell, metadata=guarded_etcd.as_root(root), secret=tmp_path / "secret"
@@ -44,7 +44,7 @@ def cell(settings, guarded_etcd, root, tmp_path):
 
 @pytest.fixture
 def brokers(guarded_etcd, root, tmp_path):
-    """How the keeper tells brokers of a cluster where their metadata is, and who they are there."""
+    """Opens etcd as the brokers of a cluster do, with the location and password that they get."""
     options = {"user": "{cluster}", "password_file": tmp_path / PASSWORD_FILE}
     metadata = guarded_etcd.location(root, options)
 

@@ -1,4 +1,4 @@
-"""Metrics for customers: what they say, that Prometheus reads them, and that nothing wakes."""
+"""Metrics for customers: their values, that Prometheus can read them, and that nothing is woken."""
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -34,12 +34,12 @@ GROUP = {
 
 @pytest.fixture
 def sampled(api, cell, cluster_id):
-    """A cluster with a topic, of which the keeper has a sample."""
+    """The id of a cluster that has a topic and a sample of the keeper."""
     body = {"name": "orders", "partitions": 3}
     assert api().post(f"/clusters/{cluster_id}/topics", body).status_code == 201
     content = {
         "groups": [GROUP],
-        # The second was deleted meanwhile, the third is Kafka's own.
+        # The second topic was deleted meanwhile; the third is internal.
         "topics": {"orders": [1000, 2000, 10], "gone": [1, 1, 1], "__consumer_offsets": [9, 9, 9]},
     }
     cell.put_sample(cluster_id, Sample(taken_at_ms=SAMPLED_MS, content=content))
@@ -47,7 +47,7 @@ def sampled(api, cell, cluster_id):
 
 
 def values_of(response):
-    """Name and labels → value, as Prometheus reads them."""
+    """(name, *labels) → value, as Prometheus reads an answer."""
     assert response.status_code == 200, response.content
     assert response["Content-Type"].startswith("application/openmetrics-text")
     families = text_string_to_metric_families(response.content.decode())
@@ -60,12 +60,12 @@ def values_of(response):
 
 def named(values, name, **labels):
     """The only value of a metric with these labels."""
-    (found,) = [
+    (only,) = [
         value
-        for (each, *pairs), value in values.items()
-        if each == name and set(labels.items()) <= set(pairs)
+        for (metric, *pairs), value in values.items()
+        if metric == name and set(labels.items()) <= set(pairs)
     ]
-    return found
+    return only
 
 
 def test_metrics_say_what_the_keeper_saw(api, sampled):
@@ -101,9 +101,9 @@ def test_all_clusters_in_one_scrape(api, sampled, make_cluster):
 
 
 def test_another_organization_sees_nothing_of_it(api, other_tenant, sampled):
-    stranger = api(other_tenant.key)
-    assert values_of(stranger.get("/metrics")) == {}
-    assert_problem(stranger.get(f"/clusters/{sampled}/metrics"), 404, "not_found")
+    outsider = api(other_tenant.key)
+    assert values_of(outsider.get("/metrics")) == {}
+    assert_problem(outsider.get(f"/clusters/{sampled}/metrics"), 404, "not_found")
 
 
 def test_a_scrape_wakes_nobody(api, cell, sampled):
@@ -135,7 +135,7 @@ def test_prometheus_asks_for_text_alone(api, sampled):
     [
         ([], []),
         ([partition("a", 0, None, None)], [("a", None, None)]),
-        # What is not known of one partition takes nothing from what is known of another.
+        # A partition whose lag is unknown does not hide that of another.
         ([partition("a", 0, 3, None), partition("a", 1, None, 2.0)], [("a", 3, 2.0)]),
         ([partition("b", 0, 1, 1.0), partition("a", 0, 2, 0.0)], [("a", 2, 0.0), ("b", 1, 1.0)]),
     ],

@@ -1,4 +1,4 @@
-"""Produce suspended by the organisation: in rows, in the cell, in the API, and at a broker."""
+"""Suspended produce of an organization: in rows, in the cell, in the API, and at a broker."""
 
 import pytest
 
@@ -25,7 +25,7 @@ REASON = 'The budget "Team" is used up. Raise it, or wait for the month to end.'
 
 @pytest.fixture
 def suspend(tenant):
-    """Suspends the organisation's produce, or lifts that, and has the workers do what follows."""
+    """Suspends the organization's produce, or resumes it (None), and runs the workers' tasks."""
 
     def change(reason=REASON):
         set_produce_suspension(organization_id=tenant.id, reason=reason)
@@ -35,24 +35,24 @@ def suspend(tenant):
 
 
 def suspensions(*cluster_ids):
-    return [cluster_store(each).produce_suspension() for each in cluster_ids]
+    return [cluster_store(cluster_id).produce_suspension() for cluster_id in cluster_ids]
 
 
 def conditions(api, cluster_id):
     shown = api().get(f"/clusters/{cluster_id}").json()["status"]["conditions"]
-    return {each["type"]: each for each in shown}
+    return {condition["type"]: condition for condition in shown}
 
 
-def test_every_cluster_of_the_organisation_is_told(make_cluster, suspend, cell, row):
+def test_it_reaches_every_cluster_of_the_organization(make_cluster, suspend, cell, row):
     ids = [make_cluster(), make_cluster()]
-    before = [cell.spec(each).generation for each in ids]
+    before = [cell.spec(pk).generation for pk in ids]
     suspend()
     assert suspensions(*ids) == [REASON, REASON]
-    assert [cell.spec(each).generation for each in ids] == [each + 1 for each in before]
-    assert all(cell.spec(each).state == "active" for each in ids)
+    assert [cell.spec(pk).generation for pk in ids] == [number + 1 for number in before]
+    assert all(cell.spec(pk).state == "active" for pk in ids)
     suspend(None)
     assert suspensions(*ids) == [None, None]
-    assert {row(each).reconciled_generation for each in ids} == {each + 2 for each in before}
+    assert {row(pk).reconciled_generation for pk in ids} == {number + 2 for number in before}
 
 
 def test_its_change_and_the_task_are_one_transaction(cluster_id, tenant):

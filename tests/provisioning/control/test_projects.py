@@ -1,4 +1,4 @@
-"""Clusters in projects: made, moved and listed by who may, and closed to who may not any more."""
+"""Clusters in projects: who may create, move and list them, and what ends with a lost right."""
 
 import asyncio
 from typing import Any
@@ -71,10 +71,10 @@ def test_a_project_that_the_caller_may_not_see_is_unknown(api, tenant, other, ot
 def test_a_cluster_is_moved_by_who_may_write_in_both(api, tenant, other, make_cluster):
     cluster_id = make_cluster()
     path, body = f"/clusters/{cluster_id}", {"project_id": other.pk}
-    # Writes where it goes to, and sees where it is.
+    # This key may write in the other project, and only read in the cluster's.
     key = make_project_key(tenant, other, Role.DEVELOPER, organization_role=Role.VIEWER)
     assert_problem(api(key).patch(path, body), 403, "permission_denied")
-    # Writes where it is, and does not see where it goes to.
+    # This key may write in the cluster's project, and does not see the other.
     key = make_project_key(tenant, tenant.project, Role.DEVELOPER)
     assert_problem(api(key).patch(path, body), 422, "unknown_project")
     with organization_scope(tenant.id):

@@ -1,4 +1,4 @@
-"""What Kafka clients change is in the audit log, once, whatever dies in between."""
+"""Changes of Kafka clients are in the audit log once, also where a worker dies in between."""
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -48,11 +48,11 @@ def changed(api, cluster_id):
 def test_what_a_client_changed_is_in_the_log_with_who_it_was(api, tenant, changed):
     reconciling.sweep_clusters()
     shown = api().get("/audit-log", query={"action": "topic.create"}).json()["items"]
-    told = {each["target"]["id"]: each for each in shown}
-    assert set(told) == {f"{changed}/orders", f"{changed}/payments"}
-    entry = told[f"{changed}/orders"]
+    by_target = {item["target"]["id"]: item for item in shown}
+    assert set(by_target) == {f"{changed}/orders", f"{changed}/payments"}
+    entry = by_target[f"{changed}/orders"]
     assert entry["source"] == "kafka"
-    # By the name of the credential that it came in with.
+    # The actor has the name of its credential.
     assert entry["actor"]["name"] == "app"
     assert entry["actor"]["id"].startswith("User:cred_")
     assert entry["detail"]["client_id"] == "deployer"
@@ -70,7 +70,7 @@ def test_a_worker_that_dies_in_between_writes_nothing_twice(tenant, changed):
     assert len(first) == 2
     assert len(cluster_store(changed).changes()) == 2
     assert ingest_protocol_changes(organization_id=tenant.id, cluster_id=changed) == 2
-    assert [entry.pk for entry in entries(tenant)] == [each.pk for each in first]
+    assert [entry.pk for entry in entries(tenant)] == [entry.pk for entry in first]
     assert cluster_store(changed).changes() == []
 
 
@@ -91,10 +91,10 @@ def test_many_changes_are_taken_in_page_by_page(tenant, cluster_id, monkeypatch)
 
     def changes(store, after=0, limit=500):
         asked.append(limit)
-        return [each for each in left if each.sequence > after][:limit]
+        return [change for change in left if change.sequence > after][:limit]
 
     def forget(store, up_to):
-        left[:] = [each for each in left if each.sequence > up_to]
+        left[:] = [change for change in left if change.sequence > up_to]
 
     monkeypatch.setattr(ClusterStore, "changes", changes)
     monkeypatch.setattr(ClusterStore, "forget_changes", forget)
@@ -115,7 +115,7 @@ def test_the_same_change_is_the_same_entry():
     assert (one.actor_id, one.target_id) == ("User:cred_a", "cl_a/orders")
     assert one.created_at.isoformat() == "2023-11-14T22:13:20.123000+00:00"
     assert one.detail == {"partitions": "3", "client_id": "admin-1", "cluster_id": "cl_a"}
-    # After a restore from a backup the cell counts from where it was.
+    # After a restore from a backup the cell gives the same numbers again.
     other = ProtocolChange(**{**vars_of(CHANGE), "at_ms": CHANGE.at_ms + 1})
     assert entry_of("org_a", "cl_a", other).pk != one.pk
     assert entry_of("org_a", "cl_b", CHANGE).pk != one.pk

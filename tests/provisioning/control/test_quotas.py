@@ -1,4 +1,4 @@
-"""Quotas over REST: stored as Kafka's tools see them, and kept to by a broker that runs."""
+"""Quotas over REST: stored as Kafka's tools see them, and applied by a running broker."""
 
 import pytest
 from confluent_kafka import Producer
@@ -59,7 +59,7 @@ def test_a_quota_is_set_shown_replaced_and_removed(api, quotas, store):
 
 
 def test_each_entity_is_one_of_its_own(api, quotas, store):
-    """A default is another than nobody, and both together another than each."""
+    """A default differs from an absent part, and a user with a client id from either alone."""
     bodies = [
         {"user": "a", "produce_bytes_per_second": 1},
         {"user": "", "produce_bytes_per_second": 1},
@@ -128,7 +128,7 @@ def test_a_rotation_takes_quotas_along_and_an_end_removes_them(api, quotas, stor
 
 
 def test_a_broker_that_runs_keeps_to_it(api, quotas, cluster_id):
-    """It says so in its answers: the client is told for how long it is held back."""
+    """The broker says in its answers for how long it throttles the client."""
     with running_broker(cluster_id):
         path = f"/clusters/{cluster_id}"
         api().post(f"{path}/topics", {"name": "t", "partitions": 1})
@@ -155,7 +155,7 @@ def test_a_broker_that_runs_keeps_to_it(api, quotas, cluster_id):
 
 @pytest.fixture
 def one_quota():
-    """One entity alone may have quotas, in this process."""
+    """Lets only one entity have quotas, in this process."""
     limits = config().limits
     before = limits.quotas
     object.__setattr__(limits, "quotas", 1)
@@ -169,8 +169,8 @@ def test_quotas_are_a_limit_like_the_others(api, quotas, cluster_id):
     assert put(api(), quotas, body).status_code == 200
     document = cases.assert_problem(put(api(), quotas, {**body, "user": "bob"}), 403)
     assert document["quota"] == {"name": "quotas", "limit": 1, "used": 1}
-    # Another value for who has some takes no room.
+    # Another value for an entity that has quotas does not count.
     assert put(api(), quotas, {**body, "produce_bytes_per_second": 5}).status_code == 200
     listed = api().get("/limits", query={"cluster_id": cluster_id}).json()["items"]
-    (shown,) = [each for each in listed if each["name"] == "quotas"]
+    (shown,) = [limit for limit in listed if limit["name"] == "quotas"]
     assert (shown["limit"], shown["used"], shown["scope"]) == (1, 1, "cluster")

@@ -1,4 +1,4 @@
-"""The plan: from what is wanted and what is observed, in a small world that obeys it."""
+"""The plan of a reconcile, by properties: from a desired and an observed cluster to actions."""
 
 from dataclasses import dataclass, replace
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from brokers.metadata_records import BrokerStatus, ClusterSpec, ClusterStatus, Phase
 from provisioning.choices import OperationType
 from provisioning.reconciling import plan as reconcile
-from provisioning.reconciling.plan import Observed, RunningOperation, Wanted, plan
+from provisioning.reconciling.plan import DesiredCluster, Observed, RunningOperation, plan_actions
 
 BROKER = BrokerStatus(slot=0, link="", kafka="127.0.0.1:1", metrics="")
 
@@ -46,15 +46,15 @@ operations = st.builds(
     since_ms=st.integers(0, 2_000),
     age_s=st.floats(0, 100),
 )
-wanteds = st.builds(
-    Wanted,
+desired_clusters = st.builds(
+    DesiredCluster,
     spec=specs,
     operation=st.none() | operations,
     produce_suspension=REASONS,
     sample_data=st.booleans(),
     purge=st.booleans(),
 )
-observeds = st.builds(
+observations = st.builds(
     Observed,
     known=st.booleans(),
     spec=st.none() | specs,
@@ -70,43 +70,43 @@ def kinds(actions):
     return [type(action) for action in actions]
 
 
-@given(wanteds, observeds)
-def test_from_not_knowing_follows_nothing(wanted, observed):
-    actions = plan(wanted, replace(observed, known=False))
+@given(desired_clusters, observations)
+def test_nothing_is_done_with_a_cell_that_is_unknown(desired, observed):
+    actions = plan_actions(desired, replace(observed, known=False))
     assert set(kinds(actions)) <= {reconcile.LookAgain}
 
 
-@given(wanteds, observeds)
-def test_a_newer_generation_is_never_replaced(wanted, observed):
-    put = [a.spec for a in plan(wanted, observed) if isinstance(a, reconcile.PutSpec)]
+@given(desired_clusters, observations)
+def test_a_newer_generation_is_never_replaced(desired, observed):
+    put = [a.spec for a in plan_actions(desired, observed) if isinstance(a, reconcile.PutSpec)]
     if observed.spec is not None:
-        assert all(each.generation >= observed.spec.generation for each in put)
-    assert all(each == wanted.spec for each in put)
+        assert all(written.generation >= observed.spec.generation for written in put)
+    assert all(written == desired.spec for written in put)
 
 
-@given(wanteds, observeds)
-def test_only_what_was_deleted_for_long_is_purged(wanted, observed):
-    actions = plan(wanted, observed)
+@given(desired_clusters, observations)
+def test_only_what_was_deleted_for_long_is_purged(desired, observed):
+    actions = plan_actions(desired, observed)
     if reconcile.Purge in kinds(actions):
-        assert wanted.purge
+        assert desired.purge
         assert actions == [reconcile.Purge()]
 
 
-@given(wanteds, observeds)
-def test_what_may_not_run_is_not_woken(wanted, observed):
-    actions = kinds(plan(wanted, observed))
-    if wanted.spec.state != "active":
+@given(desired_clusters, observations)
+def test_what_may_not_run_is_not_woken(desired, observed):
+    actions = kinds(plan_actions(desired, observed))
+    if desired.spec.state != "active":
         assert reconcile.ProduceSamples not in actions
-    if wanted.spec.state == "suspended":
+    if desired.spec.state == "suspended":
         assert reconcile.RequestWake not in actions
 
 
-@given(wanteds, observeds)
-def test_an_operation_ends_at_most_once_and_otherwise_is_looked_at_again(wanted, observed):
-    actions = kinds(plan(wanted, observed))
+@given(desired_clusters, observations)
+def test_an_operation_ends_at_most_once_and_otherwise_is_looked_at_again(desired, observed):
+    actions = kinds(plan_actions(desired, observed))
     ends = [kind for kind in actions if kind in {reconcile.Succeed, reconcile.Fail}]
     assert len(ends) <= 1
-    if wanted.operation is None:
+    if desired.operation is None:
         assert not ends
     elif not ends and reconcile.Purge not in actions and actions:
         assert reconcile.LookAgain in actions
@@ -114,7 +114,7 @@ def test_an_operation_ends_at_most_once_and_otherwise_is_looked_at_again(wanted,
 
 @dataclass
 class World:
-    """A cell with a keeper that does what is asked of it at each step."""
+    """A cell with a keeper that does what the plan asks of it at each step."""
 
     observed: Observed
 
@@ -157,32 +157,32 @@ class World:
         )
 
 
-@given(wanteds, observeds)
-def test_a_keeper_that_obeys_brings_every_operation_to_its_end(wanted, observed):
-    wanted = replace(wanted, purge=False, spec=replace(wanted.spec, generation=5))
-    if wanted.operation is not None:
-        wanted = replace(wanted, operation=replace(wanted.operation, age_s=0.0, since_ms=3_000))
-        if wanted.operation.type is OperationType.DELETE_CLUSTER:
-            wanted = replace(wanted, spec=replace(wanted.spec, state="deleted"))
-        elif wanted.operation.type is OperationType.SUSPEND_CLUSTER:
-            wanted = replace(wanted, spec=replace(wanted.spec, state="suspended"))
-        elif wanted.operation.type is OperationType.SLEEP_CLUSTER:
+@given(desired_clusters, observations)
+def test_a_keeper_that_obeys_brings_every_operation_to_its_end(desired, observed):
+    desired = replace(desired, purge=False, spec=replace(desired.spec, generation=5))
+    if desired.operation is not None:
+        desired = replace(desired, operation=replace(desired.operation, age_s=0.0, since_ms=3_000))
+        if desired.operation.type is OperationType.DELETE_CLUSTER:
+            desired = replace(desired, spec=replace(desired.spec, state="deleted"))
+        elif desired.operation.type is OperationType.SUSPEND_CLUSTER:
+            desired = replace(desired, spec=replace(desired.spec, state="suspended"))
+        elif desired.operation.type is OperationType.SLEEP_CLUSTER:
             soon = reconcile.SLEEP_SOON_MS
-            wanted = replace(wanted, spec=replace(wanted.spec, idle_timeout_ms=soon))
-        elif wanted.spec.state == "deleted":
-            wanted = replace(wanted, spec=replace(wanted.spec, state="active"))
+            desired = replace(desired, spec=replace(desired.spec, idle_timeout_ms=soon))
+        elif desired.spec.state == "deleted":
+            desired = replace(desired, spec=replace(desired.spec, state="active"))
     world = World(replace(observed, known=True))
     for _ in range(4):
-        actions = plan(wanted, world.observed)
+        actions = plan_actions(desired, world.observed)
         if reconcile.LookAgain not in kinds(actions):
             break
         world.obey(actions)
         world.keep()
-    actions = plan(wanted, world.observed)
+    actions = plan_actions(desired, world.observed)
     assert reconcile.LookAgain not in kinds(actions)
     world.obey(actions)
-    # And then there is nothing left to write.
-    again = set(kinds(plan(wanted, world.observed)))
+    # After that nothing is left to write.
+    again = set(kinds(plan_actions(desired, world.observed)))
     writes = {
         reconcile.PutSpec,
         reconcile.CreateRecord,
@@ -192,12 +192,12 @@ def test_a_keeper_that_obeys_brings_every_operation_to_its_end(wanted, observed)
     }
     assert not writes & again
     if world.observed.record:
-        assert world.observed.produce_suspension == wanted.produce_suspension
+        assert world.observed.produce_suspension == desired.produce_suspension
 
 
-@given(wanteds, observeds)
-def test_brokers_that_start_on_a_spec_refuse_produce_from_the_first(wanted, observed):
-    actions = kinds(plan(wanted, observed))
+@given(desired_clusters, observations)
+def test_brokers_that_start_on_a_spec_refuse_produce_from_the_first(desired, observed):
+    actions = kinds(plan_actions(desired, observed))
     if reconcile.SuspendProduce in actions and reconcile.PutSpec in actions:
         assert actions.index(reconcile.SuspendProduce) < actions.index(reconcile.PutSpec)
 
@@ -206,10 +206,10 @@ def started(kind, age_s=0.0):
     return RunningOperation(type=kind, since_ms=1_000, age_s=age_s)
 
 
-def ending(wanted, observed):
+def ending(desired, observed):
     return [
         action
-        for action in plan(wanted, observed)
+        for action in plan_actions(desired, observed)
         if isinstance(action, reconcile.Succeed | reconcile.Fail)
     ]
 
@@ -230,29 +230,29 @@ def ending(wanted, observed):
 def test_operations_end_when_they_have_what_they_want(kind, phase, age_s, expected):
     status = ClusterStatus(observed_generation=1, phase=phase, since_ms=0)
     observed = Observed(known=True, spec=spec(), status=status, record=True)
-    assert ending(Wanted(spec(), started(kind, age_s)), observed) == expected
+    assert ending(DesiredCluster(spec(), started(kind, age_s)), observed) == expected
 
 
 def test_a_start_that_takes_too_long_fails_by_name():
     observed = Observed(known=True, spec=spec(), record=True)
-    (failure,) = ending(Wanted(spec(), started(OperationType.WAKE_CLUSTER, 60)), observed)
+    (failure,) = ending(DesiredCluster(spec(), started(OperationType.WAKE_CLUSTER, 60)), observed)
     assert failure.code == "start_timed_out"
 
 
 def test_brokers_that_do_not_start_fail_it_with_their_reason():
     status = ClusterStatus(observed_generation=1, phase="failed", since_ms=2_000, message="no disk")
     observed = Observed(known=True, spec=spec(), status=status, record=True)
-    wanted = Wanted(spec(), started(OperationType.CREATE_CLUSTER))
-    assert ending(wanted, observed) == [reconcile.Fail("cluster_failed", "no disk")]
-    # A failure from before it began is what waking is to end.
+    desired = DesiredCluster(spec(), started(OperationType.CREATE_CLUSTER))
+    assert ending(desired, observed) == [reconcile.Fail("cluster_failed", "no disk")]
+    # A failure from before the operation began does not fail it.
     before = replace(observed, status=replace(status, since_ms=500))
-    assert ending(wanted, before) == []
+    assert ending(desired, before) == []
 
 
 def test_clients_that_stay_keep_it_awake():
     status = ClusterStatus(observed_generation=1, phase="running", since_ms=0, connections=2)
     observed = Observed(known=True, spec=spec(), status=status, record=True)
-    (failure,) = ending(Wanted(spec(), started(OperationType.SLEEP_CLUSTER, 60)), observed)
+    (failure,) = ending(DesiredCluster(spec(), started(OperationType.SLEEP_CLUSTER, 60)), observed)
     assert failure.code == "clients_connected"
 
 
@@ -260,28 +260,28 @@ MINUTE_MS = 60_000
 
 
 @pytest.mark.parametrize(
-    ("deletions", "told", "expected"),
+    ("deletions", "reported", "expected"),
     [
         ([], [], []),
-        # Told already, however long ago.
+        # The cell has them already, however long ago they began.
         ([(0, 10), (20, None)], [0, 20], [(0, 10), (20, None)]),
-        # Heard of in time.
+        # The cell learns of it in time.
         ([(9 * MINUTE_MS + 30_000, None)], [], [(9 * MINUTE_MS + 30_000, None)]),
         # Late: from now on. Its meter may have counted what was stored in between.
         ([(9 * MINUTE_MS, None)], [], [(10 * MINUTE_MS, None)]),
         ([(0, 10), (9 * MINUTE_MS, None)], [0], [(0, 10), (10 * MINUTE_MS, None)]),
-        # Over before the cell heard of it.
+        # It ended before the cell learned of it.
         ([(0, 10), (20, 30)], [0], [(0, 10)]),
     ],
 )
-def test_no_deletion_begins_before_the_meter_can_know(deletions, told, expected):
-    assert reconcile.date_deletions(deletions, told=told, now_ms=10 * MINUTE_MS) == expected
+def test_no_deletion_begins_before_the_meter_can_know(deletions, reported, expected):
+    assert reconcile.date_deletions(deletions, reported=reported, now_ms=10 * MINUTE_MS) == expected
 
 
 def test_a_suspended_cluster_is_made_and_not_woken():
     observed = Observed(known=True, spec=None)
-    wanted = Wanted(spec(state="suspended"), started(OperationType.CREATE_CLUSTER))
-    assert ending(wanted, observed) == [reconcile.Succeed()]
-    waking = Wanted(spec(state="suspended"), started(OperationType.WAKE_CLUSTER))
+    desired = DesiredCluster(spec(state="suspended"), started(OperationType.CREATE_CLUSTER))
+    assert ending(desired, observed) == [reconcile.Succeed()]
+    waking = DesiredCluster(spec(state="suspended"), started(OperationType.WAKE_CLUSTER))
     (failure,) = ending(waking, observed)
     assert failure.code == "cluster_suspended"

@@ -279,7 +279,7 @@ def test_a_cluster_that_a_defect_stops_at_holds_up_no_other(api, cell, monkeypat
     first, second = (
         api().post("/clusters", {"name": name}).json()["resource_id"] for name in ("a", "b")
     )
-    real = reconciling.observe
+    real = reconciling.observe_cluster
 
     def observe(cluster):
         if cluster.pk == first:
@@ -287,7 +287,7 @@ def test_a_cluster_that_a_defect_stops_at_holds_up_no_other(api, cell, monkeypat
             raise RuntimeError(message)
         return real(cluster)
 
-    monkeypatch.setattr(reconciling, "observe", observe)
+    monkeypatch.setattr(reconciling, "observe_cluster", observe)
     reconciling.sweep_clusters()
     assert cell.spec(first) is None
     assert cell.spec(second) is not None

@@ -1,4 +1,4 @@
-"""A repeated request takes what its first try left for its own, and nothing of anybody else's."""
+"""A repeated request adopts what its first attempt left, and nothing that somebody else made."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def topics(cluster_id):
 
 @pytest.fixture
 def left(store):
-    """A topic that a request made that died before it was told of."""
+    """A topic that a request made before it died, so that the audit log lacks it."""
     return store.create_topic("t", partitions=2, configs={"retention.ms": "1000"})
 
 
 def test_the_topic_that_a_dead_request_left_is_the_one_asked_for(api, topics, left):
     made = api().post(topics, TOPIC)
     assert (made.status_code, made.json()["id"]) == (201, left.id)
-    # From now on it is somebody's.
+    # The log has it now, so it is not adopted again.
     cases.assert_problem(api().post(topics, TOPIC), 409, "name_taken")
 
 
@@ -125,7 +125,7 @@ def test_storage_that_does_not_let_go_keeps_a_purge_open(cluster_id, monkeypatch
 
 
 def test_what_arrives_in_the_cell_after_a_purge_goes(purged):
-    """From a worker that hung for hours: nothing was there that could refuse it."""
+    """A worker that hung for hours wrote it: after the purge nothing can refuse that."""
     assert cell_store().spec(purged) is not None
     with failing("remove_spec", UnavailableError("away"), owner=CellStore):
         assert reconciling.forget_purged() == 0
@@ -140,11 +140,11 @@ def test_a_purged_cluster_that_the_cell_keeps_holds_up_no_other(purged, make_clu
     Cluster.objects.filter(pk=other).update(intent=Intent.PURGED)
     with failing("remove_spec", UnavailableError("away"), owner=CellStore):
         assert reconciling.forget_purged() == 1
-    assert len([each for each in (purged, other) if cell_store().spec(each)]) == 1
+    assert len([pk for pk in (purged, other) if cell_store().spec(pk)]) == 1
     assert reconciling.forget_purged() == 1
 
 
-def test_what_no_row_tells_of_stays(cluster_id, in_tenant):
+def test_a_cluster_of_the_cell_without_a_row_stays(cluster_id, in_tenant):
     """It may be younger than the backup that the rows came from."""
     Operation.objects.all().delete()
     Cluster.objects.filter(pk=cluster_id).delete()
@@ -156,7 +156,6 @@ def test_what_no_row_tells_of_stays(cluster_id, in_tenant):
     ("deletion", "dated"),
     [((0, None), [(500_000, None)]), ((0, 600_000), [(500_000, 600_000)]), ((0, 400_000), [])],
 )
-def test_a_deletion_begins_when_the_cell_heard_of_it_whoever_died_then(deletion, dated):
-    """A worker told the cell that it began at 500 s, and died before the row said so."""
-    found = plans.date_deletions([deletion], told=[500_000], now_ms=900_000)
-    assert found == dated
+def test_a_deletion_begins_when_the_cell_got_it_also_where_the_worker_died(deletion, dated):
+    """A worker wrote to the cell that it began at 500 s, and died before it changed the row."""
+    assert plans.date_deletions([deletion], reported=[500_000], now_ms=900_000) == dated

@@ -1,4 +1,4 @@
-"""Bounds of a cluster's brokers, and suspending it by its own wish."""
+"""Bounds of the number of a cluster's brokers, and suspending a cluster on request."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.provisioning.control.world import put_status
 
 @pytest.fixture
 def raised(tenant, in_tenant):
-    """The limit of brokers was raised, as earlier releases did."""
+    """Raises the limit of brokers to three, which earlier releases allowed."""
     asked = {"organization_id": tenant.id, "limit": "brokers"}
     request = LimitRequest.objects.create(**asked, wanted=3, reason="Zones.")
     LimitGrant.objects.create(**asked, value=3, request=request, granted_at=now())
@@ -51,7 +51,7 @@ def test_of_several_brokers_that_are_stored_one_is_wanted(
     Cluster.objects.filter(pk=cluster_id).update(generation=2, **changed)
     cluster_store(cluster_id).set_scale(3)
     reconcile(cluster_id)
-    # Clients keep the addresses that they know.
+    # The addresses stay, because clients know them.
     assert (cell.spec(cluster_id).scale, len(cell.spec(cluster_id).ports)) == (1, 3)
     assert cluster_store(cluster_id).record().scale == 1
     assert api().get(path).json()["spec"]["scale"] == {"min": 0, "max": 1}
@@ -81,7 +81,7 @@ def test_a_suspended_cluster_stops_and_keeps_all(api, cluster_id, cell, reconcil
     shown = api().get(path).json()
     assert shown["status"]["phase"] == "suspended"
     assert shown["status"]["conditions"][0]["reason"] == "SuspendedOnRequest"
-    # Its addresses stay, for those who know them.
+    # The addresses stay, because clients know them.
     assert shown["bootstrap_servers"]
     assert [item["name"] for item in api().get(f"{path}/topics").json()["items"]] == ["t"]
     for call in (api().post(f"{path}:wake"), api().post(f"{path}:suspend")):
@@ -105,8 +105,9 @@ def test_a_resumption_ends_a_suspension_under_way(api, cluster_id, reconcile):
     reconcile(cluster_id)
     resuming = api().post(f"{path}:resume").json()
     reconcile(cluster_id)
-    states = [api().get(f"/operations/{each['id']}").json() for each in (suspending, resuming)]
-    assert [state["state"] for state in states] == ["cancelled", "succeeded"]
+    ids = [suspending["id"], resuming["id"]]
+    states = [api().get(f"/operations/{operation_id}").json()["state"] for operation_id in ids]
+    assert states == ["cancelled", "succeeded"]
 
 
 def test_validate_only_changes_no_cluster(api, cluster_id, row):

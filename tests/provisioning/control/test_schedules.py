@@ -1,4 +1,4 @@
-"""A cluster that is awake at times of the week, whatever becomes of the ticks."""
+"""A cluster that is awake at times of the week, also where sweeps are late, missing or doubled."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -49,8 +49,8 @@ def scheduled(api, make_cluster, reconcile, at):
 
 def followed(tenant, cluster_id):
     with organization_scope(tenant.id):
-        found = AuditEntry.objects.filter(target_id=cluster_id, action="cluster.follow_schedule")
-        return [entry.detail["awake"] for entry in found.order_by("created_at", "id")]
+        entries = AuditEntry.objects.filter(target_id=cluster_id, action="cluster.follow_schedule")
+        return [entry.detail["awake"] for entry in entries.order_by("created_at", "id")]
 
 
 def test_the_sweep_keeps_it_awake_in_its_hours(scheduled, cell, at, tenant):
@@ -60,20 +60,20 @@ def test_the_sweep_keeps_it_awake_in_its_hours(scheduled, cell, at, tenant):
     reconciling.sweep_clusters()
     assert cell.spec(scheduled).idle_timeout_ms == 300_000
     at(OPENS)
-    # Twice: the second has nothing left to do.
+    # The second sweep has nothing left to do.
     for _ in range(2):
         reconciling.sweep_clusters()
         assert cell.spec(scheduled).idle_timeout_ms == 0
     at(CLOSES)
     reconciling.sweep_clusters()
     assert cell.spec(scheduled).idle_timeout_ms == 300_000
-    # People's wishes have not changed: an ETag that somebody holds still fits.
+    # The generation stays, so that an ETag that somebody holds is still valid.
     assert cell.spec(scheduled).generation == before
     assert followed(tenant, scheduled) == [True, False]
 
 
 def test_ticks_that_never_came_leave_nothing_behind(scheduled, cell, at, tenant):
-    """Nobody swept for a day and a half: what holds now counts, and not what was missed."""
+    """After a day and a half without a sweep only the present moment counts."""
     at(OPENS + timedelta(hours=36))
     reconciling.sweep_clusters()
     assert cell.spec(scheduled).idle_timeout_ms == 300_000
@@ -83,15 +83,15 @@ def test_ticks_that_never_came_leave_nothing_behind(scheduled, cell, at, tenant)
     assert cell.spec(scheduled).idle_timeout_ms == 0
 
 
-def test_a_cell_that_was_away_is_told_later(scheduled, cell, at, row, monkeypatch):
+def test_a_cell_that_was_away_gets_the_change_later(scheduled, cell, at, row, monkeypatch):
     at(OPENS)
     with monkeypatch.context() as away:
         unknown = Observed(known=False)
-        away.setattr(reconciling, "observe", lambda _cluster: unknown)
+        away.setattr(reconciling, "observe_cluster", lambda _cluster: unknown)
         reconciling.sweep_clusters()
     assert cell.spec(scheduled).idle_timeout_ms == 300_000
     at(OPENS + timedelta(hours=1))
-    # Its moment is still the one that passed, so that it is among the first.
+    # It is still due since the missed moment, so the sweep looks at it early.
     assert row(scheduled).schedule_due_at == OPENS
     reconciling.sweep_clusters()
     assert cell.spec(scheduled).idle_timeout_ms == 0

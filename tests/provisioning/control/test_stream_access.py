@@ -1,4 +1,4 @@
-"""Who may watch a live tail: nobody of another organisation, and nobody whose access has ended."""
+"""Who may watch a live tail: nobody of another organization, and nobody whose access has ended."""
 
 import asyncio
 from datetime import timedelta
@@ -43,16 +43,16 @@ def test_another_organizations_tail_is_as_absent_as_none(tenant, other_tenant, s
     absent = ApiClient(other_tenant.key).get(stream.replace(cluster_id, "cl_" + "a" * 20))
     assert_problem(foreign, 404, "not_found")
     assert nameless(foreign) == nameless(absent)
-    # A place in a tail is no way in either.
+    # Knowing positions does not help either.
     headers = {"Last-Event-ID": streams.write_id({0: 0})}
     assert nameless(ApiClient(other_tenant.key).get(stream, headers=headers)) == nameless(absent)
     assert streams._open[other_tenant.id] == 0
 
 
 def watchers(tenant, cluster_id):
-    """Who watches, and what ends that: rows and their change, None to delete them.
+    """(client, rows, change) for each way in which access ends; a change of None deletes the rows.
 
-    The last change is of everybody.
+    The last change ends the access of everybody.
     """
     keys = ApiKey.objects.filter(organization_id=tenant.id)
     bound = make_project_key(tenant, tenant.project, Role.VIEWER)
@@ -79,7 +79,7 @@ def end_access(tenant, rows, change):
 
 
 async def watch(client, stream):
-    """Opens the tail as a client; gives what it streams."""
+    """Opens the tail as a client; returns what it streams."""
     browser = AsyncClient()
     browser.cookies = client.client.cookies
     headers = {"Authorization": f"Bearer {client.key}"} if client.key else {}
@@ -95,7 +95,7 @@ def test_a_tail_ends_however_access_to_it_ends(tenant, stream, cluster_id, monke
     async def follow(client, rows, change):
         parts = await watch(client, stream)
         assert b"event: live" in await anext(parts)
-        # It goes on where access is what it was.
+        # The tail goes on while access stays.
         assert await anext(parts) == b": still live\n\n"
         await sync_to_async(end_access)(tenant, rows, change)
         async with asyncio.timeout(LIMIT_S):
@@ -108,5 +108,5 @@ def test_a_tail_ends_however_access_to_it_ends(tenant, stream, cluster_id, monke
     assert streams._open[tenant.id] == 0
 
 
-def test_it_is_looked_often_enough_to_end_within_five_seconds():
+def test_access_is_checked_often_enough_to_end_within_five_seconds():
     assert streams.LOOK_EVERY_S + BATCH_S + POLL_S <= 5 - 1

@@ -1,4 +1,4 @@
-"""Room for topics: counted near a limit, remembered for some seconds far from it."""
+"""The limits of topics: counted anew near a limit, remembered for some seconds far from it."""
 
 from unittest import mock
 
@@ -17,9 +17,9 @@ later = console.later
 
 @pytest.fixture(autouse=True)
 def counted_anew():
-    topic_room.forget()
+    topic_room.forget_counts()
     yield
-    topic_room.forget()
+    topic_room.forget_counts()
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def topics(cluster_id):
 
 @pytest.fixture
 def reads():
-    """How often all topics were read."""
+    """Counts how often all topics were read."""
     real = ClusterStore.topics
     with mock.patch.object(ClusterStore, "topics", autospec=True, side_effect=real) as read:
         yield lambda: read.call_count
@@ -37,13 +37,13 @@ def reads():
 
 @pytest.fixture
 def limits():
-    """The defaults of this process, which a test may set."""
-    found = config().limits
-    before = {name: getattr(found, name) for name in topic_room.LIMITS}
+    """Sets default limits of this process."""
+    defaults = config().limits
+    before = {name: getattr(defaults, name) for name in topic_room.LIMITS}
 
     def put(**values):
         for name, value in values.items():
-            object.__setattr__(found, name, value)
+            object.__setattr__(defaults, name, value)
 
     yield put
     put(**before)
@@ -90,5 +90,5 @@ def test_topics_that_come_back_need_room(api, topics, cluster_id, limits, monkey
     attach = f"/clusters/{cluster_id}/orphaned-topics/{orphan.id}:attach"
     cases.assert_problem(api().post(attach), 403, "limit_reached")
     assert api().delete(f"{topics}/more").status_code == 204
-    topic_room.forget()
+    topic_room.forget_counts()
     assert api().post(undelete).status_code == 200

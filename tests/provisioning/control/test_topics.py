@@ -1,4 +1,4 @@
-"""Topics of a cluster that sleeps: listed, made, changed, removed, and it goes on sleeping."""
+"""Topics of a sleeping cluster: listed, created, changed and deleted without waking it."""
 
 import uuid
 from unittest import mock
@@ -150,8 +150,8 @@ def test_partitions_go_up_only(api, topics):
     api().post(topics, {"name": "t", "partitions": 2})
     assert api().post(f"{topics}/t/partitions", {"count": 4}).json()["partitions"] == 4
     shown = api().get(f"{topics}/t/partitions").json()["items"]
-    assert [each["partition"] for each in shown] == [0, 1, 2, 3]
-    assert {each["leader"] for each in shown} == {None}
+    assert [item["partition"] for item in shown] == [0, 1, 2, 3]
+    assert {item["leader"] for item in shown} == {None}
     document = cases.assert_problem(api().post(f"{topics}/t/partitions", {"count": 3}), 422)
     assert document["errors"][0]["pointer"] == "/count"
     query = {"validate_only": "true"}
@@ -160,7 +160,7 @@ def test_partitions_go_up_only(api, topics):
 
 
 def test_an_etag_is_of_what_was_asked_for(api, topics):
-    """Not of what is observed; and a topic made anew is another one."""
+    """The status is not in it, and a topic that was made anew has another."""
 
     def tag():
         return api().get(f"{topics}/t")["ETag"]
@@ -191,7 +191,7 @@ def test_an_etag_is_of_what_was_asked_for(api, topics):
         ("partitions", {"name": "c", "partitions": 9}),
     ],
 )
-def test_limits_are_told(api, topics, limit, body):
+def test_limits_are_refused_with_their_quota(api, topics, limit, body):
     api().post(topics, {"items": [{"name": "a"}, {"name": "b"}]})
     limits = config().limits
     before = getattr(limits, limit)
@@ -217,7 +217,7 @@ def test_a_store_that_is_away_is_unavailable(api, topics):
 
 
 def test_a_lost_answer_is_looked_up(api, topics):
-    """The topic was made: the caller learns it. It was not: it is made."""
+    """A topic that the lost call made is the answer; one that it did not make is made then."""
     unknown = UnknownOutcomeError("lost")
     with failing("create_topic", lost(UnknownOutcomeError("lost"))):
         assert api().post(topics, {"name": "done", "partitions": 2}).status_code == 201
@@ -233,7 +233,7 @@ def test_a_lost_answer_is_looked_up(api, topics):
     assert api().get(topics).json()["items"] == []
 
 
-def test_an_answer_that_stays_lost_is_told_as_unknown(api, topics):
+def test_an_answer_that_stays_lost_is_an_unknown_outcome(api, topics):
     unknown = UnknownOutcomeError("lost")
     with failing("create_topic", unknown, unknown):
         cases.assert_problem(api().post(topics, {"name": "t"}), 503, "outcome_unknown")
@@ -260,7 +260,7 @@ def test_a_thousand_topics_are_one_read(api, topics, cluster_id):
 
 
 def test_topics_are_shown_as_their_fields_say(api, topics, cluster_id):
-    """The short way of the serializer gives what the declared fields give."""
+    """The serializer's own `to_representation` gives what its declared fields give."""
     api().post(topics, {"name": "t", "partitions": 2, "configs": {"retention.ms": "5"}})
     for full in (True, False):
         (shown,) = list_topics(

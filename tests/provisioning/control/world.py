@@ -1,4 +1,4 @@
-"""A cell of the tests' own, and what the keeper would do in it."""
+"""The cell of the tests, with functions that act in it as the keeper would."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from provisioning.kafka import SUPER_USER, Access
 
 
 def prepare_cell() -> None:
-    """The folders and the secret that `manage.py up` makes."""
+    """Makes the folders and the secret that `manage.py up` makes."""
     settings = config().cell
     folder = settings.secret.parent
     folder.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def put_status(
     generation: int = 1,
     **fields: Any,  # noqa: ANN401 (the record's own)
 ) -> None:
-    """Writes what the keeper would see."""
+    """Writes the status of a cluster that the keeper would write."""
     status = ClusterStatus(
         observed_generation=generation,
         phase=phase,
@@ -42,7 +42,7 @@ def put_status(
 
 
 def access_of(cluster_id: str) -> Access:
-    """The brokers that the cluster's status names, as the control plane's user."""
+    """Access to the brokers that the cluster's status names, as the control plane's user."""
     status = cells.cell_store().status(cluster_id)
     assert status is not None
     return cells.broker_access(cluster_id, status)
@@ -50,7 +50,7 @@ def access_of(cluster_id: str) -> Access:
 
 @contextmanager
 def running_broker(cluster_id: str, generation: int = 1) -> Iterator[Broker]:
-    """The cluster's broker, on its storage and in its metadata, until the end of the block."""
+    """Runs the cluster's broker, on its storage and in its metadata, until the end of the block."""
     settings = config().cell
     storage = {
         "dfs": settings.dfs,
@@ -77,9 +77,9 @@ def running_broker(cluster_id: str, generation: int = 1) -> Iterator[Broker]:
 def failing(
     call: str, *errors: BaseException | None, owner: type = metadata.ClusterStore
 ) -> Iterator[list[BaseException | None]]:
-    """Makes the next calls of a method fail, one for each error. None: that one works.
+    """Makes the next calls of a method fail, one for each error; for a None the call works.
 
-    With an error of `lost` the call is made, and its answer thrown away.
+    With an error of `lost` the call is made and its answer discarded. Gives the errors left over.
     """
     real = getattr(owner, call)
     left = list(errors)
@@ -97,6 +97,6 @@ def failing(
 
 
 def lost(error: BaseException) -> BaseException:
-    """An error that comes after the call was done: its answer is lost."""
+    """Marks an error as one that comes after the call was made, so that only its answer is lost."""
     error.done = True  # type: ignore[attr-defined]
     return error

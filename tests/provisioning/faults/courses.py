@@ -20,15 +20,16 @@ from tests.provisioning.faults.world import World, ago
 
 
 def nothing(world: World) -> None:
-    """Nothing to prepare, or to look at."""
-    del world
+    """Does nothing: stands for a step that a course does not need."""
 
 
 @dataclass(frozen=True)
 class Course:
-    """One kind. Each entry of `audit` is in the log so often in the end, and nothing else is.
+    """One kind of operation: how it is prepared, requested and checked.
 
-    `operations` are those that it has, with the state that they end in.
+    `audit` has the entries that the audit log must have in the end, and how many of each; it has
+    nothing else then. `operations` has type and last state of each `Operation` that belongs to the
+    course.
     """
 
     name: str
@@ -38,115 +39,119 @@ class Course:
     audit: dict[str, int] = field(default_factory=dict)
     operations: tuple[tuple[str, str], ...] = ()
     own_cluster: bool = True
-    # What happens in so many rounds of workers, keeper and sweeps is of the operation.
+    # The calls of so many rounds of workers, keeper and sweeps after the request belong to the
+    # course, and can go wrong.
     rounds: int = 2
-    # To be asked for again is to be in the log again: there is no key to know it by.
+    # Whether a repeated request is one more entry in the audit log: it has no Idempotency-Key by
+    # which the service could recognise it.
     repeats: bool = False
 
     def audits(self, tries: int) -> list[dict[str, int]]:
-        """What may be in the log, after so many requests."""
-        found = [self.audit]
+        """Returns what the audit log may have after `tries` requests: entries with their counts."""
+        counts = [self.audit]
         if self.repeats:
-            found += [
+            counts += [
                 {name: count * times for name, count in self.audit.items()}
                 for times in range(2, tries + 1)
             ]
-        return found
+        return counts
 
     def __str__(self) -> str:
         return self.name
 
 
 def post(path: str, body: object = None) -> Callable[[World], object]:
-    """A POST below the cluster."""
+    """Returns a step that sends a POST to a path below the cluster's."""
     return lambda world: world.ask("POST", world.path + path, body or {})
 
 
-def create(world: World) -> None:
-    """A new cluster."""
+def create_cluster(world: World) -> None:
+    """Creates a cluster."""
     body = {"name": f"c-{uuid.uuid4().hex[:10]}"}
     world.cluster_id = world.ask("POST", "/clusters", body).json()["resource_id"]
 
 
 def check_created(world: World) -> None:
-    """There is one, and it ran."""
+    """Checks that the cluster is the only one, and runs."""
     assert [item["id"] for item in world.api.get("/clusters").json()["items"]] == [world.cluster_id]
-    assert phase(world) == "running"
+    assert shown_phase(world) == "running"
 
 
-def phase(world: World) -> str:
-    """What people are shown."""
+def shown_phase(world: World) -> str:
+    """Returns the phase that the API shows."""
     return str(world.api.get(world.path).json()["status"]["phase"])
 
 
-def is_phase(wanted: str) -> Callable[[World], None]:
-    """Checks what people are shown."""
+def is_phase(expected: str) -> Callable[[World], None]:
+    """Returns a check of the phase that the API shows."""
 
     def check(world: World) -> None:
-        assert phase(world) == wanted
+        assert shown_phase(world) == expected
 
     return check
 
 
-def run(world: World) -> None:
-    """Wakes it."""
+def wake_cluster(world: World) -> None:
+    """Wakes the cluster, and waits until it runs."""
     world.ask("POST", f"{world.path}:wake")
     world.settle()
-    assert phase(world) == "running"
+    assert shown_phase(world) == "running"
 
 
-def delete(world: World) -> None:
-    """Asks for its end."""
+def delete_cluster(world: World) -> None:
+    """Asks for the cluster's deletion."""
     world.ask("DELETE", world.path, query={"name": world.row().name})
 
 
-def deleted(world: World) -> None:
-    """It is deleted, and can be restored."""
-    delete(world)
+def delete_and_settle(world: World) -> None:
+    """Deletes the cluster, which can be restored then."""
+    delete_cluster(world)
     world.settle()
 
 
-def suspended(world: World) -> None:
-    """It is suspended by its own wish."""
+def suspend_and_settle(world: World) -> None:
+    """Suspends the cluster at its owner's request."""
     world.ask("POST", f"{world.path}:suspend")
     world.settle()
 
 
-def due(world: World) -> None:
-    """It is deleted, and its time is over; it has data, a topic and a credential."""
+def make_purgeable(world: World) -> None:
+    """Deletes a cluster that has data, a topic and a credential, and has the time pass in which it
+    can be restored.
+    """
     world.ask("POST", f"{world.path}/topics", {"name": "t"})
     world.ask("POST", f"{world.path}/credentials", {"name": "c", "role": "full"})
-    deleted(world)
+    delete_and_settle(world)
     for folder in (config().cell.dfs, config().cell.dfs.parent / "bucket"):
         (folder / world.cluster_id / "segments").mkdir(parents=True)
     world.change_row(deleted_at=ago(days=7, seconds=1))
 
 
 def is_purged(world: World) -> None:
-    """Nothing is left of it."""
+    """Checks that nothing is left of the cluster."""
     assert world.row().intent == Intent.PURGED
     assert not (config().cell.dfs.parent / "bucket" / world.cluster_id).exists()
 
 
-def scale(world: World) -> None:
-    """Has it never sleep."""
+def keep_awake(world: World) -> None:
+    """Changes the cluster so that it never sleeps."""
     world.ask("PATCH", world.path, {"spec": {"scale": {"min": 1}}})
 
 
-def rename(world: World) -> None:
-    """Another name, and another idle time."""
+def rename_cluster(world: World) -> None:
+    """Changes the cluster's name and idle time."""
     world.ask("PATCH", world.path, {"name": "another", "spec": {"idle_timeout_s": 77}})
 
 
 def check_renamed(world: World) -> None:
-    """The cell knows it."""
+    """Checks that the cell has the new name and idle time."""
     spec = world.cell.spec(world.cluster_id)
     assert spec is not None
     assert (spec.name, spec.idle_timeout_ms) == ("another", 77_000)
 
 
-def service(world: World, call: Callable[[], object]) -> None:
-    """Something that another part of the product asks for, again where it died or failed."""
+def call_service(world: World, call: Callable[[], object]) -> None:
+    """Calls a service as another part of the product does; again if it died or failed."""
     for _ in range(4):
         done: list[object] = []
 
@@ -163,8 +168,8 @@ def service(world: World, call: Callable[[], object]) -> None:
 
 
 def suspend_organization(world: World) -> None:
-    """By its account status."""
-    service(
+    """Suspends the organization by its account status."""
+    call_service(
         world,
         lambda: accounts.set_account_status(
             organization_id=world.tenant.id,
@@ -175,8 +180,8 @@ def suspend_organization(world: World) -> None:
 
 
 def refuse_produce(world: World) -> None:
-    """By its budget."""
-    service(
+    """Has the organization's clusters refuse messages, as a budget that is used up does."""
+    call_service(
         world,
         lambda: accounts.set_produce_suspension(
             organization_id=world.tenant.id, reason="The budget is used up."
@@ -185,7 +190,7 @@ def refuse_produce(world: World) -> None:
 
 
 def reinstate(world: World) -> None:
-    """Takes both back, for the next."""
+    """Takes both back: the next course uses the same organization."""
     accounts.set_account_status(
         organization_id=world.tenant.id, status=AccountStatus.ACTIVE, reason="paid"
     )
@@ -193,14 +198,14 @@ def reinstate(world: World) -> None:
     world.settle()
 
 
-def organization_suspended(world: World) -> None:
-    """Its clusters are, until it is reinstated."""
-    assert phase(world) == "suspended"
+def check_organization_suspended(world: World) -> None:
+    """Checks that the organization's clusters are suspended, and reinstates it."""
+    assert shown_phase(world) == "suspended"
     reinstate(world)
 
 
 def request_more(world: World) -> None:
-    """Asks for more connections."""
+    """Requests a higher limit of connections."""
     body = {
         "limit": "connections",
         "cluster_id": world.cluster_id,
@@ -211,43 +216,45 @@ def request_more(world: World) -> None:
 
 
 def grant(world: World) -> None:
-    """Staff grants it."""
+    """Grants the request for a higher limit, as staff do."""
 
     def call() -> None:
         with organization_scope(world.tenant.id):
-            found = LimitRequest.objects.select_for_update().get(pk=world.limit_request)
-            if found.state != "open":
+            request = LimitRequest.objects.select_for_update().get(pk=world.limit_request)
+            if request.state != "open":
                 return
             limits.grant_limit(
-                actor=system_actor(world.tenant.id), request=found, value=4321, answer="yes"
+                actor=system_actor(world.tenant.id), request=request, value=4321, answer="yes"
             )
 
-    service(world, call)
+    call_service(world, call)
 
 
 def check_granted(world: World) -> None:
-    """The cell keeps to it."""
+    """Checks that the cell has the new limit."""
     spec = world.cell.spec(world.cluster_id)
     assert spec is not None
     assert spec.connections_max == 4321
 
 
 def open_organization(world: World) -> None:
-    """One of its own, with a cluster that runs, whose owner is signed in."""
+    """Moves into an organization of its own, with a cluster that runs and an owner who is signed
+    in: it does not outlive the course.
+    """
     world.move_in(make_tenant(f"Closing-{uuid.uuid4().hex[:8]}"))
     world.make_cluster()
-    run(world)
+    wake_cluster(world)
     world.browser = signed_in(world.tenant.owner)
 
 
-def close(world: World) -> None:
-    """The owner closes the organisation."""
+def close_organization(world: World) -> None:
+    """Closes the organization, as its owner does."""
     world.ask(
         "POST",
         "/organizations/current:close",
         {"name": world.tenant.organization.name},
         client=world.browser,
-        told_done="organization_closed",
+        done_code="organization_closed",
     )
 
 
@@ -255,7 +262,7 @@ DONE = "succeeded"
 CLUSTERS: tuple[Course, ...] = (
     Course(
         "create",
-        create,
+        create_cluster,
         check=check_created,
         audit={"cluster.create": 1},
         operations=(("create_cluster", DONE),),
@@ -271,7 +278,7 @@ CLUSTERS: tuple[Course, ...] = (
     Course(
         "sleep",
         post(":sleep"),
-        run,
+        wake_cluster,
         is_phase("asleep"),
         {"cluster.sleep": 1},
         (("sleep_cluster", DONE),),
@@ -279,7 +286,7 @@ CLUSTERS: tuple[Course, ...] = (
     Course(
         "suspend",
         post(":suspend"),
-        run,
+        wake_cluster,
         is_phase("suspended"),
         {"cluster.suspend": 1},
         (("suspend_cluster", DONE),),
@@ -287,17 +294,21 @@ CLUSTERS: tuple[Course, ...] = (
     Course(
         "resume",
         post(":resume"),
-        suspended,
+        suspend_and_settle,
         is_phase("asleep"),
         {"cluster.resume": 1},
         (("resume_cluster", DONE),),
     ),
-    Course("scale", scale, check=is_phase("running"), audit={"cluster.update": 1}, repeats=True),
-    Course("update", rename, check=check_renamed, audit={"cluster.update": 1}, repeats=True),
+    Course(
+        "scale", keep_awake, check=is_phase("running"), audit={"cluster.update": 1}, repeats=True
+    ),
+    Course(
+        "update", rename_cluster, check=check_renamed, audit={"cluster.update": 1}, repeats=True
+    ),
     Course(
         "delete",
-        delete,
-        run,
+        delete_cluster,
+        wake_cluster,
         is_phase("deleted"),
         {"cluster.delete": 1},
         (("delete_cluster", DONE),),
@@ -305,17 +316,17 @@ CLUSTERS: tuple[Course, ...] = (
     Course(
         "undelete",
         post(":undelete"),
-        deleted,
+        delete_and_settle,
         is_phase("asleep"),
         {"cluster.undelete": 1},
         (("undelete_cluster", DONE),),
     ),
-    Course("purge", nothing, due, is_purged, {"cluster.purge": 1}),
+    Course("purge", nothing, make_purgeable, is_purged, {"cluster.purge": 1}),
     Course(
-        "standing",
+        "account-status",
         suspend_organization,
-        run,
-        organization_suspended,
+        wake_cluster,
+        check_organization_suspended,
         {"organization.set_standing": 1},
     ),
     Course(
@@ -327,7 +338,7 @@ CLUSTERS: tuple[Course, ...] = (
     Course("limit", grant, request_more, check_granted, {"limit_request.grant": 1}),
     Course(
         "close",
-        close,
+        close_organization,
         open_organization,
         audit={"organization.close": 1, "cluster.delete": 1},
         operations=(("delete_cluster", DONE),),

@@ -1,7 +1,8 @@
-"""Finds remote calls that were made outside of the seam: no list of ours says which there are.
+"""Finds remote calls that were made outside of the seam, without a list of all calls in the code.
 
-Python's profile tells of each call into C, so that the extension's, librdkafka's and sockets' are
-seen whoever makes them; its audit events tell of files that go, processes and connections.
+Python's profile hook runs at each call into C. It sees the calls of our extension, of librdkafka
+and of sockets, whichever code makes them. Python's audit hook runs when files are removed or
+renamed, processes are started and connections are opened.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from typing import Any
 from brokers import _core
 from tests.provisioning.faults.seam import Seam
 
-# Modules of C whose objects lead out of the process.
+# C modules whose objects call other processes: `cimpl` is confluent_kafka's.
 OUTWARD = {"cimpl", "_socket"}
 STORES = (_core.Metadata, _core.ClusterMetadata)
-# They only make a handle, or let go of one.
+# Functions that only open or close a handle, and change nothing.
 HANDLES = {"cluster", "__exit__", "close", "fileno"}
 EVENTS = {
     "shutil.rmtree",
@@ -34,19 +35,19 @@ EVENTS = {
 _watching: list[tuple[Seam, list[str]]] = []
 
 
-def _heard(event: str, arguments: tuple[object, ...]) -> None:
+def _note_event(event: str, arguments: tuple[object, ...]) -> None:
     for seam, escaped in _watching:
         if event in EVENTS and not seam.inside:
             escaped.append(f"{event}{arguments[:1]}")
 
 
-# There is no way to take a hook away: it does nothing while nobody watches.
-sys.addaudithook(_heard)
+# Python cannot remove an audit hook: this one does nothing while nobody watches.
+sys.addaudithook(_note_event)
 
 
 @contextmanager
 def watched(seam: Seam) -> Iterator[list[str]]:
-    """Gives what escapes the seam in this thread, as long as the block lasts."""
+    """Yields a list that gets the calls which this thread makes beside the seam in the block."""
     escaped: list[str] = []
 
     def called(frame: FrameType, event: str, what: Any) -> None:  # noqa: ANN401 (C's function)

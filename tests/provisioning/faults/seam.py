@@ -1,8 +1,8 @@
 """The seam that every remote call of the control plane goes through, and what can go wrong there.
 
-Installed around the clients themselves (the metadata store's handles, librdkafka's clients, the
-removal of folders, PostgreSQL's commit, Celery's send, mail), so that no list of calls is kept by
-hand: one pass records what an operation asks for, and each of these calls is then failed.
+The seam is installed around the clients themselves: the metadata store's handles, librdkafka's
+clients, the removal of folders, PostgreSQL's commit, Celery's send and mail. Nobody has to keep a
+list of calls by hand: one run of an operation records its calls, and later runs fail each of them.
 """
 
 from __future__ import annotations
@@ -68,9 +68,10 @@ class Fault(Enum):
     DEAF = "deaf"
 
 
-# A commit is not asked for again, nor is there one after its connection is gone.
+# Commits cannot be late or come twice, since nothing sends a commit again; nor can later ones lose
+# their answers, since none is sent over a lost connection.
 NOT_OF_COMMITS = {Fault.LATE, Fault.TWICE, Fault.DEAF}
-# All that there is where a call changes nothing: whoever asks gets no answer, or is no more.
+# The faults that differ for a call that changes nothing: the caller gets no answer, or has died.
 OF_READS = {Fault.REFUSED, Fault.AWAY, Fault.KILLED_BEFORE}
 
 
@@ -80,7 +81,7 @@ class Killed(BaseException):
 
 @dataclass(frozen=True)
 class Call:
-    """One call. `changes`: the store, or what PostgreSQL holds, was another behind it."""
+    """One call. `changes` says whether the store or the database differed after it."""
 
     system: System
     name: str
@@ -88,15 +89,15 @@ class Call:
 
 
 class Seam:
-    """Records calls, and has the one that `arm` names go wrong."""
+    """Records calls, and makes the one go wrong that `arm` names."""
 
     def __init__(self, revision: Callable[[], int]) -> None:
         self.calls: list[Call] = []
-        # Whether this thread is in a call: what happens then is the seam's.
+        # Whether a call runs now: further calls that it makes are part of it, and not counted.
         self.inside = False
-        # What Celery's broker was given: task and arguments.
+        # The messages that wait in Celery's broker.
         self.queue: list[Message] = []
-        # All that it was ever given.
+        # All messages that were ever sent to it.
         self.sent: list[Message] = []
         self._read_revision = revision
         self._at: int | None = None
@@ -104,19 +105,19 @@ class Seam:
         self._lasting: System | None = None
         self._late: list[Callable[[], object]] = []
         self.struck = False
-        # Whether it is found out which calls change something.
+        # Whether the seam compares the stores before and after each call, to see what changes them.
         self.recording = False
 
     def arm(self, at: int, fault: Fault) -> None:
-        """Has the call at this place, from now on, go wrong."""
+        """Makes the call with number `at` (from 0, counted from now on) go wrong."""
         self.calls, self._at, self._fault, self.struck = [], at, fault, False
 
     def record(self, *, on: bool = True) -> None:
-        """Forgets what was recorded; nothing goes wrong."""
+        """Forgets the recorded calls and the fault. Calls are recorded anew where `on` is true."""
         self.calls, self._at, self.struck, self.recording = [], None, False, on
 
     def heal(self) -> None:
-        """Everything answers again; what was late arrives."""
+        """Makes every system answer again, and performs the calls that were late."""
         self._at = self._lasting = None
         late, self._late = self._late, []
         for perform in late:
@@ -124,7 +125,7 @@ class Seam:
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """Inside, nothing is counted and nothing goes wrong: what the test itself does."""
+        """Makes calls of the block the test's own: they are not counted and never go wrong."""
         inside, self.inside = self.inside, True
         try:
             yield
@@ -138,7 +139,7 @@ class Seam:
         perform: Callable[[], T],
         written: Callable[[], bool] = lambda: False,
     ) -> T:
-        """Makes a call, or has it go wrong. `written`: whether a commit changes anything."""
+        """Makes a call, or makes it go wrong. `written` returns whether a commit changes rows."""
         if self.inside:
             return perform()
         place = len(self.calls)
@@ -158,7 +159,7 @@ class Seam:
             return self._read_revision()
 
     def _changed(self, system: System, before: int, written: bool) -> bool:
-        """Reads, and transactions that wrote nothing, leave all as it was."""
+        """Returns whether the call changed something: reads and empty transactions do not."""
         match system:
             case System.METADATA:
                 return self.recording and self._revision() != before
@@ -197,13 +198,15 @@ class Seam:
         return perform()
 
     def _quietly(self, perform: Callable[[], object]) -> None:
-        """A delivery whose answer nobody hears."""
+        """Performs a call whose answer, or error, reaches nobody."""
         with self.beside(), suppress(BrokerError, KafkaException, OSError):
             perform()
 
 
 def _end_process() -> Killed:
-    """Its connection goes with it, and what was not committed."""
+    """Closes the database connection, whose open transaction is lost, and returns the exception
+    that ends the process.
+    """
     connection.close()
     return Killed()
 
@@ -217,7 +220,7 @@ def _has_written(connection: BaseDatabaseWrapper) -> bool:
 
 
 def _lose_connection() -> OperationalError:
-    """The server went away: what was not committed is not there."""
+    """Closes the connection as a server that goes away does, and returns the error for it."""
     raw = connection.connection
     if raw is not None:
         raw.close()
@@ -244,15 +247,15 @@ ERRORS: dict[System, tuple[Callable[[], BaseException], Callable[[], BaseExcepti
 def installed(seam: Seam) -> Iterator[Seam]:
     """Puts the seam around every client until the end of the block."""
     with ExitStack() as stack:
-        # Handles that were opened before are not behind the seam.
+        # Handles that were opened before would not be behind the seam.
         cells._open_store.cache_clear()
         stack.callback(cells._open_store.cache_clear)
         stack.enter_context(mock.patch.object(metadata, "_core", _Core(seam)))
         for name, kind in (("AdminClient", AdminClient), ("Producer", Producer)):
-            made = _kafka_client(seam, name, kind)
-            stack.enter_context(mock.patch.object(kafka_clients, name, made))
-        made = _kafka_client(seam, "Consumer", Consumer)
-        stack.enter_context(mock.patch.object(kafka_clients, "Consumer", made))
+            factory = _kafka_client(seam, name, kind)
+            stack.enter_context(mock.patch.object(kafka_clients, name, factory))
+        factory = _kafka_client(seam, "Consumer", Consumer)
+        stack.enter_context(mock.patch.object(kafka_clients, "Consumer", factory))
         stack.enter_context(mock.patch.object(Workers, "call", _call_here()))
         stack.enter_context(mock.patch.object(shutil, "rmtree", _removal(seam)))
         stack.enter_context(mock.patch.object(BaseDatabaseWrapper, "_commit", _commit(seam)))
@@ -264,7 +267,7 @@ def installed(seam: Seam) -> Iterator[Seam]:
 
 
 class _Core:
-    """The extension, with a metadata store behind the seam."""
+    """Our extension module, whose metadata store is behind the seam."""
 
     def __init__(self, seam: Seam) -> None:
         self.Metadata = lambda path: _Handle(seam, "", _core.Metadata(path))
@@ -274,7 +277,7 @@ class _Core:
 
 
 class _Handle:
-    """A handle of the metadata store; all of its calls carry their name."""
+    """A handle of the metadata store. The JSON text of a call has the call's name."""
 
     def __init__(self, seam: Seam, of: str, real: Any) -> None:  # noqa: ANN401 (as above)
         self._seam, self._of, self._real = seam, of, real
@@ -287,13 +290,15 @@ class _Handle:
         return self._seam.call(System.METADATA, "watch", lambda: self._real.watch(*arguments))
 
     def cluster(self, *arguments: Any) -> _Handle:  # noqa: ANN401 (as above)
-        """Reads nothing yet."""
+        """Returns a handle of a cluster's metadata. This is no call: it reads nothing yet."""
         return _Handle(self._seam, "cluster.", self._real.cluster(*arguments))
 
 
 def _call_here() -> Callable[..., Any]:
-    """Makes a worker's calls in this process, where each of their requests is behind the seam."""
-    clients: dict[Connection, kafka_clients.Access] = {}
+    """Returns a stand-in for `Workers.call` that makes the call in this process: the Kafka worker
+    is a process of its own, whose requests would not go through the seam.
+    """
+    clients: dict[Connection, kafka_clients.KafkaClients] = {}
 
     def call(
         workers: Workers,
@@ -303,8 +308,7 @@ def _call_here() -> Callable[..., Any]:
         limit_s: float,
         **options: Any,  # noqa: ANN401 (as above)
     ) -> Any:  # noqa: ANN401 (JSON)
-        del workers, limit_s
-        access = clients.setdefault(connection, kafka_clients.Access(connection))
+        access = clients.setdefault(connection, kafka_clients.KafkaClients(connection))
         with kafka_errors():
             result = CALLS[name](access, *arguments, **options)
         return orjson.loads(orjson.dumps(result, option=orjson.OPT_NON_STR_KEYS))
@@ -320,19 +324,20 @@ def _kafka_client(seam: Seam, kind: str, real: type) -> Callable[..., object]:
 
 
 class _KafkaClient:
-    """A client of librdkafka. Its answers are waited for inside of the seam."""
+    """A client of librdkafka. It waits for answers within the call, so that the seam sees them."""
 
     def __init__(self, seam: Seam, kind: str, real: Any) -> None:  # noqa: ANN401 (as above)
         self._seam, self._kind, self._real = seam, kind, real
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (as above)
-        found = getattr(self._real, name)
+        method = getattr(self._real, name)
         if name in {"poll", "flush", "assignment", "close", "unsubscribe"}:
-            return found  # it only takes in what came, or lets go
+            # These only take what has arrived, or close the client.
+            return method
 
         def call(*arguments: Any, **more: Any) -> Any:  # noqa: ANN401 (as above)
             def perform() -> Any:  # noqa: ANN401 (as above)
-                answer = found(*arguments, **more)
+                answer = method(*arguments, **more)
                 for future in answer.values() if isinstance(answer, dict) else [answer]:
                     if hasattr(future, "exception"):
                         future.exception()
@@ -366,7 +371,6 @@ def _commit(seam: Seam) -> Callable[[Any], None]:
 
 def _send(seam: Seam) -> Callable[..., None]:
     def send(producer: object, name: str, message: Any, **options: Any) -> None:  # noqa: ANN401
-        del producer, options
         sent: Message = (name, dict(message.body[1]))
 
         def take() -> None:

@@ -1,7 +1,8 @@
-"""Tasks that are lost, doubled, hours late and out of order, amid faults: nothing differs at last.
+"""Tests tasks that are lost, doubled, hours late and out of order, with faults between them.
 
-Examples are whole histories of one cluster: what its owner asks for, what Celery makes of the
-tasks, what goes wrong. In the end everything answers again, and all must be as was asked for.
+Each example is a history of one cluster: the requests of its owner, the order in which Celery
+delivers tasks, and faults. In the end every system answers again, and the cluster must be as its
+owner asked for.
 """
 
 from __future__ import annotations
@@ -29,21 +30,21 @@ CALLS_MAX = 14
 
 @dataclass
 class History:
-    """One cluster, and what its owner was told that it will be."""
+    """One cluster; `expected` is the state that the answers to its owner's requests promised."""
 
     world: World
-    wanted: dict[str, object] = field(default_factory=dict)
+    expected: dict[str, object] = field(default_factory=dict)
 
     def ask(self, kind: str) -> None:
-        """Asks, again until there is an answer. Refusals (an operation is running) are answers."""
+        """Sends a request until it is answered. A refusal (an operation runs) is an answer, too."""
         method, path, body, change = self._request(kind)
         query = {"name": self.world.row().name} if method == "DELETE" else {}
         answer = self.world.ask(method, path, body, query=query, refusable=True)
         if len(self.world.answers) > 1 and answer.status_code >= 300:
             # An earlier try may have done it.
-            self.wanted = self.seen()
+            self.expected = self.seen()
         elif answer.status_code < 300:
-            self.wanted |= change
+            self.expected |= change
 
     def _request(self, kind: str) -> tuple[str, str, object, dict[str, object]]:
         path, name = self.world.path, f"r-{uuid.uuid4().hex[:8]}"
@@ -61,7 +62,7 @@ class History:
         return requests[kind]
 
     def seen(self) -> dict[str, object]:
-        """What the row says of what can be asked for."""
+        """Returns those fields of the cluster's row that requests change."""
         row = self.world.row()
         return {
             "suspend_wanted": row.suspend_wanted,
@@ -71,7 +72,7 @@ class History:
         }
 
     def deliver(self, place: int, *, again: bool) -> None:
-        """One of the tasks that are there, out of order; `again`: it stays."""
+        """Delivers one of the waiting tasks, out of order. With `again` it waits on."""
         queue = self.world.seam.queue
         if queue:
             message = queue[place % len(queue)]
@@ -80,42 +81,42 @@ class History:
             self.world.run(*message)
 
     def deliver_late(self, place: int) -> None:
-        """One of all that ever were, also of before it was deleted or purged."""
+        """Delivers one of all tasks that were ever sent, also after the cluster's deletion."""
         sent = self.world.seam.sent
         if sent:
             self.world.run(*sent[place % len(sent)])
 
     def flush(self) -> None:
-        """Redis lost everything."""
+        """Loses all waiting tasks, as a Redis that starts empty does."""
         self.world.seam.queue.clear()
 
     def let_pass(self) -> None:
-        """A week passes over what is deleted, and the sweep takes its data."""
+        """Has a week pass after the cluster's deletion, so that the sweep removes its data."""
         if self.world.row().intent == Intent.DELETED:
             self.world.change_row(deleted_at=ago(days=8))
             self.world.settle()
-            self.wanted["intent"] = Intent.PURGED.value
+            self.expected["intent"] = Intent.PURGED.value
 
     def fail(self, place: int, fault: Fault) -> None:
-        """One of the next calls goes wrong."""
+        """Makes one of the next calls go wrong."""
         self.world.seam.arm(place, fault)
 
     def end(self) -> None:
-        """As it must be."""
+        """Checks that the cluster, its operations and its audit log are as they must be."""
         world = self.world
         world.settle()
         world.seam.record(on=False)
         world.check()
-        assert self.seen() == self.wanted
+        assert self.seen() == self.expected
         with organization_scope(world.tenant.id):
             begun = Operation.objects.exclude(pk__in=world.operations_before)
             kinds = Counter(
                 kind.removesuffix("_cluster") for kind in begun.values_list("type", flat=True)
             )
-        told = Counter(world.audited())
+        audited = Counter(world.audited())
         for kind in ("wake", "sleep", "suspend", "resume", "delete", "undelete"):
-            assert told[f"cluster.{kind}"] == kinds[kind], kind
-        assert told["cluster.purge"] == (self.wanted["intent"] == Intent.PURGED)
+            assert audited[f"cluster.{kind}"] == kinds[kind], kind
+        assert audited["cluster.purge"] == (self.expected["intent"] == Intent.PURGED)
         # Late tasks of a cluster that is at rest change nothing at all.
         before, revision = world.row().generation, world.cell.specs().revision
         for message in list(world.seam.sent):
@@ -151,7 +152,7 @@ def test_whatever_becomes_of_tasks_the_end_is_what_was_asked_for(world, chosen):
     world.make_cluster()
     world.mark()
     history = History(world)
-    history.wanted = history.seen()
+    history.expected = history.seen()
     try:
         for step in chosen:
             step(history)

@@ -1,4 +1,7 @@
-"""Each remote call of each kind of operation goes wrong in each way: nothing differs in the end."""
+"""Makes each remote call of each kind of operation go wrong in each way.
+
+Whatever goes wrong, the result must be the same in the end.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,13 @@ from tests.provisioning.faults.seam import Call, Fault
 from tests.provisioning.faults.world import World
 
 COURSES = (*CLUSTERS, *CONTENTS)
-WANTED = os.environ.get("FRESHET_FAULTS", "")
-# What each kind may have go wrong, where `tried.json` is written anew.
+REQUESTED = os.environ.get("FRESHET_FAULTS", "")
+# All trials of each course, by its name, while `tried.json` is written anew.
 _recorded: dict[str, list[Trial]] = {}
 
 
-def begin(world: World, course: Course) -> None:
-    """All is there, and nothing is left to do."""
+def prepare_course(world: World, course: Course) -> None:
+    """Prepares the cluster, and waits until nothing is left to do."""
     world.seam.record(on=False)
     world.cluster_id = ""
     if course.own_cluster:
@@ -33,14 +36,14 @@ def begin(world: World, course: Course) -> None:
     world.mark()
 
 
-def go(world: World, course: Course) -> None:
-    """Asks for it, and lets everybody do what they do."""
+def run_course(world: World, course: Course) -> None:
+    """Sends the course's request, and runs workers, the keeper and sweeps."""
     course.ask(world)
     world.go_on(course.rounds)
 
 
-def end(world: World, course: Course) -> None:
-    """All of it holds."""
+def check_course(world: World, course: Course) -> None:
+    """Waits until nothing is left to do, and checks the result."""
     world.settle()
     world.seam.record(on=False)
     world.check()
@@ -51,27 +54,29 @@ def end(world: World, course: Course) -> None:
     world.forget()
 
 
-def recorded(world: World, course: Course) -> list[Call]:
-    """The calls of a course in which nothing goes wrong: all of them go through the seam."""
-    begin(world, course)
+def record_calls(world: World, course: Course) -> list[Call]:
+    """Returns the calls of a course in which nothing goes wrong, and checks that all of them went
+    through the seam.
+    """
+    prepare_course(world, course)
     world.seam.record()
     with watched(world.seam) as escaped:
-        go(world, course)
+        run_course(world, course)
     assert escaped == []
     calls = list(world.seam.calls)
-    end(world, course)
+    check_course(world, course)
     return calls
 
 
-def wanted(course: Course, every: Mapping[Trial, tuple[int, Fault]]) -> list[Trial]:
-    """The trials of a course: all where the environment says so, otherwise those of the file."""
-    if WANTED == "every":
+def choose_trials(course: Course, every: Mapping[Trial, tuple[int, Fault]]) -> list[Trial]:
+    """Returns the trials of a course: all where the environment says so, otherwise the file's."""
+    if REQUESTED == "every":
         return list(every)
-    if WANTED == "choose":
+    if REQUESTED == "choose":
         _recorded[course.name] = list(every)
-        choosing.write(choosing.choose(_recorded))
+        choosing.write_tried_trials(choosing.choose_trials(_recorded))
         return []
-    tried = choosing.tried()
+    tried = choosing.read_tried_trials()
     covered = {(name, way) for trials in tried.values() for name, _, way in trials}
     assert {(name, way) for name, _, way in every} <= covered, "run with FRESHET_FAULTS=choose"
     return tried[course.name]
@@ -80,20 +85,20 @@ def wanted(course: Course, every: Mapping[Trial, tuple[int, Fault]]) -> list[Tri
 @pytest.mark.parametrize("tier", ["everyday", pytest.param("full", marks=pytest.mark.full)])
 @pytest.mark.parametrize("course", COURSES, ids=str)
 def test_whatever_goes_wrong_nothing_differs_in_the_end(world, course, tier):
-    calls = recorded(world, course)
+    calls = record_calls(world, course)
     every = choosing.trials_of(calls)
-    everyday, others = choosing.split(COURSES.index(course), wanted(course, every))
+    everyday, others = choosing.split_trials(COURSES.index(course), choose_trials(course, every))
     failed = []
     for trial in everyday if tier == "everyday" else others:
         place, fault = every[trial]
-        begin(world, course)
+        prepare_course(world, course)
         world.seam.arm(place, fault)
         try:
-            go(world, course)
+            run_course(world, course)
             assert world.seam.struck
-            end(world, course)
+            check_course(world, course)
         except AssertionError as error:
-            # All that fail are told at once.
+            # The test goes on, to report all failed trials together.
             where = traceback.extract_tb(error.__traceback__)[-1]
             failed.append(f"{trial} ({place}): {error} ({where.name}: {where.line})"[:900])
             world.seam.heal()
@@ -103,12 +108,12 @@ def test_whatever_goes_wrong_nothing_differs_in_the_end(world, course, tier):
 
 
 def test_everyday_tests_try_each_fault_and_each_kind_of_operation():
-    tried = choosing.tried()
+    tried = choosing.read_tried_trials()
     split = {
-        course.name: choosing.split(place, tried[course.name])
+        course.name: choosing.split_trials(place, tried[course.name])
         for place, course in enumerate(COURSES)
     }
-    everyday = [each for some, _ in split.values() for each in some]
+    everyday = [trial for some, _ in split.values() for trial in some]
     assert all(some for some, _ in split.values())
     assert {way for _, _, way in everyday} == {way.value for way in Fault}
     assert len(everyday) <= 0.25 * sum(map(len, tried.values()))

@@ -31,7 +31,8 @@ from tests.settings import HOME
 
 ROOT = Path(__file__).parents[3]
 READY = re.compile(r"@\S+ ready\.")
-# Never reached when all is well.
+# How often a test looks whether a worker has done something: two minutes in all. A worker that
+# works needs a few seconds.
 LOOKS_MAX = 2_400
 LOOK_EVERY_S = 0.05
 
@@ -66,7 +67,7 @@ class Worker:
             )
 
     def until(self, holds: Callable[[], bool]) -> None:
-        """Waits while the worker lives, and at most some minutes."""
+        """Waits until `holds` returns true. Fails if the worker ends, or after two minutes."""
         for _ in range(LOOKS_MAX):
             if holds():
                 return
@@ -76,17 +77,17 @@ class Worker:
         raise AssertionError(self.log.read_text()[-4000:])
 
     def ready(self) -> bool:
-        """Whether it takes tasks."""
+        """Returns whether the worker takes tasks."""
         return READY.search(self.log.read_text()) is not None
 
     def kill_task(self) -> None:
-        """Ends the process that runs tasks, as the kernel does that is out of memory."""
+        """Kills the process that runs tasks, as the kernel does when memory runs out."""
         own = self.process.pid
         (child,) = Path(f"/proc/{own}/task/{own}/children").read_text().split()
         os.kill(int(child), signal.SIGKILL)
 
     def end(self) -> None:
-        """Ends all of it, without a word."""
+        """Kills the worker and its processes."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -94,21 +95,21 @@ class Worker:
 
 @contextmanager
 def held_operation(operation_id: str) -> Iterator[Callable[[], bool]]:
-    """Has whoever changes the operation's row wait until the end of the block.
+    """Locks the operation's row, so that whoever changes it waits until the end of the block.
 
-    Gives what tells whether somebody does.
+    Yields a function that returns whether somebody waits.
     """
     database = connections["default"].settings_dict
     address = f"host={database['HOST']} user=postgres dbname={database['NAME']}"
     with (
         psycopg.connect(address) as holder,
-        # Within one transaction the server's activity is always that of the first look.
+        # Within a transaction pg_stat_activity shows what it showed at the first query.
         psycopg.connect(address, autocommit=True) as looker,
     ):
-        found = holder.execute(
+        row = holder.execute(
             "SELECT 1 FROM provisioning_operation WHERE id = %s FOR UPDATE", [operation_id]
         )
-        assert found.fetchone()
+        assert row.fetchone()
         waiting = "SELECT count(*) FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))"
         process = holder.info.backend_pid
         yield lambda: looker.execute(waiting, [process]).fetchone() == (1,)
@@ -134,11 +135,11 @@ def test_a_worker_that_is_killed_in_a_task_has_it_done_all_the_same(tmp_path):
             with held_operation(operation.pk) as somebody_waits:
                 queue.send_task(clusters.RECONCILE, kwargs={**arguments, "cluster_id": cluster_id})
                 worker.until(somebody_waits)
-                # The cell knows by now, the database does not.
+                # By now the cell has the new cluster, and the database has not committed it.
                 assert cell_store().spec(cluster_id) is not None
                 worker.kill_task()
                 assert state() == "queued"
-            # Delivered again, it goes on, and looks again by itself until it is done.
+            # The task is delivered again, goes on, and sends itself again until it is done.
             worker.until(lambda: state() == "running")
             put_status(cluster_id, "running")
             worker.until(lambda: state() == "succeeded")

@@ -1,8 +1,8 @@
 """A tenant behind the seam: its requests, its workers, its keeper, and what must hold.
 
-A request is sent as a client sends it that knows what to do: a POST has an Idempotency-Key, and
-what got no answer is asked for again. A worker does what Celery has for it, and the sweeps; what
-dies in the middle is delivered again, what fails is not.
+Requests are sent as a well-written client sends them: a POST has an Idempotency-Key, and a request
+without an answer is sent again. Workers run Celery's tasks and the sweeps. A task whose worker dies
+in the middle is delivered again; one that fails is not.
 """
 
 from __future__ import annotations
@@ -42,16 +42,17 @@ from tests.console.factories import Tenant
 from tests.provisioning.faults.seam import Killed, Seam
 
 DONE = OperationState.SUCCEEDED.value
-# More than anything that goes on by itself needs.
+# More rounds of workers, keeper and sweeps than any operation needs to finish.
 ROUNDS_MAX = 8
-# A client that is told nothing tries again so often.
+# How often a client sends a request at most while it gets no answer.
 TRIES_MAX = 6
-# It was done, or it is not there to be done: the answers to a repeated request without a key.
+# The answers to a repeated request without a key whose first try was carried out: what it names is
+# gone, or has changed.
 DONE_BEFORE = {404, 409, 412}
 
 
 def store_address() -> str:
-    """Where the cell's metadata store is."""
+    """Returns the path of the cell's metadata store."""
     return config().cell.metadata.removeprefix("sqlite://")
 
 
@@ -62,22 +63,23 @@ class World:
         self.seam, self.cell = seam, cell
         self.move_in(tenant)
         self.cluster_id = ""
-        # Of the request: its answers, oldest first.
+        # All answers to the last request, oldest first; None where there was no answer.
         self.answers: list[Any] = []
-        # What a course made before it began, by id.
-        self.credential = self.acl = self.gone = self.limit_request = ""
+        # Ids of what a course made in its preparation.
+        self.credential = self.acl = self.deleted_topic_id = self.limit_request = ""
         self.browser: Any = None
         self.since, self.operations_before = now(), set[str]()
 
     def move_in(self, tenant: Tenant) -> None:
-        """Is this tenant's from here on."""
+        """Makes this the tenant whose requests are sent from here on."""
         self.tenant, self.api = tenant, ApiClient(tenant.key)
-        # The first request with a key is noted down, those soon after are not.
+        # The first request with an API key writes the time of its use, those soon after do not:
+        # the calls of a course would depend on it.
         self.api.get("/clusters")
 
     @contextmanager
     def rows(self) -> Iterator[None]:
-        """The tenant's rows, for the test itself."""
+        """Gives the test itself access to the tenant's rows, beside the seam."""
         with self.seam.beside(), organization_scope(self.tenant.id):
             yield
 
@@ -90,17 +92,17 @@ class World:
         body: object = None,
         **options: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
-        """A request that is repeated until it is answered; gives the last answer.
+        """Sends a request until it is answered, and returns the last answer.
 
-        With `refusable` it may be one that says no; `told_done` is the code of one that says that
-        it was done before.
+        With `refusable` the answer may be a refusal. `done_code` is the error code by which a
+        repeated request is answered that was carried out before.
         """
-        refusable, told_done = options.pop("refusable", False), options.pop("told_done", None)
+        refusable, done_code = options.pop("refusable", False), options.pop("done_code", None)
         headers = {"Idempotency-Key": uuid.uuid4().hex} if method == "POST" else {}
         client = options.pop("client", self.api)
         self.answers = []
         for _ in range(TRIES_MAX):
-            rates.forget()
+            rates.forget_rates()
             answer = self.attempt(
                 lambda: client.request(method, path, body, headers=headers, **options)
             )
@@ -114,14 +116,14 @@ class World:
         done = answer.status_code < 300 or (
             repeated and not headers and answer.status_code in DONE_BEFORE
         )
-        done |= repeated and told_done is not None and answer.json().get("code") == told_done
+        done |= repeated and done_code is not None and answer.json().get("code") == done_code
         assert done or (refusable and answer.status_code in {404, 409}), [
-            each if each is None else each.content for each in self.answers
+            response if response is None else response.content for response in self.answers
         ]
         return answer
 
     def attempt(self, work: Callable[[], Any]) -> Any:  # noqa: ANN401
-        """Does something in a process of its own, as it were: one that is killed is no more."""
+        """Calls `work` as if in a process of its own. Returns None where that is killed."""
         try:
             return work()
         except Killed:
@@ -130,26 +132,26 @@ class World:
     # Workers, and what runs periodically.
 
     def work(self) -> None:
-        """Runs what Celery has at this moment, each task with what it takes. A killed one again."""
+        """Runs the tasks that wait in Celery now. A task whose worker is killed waits again."""
         taken, self.seam.queue[:] = list(self.seam.queue), []
         for name, arguments in taken:
             self.run(name, arguments)
 
     def run(self, name: str, arguments: dict[str, Any]) -> None:
-        """One delivery of a task, as a worker handles it."""
+        """Delivers a task once to a worker, which acknowledges it unless it is killed."""
         done = self.attempt(lambda: self._run(name, arguments))
         if done is None:
-            # It was not acknowledged.
+            # The worker was killed before it acknowledged the task.
             self.seam.queue.append((name, arguments))
 
     def _run(self, name: str, arguments: dict[str, Any]) -> bool:
-        # The row says what became of a task, not its exception: Celery logs that.
+        # Celery logs the exception of a task; what became of the task is in its row.
         with suppress(Exception):
             current_app.tasks[name](**arguments)
         return True
 
     def sweep(self) -> None:
-        """What runs every few seconds, all of it due."""
+        """Runs the periodic tasks, with all retries due."""
         with self.rows():
             OutboxEntry.objects.filter(organization_id=self.tenant.id).update(due_at=now())
         for periodic in (
@@ -165,19 +167,20 @@ class World:
             periodic()
 
     def go_on(self, rounds: int) -> None:
-        """Lets everybody do what they do, some times over."""
+        """Runs workers, the keeper and the sweeps so many times, in turn."""
         for _ in range(rounds):
             self.work()
             self.keep()
             self.sweep()
 
     def settle(self) -> None:
-        """Until nothing is left to do. Everything answers by now."""
+        """Heals all systems, and goes on until nothing is left to do."""
         self.seam.heal()
-        # What was late has arrived.
+        # `heal` has performed what was late, so that nothing can arrive after this.
         with mock.patch.object(announcing, "ARRIVED_AFTER", timedelta(0)):
             if self.seam.struck:
-                # Nobody knows what it left undone: the next sweep looks at every cluster.
+                # No row says what a call that went wrong left undone. The next sweep looks at every
+                # cluster.
                 self.go_on(1)
             for _ in range(ROUNDS_MAX):
                 if not self.left():
@@ -187,7 +190,7 @@ class World:
         raise AssertionError(self.left())
 
     def left(self) -> list[str]:
-        """What is still to be done."""
+        """Returns the names of everything that is still to be done."""
         with self.rows():
             entries = OutboxEntry.objects.values_list("task", flat=True)
             unfinished = Operation.objects.filter(state__in=UNFINISHED)
@@ -197,33 +200,36 @@ class World:
             over = Cluster.objects.filter(intent=Intent.DELETED, deleted_at__lt=now() - RESTORABLE)
             due = Credential.objects.due(moment=now()).values_list("pk", flat=True)
             pending = Announcement.objects.values_list("pk", flat=True)
-            found = [*entries, *kinds, *ending, *due, *pending]
+            unfinished_rows = [*entries, *kinds, *ending, *due, *pending]
             clusters_left = [*(behind | over).values_list("pk", flat=True)]
-            return [*found, *clusters_left, *map(str, self.seam.queue), *self._ownerless()]
+            messages = map(str, self.seam.queue)
+            return [*unfinished_rows, *clusters_left, *messages, *self._ownerless()]
 
     def _ownerless(self) -> list[str]:
-        """Users and ACLs of credentials that nobody was told of."""
+        """Returns credentials in the cell that are not in the audit log: no answer named them."""
         rows = Cluster.objects.active().filter(pk=self.cluster_id)
         if not rows.exists():
             return []
-        return sorted(self._credentials_of_the_cell() - self._credentials_told())
+        return sorted(self._credentials_of_the_cell() - self._recorded_credentials())
 
     def _credentials_of_the_cell(self) -> set[str]:
-        """Those that authenticate, or have rights."""
+        """Returns the credentials in the cell that can authenticate or have ACL entries."""
         users = {user.user for user in self.store.list_users()}
         principals = {acl.principal.removeprefix("User:") for acl in self.store.list_acls()}
         return {name for name in users | principals if is_id(name, "cred")}
 
     @staticmethod
-    def _credentials_told() -> set[str]:
-        """Those that the log has; what their owners gave them outlives them."""
-        told = AuditEntry.objects.filter(target_type="credential")
-        return set(told.values_list("target_id", flat=True))
+    def _recorded_credentials() -> set[str]:
+        """Returns the credentials in the audit log. ACL entries that their owners gave them are
+        still there when the credentials are deleted.
+        """
+        entries = AuditEntry.objects.filter(target_type="credential")
+        return set(entries.values_list("target_id", flat=True))
 
     # The keeper.
 
     def keep(self) -> None:
-        """What the keeper would make of what it is told, at once."""
+        """Brings each cluster to the phase that it shall have, which the keeper does in time."""
         with self.seam.beside():
             self._keep()
 
@@ -249,37 +255,37 @@ class World:
         if purged and removal_of(self.cell, self.cluster_id) is not None:
             self.cell.remove_cluster(self.cluster_id)
 
-    # What there is.
+    # The cluster.
 
     @property
     def store(self) -> ClusterStore:
-        """The cluster's own metadata, beside the seam."""
+        """The cluster's own metadata. Its calls do not go through the seam."""
         return self.cell.cluster(self.cluster_id)
 
     @property
     def path(self) -> str:
-        """Where the cluster is in the API."""
+        """The cluster's path in the API."""
         return f"/clusters/{self.cluster_id}"
 
     def row(self) -> Cluster:
-        """The cluster's row."""
+        """Reads the cluster's row."""
         with self.rows():
             return Cluster.objects.get(pk=self.cluster_id)
 
     def change_row(self, **fields: object) -> None:
-        """Has the row say something else, as time or somebody else would."""
+        """Changes the row behind the service's back, for example to have time pass."""
         with self.rows():
             Cluster.objects.filter(pk=self.cluster_id).update(**fields)
 
     def make_cluster(self) -> None:
-        """A cluster that sleeps, with nothing left to do; made without a word through the seam."""
+        """Makes a cluster that sleeps, with nothing left to do. No call goes through the seam."""
         with self.rows():
             actor = system_actor(self.tenant.id)
-            made = clusters.create_cluster(
+            operation = clusters.create_cluster(
                 actor=actor, name=f"c-{uuid.uuid4().hex[:10]}", deletion_protection=False
             )
-            self.cluster_id = made.cluster_id
-            Operation.objects.filter(pk=made.pk).update(state=DONE, finished_at=now())
+            self.cluster_id = operation.cluster_id
+            Operation.objects.filter(pk=operation.pk).update(state=DONE, finished_at=now())
             OutboxEntry.objects.all().delete()
             transaction.get_connection().run_on_commit.clear()
             rows = Cluster.objects.filter(pk=self.cluster_id)
@@ -290,7 +296,7 @@ class World:
         self.put_asleep(generation=1)
 
     def put_asleep(self, generation: int) -> None:
-        """As the keeper does when nobody is connected."""
+        """Writes the status that the keeper writes when nobody is connected."""
         self.cell.put_status(
             self.cluster_id,
             ClusterStatus(
@@ -301,7 +307,7 @@ class World:
         )
 
     def audited(self) -> dict[str, int]:
-        """How often each action is in the audit log, since `mark`."""
+        """Returns how often each action is in the audit log since `mark`."""
         counted: dict[str, int] = {}
         with self.rows():
             for action in AuditEntry.objects.filter(created_at__gte=self.since).values_list(
@@ -311,19 +317,19 @@ class World:
         return counted
 
     def mark(self) -> None:
-        """From here on things are counted."""
+        """Has `audited` and `operations` count from here on."""
         self.since = now()
         with self.rows():
             self.operations_before = set(Operation.objects.values_list("pk", flat=True))
 
     def operations(self) -> list[tuple[str, str]]:
-        """Type and state of the operations since `mark`."""
+        """Returns type and state of the operations since `mark`, the oldest first."""
         with self.rows():
-            found = Operation.objects.exclude(pk__in=self.operations_before)
-            return list(found.order_by("created_at").values_list("type", "state"))
+            rows = Operation.objects.exclude(pk__in=self.operations_before)
+            return list(rows.order_by("created_at").values_list("type", "state"))
 
     def forget(self) -> None:
-        """Takes the cluster out of the others' way."""
+        """Removes all clusters and their work, so that they do not disturb the next trial."""
         with self.rows():
             for cluster in Cluster.objects.not_purged():
                 self.cell.remove_cluster(cluster.pk)
@@ -335,10 +341,12 @@ class World:
             Announcement.objects.all().delete()
         self.seam.queue.clear()
 
-    # What must hold.
+    # What must hold in the end.
 
     def check(self) -> None:
-        """Observed is what is wanted; nothing is open, lost, or there twice."""
+        """Checks that the cell has what the rows ask for, and nothing is unfinished, lost or there
+        twice.
+        """
         assert self.left() == []
         row = self.row()
         if row.intent == Intent.PURGED:
@@ -366,16 +374,16 @@ class World:
         assert not CellPort.objects.filter(cluster_id=self.cluster_id).exists()
 
     def _check_users(self) -> None:
-        """Whoever authenticates has a row, and the other way round; nobody else has rights."""
+        """Checks that the cell's credentials are those of the rows, and no others have quotas."""
         with self.rows():
-            found = Credential.objects.filter(cluster_id=self.cluster_id)
-            assert not found.exclude(removed_at=None).exists()
-            rows, store = set(found.values_list("pk", flat=True)), self.store
+            credentials = Credential.objects.filter(cluster_id=self.cluster_id)
+            assert not credentials.exclude(removed_at=None).exists()
+            rows, store = set(credentials.values_list("pk", flat=True)), self.store
         assert {user.user for user in store.list_users() if is_id(user.user, "cred")} == rows
         limited = {quota.entity.user for quota in store.quotas()}
         assert {name for name in limited if name and is_id(name, "cred")} <= rows
 
 
-def ago(**given: float) -> Any:  # noqa: ANN401
-    """A moment before now."""
-    return now() - timedelta(**given)
+def ago(**duration: float) -> Any:  # noqa: ANN401
+    """Returns the moment that lies so long before now."""
+    return now() - timedelta(**duration)

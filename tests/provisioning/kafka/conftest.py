@@ -1,4 +1,4 @@
-"""A broker with SASL, as a managed cluster's internal listener has it."""
+"""A broker with SASL, as the internal listener of a managed cluster has it."""
 
 import uuid
 from typing import Any
@@ -9,7 +9,7 @@ from confluent_kafka.admin import NewTopic
 
 from brokers import Broker
 from provisioning.kafka import Connection
-from provisioning.kafka.worker.clients import Access
+from provisioning.kafka.worker.clients import KafkaClients
 
 PASSWORD = "derived from the cell's secret"
 MANAGED: dict[str, Any] = {
@@ -31,8 +31,8 @@ def managed_broker():
 
 @pytest.fixture
 def access(managed_broker):
-    """The super user at the broker, with clients of this process."""
-    return Access(Connection(managed_broker.bootstrap, PASSWORD))
+    """The super user's Kafka clients for the broker, in this process."""
+    return KafkaClients(Connection(managed_broker.bootstrap, PASSWORD))
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def topic(access, name):
 
 
 def create_topic(access, topic, partitions, **config):
-    """Creates a topic and gives its name."""
+    """Creates a topic. Returns its name."""
     with access.admin() as admin:
         (future,) = admin.create_topics([NewTopic(topic, partitions, config=config)]).values()
         future.result()
@@ -56,7 +56,7 @@ def create_topic(access, topic, partitions, **config):
 
 
 def produce(access, topic, records):
-    """Produces `(partition, value, timestamp_ms)`; other fields are a plain client's."""
+    """Produces records from triples `(partition, value, timestamp_ms)` with a plain client."""
     producer = Producer(access.connection.settings())
     errors = []
     for partition, value, timestamp_ms in records:

@@ -1,4 +1,4 @@
-"""What a tenant's client may send and no library of ours would: bytes where others expect text."""
+"""Requests that a tenant's client may send but no library does, such as bytes instead of text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.gateway.raw import Raw
 
 PRODUCE, FIND_COORDINATOR, JOIN_GROUP, SYNC_GROUP = 0, 10, 11, 14
 NOT_COORDINATOR = 16
-# The first that takes zstd.
+# The first version that permits zstd.
 PRODUCE_VERSION = 7
 BATCH_BYTES_MAX = 65_536
 SESSION_MS = 300_000
@@ -20,17 +20,17 @@ NOT_UTF8 = b"\xff\xfe"
 
 
 class RawName(str):
-    """A header's name that is written as other bytes than its text."""
+    """A header's name that is encoded to bytes which are not UTF-8."""
 
     __slots__ = ()
 
     def encode(self, *_: str) -> bytes:
-        """Bytes that are no UTF-8."""
+        """Returns bytes that are not UTF-8."""
         return NOT_UTF8
 
 
 def log_in(bootstrap: str, user: str, password: str) -> Raw:
-    """A connection that has authenticated."""
+    """Opens a connection and authenticates."""
     raw = Raw.plain(int(bootstrap.rpartition(":")[2]))
     raw.log_in(user, password)
     return raw
@@ -46,14 +46,15 @@ def join_alone(raw: Raw, group: str, assignment: bytes, *, protocol_type: str = 
     times = struct.pack(">ii", SESSION_MS, SESSION_MS)
     error = NOT_COORDINATOR
     while error == NOT_COORDINATOR:
-        # A broker takes its groups over when they are first asked for.
+        # A broker takes over its groups when one is first requested, so this may have to be
+        # repeated.
         raw.send(FIND_COORDINATOR, 0, name)
         raw.receive()
         raw.send(JOIN_GROUP, 3, name + times + _text("") + _text(protocol_type) + protocol)
         answer = raw.receive()
         error, generation = struct.unpack_from(">hi", answer, 4)
     assert error == 0, error
-    # The protocol's name and the leader's id stand before the member's own.
+    # The protocol's name and the leader's id come before the member's own id.
     at = 10
     for _ in range(3):
         (length,) = struct.unpack_from(">h", answer, at)
@@ -66,23 +67,24 @@ def join_alone(raw: Raw, group: str, assignment: bytes, *, protocol_type: str = 
 
 
 def produce_with_raw_header(raw: Raw, topic: str, value: bytes) -> None:
-    """Produces a record to partition 0 with two headers, of which one has no text as its name."""
+    """Produces a record to partition 0 with two headers; the name of one is not UTF-8."""
     error = _produce(raw, topic, value, [(RawName("raw"), b"1"), ("text", b"2")])
     assert error == 0, error
 
 
 def offer_to_internal_topic(raw: Raw, topic: str) -> int:
-    """Produces as Kafka's own admin client calls itself; gives the error's number."""
+    """Produces with the client id of Kafka's own admin client. Returns the error code."""
     raw.client_id = b"__admin_client"
     return _produce(raw, topic, b"x", [])
 
 
 def produce_damaged(raw: Raw, topic: str, codec: int) -> None:
-    """Produces a batch that says it is compressed and is not."""
+    """Produces a batch that is marked as compressed and is not."""
     builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, BATCH_BYTES_MAX)
     builder.append(0, 1_700_000_000_000, None, b"neither gzip nor any other codec", [])
     batch = bytearray(builder.build())
-    # The low bits of the attributes, behind the checksum that covers all from there on.
+    # The codec is in the low bits of the attributes, which follow the checksum and are covered by
+    # it.
     batch[CRC_COVERS_FROM + 1] |= codec
     batch[CRC_AT:CRC_COVERS_FROM] = struct.pack(">I", calc_crc32c(bytes(batch[CRC_COVERS_FROM:])))
     error = _send_batch(raw, topic, bytes(batch))

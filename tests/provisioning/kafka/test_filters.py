@@ -278,7 +278,7 @@ def test_what_is_no_json_has_no_paths(content):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "needs a text"),
         ("   ", "needs a text"),
@@ -301,24 +301,24 @@ def test_what_is_no_json_has_no_paths(content):
         (" and ".join(["key = a"] * (TERMS_MAX + 1)), "comparisons"),
     ],
 )
-def test_what_cannot_be_understood_says_where(text, told):
-    with pytest.raises(FilterError, match=told):
+def test_what_cannot_be_understood_says_where(text, message):
+    with pytest.raises(FilterError, match=message):
         compile_filter(text)
 
 
 @given(st.text(max_size=60), st.binary(max_size=60))
 def test_nothing_but_its_error_comes_of_any_text(text, content):
     try:
-        found = compile_filter(text)
+        decide = compile_filter(text)
     except FilterError:
         return
-    assert found(Kept(k=content, v=content)) in {True, False}
+    assert decide(Kept(k=content, v=content)) in {True, False}
 
 
 @given(st.text(alphabet="keyvalu.[]()=!~<> and or not\"'0123 null", max_size=60))
 def test_nothing_but_its_error_comes_of_what_looks_like_an_expression(text):
     try:
-        found = compile_filter("key = " + text)
+        decide = compile_filter("key = " + text)
     except FilterError:
         return
-    assert found(Kept()) in {True, False}
+    assert decide(Kept()) in {True, False}

@@ -11,7 +11,7 @@ from provisioning.kafka import (
     UnknownGroupError,
     UnknownPartitionError,
 )
-from provisioning.kafka.worker.clients import Access
+from provisioning.kafka.worker.clients import KafkaClients
 from provisioning.kafka.worker.groups import (
     describe_group,
     describe_groups,
@@ -26,10 +26,10 @@ NOW_MS = 1_700_000_000_000
 
 
 def commit(access, group, offsets):
-    """Commits as a group without members does: by the admin protocol."""
+    """Commits offsets with the admin protocol, as for a group without members."""
     with access.admin() as admin:
-        wanted = [TopicPartition(topic, number, at) for (topic, number), at in offsets.items()]
-        request = ConsumerGroupTopicPartitions(group, wanted)
+        partitions = [TopicPartition(topic, number, at) for (topic, number), at in offsets.items()]
+        request = ConsumerGroupTopicPartitions(group, partitions)
         answer = admin.alter_consumer_group_offsets([request])[group].result()
         assert [entry.error for entry in answer.topic_partitions if entry.error] == []
 
@@ -45,11 +45,11 @@ def test_lag_is_records_and_age_of_the_first_unconsumed_record(access, topic, na
     produce(access, topic, [(0, b"x", NOW_MS - 60_000 + 1000 * n) for n in range(10)])
     produce(access, topic, [(1, b"y", NOW_MS - 5_000)])
     commit(access, name, {(topic, 0): 4, (topic, 1): 1})
-    found = describe_groups(access, [name], now_ms=lambda: NOW_MS)[0]
-    assert lags(found) == {(topic, 0): (6, 56.0), (topic, 1): (0, 0.0)}
-    assert (found["lag"], found["lag_seconds"], found["state"]) == (6, 56.0, "Empty")
-    assert found["partitions"][0]["committed"] == 4
-    assert found["partitions"][0]["end"] == 10
+    group = describe_groups(access, [name], now_ms=lambda: NOW_MS)[0]
+    assert lags(group) == {(topic, 0): (6, 56.0), (topic, 1): (0, 0.0)}
+    assert (group["lag"], group["lag_seconds"], group["state"]) == (6, 56.0, "Empty")
+    assert group["partitions"][0]["committed"] == 4
+    assert group["partitions"][0]["end"] == 10
 
 
 def test_groups_at_different_offsets_of_a_partition_have_their_own_age(access, topic, name):
@@ -57,8 +57,8 @@ def test_groups_at_different_offsets_of_a_partition_have_their_own_age(access, t
     names = [f"{name}-{n}" for n in range(3)]
     for n, group in enumerate(names):
         commit(access, group, {(topic, 0): n})
-    found = describe_groups(access, names, now_ms=lambda: NOW_MS)
-    assert [group["lag_seconds"] for group in found] == [10.0, 9.0, 8.0]
+    groups = describe_groups(access, names, now_ms=lambda: NOW_MS)
+    assert [group["lag_seconds"] for group in groups] == [10.0, 9.0, 8.0]
 
 
 def test_positions_near_and_far_are_read_in_one_go(access, topic, name):
@@ -67,26 +67,26 @@ def test_positions_near_and_far_are_read_in_one_go(access, topic, name):
     names = [f"{name}-{n}" for n in offsets]
     for group, offset in zip(names, offsets, strict=True):
         commit(access, group, {(topic, 0): offset, (topic, 1): 0})
-    found = describe_groups(access, names, now_ms=lambda: NOW_MS)
+    groups = describe_groups(access, names, now_ms=lambda: NOW_MS)
     expected = [(100_000 - 100 * n) / 1000 for n in offsets]
-    assert [group["lag_seconds"] for group in found] == expected
+    assert [group["lag_seconds"] for group in groups] == expected
 
 
 def test_a_record_from_the_future_makes_no_debt(access, topic, name):
     produce(access, topic, [(0, b"x", NOW_MS + 1_000)])
     commit(access, name, {(topic, 0): 0})
-    found = describe_groups(access, [name], now_ms=lambda: NOW_MS)[0]
-    assert lags(found) == {(topic, 0): (1, 0.0)}
+    group = describe_groups(access, [name], now_ms=lambda: NOW_MS)[0]
+    assert lags(group) == {(topic, 0): (1, 0.0)}
 
 
 def test_age_that_cannot_be_read_in_time_is_unknown(access, topic, name, monkeypatch):
     produce(access, topic, [(0, b"x", NOW_MS)])
     commit(access, name, {(topic, 0): 0})
-    # As if all the time had gone into the offsets.
+    # Simulates that no time was left after reading the offsets.
     monkeypatch.setattr("provisioning.kafka.worker.groups.first_timestamps", lambda *_: {})
-    found = describe_groups(access, [name])[0]
-    assert lags(found) == {(topic, 0): (1, None)}
-    assert found["lag_seconds"] is None
+    group = describe_groups(access, [name])[0]
+    assert lags(group) == {(topic, 0): (1, None)}
+    assert group["lag_seconds"] is None
 
 
 def test_a_deleted_topics_offsets_have_no_end(access, topic, name):
@@ -97,10 +97,10 @@ def test_a_deleted_topics_offsets_have_no_end(access, topic, name):
     with access.admin() as admin:
         (future,) = admin.delete_topics([gone]).values()
         future.result()
-    found = describe_group(access, name)
-    # The broker forgets a deleted topic's offsets; where it has not yet, their end is unknown.
-    assert lags(found)[topic, 0] == (0, 0.0)
-    assert lags(found).get((gone, 0), (None, None)) == (None, None)
+    group = describe_group(access, name)
+    # The broker removes offsets of a deleted topic; until it has, their end is unknown.
+    assert lags(group)[topic, 0] == (0, 0.0)
+    assert lags(group).get((gone, 0), (None, None)) == (None, None)
 
 
 def test_members_and_their_partitions_are_shown(access, topic, name):
@@ -109,12 +109,12 @@ def test_members_and_their_partitions_are_shown(access, topic, name):
     consumer.subscribe([topic])
     while len(consumer.assignment()) < 3:
         consumer.poll(0.1)
-    found = describe_group(access, name)
+    group = describe_group(access, name)
     consumer.close()
-    assert found["state"] == "Stable"
-    assert found["type"] == "classic"
-    assert found["protocol"] == "range"
-    (member,) = found["members"]
+    assert group["state"] == "Stable"
+    assert group["type"] == "classic"
+    assert group["protocol"] == "range"
+    (member,) = group["members"]
     assert (member["client_id"], member["host"], member["instance_id"]) == (
         "app",
         "127.0.0.1",
@@ -156,7 +156,7 @@ def test_looking_at_an_unknown_topic_creates_none(access, name):
 
 
 def test_a_broker_that_is_not_there_is_unavailable():
-    gone = Access(Connection("127.0.0.1:9", "any"))
+    gone = KafkaClients(Connection("127.0.0.1:9", "any"))
     with pytest.raises(UnavailableError):
         list_group_names(gone, timeout_s=1.0)
     with pytest.raises(UnavailableError):
@@ -164,6 +164,6 @@ def test_a_broker_that_is_not_there_is_unavailable():
 
 
 def test_a_wrong_password_is_unavailable(access):
-    wrong = Access(Connection(access.connection.bootstrap, "wrong"))
+    wrong = KafkaClients(Connection(access.connection.bootstrap, "wrong"))
     with pytest.raises(UnavailableError):
         list_group_names(wrong, timeout_s=1.0)

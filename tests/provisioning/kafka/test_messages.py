@@ -1,4 +1,4 @@
-"""Looking at records, page by page; producing one; watching them arrive."""
+"""Browsing records page by page, producing one, and tailing a topic."""
 
 import base64
 from typing import Any
@@ -21,7 +21,7 @@ T0 = 1_700_000_000_000
 
 @pytest.fixture
 def filled(access, topic):
-    """30 records, value n at moment T0 + n in partition n % 3."""
+    """A topic with 30 records: value n at T0 + n (ms) in partition n % 3."""
     produce(access, topic, [(n % 3, b"%d" % n, T0 + n) for n in range(30)])
     return topic
 
@@ -38,11 +38,11 @@ def texts(batch: Any):
     return [record["value"]["text"] for record in batch.records]
 
 
-def pages(access, topic, **wanted):
+def pages(access, topic, **options):
     """All pages from the first to the last."""
     positions: dict[int, int] = {}
     while True:
-        page = browse(access, topic, Browse(**wanted, positions=positions))
+        page = browse(access, topic, Browse(**options, positions=positions))
         yield page
         if page.positions is None:
             return
@@ -58,8 +58,8 @@ def test_newest_are_the_last_of_all_partitions(access, filled):
 @pytest.mark.parametrize("start", ["newest", "oldest"])
 @pytest.mark.parametrize("limit", [1, 7, 30, 100])
 def test_pages_give_each_record_once_and_in_order(access, filled, start, limit):
-    found = [n for page in pages(access, filled, start=start, limit=limit) for n in values(page)]
-    assert found == sorted(range(30), reverse=start == "newest")
+    numbers = [n for page in pages(access, filled, start=start, limit=limit) for n in values(page)]
+    assert numbers == sorted(range(30), reverse=start == "newest")
 
 
 def test_oldest_from_offset_and_from_time(access, filled):
@@ -90,23 +90,25 @@ def test_bytes_end_a_page_and_the_next_goes_on(access, name):
     topic = create_topic(access, name, 1)
     produce(access, topic, [(0, b"%03d" % n + b"x" * 997, T0 + n) for n in range(20)])
     for start in ("newest", "oldest"):
-        found = list(pages(access, topic, start=start, limit=10, bytes_max=3_000))
-        assert {page.stopped for page in found[:-1]} <= {"bytes", "limit"}
-        assert any(page.stopped == "bytes" for page in found)
-        offsets = [record["offset"] for page in found for record in page.records]
+        found_pages = list(pages(access, topic, start=start, limit=10, bytes_max=3_000))
+        assert {page.stopped for page in found_pages[:-1]} <= {"bytes", "limit"}
+        assert any(page.stopped == "bytes" for page in found_pages)
+        offsets = [record["offset"] for page in found_pages for record in page.records]
         assert offsets == sorted(range(20), reverse=start == "newest")
 
 
 @pytest.mark.parametrize("start", ["newest", "oldest"])
 @pytest.mark.parametrize("limit", [1, 3, 100])
 def test_a_filter_leaves_out_and_misses_nothing(access, filled, start, limit):
-    found = list(pages(access, filled, start=start, limit=limit, filter="value ~ 5"))
-    assert [n for page in found for n in values(page)] == sorted(
+    found_pages = list(pages(access, filled, start=start, limit=limit, filter="value ~ 5"))
+    assert [n for page in found_pages for n in values(page)] == sorted(
         [5, 15, 25], reverse=start == "newest"
     )
-    last = found[-1]
+    last = found_pages[-1]
     assert last.stopped == "end"
-    ends = {each["partition"]: (each["begin"], each["position"]) for each in last.reached}
+    ends = {
+        reached["partition"]: (reached["begin"], reached["position"]) for reached in last.reached
+    }
     assert ends == dict.fromkeys(range(3), (0, 0 if start == "newest" else 10))
 
 
@@ -115,14 +117,16 @@ def test_a_filter_that_finds_nothing_says_how_far_it_looked(access, name, start)
     """Each page goes on behind the one before, though none has a record."""
     topic = create_topic(access, name, 1)
     produce(access, topic, [(0, b"%03d" % n + b"x" * 997, T0 + n) for n in range(40)])
-    found = list(pages(access, topic, start=start, limit=10, bytes_max=10_000, filter="nowhere"))
-    assert [record for page in found for record in page.records] == []
-    assert len(found) > 3
-    assert {page.stopped for page in found[:-1]} == {"bytes"}
-    stands = [page.reached[0]["position"] for page in found]
+    found_pages = list(
+        pages(access, topic, start=start, limit=10, bytes_max=10_000, filter="nowhere")
+    )
+    assert [record for page in found_pages for record in page.records] == []
+    assert len(found_pages) > 3
+    assert {page.stopped for page in found_pages[:-1]} == {"bytes"}
+    stands = [page.reached[0]["position"] for page in found_pages]
     assert stands == sorted(set(stands), reverse=start == "newest")
     assert stands[-1] == (0 if start == "newest" else 40)
-    assert sum(page.records_read for page in found) >= 40
+    assert sum(page.records_read for page in found_pages) >= 40
 
 
 def test_bytes_are_shown_as_they_are(access, topic):
@@ -130,15 +134,15 @@ def test_bytes_are_shown_as_they_are(access, topic):
     record = NewRecord(b"\xff\x00", "grün".encode(), headers, partition=1)
     produced = produce_one(access, topic, record)
     assert (produced["partition"], produced["offset"]) == (1, 0)
-    found: Any = browse(access, topic, Browse()).records[0]
-    assert found["key"]["text"] is None
-    assert base64.b64decode(found["key"]["base64"]) == b"\xff\x00"
-    assert found["value"]["text"] == "grün"
-    shown = [(h["key"], h["value"] and h["value"]["text"]) for h in found["headers"]]
+    record_shown: Any = browse(access, topic, Browse()).records[0]
+    assert record_shown["key"]["text"] is None
+    assert base64.b64decode(record_shown["key"]["base64"]) == b"\xff\x00"
+    assert record_shown["value"]["text"] == "grün"
+    shown = [(h["key"], h["value"] and h["value"]["text"]) for h in record_shown["headers"]]
     assert shown == [("h", "1"), ("h", "2"), ("none", None)]
-    assert found["timestamp_ms"] == produced["timestamp_ms"]
-    assert found["timestamp_type"] == "CreateTime"
-    assert found["size"] == 2 + 5 + 1 + 1 + 1 + 1 + 4
+    assert record_shown["timestamp_ms"] == produced["timestamp_ms"]
+    assert record_shown["timestamp_type"] == "CreateTime"
+    assert record_shown["size"] == 2 + 5 + 1 + 1 + 1 + 1 + 4
 
 
 def test_what_is_long_is_cut_between_characters(access, topic):
@@ -152,12 +156,12 @@ def test_what_is_long_is_cut_between_characters(access, topic):
 
 
 def test_keys_go_where_javas_clients_send_them(access, topic):
-    # Of Java's Utils.murmur2 over these keys, modulo 3.
-    found = [
+    # Java's Utils.murmur2 of these keys, modulo 3.
+    partitions = [
         produce_one(access, topic, NewRecord(key=key, value=b"x"))["partition"]
         for key in (b"21", b"foobar", b"a-little-bit-long-string")
     ]
-    assert found == [
+    assert partitions == [
         java_partition(key, 3) for key in (b"21", b"foobar", b"a-little-bit-long-string")
     ]
 
@@ -182,15 +186,15 @@ def test_tail_shows_what_arrives(access, filled):
     watched = tail(access, filled)
     assert next(watched).records == []
     produce_one(access, filled, NewRecord(value=b"30", partition=0))
-    found = next(batch for batch in watched if batch.records)
-    assert texts(found) == ["30"]
-    assert found.positions == {0: 11, 1: 10, 2: 10}
+    batch_with_record = next(batch for batch in watched if batch.records)
+    assert texts(batch_with_record) == ["30"]
+    assert batch_with_record.positions == {0: 11, 1: 10, 2: 10}
     watched.close()
     produce_one(access, filled, NewRecord(value=b"31", partition=0))
-    # What came between two looks is not lost.
-    again = tail(access, filled, positions=found.positions)
-    found = next(batch for batch in again if batch.records)
-    assert texts(found) == ["31"]
+    # A record between two tails is not lost.
+    again = tail(access, filled, positions=batch_with_record.positions)
+    batch_with_record = next(batch for batch in again if batch.records)
+    assert texts(batch_with_record) == ["31"]
     again.close()
 
 

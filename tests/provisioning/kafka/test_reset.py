@@ -1,4 +1,4 @@
-"""Moving a group's offsets: each way of naming the target, the plan, and what is refused."""
+"""Resetting a group's offsets: every kind of target, the plan, and refusals."""
 
 import pytest
 from confluent_kafka import Consumer
@@ -19,7 +19,7 @@ T0 = 1_700_000_000_000
 
 @pytest.fixture
 def filled(access, topic):
-    """Ten records in each of three partitions, one each second from T0."""
+    """A topic with ten records in each of three partitions, one per second from T0."""
     produce(access, topic, [(n % 3, b"x", T0 + n // 3 * 1000) for n in range(30)])
     return topic
 

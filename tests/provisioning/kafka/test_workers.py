@@ -1,4 +1,4 @@
-"""Calls in processes of their own: what brokers send ends one call, and nothing else."""
+"""Calls in worker processes: bytes that brokers send may end one call, and nothing else."""
 
 import base64
 import gc
@@ -44,7 +44,7 @@ from provisioning.kafka import (
 from provisioning.kafka.frames import LENGTH, Request, receive_answer, send_answer, send_request
 from provisioning.kafka.worker.__main__ import MEMORY_BYTES_MAX
 from provisioning.kafka.worker.assignments import decode_assignment
-from provisioning.kafka.worker.serving import CALLS, serve
+from provisioning.kafka.worker.serving import CALLS, serve_calls
 from tests.provisioning.kafka.conftest import MANAGED, PASSWORD
 from tests.provisioning.kafka.hostile import (
     join_alone,
@@ -56,14 +56,14 @@ from tests.provisioning.kafka.hostile import (
 
 @pytest.fixture(scope="module")
 def managed_broker():
-    """A broker of the module's own: its groups end a process that describes them by itself."""
+    """A broker of this module alone, because its groups end a process that describes them."""
     with Broker(**MANAGED) as broker:
         yield broker
 
 
 @pytest.fixture
 def workers():
-    """Workers of the test's own."""
+    """A pool of workers for one test."""
     made = Workers()
     yield made
     made.close()
@@ -71,19 +71,19 @@ def workers():
 
 @pytest.fixture
 def remote(managed_broker, workers):
-    """The super user at the broker, through workers."""
+    """The super user's access to the broker, through workers."""
     return Access(workers, Connection(managed_broker.bootstrap, PASSWORD))
 
 
 @pytest.fixture
 def raw(managed_broker):
-    """A client that sends what it likes."""
+    """A client that can send any bytes."""
     with closing(log_in(managed_broker.bootstrap, "__freshet", PASSWORD)) as client:
         yield client
 
 
 def assignment(topic, *partitions):
-    """As Kafka's own consumers write one."""
+    """An assignment as Kafka's own consumers write it."""
     name = topic.encode()
     head = struct.pack(">hih", 1, 1, len(name)) + name + struct.pack(">i", len(partitions))
     return head + b"".join(struct.pack(">i", n) for n in partitions) + struct.pack(">i", -1)
@@ -117,18 +117,18 @@ def test_every_call_gives_in_a_worker_what_it_gives_here(remote, topic, name):
         browse(remote, topic, Browse(partitions=[7]))
     with pytest.raises(RefusedError, match="OFFSET_OUT_OF_RANGE"):
         delete_records(remote, topic, {0: 9}, validate_only=True)
-    # All of it by one process, since there was one call at a time.
+    # One worker made all calls, because there was one at a time.
     assert len(remote.workers) == 1
 
 
 @pytest.mark.parametrize("content", [b"\x00", b"\x00\x01", b'{"partitions": [1, 2]}', b"\xff" * 64])
 def test_an_assignment_of_any_bytes_hides_no_group(remote, raw, topic, name, content):
-    """librdkafka ends its process on one byte, and refuses the whole answer for JSON."""
+    """librdkafka ends its process on one zero byte, and refuses the whole answer for JSON."""
     reset_offsets(remote, f"{name}-other", Target("earliest"), partitions={topic: None})
     join_alone(raw, name, content)
-    found = describe_group(remote, name)
-    assert (found["state"], found["protocol"]) == ("Stable", "range")
-    (member,) = found["members"]
+    group_shown = describe_group(remote, name)
+    assert (group_shown["state"], group_shown["protocol"]) == ("Stable", "range")
+    (member,) = group_shown["members"]
     assert (member["client_id"], member["assignments"]) == ("t", [])
     sampled = {group["group"]: group for group in sample_groups(remote, limit_s=30.0)}
     assert sampled[name]["state"] == "Stable"
@@ -139,7 +139,9 @@ def test_an_assignment_of_any_bytes_hides_no_group(remote, raw, topic, name, con
 
 def test_a_call_that_ends_its_worker_ends_nothing_else(remote, raw, topic, name, monkeypatch):
     join_alone(raw, name, b"\x00")
-    monkeypatch.setattr(calls, "_carefully", lambda access, call, *a: access.call(call, *a))
+    monkeypatch.setattr(
+        calls, "_describe_carefully", lambda access, call, *a: access.call(call, *a)
+    )
     seen = []
     with closing(tail(remote, topic)) as watched:
         next(watched)
@@ -183,15 +185,15 @@ def test_a_headers_name_that_is_no_text_is_shown_as_bytes(remote, raw, topic):
 
 
 def test_a_group_of_another_kind_than_consumers_is_shown(remote, raw, name):
-    """Connect's and a schema registry's: librdkafka describes none of them."""
+    """As those of Connect and a schema registry, which librdkafka does not describe."""
     join_alone(raw, name, b"any", protocol_type="connect")
     assert describe_group(remote, name)["state"] == "Stable"
     with pytest.raises(RefusedError, match="current state is Stable"):
         reset_offsets(remote, name, Target("earliest"), partitions={}, dry_run=True)
 
 
-def test_of_more_partitions_than_are_told_the_first_are(workers):
-    """A broker of its own: in another's samples these groups would leave no room."""
+def test_of_more_partitions_than_the_limit_the_first_are_returned(workers):
+    """It has a broker of its own, because these groups would fill the samples of another one."""
     with Broker(**MANAGED) as broker:
         for group in ("one", "two", "three"):
             with closing(log_in(broker.bootstrap, "__freshet", PASSWORD)) as member:
@@ -211,22 +213,22 @@ def test_commits_for_an_internal_topic_have_no_age_and_hide_none(remote, topic, 
     produce(remote, topic, NewRecord(value=b"x", partition=0))
     reset_offsets(remote, name, Target("earliest"), partitions={topic: [0]})
     reset_offsets(remote, name, Target("earliest"), partitions={"__consumer_offsets": None})
-    found = describe_group(remote, name)["partitions"]
-    lags = {each["topic"]: each["lag_seconds"] for each in found if each["lag"]}
+    partitions = describe_group(remote, name)["partitions"]
+    lags = {entry["topic"]: entry["lag_seconds"] for entry in partitions if entry["lag"]}
     assert lags["__consumer_offsets"] is None
     assert lags[topic] is not None
     assert name in [group["group"] for group in sample_groups(remote, limit_s=30.0)]
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
-def test_a_batch_that_cannot_be_decompressed_is_told_as_such(remote, raw, topic, codec):
+def test_a_batch_that_cannot_be_decompressed_is_reported_as_such(remote, raw, topic, codec):
     produce_damaged(raw, topic, codec)
     with pytest.raises((UndecodableError, WorkerDiedError)):
         browse(remote, topic, Browse("oldest", partitions=[0]))
 
 
 def test_a_paused_broker_costs_the_call_its_time_and_no_more(topic, workers):
-    """As a stopped process: it takes connections and never answers."""
+    """The broker is like a stopped process: it accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         host, port = silent.getsockname()
         paused = Access(workers, Connection(f"{host}:{port}", PASSWORD))
@@ -236,12 +238,12 @@ def test_a_paused_broker_costs_the_call_its_time_and_no_more(topic, workers):
 
 
 def test_a_worker_that_hangs_is_ended_by_its_time(workers):
-    """Also where whoever asked does not wait: the limit is the kernel's to hold."""
+    """Also where the caller does not wait, because a timer of the kernel ends it."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         host, port = silent.getsockname()
         connection = Connection(f"{host}:{port}", PASSWORD)
         with closing(workers._server.fork(connection)) as worker:
-            # The call itself would give up after five seconds, and say so in an answer.
+            # The call itself would give up only after five seconds, with an answer.
             send_request(worker.socket, Request(connection, "list_group_names", (), {}, 0.2))
             assert receive_answer(worker.socket) is None
 
@@ -249,11 +251,11 @@ def test_a_worker_that_hangs_is_ended_by_its_time(workers):
 def test_a_worker_that_is_asked_nothing_ends_and_another_takes_its_place(remote):
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        serve(theirs, idle_s=0.0)
+        serve_calls(theirs, idle_s=0.0)
         assert receive_answer(ours) == {"bye": True}
     list_group_names(remote)
     (idle,) = remote.workers._idle
-    # As if the worker had ended between two calls.
+    # Simulates a worker that ended between two calls.
     idle.socket.close()
     idle.socket, gone = socket.socketpair()
     send_answer(gone, bye=True)
@@ -269,7 +271,7 @@ def test_a_fork_server_that_was_ended_is_started_anew(remote):
     first = server._process
     first.kill()
     first.wait()
-    # A worker that is there goes on; the next one needs the server.
+    # An existing worker goes on; the next new one needs the server.
     list_group_names(remote)
     remote.workers._idle.pop().close()
     list_group_names(remote)
@@ -291,7 +293,7 @@ def test_of_one_cluster_no_more_calls_than_may_be(remote, topic):
         next(watched)
         with pytest.raises(WorkersBusyError):
             list_group_names(remote)
-        # Another one's calls are made.
+        # Calls to another cluster are made.
         other = Access(remote.workers, Connection("127.0.0.1:9", PASSWORD))
         with pytest.raises(UnavailableError):
             other.call("list_group_names", limit_s=0.2)
@@ -312,7 +314,7 @@ def test_an_answer_that_is_too_large_is_refused_by_name(remote, topic, monkeypat
     with ours, theirs:
         send_request(ours, Request(Connection("127.0.0.1:9", ""), "large", (), {}, 1.0))
         ours.shutdown(socket.SHUT_WR)
-        serve(theirs)
+        serve_calls(theirs)
         answer = receive_answer(ours)
     assert answer is not None
     assert answer["error"]["name"] == "ANSWER_TOO_LARGE"
@@ -335,7 +337,7 @@ def test_no_more_workers_are_kept_than_may_be(remote, workers):
 
 
 def workers_of(remote):
-    """The ids of its worker processes."""
+    """The pids of the worker processes of an access."""
     server = remote.workers._server._process.pid
     return Path(f"/proc/{server}/task/{server}/children").read_text().split()
 
@@ -360,7 +362,7 @@ def test_a_tail_that_is_left_leaves_no_process(remote, topic):
     assert len(remote.workers) == 0
 
 
-def test_a_tail_ends_when_told(remote, topic):
+def test_a_tail_ends_when_it_is_stopped(remote, topic):
     leaving: list[bool] = []
     watched = tail(remote, topic, stopped=lambda: bool(leaving))
     next(watched)

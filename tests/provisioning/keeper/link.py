@@ -1,4 +1,4 @@
-"""A gateway's end of the link to a broker, as small as it can be: to be a client that counts."""
+"""A minimal gateway's end of the link to a broker, to be a client connection that is counted."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Linked:
         self._writer = writer
 
     async def close(self) -> None:
-        """Leaves."""
+        """Closes the connection."""
         self._writer.close()
         await self._writer.wait_closed()
 
 
 async def connect(address: str, link_secret: str) -> Linked:
-    """Connects to a broker's link listener and proves to be a gateway."""
+    """Connects to a broker's link listener, and authenticates as a gateway."""
     host, _, port = address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     hello = await reader.readexactly(len(HELLO) + NONCE_BYTES)

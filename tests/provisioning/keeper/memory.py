@@ -6,19 +6,19 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from provisioning.cell.keeper.records import Spec, Status, StoreError, Wake, Wanted
+from provisioning.cell.keeper.records import DesiredClusters, Spec, Status, StoreError, Wake
 from provisioning.cell.notes import CellHealth, Removal
 
 
 class MemoryStore:
-    """As the keeper sees a cell's store. `failing` is what every call fails with."""
+    """A `Store` in memory. While `failing` is set, every call raises a `StoreError` with it."""
 
     def __init__(self) -> None:
         self.failing: str | None = None
         self.writes: list[tuple[str, Status]] = []
         self.samples: dict[str, tuple[int, Mapping[str, object]]] = {}
         self.removals: dict[str, Removal] = {}
-        self.told: CellHealth | None = None
+        self.last_health: CellHealth | None = None
         self._specs: dict[str, Spec] = {}
         self._statuses: dict[str, Status] = {}
         self._wakes: dict[str, Wake] = {}
@@ -27,11 +27,11 @@ class MemoryStore:
         self._interrupted = False
         self._changed = threading.Condition()
 
-    def wanted(self) -> Wanted:
-        """See `Store.wanted`."""
+    def desired(self) -> DesiredClusters:
+        """See `Store.desired`."""
         with self._changed:
             self._check()
-            return Wanted(dict(self._specs), dict(self._wakes), self._revision)
+            return DesiredClusters(dict(self._specs), dict(self._wakes), self._revision)
 
     def statuses(self) -> Mapping[str, Status]:
         """See `Store.statuses`."""
@@ -45,7 +45,7 @@ class MemoryStore:
             self._check()
             self._statuses[cluster_id] = status
             self.writes.append((cluster_id, status))
-            self._tell(wanted=False)
+            self._notify_watchers(desired=False)
 
     def remove_wake(self, cluster_id: str, revision: int) -> None:
         """See `Store.remove_wake`."""
@@ -54,14 +54,14 @@ class MemoryStore:
             wake = self._wakes.get(cluster_id)
             if wake is not None and wake.revision == revision:
                 del self._wakes[cluster_id]
-                self._tell(wanted=True)
+                self._notify_watchers(desired=True)
 
     def put_sample(self, cluster_id: str, taken_at_ms: int, content: Mapping[str, object]) -> None:
         """See `Store.put_sample`."""
         with self._changed:
             self._check()
             self.samples[cluster_id] = (taken_at_ms, content)
-            self._tell(wanted=False)
+            self._notify_watchers(desired=False)
 
     def removal(self, cluster_id: str) -> Removal | None:
         """See `Store.removal`."""
@@ -75,23 +75,23 @@ class MemoryStore:
             self._check()
             self.removals.pop(cluster_id, None)
             self._statuses.pop(cluster_id, None)
-            self._tell(wanted=False)
+            self._notify_watchers(desired=False)
 
     def health(self) -> CellHealth | None:
         """See `Store.health`."""
         with self._changed:
             self._check()
-            return self.told
+            return self.last_health
 
     def put_health(self, health: CellHealth) -> None:
         """See `Store.put_health`."""
         with self._changed:
             self._check()
-            self.told = health
-            self._tell(wanted=False)
+            self.last_health = health
+            self._notify_watchers(desired=False)
 
     def purge(self, cluster_id: str, **permit: Any) -> None:  # noqa: ANN401 (a removal's own)
-        """What the control plane does at the end."""
+        """Writes the `Removal` of a cluster, as the control plane does at a purge."""
         with self._changed:
             self.removals[cluster_id] = Removal(1, **permit)
         if cluster_id in self._specs:
@@ -114,46 +114,46 @@ class MemoryStore:
             self._changed.notify_all()
 
     def put_spec(self, spec: Spec) -> None:
-        """What the control plane does."""
+        """Writes a spec, as the control plane does."""
         with self._changed:
             self._specs[spec.cluster_id] = spec
-            self._tell(wanted=True)
+            self._notify_watchers(desired=True)
 
     def remove_spec(self, cluster_id: str) -> None:
-        """What happens where the metadata comes back from an older backup."""
+        """Removes a spec, as restoring the metadata from an older backup does."""
         with self._changed:
             del self._specs[cluster_id]
-            self._tell(wanted=True)
+            self._notify_watchers(desired=True)
 
     def request_wake(self, cluster_id: str, *, requested_at_ms: int, by: str) -> None:
-        """What a gateway does."""
+        """Writes a wake request, as a gateway does."""
         with self._changed:
             if cluster_id not in self._wakes:
                 self._wakes[cluster_id] = Wake(requested_at_ms, by, self._revision + 1)
-                self._tell(wanted=True)
+                self._notify_watchers(desired=True)
 
     def peek_status(self, cluster_id: str) -> Status | None:
-        """What is stored, also while calls fail."""
+        """The stored record, also while calls fail."""
         return self._statuses.get(cluster_id)
 
     def peek_wake(self, cluster_id: str) -> Wake | None:
-        """What is stored, also while calls fail."""
+        """The stored record, also while calls fail."""
         return self._wakes.get(cluster_id)
 
     def fail(self, reason: str | None) -> None:
-        """Has every call fail from now on, or none."""
+        """Makes every call fail from now on with this reason, or none (None)."""
         with self._changed:
             self.failing = reason
             self._changed.notify_all()
 
     def wait(self, holds: Callable[[], bool], timeout_s: float) -> bool:
-        """Waits until something holds of what is stored."""
+        """Waits until something holds of the stored records."""
         with self._changed:
             return self._changed.wait_for(holds, timeout_s)
 
-    def _tell(self, *, wanted: bool) -> None:
+    def _notify_watchers(self, *, desired: bool) -> None:
         self._revision += 1
-        if wanted:
+        if desired:
             self._wanted_revision = self._revision
         self._changed.notify_all()
 

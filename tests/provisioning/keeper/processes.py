@@ -1,4 +1,4 @@
-"""The keeper's command as a process, over a real metadata store."""
+"""Runs the keeper as a process, with a real metadata store."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Self
 from brokers.metadata import CellStore, ClusterSpec, ClusterStatus, Sample
 from brokers.secrets import create_cell_secret
 from brokers.settings.writing import settings_toml
-from provisioning.cell.drivers.process import identify
+from provisioning.cell.drivers.process import identify_process
 from provisioning.cell.keeper.settings import KeeperSettings
 from tests.peer.processes import bound_command, stop_servers
 
 ROOT = Path(__file__).parents[3]
-# Never reached when all is well.
+# A time limit that a test reaches only where something is wrong.
 LIMIT_S = 120.0
 CLUSTER = "cl_a"
 
 
 class KeeperServer:
-    """`python -m provisioning.cell.keeper`, which cannot outlive the test. Its brokers can."""
+    """`python -m provisioning.cell.keeper`, within a `with` block. Its brokers may outlive it."""
 
     def __init__(self, settings: KeeperSettings, name: str = "keeper") -> None:
         folder = settings.cell.secret.parent
@@ -36,7 +36,7 @@ class KeeperServer:
         self.metrics = ""
 
     def start(self, *, wait: bool = True) -> None:
-        """Starts it, and waits until it keeps the cell."""
+        """Starts the keeper, and waits until it keeps the cell."""
         command = [sys.executable, "-m", "provisioning.cell.keeper", "--config", str(self.config)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -57,24 +57,24 @@ class KeeperServer:
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """The pid of its process."""
         assert self.process is not None
         return self.process.pid
 
     def kill(self) -> None:
-        """Ends it with SIGKILL."""
+        """Kills the keeper with SIGKILL."""
         assert self.process is not None
         self.process.kill()
         self.wait()
 
     def stop(self) -> int:
-        """Ends it with SIGTERM; gives its status."""
+        """Stops the keeper with SIGTERM. Returns its exit status."""
         assert self.process is not None
         stop_servers([self.process])
         return self.wait()
 
     def wait(self) -> int:
-        """Waits until it is gone; gives its status."""
+        """Waits until the keeper has ended. Returns its exit status."""
         assert self.process is not None
         status = self.process.wait(LIMIT_S)
         if self.process.stdout is not None:
@@ -82,7 +82,7 @@ class KeeperServer:
         return status
 
     def __enter__(self) -> Self:
-        """Starts it."""
+        """Starts the keeper."""
         self.start()
         return self
 
@@ -92,13 +92,13 @@ class KeeperServer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Ends it, where it still runs."""
+        """Kills the keeper, if it still runs."""
         if self.process is not None and self.process.poll() is None:
             self.stop()
 
 
 class Cell:
-    """The control plane's and a gateway's side of a cell."""
+    """A cell's metadata store, used as the control plane and a gateway do."""
 
     def __init__(self, metadata: str) -> None:
         self.store = CellStore(metadata)
@@ -121,14 +121,14 @@ class Cell:
         self.store.put_spec(ClusterSpec(**{**spec, **changes}))  # type: ignore[arg-type]
 
     def wake(self, cluster_id: str = CLUSTER) -> None:
-        """Asks for a cluster to be woken."""
+        """Writes a wake request of a cluster."""
         now_ms = time.time_ns() // 1_000_000
         self.store.request_wake(cluster_id, requested_at_ms=now_ms, by="test")
 
     def until(
         self, holds: Callable[[ClusterStatus], bool], cluster_id: str = CLUSTER
     ) -> ClusterStatus:
-        """Waits until the status of a cluster holds."""
+        """Waits until something holds of a cluster's status."""
         deadline = time.monotonic() + LIMIT_S
         statuses = self.store.statuses()
         revision = statuses.revision
@@ -141,7 +141,7 @@ class Cell:
             revision = changes[-1].revision if changes else revision
 
     def sampled_after(self, moment_ms: int, cluster_id: str = CLUSTER) -> Sample:
-        """Waits for a sample that was begun after a moment (Unix ms)."""
+        """Waits for a sample that was started after a moment (Unix ms)."""
         deadline = time.monotonic() + LIMIT_S
         revision = self.store.statuses().revision
         while True:
@@ -153,7 +153,7 @@ class Cell:
             revision = changes[-1].revision if changes else revision
 
     def running(self, cluster_id: str = CLUSTER, *, other_than: int | None = None) -> int:
-        """Waits until its broker serves and is not this process; gives its pid."""
+        """Waits until a broker serves that is not `other_than`. Returns its pid."""
         status = self.until(
             lambda s: s.phase == "running" and s.brokers[0].pid != other_than, cluster_id
         )
@@ -163,5 +163,5 @@ class Cell:
 
 
 def alive(pid: int) -> bool:
-    """Whether there is such a process."""
-    return identify(pid) is not None
+    """Whether a process with this pid runs."""
+    return identify_process(pid) is not None

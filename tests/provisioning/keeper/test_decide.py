@@ -1,4 +1,4 @@
-"""What the keeper decides: a table of cases, and what holds of every decision."""
+"""The keeper's decisions: a table of cases, and properties of every decision."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ from provisioning.cell.keeper.decide import (
     View,
     decide,
 )
-from provisioning.cell.keeper.records import Phase, Spec, SpecState, Status, Wake
+from provisioning.cell.keeper.records import ClusterPhase, Spec, SpecState, Status, Wake
 
 RULES = Rules()
 NOW = 1_000_000_000
@@ -75,242 +75,306 @@ DELETED = replace(SPEC, state=SpecState.DELETED)
 
 CASES = {
     # asleep
-    "never started, nobody asks": (view(), [], Phase.ASLEEP),
-    "never started, woken": (view(wake=WAKE), [Apply()], Phase.STARTING),
-    "asleep, woken": (view(Phase.ASLEEP, wake=WAKE), [Apply()], Phase.STARTING),
+    "never started, nobody asks": (view(), [], ClusterPhase.ASLEEP),
+    "never started, woken": (view(wake=WAKE), [Apply()], ClusterPhase.STARTING),
+    "asleep, woken": (view(ClusterPhase.ASLEEP, wake=WAKE), [Apply()], ClusterPhase.STARTING),
     "asleep, but a start's status was lost": (
-        view(Phase.ASLEEP, STARTS),
+        view(ClusterPhase.ASLEEP, STARTS),
         [Apply()],
-        Phase.STARTING,
+        ClusterPhase.STARTING,
     ),
-    "asleep, an earlier stop still on its way": (view(Phase.ASLEEP, STOPS), [], Phase.ASLEEP),
+    "asleep, an earlier stop still on its way": (
+        view(ClusterPhase.ASLEEP, STOPS),
+        [],
+        ClusterPhase.ASLEEP,
+    ),
     "asleep, but it never sleeps": (
-        view(Phase.ASLEEP, spec=replace(SPEC, idle_timeout_ms=0)),
+        view(ClusterPhase.ASLEEP, spec=replace(SPEC, idle_timeout_ms=0)),
         [Apply()],
-        Phase.STARTING,
+        ClusterPhase.STARTING,
     ),
     # starting
-    "starting": (view(Phase.STARTING, STARTS, applied=True, wake=WAKE), [], Phase.STARTING),
-    "starting, the reply was lost": (view(Phase.STARTING, STARTS), [Apply()], Phase.STARTING),
+    "starting": (
+        view(ClusterPhase.STARTING, STARTS, applied=True, wake=WAKE),
+        [],
+        ClusterPhase.STARTING,
+    ),
+    "starting, the reply was lost": (
+        view(ClusterPhase.STARTING, STARTS),
+        [Apply()],
+        ClusterPhase.STARTING,
+    ),
     "starting, and it serves": (
-        view(Phase.STARTING, RUNS, applied=True, wake=WAKE),
+        view(ClusterPhase.STARTING, RUNS, applied=True, wake=WAKE),
         [FORGET],
-        Phase.RUNNING,
+        ClusterPhase.RUNNING,
     ),
     # running
     "running, a client": (
-        view(Phase.RUNNING, RUNS, **{**SAMPLED, "reading": Reading(NOW, 1), "busy_ms": NOW}),
+        view(ClusterPhase.RUNNING, RUNS, **{**SAMPLED, "reading": Reading(NOW, 1), "busy_ms": NOW}),
         [],
-        Phase.RUNNING,
+        ClusterPhase.RUNNING,
     ),
-    "running, a new keeper": (view(Phase.RUNNING, RUNS), [Apply()], Phase.RUNNING),
-    "running, its broker died with the keeper": (view(Phase.RUNNING), [Apply()], Phase.STARTING),
+    "running, a new keeper": (view(ClusterPhase.RUNNING, RUNS), [Apply()], ClusterPhase.RUNNING),
+    "running, its broker died with the keeper": (
+        view(ClusterPhase.RUNNING),
+        [Apply()],
+        ClusterPhase.STARTING,
+    ),
     "running, its broker ended": (
-        view(Phase.RUNNING, WAITS, applied=True),
+        view(ClusterPhase.RUNNING, WAITS, applied=True),
         [],
-        Phase.STARTING,
+        ClusterPhase.STARTING,
     ),
     "running, it does not answer": (
-        view(Phase.RUNNING, RUNS, applied=True, unanswered=((0, 15),)),
+        view(ClusterPhase.RUNNING, RUNS, applied=True, unanswered=((0, 15),)),
         [Replace(0)],
-        Phase.RUNNING,
+        ClusterPhase.RUNNING,
     ),
     "running, it did not answer often": (
-        view(Phase.RUNNING, RUNS, applied=True, unanswered=((0, 14),)),
+        view(ClusterPhase.RUNNING, RUNS, applied=True, unanswered=((0, 14),)),
         [],
-        Phase.RUNNING,
+        ClusterPhase.RUNNING,
     ),
     # idle
     "idle for long, no sample yet": (
-        view(Phase.RUNNING, RUNS, **IDLE_VIEW),
+        view(ClusterPhase.RUNNING, RUNS, **IDLE_VIEW),
         [TakeSample()],
-        Phase.RUNNING,
+        ClusterPhase.RUNNING,
     ),
     "idle for long, the sample began before": (
-        view(Phase.RUNNING, RUNS, **{**SAMPLED, "sampled_ms": NOW - 21}),
+        view(ClusterPhase.RUNNING, RUNS, **{**SAMPLED, "sampled_ms": NOW - 21}),
         [TakeSample()],
-        Phase.RUNNING,
+        ClusterPhase.RUNNING,
     ),
-    "idle for long, sampled": (view(Phase.RUNNING, RUNS, **SAMPLED), [Scrape()], Phase.STOPPING),
+    "idle for long, sampled": (
+        view(ClusterPhase.RUNNING, RUNS, **SAMPLED),
+        [Scrape()],
+        ClusterPhase.STOPPING,
+    ),
     "idle not for long": (
-        view(Phase.RUNNING, RUNS, **{**SAMPLED, "busy_ms": NOW - IDLE + 1}),
+        view(ClusterPhase.RUNNING, RUNS, **{**SAMPLED, "busy_ms": NOW - IDLE + 1}),
         [],
-        Phase.RUNNING,
+        ClusterPhase.RUNNING,
     ),
     "idle, but awake only just": (
-        view(Phase.RUNNING, RUNS, since=NOW - 2_999, **SAMPLED),
+        view(ClusterPhase.RUNNING, RUNS, since=NOW - 2_999, **SAMPLED),
         [],
-        Phase.RUNNING,
+        ClusterPhase.RUNNING,
     ),
     "idle, but a wake request": (
-        view(Phase.RUNNING, RUNS, wake=WAKE, **SAMPLED),
+        view(ClusterPhase.RUNNING, RUNS, wake=WAKE, **SAMPLED),
         [FORGET],
-        Phase.RUNNING,
+        ClusterPhase.RUNNING,
     ),
     "the metric is missing": (
-        view(Phase.RUNNING, RUNS, **{**SAMPLED, "reading": Reading(NOW, None)}),
+        view(ClusterPhase.RUNNING, RUNS, **{**SAMPLED, "reading": Reading(NOW, None)}),
         [],
-        Phase.RUNNING,
+        ClusterPhase.RUNNING,
     ),
-    "no reading": (view(Phase.RUNNING, RUNS, **{**SAMPLED, "reading": None}), [], Phase.RUNNING),
-    "idle, but never to sleep": (
-        view(Phase.RUNNING, RUNS, spec=replace(SPEC, idle_timeout_ms=0), **SAMPLED),
+    "no reading": (
+        view(ClusterPhase.RUNNING, RUNS, **{**SAMPLED, "reading": None}),
         [],
-        Phase.RUNNING,
+        ClusterPhase.RUNNING,
+    ),
+    "idle, but never to sleep": (
+        view(ClusterPhase.RUNNING, RUNS, spec=replace(SPEC, idle_timeout_ms=0), **SAMPLED),
+        [],
+        ClusterPhase.RUNNING,
     ),
     # stopping
     "stopping, not read again": (
-        view(Phase.STOPPING, RUNS, since=NOW - 50, **SAMPLED),
+        view(ClusterPhase.STOPPING, RUNS, since=NOW - 50, **SAMPLED),
         [Scrape()],
-        Phase.STOPPING,
+        ClusterPhase.STOPPING,
     ),
     "stopping, read too soon": (
-        view(Phase.STOPPING, RUNS, since=NOW - 104, **SAMPLED),
+        view(ClusterPhase.STOPPING, RUNS, since=NOW - 104, **SAMPLED),
         [Scrape()],
-        Phase.STOPPING,
+        ClusterPhase.STOPPING,
     ),
     "stopping, still idle": (
-        view(Phase.STOPPING, RUNS, since=NOW - 105, **SAMPLED),
+        view(ClusterPhase.STOPPING, RUNS, since=NOW - 105, **SAMPLED),
         [Stop()],
-        Phase.STOPPING,
+        ClusterPhase.STOPPING,
     ),
     "stopping, a client came": (
-        view(Phase.STOPPING, RUNS, **{**SAMPLED, "reading": Reading(NOW, 2)}),
+        view(ClusterPhase.STOPPING, RUNS, **{**SAMPLED, "reading": Reading(NOW, 2)}),
         [],
-        Phase.RUNNING,
+        ClusterPhase.RUNNING,
     ),
-    "stopping, it does not tell": (
-        view(Phase.STOPPING, RUNS, **{**SAMPLED, "reading": Reading(NOW, None)}),
+    "stopping, no number of connections": (
+        view(ClusterPhase.STOPPING, RUNS, **{**SAMPLED, "reading": Reading(NOW, None)}),
         [],
-        Phase.RUNNING,
+        ClusterPhase.RUNNING,
     ),
     "stopping, gateways cannot know": (
-        view(Phase.STOPPING, RUNS, stored=False, **SAMPLED),
+        view(ClusterPhase.STOPPING, RUNS, stored=False, **SAMPLED),
         [],
-        Phase.RUNNING,
+        ClusterPhase.RUNNING,
     ),
     "stopping, woken before the stop": (
-        view(Phase.STOPPING, RUNS, wake=WAKE, **SAMPLED),
+        view(ClusterPhase.STOPPING, RUNS, wake=WAKE, **SAMPLED),
         [FORGET],
-        Phase.RUNNING,
+        ClusterPhase.RUNNING,
     ),
     "stopping, woken after the stop": (
-        view(Phase.STOPPING, STOPS, wake=WAKE),
+        view(ClusterPhase.STOPPING, STOPS, wake=WAKE),
         [Apply()],
-        Phase.STARTING,
+        ClusterPhase.STARTING,
     ),
-    "stopping, stopped": (view(Phase.STOPPING, STOPS), [], Phase.STOPPING),
-    "stopping, gone": (view(Phase.STOPPING), [], Phase.ASLEEP),
-    "stopping, gone, woken": (view(Phase.STOPPING, wake=WAKE), [Apply()], Phase.STARTING),
+    "stopping, stopped": (view(ClusterPhase.STOPPING, STOPS), [], ClusterPhase.STOPPING),
+    "stopping, gone": (view(ClusterPhase.STOPPING), [], ClusterPhase.ASLEEP),
+    "stopping, gone, woken": (
+        view(ClusterPhase.STOPPING, wake=WAKE),
+        [Apply()],
+        ClusterPhase.STARTING,
+    ),
     "stopping, it crashed before the stop": (
-        view(Phase.STOPPING, WAITS, applied=True),
+        view(ClusterPhase.STOPPING, WAITS, applied=True),
         [Stop()],
-        Phase.STOPPING,
+        ClusterPhase.STOPPING,
     ),
     # failed
     "its settings are refused": (
-        view(Phase.STARTING, REFUSES, applied=True, wake=WAKE),
+        view(ClusterPhase.STARTING, REFUSES, applied=True, wake=WAKE),
         [FORGET],
-        Phase.FAILED,
+        ClusterPhase.FAILED,
     ),
-    "the driver refuses": (view(Phase.STARTING, refused="no"), [], Phase.FAILED),
+    "the driver refuses": (view(ClusterPhase.STARTING, refused="no"), [], ClusterPhase.FAILED),
     "it ends again and again": (
-        view(Phase.STARTING, CRASHES, applied=True, wake=WAKE),
+        view(ClusterPhase.STARTING, CRASHES, applied=True, wake=WAKE),
         [],
-        Phase.FAILED,
+        ClusterPhase.FAILED,
     ),
     "it ends again and again, and is tried": (
-        view(Phase.FAILED, replace(CRASHES, state=BrokerState.STARTING), applied=True),
+        view(ClusterPhase.FAILED, replace(CRASHES, state=BrokerState.STARTING), applied=True),
         [],
-        Phase.FAILED,
+        ClusterPhase.FAILED,
     ),
     "failed, and it serves after all": (
-        view(Phase.FAILED, replace(RUNS, failures=5), applied=True, wake=WAKE),
+        view(ClusterPhase.FAILED, replace(RUNS, failures=5), applied=True, wake=WAKE),
         [FORGET],
-        Phase.RUNNING,
+        ClusterPhase.RUNNING,
     ),
-    "failed, nobody asks": (view(Phase.FAILED, REFUSES, applied=True), [], Phase.FAILED),
+    "failed, nobody asks": (
+        view(ClusterPhase.FAILED, REFUSES, applied=True),
+        [],
+        ClusterPhase.FAILED,
+    ),
     "failed, woken later": (
-        view(Phase.FAILED, REFUSES, applied=True, wake=WAKE),
+        view(ClusterPhase.FAILED, REFUSES, applied=True, wake=WAKE),
         [Apply(), FORGET],
-        Phase.STARTING,
+        ClusterPhase.STARTING,
     ),
     "failed, woken at once": (
-        view(Phase.FAILED, REFUSES, applied=True, wake=WAKE, since=NOW - 9_999),
+        view(ClusterPhase.FAILED, REFUSES, applied=True, wake=WAKE, since=NOW - 9_999),
         [FORGET],
-        Phase.FAILED,
+        ClusterPhase.FAILED,
     ),
     "failed, the clock was set back": (
-        view(Phase.FAILED, REFUSES, applied=True, wake=WAKE, since=NOW + 9_999),
+        view(ClusterPhase.FAILED, REFUSES, applied=True, wake=WAKE, since=NOW + 9_999),
         [Apply(), FORGET],
-        Phase.STARTING,
+        ClusterPhase.STARTING,
     ),
     "failed, a new spec": (
-        view(Phase.FAILED, REFUSES, since=NOW, spec=replace(SPEC, generation=4)),
+        view(ClusterPhase.FAILED, REFUSES, since=NOW, spec=replace(SPEC, generation=4)),
         [Apply()],
-        Phase.STARTING,
+        ClusterPhase.STARTING,
     ),
-    "failed before this keeper": (view(Phase.FAILED), [], Phase.FAILED),
+    "failed before this keeper": (view(ClusterPhase.FAILED), [], ClusterPhase.FAILED),
     # may not run
     "suspended": (
-        view(Phase.RUNNING, RUNS, spec=SUSPENDED, wake=WAKE),
+        view(ClusterPhase.RUNNING, RUNS, spec=SUSPENDED, wake=WAKE),
         [FORGET, Stop()],
-        Phase.STOPPING,
+        ClusterPhase.STOPPING,
     ),
-    "suspended, it stops": (view(Phase.STOPPING, STOPS, spec=SUSPENDED), [], Phase.STOPPING),
-    "suspended, stopped": (view(Phase.STOPPING, spec=SUSPENDED, kept=True), [], Phase.ASLEEP),
-    "suspended, woken": (view(Phase.ASLEEP, spec=SUSPENDED, wake=WAKE), [FORGET], Phase.ASLEEP),
-    "suspended while it fails": (view(Phase.FAILED, CRASHES, spec=SUSPENDED), [Stop()], "stopping"),
-    "deleted": (view(Phase.RUNNING, RUNS, spec=DELETED, kept=True), [Stop()], Phase.STOPPING),
-    "deleted, stopped": (
-        view(Phase.STOPPING, spec=DELETED, kept=True, removable=True),
+    "suspended, it stops": (
+        view(ClusterPhase.STOPPING, STOPS, spec=SUSPENDED),
         [],
-        Phase.ASLEEP,
+        ClusterPhase.STOPPING,
+    ),
+    "suspended, stopped": (
+        view(ClusterPhase.STOPPING, spec=SUSPENDED, kept=True),
+        [],
+        ClusterPhase.ASLEEP,
+    ),
+    "suspended, woken": (
+        view(ClusterPhase.ASLEEP, spec=SUSPENDED, wake=WAKE),
+        [FORGET],
+        ClusterPhase.ASLEEP,
+    ),
+    "suspended while it fails": (
+        view(ClusterPhase.FAILED, CRASHES, spec=SUSPENDED),
+        [Stop()],
+        "stopping",
+    ),
+    "deleted": (
+        view(ClusterPhase.RUNNING, RUNS, spec=DELETED, kept=True),
+        [Stop()],
+        ClusterPhase.STOPPING,
+    ),
+    "deleted, stopped": (
+        view(ClusterPhase.STOPPING, spec=DELETED, kept=True, removable=True),
+        [],
+        ClusterPhase.ASLEEP,
     ),
     # machines and answers
-    "its machine is lost": (view(Phase.RUNNING, LOST, applied=True), [Replace(0)], "running"),
-    "lost as it starts": (
-        view(Phase.STARTING, replace(LOST, state=BrokerState.STARTING), applied=True),
+    "its machine is lost": (
+        view(ClusterPhase.RUNNING, LOST, applied=True),
         [Replace(0)],
-        Phase.STARTING,
+        "running",
+    ),
+    "lost as it starts": (
+        view(ClusterPhase.STARTING, replace(LOST, state=BrokerState.STARTING), applied=True),
+        [Replace(0)],
+        ClusterPhase.STARTING,
     ),
     "lost as it stops": (
-        view(Phase.STOPPING, replace(LOST, state=BrokerState.STOPPING)),
+        view(ClusterPhase.STOPPING, replace(LOST, state=BrokerState.STOPPING)),
         [],
-        Phase.STOPPING,
+        ClusterPhase.STOPPING,
     ),
     "lost, replaced a moment ago": (
-        view(Phase.RUNNING, LOST, applied=True, spared=frozenset({0})),
+        view(ClusterPhase.RUNNING, LOST, applied=True, not_replaceable=frozenset({0})),
         [],
-        Phase.RUNNING,
+        ClusterPhase.RUNNING,
     ),
     "nobody answers the keeper": (
-        view(Phase.RUNNING, RUNS, applied=True, unanswered=((0, 20),), doubtful=True),
+        view(ClusterPhase.RUNNING, RUNS, applied=True, unanswered=((0, 20),), doubtful=True),
         [],
-        Phase.RUNNING,
+        ClusterPhase.RUNNING,
     ),
     "nobody answers, but of this one it is known": (
-        view(Phase.RUNNING, LOST, applied=True, unanswered=((0, 20),), doubtful=True),
+        view(ClusterPhase.RUNNING, LOST, applied=True, unanswered=((0, 20),), doubtful=True),
         [Replace(0)],
-        Phase.RUNNING,
+        ClusterPhase.RUNNING,
     ),
     # no spec
-    "purged, it runs": (view(Phase.RUNNING, RUNS, spec=None, kept=True), [Stop()], None),
+    "purged, it runs": (view(ClusterPhase.RUNNING, RUNS, spec=None, kept=True), [Stop()], None),
     "purged, something is kept": (
-        view(Phase.ASLEEP, spec=None, kept=True, removable=True, wake=WAKE),
+        view(ClusterPhase.ASLEEP, spec=None, kept=True, removable=True, wake=WAKE),
         [Remove(), FORGET],
         None,
     ),
     "unknown, and nobody purged it": (
-        view(Phase.ASLEEP, spec=None, kept=True, wake=WAKE),
+        view(ClusterPhase.ASLEEP, spec=None, kept=True, wake=WAKE),
         [FORGET],
         None,
     ),
     "purged": (view(spec=None), [], None),
     # the keeper ends
-    "leaving": (view(Phase.RUNNING, RUNS, wake=WAKE, leaving=True), [Stop()], Phase.STOPPING),
-    "leaving, stopped": (view(Phase.STOPPING, wake=WAKE, leaving=True), [], Phase.ASLEEP),
-    "leaving, failed": (view(Phase.FAILED, leaving=True), [], Phase.FAILED),
+    "leaving": (
+        view(ClusterPhase.RUNNING, RUNS, wake=WAKE, leaving=True),
+        [Stop()],
+        ClusterPhase.STOPPING,
+    ),
+    "leaving, stopped": (
+        view(ClusterPhase.STOPPING, wake=WAKE, leaving=True),
+        [],
+        ClusterPhase.ASLEEP,
+    ),
+    "leaving, failed": (view(ClusterPhase.FAILED, leaving=True), [], ClusterPhase.FAILED),
 }
 
 
@@ -323,7 +387,7 @@ def test_table(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "told", "expected"),
+    ("name", "before", "expected"),
     [
         ("asleep, woken", "", "gateway con_1"),
         ("stopping, woken after the stop", "before", "gateway con_1"),
@@ -336,30 +400,30 @@ def test_table(name):
         ("stopping, gone", "before", ""),
     ],
 )
-def test_for_whom_brokers_were_started_is_told_while_they_are_there(name, told, expected):
+def test_a_status_says_for_whom_brokers_were_started_while_they_run(name, before, expected):
     given_view = CASES[name][0]
     assert given_view.status is not None
-    known = replace(given_view, status=replace(given_view.status, started_for=told))
+    known = replace(given_view, status=replace(given_view.status, started_for=before))
     assert status_of(known).started_for == expected
 
 
 def status_of(given_view):
-    """The status that is decided; there is a spec, so there is one."""
+    """The status of a decision about a cluster that has a spec, and so a status."""
     status = decide(given_view, RULES).status
     assert status is not None
     return status
 
 
 def test_not_knowing_decides_nothing():
-    unknown = view(Phase.RUNNING, RUNS, **SAMPLED)
+    unknown = view(ClusterPhase.RUNNING, RUNS, **SAMPLED)
     unknown = replace(unknown, observed=ClusterObservation("cl_a", known=False))
     decision = decide(unknown, RULES)
     assert decision.actions == ()
     assert decision.status == unknown.status
 
 
-def test_a_status_tells_what_serves():
-    status = status_of(view(Phase.STARTING, RUNS, applied=True))
+def test_a_status_has_the_brokers_that_serve():
+    status = status_of(view(ClusterPhase.STARTING, RUNS, applied=True))
     described = status.brokers[0]
     assert (described.kafka, described.metrics, described.link) == (
         ENDPOINTS.kafka,
@@ -369,28 +433,28 @@ def test_a_status_tells_what_serves():
     assert (described.slot, described.pid) == (0, 1)
     assert status.observed_generation == 3
     assert status.since_ms == NOW
-    assert status_of(view(Phase.RUNNING, STARTS, applied=True)).brokers == ()
+    assert status_of(view(ClusterPhase.RUNNING, STARTS, applied=True)).brokers == ()
 
 
 def test_since_is_kept_within_a_phase():
-    assert status_of(view(Phase.RUNNING, RUNS, applied=True)).since_ms == NOW - 10_000
+    assert status_of(view(ClusterPhase.RUNNING, RUNS, applied=True)).since_ms == NOW - 10_000
 
 
 def test_restarts_count_since_it_woke():
-    running = view(Phase.RUNNING, RUNS, applied=True, restarts=4)
+    running = view(ClusterPhase.RUNNING, RUNS, applied=True, restarts=4)
     running = replace(
         running,
         status=replace(running.status, restarts=2),
         observed=replace(running.observed, restarts=5),
     )
     assert status_of(running).restarts == 3
-    asleep = replace(running, status=replace(running.status, phase=Phase.ASLEEP))
+    asleep = replace(running, status=replace(running.status, phase=ClusterPhase.ASLEEP))
     assert status_of(asleep).restarts == 1
 
 
 def test_all_slots_of_the_scale_are_asked_for():
     two = replace(SPEC, scale=2)
-    partly = view(Phase.RUNNING, RUNS, spec=two, applied=True)
+    partly = view(ClusterPhase.RUNNING, RUNS, spec=two, applied=True)
     assert Apply() in decide(partly, RULES).actions
 
 
@@ -402,7 +466,7 @@ BROKERS = st.builds(
 )
 VIEWS = st.builds(
     view,
-    st.none() | st.sampled_from(Phase),
+    st.none() | st.sampled_from(ClusterPhase),
     *[],
     since=st.integers(NOW - 100_000, NOW + 100),
     spec=st.none()
@@ -455,7 +519,7 @@ def test_gateways_know_before_an_idle_cluster_is_stopped(v):
     allowed = v.spec is not None and v.spec.state is SpecState.ACTIVE and not v.leaving
     serves = any(b.state is BrokerState.RUNNING for b in v.observed.brokers)
     if allowed and serves and Stop() in decide(v, RULES).actions:
-        assert v.phase is Phase.STOPPING
+        assert v.phase is ClusterPhase.STOPPING
         assert v.stored
         assert v.wake is None
         assert v.reading.taken_ms >= v.status.since_ms + RULES.stopping_grace_ms
@@ -477,7 +541,7 @@ def test_a_wake_request_is_forgotten_only_where_it_was_answered(v):
     elif FORGET in decision.actions and v.spec is not None:
         may_not = v.spec.state is not SpecState.ACTIVE
         serves = any(b.state is BrokerState.RUNNING for b in v.observed.brokers)
-        failed = Phase.FAILED in {v.phase, status_of(v).phase}
+        failed = ClusterPhase.FAILED in {v.phase, status_of(v).phase}
         assert may_not or serves or failed
 
 
@@ -489,18 +553,18 @@ def test_start_and_stop_exclude_each_other(v):
 
 
 @given(VIEWS)
-def test_the_status_is_about_the_spec_and_tells_when(v):
+def test_a_status_has_the_generation_and_the_time_of_its_phase(v):
     status = decide(v, RULES).status
     assert (status is None) == (v.spec is None)
     if status is not None and v.status is not None and status.phase is v.status.phase:
         assert status.since_ms == v.status.since_ms
-    if status is not None and status.phase is Phase.RUNNING:
+    if status is not None and status.phase is ClusterPhase.RUNNING:
         assert status.brokers
 
 
 @given(VIEWS, st.integers(0, 3))
-def test_it_settles_where_the_driver_does_as_it_is_told(v, crashes):
-    """Driven by its own decisions, a cluster comes to rest: running, asleep, failed or gone."""
+def test_a_cluster_settles_where_the_driver_does_every_action(v, crashes):
+    """By its own decisions a cluster comes to rest: running, asleep, failed or gone."""
     world = World(v, crashes)
     for _ in range(200):
         if world.step():
@@ -511,14 +575,17 @@ def test_it_settles_where_the_driver_does_as_it_is_told(v, crashes):
 
 
 class World:
-    """A driver that does as it is told, and a cell without clients, in steps of a second."""
+    """A simulated cluster: its driver does every action, and there are no clients.
+
+    Steps are 1 s.
+    """
 
     def __init__(self, v, crashes):
         self.view = replace(v, stored=True, unanswered=())
         self.crashes = crashes
 
     def step(self):
-        """Takes a step; True where nothing was to be done and nothing will change."""
+        """Takes a step. Returns True where nothing was to be done and nothing will change."""
         v = self.view
         decision = decide(v, RULES)
         changes = {"now_ms": v.now_ms + 1000, "status": decision.status, "refused": ""}
@@ -563,17 +630,17 @@ class World:
         return before
 
     def moved(self):
-        """What happens while nobody does anything."""
+        """The observation after a second without any action."""
         brokers = []
-        for each in self.view.observed.brokers:
-            if each.state in {BrokerState.STARTING, BrokerState.WAITING}:
+        for broker in self.view.observed.brokers:
+            if broker.state in {BrokerState.STARTING, BrokerState.WAITING}:
                 if self.crashes:
                     self.crashes -= 1
-                    brokers.append(replace(WAITS, slot=each.slot))
+                    brokers.append(replace(WAITS, slot=broker.slot))
                 else:
-                    brokers.append(replace(RUNS, slot=each.slot))
-            elif each.state is not BrokerState.STOPPING:
-                brokers.append(each)
+                    brokers.append(replace(RUNS, slot=broker.slot))
+            elif broker.state is not BrokerState.STOPPING:
+                brokers.append(broker)
         reading = Reading(self.view.now_ms, 0)
         return {"observed": self.observed(*brokers), "reading": reading}
 

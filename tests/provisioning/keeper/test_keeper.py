@@ -1,4 +1,4 @@
-"""The keeper with real brokers: wakes, sleeps, replaces, and goes on when others fail."""
+"""The keeper with real brokers: it wakes, sleeps and replaces, also while other parts fail."""
 
 import asyncio
 import signal
@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from provisioning.cell.drivers.base import BrokerState
-from provisioning.cell.drivers.process import identify
-from provisioning.cell.keeper.probe import connections_in, scrape
-from provisioning.cell.keeper.records import Phase, SpecState
+from provisioning.cell.drivers.process import identify_process
+from provisioning.cell.keeper.probe import connections_in, scrape_metrics
+from provisioning.cell.keeper.records import ClusterPhase, SpecState
 from tests.provisioning.driver_conformance import LossyDriver
 from tests.provisioning.keeper.world import CLUSTER, LIMIT_S, World, kill, until
 from tests.provisioning.survivors import kill_survivors
@@ -25,26 +25,30 @@ def world(tmp_path):
 
 
 def alive(pid):
-    return identify(pid) is not None
+    return identify_process(pid) is not None
 
 
 def test_a_wake_request_starts_a_cluster_that_never_ran(world):
     async def scenario():
         async with world.keeping():
             world.want()
-            await world.until_phase(Phase.ASLEEP)
+            await world.until_phase(ClusterPhase.ASLEEP)
             assert list((world.folder / "keeper/run").iterdir()) == []
             world.wake()
             broker = await world.running()
-            metrics = await scrape(broker.metrics, timeout_s=LIMIT_S)
+            metrics = await scrape_metrics(broker.metrics, timeout_s=LIMIT_S)
             assert metrics is not None
             assert connections_in(metrics) == 0
             await until(lambda: world.store.peek_wake(CLUSTER) is None)
-            assert world.phases() == [Phase.ASLEEP, Phase.STARTING, Phase.RUNNING]
+            assert world.phases() == [
+                ClusterPhase.ASLEEP,
+                ClusterPhase.STARTING,
+                ClusterPhase.RUNNING,
+            ]
             assert world.status().started_for == "test"
             log = world.folder / f"keeper/run/{CLUSTER}/slot-0/broker.log"
             assert 'started_for="test"' in log.read_text()
-        assert world.status().phase is Phase.ASLEEP
+        assert world.status().phase is ClusterPhase.ASLEEP
         assert world.status().started_for == ""
         assert world.status().brokers == ()
         assert not alive(broker.pid)
@@ -58,9 +62,13 @@ def test_an_idle_cluster_sleeps_and_wakes_again(world):
             world.want(idle_timeout_ms=200)
             world.wake()
             broker = await world.running()
-            await world.until_phase(Phase.ASLEEP)
+            await world.until_phase(ClusterPhase.ASLEEP)
             assert not alive(broker.pid)
-            assert world.phases()[-3:] == [Phase.RUNNING, Phase.STOPPING, Phase.ASLEEP]
+            assert world.phases()[-3:] == [
+                ClusterPhase.RUNNING,
+                ClusterPhase.STOPPING,
+                ClusterPhase.ASLEEP,
+            ]
             world.wake()
             again = await world.running(other_than=broker.pid)
             assert again.pid != broker.pid
@@ -76,13 +84,13 @@ def test_a_client_keeps_it_awake(world):
             broker = await world.running()
             client = await world.client(broker)
             await world.until(lambda status: status.connections == 1)
-            # Many looks later it still runs: the sampler's count tells how time went.
+            # It still runs after several samples, which measure the time here.
             taken = len(world.sampled)
             await until(lambda: len(world.sampled) >= taken + 5)
-            assert world.status().phase is Phase.RUNNING
+            assert world.status().phase is ClusterPhase.RUNNING
             assert world.status().brokers == (broker,)
             await client.close()
-            await world.until_phase(Phase.ASLEEP)
+            await world.until_phase(ClusterPhase.ASLEEP)
 
     world.loop["connections_interval_ms"] = 1
     asyncio.run(scenario())
@@ -94,7 +102,7 @@ def test_a_sample_is_taken_while_it_runs_and_before_it_sleeps(world):
             world.want(idle_timeout_ms=300)
             world.wake()
             broker = await world.running()
-            status = await world.until_phase(Phase.ASLEEP)
+            status = await world.until_phase(ClusterPhase.ASLEEP)
         assert len(world.sampled) >= 2
         assert set(world.sampled) == {broker.kafka}
         taken_ms, content = world.store.samples[CLUSTER]
@@ -112,7 +120,7 @@ def test_a_killed_broker_is_replaced(world):
             first = await world.running()
             kill(first.pid)
             second = await world.running(other_than=first.pid)
-            status = await world.until_phase(Phase.RUNNING)
+            status = await world.until_phase(ClusterPhase.RUNNING)
             assert status.restarts == 1
             kill(second.pid)
             await world.running(other_than=second.pid)
@@ -144,14 +152,14 @@ def test_a_suspended_cluster_stops_and_does_not_wake(world):
             broker = await world.running()
             client = await world.client(broker)
             world.store.put_spec(replace(spec, generation=2, state=SpecState.SUSPENDED))
-            status = await world.until_phase(Phase.ASLEEP)
+            status = await world.until_phase(ClusterPhase.ASLEEP)
             assert status.message == "suspended"
             assert status.observed_generation == 2
             assert not alive(broker.pid)
             await client.close()
             world.wake()
             await until(lambda: world.store.peek_wake(CLUSTER) is None)
-            assert world.status().phase is Phase.ASLEEP
+            assert world.status().phase is ClusterPhase.ASLEEP
             world.store.put_spec(replace(spec, generation=3))
             world.wake()
             await world.running()
@@ -168,22 +176,22 @@ def test_a_deleted_cluster_leaves_nothing_and_is_forgotten(world):
             run = world.folder / "keeper/run" / CLUSTER
             assert run.exists()
             world.store.put_spec(replace(spec, generation=2, state=SpecState.DELETED))
-            await world.until_phase(Phase.ASLEEP)
+            await world.until_phase(ClusterPhase.ASLEEP)
             assert not alive(broker.pid)
-            # It can be restored: what the driver keeps of it goes with its records only.
+            # It can be restored: the driver removes it only once its records are purged.
             assert run.exists()
             world.store.purge(CLUSTER)
             await until(lambda: not run.exists())
             await until(lambda: CLUSTER not in world.store.removals)
             world.want("cl_other")
-            await world.until_phase(Phase.ASLEEP, "cl_other")
+            await world.until_phase(ClusterPhase.ASLEEP, "cl_other")
             await until(lambda: keeper.phases().total() == 1)
 
     asyncio.run(scenario())
 
 
-def test_what_no_word_says_is_purged_is_stopped_and_stays(world):
-    """The metadata came back from a backup that is older than the cluster."""
+def test_a_cluster_without_spec_and_removal_is_stopped_and_stays(world):
+    """As where the metadata was restored from a backup that is older than the cluster."""
 
     async def scenario():
         async with world.keeping() as keeper:
@@ -192,11 +200,13 @@ def test_what_no_word_says_is_purged_is_stopped_and_stays(world):
             broker = await world.running()
             world.store.remove_spec(CLUSTER)
             await until(lambda: not alive(broker.pid))
-            await until(lambda: world.store.told and world.store.told.orphans == (CLUSTER,))
+            await until(
+                lambda: world.store.last_health and world.store.last_health.orphans == (CLUSTER,)
+            )
             run = world.folder / "keeper/run" / CLUSTER
             assert run.exists()
             world.store.purge(CLUSTER)
-            # Told by no change that is watched; another one has it looked for.
+            # The `Removal` is not watched, so a watched change makes the keeper look for it.
             world.want("cl_other")
             await until(lambda: not run.exists())
             world.want("cl_third")
@@ -236,7 +246,7 @@ def test_an_idle_cluster_does_not_sleep_while_nobody_could_wake_it(world):
             await until(lambda: len(world.sampled) >= taken + 10)
             assert alive(broker.pid)
             world.store.fail(None)
-            await world.until_phase(Phase.ASLEEP)
+            await world.until_phase(ClusterPhase.ASLEEP)
             assert not alive(broker.pid)
 
     asyncio.run(scenario())
@@ -268,10 +278,10 @@ def test_the_next_keeper_takes_brokers_over(world):
         async with world.keeping() as keeper:
             await until(lambda: keeper.broker_pids(CLUSTER) == [first.pid])
             await until(lambda: keeper.broker_states() == {BrokerState.RUNNING: 1})
-            assert await scrape(first.metrics, timeout_s=LIMIT_S)
+            assert await scrape_metrics(first.metrics, timeout_s=LIMIT_S)
             kill(first.pid)
             second = await world.running(other_than=first.pid)
-        # Killed while there is no keeper.
+        # The broker is killed while no keeper runs.
         kill(second.pid)
         await until(lambda: not alive(second.pid))
         world.loop["stop_brokers_on_exit"] = True
@@ -288,7 +298,7 @@ def test_refused_settings_make_it_failed_with_a_message(world):
         async with world.keeping():
             world.want()
             world.wake()
-            status = await world.until_phase(Phase.FAILED)
+            status = await world.until_phase(ClusterPhase.FAILED)
             assert "threads.runtime" in status.message
             await until(lambda: world.store.peek_wake(CLUSTER) is None)
         world.broker = {**world.broker, "threads": {"runtime": 1}}
@@ -315,18 +325,17 @@ def test_lost_replies_of_the_driver_cost_nothing(world):
                 world.want(idle_timeout_ms=200)
                 world.wake()
                 await world.running()
-                await world.until_phase(Phase.ASLEEP)
-        assert [each.lost for each in lossy] == [2, 2]
+                await world.until_phase(ClusterPhase.ASLEEP)
+        assert [driver.lost for driver in lossy] == [2, 2]
 
     asyncio.run(scenario())
 
 
 def test_a_cluster_that_hangs_delays_no_other(world):
-    """One broker that neither starts nor stops, one sample that never ends."""
+    """One cluster's broker neither starts nor stops, and its sample never ends."""
     release = threading.Event()
 
     def hang(bootstrap, username, password):
-        del bootstrap, username, password
         release.wait(LIMIT_S)
         return []
 
@@ -340,14 +349,14 @@ def test_a_cluster_that_hangs_delays_no_other(world):
             slow = await world.running("cl_slow")
             kill(slow.pid, signal.SIGSTOP)
             world.want("cl_slow", generation=2, state=SpecState.SUSPENDED)
-            await world.until_phase(Phase.STOPPING, "cl_slow")
+            await world.until_phase(ClusterPhase.STOPPING, "cl_slow")
             world.want("cl_quick", idle_timeout_ms=300)
             world.wake("cl_quick")
             quick = await world.running("cl_quick")
             kill(quick.pid)
             await world.running("cl_quick", other_than=quick.pid)
-            await world.until_phase(Phase.ASLEEP, "cl_quick")
-            assert world.status("cl_slow").phase is Phase.STOPPING
+            await world.until_phase(ClusterPhase.ASLEEP, "cl_quick")
+            assert world.status("cl_slow").phase is ClusterPhase.STOPPING
             assert alive(slow.pid)
         await until(lambda: not alive(slow.pid))
         release.set()

@@ -1,4 +1,4 @@
-"""One keeper a cell in etcd: the lease, and keepers as processes that agree by it."""
+"""The lease of a cell in etcd, and keepers as processes with such a lease."""
 
 import asyncio
 import signal
@@ -22,9 +22,9 @@ from tests.provisioning.keeper.test_store import STATUS
 pytestmark = pytest.mark.full("stores")
 
 NOW = "2026-01-01T00:00:00+00:00"
-# Long enough that a busy machine keeps it.
+# Long enough that it does not end on a busy machine.
 TTL_S = 60
-# The least that etcd grants with the election timeout of the tests.
+# The shortest that etcd grants with the election timeout of the tests.
 SHORT_TTL_S = 3
 
 
@@ -97,9 +97,9 @@ def test_a_lease_that_etcd_ended_is_lost(location):
     etcd = client(location)
     lease = KeeperLease(etcd, SHORT_TTL_S)
     assert lease.try_acquire(NOW) is None
-    found = etcd.get(KEY)
-    assert found is not None
-    etcd.revoke_lease(found.lease)
+    entry = etcd.get(KEY)
+    assert entry is not None
+    etcd.revoke_lease(entry.lease)
     with pytest.raises(LeaseLostError):
         asyncio.run(lease.keep())
 
@@ -116,13 +116,13 @@ def test_an_etcd_that_is_away_ends_a_lease_in_time(tmp_path):
         with pytest.raises(MetadataError):
             lease.try_acquire(NOW)
         server.unpause()
-        # What was asked for meanwhile may be granted, and then ends by itself.
+        # A lease that was requested meanwhile may be granted, and then ends by its time.
         asyncio.run(asyncio.wait_for(lease.acquire(NOW), LIMIT_S))
 
 
 @pytest.fixture
 def keepers(tmp_path, location):
-    """Two, as on two machines: each has a folder of its own."""
+    """Two keepers with folders of their own, as on two machines."""
     for name in ("dfs", "bucket", "a", "b"):
         (tmp_path / name).mkdir()
     cell = CellSettings(location, tmp_path / "dfs", str(tmp_path / "bucket"), tmp_path / "secret")
@@ -131,7 +131,7 @@ def keepers(tmp_path, location):
     return KeeperServer(settings, "a"), KeeperServer(other, "b")
 
 
-def wait_until_said(server, text):
+def wait_until_logged(server, text):
     until = time.monotonic() + LIMIT_S
     while text not in server.log.read_text():
         assert time.monotonic() < until, server.log.read_text()
@@ -142,7 +142,7 @@ def test_a_keeper_takes_over_from_one_that_is_killed(keepers):
     first, second = keepers
     with first:
         second.start(wait=False)
-        wait_until_said(second, "waiting for its lease")
+        wait_until_logged(second, "waiting until it ends")
         first.kill()
         second.wait_ready()
         assert second.stop() == 0

@@ -1,4 +1,4 @@
-"""etcd's history is compacted by whoever has the cell, and its size told, against a real etcd."""
+"""The keeper's maintenance of etcd: it compacts the history and reports the size of a real etcd."""
 
 import time
 import urllib.request
@@ -12,7 +12,7 @@ from brokers.etcd import COMPACTED, Etcd
 from brokers.locations import EtcdLocation, metadata_location
 from console.base.runtime.clock import Clock, SteadyClock
 from provisioning.cell.keeper import maintenance
-from provisioning.cell.keeper.__main__ import lease_of, maintenance_of
+from provisioning.cell.keeper.__main__ import make_lease, make_maintenance
 from provisioning.cell.keeper.lease import KeeperLease
 from provisioning.cell.keeper.maintenance import KEY, EtcdMaintenance
 from provisioning.cell.keeper.metrics import Metrics
@@ -34,7 +34,7 @@ QUOTA = 1 << 30
 
 
 class SetClock(Clock):
-    """A time that a test sets."""
+    """A clock that a test sets."""
 
     def __init__(self):
         self.at_ms = 1_800_000_000_000
@@ -44,7 +44,7 @@ class SetClock(Clock):
 
 
 class Kept:
-    """A cell in an etcd, with a keeper's maintenance of it."""
+    """A cell in etcd, with the maintenance of its keeper."""
 
     def __init__(self, location, clock=None, leads=lambda: True):
         place = metadata_location(location)
@@ -62,14 +62,14 @@ class Kept:
         )
 
     def write(self, value):
-        """Writes a key; gives the revision."""
+        """Writes a key. Returns the revision."""
         self.etcd.write({"a": value})
-        found = self.etcd.get("a")
-        assert found is not None
-        return found.revision
+        entry = self.etcd.get("a")
+        assert entry is not None
+        return entry.revision
 
     def has_history_of(self, revision):
-        """Whether what was at a revision can be read still."""
+        """Whether the values at a revision can still be read."""
         try:
             return bool(self.etcd.range("a", revision=revision).entries)
         except InvalidError as error:
@@ -79,9 +79,9 @@ class Kept:
 
     def turn_after(self, passed_ms):
         self.clock.at_ms += passed_ms
-        self.maintenance.turn()
+        self.maintenance.take_turn()
 
-    def told(self, name):
+    def metric(self, name):
         """The value of a metric; None where it has none."""
         lines = self.metrics.render().splitlines()
         values = [line.split()[1] for line in lines if line.startswith(f"freshet_keeper_{name} ")]
@@ -90,7 +90,7 @@ class Kept:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """An etcd of these tests' own: its history is that of all roots."""
+    """An etcd of these tests alone, because its history is shared by all cells in it."""
     with running_etcd(tmp_path_factory.mktemp("etcd")) as server:
         yield server
 
@@ -111,11 +111,11 @@ def test_history_older_than_the_interval_goes(kept):
     assert not kept.has_history_of(old)
     assert kept.etcd.range("a", revision=young).entries[0].value == b"2"
     assert kept.etcd.get("a").value == b"3"
-    assert kept.told("etcd_compactions_total") == 1
-    # And so on, hour by hour.
+    assert kept.metric("etcd_compactions_total") == 1
+    # The same happens every hour.
     kept.turn_after(HOUR_MS)
     assert not kept.has_history_of(young)
-    assert kept.told("etcd_compactions_total") == 2
+    assert kept.metric("etcd_compactions_total") == 2
 
 
 def test_the_next_keeper_goes_on_where_the_one_before_ended(kept, server):
@@ -140,8 +140,8 @@ def test_who_does_not_have_the_lease_compacts_nothing(kept, server):
     kept.write(b"2")
     second.turn_after(HOUR_MS)
     assert kept.has_history_of(old)
-    # It knows the size all the same; who leads compacts.
-    assert second.told("etcd_file_bytes")
+    # It knows the size nevertheless, and only the keeper that leads compacts.
+    assert second.metric("etcd_file_bytes")
     first.turn_after(0)
     assert not kept.has_history_of(old)
     holder.release()
@@ -151,14 +151,14 @@ def test_what_somebody_else_compacted_is_no_failure(kept):
     kept.turn_after(0)
     kept.etcd.compact(kept.write(b"1"))
     kept.turn_after(HOUR_MS)
-    assert kept.told("etcd_compactions_total") == 0
+    assert kept.metric("etcd_compactions_total") == 0
     kept.write(b"2")
     kept.clock.at_ms += HOUR_MS
     with ThreadPoolExecutor(8) as pool:
-        for turn in [pool.submit(kept.maintenance.turn) for _ in range(8)]:
+        for turn in [pool.submit(kept.maintenance.take_turn) for _ in range(8)]:
             turn.result()
-    assert kept.told("etcd_compactions_total") == 1
-    assert kept.told("etcd_compaction_failures_total") == 0
+    assert kept.metric("etcd_compactions_total") == 1
+    assert kept.metric("etcd_compaction_failures_total") == 0
 
 
 def test_a_clock_that_was_set_back_begins_the_interval_anew(kept):
@@ -178,39 +178,39 @@ def test_a_mark_that_cannot_be_read_is_written_anew(kept):
     kept.turn_after(0)
     old = kept.write(b"1")
     kept.turn_after(HOUR_MS)
-    assert kept.told("etcd_compactions_total") == 1
+    assert kept.metric("etcd_compactions_total") == 1
     assert kept.has_history_of(old)
 
 
-def said(caplog):
-    """What the maintenance logged."""
+def logged(caplog):
+    """The texts that the maintenance logged."""
     return [record.message for record in caplog.records if record.name == maintenance.__name__]
 
 
-def test_what_failed_is_said_once_and_done_at_the_next_turn(tmp_path, caplog):
+def test_a_failure_is_logged_once_and_repeated_at_the_next_turn(tmp_path, caplog):
     with running_etcd(tmp_path) as server:
         kept = Kept(server.location())
         old = kept.write(b"1")
         kept.turn_after(0)
         kept.write(b"2")
-        size = kept.told("etcd_file_bytes")
+        size = kept.metric("etcd_file_bytes")
         server.stop()
         for _ in range(3):
             kept.turn_after(HOUR_MS)
-        assert kept.told("etcd_compaction_failures_total") == 3
-        # What a member told last holds while it is away.
-        assert kept.told("etcd_file_bytes") == size
-        assert [text.split(": ")[0] for text in said(caplog)] == [
+        assert kept.metric("etcd_compaction_failures_total") == 3
+        # The last size of a member counts while it is away.
+        assert kept.metric("etcd_file_bytes") == size
+        assert [text.split(": ")[0] for text in logged(caplog)] == [
             "the size of etcd's database is not known",
             "etcd's history is not compacted",
         ]
         server.start()
         kept.turn_after(0)
         assert not kept.has_history_of(old)
-        assert said(caplog)[-1] == "etcd's history can be compacted again"
+        assert logged(caplog)[-1] == "etcd's history can be compacted again"
 
 
-def test_who_may_not_ask_is_told_once_and_has_no_size(tmp_path, caplog):
+def test_a_refused_status_is_logged_once_and_gives_no_size(tmp_path, caplog):
     with running_etcd(tmp_path) as server:
         server.guard()
         root = Kept(server.as_root("cell"))
@@ -225,30 +225,30 @@ def test_who_may_not_ask_is_told_once_and_has_no_size(tmp_path, caplog):
         options = {"user": "weak", "password_file": tmp_path / "weak"}
         weak = Kept(server.location("cell", options))
         weak.turn_after(0)
-        assert weak.told("etcd_file_bytes")
-        assert said(caplog) == []
+        assert weak.metric("etcd_file_bytes")
+        assert logged(caplog) == []
         root.etcd.call("auth/user/revoke", {"name": "weak", "role": "root"})
         for _ in range(2):
             weak.turn_after(0)
         assert weak.maintenance.fullest is None
-        assert weak.told("etcd_file_bytes") is None
-        assert weak.told("etcd_compaction_failures_total") == 2
-        assert len(said(caplog)) == 2
-        assert all("permission denied" in text for text in said(caplog))
+        assert weak.metric("etcd_file_bytes") is None
+        assert weak.metric("etcd_compaction_failures_total") == 2
+        assert len(logged(caplog)) == 2
+        assert all("permission denied" in text for text in logged(caplog))
         root.turn_after(0)
-        assert root.told("etcd_file_bytes")
+        assert root.metric("etcd_file_bytes")
 
 
-def test_the_fullest_member_is_told_with_its_quota(tmp_path, server):
+def test_the_fullest_member_is_reported_with_its_quota(tmp_path, server):
     with running_etcd(tmp_path, quota_bytes=QUOTA // 256) as small:
         both = Kept(server.location().replace(server.address, f"{server.address},{small.address}"))
         both.turn_after(0)
-        assert both.told("etcd_quota_bytes") == QUOTA // 256
-        assert 0 < both.told("etcd_in_use_bytes") <= both.told("etcd_file_bytes") < QUOTA // 256
-    # A member that does not say its quota has the one of the settings.
+        assert both.metric("etcd_quota_bytes") == QUOTA // 256
+        assert 0 < both.metric("etcd_in_use_bytes") <= both.metric("etcd_file_bytes") < QUOTA // 256
+    # The quota of the settings counts for a member that does not report its own.
     one = Kept(server.location())
     one.turn_after(0)
-    assert one.told("etcd_quota_bytes") == QUOTA
+    assert one.metric("etcd_quota_bytes") == QUOTA
 
 
 def settings_of(folder, metadata):
@@ -262,9 +262,9 @@ def settings_of(folder, metadata):
 
 def test_a_cell_in_sqlite_has_none(tmp_path):
     settings = settings_of(tmp_path, str(tmp_path / "metadata.sqlite"))
-    lease = lease_of(settings)
+    lease = make_lease(settings)
     assert lease is None
-    assert maintenance_of(settings, Metrics(), SteadyClock(), lease) is None
+    assert make_maintenance(settings, Metrics(), SteadyClock(), lease) is None
 
 
 def page(keeper):
@@ -276,9 +276,9 @@ def page(keeper):
 
 def until(holds):
     deadline = time.monotonic() + LIMIT_S
-    while not (found := holds()):
+    while not (value := holds()):
         assert time.monotonic() < deadline
-    return found
+    return value
 
 
 def test_clusters_are_served_while_their_history_goes(tmp_path):
@@ -303,11 +303,11 @@ def test_clusters_are_served_while_their_history_goes(tmp_path):
                     cell.want(cluster_id)
                     cell.wake(cluster_id)
                     until(lambda name=cluster_id: runs(name))
-                told = until(
-                    lambda: (health := health_of(cell.store)) and health.etcd_file_bytes and health
+                health = until(
+                    lambda: (seen := health_of(cell.store)) and seen.etcd_file_bytes and seen
                 )
-                assert 0 < told.etcd_in_use_bytes <= told.etcd_file_bytes
-                assert told.etcd_quota_bytes == settings.keeper.etcd_quota_bytes
+                assert 0 < health.etcd_in_use_bytes <= health.etcd_file_bytes
+                assert health.etcd_quota_bytes == settings.keeper.etcd_quota_bytes
                 assert float(page(keeper)["freshet_keeper_etcd_file_bytes"]) > 0
         finally:
             kill_survivors(settings.keeper.folder / "run")

@@ -15,17 +15,17 @@ from console.base.runtime.clock import SteadyClock
 from provisioning.cell.drivers.base import BrokerObservation, BrokerState, Endpoints
 from provisioning.cell.keeper.lock import KeeperLock
 from provisioning.cell.keeper.metrics import Metrics
-from provisioning.cell.keeper.probe import connections_in, scrape, topics_in
+from provisioning.cell.keeper.probe import connections_in, scrape_metrics, topics_in
 from provisioning.cell.keeper.prober import Pace, Prober
-from provisioning.cell.keeper.records import Phase
+from provisioning.cell.keeper.records import ClusterPhase
 from provisioning.cell.keeper.sampler import (
     CONTENT_BYTES_MAX,
     COUNTERS_EVERY_MS,
     Sampler,
-    bounded,
+    bounded_content,
 )
 from provisioning.cell.keeper.store import AsyncStore
-from tests.metrics_page import documented, told
+from tests.metrics_page import documented, reported_metrics
 from tests.provisioning.keeper.memory import MemoryStore
 from tests.provisioning.keeper.world import CLUSTER, LIMIT_S, ROOT, until
 
@@ -66,7 +66,7 @@ RECORDS = "kafka_server_brokertopicmetrics_messagesin_total"
             [f'{IN}{{topic="a"}} 1\n{OUT}{{topic="a"}} 2\n{RECORDS}{{topic="a"}} 3'],
             {"a": [1, 2, 3]},
         ),
-        # Of two brokers.
+        # The sum over two brokers.
         ([f'{IN}{{topic="a"}} 1\n', f'{IN}{{topic="a"}} 2\n'], {"a": [3, 0, 0]}),
         ([f'{IN}{{topic="a"}} many\n{IN}{{topic="a"}} -1\n{IN}{{topic="a"}} NaN\n'], {}),
         (['kafka_server_brokertopicmetrics_other_total{topic="a"} 1\n'], {}),
@@ -78,7 +78,7 @@ def test_topics_are_what_the_metrics_say(pages, topics):
 
 @asynccontextmanager
 async def answering(answer):
-    """A server that says this to whoever asks; None says nothing at all."""
+    """A server that answers every request with these bytes; with None it never answers."""
 
     async def serve(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
@@ -102,7 +102,7 @@ async def answering(answer):
 
 
 @pytest.mark.parametrize(
-    ("answer", "found"),
+    ("answer", "expected"),
     [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", b"abc"),
         (b"HTTP/1.1 503 No\r\ncontent-length: 3\r\n\r\nabc", None),
@@ -115,10 +115,10 @@ async def answering(answer):
         (b"", None),
     ],
 )
-def test_a_scrape_gives_the_page_or_nothing(answer, found):
+def test_a_scrape_gives_the_page_or_nothing(answer, expected):
     async def scenario():
         async with answering(answer) as address:
-            assert await scrape(address, timeout_s=LIMIT_S) == found
+            assert await scrape_metrics(address, timeout_s=LIMIT_S) == expected
 
     asyncio.run(scenario())
 
@@ -126,8 +126,8 @@ def test_a_scrape_gives_the_page_or_nothing(answer, found):
 def test_a_scrape_does_not_wait_for_ever():
     async def scenario():
         async with answering(None) as address:
-            assert await scrape(address, timeout_s=0.05) is None
-        assert await scrape(address, timeout_s=LIMIT_S) is None, "nobody listens"
+            assert await scrape_metrics(address, timeout_s=0.05) is None
+        assert await scrape_metrics(address, timeout_s=LIMIT_S) is None, "nobody listens"
 
     asyncio.run(scenario())
 
@@ -157,7 +157,7 @@ async def probing():
 
 
 def connections(prober):
-    """What the last round found."""
+    """The connections of the last reading."""
     return prober.reading.connections
 
 
@@ -167,7 +167,7 @@ def test_connections_of_all_brokers_count():
             prober.look_at([broker(0, "a", a), broker(1, "b", b)])
             await until(lambda: prober.reading is not None)
             assert connections(prober) == 5
-            # Nothing is known of a cluster of which one broker does not tell.
+            # Where one broker gives no number, the cluster's number is unknown.
             async with answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n") as silent:
                 prober.look_at([broker(0, "a", a), broker(1, "c", silent)])
                 assert prober.reading is None
@@ -211,7 +211,7 @@ def test_a_broker_that_does_not_answer_is_counted_by_its_name():
 
 
 class LaterClock(SteadyClock):
-    """The time, and what a test lets pass."""
+    """A clock that a test sets."""
 
     def __init__(self):
         super().__init__()
@@ -222,7 +222,7 @@ class LaterClock(SteadyClock):
 
 
 class Sampled:
-    """A sampler over a store in memory."""
+    """A sampler with a store in memory."""
 
     def __init__(self, take, timeout_s=LIMIT_S, topics=dict, turns=None):
         async def count():
@@ -271,7 +271,7 @@ def test_a_sample_is_written_when_it_changed():
 
 
 def test_samples_of_many_clusters_wait_for_their_turn():
-    """And the wait is no part of the time that a sample may take."""
+    """And the wait does not count towards the time limit of a sample."""
 
     async def scenario():
         turns = asyncio.Semaphore(1)
@@ -311,7 +311,7 @@ def test_counters_alone_are_written_now_and_then():
         await sampled.attempt()
         second = sampled.store.samples[CLUSTER]
         assert second[1]["topics"] == {"orders": [7, 8, 9]}
-        # Nothing changed, however long ago it was written.
+        # It is not written again where nothing changed, however long ago the last one was.
         sampled.clock.passed_ms *= 2
         await sampled.attempt()
         assert sampled.store.samples[CLUSTER] is second
@@ -362,14 +362,14 @@ def test_samples_are_taken_one_at_a_time_and_not_for_long():
 
 def test_a_large_sample_keeps_what_fits():
     groups = [{"group": f"{n}", "members": ["x" * 1000]} for n in range(1000)]
-    content = bounded({"groups": groups, "topics": {}})
+    content = bounded_content({"groups": groups, "topics": {}})
     kept = content["groups"]
     assert isinstance(kept, list)
     assert content["truncated"] is True
     assert kept == groups[: len(kept)]
     assert CONTENT_BYTES_MAX * 0.9 < len(str(kept)) <= CONTENT_BYTES_MAX
     topics = {f"topic-{n:05}": [n, n, n] for n in range(30_000)}
-    content = bounded({"groups": groups, "topics": topics})
+    content = bounded_content({"groups": groups, "topics": topics})
     assert len(json.dumps(content)) <= CONTENT_BYTES_MAX
     some = content["topics"]
     assert isinstance(some, dict)
@@ -377,7 +377,7 @@ def test_a_large_sample_keeps_what_fits():
     assert content["groups"]
     assert len(some) > 1000
     small = {"groups": groups[:2], "topics": {}}
-    assert bounded(small) is small
+    assert bounded_content(small) is small
 
 
 def test_a_lock_has_one_holder_and_ends_with_it(tmp_path):
@@ -407,13 +407,13 @@ def test_a_lock_is_not_inherited(tmp_path):
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": "x"}'])
 def test_a_holder_that_wrote_nothing_is_another_keeper(tmp_path, text):
     path = tmp_path / "keeper.lock"
-    holder = KeeperLock(path)
-    assert holder.try_acquire("noon") is None
+    lock = KeeperLock(path)
+    assert lock.try_acquire("noon") is None
     path.write_text(text)
-    found = KeeperLock(path).try_acquire("later")
-    assert found is not None
-    assert found.description == "another keeper"
-    holder.release()
+    holder = KeeperLock(path).try_acquire("later")
+    assert holder is not None
+    assert holder.description == "another keeper"
+    lock.release()
 
 
 def test_metrics_are_counted_and_rendered():
@@ -424,7 +424,7 @@ def test_metrics_are_counted_and_rendered():
     metrics.woke(99.0)
     metrics.leading = True
     metrics.etcd = MemberStatus(file_bytes=7, in_use_bytes=5, quota_bytes=0)
-    metrics.phases = lambda: {Phase.RUNNING: 3}
+    metrics.phases = lambda: {ClusterPhase.RUNNING: 3}
     metrics.brokers = lambda: {BrokerState.WAITING: 2}
     lines = metrics.render().splitlines()
     assert 'freshet_keeper_brokers{state="waiting"} 2.0' in lines
@@ -446,7 +446,7 @@ def test_metrics_are_counted_and_rendered():
         "freshet_keeper_etcd_in_use_bytes 5.0",
     ):
         assert line in lines
-    # A quota that there is not has no value.
+    # Without a quota the metric has no value.
     assert not any(line.startswith("freshet_keeper_etcd_quota_bytes") for line in lines)
     named = {line.split()[2] for line in lines if line.startswith("# TYPE")}
     assert {line.split("{")[0].split()[0] for line in lines if not line.startswith("#")} <= (
@@ -466,5 +466,5 @@ def test_the_keeper_needs_neither_django_nor_postgresql():
     assert result.stdout == "[]\n"
 
 
-def test_the_page_is_what_the_keeper_tells():
-    assert told(Metrics().render()) == documented("Keeper")
+def test_the_documented_metrics_are_those_of_the_keeper():
+    assert reported_metrics(Metrics().render()) == documented("Keeper")

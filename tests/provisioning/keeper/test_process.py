@@ -1,4 +1,4 @@
-"""The keeper as a process over the real metadata store, killed and started again."""
+"""The keeper as a process with the real metadata store, which is killed and started again."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ from provisioning.cell.keeper.settings import (
     LoopSettings,
 )
 from provisioning.kafka import SUPER_USER, Connection
-from provisioning.kafka.worker.clients import Access
+from provisioning.kafka.worker.clients import KafkaClients
 from tests.provisioning.kafka.hostile import join_alone, log_in
 from tests.provisioning.keeper.processes import CLUSTER, LIMIT_S, ROOT, Cell, KeeperServer, alive
 from tests.provisioning.survivors import kill_survivors
@@ -73,24 +73,25 @@ def get(address, path):
             return error.code, error.read().decode()
 
 
-def test_a_killed_keeper_is_no_matter_to_its_brokers(settings, cell):
+def test_brokers_go_on_when_their_keeper_is_killed(settings, cell):
     with KeeperServer(settings) as keeper:
         cell.want()
         cell.wake()
         first = cell.running()
         keeper.kill()
         assert alive(first)
-        # The next one takes it over, and replaces it.
+        # The next keeper takes the broker over, and replaces it when it is killed.
         keeper.start()
         assert cell.running() == first
         os.kill(first, signal.SIGKILL)
         second = cell.running(other_than=first)
-        # Also one that was killed together with its broker.
+        # The keeper and its broker may also be killed together.
         keeper.kill()
         os.kill(second, signal.SIGKILL)
         keeper.start()
         third = cell.running(other_than=second)
-        # One that is asked to end leaves its brokers, unless the settings say otherwise.
+        # A keeper that is asked to end leaves its brokers running, unless the settings say
+        # otherwise.
         assert keeper.stop() == 0
         assert alive(third)
     with KeeperServer(stopping(settings)) as keeper:
@@ -175,8 +176,8 @@ def test_a_group_that_no_library_decodes_ends_neither_keeper_nor_sample(settings
 
 
 def fall_behind(connection):
-    """A group that has read two of five records."""
-    access = Access(connection)
+    """Creates a group that has read two of five records."""
+    access = KafkaClients(connection)
     with access.admin() as admin:
         admin.create_topics([NewTopic("orders", 1)])["orders"].result(LIMIT_S)
         with access.producer() as producer:
@@ -249,7 +250,7 @@ def test_a_second_keeper_stands_by_and_takes_over(settings, cell):
             assert cell.running() == pid
             assert "freshet_keeper_leading 1.0" in get(second.metrics, "/metrics")[1]
             runs = 'freshet_keeper_clusters{phase="running"} 1.0'
-            waited(lambda: runs in get(second.metrics, "/metrics")[1] or None)
+            wait_for(lambda: runs in get(second.metrics, "/metrics")[1] or None)
         finally:
             assert second.stop() == 0
         assert not alive(pid)
@@ -289,7 +290,7 @@ def authenticates(bootstrap, password):
 
 
 def request(connection, key, version, body):
-    """Sends a Kafka request; gives the body of its answer."""
+    """Sends a Kafka request. Returns the body of its answer."""
     frame = struct.pack(">hhih", key, version, 1, -1) + body
     connection.sendall(struct.pack(">i", len(frame)) + frame)
     with connection.makefile("rb") as stream:
@@ -298,9 +299,9 @@ def request(connection, key, version, body):
 
 
 def until_pid(settings, *, other_than):
-    """The process that the keeper started in the place of another one."""
+    """Waits for the process that the keeper started in place of another one. Returns its pid."""
     state = settings.keeper.folder / "run" / CLUSTER / "slot-0" / "state.json"
-    return waited(lambda: pid_in(state, other_than))
+    return wait_for(lambda: pid_in(state, other_than))
 
 
 def pid_in(state, other_than):
@@ -312,22 +313,22 @@ def pid_in(state, other_than):
 
 
 def until_unwell(keeper):
-    return waited(lambda: get(keeper.metrics, "/healthz")[0] == 503 or None)
+    return wait_for(lambda: get(keeper.metrics, "/healthz")[0] == 503 or None)
 
 
-def waited(look):
-    """What `look` gives once it gives something."""
+def wait_for(look):
+    """Waits until `look` returns something other than None, and returns that."""
     event = threading.Event()
     for _ in range(int(LIMIT_S / 0.02)):
-        found = look()
-        if found is not None:
-            return found
+        value = look()
+        if value is not None:
+            return value
         event.wait(0.02)
     raise AssertionError(look)
 
 
 def damage(metadata, key):
-    """Overwrites a record with what nobody understands."""
+    """Overwrites a record with one that cannot be read."""
     with sqlite3.connect(metadata) as connection:
         changed = connection.execute(
             "UPDATE entry SET value = ? WHERE key LIKE ?", (b"{", f"%{key}")
@@ -344,7 +345,7 @@ def damage(metadata, key):
         ("[cell]\nsecrets = 'x'\n", "unknown setting cell.secrets"),
     ],
 )
-def test_settings_that_make_no_sense_end_it(tmp_path, text, said):
+def test_invalid_settings_end_the_keeper(tmp_path, text, said):
     config = tmp_path / "keeper.toml"
     config.write_text(text)
     result = run(config)

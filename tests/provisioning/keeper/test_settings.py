@@ -81,7 +81,7 @@ def test_what_is_said_at_the_start_wins_over_the_file():
     assert settings.cell.metadata == type(settings.cell.metadata)("/other/m")
     assert (settings.keeper.failures_max, settings.keeper.standby) == (7, False)
     assert settings.cell.secret == CELL.secret
-    # Also what the file has no word of.
+    # Also for a setting that is not in the file.
     assert parse_settings("", overrides_of(tomllib.loads(MINIMUM))) == SETTINGS
 
 
@@ -129,5 +129,5 @@ def test_a_broker_gets_what_is_derived_for_its_own_cluster():
     texts = [str(dict(plan.brokers[0].settings)) for plan in plans]
     assert secret.hex() not in texts[0]
     secrets = [set(re.findall(r"[0-9a-f]{64}", text)) for text in texts]
-    assert [len(each) for each in secrets] == [2, 2]
+    assert [len(secret) for secret in secrets] == [2, 2]
     assert not secrets[0] & secrets[1]

@@ -1,4 +1,4 @@
-"""What the keeper needs of a metadata store: the one in memory and the real one do the same."""
+"""One suite for the keeper's metadata store: the one in memory and the real one."""
 
 import asyncio
 import subprocess
@@ -13,12 +13,12 @@ from brokers.metadata_records import BrokerStatus
 from provisioning.cell.keeper.cellstore import CellRecords
 from provisioning.cell.keeper.metrics import Metrics
 from provisioning.cell.keeper.records import (
-    Phase,
+    ClusterPhase,
+    DesiredClusters,
     Spec,
     SpecState,
     Status,
     StoreError,
-    Wanted,
 )
 from provisioning.cell.keeper.store import AsyncStore
 from tests.provisioning.keeper.memory import MemoryStore
@@ -30,7 +30,7 @@ BROKER = BrokerStatus(
 )
 STATUS = Status(
     observed_generation=1,
-    phase=Phase.RUNNING,
+    phase=ClusterPhase.RUNNING,
     since_ms=1_700_000_000_000,
     brokers=(BROKER,),
     connections=3,
@@ -40,7 +40,7 @@ STATUS = Status(
 
 
 class InMemory:
-    """The store in memory, with the control plane's and the gateway's hands."""
+    """The store in memory, with the writes of control plane and gateway."""
 
     def __init__(self):
         self.store = MemoryStore()
@@ -59,7 +59,7 @@ class InMemory:
 
 
 class Real:
-    """The real one."""
+    """The real store, with the writes of control plane and gateway."""
 
     def __init__(self, location):
         self.store = CellRecords(location)
@@ -90,44 +90,44 @@ def side(request, tmp_path):
 
 
 def test_an_empty_cell(side):
-    wanted = side.store.wanted()
-    assert (wanted.specs, wanted.wakes) == ({}, {})
+    desired = side.store.desired()
+    assert (desired.specs, desired.wakes) == ({}, {})
     assert side.store.statuses() == {}
 
 
-def test_what_is_wanted(side):
+def test_specs_and_wake_requests_are_read(side):
     side.want()
     side.wake()
-    wanted = side.store.wanted()
-    assert wanted.specs == {CLUSTER: SPEC}
-    wake = wanted.wakes[CLUSTER]
+    desired = side.store.desired()
+    assert desired.specs == {CLUSTER: SPEC}
+    wake = desired.wakes[CLUSTER]
     assert (wake.requested_at_ms, wake.by) == (1, "test")
-    assert wanted.revision >= wake.revision
+    assert desired.revision >= wake.revision
 
 
-def test_of_a_cluster_of_several_brokers_one_is_wanted(tmp_path):
+def test_a_stored_scale_of_several_brokers_is_read_as_one(tmp_path):
     side = Real(str(tmp_path / "metadata.sqlite"))
     side.cell.want(scale=3, ports=(9092, 9093, 9094))
-    assert side.store.wanted().specs == {CLUSTER: SPEC}
+    assert side.store.desired().specs == {CLUSTER: SPEC}
 
 
 def test_a_wake_request_is_never_seen_before_its_spec(tmp_path, monkeypatch):
-    """The two are listed one after the other, and both may be written between the listings."""
+    """They are read one after the other, and both may be written between the two reads."""
     side = Real(str(tmp_path / "metadata.sqlite"))
     store = side.store._store
     for name in ("specs", "wakes"):
         listed = getattr(store, name)
 
         def then_write(listed=listed):
-            found = listed()
+            records = listed()
             side.want()
             side.wake()
-            return found
+            return records
 
         monkeypatch.setattr(store, name, then_write)
-    wanted = side.store.wanted()
-    assert wanted.wakes.keys() <= wanted.specs.keys()
-    assert side.store.watch(wanted.revision, LIMIT_S) > wanted.revision, "it is told again"
+    desired = side.store.desired()
+    assert desired.wakes.keys() <= desired.specs.keys()
+    assert side.store.watch(desired.revision, LIMIT_S) > desired.revision, "it is reported again"
 
 
 def test_a_status_comes_back(side):
@@ -143,20 +143,20 @@ def test_a_sample_comes_back(side):
 
 def test_only_the_wake_request_that_was_answered_is_removed(side):
     side.wake()
-    first = side.store.wanted().wakes[CLUSTER].revision
+    first = side.store.desired().wakes[CLUSTER].revision
     side.store.remove_wake(CLUSTER, first)
-    assert side.store.wanted().wakes == {}
+    assert side.store.desired().wakes == {}
     side.wake()
     side.store.remove_wake(CLUSTER, first)
-    second = side.store.wanted().wakes[CLUSTER].revision
+    second = side.store.desired().wakes[CLUSTER].revision
     assert second > first
     side.store.remove_wake(CLUSTER, second)
-    assert side.store.wanted().wakes == {}
+    assert side.store.desired().wakes == {}
 
 
-def test_a_watch_tells_what_is_new_and_nothing_else(side):
+def test_a_watch_reports_new_changes_and_nothing_else(side):
     side.want()
-    revision = side.store.wanted().revision
+    revision = side.store.desired().revision
     assert side.store.watch(revision, 0.0) == revision
     side.store.put_status(CLUSTER, STATUS)
     assert side.store.watch(revision, 0.0) == revision, "a status is the keeper's own"
@@ -169,7 +169,7 @@ def test_a_watch_tells_what_is_new_and_nothing_else(side):
 
 
 def test_a_watch_sees_a_change_while_it_waits(side):
-    revision = side.store.wanted().revision
+    revision = side.store.desired().revision
     with ThreadPoolExecutor(1) as pool:
         seen = pool.submit(side.store.watch, revision, LIMIT_S)
         side.want()
@@ -180,8 +180,8 @@ def test_a_locked_file_is_an_error(tmp_path):
     file = tmp_path / "metadata.sqlite"
     store = CellRecords(str(file))
     store.put_status(CLUSTER, STATUS)
-    asleep = Status(2, Phase.ASLEEP, 1)
-    # Locks of one process's two copies of SQLite do not see each other.
+    asleep = Status(2, ClusterPhase.ASLEEP, 1)
+    # Another process holds the lock: within one process two copies of SQLite ignore each other's.
     command = [sys.executable, "-c", LOCK, str(file)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as locker:
         assert locker.stdin is not None
@@ -207,19 +207,19 @@ sys.stdin.read()
 def test_a_file_that_is_no_store_is_an_error(tmp_path):
     (tmp_path / "metadata.sqlite").write_text("this is no database, however long it may be\n" * 99)
     with pytest.raises(StoreError):
-        CellRecords(str(tmp_path / "metadata.sqlite")).wanted()
+        CellRecords(str(tmp_path / "metadata.sqlite")).desired()
 
 
 class Slow(MemoryStore):
-    """Answers when it is let."""
+    """A store that answers once the test permits it."""
 
     def __init__(self):
         super().__init__()
         self.let = threading.Event()
 
-    def wanted(self) -> Wanted:
+    def desired(self) -> DesiredClusters:
         self.let.wait(LIMIT_S)
-        return super().wanted()
+        return super().desired()
 
 
 def test_a_call_that_takes_too_long_has_failed(monkeypatch):
@@ -229,28 +229,28 @@ def test_a_call_that_takes_too_long_has_failed(monkeypatch):
 
     async def scenario():
         with pytest.raises(StoreError, match="no answer"):
-            await store.wanted()
+            await store.desired()
         assert "no answer" in str(store.failing)
-        # Another call has another thread.
+        # Another call has another thread, and is answered.
         monkeypatch.setattr("provisioning.cell.keeper.store.CALL_TIMEOUT_S", LIMIT_S)
         await store.put_status(CLUSTER, STATUS)
         assert not store.failing
         slow.let.set()
-        assert (await store.wanted()).specs == {}
+        assert (await store.desired()).specs == {}
         store.close()
 
     asyncio.run(scenario())
 
 
 class Late(MemoryStore):
-    """Its first write of a status happens when it is let."""
+    """A store whose first write of a status happens once the test permits it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.begun, self.let, self.done = (threading.Event() for _ in range(3))
 
     def put_status(self, cluster_id: str, status: Status) -> None:
-        first = not self.let.is_set() and status.phase is Phase.RUNNING
+        first = not self.let.is_set() and status.phase is ClusterPhase.RUNNING
         if first:
             self.begun.set()
             self.let.wait(LIMIT_S)
@@ -259,17 +259,17 @@ class Late(MemoryStore):
             self.done.set()
 
 
-def test_a_write_that_was_given_up_does_not_undo_a_later_one():
+def test_a_write_that_timed_out_does_not_overwrite_a_later_one():
     late = Late()
     store = AsyncStore(late, Metrics())
-    asleep = replace(STATUS, phase=Phase.ASLEEP, brokers=())
+    asleep = replace(STATUS, phase=ClusterPhase.ASLEEP, brokers=())
 
     async def scenario():
         first = asyncio.create_task(store.put_status(CLUSTER, STATUS))
         assert await asyncio.to_thread(late.begun.wait, LIMIT_S)
         first.cancel()
         later = asyncio.create_task(store.put_status(CLUSTER, asleep))
-        # It must wait for the first one; if it does not, it is through by then.
+        # It must wait for the first one. If it did not, it would be done by then.
         await asyncio.wait({later}, timeout=0.2)
         late.let.set()
         await later

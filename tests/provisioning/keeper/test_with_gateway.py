@@ -1,4 +1,4 @@
-"""Keeper and gateway together: what a Kafka client sees of sleeping, waking, kills. Nothing."""
+"""Keeper and gateway together: a Kafka client notices no sleep, wake or kill."""
 
 import os
 import signal
@@ -34,7 +34,7 @@ def settings(tmp_path):
 
 
 class Client:
-    """A producer and a consumer of one cluster; any error at all is an error of the test's."""
+    """A producer and a consumer of one cluster. Any error of theirs fails the test."""
 
     def __init__(self, spec):
         self.errors = []
@@ -65,14 +65,14 @@ class Client:
         group = {"group.id": "readers", "auto.offset.reset": "earliest"}
         consumer = confluent_kafka.Consumer({**self.login, **group})
         consumer.subscribe(["orders"])
-        found: list[str] = []
-        while len(found) < count:
+        values: list[str] = []
+        while len(values) < count:
             message = consumer.poll(LIMIT_S)
-            assert message is not None, found
+            assert message is not None, values
             if message.error() is None:
-                found.append(message.value().decode())
+                values.append(message.value().decode())
         consumer.close()
-        return found
+        return values
 
     def _delivered(self, error, _message):
         if error is not None:
@@ -94,7 +94,7 @@ def test_clients_see_neither_sleep_nor_kills(settings, tmp_path):
         client.produce(producer, ["awake"])
         kill_broker(cell)
         client.produce(producer, ["after a killed broker"])
-        # Broker and keeper die together; the next keeper sees to it.
+        # Broker and keeper are killed together; the next keeper starts the broker again.
         keeper.kill()
         kill_broker(cell)
         keeper.start()

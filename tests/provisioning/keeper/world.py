@@ -1,4 +1,4 @@
-"""A cell for the keeper's tests: folders, a secret, a store in memory, real brokers."""
+"""A cell for the keeper's tests, with folders, a secret, a store in memory and real brokers."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from console.base.runtime.clock import SteadyClock
 from provisioning.cell.drivers.base import Driver
 from provisioning.cell.drivers.local import LocalDriver
 from provisioning.cell.drivers.slot import LocalOptions
-from provisioning.cell.keeper.cluster import Cell
+from provisioning.cell.keeper.cluster import CellParts
 from provisioning.cell.keeper.keeper import Keeper
 from provisioning.cell.keeper.metrics import Metrics
-from provisioning.cell.keeper.records import Phase, Spec, SpecState, Status
+from provisioning.cell.keeper.records import ClusterPhase, Spec, SpecState, Status
 from provisioning.cell.keeper.sampler import SampleGroups
 from provisioning.cell.keeper.settings import CellSettings, KeeperSettings, LoopSettings
 from provisioning.cell.keeper.store import AsyncStore
 from tests.provisioning.keeper.link import Linked, connect
 from tests.provisioning.keeper.memory import MemoryStore
 
-# Never reached when all is well.
+# A time limit that a test reaches only where something is wrong.
 LIMIT_S = 120.0
-# 0 is never: such a cluster runs from the first, unasked.
+# 0 means never: such a cluster runs from the beginning, without a wake request.
 IDLE_TIMEOUT_MS = 600_000
 CLUSTER = "cl_a"
 ROOT = Path(__file__).parents[3]
 
-# Small and quick brokers.
+# Settings of small and fast brokers.
 BROKER: dict[str, dict[str, object]] = {
     "topics": {"offsets_partitions": 4},
     "groups": {"initial_rebalance_delay_ms": 0},
@@ -44,7 +44,7 @@ BROKER: dict[str, dict[str, object]] = {
 
 
 class World:
-    """A cell in a folder. `driver` may wrap the driver of each keeper."""
+    """A cell in a folder. A test may set `wrap` to wrap the driver of each keeper."""
 
     def __init__(self, folder: Path, **settings: int | bool) -> None:
         self.folder = folder
@@ -65,7 +65,7 @@ class World:
         self.secret = create_cell_secret(folder / "secret")
 
     def settings(self) -> KeeperSettings:
-        """As a keeper of this cell has them."""
+        """The settings of a keeper of this cell."""
         folder = self.folder
         cell = CellSettings(
             str(folder / "metadata.sqlite"),
@@ -78,11 +78,11 @@ class World:
 
     @asynccontextmanager
     async def keeping(self) -> AsyncIterator[Keeper]:
-        """Runs a keeper. At the end brokers go on, or stop, as the settings say."""
+        """Runs a keeper. At the end its brokers go on or stop, as the settings say."""
         settings, metrics = self.settings(), Metrics()
         local = LocalDriver(settings.keeper.folder / "run", LocalOptions(backoff=self.backoff))
         keeper = Keeper(
-            Cell(
+            CellParts(
                 settings=settings,
                 secret=self.secret,
                 driver=self.wrap(local),
@@ -102,22 +102,22 @@ class World:
             await keeper.close()
 
     def want(self, cluster_id: str = CLUSTER, **changes: int | SpecState) -> Spec:
-        """Has the control plane want a cluster."""
+        """Writes a cluster's spec, as the control plane does."""
         given: dict[str, Any] = dict(changes)
         spec = replace(Spec(cluster_id, 1, SpecState.ACTIVE, 1, IDLE_TIMEOUT_MS), **given)
         self.store.put_spec(spec)
         return spec
 
     def wake(self, cluster_id: str = CLUSTER) -> None:
-        """Has a gateway want a cluster awake."""
+        """Writes a wake request, as a gateway does."""
         self.store.request_wake(cluster_id, requested_at_ms=SteadyClock().now_ms(), by="test")
 
     def status(self, cluster_id: str = CLUSTER) -> Status | None:
-        """What the keeper tells."""
+        """The status that the keeper wrote last."""
         return self.store.peek_status(cluster_id)
 
-    def phases(self, cluster_id: str = CLUSTER) -> list[Phase]:
-        """The phases that were written, in order, each once a change."""
+    def phases(self, cluster_id: str = CLUSTER) -> list[ClusterPhase]:
+        """The phases that the keeper wrote, in order, without repetitions."""
         written = [
             status.phase for written_id, status in self.store.writes if written_id == cluster_id
         ]
@@ -126,16 +126,16 @@ class World:
     async def until(
         self, holds: Callable[[Status | None], bool], cluster_id: str = CLUSTER
     ) -> Status:
-        """Waits until the status of a cluster holds."""
-        found = await asyncio.to_thread(
+        """Waits until something holds of a cluster's status."""
+        reached = await asyncio.to_thread(
             self.store.wait, lambda: holds(self.status(cluster_id)), LIMIT_S
         )
         status = self.status(cluster_id)
-        assert found, status
+        assert reached, status
         assert status is not None
         return status
 
-    async def until_phase(self, phase: Phase, cluster_id: str = CLUSTER) -> Status:
+    async def until_phase(self, phase: ClusterPhase, cluster_id: str = CLUSTER) -> Status:
         """Waits until a cluster is in a phase."""
         return await self.until(
             lambda status: status is not None and status.phase is phase, cluster_id
@@ -144,15 +144,17 @@ class World:
     async def running(
         self, cluster_id: str = CLUSTER, other_than: int | None = None
     ) -> BrokerStatus:
-        """Waits until its broker serves, and is another process than this one."""
+        """Waits until a broker serves whose process is not `other_than`."""
         status = await self.until(
-            lambda s: s is not None and s.phase is Phase.RUNNING and s.brokers[0].pid != other_than,
+            lambda s: (
+                s is not None and s.phase is ClusterPhase.RUNNING and s.brokers[0].pid != other_than
+            ),
             cluster_id,
         )
         return status.brokers[0]
 
     async def client(self, broker: BrokerStatus, cluster_id: str = CLUSTER) -> Linked:
-        """A client that came through a gateway."""
+        """A client connection through a gateway."""
         return await connect(broker.link, link_secret(self.secret, cluster_id))
 
     def _sample(self, bootstrap: str, username: str, password: str) -> list[dict[str, object]]:
@@ -169,7 +171,7 @@ def kill(pid: int | None, number: signal.Signals = signal.SIGKILL) -> None:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Waits until something holds that nobody tells of."""
+    """Waits until something holds whose change is not reported, by looking again and again."""
     async with asyncio.timeout(LIMIT_S):
         while not holds():
             await asyncio.sleep(0.01)

@@ -17,7 +17,7 @@ OPTIONS = KubernetesOptions(
 def plan_of(
     cluster_id: str = CLUSTER, brokers: int = 1, **sections: Mapping[str, object]
 ) -> ClusterPlan:
-    """A plan as the keeper makes it; `sections` are further settings."""
+    """Returns a plan as the keeper makes it; `sections` are further sections of the settings."""
     settings = {
         "storage": {
             "dfs": "/cell/dfs",

@@ -1,4 +1,4 @@
-"""The image of what is there."""
+"""Tests the cache of the objects that the API server has."""
 
 import threading
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ LIMIT_S = 60.0
 
 
 class SilentWatch:
-    """Tells of nothing until it is closed."""
+    """A watch that reports nothing until it is closed."""
 
     def __init__(self):
         self._closed = threading.Event()
@@ -26,7 +26,7 @@ class SilentWatch:
 
 
 class FakeApi:
-    """Lists what it is given; `begin`: what comes of a watch."""
+    """Lists its items. `begin` is called for each watch, and returns or raises what comes of it."""
 
     def __init__(self, items, version, begin):
         self._listing = Listing(items, version)
@@ -41,7 +41,7 @@ class FakeApi:
         return self._begin()
 
 
-def found(name, version):
+def item(name, version):
     return {"metadata": {"namespace": "space", "name": name, "resourceVersion": str(version)}}
 
 
@@ -50,13 +50,13 @@ def never():
     raise Lost(message)
 
 
-def made(api, stale_s):
+def make_cache(api, stale_s):
     return Cache(api, "Pod", "", lambda _cluster_id: None, stale_s)
 
 
 @contextmanager
 def cached(api, stale_s):
-    cache = made(api, stale_s)
+    cache = make_cache(api, stale_s)
     cache.start()
     try:
         assert cache.wait_listed(LIMIT_S)
@@ -69,12 +69,12 @@ def cached(api, stale_s):
     ("put", "names"), [(9, ["old"]), (10, ["old"]), (11, ["new", "old"])], ids=str
 )
 def test_what_the_watch_has_passed_does_not_come_back(put, names):
-    """It may have ended since, and nobody would tell of that again."""
-    with cached(FakeApi([found("old", 8)], "10", SilentWatch), LIMIT_S) as cache:
-        cache.put(found("new", put))
-        assert [each["metadata"]["name"] for each in cache.of("space")] == names
+    """The object may have ended since, and nothing would report its end again."""
+    with cached(FakeApi([item("old", 8)], "10", SilentWatch), LIMIT_S) as cache:
+        cache.put(item("new", put))
+        assert [entry["metadata"]["name"] for entry in cache.of("space")] == names
         cache.drop("space", "old")
-        assert cache.of("space") == [found("new", put)] * (put > 10)
+        assert cache.of("space") == [item("new", put)] * (put > 10)
 
 
 @pytest.mark.parametrize(("stale_s", "current"), [(LIMIT_S, True), (0.0, False)], ids=str)
@@ -87,4 +87,4 @@ def test_what_was_listed_counts_for_a_while(stale_s, current):
 
 
 def test_what_was_never_listed_is_not_current():
-    assert not made(FakeApi([], "10", never), LIMIT_S).current
+    assert not make_cache(FakeApi([], "10", never), LIMIT_S).current

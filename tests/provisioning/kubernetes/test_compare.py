@@ -1,17 +1,17 @@
-"""Whether an object is as it is wanted."""
+"""Tests the comparison of an existing object with the desired one."""
 
 import pytest
 
-from provisioning.cell.drivers.kubernetes.compare import differing, holds
+from provisioning.cell.drivers.kubernetes.compare import differing_paths, has_fields
 
-FOUND = {
+EXISTING = {
     "spec": {"replicas": 1, "ports": [{"port": 1, "protocol": "TCP"}, {"port": 2}]},
     "status": {"ready": True},
 }
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "desired",
     [
         {},
         {"spec": {}},
@@ -19,13 +19,13 @@ FOUND = {
         {"spec": {"ports": [{"port": 1}, {"port": 2}]}},
     ],
 )
-def test_what_is_found_beside_does_not_matter(wanted):
-    assert holds(wanted, FOUND)
-    assert differing(wanted, FOUND) == []
+def test_further_fields_of_the_existing_object_do_not_matter(desired):
+    assert has_fields(desired, EXISTING)
+    assert differing_paths(desired, EXISTING) == []
 
 
 @pytest.mark.parametrize(
-    ("wanted", "where"),
+    ("desired", "where"),
     [
         ({"spec": {"replicas": 2}}, ["spec.replicas"]),
         ({"spec": {"paused": False}}, ["spec.paused"]),
@@ -38,6 +38,6 @@ def test_what_is_found_beside_does_not_matter(wanted):
         ({"spec": 1}, ["spec"]),
     ],
 )
-def test_differences_are_named(wanted, where):
-    assert not holds(wanted, FOUND)
-    assert differing(wanted, FOUND) == where
+def test_differences_are_named(desired, where):
+    assert not has_fields(desired, EXISTING)
+    assert differing_paths(desired, EXISTING) == where

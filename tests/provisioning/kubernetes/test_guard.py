@@ -1,4 +1,4 @@
-"""What the driver tells the deletion guard, lost nodes, and an API server that is away."""
+"""Tests the driver's reports to the deletion guard, lost nodes, and an API server that is away."""
 
 import asyncio
 from typing import cast
@@ -7,10 +7,10 @@ import pytest
 
 from provisioning.cell.drivers.kubernetes import guard
 from provisioning.cell.drivers.kubernetes.api import Api, ApiError, Lost
-from provisioning.cell.drivers.kubernetes.observe import is_node_ready, observe
+from provisioning.cell.drivers.kubernetes.observe import is_node_ready, observe_brokers
 from provisioning.cell.drivers.kubernetes.pulse import Pulse
 from tests.provisioning.kubernetes.plans import OPTIONS
-from tests.provisioning.kubernetes.test_observe import ENDING, pod, wanted
+from tests.provisioning.kubernetes.test_observe import ENDING, desired, pod
 
 
 def node(status="True", **metadata):
@@ -20,15 +20,15 @@ def node(status="True", **metadata):
     return {"metadata": {"name": "node-1", **metadata}, "status": {"conditions": conditions}}
 
 
-def test_the_policies_are_told_in_one_word():
-    held = guard.health(OPTIONS, held=True, reason="7 of 9 brokers")
+def test_one_word_says_to_the_policies_whether_deletions_are_held():
+    held = guard.health_config_map(OPTIONS, held=True, reason="7 of 9 brokers")
     assert held["data"] == {"deletions": "held", "reason": "7 of 9 brokers"}
     assert held["metadata"]["name"] == "freshet-health"
-    assert guard.health(OPTIONS, held=False, reason="")["data"]["deletions"] == "allowed"
+    assert guard.health_config_map(OPTIONS, held=False, reason="")["data"]["deletions"] == "allowed"
 
 
 class Recorded:
-    """An API that remembers who changed what."""
+    """An API that records who changed what."""
 
     def __init__(self):
         self.calls = []
@@ -52,7 +52,7 @@ def test_the_annotation_is_set_as_one_of_the_group_that_may():
 
 
 @pytest.mark.parametrize(
-    ("found", "ready"),
+    ("node_object", "ready"),
     [
         (node(), True),
         (node("False"), False),
@@ -61,8 +61,8 @@ def test_the_annotation_is_set_as_one_of_the_group_that_may():
         (node(**ENDING), False),
     ],
 )
-def test_a_node_that_does_not_answer_is_lost(found, ready):
-    assert is_node_ready(found) is ready
+def test_a_node_that_does_not_answer_is_lost(node_object, ready):
+    assert is_node_ready(node_object) is ready
 
 
 def test_brokers_of_a_lost_node_are_lost_whatever_they_do():
@@ -72,13 +72,13 @@ def test_brokers_of_a_lost_node_are_lost_whatever_they_do():
         pod("c", 2),
         pod("d", 3) | {"spec": {"nodeName": "node-1"}},
     ]
-    deployments = [wanted(slot) for slot in range(4)]
-    found = observe(deployments, pods, OPTIONS, lambda name: name == "node-1")
-    assert [broker.lost for broker in found] == [True, False, False, True]
-    assert [broker.machine for broker in found] == ["node-1", "node-2", "", "node-1"]
+    deployments = [desired(slot) for slot in range(4)]
+    brokers = observe_brokers(deployments, pods, OPTIONS, lambda name: name == "node-1")
+    assert [broker.lost for broker in brokers] == [True, False, False, True]
+    assert [broker.machine for broker in brokers] == ["node-1", "node-2", "", "node-1"]
 
 
-def test_one_missed_answer_is_no_trouble_and_a_refusal_is_an_answer():
+def test_one_missed_answer_is_no_failure_and_a_refusal_is_an_answer():
     answers = [Lost("gone"), None, Lost("gone"), Lost("gone"), Lost("still"), ApiError(403, "", "")]
 
     async def beat():
@@ -91,7 +91,7 @@ def test_one_missed_answer_is_no_trouble_and_a_refusal_is_an_answer():
         seen = []
         while answers:
             await pulse.ask()
-            seen.append(pulse.trouble)
+            seen.append(pulse.failure)
         return seen
 
     assert asyncio.run(scenario()) == [None, None, None, "gone", "still", None]

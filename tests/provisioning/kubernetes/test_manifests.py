@@ -1,4 +1,4 @@
-"""The objects of a cluster."""
+"""Tests the objects of a cluster, as the driver sends them to the API server."""
 
 import base64
 import json
@@ -44,7 +44,7 @@ def test_a_broker_listens_where_its_pod_does():
     assert settings["storage"]["dfs"] == "/dfs"
     assert settings["storage"]["bucket"] == "s3://records"
     assert settings["listener"]["kafka"] == "0.0.0.0:9092"
-    # No password without TLS beyond the machine.
+    # Without TLS no mechanism may send the password itself beyond the machine.
     assert settings["listener"]["sasl"] == ["SCRAM-SHA-512"]
 
 
