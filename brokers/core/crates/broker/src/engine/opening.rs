@@ -7,7 +7,7 @@ use futures::stream::{self, StreamExt};
 
 use super::StartError;
 use super::takeover::{Claim, EarlierLanes};
-use freshet_metadata::cluster::ClusterMetadata;
+use freshet_metadata::cluster::{ClusterError, ClusterMetadata};
 use freshet_metadata::schema::PartitionRecord;
 use freshet_metadata::view::MetadataView;
 use freshet_partition::load::{MissingOffsets, Opening};
@@ -95,15 +95,9 @@ impl PartitionOpener<'_> {
             let name: Arc<str> = topic.record.name.as_str().into();
             for (index, stored) in (0..).zip(&topic.partitions) {
                 let id = PartitionId::new(topic.record.id, index);
-                let update = match earlier.succession(claim, id, stored) {
-                    Ok(Some(update)) => update,
-                    Ok(None) => continue,
-                    Err(broken) => {
-                        // Nobody leads it until the fault is found; the others are served.
-                        tracing::error!(topic = &*name, partition = %id, %broken, "not taken over");
-                        continue;
-                    }
-                };
+                // A broken invariant fails the start: the next one reads records and lanes anew.
+                let update = earlier.succession(claim, id, stored).map_err(ClusterError::from)?;
+                let Some(update) = update else { continue };
                 taken.push(Taken {
                     id,
                     topic: Arc::clone(&name),
