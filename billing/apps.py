@@ -12,7 +12,7 @@ class BillingConfig(AppConfig):
     label = "billing"
 
     def ready(self) -> None:
-        """Registers the count of budgets for the limits, and listens for closed organisations."""
+        """Registers the count of budgets for the limits, and listens for closed organizations."""
         from billing import receivers  # noqa: PLC0415
         from billing.budgets.changes import budgets_used  # noqa: PLC0415
         from console.base.accounts import signals  # noqa: PLC0415

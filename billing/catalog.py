@@ -44,18 +44,18 @@ def unit_size(unit: str, month: date) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MeterPrice:
-    """The price of a meter, and the amount that is free for an organisation each month."""
+    """The price of a meter, and the amount that is free for an organization each month."""
 
     meter: str
     # In major units of the catalogue's currency, for one `unit`.
     unit_price: Decimal
     unit: str
-    # For one organisation and month, in `free_unit`.
+    # For one organization and month, in `free_unit`.
     free_units: int
     free_unit: str
 
     def free_quantity(self, month: date) -> int:
-        """The free allowance of an organisation in a month, in base units."""
+        """The free allowance of an organization in a month, in base units."""
         return self.free_units * unit_size(self.free_unit, month)
 
 

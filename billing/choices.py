@@ -27,7 +27,7 @@ class BudgetAction(models.TextChoices):
     """What happens when a budget is used up, beside the mail."""
 
     NOTIFY = "notify", "Notify"
-    # Clusters of the organisation refuse produce until it is lifted.
+    # Clusters of the organization refuse produce until it is lifted.
     SUSPEND = "suspend", "Suspend"
 
 

@@ -35,7 +35,7 @@ class DraftLine:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An invoice or a credit note of one organisation and month."""
+    """An invoice or a credit note of one organization and month."""
 
     organization_id: str
     kind: str

@@ -56,8 +56,8 @@ class NumbersDiverged(PlatformError):
 
 
 class UnknownOrganization(UserError):
-    """There is no such organisation, or it was created after the month."""
+    """There is no such organization, or it was created after the month."""
 
     code = "unknown_organization"
     status = 404
-    title = "There is no such organisation"
+    title = "There is no such organization"

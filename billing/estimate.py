@@ -56,7 +56,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a month of an organisation costs, before taxes. Amounts are minor units of `currency`.
+    """What a month of an organization costs, before taxes. Amounts are minor units of `currency`.
 
     `total_minor` is what the lines cost less `beyond_budget_minor`, which a suspending budget keeps
     from being billed. The shares of each kind have the same sum as the lines.
@@ -79,10 +79,10 @@ class Estimate:
 def estimate_month(
     organization_id: str, month: date, clusters: Collection[str] | None = None
 ) -> Estimate:
-    """What an organisation's month costs so far. Reads in the caller's tenancy scope.
+    """What an organization's month costs so far. Reads in the caller's tenancy scope.
 
     `month` is any day of the current month or an earlier one. With `clusters` the part that
-    these have in it: all are rated together, as free allowances are the organisation's, and so are
+    these have in it: all are rated together, as free allowances are the organization's, and so are
     budgets, which do not count in a part.
     """
     first = month.replace(day=1)

@@ -1,4 +1,4 @@
-"""Reads of billing. They stay within one organisation unless their docstring says otherwise."""
+"""Reads of billing. They stay within one organization unless their docstring says otherwise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAIL_AGAIN = timedelta(minutes=10)
 
 
 class PriceVersionQuerySet(models.QuerySet["PriceVersion"]):
-    """Versions of the prices, which belong to no organisation."""
+    """Versions of the prices, which belong to no organization."""
 
     def in_force(self, month: date) -> PriceVersion:
         """The version that prices a month. There is one for every month since 2020."""
@@ -30,7 +30,7 @@ class InvoiceQuerySet(models.QuerySet["Invoice"]):
     """Invoices and credit notes."""
 
     def for_organization(self, organization_id: str) -> Self:
-        """Those of one organisation."""
+        """Those of one organization."""
         return self.filter(organization_id=organization_id)
 
     def invoices(self) -> Self:
@@ -51,7 +51,7 @@ class InvoiceQuerySet(models.QuerySet["Invoice"]):
         return self.filter(credit_note=None)
 
     def without_document(self) -> Self:
-        """The ones whose PDF is still to be made, of every organisation."""
+        """The ones whose PDF is still to be made, of every organization."""
         return self.issued().published().filter(document=None)
 
     def with_shown_state(self) -> Self:
@@ -75,7 +75,7 @@ class PostingQuerySet(models.QuerySet["Posting"]):
     """Postings."""
 
     def for_organization(self, organization_id: str) -> Self:
-        """Those of one organisation."""
+        """Those of one organization."""
         return self.filter(organization_id=organization_id)
 
     def balance(self) -> dict[str, int]:
@@ -88,7 +88,7 @@ class BudgetQuerySet(models.QuerySet["Budget"]):
     """Budgets."""
 
     def for_organization(self, organization_id: str) -> Self:
-        """Those of one organisation."""
+        """Those of one organization."""
         return self.filter(organization_id=organization_id)
 
     def current(self) -> Self:

@@ -1,7 +1,7 @@
 """Rating: quantities and prices in, lines of an invoice out.
 
 Pure: no clock, no database, no floating point. One rounding, half up, at the line; a total is the
-sum of rounded lines. The free allowance is an organisation's, for a month: its clusters use it up
+sum of rounded lines. The free allowance is an organization's, for a month: its clusters use it up
 in the order of their ids, so that the billable quantities of a meter sum to exactly
 max(0, total quantity − allowance), whatever the number of clusters.
 """
@@ -48,7 +48,7 @@ class RatedLine:
 
 
 def rate_totals(totals: Totals, catalog: Catalog, month: date) -> list[RatedLine]:
-    """Lines of one organisation's month, in the order of the catalogue's meters, then clusters.
+    """Lines of one organization's month, in the order of the catalogue's meters, then clusters.
 
     Quantities of zero give no line. Raises `UnpricedMeter` for a meter without a price, and
     zero.

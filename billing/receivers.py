@@ -9,7 +9,7 @@ FINAL_INVOICE = "billing.issue_final_invoice"
 
 
 def follow_closing(*, actor: Actor, **_: object) -> None:
-    """Enqueues the last invoice of a closed organisation.
+    """Enqueues the last invoice of a closed organization.
 
     Where usage is still on its way, `billing.issue_final_invoices` issues the invoice later.
     """

@@ -1,4 +1,4 @@
-"""What organisations used in a month so far, and what that costs.
+"""What organizations used in a month so far, and what that costs.
 
 Read from published days, and for other days from provisional minutes. Each function reads in the
 caller's tenancy scope; a month is named by any of its days; quantities are billed ones, in base
@@ -24,7 +24,7 @@ from metering.periods import DAY, day_start, from_ms, month_span
 
 logger = logging.getLogger(__name__)
 
-# Organisation → (cluster, meter) → quantity.
+# Organization → (cluster, meter) → quantity.
 MonthTotals = dict[str, dict[tuple[str, str], int]]
 # (cluster, meter) → topic or principal → quantity.
 Shares = dict[tuple[str, str], dict[str, int]]
@@ -36,7 +36,7 @@ RATE_AGE_MAX = timedelta(hours=3)
 
 
 def totals_by_organization(month: date, organization_ids: Collection[str]) -> MonthTotals:
-    """The usage of each organisation, in two queries; those without usage have an empty entry."""
+    """The usage of each organization, in two queries; those without usage have an empty entry."""
     totals: MonthTotals = {organization_id: {} for organization_id in organization_ids}
     by = ("organization_id", "cluster_id", "meter")
     for organization_id, cluster_id, meter, quantity in _sums_by(month, organization_ids, by):
@@ -46,7 +46,7 @@ def totals_by_organization(month: date, organization_ids: Collection[str]) -> Mo
 
 
 def spent_by_organization(month: date, organization_ids: Collection[str]) -> dict[str, int]:
-    """What each organisation's month costs so far before taxes, in minor units.
+    """What each organization's month costs so far before taxes, in minor units.
 
     A meter without a price costs nothing here, and is logged, because budgets must still be
     evaluated.
@@ -68,17 +68,17 @@ def spent_by_organization(month: date, organization_ids: Collection[str]) -> dic
 
 
 def topic_shares(organization_id: str, month: date) -> Shares:
-    """The quantities of an organisation's topics, by cluster and meter."""
+    """The quantities of an organization's topics, by cluster and meter."""
     return _shares_by(organization_id, month, "topic_id")
 
 
 def principal_shares(organization_id: str, month: date) -> Shares:
-    """The quantities of an organisation's principals, by cluster and meter; "" stands for none."""
+    """The quantities of an organization's principals, by cluster and meter; "" stands for none."""
     return _shares_by(organization_id, month, "principal")
 
 
 def known_until(organization_id: str) -> datetime | None:
-    """The time up to which an organisation's usage is known; None where none is known."""
+    """The time up to which an organization's usage is known; None where none is known."""
     rows = ClusterCoverage.objects.filter(organization_id=organization_id, as_of_ms__gt=0)
     latest_ms = rows.aggregate(latest=Max("as_of_ms"))["latest"]
     return None if latest_ms is None else from_ms(latest_ms)

@@ -36,11 +36,11 @@ def sweep_documents() -> None:
 
 @shared_task(name="billing.issue_final_invoice")
 def issue_final_invoice(*, organization_id: str) -> None:
-    """Issues the last invoice of a closed organisation, if its usage is rolled up."""
+    """Issues the last invoice of a closed organization, if its usage is rolled up."""
     closing.issue_final_invoice(organization_id=organization_id)
 
 
 @shared_task(name="billing.issue_final_invoices")
 def issue_final_invoices() -> None:
-    """Issues the last invoices of closed organisations that are due."""
+    """Issues the last invoices of closed organizations that are due."""
     closing.issue_final_invoices()

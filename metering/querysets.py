@@ -17,7 +17,7 @@ class UsageRowQuerySet(models.QuerySet["UsageRow"]):
     """Rolled-up rows."""
 
     def for_organization(self, organization_id: str) -> Self:
-        """The rows of one organisation."""
+        """The rows of one organization."""
         return self.filter(organization_id=organization_id)
 
     def current(self) -> Self:

@@ -64,7 +64,7 @@ class ClusterNeverSleeps(Conflict):
 
 
 class ProduceSuspended(Conflict):
-    """The organisation's clusters take no records at the moment; `detail` says why."""
+    """The organization's clusters take no records at the moment; `detail` says why."""
 
     code = "produce_suspended"
     title = "Producing is suspended"

@@ -138,7 +138,7 @@ def s3_server(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def service():
-    """The whole service, up; each test signs up an organisation of its own."""
+    """The whole service, up; each test signs up an organization of its own."""
     with running_service() as run:
         yield run
 

@@ -128,9 +128,9 @@ class CostsSchema(Schema):
 
 
 class CostsView(ApiView):
-    """What the organisation's month costs so far, and will have cost at its end.
+    """What the organization's month costs so far, and will have cost at its end.
 
-    Everybody of the organisation may see it, and whoever has roles in projects only the part of
+    Everybody of the organization may see it, and whoever has roles in projects only the part of
     those projects' clusters, in which budgets do not count. An estimate from usage that is some
     minutes old; the invoice counts the rolled-up usage of the whole month.
     """

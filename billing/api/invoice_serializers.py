@@ -23,7 +23,7 @@ class PriceSerializer(serializers.Serializer[Any]):
         choices=PriceUnit.choices, help_text="The unit that the price is for."
     )
     free_units = serializers.IntegerField(
-        help_text="Free of charge for an organisation in a month, in `free_unit`."
+        help_text="Free of charge for an organization in a month, in `free_unit`."
     )
     free_unit = serializers.ChoiceField(choices=PriceUnit.choices)
     base_unit = serializers.SerializerMethodField(help_text="The unit of quantities of usage.")
@@ -179,7 +179,7 @@ class BillingDetailsSerializer(serializers.Serializer[Any]):
     """Whom invoices are addressed to, from the next one on."""
 
     legal_name = serializers.CharField(
-        max_length=LINE_CHARS_MAX, allow_blank=True, help_text="Empty: the organisation's name."
+        max_length=LINE_CHARS_MAX, allow_blank=True, help_text="Empty: the organization's name."
     )
     address = serializers.ListField(
         child=serializers.CharField(max_length=LINE_CHARS_MAX), max_length=LINES_MAX

@@ -14,7 +14,7 @@ from billing.periods import next_month, starts_at
 
 
 def budget_caps(organization_id: str, month: date) -> int | None:
-    """The most that an organisation is billed for a month before taxes, in minor units.
+    """The most that an organization is billed for a month before taxes, in minor units.
 
     None where no suspending budget was in force at the month's end (now, for the current month).
     `month` is any day of it. Reads in the caller's tenancy scope.
@@ -23,7 +23,7 @@ def budget_caps(organization_id: str, month: date) -> int | None:
 
 
 def caps_by_organization(organization_ids: Collection[str], month: date) -> dict[str, int]:
-    """`budget_caps` of many organisations, in one query; those without a cap are left out."""
+    """`budget_caps` of many organizations, in one query; those without a cap are left out."""
     caps: dict[str, int] = {}
     for event in _last_settings(month).filter(organization_id__in=organization_ids):
         cap = _cap_of_event(event, month)

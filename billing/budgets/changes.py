@@ -1,6 +1,6 @@
 """Budgets as people set them. A change is evaluated at once, in the same transaction.
 
-The caller holds the organisation's lock (`lock_budgets`) before any of its budgets' rows.
+The caller holds the organization's lock (`lock_budgets`) before any of its budgets' rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from console.base.limits.services import require_room
 
 
 def lock_budgets(*, organization_id: str) -> None:
-    """Waits for whoever changes or evaluates the organisation's budgets, and keeps others out."""
+    """Waits for whoever changes or evaluates the organization's budgets, and keeps others out."""
     locks.lock(LOCK, organization_id)
 
 
@@ -60,7 +60,7 @@ def create_budget(
 
 
 def budgets_used(organization_id: str, cluster_id: str = "") -> int:
-    """Budgets that hold; they are the organisation's, not a cluster's."""
+    """Budgets that hold; they are the organization's, not a cluster's."""
     return Budget.objects.for_organization(organization_id).current().count()
 
 
@@ -102,7 +102,7 @@ def _evaluate_budget(budget: Budget, spending: Spending) -> Budget:
 
 
 def _current_spending(organization_id: str) -> Spending:
-    """What the organisation has spent of the current month."""
+    """What the organization has spent of the current month."""
     known_at = now()
     month = month_of(known_at)
     spent = spent_by_organization(month, [organization_id])

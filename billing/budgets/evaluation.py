@@ -27,7 +27,7 @@ LOCK = "budgets"
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What an organisation spent of a month, in minor units, as known at a moment."""
+    """What an organization spent of a month, in minor units, as known at a moment."""
 
     month: date
     spent_minor: int
@@ -35,7 +35,7 @@ class Spending:
 
 
 def evaluate_budgets() -> int:
-    """Evaluates every organisation with a budget; returns how many had spent another amount.
+    """Evaluates every organization with a budget; returns how many had spent another amount.
 
     What is spent is read for all of them at once, and only where it changed is anything written.
     """
@@ -60,13 +60,13 @@ def _evaluate_safely(organization_id: str, spending: Spending) -> bool:
         with transaction.atomic():
             return evaluate_organization(organization_id=organization_id, spending=spending)
     except Exception:
-        # One organisation must not keep the others from their budgets.
+        # One organization must not keep the others from their budgets.
         logger.exception("budgets.failed", extra={"organization": organization_id})
         return False
 
 
 def evaluate_organization(*, organization_id: str, spending: Spending) -> bool:
-    """Evaluates one organisation's budgets; returns whether it did.
+    """Evaluates one organization's budgets; returns whether it did.
 
     It does nothing where somebody changes them at this moment (that evaluates them too). A budget
     that was evaluated with later knowledge keeps that result.
@@ -83,7 +83,7 @@ def evaluate_organization(*, organization_id: str, spending: Spending) -> bool:
 
 
 def locked_budgets(organization_id: str) -> list[Budget]:
-    """An organisation's current budgets with locked rows. The caller holds the organisation's
+    """An organization's current budgets with locked rows. The caller holds the organization's
     advisory lock."""
     rows = Budget.objects.for_organization(organization_id).current()
     return list(rows.select_for_update().order_by("created_at", "id"))
@@ -115,7 +115,7 @@ def apply_spending(budget: Budget, spending: Spending) -> None:
 
 
 def follow_budgets(organization_id: str, budgets: Sequence[Budget]) -> None:
-    """Suspends the organisation's produce with the reason of its oldest suspending budget, or
+    """Suspends the organization's produce with the reason of its oldest suspending budget, or
     lifts the suspension where there is no such budget."""
     reasons = (suspension_reason(budget) for budget in budgets if budget.suspended_at is not None)
     set_produce_suspension(organization_id=organization_id, reason=next(reasons, None))

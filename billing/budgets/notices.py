@@ -18,7 +18,7 @@ TASK = "billing.send_budget_mail"
 SUSPENDED = """\
 The budget "{name}" of {amount} for {month} is used up: {spent} so far.
 
-All clusters of your organisation refuse to take records now. Fetching them goes on, and nothing is
+All clusters of your organization refuse to take records now. Fetching them goes on, and nothing is
 lost: what is stored stays. Nothing beyond the budget is billed.
 
 Clusters take records again as soon as the budget is raised, set to notify only, or removed, and in
@@ -61,7 +61,7 @@ def enqueue_mail(event: BudgetEvent) -> None:
 
 def send_budget_mail(*, organization_id: str, event_id: str) -> None:
     """Sends the mail of an event to the members who look after money; nothing if there are none,
-    or no such event of the organisation.
+    or no such event of the organization.
 
     A repeated one has the same Message-ID, by which mailboxes know it.
     """

@@ -109,7 +109,7 @@ def compare_rows(invoice: Json, runs: list[Json], rows: Rows) -> Iterator[str]:
             yield "usage row {} is of a run that is not there".format(row["id"])
             continue
         if row["organization_id"] != invoice["organization_id"]:
-            yield "usage row {} is of another organisation".format(row["id"])
+            yield "usage row {} is of another organization".format(row["id"])
         if not row["window_start"].startswith(run["day"]):
             yield "usage row {} is not of its run's day".format(row["id"])
         if not run["day"].startswith(invoice["month"]):
@@ -182,7 +182,7 @@ def rate_rows(month: str, prices: Json, rows: Rows) -> dict[tuple[str, str], dic
         price_per_base_unit = (
             Fraction(Decimal(price["unit_price"])) * MINOR_UNITS[prices["currency"]] / size
         )
-        # The clusters of the organisation use the free allowance up in the order of their ids.
+        # The clusters of the organization use the free allowance up in the order of their ids.
         clusters = sorted(cluster for meter, cluster in totals if meter == price["meter"])
         for cluster in clusters:
             quantity = totals.pop((price["meter"], cluster))

@@ -1,6 +1,6 @@
 """Row security, and what PostgreSQL refuses: changes of issued invoices, entries out of balance.
 
-The functions look at rows of whatever organisation: a deferred check runs at the commit, when the
+The functions look at rows of whatever organization: a deferred check runs at the commit, when the
 scope of whoever wrote has ended, and must not take rows that it cannot see for rows that are not.
 """
 
@@ -109,7 +109,7 @@ BEGIN
         WHERE entry_id = entry.id AND organization_id = entry.organization_id;
     PERFORM set_config('freshet.organization', coalesce(scope, ''), true);
     IF NEW.organization_id <> entry.organization_id THEN
-        RAISE EXCEPTION 'a posting is of another organisation than its entry %', entry.id
+        RAISE EXCEPTION 'a posting is of another organization than its entry %', entry.id
             USING ERRCODE = 'check_violation';
     END IF;
     IF found < 2 OR found <> entry.posting_count THEN

@@ -19,7 +19,7 @@ EVENTS_SHOWN = 20
 
 
 class Budget(models.Model):
-    """What an organisation wants to spend at most in a calendar month, UTC, before taxes.
+    """What an organization wants to spend at most in a calendar month, UTC, before taxes.
 
     A removed budget stays, with its events: invoices of months in which it was in force need it.
     """

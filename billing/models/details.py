@@ -1,4 +1,4 @@
-"""Whom an organisation's invoices are addressed to."""
+"""Whom an organization's invoices are addressed to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class BillingDetails(models.Model):
     organization = models.OneToOneField(
         Organization, on_delete=models.PROTECT, primary_key=True, related_name="billing_details"
     )
-    # Empty: the organisation's own name.
+    # Empty: the organization's own name.
     legal_name = models.CharField(max_length=LINE_CHARS_MAX, blank=True)
     address = ArrayField(models.CharField(max_length=LINE_CHARS_MAX), default=list, blank=True)
     # ISO 3166-1 alpha-2; empty: not known.

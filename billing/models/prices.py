@@ -17,7 +17,7 @@ from console.base.common.ids import ID_CHARS_MAX, new_id
 
 class PriceVersion(models.Model):
     """The prices of all months from `valid_from` on, until a later version begins. The same for all
-    organisations."""
+    organizations."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "prv"), editable=False
@@ -55,7 +55,7 @@ class Price(models.Model):
     # In major units of the version's currency, for one `unit`.
     unit_price = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_PLACES)
     unit = models.CharField(max_length=16, choices=PriceUnit.choices)
-    # Free of charge for an organisation in a month, in `free_unit`.
+    # Free of charge for an organization in a month, in `free_unit`.
     free_units = models.PositiveBigIntegerField()
     free_unit = models.CharField(max_length=16, choices=PriceUnit.choices)
 

@@ -1,4 +1,4 @@
-"""The last invoice of a closed organisation, issued as soon as all of its usage is rolled up.
+"""The last invoice of a closed organization, issued as soon as all of its usage is rolled up.
 
 It does not wait for the month's end. The month's days after the last use have no roll-up yet, and
 need none: no cluster runs any more. Where usage stays incomplete, the monthly run invoices it.
@@ -22,7 +22,7 @@ from provisioning.models import Cluster, Operation
 logger = logging.getLogger(__name__)
 
 BY = "freshet"
-# The monthly run has invoiced organisations that were closed longer ago.
+# The monthly run has invoiced organizations that were closed longer ago.
 LOOKED_AT = timedelta(days=62)
 
 
@@ -36,13 +36,13 @@ def issue_final_invoices() -> int:
         try:
             issued += issue_final_invoice(organization_id=organization_id)
         except Exception:
-            # One organisation's failure must not hold up the invoices of the others.
+            # One organization's failure must not hold up the invoices of the others.
             logger.exception("final_invoice.failed", extra={"organization": organization_id})
     return issued
 
 
 def issue_final_invoice(*, organization_id: str) -> bool:
-    """Issues the last invoice of a closed organisation, if it is due; returns whether it did.
+    """Issues the last invoice of a closed organization, if it is due; returns whether it did.
 
     Repeating it changes nothing. Raises what `issue_month` raises.
     """
@@ -57,7 +57,7 @@ def issue_final_invoice(*, organization_id: str) -> bool:
             or not _is_counted(organization, until)
         ):
             return False
-    reason = f"The organisation was closed on {organization.closed_at:%Y-%m-%d}."
+    reason = f"The organization was closed on {organization.closed_at:%Y-%m-%d}."
     report = issue_month(
         month=month_of(until), by=BY, organization_id=organization_id, close_early=reason
     )
@@ -65,7 +65,7 @@ def issue_final_invoice(*, organization_id: str) -> bool:
 
 
 def _last_use(organization: Organization, closed_at: datetime) -> datetime | None:
-    """When the organisation's last cluster stopped; None while a deletion is not finished."""
+    """When the organization's last cluster stopped; None while a deletion is not finished."""
     clusters = Cluster.objects.for_organization(organization.pk)
     deleting = Operation.objects.for_organization(organization.pk).unfinished()
     if clusters.active().exists() or deleting.exists():

@@ -1,4 +1,4 @@
-"""Whom an organisation's invoices are addressed to."""
+"""Whom an organization's invoices are addressed to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from console.base.common.clock import now
 
 
 def billing_details(organization_id: str, *, lock: bool = False) -> BillingDetails:
-    """An organisation's details; unsaved, empty ones of generation 1 where nobody entered any."""
+    """An organization's details; unsaved, empty ones of generation 1 where nobody entered any."""
     details = BillingDetails.objects.filter(pk=organization_id)
     if lock:
         details = details.select_for_update()

@@ -43,10 +43,10 @@ def usage_rows(invoice: Invoice) -> UsageRowQuerySet:
 
 
 def make_evidence(invoice: Invoice) -> bytes:
-    """The evidence pack as a zip. Reads in the organisation's scope. Raises `NotIssued`.
+    """The evidence pack as a zip. Reads in the organization's scope. Raises `NotIssued`.
 
-    Its control totals are those of this organisation's rows: the totals of whole roll-ups would
-    show what other organisations use.
+    Its control totals are those of this organization's rows: the totals of whole roll-ups would
+    show what other organizations use.
     """
     if invoice.issued_at is None:
         raise NotIssued
@@ -129,7 +129,7 @@ def _runs_json(invoice: Invoice, rows: Iterable[UsageRow]) -> list[dict[str, Any
 
 
 def _usage_files_json(rows: Iterable[UsageRow]) -> list[dict[str, Any]]:
-    """The usage files behind the runs that have rows of this organisation."""
+    """The usage files behind the runs that have rows of this organization."""
     runs = sorted({row.run_id for row in rows})
     return [
         {"key": file.key, "size_bytes": file.size_bytes, "sha256": file.sha256}

@@ -1,11 +1,11 @@
-"""Issues the invoices of a month, organisation after organisation, in batches of their own.
+"""Issues the invoices of a month, organization after organization, in batches of their own.
 
 Issued invoices stay issued: a run that was interrupted continues where it was, and running it twice
 is the same as once. The quantities are read once, from the published roll-ups; the ids of these are
 kept with the invoices (`UsageBasis`).
 
-An organisation whose invoice cannot be made is left out, with the reason. A batch that fails is
-rolled back and issued again in halves, down to the organisation that it fails for, so the invoices
+An organization whose invoice cannot be made is left out, with the reason. A batch that fails is
+rolled back and issued again in halves, down to the organization that it fails for, so the invoices
 of the others are issued in few transactions.
 """
 
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 # Invoices per transaction. Each transaction locks the counter and reserves a block of numbers.
 BATCH = 200
 READS_MAX = 5
-# The clusters of a closed organisation have stopped by this time after closing.
+# The clusters of a closed organization have stopped by this time after closing.
 STOPPED_AFTER = timedelta(hours=1)
 DAYS_NAMED_MAX = 5
 
@@ -62,15 +62,15 @@ class EarlyClose:
 
 @dataclass(slots=True)
 class IssueReport:
-    """What a run did, and which organisations it left out."""
+    """What a run did, and which organizations it left out."""
 
     issued: int = 0
     total_minor: int = 0
-    # The number of organisations that had their invoice already.
+    # The number of organizations that had their invoice already.
     already: int = 0
-    # Organisations with incomplete hours: id → how many.
+    # Organizations with incomplete hours: id → how many.
     left_out: dict[str, int] = field(default_factory=dict)
-    # Organisations whose invoice could not be made: id → reason.
+    # Organizations whose invoice could not be made: id → reason.
     failed: dict[str, str] = field(default_factory=dict)
     last: list[Written] = field(default_factory=list)
 
@@ -82,7 +82,7 @@ class _Month:
     month: date
     catalog: Catalog
     basis: UsageBasis
-    # organisation → (cluster, meter) → quantity
+    # organization → (cluster, meter) → quantity
     totals: Mapping[str, Mapping[tuple[str, str], int]]
     completeness: MonthCompleteness
     missing_hours: Mapping[str, int]
@@ -92,7 +92,7 @@ class _Month:
     vat_rates: Mapping[str, Decimal]
 
     def closed_early(self, organization_id: str) -> dict[str, Any] | None:
-        """The decision to close early as an organisation's invoice keeps it; None without one."""
+        """The decision to close early as an organization's invoice keeps it; None without one."""
         if self.early is None:
             return None
         return {
@@ -116,15 +116,15 @@ def issue_month(
     """Issues a month's invoices, zero ones too; or, with `draft`, only shows what they would say.
 
     `close_early` is the reason for invoicing an open month. `on_batch` is called after each batch
-    with the report so far and the number of organisations. An organisation whose invoice is void
+    with the report so far and the number of organizations. An organization whose invoice is void
     gets a new one only if `organization_id` names it.
 
-    In a run over all organisations, one whose invoice cannot be made is listed in `failed` of the
+    In a run over all organizations, one whose invoice cannot be made is listed in `failed` of the
     report, and the invoices of the others are issued.
 
     Raises `MonthOpen`, `UnknownOrganization` and `UsageChanged`; `NumbersDiverged`, `OSError` and
     `OperationalError` for faults of the numbers, the store and the database, which concern all
-    organisations; and for a named organisation whatever its invoice fails with, such as
+    organizations; and for a named organization whatever its invoice fails with, such as
     `TaxUnknown`.
     """
     early = EarlyClose(close_early, by) if close_early else None
@@ -193,9 +193,9 @@ def metered_clusters(month: date, organization_id: str | None) -> list[str]:
 
 
 def _refuse_open(month: date, completeness: MonthCompleteness, at: datetime) -> None:
-    """Raises `MonthOpen` where the month is open for all organisations.
+    """Raises `MonthOpen` where the month is open for all organizations.
 
-    Incomplete hours do not count here: they hold up only the organisations that they belong to.
+    Incomplete hours do not count here: they hold up only the organizations that they belong to.
     """
     if at < closes_at(month):
         message = f"{month:%Y-%m} can be invoiced from {closes_at(month):%Y-%m-%d %H:%M} UTC on."
@@ -212,7 +212,7 @@ def _refuse_open(month: date, completeness: MonthCompleteness, at: datetime) -> 
 
 
 def _missing_hours(completeness: MonthCompleteness) -> dict[str, int]:
-    """Organisation → the number of incomplete hours of its clusters."""
+    """Organization → the number of incomplete hours of its clusters."""
     clusters = {hour.cluster_id for hour in completeness.incomplete_hours}
     hours = JudgedHour.objects.filter(cluster_id__in=clusters)
     owners = dict(hours.values_list("cluster_id", "organization_id").distinct())
@@ -243,7 +243,7 @@ def _organizations_to_invoice(month: date, organization_id: str | None) -> list[
     else:
         organizations = organizations.for_organization(organization_id)
         if not organizations.exists():
-            message = f"{organization_id} is no organisation of {month:%Y-%m}."
+            message = f"{organization_id} is no organization of {month:%Y-%m}."
             raise UnknownOrganization(message)
     return list(organizations.order_by("pk").values_list("pk", flat=True))
 
@@ -260,8 +260,8 @@ def _issue_apart(
     """Issues a batch, and where it fails issues its halves. `issue` is `_issue_batch` with all
     arguments but the ids.
 
-    Returns the issued invoices, and the reasons by organisation for those that were not issued.
-    Raises errors that every organisation would fail with.
+    Returns the issued invoices, and the reasons by organization for those that were not issued.
+    Raises errors that every organization would fail with.
     """
     try:
         return issue(organizations), {}
@@ -278,7 +278,7 @@ def _issue_apart(
 
 def _is_of_all(error: Exception) -> bool:
     """Whether an error concerns the numbers, the store or the connection to PostgreSQL, and not
-    just one organisation.
+    just one organization.
     """
     if isinstance(error, InterfaceError | OperationalError):
         return not connection.is_usable()
@@ -286,7 +286,7 @@ def _is_of_all(error: Exception) -> bool:
 
 
 def _log_failure(organization_id: str, error: Exception) -> str:
-    """Logs why an organisation's invoice was not made, and returns the reason in one line."""
+    """Logs why an organization's invoice was not made, and returns the reason in one line."""
     expected = isinstance(error, AppError | TaxUnknown)
     # Only the first line: below it PostgreSQL quotes the statement.
     text = str(error).partition("\n")[0]
@@ -302,7 +302,7 @@ def _log_failure(organization_id: str, error: Exception) -> str:
 def _issue_batch(
     shared: _Month, organizations: Sequence[str], *, again: bool, draft: bool, by: str
 ) -> list[Written]:
-    """Issues the due invoices of some organisations, all or none, in a transaction of its own (a
+    """Issues the due invoices of some organizations, all or none, in a transaction of its own (a
     savepoint where one is open already).
     """
     with transaction.atomic(), system_scope():
@@ -318,7 +318,7 @@ def _issue_batch(
 
 
 def _next_revisions(month: date, organizations: Collection[str], *, again: bool) -> dict[str, int]:
-    """Organisation → the revision to issue. Organisations that have their invoice are left out."""
+    """Organization → the revision to issue. Organizations that have their invoice are left out."""
     revisions = dict.fromkeys(organizations, 1)
     issued = (
         Invoice.objects.invoices().issued().filter(month=month, organization_id__in=organizations)
@@ -383,7 +383,7 @@ def seller_party() -> Party:
 
 
 def customer_of(organization: Organization, details: BillingDetails | None) -> Party:
-    """The party that an organisation's invoices are addressed to."""
+    """The party that an organization's invoices are addressed to."""
     if details is None:
         return Party(name=organization.name)
     return Party(

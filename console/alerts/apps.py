@@ -12,7 +12,7 @@ class AlertsConfig(AppConfig):
     label = "alerts"
 
     def ready(self) -> None:
-        """Registers how the alerts of an organisation are counted for its limit."""
+        """Registers how the alerts of an organization are counted for its limit."""
         from console.alerts.services import alerts_used  # noqa: PLC0415
         from console.base.limits.usage import register_usage  # noqa: PLC0415
 

@@ -205,29 +205,29 @@ class Console:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Published limits. An organisation's own can be raised; these are where it begins."""
+    """Published limits. An organization's own can be raised; these are where it begins."""
 
     api_requests_per_second: int = setting(
-        100, "API requests of an organisation in a second, counted over ten seconds."
+        100, "API requests of an organization in a second, counted over ten seconds."
     )
     anonymous_requests_per_second: int = setting(
-        20, "API requests from one address in a second that no organisation makes."
+        20, "API requests from one address in a second that no organization makes."
     )
     live_tails: int = setting(
-        20, "Live tails of an organisation that are open at one time, in each web process."
+        20, "Live tails of an organization that are open at one time, in each web process."
     )
     signups_per_address: int = setting(10, "Sign-ups from one address in an hour.")
     signins_failed_per_address: int = setting(20, "Failed sign-ins from one address in an hour.")
     password_resets_per_address: int = setting(
         20, "Mails to set a new password that one address may ask for in an hour."
     )
-    api_keys: int = setting(100, "API keys of an organisation that are not revoked.")
-    projects: int = setting(50, "Projects of an organisation.")
-    members: int = setting(500, "Members of an organisation, with those who are invited.")
-    invitations_per_day: int = setting(100, "Invitations that an organisation makes in 24 hours.")
-    service_accounts: int = setting(100, "Service accounts of an organisation.")
-    role_bindings: int = setting(2000, "Roles in projects, of an organisation.")
-    clusters: int = setting(20, "Clusters of an organisation.")
+    api_keys: int = setting(100, "API keys of an organization that are not revoked.")
+    projects: int = setting(50, "Projects of an organization.")
+    members: int = setting(500, "Members of an organization, with those who are invited.")
+    invitations_per_day: int = setting(100, "Invitations that an organization makes in 24 hours.")
+    service_accounts: int = setting(100, "Service accounts of an organization.")
+    role_bindings: int = setting(2000, "Roles in projects, of an organization.")
+    clusters: int = setting(20, "Clusters of an organization.")
     brokers: int = setting(
         1,
         "Brokers of a cluster when it is awake; more than 1 is not supported yet.",
@@ -235,8 +235,8 @@ class Limits:
         expected=f"{BROKERS_PER_CLUSTER_MAX}: several brokers per cluster are not supported yet",
     )
     credentials: int = setting(200, "Kafka credentials of a cluster.")
-    budgets: int = setting(20, "Budgets of an organisation.")
-    alerts: int = setting(100, "Alerts of an organisation.")
+    budgets: int = setting(20, "Budgets of an organization.")
+    alerts: int = setting(100, "Alerts of an organization.")
     acls: int = setting(2000, "Entries of a cluster's access control list.")
     topics: int = setting(2000, "Topics of a cluster.")
     partitions: int = setting(4000, "Partitions of a cluster.")

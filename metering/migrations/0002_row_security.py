@@ -1,4 +1,4 @@
-"""Rows of tenants are seen in their organisation's scope; what invoices stand on only grows."""
+"""Rows of tenants are seen in their organization's scope; what invoices stand on only grows."""
 
 from __future__ import annotations
 

@@ -46,13 +46,13 @@ class UsageRow(models.Model):
             ),
         )
         indexes = (
-            # What the API reads: one organisation, a span of time.
+            # What the API reads: one organization, a span of time.
             models.Index(
                 fields=["organization_id", "granularity", "window_start"],
                 include=["run", "cluster_id", "topic_id", "meter", "billed", "quantity"],
                 name="usage_rows_by_time",
             ),
-            # What invoices are made from: every organisation's days of a month.
+            # What invoices are made from: every organization's days of a month.
             models.Index(
                 fields=["organization_id", "cluster_id", "meter", "window_start"],
                 include=["run", "quantity"],

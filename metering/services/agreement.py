@@ -35,7 +35,7 @@ REPLACED = (
 
 
 def owners_of(day: date) -> dict[str, str]:
-    """Cluster id → organisation, for the clusters with a judged hour on a day."""
+    """Cluster id → organization, for the clusters with a judged hour on a day."""
     start = day_start(day)
     with system_scope():
         hours = JudgedHour.objects.filter(hour__gte=start, hour__lt=start + DAY)

@@ -47,7 +47,7 @@ class MeterStatus:
 
 
 def meter_status() -> MeterStatus:
-    """Reads the state of this control plane's cell, over all organisations."""
+    """Reads the state of this control plane's cell, over all organizations."""
     cell, at = config().cell.id, now()
     ran_at, lag = ingest_lag(cell, at)
     damaged = UsageFile.objects.filter(cell=cell, state=FileState.DAMAGED).order_by("key")

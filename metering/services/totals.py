@@ -1,6 +1,6 @@
 """The usage that billing reads.
 
-Each function reads in the caller's tenancy scope: an organisation's, or the system's for all.
+Each function reads in the caller's tenancy scope: an organization's, or the system's for all.
 Quantities are whole numbers of the meter's unit; months are UTC, named by any day in them.
 """
 
@@ -103,7 +103,7 @@ class UsageFileRef:
 
 
 def billable_totals(month: date, organization_id: str | None = None) -> Iterator[BillableTotal]:
-    """Totals of the published, billed days of a month, in the order of organisations.
+    """Totals of the published, billed days of a month, in the order of organizations.
 
     They are streamed, so the caller must read them within one transaction, such as a tenancy scope.
     """
@@ -128,7 +128,7 @@ def month_completeness(
 ) -> MonthCompleteness:
     """Whether everything of a month is published and complete.
 
-    Of each cluster in `clusters` there must be a usage file. For many organisations one call
+    Of each cluster in `clusters` there must be a usage file. For many organizations one call
     without `organization_id` is enough.
     """
     start, end = month_span(month)

@@ -1,4 +1,4 @@
-"""Rows of tenants are seen in their organisation's scope. Cells and their ports are nobody's."""
+"""Rows of tenants are seen in their organization's scope. Cells and their ports are nobody's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every cluster lies in a project: those that there are, in their organisation's default one."""
+"""Every cluster lies in a project: those that there are, in their organization's default one."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from console.base.common.tenancy import enable_rls
 
 
 class Migration(migrations.Migration):
-    """A table of its own; each row is one organisation's."""
+    """A table of its own; each row is one organization's."""
 
     dependencies = [
         ("accounts", "0007_default_projects"),

@@ -107,7 +107,7 @@ class Cluster(models.Model):
 
     @property
     def may_run(self) -> bool:
-        """Whether neither its organisation's account status nor its own wish suspends it."""
+        """Whether neither its organization's account status nor its own wish suspends it."""
         return not (self.suspended or self.suspend_wanted)
 
     @property

@@ -65,7 +65,7 @@ def _agrees() -> Column:
 
 
 def disputed_clusters(places: DataFrame) -> DataFrame:
-    """The clusters whose rows name more than one organisation: `cell`, `cluster_id`.
+    """The clusters whose rows name more than one organization: `cell`, `cluster_id`.
 
     `places` is any table with these columns and `organization_id`.
     """

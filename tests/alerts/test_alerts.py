@@ -213,7 +213,7 @@ def test_a_group_belongs_to_kinds_of_groups(api, cluster_id):
     assert document["errors"][0]["pointer"] == "/group"
 
 
-def test_alerts_of_other_organisations_are_not_found(api, alert, other_tenant, cluster_id):
+def test_alerts_of_other_organizations_are_not_found(api, alert, other_tenant, cluster_id):
     made = alert()
     other = api(other_tenant.key)
     assert other.get("/alerts").json()["items"] == []

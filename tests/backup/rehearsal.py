@@ -142,7 +142,7 @@ def values_of(run: Run, cluster_id: str, topic: str) -> set[str]:
 
 
 def issue_invoice(run: Run, api: Api) -> str:
-    """Issues the organisation's invoice of this month; returns its number."""
+    """Issues the organization's invoice of this month; returns its number."""
     organization = api.call("GET", "/organizations/current")["id"]
     arguments = ("--month", MONTH, "--organization", organization, "--close-early", "Rehearsal.")
     run_manage(run, "issue_invoices", *arguments)
@@ -151,7 +151,7 @@ def issue_invoice(run: Run, api: Api) -> str:
 
 
 def invoice_numbers(api: Api) -> list[str]:
-    """Returns the numbers of all invoices that the organisation sees."""
+    """Returns the numbers of all invoices that the organization sees."""
     return [item["number"] for item in api.call("GET", "/invoices")["items"]]
 
 

@@ -27,7 +27,7 @@ BENCHES = {
     "wake": "a client connects to a sleeping cluster until its first produce is acked",
     "wake_pods": "the same where the broker is a pod of a real Kubernetes",
     "cell_simulation": "500 clusters on a real API server: made, swept, put to sleep, woken",
-    "invoice": "issues a month's invoices for 10,000 organisations, PDFs excluded",
+    "invoice": "issues a month's invoices for 10,000 organizations, PDFs excluded",
     "metering_cost": "the metering agent on against off: CPU seconds per GiB",
     "bill_exact": "faults on the way to the bill: bytes billed wrongly, by scan and proxy",
     "api": "REST: lists of 1,000 topics at 10/s while topics are created at 5/s",

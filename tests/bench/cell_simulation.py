@@ -198,7 +198,7 @@ def _measure_reconciling(cell: SimulatedCell, rounds: int) -> dict[str, Any]:
 
 
 def _add_rows(web: ControlPlane, cell: SimulatedCell) -> None:
-    """Adds rows for the clusters of the cell, all of one organisation."""
+    """Adds rows for the clusters of the cell, all of one organization."""
     first, *others = (
         {"id": spec.id, "name": spec.name, "host": spec.host, "ports": list(spec.ports)}
         for spec in cell.specs

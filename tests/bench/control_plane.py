@@ -103,7 +103,7 @@ class ControlPlane:
         call_command("migrate", database="owner", verbosity=0, interactive=False)
 
     def add_tenant(self, **cluster: Any) -> None:  # noqa: ANN401 (the row's own)
-        """Adds an organisation with an owner's key and one cluster that its cell has too."""
+        """Adds an organization with an owner's key and one cluster that its cell has too."""
         from console.base.accounts import services  # noqa: PLC0415
         from console.base.accounts.models import Organization  # noqa: PLC0415
         from console.base.common.actor import Role, system_actor  # noqa: PLC0415

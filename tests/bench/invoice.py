@@ -1,7 +1,7 @@
-"""Issues the invoices of a month for 10,000 organisations. PDFs are made afterwards, by workers.
+"""Issues the invoices of a month for 10,000 organizations. PDFs are made afterwards, by workers.
 
 A PostgreSQL of its own, with the settings that it comes with (every commit is on disk), the roles
-of production and the store of numbers in a folder. Each organisation has a cluster and a billed row
+of production and the store of numbers in a folder. Each organization has a cluster and a billed row
 a day of each of four meters. What is measured is `issue_month`: completeness, totals, rating,
 numbers, invoices, ledger, audit log. Then it runs once more, and has nothing to do.
 """
@@ -35,7 +35,7 @@ DATABASE = "freshet_bench"
 # Kept from one run of the bench to the next. It belongs to the user as whom PostgreSQL runs.
 POSTGRES = Path(tempfile.gettempdir()) / f"freshet-postgres-bench-{os.getuid()}"
 
-# A billed row of each day and meter; 97 sizes of organisations.
+# A billed row of each day and meter; 97 sizes of organizations.
 ROWS = """
 INSERT INTO metering_usagerow (id, run_id, granularity, organization_id, cluster_id, topic_id,
         principal, meter, window_start, window_end, quantity, billed)
@@ -120,7 +120,7 @@ def _filled_database() -> Iterator[Any]:
     owner = psycopg.connect(host=host, dbname=DATABASE, user="freshet_owner", autocommit=True)
     try:
         owner.execute("SELECT set_config('freshet.organization', '*', false)")
-        progress(f"filling {ORGANIZATIONS} organisations")
+        progress(f"filling {ORGANIZATIONS} organizations")
         _make_organizations()
         owner.execute(ROWS.format(organizations=ORGANIZATIONS).encode())
         progress("filled")
@@ -133,7 +133,7 @@ def _filled_database() -> Iterator[Any]:
 
 
 def _make_organizations() -> None:
-    """Makes organisations with a cluster each, and a published run of each day of the month."""
+    """Makes organizations with a cluster each, and a published run of each day of the month."""
     from console.base.accounts.models import Organization, Project  # noqa: PLC0415
     from console.base.common.tenancy import system_scope  # noqa: PLC0415
     from metering.models import ClusterCoverage, RollupPointer, RollupRun  # noqa: PLC0415
@@ -144,7 +144,7 @@ def _make_organizations() -> None:
     before = datetime(2026, 8, 1, tzinfo=UTC)
     with system_scope():
         Organization.objects.bulk_create(
-            Organization(id=f"org_{n}", name=f"Organisation {n}", created_at=before)
+            Organization(id=f"org_{n}", name=f"Organization {n}", created_at=before)
             for n in numbers
         )
         Project.objects.bulk_create(

@@ -1,4 +1,4 @@
-"""The last invoice of a closed organisation: when it is due, over what, and that it is the last."""
+"""The last invoice of a closed organization: when it is due, over what, and that it is the last."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -43,7 +43,7 @@ def test_it_comes_with_the_roll_up_of_the_last_day(leaving):
     (invoice,) = invoices_of(leaving.id)
     assert (invoice.state, invoice.month, invoice.total_minor) == ("issued", MONTH, 180)
     early = invoice.closed_early or {}
-    assert early["reason"] == "The organisation was closed on 2026-09-14."
+    assert early["reason"] == "The organization was closed on 2026-09-14."
     assert early["by"] == "freshet"
 
 

@@ -212,7 +212,7 @@ TAMPERED = {
         lambda files: changed_rows(
             files, lambda rows: [{**rows[0], "organization_id": "org_x"}, *rows[1:]]
         ),
-        "of another organisation",
+        "of another organization",
     ),
 }
 

@@ -29,7 +29,7 @@ STATEMENTS = [
 
 
 def run(statement, organization_id, alias="default"):
-    """One statement in its own transaction, within the scope of all organisations."""
+    """One statement in its own transaction, within the scope of all organizations."""
     with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
         cursor.execute("SELECT set_config('freshet.organization', %s, true)", [organization_id])
         cursor.execute(statement)

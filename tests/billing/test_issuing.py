@@ -88,7 +88,7 @@ def test_whose_hours_are_missing_is_left_out(used, other_tenant):
     assert report.left_out == {used.id: 1}
     assert report.issued == 1
     assert invoices_of(used.id) == []
-    with pytest.raises(CommandError, match=f"1 organisations are left out.*{used.id}"):
+    with pytest.raises(CommandError, match=f"1 organizations are left out.*{used.id}"):
         call_command("issue_invoices", month="2026-09")
 
 
@@ -230,8 +230,8 @@ def row_ids(tenant):
 def test_the_command_says_what_it_did(used, capsys):
     call_command("issue_invoices", month="2026-09", by="tests")
     assert capsys.readouterr().out.splitlines() == [
-        "1 of 1 organisations FR-2026-000001",
-        "2026-09: 1 invoices over $1.80; 0 organisations had theirs.",
+        "1 of 1 organizations FR-2026-000001",
+        "2026-09: 1 invoices over $1.80; 0 organizations had theirs.",
     ]
 
 

@@ -27,7 +27,7 @@ NO_RATE = "billing.vat_rates names no rate for FR. Add it, such as DE=19."
 
 
 def make_customers(count):
-    """Ids of organisations that were there in the month, in the order of their invoices."""
+    """Ids of organizations that were there in the month, in the order of their invoices."""
     organizations = [Organization(name=f"Customer {number}") for number in range(count)]
     for organization in organizations:
         with organization_scope(organization.pk):
@@ -168,9 +168,9 @@ def test_the_command_names_each_with_the_reason(used, other_tenant, customers, v
         f"{customers[1]} is left out: {NO_RATE}",
         f"{customers[2]} is left out: {NO_RATE}",
     ]
-    assert "7 of 7 organisations FR-2026-000005" in shown.out
+    assert "7 of 7 organizations FR-2026-000005" in shown.out
     assert raised.value.returncode == 1
-    assert f"2 organisations are left out, as their invoices cannot be made: {customers[1]}" in str(
+    assert f"2 organizations are left out, as their invoices cannot be made: {customers[1]}" in str(
         raised.value
     )
     # With all of them invoiced it ends well.
@@ -183,7 +183,7 @@ def test_the_command_names_each_with_the_reason(used, other_tenant, customers, v
 
 @pytest.fixture
 def leaving(customers, vat):
-    """Three closed organisations without a cluster; there is no rate for the second one."""
+    """Three closed organizations without a cluster; there is no rate for the second one."""
     closed = customers[:3]
     vat("DE=19")
     world.move_to(closed[1], "FR")

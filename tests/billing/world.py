@@ -68,7 +68,7 @@ def publish_month(first_day: list[Used], month: date = MONTH) -> None:
 
 
 def sign_up(organization: Organization) -> None:
-    """Makes an organisation older than `MONTH`."""
+    """Makes an organization older than `MONTH`."""
     with organization_scope(organization.pk):
         Organization.objects.filter(pk=organization.pk).update(
             created_at=datetime(2026, 8, 1, tzinfo=UTC)
@@ -76,7 +76,7 @@ def sign_up(organization: Organization) -> None:
 
 
 def move_to(organization_id: str, country: str) -> None:
-    """Sets the country of an organisation's billing details, without a VAT id."""
+    """Sets the country of an organization's billing details, without a VAT id."""
     with organization_scope(organization_id):
         BillingDetails.objects.update_or_create(pk=organization_id, defaults={"country": country})
 
@@ -102,7 +102,7 @@ def issue_invoices(
 
 
 def invoices_of(organization_id: str) -> list[Invoice]:
-    """All that an organisation has: invoices, then credit notes."""
+    """All that an organization has: invoices, then credit notes."""
     with system_scope():
         invoices = Invoice.objects.for_organization(organization_id).order_by("-kind", "revision")
         return list(invoices.select_related("basis").prefetch_related("lines"))

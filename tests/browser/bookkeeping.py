@@ -36,6 +36,6 @@ def roll_up(service: Run, first: date, last: date) -> None:
 
 
 def issue_invoice(service: Run, organization_id: str, month: str, reason: str) -> None:
-    """Issues the invoice of an organisation for a month that is not over."""
+    """Issues the invoice of an organization for a month that is not over."""
     of = ("--month", month, "--organization", organization_id)
     run_manage(service, "issue_invoices", *of, "--close-early", reason)

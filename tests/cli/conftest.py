@@ -1,4 +1,4 @@
-"""Fixtures: the command line as an organisation's owner runs it."""
+"""Fixtures: the command line as an organization's owner runs it."""
 
 import pytest
 

@@ -35,7 +35,7 @@ def test_people_and_projects(freshet, tenant):
     assert freshet("invitation", "list").rows()[0][:3] == ["new@acme.example", "billing", "revoked"]
 
 
-def test_the_organisation(freshet, tmp_path):
+def test_the_organization(freshet, tmp_path):
     changed = freshet("organization", "update", "--name", "Acme Inc", "-o", "json").json
     assert changed["name"] == "Acme Inc"
     locked = freshet("organization", "update", "--allow-from", "192.0.2.0/24")

@@ -92,7 +92,7 @@ def kept_nothing(result):
     return "Signed in" not in result.out
 
 
-def test_a_person_of_several_organisations_says_which(person, tenant, other_tenant):
+def test_a_person_of_several_organizations_says_which(person, tenant, other_tenant):
     email = tenant.owner.email
     with organization_scope(other_tenant.id):
         Membership.objects.create(

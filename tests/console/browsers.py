@@ -65,7 +65,7 @@ def signed_in(user: User, password: str = PASSWORD, code: str | None = None) -> 
 def staff_browser() -> Browser:
     """Returns a browser in which a member of staff is signed in, with a second factor.
 
-    The user belongs to no organisation.
+    The user belongs to no organization.
     """
     user = make_user("staff@freshet.example")
     User.objects.filter(pk=user.pk).update(is_staff=True)

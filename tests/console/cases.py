@@ -49,12 +49,12 @@ class ResourceCases:
 
     @pytest.fixture
     def owner(self, tenant: Tenant) -> ApiClient:
-        """A client of the organisation under test, with the role `writer`."""
+        """A client of the organization under test, with the role `writer`."""
         return ApiClient(tenant.keys[self.writer])
 
     @pytest.fixture
     def other_client(self, other_tenant: Tenant) -> ApiClient:
-        """A client of another organisation."""
+        """A client of another organization."""
         return ApiClient(other_tenant.key)
 
     @pytest.fixture

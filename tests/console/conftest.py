@@ -14,13 +14,13 @@ from tests.console.factories import make_tenant  # noqa: E402
 
 @pytest.fixture
 def tenant(db):
-    """An organisation with an owner and a key of each role."""
+    """An organization with an owner and a key of each role."""
     return make_tenant("Acme")
 
 
 @pytest.fixture
 def other_tenant(db):
-    """Another organisation, nothing of which `tenant` may see."""
+    """Another organization, nothing of which `tenant` may see."""
     return make_tenant("Globex")
 
 
@@ -38,7 +38,7 @@ def later(monkeypatch):
 
 @pytest.fixture
 def organization(tenant):
-    """The organisation of `tenant`."""
+    """The organization of `tenant`."""
     return tenant.organization
 
 

@@ -26,17 +26,17 @@ AGAIN = {"password": PASSWORD}
 
 @dataclass(frozen=True)
 class Tenant:
-    """An organisation, its owner, and the secret of a key of each role."""
+    """An organization, its owner, and the secret of a key of each role."""
 
     organization: Organization
     owner: User
-    # The organisation's default project.
+    # The organization's default project.
     project: Project
     keys: dict[Role, str]
 
     @property
     def id(self) -> str:
-        """The organisation's id."""
+        """The organization's id."""
         return self.organization.pk
 
     @property
@@ -59,7 +59,7 @@ def make_user(email: str) -> User:
 
 
 def make_tenant(name: str) -> Tenant:
-    """Makes a verified organisation, with an owner and an API key of each role."""
+    """Makes a verified organization, with an owner and an API key of each role."""
     organization = Organization(name=name, verified_at=now())
     owner = make_user(f"owner@{name.lower()}.example")
     with organization_scope(organization.pk):
@@ -82,7 +82,7 @@ def _make_keys(organization: Organization) -> dict[Role, str]:
 
 
 def make_member(tenant: Tenant, email: str, role: Role) -> Membership:
-    """Makes a user who is a member of an organisation."""
+    """Makes a user who is a member of an organization."""
     with organization_scope(tenant.id):
         return Membership.objects.create(
             organization=tenant.organization, user=make_user(email), role=role
@@ -90,13 +90,13 @@ def make_member(tenant: Tenant, email: str, role: Role) -> Membership:
 
 
 def make_project(tenant: Tenant, name: str = "Other") -> Project:
-    """Makes another project of an organisation."""
+    """Makes another project of an organization."""
     with organization_scope(tenant.id):
         return services.create_project(actor=system_actor(tenant.id), name=name)
 
 
 def make_project_member(tenant: Tenant, project: Project, role: Role) -> Membership:
-    """Makes a member of the organisation who has a role in a project and no other."""
+    """Makes a member of the organization who has a role in a project and no other."""
     email = f"{role}@{project.name.lower()}.example"
     membership = make_member(tenant, email, Role.MEMBER)
     with organization_scope(tenant.id):

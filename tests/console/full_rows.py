@@ -48,7 +48,7 @@ ROWS: dict[str, list[dict[str, object]]] = {
 
 
 class FullRows:
-    """Writes rows of one organisation, in its scope, with all the rows that they refer to.
+    """Writes rows of one organization, in its scope, with all the rows that they refer to.
 
     The rows contradict one another (ledgers do not balance, for example), and deferred checks would
     refuse their commit. So the caller rolls the transaction back.

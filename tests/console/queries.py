@@ -16,7 +16,7 @@ BASELINES = Path(__file__).with_name("query_counts.json")
 def count_queries(ask: Callable[[], object]) -> int:
     """Returns how many statements the second of two calls of `ask` runs.
 
-    The first request of an organisation also reads its rate limit, which the process remembers.
+    The first request of an organization also reads its rate limit, which the process remembers.
     """
     ask()
     with CaptureQueriesContext(connection) as captured:

@@ -1,4 +1,4 @@
-"""Admission of requests: allowed addresses, and the second factor that an organisation requires."""
+"""Admission of requests: allowed addresses, and the second factor that an organization requires."""
 
 import dataclasses
 
@@ -90,7 +90,7 @@ def test_keys_come_in_from_allowed_addresses_alone(tenant):
 
 
 def test_people_come_in_from_allowed_addresses_alone(tenant, other_tenant):
-    """Signing in works from anywhere, because the person may belong to other organisations."""
+    """Signing in works from anywhere, because the person may belong to other organizations."""
     with organization_scope(other_tenant.id):
         Membership.objects.create(
             organization=other_tenant.organization, user=tenant.owner, role=Role.VIEWER

@@ -40,7 +40,7 @@ def entry(tenant, place=0, **fields):
 
 @pytest.fixture
 def entries(tenant, other_tenant):
-    """Entries of one organisation, the oldest first, beside one of another organisation."""
+    """Entries of one organization, the oldest first, beside one of another organization."""
     entry(other_tenant)
     return [entry(tenant, place) for place in range(PLACES)]
 

@@ -7,7 +7,7 @@ from console.base.common.tenancy import system_scope
 from tests.console.walk.calls import call_route, client_of
 from tests.console.walk.tables import ROUTES
 
-# Routes whose successful call here changes nothing of any organisation.
+# Routes whose successful call here changes nothing of any organization.
 CHANGE_NOTHING = {
     # The caller is not signed in.
     "DELETE /api/v1/session",
@@ -19,7 +19,7 @@ CHANGING = [route for route in ROUTES if route.method != "GET" and route.path.st
 
 
 def all_entry_ids():
-    """Returns the ids of all audit entries of all organisations."""
+    """Returns the ids of all audit entries of all organizations."""
     with system_scope():
         return set(AuditEntry.objects.values_list("pk", flat=True))
 

@@ -1,4 +1,4 @@
-"""Closing an organisation: who may do it, what ends with it, and what can still be read."""
+"""Closing an organization: who may do it, what ends with it, and what can still be read."""
 
 import pyotp
 import pytest
@@ -21,7 +21,7 @@ CLOSE = "/organizations/current:close"
 
 @pytest.fixture
 def closed_ids():
-    """The ids of the organisations that the signal `organization_closed` named."""
+    """The ids of the organizations that the signal `organization_closed` named."""
     ids = []
 
     def note(actor, **_):
@@ -82,7 +82,7 @@ def test_what_is_closed_is_read_and_not_changed(owner, tenant):
 @pytest.mark.parametrize("name", ["acme", "Acme ", "", "Globex"])
 def test_another_name_closes_nothing(owner, tenant, name, closed_ids):
     response = owner.post(CLOSE, {"name": name})
-    # Surrounding space is stripped, as it is when an organisation is named.
+    # Surrounding space is stripped, as it is when an organization is named.
     if name.strip() == "Acme":
         assert response.status_code == 200
         return

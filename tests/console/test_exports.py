@@ -1,4 +1,4 @@
-"""An organisation's archive has all of its data, nothing of others, and no secret."""
+"""An organization's archive has all of its data, nothing of others, and no secret."""
 
 import asyncio
 import io

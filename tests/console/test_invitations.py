@@ -72,7 +72,7 @@ def test_a_mail_leads_to_a_new_account_that_belongs(api, tenant, mailoutbox):
     assert (joined["member"]["role"], joined["member"]["name"]) == ("developer", "Ada")
     user = User.objects.get(email=ADA)
     assert user.email_verified_at is not None
-    # Signed in, in that organisation.
+    # Signed in, in that organization.
     assert browser.user_id == user.pk
     assert browser.get("/organizations/current").json()["id"] == tenant.id
     (accepted,) = api().get("/invitations").json()["items"]

@@ -1,4 +1,4 @@
-"""Members are listed, get other roles and are removed; an organisation always has an owner."""
+"""Members are listed, get other roles and are removed; an organization always has an owner."""
 
 import threading
 from dataclasses import replace
@@ -187,7 +187,7 @@ def test_a_removed_member_works_on_in_another_organization(api, tenant, other_te
     browser = signed_in(member.user)
     assert browser.get("/organizations/current").json()["id"] == tenant.id
     api().delete(f"/members/{member.pk}")
-    # A change is not sent to another organisation than the one that was shown.
+    # A change is not sent to another organization than the one that was shown.
     assert_problem(browser.post("/projects", {"name": "x"}), 401, "not_authenticated")
     assert browser.get("/organizations/current").json()["id"] == other_tenant.id
     assert browser.post("/projects", {"name": "x"}).status_code == 201

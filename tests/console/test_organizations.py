@@ -1,4 +1,4 @@
-"""The organisation of the caller, and the account status that billing gives it."""
+"""The organization of the caller, and the account status that billing gives it."""
 
 import pytest
 

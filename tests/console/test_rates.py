@@ -1,4 +1,4 @@
-"""Limits of API requests: by organisation, by address, across processes, and without Redis."""
+"""Limits of API requests: by organization, by address, across processes, and without Redis."""
 
 import itertools
 import time

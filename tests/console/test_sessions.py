@@ -1,4 +1,4 @@
-"""The console's session: cookie and CSRF token, who is signed in, in which organisation."""
+"""The console's session: cookie and CSRF token, who is signed in, in which organization."""
 
 import pytest
 from django.db import connection

@@ -24,7 +24,7 @@ LISTS = ["cells", "clusters", "break-glass", "operations", "incidents", "limit-r
 
 @pytest.fixture
 def staff(db):
-    """The browser of a member of staff, who belongs to no organisation."""
+    """The browser of a member of staff, who belongs to no organization."""
     return staff_browser()
 
 

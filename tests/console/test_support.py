@@ -1,4 +1,4 @@
-"""The commands with which staff help an organisation that cannot help itself."""
+"""The commands with which staff help an organization that cannot help itself."""
 
 import pytest
 from django.core.management import CommandError, call_command

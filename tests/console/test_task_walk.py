@@ -1,4 +1,4 @@
-"""Every Celery task with ids of another organisation, ids of nothing, and values that are no ids.
+"""Every Celery task with ids of another organization, ids of nothing, and values that are no ids.
 
 Arguments come from a queue, so a task must not trust them. Row-level security is off here, so that
 only each task's own queries separate the tenants.

@@ -22,7 +22,7 @@ from console.base.common.tenancy import (
 )
 
 ROOT = Path(__file__).parents[2]
-# The functions that may see rows of every organisation, and why.
+# The functions that may see rows of every organization, and why.
 SYSTEM_SCOPE_CALLERS = {
     ("billing/services/closing.py", "issue_final_invoices"),  # a sweep
     ("billing/services/closing.py", "issue_final_invoice"),  # usage is of a whole cell
@@ -47,7 +47,7 @@ SYSTEM_SCOPE_CALLERS = {
     ("console/base/common/metrics.py", "collect"),  # what operators see: counts, and nobody's names
     ("console/base/common/outbox.py", "dispatch_entry"),  # a sweep, and what a commit leaves to do
     ("console/base/common/outbox.py", "sweep_outbox"),  # a sweep
-    ("metering/services/agreement.py", "gone_clusters"),  # a day is of every organisation
+    ("metering/services/agreement.py", "gone_clusters"),  # a day is of every organization
     ("metering/services/agreement.py", "keep_result"),
     ("metering/services/agreement.py", "owners_of"),
     ("metering/services/agreement.py", "published_totals"),
@@ -58,10 +58,10 @@ SYSTEM_SCOPE_CALLERS = {
     ("console/staff/api/views.py", "_answer_request"),  # whose request it is
     ("console/staff/api/views.py", "list"),  # for staff
     ("console/staff/api/views.py", "permit_deletion"),  # whose cluster it is
-    ("metering/services/ingest.py", "_ingest_batch"),  # a usage file is of many organisations
+    ("metering/services/ingest.py", "_ingest_batch"),  # a usage file is of many organizations
     ("metering/services/ingest.py", "remove_old_minutes"),  # a sweep
     ("metering/services/pruning.py", "prune_files"),  # a sweep
-    ("metering/services/publishing.py", "publish_run"),  # a day is of every organisation
+    ("metering/services/publishing.py", "publish_run"),  # a day is of every organization
     ("metering/services/quality.py", "note_quality"),  # for staff
     ("metering/services/status.py", "meter_status"),  # for staff
     ("provisioning/administration/services/credential_expiry.py", "expire_credentials"),  # a sweep
@@ -73,7 +73,7 @@ SYSTEM_SCOPE_CALLERS = {
     ("provisioning/reconciling/service.py", "sweep_clusters"),  # a sweep
     ("provisioning/reconciling/service.py", "forget_purged"),  # a sweep
 }
-# Tables without an organisation: people, addresses, and Django's own.
+# Tables without an organization: people, addresses, and Django's own.
 WITHOUT_ROW_SECURITY = {
     "accounts_addressevent",
     "accounts_failedattempts",
@@ -256,7 +256,7 @@ def test_a_scope_opens_a_transaction_and_leaves_nothing_behind():
 
 @pytest.mark.parametrize("name", ["", "*"])
 def test_no_name_means_every_organization(name):
-    with pytest.raises(ValueError, match="is no organisation"), organization_scope(name):
+    with pytest.raises(ValueError, match="is no organization"), organization_scope(name):
         pass
 
 

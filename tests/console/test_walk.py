@@ -158,7 +158,7 @@ def call_as(route, who, parameters, tenant, other_tenant):
 
 
 def check_foreign(route, response, parameters, tenant):
-    """Asserts that resources of another organisation look absent."""
+    """Asserts that resources of another organization look absent."""
     content = content_of(response)
     for name in [*names_of(tenant), *parameters.values()]:
         assert name.encode() not in content
@@ -172,7 +172,7 @@ def check_foreign(route, response, parameters, tenant):
 def check_of_another(route, client, response, parameters, tenant):
     """Asserts that resources of another project look absent.
 
-    Row-level security does not help here, because the organisation is the same.
+    Row-level security does not help here, because the organization is the same.
     """
     content = content_of(response)
     names = [tenant.project.pk, *names_of(tenant, "provisioning", "metering")]

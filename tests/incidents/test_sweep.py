@@ -54,7 +54,7 @@ def test_brokers_that_crash_again_and_again(api, other_tenant, cluster_id, later
     assert (incident["kind"], incident["state"]) == ("brokers_crashing", "open")
     assert incident["cluster_id"] == cluster_id
     assert [update["text"] for update in incident["updates"]]
-    # A further look changes nothing, nor does another organisation see it.
+    # A further look changes nothing, nor does another organization see it.
     assert services.sweep_incidents() == 0
     assert api(other_tenant.key).get("/incidents").json()["items"] == []
     foreign = api(other_tenant.key).get(f"/incidents/{incident['id']}")

@@ -30,7 +30,7 @@ class Connection:
 
 
 class Api:
-    """One organisation's view of REST. Any status that was not expected fails with the answer."""
+    """One organization's view of REST. Any status that was not expected fails with the answer."""
 
     def __init__(self, address: str, key: str = "") -> None:
         headers = {"Authorization": f"Bearer {key}"} if key else {}

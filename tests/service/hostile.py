@@ -1,4 +1,4 @@
-"""A hostile client of one organisation, and what another organisation notices of it.
+"""A hostile client of one organization, and what another organization notices of it.
 
 The client sends what ends a process that decodes it with librdkafka or its Python binding, and
 writes where only the service may: the faults that one client could once cause for everybody.
@@ -101,7 +101,7 @@ def a_hostile_client_harms_nobody(
     rounds_min: int = ROUNDS_MIN,
     say: Callable[[str], object] = lambda line: None,
 ) -> None:
-    """Meanwhile another organisation's cluster is put to sleep and woken by a client, again and
+    """Meanwhile another organization's cluster is put to sleep and woken by a client, again and
     again; web server and keeper are the same processes at the end. `say` is called with a line
     that has how long it took.
     `rounds_min`: how often each attacker sends all that it has, at least.

@@ -1,6 +1,6 @@
 """What must hold of the whole service: the acceptance of it, as functions.
 
-Each takes a service that runs and makes an organisation of its own. `seconds`: how long load goes
+Each takes a service that runs and makes an organization of its own. `seconds`: how long load goes
 on; the checks are the same for seconds and for minutes.
 """
 
@@ -298,7 +298,7 @@ def groups_of_any_name_are_served(run: Run) -> None:
 
 
 def other_organizations_get_nothing(run: Run) -> None:
-    """Another organisation's key gets 404, its Kafka credentials an authentication error."""
+    """Another organization's key gets 404, its Kafka credentials an authentication error."""
     owner, other = Api.sign_up(run.address), Api.sign_up(run.address)
     cluster_id, connection = new_cluster(owner)
     _, foreign = new_cluster(other)

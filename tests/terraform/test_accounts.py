@@ -191,7 +191,7 @@ def test_people_are_invited_join_and_leave(team, service):
     workspace.write(people.replace('"127.0.0.1/32", "::1/128"', '"192.0.2.0/24"'))
     assert "would_lock_out" in workspace.run("apply", "-auto-approve", status=1)
     said = workspace.run("destroy", "-auto-approve", "-input=false")
-    assert "The organisation keeps its settings" in said
+    assert "The organization keeps its settings" in said
     assert roles_of(team, guest) == []
     shown = team.api.call("GET", "/organizations/current")
     assert (shown["name"], len(shown["allowed_addresses"])) == ("Ours", 2)

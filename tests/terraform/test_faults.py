@@ -144,7 +144,7 @@ def resources_of(other):
     }
 
 
-def test_what_is_another_organisations_cannot_be_imported(team, service):
+def test_what_is_another_organizations_cannot_be_imported(team, service):
     other = Api.sign_up(service.address)
     foreign = resources_of(other)
     assert set(foreign) == {file.stem for file in (SOURCE / "docs/resources").iterdir()}

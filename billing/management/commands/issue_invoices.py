@@ -23,11 +23,11 @@ class Command(BaseCommand):
     """Issues the invoices of a month. Interrupted and run again, it continues where it was."""
 
     help = (
-        "Issue the invoices of a month, zero ones too. Each organisation gets one, however often."
+        "Issue the invoices of a month, zero ones too. Each organization gets one, however often."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Adds the month, and the options for one organisation, early closing and drafts."""
+        """Adds the month, and the options for one organization, early closing and drafts."""
         parser.add_argument("--month", required=True, help="YYYY-MM")
         parser.add_argument("--organization", help="only this one (org_…); after a void one anew")
         parser.add_argument(
@@ -44,7 +44,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 (as Django has it)
         """Issues the invoices, and prints the progress.
 
-        Raises `CommandError` where organisations are left out.
+        Raises `CommandError` where organizations are left out.
         """
         try:
             month = parse_month(options["month"])
@@ -72,7 +72,7 @@ class Command(BaseCommand):
     def _show_progress(self, report: IssueReport, of: int) -> None:
         number = report.last[-1].number if report.last else ""
         done = report.issued + report.already + len(report.failed)
-        self.stdout.write(f"{done} of {of} organisations {number}".rstrip())
+        self.stdout.write(f"{done} of {of} organizations {number}".rstrip())
 
     def _show_result(self, month: date, report: IssueReport, *, draft: bool) -> None:
         currency = report.last[0].currency if report.last else ""
@@ -80,12 +80,12 @@ class Command(BaseCommand):
         what = "drafts" if draft else "invoices"
         self.stdout.write(
             f"{month:%Y-%m}: {report.issued} {what} over {total}; "
-            f"{report.already} organisations had theirs."
+            f"{report.already} organizations had theirs."
         )
         self._report_left_out(report)
 
     def _report_left_out(self, report: IssueReport) -> None:
-        """Prints one line for each organisation without an invoice, with the reason.
+        """Prints one line for each organization without an invoice, with the reason.
 
         Raises `CommandError` where there are any.
         """
@@ -96,13 +96,13 @@ class Command(BaseCommand):
         parts = []
         if report.left_out:
             parts.append(
-                f"{len(report.left_out)} organisations are left out, as hours of their usage are "
+                f"{len(report.left_out)} organizations are left out, as hours of their usage are "
                 f"incomplete: {_first_ids(report.left_out)}. Run it again later, or with "
                 "--close-early."
             )
         if report.failed:
             parts.append(
-                f"{len(report.failed)} organisations are left out, as their invoices cannot be "
+                f"{len(report.failed)} organizations are left out, as their invoices cannot be "
                 f"made: {_first_ids(report.failed)}. Run it again once the reasons are removed."
             )
         if parts:

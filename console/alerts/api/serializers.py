@@ -18,7 +18,7 @@ KIND_HELP = "The figure, which comes from the keeper's samples or from metered u
 THRESHOLD_HELP = "The alert fires above it. Its unit follows from `kind`."
 FOR_HELP = "Seconds that the figure is above before the alert fires, and below before it is over."
 GROUP_HELP = "The consumer group, for kinds of a lag; empty: the one furthest behind."
-EMAILS_HELP = "Addresses of members who get mails; empty: those who manage the organisation."
+EMAILS_HELP = "Addresses of members who get mails; empty: those who manage the organization."
 
 
 class AlertQuerySerializer(serializers.Serializer[Any]):

@@ -44,7 +44,7 @@ class AlertViewSet(ListAction, RetrieveAction, CreateAction, UpdateAction, Destr
         return super().list(request, *args, **kwargs)
 
     def get_queryset(self) -> Any:
-        """Returns the organisation's alerts, or those of the cluster that the query names."""
+        """Returns the organization's alerts, or those of the cluster that the query names."""
         rows = super().get_queryset()
         if getattr(self, "action", None) != "list" or getattr(self, "swagger_fake_view", False):
             return rows

@@ -1,4 +1,4 @@
-"""An organisation sees its own alerts."""
+"""An organization sees its own alerts."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Alert(models.Model):
     group = models.CharField(max_length=GROUP_CHARS_MAX, blank=True)
     threshold = models.BigIntegerField()
     for_s = models.PositiveIntegerField()
-    # Who gets the mails; empty: those who manage the organisation.
+    # Who gets the mails; empty: those who manage the organization.
     emails = ArrayField(models.CharField(max_length=EMAIL_CHARS_MAX), default=list, blank=True)
     # Counts changes by people; it is the ETag of the REST resource.
     generation = models.PositiveIntegerField(default=1)

@@ -34,7 +34,7 @@ def create_alert(  # noqa: PLR0913 (what an alert consists of)
 
     Raises `ValidationFailed` where a value is wrong or the actor may not read the cluster,
     `PermissionDenied` where the actor may not write in the cluster's project, and `LimitReached`
-    where the organisation has as many alerts as it may.
+    where the organization has as many alerts as it may.
     """
     cluster = Cluster.objects.readable(actor).active().filter(pk=cluster_id).first()
     if cluster is None:
@@ -90,7 +90,7 @@ def remove_alert(*, actor: Actor, alert: Alert) -> None:
 
 
 def alerts_used(organization_id: str, cluster_id: str = "") -> int:
-    """Counts the alerts of an organisation; the limit is not one of a cluster."""
+    """Counts the alerts of an organization; the limit is not one of a cluster."""
     return Alert.objects.filter(organization_id=organization_id).count()
 
 
@@ -104,14 +104,14 @@ def _check_group(kind: str, group: str) -> None:
 def _of_members(organization_id: str, emails: list[str]) -> list[str]:
     """Returns the addresses sorted and without duplicates.
 
-    Raises `ValidationFailed` where an address is not that of a member of the organisation.
+    Raises `ValidationFailed` where an address is not that of a member of the organization.
     """
     addresses = sorted(set(emails))
     members = Membership.objects.for_organization(organization_id)
     known = set(members.filter(user__email__in=addresses).values_list("user__email", flat=True))
     for place, email in enumerate(emails):
         if email not in known:
-            raise _invalid_field(f"emails/{place}", "Mails go to members of the organisation only.")
+            raise _invalid_field(f"emails/{place}", "Mails go to members of the organization only.")
     return addresses
 
 

@@ -81,8 +81,8 @@ def send_alert_mail(
 def _recipients_of(alert: Alert) -> list[str]:
     """Returns the addresses of an alert that still belong to active members.
 
-    An alert that names nobody goes to those who manage the organisation. The caller is in the
-    organisation's tenancy scope.
+    An alert that names nobody goes to those who manage the organization. The caller is in the
+    organization's tenancy scope.
     """
     if not alert.emails:
         return managing_addresses(organization_id=alert.organization_id)

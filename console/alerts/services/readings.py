@@ -1,4 +1,4 @@
-"""Reads the figures that alerts watch, for every organisation, in the system's tenancy scope.
+"""Reads the figures that alerts watch, for every organization, in the system's tenancy scope.
 
 Nothing here asks a broker, so a sleeping cluster is not woken: its groups keep the lag that they
 had.

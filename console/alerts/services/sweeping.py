@@ -101,7 +101,7 @@ def _save_apart(alert: Alert, then: Callable[[Alert], None] = lambda alert: None
             alert.save(update_fields=SEEN)
             then(alert)
     except Exception:
-        # One alert that fails must not stop the alerts of other organisations.
+        # One alert that fails must not stop the alerts of other organizations.
         logger.exception("alert.failed", extra={"alert": alert.pk})
         return False
     return True

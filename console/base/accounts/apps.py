@@ -6,7 +6,7 @@ from django.apps import AppConfig
 
 
 class AccountsConfig(AppConfig):
-    """Organisations, users, memberships, API keys."""
+    """Organizations, users, memberships, API keys."""
 
     name = "console.base.accounts"
     label = "accounts"
@@ -15,7 +15,7 @@ class AccountsConfig(AppConfig):
         """Registers what other packages ask of accounts.
 
         These are the names of users and keys for the audit log, how much of each limit is used, and
-        the people in an organisation's archive.
+        the people in an organization's archive.
         """
         from console.base.accounts import names  # noqa: PLC0415
         from console.base.accounts.services import usage  # noqa: PLC0415

@@ -8,7 +8,7 @@ from console.base.common.actor import Role
 
 
 class AccountStatus(models.TextChoices):
-    """Whether an organisation's clusters serve. Billing writes it, provisioning reads it."""
+    """Whether an organization's clusters serve. Billing writes it, provisioning reads it."""
 
     ACTIVE = "active", "Active"
     SUSPENDED = "suspended", "Suspended"
@@ -31,5 +31,5 @@ class InvitationState(models.TextChoices):
 
 
 ROLES = [(role.value, role.value.capitalize()) for role in Role]
-# A role in a project has to grant more than belonging to the organisation does.
+# A role in a project has to grant more than belonging to the organization does.
 PROJECT_ROLES = [role for role in ROLES if role[0] != Role.MEMBER]

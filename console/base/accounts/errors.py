@@ -95,22 +95,22 @@ class SecondFactorMissing(Conflict):
 
 
 class AddressNotAllowed(PermissionDenied):
-    """The request came from an address that is in none of the organisation's allowed networks."""
+    """The request came from an address that is in none of the organization's allowed networks."""
 
     code = "address_not_allowed"
-    title = "The organisation does not allow requests from this address"
+    title = "The organization does not allow requests from this address"
     keeps_writes = True
 
 
 class SecondFactorRequired(PermissionDenied):
-    """The organisation requires a second factor of its people, and the session showed none."""
+    """The organization requires a second factor of its people, and the session showed none."""
 
     code = "second_factor_required"
-    title = "The organisation requires a second factor"
+    title = "The organization requires a second factor"
 
 
 class StaffSecondFactorRequired(SecondFactorRequired):
-    """Staff see every organisation, so their sessions need a second factor."""
+    """Staff see every organization, so their sessions need a second factor."""
 
     title = "Staff need a second factor"
 
@@ -122,10 +122,10 @@ class StaffSecondFactorRequired(SecondFactorRequired):
 
 
 class OrganizationClosed(PermissionDenied):
-    """The organisation was closed: it can be read, its invoices above all, and not changed."""
+    """The organization was closed: it can be read, its invoices above all, and not changed."""
 
     code = "organization_closed"
-    title = "The organisation is closed"
+    title = "The organization is closed"
 
 
 class PersonRequired(PermissionDenied):
@@ -174,7 +174,7 @@ class ProjectForbidden(PermissionDenied):
 
 
 class DefaultProjectStays(Conflict):
-    """The default project cannot be deleted: every organisation has one."""
+    """The default project cannot be deleted: every organization has one."""
 
     code = "default_project"
     title = "The default project stays"
@@ -188,7 +188,7 @@ class ProjectNotEmpty(Conflict):
 
 
 class UnknownServiceAccount(UserError):
-    """No service account of the organisation has this id."""
+    """No service account of the organization has this id."""
 
     code = "unknown_service_account"
     status = 422
@@ -210,7 +210,7 @@ class KeyNotActive(Conflict):
 
 
 class UnknownPrincipal(UserError):
-    """No member and no service account of the organisation has this id."""
+    """No member and no service account of the organization has this id."""
 
     code = "unknown_principal"
     status = 422
@@ -225,10 +225,10 @@ class AlreadyBound(Conflict):
 
 
 class LastOwner(Conflict):
-    """The last owner stays: without one nobody could close the organisation or appoint an owner."""
+    """The last owner stays: without one nobody could close the organization or appoint an owner."""
 
     code = "last_owner"
-    title = "It is the organisation's last owner"
+    title = "It is the organization's last owner"
 
 
 class AlreadyMember(Conflict):
@@ -246,7 +246,7 @@ class AlreadyInvited(Conflict):
 
 
 class NotVerified(PermissionDenied):
-    """None of the organisation's owners has confirmed an address."""
+    """None of the organization's owners has confirmed an address."""
 
     code = "not_verified"
     title = "Confirm your address first"

@@ -1,4 +1,4 @@
-"""Querysets of accounts. A method narrows to one organisation unless its name says otherwise."""
+"""Querysets of accounts. A method narrows to one organization unless its name says otherwise."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class OrganizationQuerySet(models.QuerySet["Organization"]):
-    """Organisations."""
+    """Organizations."""
 
     def for_organization(self, organization_id: str) -> Self:
-        """The organisation of this id."""
+        """The organization of this id."""
         return self.filter(pk=organization_id)
 
 
@@ -34,7 +34,7 @@ class MembershipQuerySet(models.QuerySet["Membership"]):
     """Memberships."""
 
     def for_organization(self, organization_id: str) -> Self:
-        """Those of one organisation."""
+        """Those of one organization."""
         return self.filter(organization_id=organization_id)
 
 
@@ -42,7 +42,7 @@ class ProjectQuerySet(models.QuerySet["Project"]):
     """Projects."""
 
     def for_organization(self, organization_id: str) -> Self:
-        """Those of one organisation."""
+        """Those of one organization."""
         return self.filter(organization_id=organization_id)
 
     def current(self) -> Self:
@@ -54,7 +54,7 @@ class RoleBindingQuerySet(models.QuerySet["RoleBinding"]):
     """Roles in projects."""
 
     def for_organization(self, organization_id: str) -> Self:
-        """Those of one organisation."""
+        """Those of one organization."""
         return self.filter(organization_id=organization_id)
 
     def of_principal(self, principal_id: str) -> Self:
@@ -66,7 +66,7 @@ class ServiceAccountQuerySet(models.QuerySet["ServiceAccount"]):
     """Service accounts."""
 
     def for_organization(self, organization_id: str) -> Self:
-        """Those of one organisation."""
+        """Those of one organization."""
         return self.filter(organization_id=organization_id)
 
     def current(self) -> Self:
@@ -78,7 +78,7 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
     """Invitations."""
 
     def for_organization(self, organization_id: str) -> Self:
-        """Those of one organisation."""
+        """Those of one organization."""
         return self.filter(organization_id=organization_id)
 
     def open(self) -> Self:
@@ -90,7 +90,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     """API keys."""
 
     def for_organization(self, organization_id: str) -> Self:
-        """Those of one organisation."""
+        """Those of one organization."""
         return self.filter(organization_id=organization_id)
 
     def not_revoked(self) -> Self:

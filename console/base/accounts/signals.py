@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from django.dispatch import Signal
 
-# An organisation was created. Arguments: `actor` (its owner), `from_console` (whether the person
+# An organization was created. Arguments: `actor` (its owner), `from_console` (whether the person
 # signed up in the console, and so expects a first cluster with a sample topic).
 organization_signed_up = Signal()
-# An owner proved to own their e-mail address, so the organisation may get public endpoints.
+# An owner proved to own their e-mail address, so the organization may get public endpoints.
 # Arguments: `organization_id`.
 organization_verified = Signal()
-# Billing suspended an organisation or made it active again.
+# Billing suspended an organization or made it active again.
 # Arguments: `organization_id`, `account_status`.
 account_status_changed = Signal()
-# An organisation's clusters are to refuse produce, or to accept records again.
+# An organization's clusters are to refuse produce, or to accept records again.
 # Arguments: `organization_id`.
 produce_suspension_changed = Signal()
-# An owner closed the organisation. Arguments: `actor` (the owner, in that organisation).
+# An owner closed the organization. Arguments: `actor` (the owner, in that organization).
 organization_closed = Signal()
 # A project is about to be deleted. A receiver that has rows in it raises an error to refuse.
 # Arguments: `project`, whose row is locked.

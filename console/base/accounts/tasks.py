@@ -48,5 +48,5 @@ def purge_sign_in() -> None:
 
 @shared_task(name="accounts.send_closing_mail", autoretry_for=(OSError,), retry_backoff=True)
 def send_closing_mail(organization_id: str) -> None:
-    """Mails that an organisation was closed; retried while the mail server does not answer."""
+    """Mails that an organization was closed; retried while the mail server does not answer."""
     services.send_closing_mail(organization_id=organization_id)

@@ -1,4 +1,4 @@
-"""Queries for entries of the audit log, within one organisation and its tenancy scope."""
+"""Queries for entries of the audit log, within one organization and its tenancy scope."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 
 from console.base.common.models import AuditEntry
 
-# A filter's name → its column, which is the second one of an index (behind the organisation).
+# A filter's name → its column, which is the second one of an index (behind the organization).
 COLUMNS = {
     "actor": "actor_id",
     "action": "action",

@@ -12,28 +12,28 @@ from console.base.common.errors import NotAuthenticated, NotFound, PermissionDen
 
 
 class Role(StrEnum):
-    """A set of permissions in an organisation, or in one of its projects; `GRANTS` lists them."""
+    """A set of permissions in an organization, or in one of its projects; `GRANTS` lists them."""
 
     OWNER = "owner"
     ADMIN = "admin"
     DEVELOPER = "developer"
     BILLING = "billing"
     VIEWER = "viewer"
-    # Belongs to the organisation, and has further permissions only by roles in projects.
+    # Belongs to the organization, and has further permissions only by roles in projects.
     MEMBER = "member"
 
 
 class Permission(StrEnum):
     """What an endpoint requires of its caller."""
 
-    # Everybody in the organisation has it: to see its name, prices and regions.
+    # Everybody in the organization has it: to see its name, prices and regions.
     BELONG = "belong"
     READ = "read"
     # To change clusters and all that is in them.
     WRITE = "write"
-    # To change API keys, members and the organisation itself.
+    # To change API keys, members and the organization itself.
     MANAGE = "manage"
-    # Only owners have it: to make owners, and to close the organisation.
+    # Only owners have it: to make owners, and to close the organization.
     OWN = "own"
     # To see and change usage, invoices and budgets.
     BILLING = "billing"
@@ -65,21 +65,21 @@ class ActorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What an organisation requires of its actors beside a valid credential."""
+    """What an organization requires of its actors beside a valid credential."""
 
     # Networks in CIDR notation that requests may come from; an empty tuple allows all.
     allowed_addresses: tuple[str, ...] = ()
     # Whether sessions need a second factor; API keys have none.
     second_factor: bool = False
-    # Whether the organisation was closed, and so is only read.
+    # Whether the organization was closed, and so is only read.
     closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who makes a request or a change, such as a key or a signed-in user, in one organisation.
+    """Who makes a request or a change, such as a key or a signed-in user, in one organization.
 
-    `role` holds in all of the organisation. A role in a project grants more permissions, for the
+    `role` holds in all of the organization. A role in a project grants more permissions, for the
     clusters of that project and all that is in them.
     """
 
@@ -101,11 +101,11 @@ class Actor:
     service_account_id: str | None = None
 
     def may(self, permission: Permission, project_id: str | None = None) -> bool:
-        """Returns whether a permission is granted in a project, or for None in the organisation."""
+        """Returns whether a permission is granted in a project, or for None in the organization."""
         return permission in self.granted(project_id)
 
     def may_somewhere(self, permission: Permission) -> bool:
-        """Returns whether a permission is granted in the organisation or in any of its projects."""
+        """Returns whether a permission is granted in the organization or in any of its projects."""
         return self.may(permission) or any(
             permission in project for project in self.projects.values()
         )
@@ -119,7 +119,7 @@ class Actor:
         )
 
     def granted(self, project_id: str | None = None) -> frozenset[Permission]:
-        """Returns all permissions in a project, or for None in the organisation."""
+        """Returns all permissions in a project, or for None in the organization."""
         own = GRANTS[self.role]
         return own if project_id is None else own | self.projects.get(project_id, frozenset())
 
@@ -148,7 +148,7 @@ def actor_of(request: Request) -> Actor:
 
 
 def require_permission(actor: Actor, permission: Permission, project_id: str | None = None) -> None:
-    """Raises `PermissionDenied` if the actor lacks a permission in a project or the organisation.
+    """Raises `PermissionDenied` if the actor lacks a permission in a project or the organization.
 
     Raises `NotFound` instead for a project of which the actor may read nothing.
     """
@@ -165,7 +165,7 @@ def denied(actor: Actor, permission: Permission) -> PermissionDenied:
 
 
 def system_actor(organization_id: str) -> Actor:
-    """Returns the actor of the service itself in an organisation, for tasks and sweeps."""
+    """Returns the actor of the service itself in an organization, for tasks and sweeps."""
     return Actor(
         kind=ActorKind.SYSTEM, id="freshet", organization_id=organization_id, role=Role.OWNER
     )

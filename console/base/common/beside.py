@@ -13,7 +13,7 @@ from console.base.common.tenancy import SETTING
 
 @contextmanager
 def committed_beside(organization_id: str) -> Iterator[CursorWrapper]:
-    """Yields a cursor on a separate connection, in an organisation's scope; commits at the end.
+    """Yields a cursor on a separate connection, in an organization's scope; commits at the end.
 
     The cursor does not see what the surrounding transaction wrote, and would wait for ever for a
     row that this one has locked: write only rows that nothing else touches. In a test whose

@@ -113,7 +113,7 @@ class PermissionDenied(UserError):
 
 
 class NotFound(UserError):
-    """The resource is absent or another organisation's: the two look the same."""
+    """The resource is absent or another organization's: the two look the same."""
 
     code = "not_found"
     status = 404
@@ -129,7 +129,7 @@ class Conflict(UserError):
 
 
 class NameTaken(Conflict):
-    """The organisation, project or cluster has another resource of this kind and name."""
+    """The organization, project or cluster has another resource of this kind and name."""
 
     code = "name_taken"
     title = "The name is taken"

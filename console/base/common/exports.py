@@ -1,6 +1,6 @@
-"""An organisation's data as a ZIP archive of JSON lines, which is written while it is sent.
+"""An organization's data as a ZIP archive of JSON lines, which is written while it is sent.
 
-The archive has one file for each table with an organisation's rows; a new table is included without
+The archive has one file for each table with an organization's rows; a new table is included without
 further code. Columns with secrets, or values derived from them, are left out by their names
 (`SECRET`), and so are binary columns. An application adds data outside of PostgreSQL by
 `register_source`. `ArchiveEncoder` says how columns become JSON.
@@ -48,8 +48,8 @@ _sources: dict[str, Source] = {}
 def register_source(name: str, source: Source) -> None:
     """Adds the file `<name>.jsonl` to archives, with the rows that `source` returns.
 
-    `source` takes an organisation's id. It is called, and read to its end, within the
-    organisation's tenancy scope.
+    `source` takes an organization's id. It is called, and read to its end, within the
+    organization's tenancy scope.
     """
     _sources[name] = source
 
@@ -64,7 +64,7 @@ def exported_tables() -> dict[str, type[models.Model]]:
 
 
 def organization_column(model: type[models.Model]) -> str | None:
-    """Returns the column with the organisation's id; None for a table without tenants' rows."""
+    """Returns the column with the organization's id; None for a table without tenants' rows."""
     if model._meta.db_table == "accounts_organization":
         return "id"
     names = {field.attname for field in model._meta.concrete_fields}

@@ -12,7 +12,7 @@ from console.base.common.errors import FieldError, NameTaken
 def require_free_name(rows: QuerySet[Any], name: str, what: str) -> None:
     """Raises `NameTaken` if one of these rows has the name.
 
-    `what` says in the message what the rows are: `A cluster of this organisation`. Two requests at
+    `what` says in the message what the rows are: `A cluster of this organization`. Two requests at
     once may both pass this check, so a unique constraint or a lock of the caller must decide.
     """
     if rows.filter(name=name).exists():

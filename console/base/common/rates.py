@@ -130,18 +130,18 @@ def forget_rates() -> None:
         _rates = None
 
 
-# Returns an organisation's limit in requests a second; None uses the setting for all of them.
+# Returns an organization's limit in requests a second; None uses the setting for all of them.
 _organization_rate: Callable[[str], int] | None = None
 
 
 def register_organization_rate(read: Callable[[str], int]) -> None:
-    """Sets the function that reads an organisation's limit; it is called in its tenancy scope."""
+    """Sets the function that reads an organization's limit; it is called in its tenancy scope."""
     global _organization_rate  # noqa: PLW0603
     _organization_rate = read
 
 
 def count_organization(organization_id: str) -> Rate:
-    """Counts a request of an organisation; returns its limit's state."""
+    """Counts a request of an organization; returns its limit's state."""
     read = _organization_rate
     limit = read(organization_id) if read else config().limits.api_requests_per_second
     return rates().count(policy="organization", key=organization_id, per_second=limit)

@@ -1,7 +1,7 @@
-"""Tenancy scopes: which organisation's rows PostgreSQL shows to a transaction.
+"""Tenancy scopes: which organization's rows PostgreSQL shows to a transaction.
 
 Row-level security is the second of two guards (`docs/decisions/0008-two-guards-of-tenancy.md`). The
-first are querysets that name the organisation. If one forgets to, PostgreSQL shows it only the rows
+first are querysets that name the organization. If one forgets to, PostgreSQL shows it only the rows
 of the scope that the transaction is in, and no rows outside of a scope.
 """
 
@@ -20,7 +20,7 @@ from console.base.common.conf import config
 
 SETTING = "freshet.organization"
 EVERY_ORGANIZATION = "*"
-# The scope of rows that belong to no organisation, such as tasks of a sign-up.
+# The scope of rows that belong to no organization, such as tasks of a sign-up.
 NO_ORGANIZATION = "anonymous"
 
 Row = TypeVar("Row", bound=models.Model)
@@ -28,7 +28,7 @@ Row = TypeVar("Row", bound=models.Model)
 
 @contextmanager
 def organization_scope(organization_id: str) -> Iterator[None]:
-    """Within the block PostgreSQL shows the rows of one organisation.
+    """Within the block PostgreSQL shows the rows of one organization.
 
     Opens a transaction if there is none. Scopes nest: after the block the outer one holds again.
     Raises `ValueError` for an id that is empty or `*`.
@@ -47,16 +47,16 @@ class Scope:
         self.after: str | None = None
 
     def leave_for(self, organization_id: str) -> None:
-        """Has one organisation's scope hold once this scope ends. For authentication."""
+        """Has one organization's scope hold once this scope ends. For authentication."""
         _require_organization(organization_id)
         self.after = organization_id
 
 
 @contextmanager
 def system_scope() -> Iterator[Scope]:
-    """Within the block PostgreSQL shows every organisation's rows.
+    """Within the block PostgreSQL shows every organization's rows.
 
-    It is for authentication, which must find the organisation of a credential, and for sweeps.
+    It is for authentication, which must find the organization of a credential, and for sweeps.
     `tests/console/test_tenancy.py` lists the callers.
     """
     with _scope(EVERY_ORGANIZATION) as scope:
@@ -90,7 +90,7 @@ def enter_organization(organization_id: str) -> None:
 
 
 def current_scope() -> str:
-    """Returns the id of the organisation in scope, `*` for all, or an empty text for none."""
+    """Returns the id of the organization in scope, `*` for all, or an empty text for none."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT coalesce(current_setting(%s, true), '')", [SETTING])
         row = cursor.fetchone()
@@ -99,7 +99,7 @@ def current_scope() -> str:
 
 def _require_organization(organization_id: str) -> None:
     if organization_id in {"", EVERY_ORGANIZATION}:
-        message = f"{organization_id!r} is no organisation"
+        message = f"{organization_id!r} is no organization"
         raise ValueError(message)
 
 
@@ -138,7 +138,7 @@ def _set_scope(value: str) -> str:
 def enable_rls(table: str, column: str = "organization_id") -> RunSQL:
     """Returns a migration's operation: rows of `table` are seen and written only in their scope.
 
-    `column` holds the organisation's id. The table's owner is subject to it too (`FORCE`), so a
+    `column` holds the organization's id. The table's owner is subject to it too (`FORCE`), so a
     migration that changes rows sets the scope itself. Every table with tenants' rows needs it in
     the migration that creates it; `tests/console/test_tenancy.py` fails for one without it.
     """

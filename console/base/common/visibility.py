@@ -14,7 +14,7 @@ from console.base.common.actor import Actor, Permission
 
 
 class ClusterSearch(Protocol):
-    """Finds the clusters of some projects of an organisation, deleted ones too."""
+    """Finds the clusters of some projects of an organization, deleted ones too."""
 
     def __call__(self, *, organization_id: str, project_ids: Collection[str]) -> list[str]:
         """Returns the sorted ids of the clusters."""

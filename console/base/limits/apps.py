@@ -12,7 +12,7 @@ class LimitsConfig(AppConfig):
     label = "limits"
 
     def ready(self) -> None:
-        """Registers how the counter of API requests reads an organisation's limit."""
+        """Registers how the counter of API requests reads an organization's limit."""
         from console.base.common.rates import register_organization_rate  # noqa: PLC0415
         from console.base.limits.services.values import requests_per_second  # noqa: PLC0415
 

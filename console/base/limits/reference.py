@@ -17,7 +17,7 @@ from console.settings.sections import Limits
 _HEAD = """\
 # Limits
 
-What is enforced, and what happens at each. `GET /api/v1/limits` shows an organisation's own values
+What is enforced, and what happens at each. `GET /api/v1/limits` shows an organization's own values
 with what it uses; whoever needs more asks with `POST /api/v1/limit-requests`. A problem that names
 a limit has it as `quota`, with its value and what was used.
 
@@ -26,7 +26,7 @@ Where Freshet runs for itself, the defaults are settings of the section `limits`
 This page is made from the code: `python -m console.base.limits.reference`.
 """
 _TITLES = {
-    LimitScope.ORGANIZATION: "Of an organisation",
+    LimitScope.ORGANIZATION: "Of an organization",
     LimitScope.CLUSTER: "Of a cluster",
     LimitScope.ADDRESS: "Of an address",
 }

@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 from console.base.common.errors import AppError
 
-# Takes an organisation's id and, for a limit of clusters, a cluster's id; returns how much is used,
-# or None if that is not known. Runs in the organisation's tenancy scope; may raise an `AppError`.
+# Takes an organization's id and, for a limit of clusters, a cluster's id; returns how much is used,
+# or None if that is not known. Runs in the organization's tenancy scope; may raise an `AppError`.
 Reader = Callable[[str, str], int | None]
 
 _readers: dict[str, Reader] = {}
-# Takes an organisation's and a cluster's id; returns whether the organisation has the cluster.
+# Takes an organization's and a cluster's id; returns whether the organization has the cluster.
 _has_cluster: Callable[[str, str], bool] | None = None
 
 
@@ -24,13 +24,13 @@ def register_usage(name: str, reader: Reader) -> None:
 
 
 def register_clusters(has_cluster: Callable[[str, str], bool]) -> None:
-    """Sets the function that says whether an organisation has a cluster."""
+    """Sets the function that says whether an organization has a cluster."""
     global _has_cluster  # noqa: PLW0603 (one a process, set when it starts)
     _has_cluster = has_cluster
 
 
 def has_cluster(organization_id: str, cluster_id: str) -> bool:
-    """Returns whether the organisation has the cluster. Runs in its tenancy scope."""
+    """Returns whether the organization has the cluster. Runs in its tenancy scope."""
     return _has_cluster is not None and _has_cluster(organization_id, cluster_id)
 
 

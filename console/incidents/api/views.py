@@ -17,7 +17,7 @@ from console.incidents.models import Incident
 
 
 class IncidentViewSet(ListAction, RetrieveAction):
-    """Faults of the organisation's clusters, or of the service as a whole."""
+    """Faults of the organization's clusters, or of the service as a whole."""
 
     queryset = Incident.objects.filter(state__in=SHOWN_STATES)
     serializer_class = shapes.IncidentSerializer
@@ -26,7 +26,7 @@ class IncidentViewSet(ListAction, RetrieveAction):
     list_ordering = ("-opened_at", "-id")
 
     def get_queryset(self) -> Any:
-        """Returns the organisation's incidents, and those of the service as a whole."""
+        """Returns the organization's incidents, and those of the service as a whole."""
         if getattr(self, "swagger_fake_view", False):
             return Incident.objects.none()
         own = Q(organization_id=self.organization_id)

@@ -1,4 +1,4 @@
-"""An organisation sees its own incidents, and those of the service as a whole."""
+"""An organization sees its own incidents, and those of the service as a whole."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from console.base.common.tenancy import EVERY_ORGANIZATION, SETTING, enable_rls
 
 SCOPE = f"current_setting('{SETTING}', true)"
 OWN = f"organization_id = {SCOPE} OR {SCOPE} = '{EVERY_ORGANIZATION}'"
-# Within any organisation's scope; outside of all of them nothing is seen.
+# Within any organization's scope; outside of all of them nothing is seen.
 OF_SERVICE = f"(organization_id IS NULL AND {SCOPE} <> '')"
 
 

@@ -20,7 +20,7 @@ class Incident(models.Model):
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "inc"), editable=False
     )
-    # Null: it concerns the service as a whole, and every organisation may see it.
+    # Null: it concerns the service as a whole, and every organization may see it.
     organization_id = models.CharField(max_length=ID_CHARS_MAX, null=True, blank=True)
     cluster_id = models.CharField(max_length=ID_CHARS_MAX, blank=True)
     kind = models.CharField(max_length=32, choices=IncidentKind.choices)

@@ -1,4 +1,4 @@
-"""Reads the facts that the rules judge, of every organisation, in the system's tenancy scope."""
+"""Reads the facts that the rules judge, of every organization, in the system's tenancy scope."""
 
 from __future__ import annotations
 

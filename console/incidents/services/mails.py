@@ -52,8 +52,8 @@ def enqueue_mail(incident: Incident) -> None:
 def send_incident_mail(*, organization_id: str, incident_id: str, state: str) -> None:
     """Sends the mail of an incident that opened or closed.
 
-    It goes to those who manage the organisation; without an `organization_id` to staff. Nothing is
-    sent where there is no such incident in this organisation. A mail that is sent again has the
+    It goes to those who manage the organization; without an `organization_id` to staff. Nothing is
+    sent where there is no such incident in this organization. A mail that is sent again has the
     same Message-ID, so that mail programs show it once.
     """
     rows = Incident.objects.filter(pk=incident_id)

@@ -81,7 +81,7 @@ def _make_change_apart(change: Change, at: datetime) -> bool:
         with transaction.atomic():
             _make_change(change, at)
     except Exception:
-        # A change that PostgreSQL refuses must not undo those of other organisations.
+        # A change that PostgreSQL refuses must not undo those of other organizations.
         logger.exception("incident.failed", extra={"change": repr(change)})
         return False
     return True

@@ -250,6 +250,6 @@ def _report_restore(
         say(line)
     if unknown_clusters:
         say(
-            "Clusters made since are on storage and in no organisation:"
+            "Clusters made since are on storage and in no organization:"
             f" {', '.join(unknown_clusters)}. docs/how-to/back-up.md says what to do."
         )

@@ -22,7 +22,7 @@ DEFAULT_PROFILE = "default"
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The address of a service and the API key of an organisation.
+    """The address of a service and the API key of an organization.
 
     `key_id`: the id of a key that `login` or `signup` made, which `logout` revokes; else empty.
     """

@@ -22,7 +22,7 @@ EXIT_CODES = {
     REFUSED: "The request was refused for a reason that is not listed below.",
     USAGE: "The command line or the configuration is wrong; nothing was sent.",
     NOT_ALLOWED: "There is no API key, it has ended, or its role does not allow this (401, 403).",
-    NOT_FOUND: "It does not exist, or belongs to another organisation (404).",
+    NOT_FOUND: "It does not exist, or belongs to another organization (404).",
     CONFLICT: "The resource's state does not allow it now (409, 412).",
     INVALID: "A value is not valid (400, 422).",
     LIMITED: "A limit is reached (`quota`, 429).",
@@ -62,7 +62,7 @@ _ADVICE = {
     "project_not_empty": (
         "Move its clusters first: freshet cluster update CLUSTER --project PROJECT"
     ),
-    "would_lock_out": "Add --force if you are sure that you can still reach the organisation.",
+    "would_lock_out": "Add --force if you are sure that you can still reach the organization.",
     "person_required": "Do this in the console: an API key may not.",
 }
 

@@ -1,4 +1,4 @@
-"""`freshet export terraform`: writes an organisation as a Terraform configuration.
+"""`freshet export terraform`: writes an organization as a Terraform configuration.
 
 Each item becomes a resource with an import block; the import ids are those of the provider's pages
 (`provisioning/deliverables/terraform/docs`). Passwords and API keys are not in it, as the provider
@@ -73,7 +73,7 @@ class Export:
     def organization_resources(self) -> Iterator[Resource]:
         """Yields settings, people, projects, service accounts, role bindings and budgets.
 
-        The default project is left out: every organisation has one, and it cannot be deleted.
+        The default project is left out: every organization has one, and it cannot be deleted.
         """
         yield self._settings_resource()
         yield from self._member_resources()
@@ -251,9 +251,9 @@ class Export:
 
 @pass_session
 def export_terraform(session: Session, /, cluster: tuple[str, ...], file: str | None) -> None:
-    """Write the organisation as a Terraform configuration, with blocks that import it.
+    """Write the organization as a Terraform configuration, with blocks that import it.
 
-    The organisation's settings and people, projects, service accounts, roles, budgets, clusters
+    The organization's settings and people, projects, service accounts, roles, budgets, clusters
     with their topics, credentials, ACLs, quotas and alerts; with --cluster only those clusters. No
     secret is in it.
     """
@@ -274,7 +274,7 @@ def export_terraform(session: Session, /, cluster: tuple[str, ...], file: str | 
 
 def export_commands() -> click.Group:
     """Returns `freshet export`."""
-    group = click.Group("export", help="Write the organisation's resources for other tools.")
+    group = click.Group("export", help="Write the organization's resources for other tools.")
     parameters: list[click.Parameter] = [
         click.Option(
             ["--cluster", "-c"],

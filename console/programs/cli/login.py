@@ -140,7 +140,7 @@ def _with_cookies(client: Client, answer: ApiAnswer) -> dict[str, Any]:
 def _choose_organization(
     belongs_to: list[dict[str, Any]], current: dict[str, Any] | None, requested: str | None
 ) -> dict[str, Any]:
-    """Returns the organisation whose key is made: the requested one, or the only one.
+    """Returns the organization whose key is made: the requested one, or the only one.
 
     `requested`: its id or name. Raises `CommandError` where it must be named, or is not the
     person's.
@@ -148,7 +148,7 @@ def _choose_organization(
     if requested is None and len(belongs_to) > 1:
         listed = ", ".join(candidate["name"] for candidate in belongs_to)
         raise CommandError(
-            "You belong to several organisations.",
+            "You belong to several organizations.",
             advice=f"Add --organization with one of: {listed}",
         )
     if requested is None and current is not None:
@@ -156,12 +156,12 @@ def _choose_organization(
     for candidate in belongs_to:
         if requested in {candidate["id"], candidate["name"]}:
             return candidate
-    raise CommandError("You do not belong to that organisation.", code=NOT_ALLOWED)
+    raise CommandError("You do not belong to that organization.", code=NOT_ALLOWED)
 
 
 @pass_session
 def signup(session: Session, url: str | None, email: str, organization: str) -> None:
-    """Make an account and an organisation, and keep its first API key in a profile.
+    """Make an account and an organization, and keep its first API key in a profile.
 
     It asks for a password; a script passes it on the standard input.
     """
@@ -289,7 +289,7 @@ def login_commands() -> list[click.Command]:
             signup,
             _url_option(),
             click.Option(["--email", "-e"], required=True, help="Your address."),
-            click.Option(["--organization"], required=True, help="The organisation's name."),
+            click.Option(["--organization"], required=True, help="The organization's name."),
         ),
         _build_command("logout", logout),
         _build_command(

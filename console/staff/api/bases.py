@@ -1,4 +1,4 @@
-"""The base of endpoints for staff: lists of rows of every organisation."""
+"""The base of endpoints for staff: lists of rows of every organization."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class StaffSchema(Schema):
 
 
 class StaffViewSet(ApiViewSet):
-    """The base of endpoints that only staff may use. `rows` gives rows of every organisation."""
+    """The base of endpoints that only staff may use. `rows` gives rows of every organization."""
 
     schema = StaffSchema()
     authentication_classes = (PersonAuthentication,)
@@ -37,7 +37,7 @@ class StaffViewSet(ApiViewSet):
     query_serializers: ClassVar[Mapping[str, SerializerType]] = {}
 
     def staff_actor(self, organization_id: str) -> Actor:
-        """Returns the signed-in person as an actor in an organisation, for its audit log.
+        """Returns the signed-in person as an actor in an organization, for its audit log.
 
         Its role is the lowest one: what staff may do is decided by `StaffOnly` and not by a role.
         """

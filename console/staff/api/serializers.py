@@ -93,7 +93,7 @@ class HealthSerializer(serializers.Serializer[Any]):
     machines = serializers.ListField(child=serializers.CharField(), help_text="Lost machines.")
     orphans = serializers.ListField(
         child=serializers.CharField(),
-        help_text="Clusters that brokers or settings exist for, and that no organisation has.",
+        help_text="Clusters that brokers or settings exist for, and that no organization has.",
     )
 
     @extend_schema_field(serializers.DateTimeField())
@@ -121,7 +121,7 @@ class StaffCellSerializer(serializers.Serializer[CellStatus]):
 
 
 class StaffOrganizationSerializer(serializers.Serializer[Any]):
-    """The organisation of a row."""
+    """The organization of a row."""
 
     id = serializers.CharField()
     name = serializers.CharField()
@@ -151,7 +151,7 @@ class StaffClusterSerializer(serializers.ModelSerializer[Cluster]):
         return super().to_representation(instance)
 
     def get_phase(self, cluster: Cluster) -> str:
-        """Returns the phase as the cluster's own organisation sees it."""
+        """Returns the phase as the cluster's own organization sees it."""
         return self._seen.phase.value
 
     def get_restarts(self, cluster: Cluster) -> int | None:
@@ -173,7 +173,7 @@ class BreakGlassInputSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField(
         min_length=REASON_CHARS_MIN,
         max_length=REASON_CHARS_MAX,
-        help_text="The organisation's people read it.",
+        help_text="The organization's people read it.",
     )
     expires_in_s = serializers.IntegerField(
         default=LASTS_S_DEFAULT, min_value=LASTS_S_MIN, max_value=LASTS_S_MAX
@@ -183,7 +183,7 @@ class BreakGlassInputSerializer(serializers.Serializer[Any]):
 class BreakGlassSerializer(serializers.ModelSerializer[BreakGlass]):
     """A permit to delete a cluster although deletions are held."""
 
-    audit_id = serializers.CharField(help_text="The entry of the organisation's audit log.")
+    audit_id = serializers.CharField(help_text="The entry of the organization's audit log.")
     used_at = serializers.DateTimeField(
         allow_null=True, help_text="When it let a deletion pass; null: not yet."
     )
@@ -198,13 +198,13 @@ class BreakGlassSerializer(serializers.ModelSerializer[BreakGlass]):
 
 
 class StaffOperationSerializer(OperationSerializer):
-    """An operation with its organisation."""
+    """An operation with its organization."""
 
     organization = StaffOrganizationSerializer()
 
 
 class StaffIncidentSerializer(IncidentSerializer):
-    """An incident, also a suspected one, with its organisation."""
+    """An incident, also a suspected one, with its organization."""
 
     organization_id = serializers.CharField(
         allow_null=True, help_text="Null: of the service as a whole."
@@ -217,7 +217,7 @@ class StaffIncidentSerializer(IncidentSerializer):
 
 
 class StaffLimitRequestSerializer(LimitRequestSerializer):
-    """A request for a higher limit, with its organisation."""
+    """A request for a higher limit, with its organization."""
 
     organization_id = serializers.CharField()
 

@@ -38,7 +38,7 @@ class StaffCellViewSet(StaffViewSet):
 
 
 class StaffClusterViewSet(StaffViewSet):
-    """Clusters of every organisation, as they run."""
+    """Clusters of every organization, as they run."""
 
     serializer_class = shapes.StaffClusterSerializer
     query_serializers = {"list": shapes.OrganizationQuerySerializer}
@@ -66,7 +66,7 @@ class StaffBreakGlassViewSet(StaffViewSet):
     @extend_schema(responses={201: shapes.BreakGlassSerializer})
     def permit_deletion(self, request: Request, id: str, **kwargs: Any) -> Response:  # noqa: A002
         """Permits one deletion of a cluster until the permit expires. The audit log of its
-        organisation has an entry with the reason.
+        organization has an entry with the reason.
         """
         data = self.validated_input()
         with system_scope():
@@ -86,7 +86,7 @@ class StaffBreakGlassViewSet(StaffViewSet):
 
 
 class StaffOperationViewSet(StaffViewSet):
-    """Operations of every organisation."""
+    """Operations of every organization."""
 
     serializer_class = shapes.StaffOperationSerializer
     query_serializers = {"list": shapes.OperationQuerySerializer}
@@ -98,7 +98,7 @@ class StaffOperationViewSet(StaffViewSet):
 
 
 class StaffIncidentViewSet(StaffViewSet):
-    """Incidents of every organisation and of the service, suspected ones too."""
+    """Incidents of every organization and of the service, suspected ones too."""
 
     serializer_class = shapes.StaffIncidentSerializer
     query_serializers = {"list": shapes.StaffIncidentQuerySerializer}

@@ -1,4 +1,4 @@
-"""Endpoints of metrics, for an organisation's own Prometheus."""
+"""Endpoints of metrics, for an organization's own Prometheus."""
 
 from __future__ import annotations
 

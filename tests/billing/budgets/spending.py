@@ -18,7 +18,7 @@ PRINCIPAL = "User:cred_aaaaaaaaaaaaaaaaaaaa"
 
 
 def cluster_of(organization_id: str) -> str:
-    """The id of a cluster that an organisation might have."""
+    """The id of a cluster that an organization might have."""
     return organization_id.replace("org_", "cl_")
 
 
@@ -33,7 +33,7 @@ def use_bytes(
     minute: datetime | None = None,
     billed: bool = True,
 ) -> None:
-    """Adds to the provisional minutes of an organisation; the present minute unless given."""
+    """Adds to the provisional minutes of an organization; the present minute unless given."""
     moment = (minute or now()).replace(second=0, microsecond=0)
     with organization_scope(organization_id):
         row, _ = ProvisionalMinute.objects.get_or_create(

@@ -28,7 +28,7 @@ class TestBudgets(
 
 
 def suspended(api):
-    """Why the organisation's produce is suspended, None where it is not."""
+    """Why the organization's produce is suspended, None where it is not."""
     return api().get("/organizations/current").json()["produce_suspended_reason"]
 
 
@@ -156,7 +156,7 @@ def test_of_several_each_must_give_way(api, tenant, at, make_budget):
     assert suspended(api) is None
 
 
-def test_another_organisations_spending_is_its_own(api, tenant, other_tenant, at, make_budget):
+def test_another_organizations_spending_is_its_own(api, tenant, other_tenant, at, make_budget):
     spend_cents(other_tenant.id, 1_000)
     assert make_budget(1)["state"] == "ok"
     assert suspended(api) is None

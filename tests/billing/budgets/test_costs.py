@@ -41,7 +41,7 @@ def costs(api, at):
 
 @pytest.fixture
 def old(tenant):
-    """Makes the organisation older than the month."""
+    """Makes the organization older than the month."""
     with organization_scope(tenant.id):
         Organization.objects.update(created_at=STARTED - timedelta(days=100))
 
@@ -145,7 +145,7 @@ def test_traffic_is_expected_to_go_on(costs, tenant, at, old):
     assert shown["provisional_until"] == "2026-11-16T00:00:00Z"
 
 
-def test_a_young_organisation_is_extrapolated_from_its_own_days(costs, tenant, at):
+def test_a_young_organization_is_extrapolated_from_its_own_days(costs, tenant, at):
     with organization_scope(tenant.id):
         Organization.objects.update(created_at=STARTED + timedelta(days=20))
     at(STARTED + timedelta(days=25))
@@ -215,7 +215,7 @@ def test_months_that_cannot_be_are_refused(api, at, month):
 
 
 @pytest.mark.parametrize("role", sorted(set(Role) - {Role.MEMBER}))
-def test_everybody_of_the_organisation_may_see_it(api, tenant, other_tenant, role):
+def test_everybody_of_the_organization_may_see_it(api, tenant, other_tenant, role):
     spend_more_cents(tenant.id, 1_000)
     assert api(tenant.keys[role]).get("/costs").status_code == 200
     assert api(other_tenant.keys[role]).get("/costs").json()["lines"] == []

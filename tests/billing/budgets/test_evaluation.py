@@ -117,7 +117,7 @@ def test_the_mail_goes_to_those_who_look_after_money(tenant, make_budget, evalua
     ]
 
 
-def test_an_organisation_without_anybody_gets_no_mail(tenant, make_budget, evaluate):
+def test_an_organization_without_anybody_gets_no_mail(tenant, make_budget, evaluate):
     with organization_scope(tenant.id):
         Membership.objects.all().delete()
     make_budget(1)
@@ -177,7 +177,7 @@ def test_without_a_change_nothing_is_written(tenant, make_budget, evaluate):
     assert written == []
 
 
-def test_many_organisations_are_read_at_once(evaluate):
+def test_many_organizations_are_read_at_once(evaluate):
     def count(organizations):
         for number in range(organizations):
             tenant = make_tenant(f"Many{organizations}{number}")

@@ -1,4 +1,4 @@
-"""Totals of many organisations at once: published days and the minutes of the others."""
+"""Totals of many organizations at once: published days and the minutes of the others."""
 
 from datetime import UTC, date, datetime
 
@@ -44,7 +44,7 @@ def test_a_day_counts_from_its_minutes_until_it_is_published(at, tenant, other_t
         corrected = Used(used.organization_id, used.cluster_id, used.meter, quantity)
         publish_day(date(2026, 11, 20), [corrected, unbilled])
         expected[tenant.id] = {(cluster_of(tenant.id), "ingress_bytes"): 101 + quantity}
-        # The whole day is published: the other organisation used nothing of it.
+        # The whole day is published: the other organization used nothing of it.
         expected[other_tenant.id] = {(cluster_of(other_tenant.id), "ingress_bytes"): 101}
         assert totals(tenant.id, other_tenant.id) == expected
 
@@ -69,7 +69,7 @@ def test_who_used_nothing_spent_nothing(at, tenant, other_tenant):
     assert spent == {tenant.id: 25, other_tenant.id: 0}
 
 
-def test_an_organisations_scope_shows_its_own(at, tenant, other_tenant):
+def test_an_organizations_scope_shows_its_own(at, tenant, other_tenant):
     use_bytes(other_tenant.id, FREE_INGRESS + INGRESS_A_CENT)
     with organization_scope(tenant.id):
         shown = totals_by_organization(MONTH, [tenant.id, other_tenant.id])

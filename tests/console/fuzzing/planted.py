@@ -360,7 +360,7 @@ def _plant_incident(tenant: Tenant, cluster: Cluster, word: str) -> str:
 
 
 def _tables_of_tenants() -> list[type[Model]]:
-    """Returns the models whose rows belong to an organisation."""
+    """Returns the models whose rows belong to an organization."""
     return [
         model
         for model in apps.get_models()

@@ -47,7 +47,7 @@ AWAY = "cluster_starting"
 def world(django_db_setup, django_db_blocker):
     """Both tenants, made once for all operations and rolled back at the end.
 
-    Row-level security is off, because it would hide a queryset that forgets the organisation.
+    Row-level security is off, because it would hide a queryset that forgets the organization.
     `test_walk.py` has both guards.
     """
     with (

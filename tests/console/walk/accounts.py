@@ -141,7 +141,7 @@ ROUTES = [
     Route("GET", "/api/v1/organizations/current", Permission.BELONG),
     Route("PATCH", "/api/v1/organizations/current", Permission.MANAGE, body={"name": "Renamed"}),
     Route("GET", "/api/v1/organizations/current/export", Permission.MANAGE),
-    # An API key may not close an organisation, whatever its role.
+    # An API key may not close an organization, whatever its role.
     Route(
         "POST",
         "/api/v1/organizations/current:close",

@@ -10,7 +10,7 @@ from tests.console.walk.routes import Parameters, Route
 
 
 def an_incident(tenant: Tenant) -> Parameters:
-    """Makes an open incident of a cluster of the organisation."""
+    """Makes an open incident of a cluster of the organization."""
     with organization_scope(tenant.id):
         incident = Incident.objects.create(
             organization_id=tenant.id,

@@ -20,12 +20,12 @@ class WhoCalls(StrEnum):
     ADMIN = "admin"
     REVOKED = "revoked key"
     EXPIRED = "expired key"
-    # Belong to the organisation, and have a role in the project of the resources.
+    # Belong to the organization, and have a role in the project of the resources.
     PROJECT_DEVELOPER = "developer of the project"
     PROJECT_VIEWER = "viewer of the project"
     # A session of a member, where the two above are keys of service accounts.
     PROJECT_MEMBER = "member who develops the project"
-    # Belong to the organisation, and have a role in another project of it.
+    # Belong to the organization, and have a role in another project of it.
     OTHER_DEVELOPER = "developer of another project"
     OTHER_VIEWER = "viewer of another project"
 
@@ -51,7 +51,7 @@ class Route:
     permission: Permission | None
     body: Mapping[str, object] | None = None
     query: Mapping[str, object] = field(default_factory=dict)
-    # Makes the resources that the path names, in the tenant's organisation and its default project.
+    # Makes the resources that the path names, in the tenant's organization and its default project.
     parameters: Callable[[Tenant], Parameters] = no_parameters
     # Whether only a person's session may call it, and no API key.
     session: bool = False
@@ -59,7 +59,7 @@ class Route:
     staff: bool = False
     # Whether a role in the project of the named resources suffices. None: yes below `/clusters`.
     in_project: bool | None = None
-    # Whether it answers 404 in place of 403 to actors who may not read the organisation.
+    # Whether it answers 404 in place of 403 to actors who may not read the organization.
     hidden: bool = False
     # The status of a change by an actor with a role in another project only; 422 where the body
     # names a resource that this actor does not see.
@@ -74,7 +74,7 @@ class Route:
 
     @property
     def names_something(self) -> bool:
-        """Whether the path names a resource of one organisation."""
+        """Whether the path names a resource of one organization."""
         return "<" in self.path
 
     @property

@@ -21,19 +21,19 @@ class KnownTask:
 
     @property
     def of_organization(self) -> bool:
-        """Whether the task belongs to an organisation; other tasks belong to a person."""
+        """Whether the task belongs to an organization; other tasks belong to a person."""
         return ORGANIZATION in self.ids.values()
 
     @property
     def names_something(self) -> bool:
-        """Whether the task names a resource besides the organisation."""
+        """Whether the task names a resource besides the organization."""
         return len(self.ids) > 1
 
 
 def task_of_organization(
     name: str, effect: bool = True, words: Mapping[str, str] | None = None, **ids: str
 ) -> KnownTask:
-    """Returns a task that takes an organisation's id and the ids of `ids`."""
+    """Returns a task that takes an organization's id and the ids of `ids`."""
     return KnownTask(name, {"organization_id": ORGANIZATION, **ids}, words or {}, effect)
 
 
@@ -57,7 +57,7 @@ TASKS = [
     ),
     task_of_organization("provisioning.reconcile_cluster", cluster_id="clusters"),
 ]
-# Periodic tasks, which take no arguments and look at every organisation.
+# Periodic tasks, which take no arguments and look at every organization.
 SWEEPS = {
     "accounts.purge_address_events",
     "accounts.purge_sign_in",

@@ -41,7 +41,7 @@ def used(tenant, quantity, meter=INGRESS, **fields):
 
 @pytest.fixture
 def usage(tenant, other_tenant):
-    """Yesterday is published, today has minutes; another organisation has both."""
+    """Yesterday is published, today has minutes; another organization has both."""
     publish_day(
         YESTERDAY,
         [

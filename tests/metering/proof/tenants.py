@@ -35,7 +35,7 @@ LANE: Mapping[str, object] = {
 
 @dataclass
 class Tenant:
-    """A cluster of an organisation of its own."""
+    """A cluster of an organization of its own."""
 
     number: int
     server: BrokerServer

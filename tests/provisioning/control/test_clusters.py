@@ -144,7 +144,7 @@ def test_an_unknown_region_is_refused(api):
     )
 
 
-def test_names_are_unique_among_an_organisations_clusters(api, make_cluster, other_tenant):
+def test_names_are_unique_among_an_organizations_clusters(api, make_cluster, other_tenant):
     taken, other = make_cluster(name="orders"), make_cluster(name="other")
     cases.assert_problem(api().post("/clusters", {"name": "orders"}), 409, "name_taken")
     cases.assert_problem(api().patch(f"/clusters/{other}", {"name": "orders"}), 409, "name_taken")
@@ -249,7 +249,7 @@ def test_a_deletion_ends_what_was_under_way(api):
     assert api().get(f"/operations/{creating['id']}").json()["state"] == "cancelled"
 
 
-def test_a_suspended_organisations_clusters_do_not_run(api, cluster_id, tenant, reconcile, cell):
+def test_a_suspended_organizations_clusters_do_not_run(api, cluster_id, tenant, reconcile, cell):
     set_account_status(organization_id=tenant.id, status=AccountStatus.SUSPENDED, reason="test")
     reconcile(cluster_id)
     assert cell.spec(cluster_id).state == "suspended"
@@ -261,7 +261,7 @@ def test_a_suspended_organisations_clusters_do_not_run(api, cluster_id, tenant, 
     assert cell.spec(cluster_id).state == "active"
 
 
-def test_another_organisations_cluster_looks_absent(api, cluster_id, other_tenant):
+def test_another_organizations_cluster_looks_absent(api, cluster_id, other_tenant):
     outsider = api(other_tenant.key)
     path = f"/clusters/{cluster_id}"
     assert outsider.get("/clusters").json()["items"] == []

@@ -85,7 +85,7 @@ def test_a_permit_lets_one_deletion_pass_and_is_logged(
     assert delete(api, cluster_id).status_code == 202
     (listed,) = staff.get("/staff/break-glass").json()["items"]
     assert (listed["id"], listed["used_at"] is None) == (made["id"], False)
-    # The organisation's people see who did it, why, and that it was used.
+    # The organization's people see who did it, why, and that it was used.
     log = {"action": "cluster.break_glass", "target_id": cluster_id}
     (entry,) = api().get("/audit-log", query=log).json()["items"]
     assert (entry["id"], entry["actor"]["kind"]) == (made["audit_id"], "staff")

@@ -61,7 +61,7 @@ def test_its_change_and_the_task_are_one_transaction(cluster_id, tenant):
     assert run_outbox() == [tasks.reconcile_cluster.name]
 
 
-def test_another_organisations_clusters_take_records(cluster_id, other_tenant):
+def test_another_organizations_clusters_take_records(cluster_id, other_tenant):
     set_produce_suspension(organization_id=other_tenant.id, reason=REASON)
     run_outbox()
     assert suspensions(cluster_id) == [None]

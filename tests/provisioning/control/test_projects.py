@@ -23,7 +23,7 @@ LIMIT_S = 60
 
 @pytest.fixture
 def other(tenant):
-    """Another project of the organisation."""
+    """Another project of the organization."""
     return make_project(tenant)
 
 

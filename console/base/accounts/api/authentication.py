@@ -63,7 +63,7 @@ class ApiKeyAuthentication(BaseAuthentication):
 class PersonAuthentication(SessionAuthentication):
     """The session cookie; a request that changes something needs the CSRF header as well.
 
-    It is for endpoints of a person, whatever organisation they work in. `request.auth` is the
+    It is for endpoints of a person, whatever organization they work in. `request.auth` is the
     `UserSession`.
     """
 
@@ -80,10 +80,10 @@ class PersonAuthentication(SessionAuthentication):
 
 
 class ConsoleSessionAuthentication(PersonAuthentication):
-    """The session cookie, for endpoints of an organisation: `request.auth` is an `Actor`."""
+    """The session cookie, for endpoints of an organization: `request.auth` is an `Actor`."""
 
     def authenticate(self, request: Request) -> tuple[User, Any] | None:
-        """Returns the signed-in user and their actor in the session's organisation, or None."""
+        """Returns the signed-in user and their actor in the session's organization, or None."""
         signed_in = super().authenticate(request)
         if signed_in is None:
             return None
@@ -100,10 +100,10 @@ class ConsoleSessionAuthentication(PersonAuthentication):
 
 
 def _actor_of(request: HttpRequest, user: User) -> Actor | None:
-    """Returns the user's actor in the organisation that the session works in.
+    """Returns the user's actor in the organization that the session works in.
 
-    A read stores the organisation in the session; where the user no longer belongs to the stored
-    one, it stores another of theirs. A change never falls back to another organisation: it would go
+    A read stores the organization in the session; where the user no longer belongs to the stored
+    one, it stores another of theirs. A change never falls back to another organization: it would go
     to one that its sender did not look at.
     """
     session, address = request.session, client_address(request)
@@ -136,7 +136,7 @@ class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
         """Returns the scheme of a bearer token."""
-        return {"type": "http", "scheme": "bearer", "description": "An API key of an organisation."}
+        return {"type": "http", "scheme": "bearer", "description": "An API key of an organization."}
 
 
 class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]

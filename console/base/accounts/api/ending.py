@@ -1,4 +1,4 @@
-"""Endpoints for leaving the service: an archive of the organisation, and its closing."""
+"""Endpoints for leaving the service: an archive of the organization, and its closing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ZIP = "application/zip"
 
 
 class ExportView(ApiView):
-    """The organisation's data, without secrets and without records of topics."""
+    """The organization's data, without secrets and without records of topics."""
 
     permissions_required = {"GET": Permission.MANAGE}
 
@@ -41,7 +41,7 @@ class ExportView(ApiView):
 
 
 class CloseView(ApiView):
-    """Closing of the organisation."""
+    """Closing of the organization."""
 
     serializer_class = serializers.OrganizationSerializer
     input_serializers = {"POST": serializers.CloseSerializer}
@@ -49,7 +49,7 @@ class CloseView(ApiView):
     examples = {"POST": examples.CLOSE}
 
     def post(self, request: Request) -> Response:
-        """Closes the organisation: clusters are deleted, keys revoked, and a last invoice follows.
+        """Closes the organization: clusters are deleted, keys revoked, and a last invoice follows.
 
         Only a signed-in person may do it. Afterwards its people can still read, its invoices above
         all.

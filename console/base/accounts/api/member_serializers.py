@@ -45,7 +45,7 @@ class ProjectSerializer(serializers.ModelSerializer[Project]):
         source="is_default", help_text="Where clusters go that name no project."
     )
     permissions = serializers.SerializerMethodField(
-        help_text="What the caller may do in it, by roles in the organisation and in the project."
+        help_text="What the caller may do in it, by roles in the organization and in the project."
     )
 
     class Meta:
@@ -87,7 +87,7 @@ class ProjectCreateSerializer(ProjectUpdateSerializer):
 
 
 class MemberSerializer(serializers.ModelSerializer[Membership]):
-    """A person's membership in the organisation."""
+    """A person's membership in the organization."""
 
     user_id = serializers.CharField()
     email = serializers.EmailField(source="user.email")
@@ -186,14 +186,14 @@ class InvitationAcceptSerializer(serializers.Serializer[Any]):
 
 
 class AcceptedSerializer(serializers.Serializer[Any]):
-    """The organisation that the person joined, and their membership."""
+    """The organization that the person joined, and their membership."""
 
     organization = OrganizationSerializer()
     member = MemberSerializer()
 
 
 class RoleBindingSerializer(serializers.ModelSerializer[RoleBinding]):
-    """A role in a project. It adds to what the role in the organisation grants."""
+    """A role in a project. It adds to what the role in the organization grants."""
 
     principal_type = serializers.ChoiceField(choices=PrincipalType.choices)
     principal_id = serializers.CharField(help_text="The user's id, or the service account's.")

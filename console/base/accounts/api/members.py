@@ -27,9 +27,9 @@ from console.base.common.api.views import (
 
 
 class MemberViewSet(ListAction, RetrieveAction, UpdateAction, DestroyAction):
-    """People who belong to the organisation.
+    """People who belong to the organization.
 
-    A person who may not read the organisation sees only themselves, unless they manage a project:
+    A person who may not read the organization sees only themselves, unless they manage a project:
     then they see everybody to whom they may give roles in it.
     """
 
@@ -104,7 +104,7 @@ class InvitationAcceptView(ApiView):
     examples = {"POST": examples.ACCEPT}
 
     def post(self, request: Request) -> Response:
-        """Joins the organisation: the signed-in person, or a new account, which is then signed in.
+        """Joins the organization: the signed-in person, or a new account, which is then signed in.
 
         Answers 409 `account_exists` if the invited address has an account: sign in first.
         """

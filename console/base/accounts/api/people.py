@@ -18,7 +18,7 @@ from console.base.common.api.views import ApiMixin, ApiView, ApiViewSet
 
 
 class PersonMixin(ApiMixin):
-    """What endpoints of a person share: any session may call them, in whatever organisation."""
+    """What endpoints of a person share: any session may call them, in whatever organization."""
 
     authentication_classes = (PersonAuthentication,)
     permission_classes = (SignedIn,)

@@ -23,9 +23,9 @@ from console.base.common.api.views import (
 
 
 class ProjectViewSet(ListAction, RetrieveAction, CreateAction, UpdateAction, DestroyAction):
-    """Projects: parts of the organisation's clusters, with roles of their own.
+    """Projects: parts of the organization's clusters, with roles of their own.
 
-    Creating and deleting a project needs `manage` in the organisation; changing it needs `manage`
+    Creating and deleting a project needs `manage` in the organization; changing it needs `manage`
     in the project.
     """
 
@@ -57,7 +57,7 @@ class ProjectViewSet(ListAction, RetrieveAction, CreateAction, UpdateAction, Des
 
 
 class RoleBindingViewSet(ListAction, RetrieveAction, CreateAction, DestroyAction):
-    """Roles in projects, which add to what the role in the organisation grants."""
+    """Roles in projects, which add to what the role in the organization grants."""
 
     in_projects = True
     project_field = "project_id"
@@ -94,9 +94,9 @@ class RoleBindingViewSet(ListAction, RetrieveAction, CreateAction, DestroyAction
 
 
 class ServiceAccountViewSet(ListAction, RetrieveAction, CreateAction, UpdateAction, DestroyAction):
-    """Service accounts: identities of the organisation's programs, which act by API keys.
+    """Service accounts: identities of the organization's programs, which act by API keys.
 
-    A person who may not read the organisation sees none, unless they manage a project: then they
+    A person who may not read the organization sees none, unless they manage a project: then they
     see all accounts, to which they may give roles in it.
     """
 

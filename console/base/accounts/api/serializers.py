@@ -109,7 +109,7 @@ class NetworkField(serializers.CharField):
 
 
 class OrganizationSerializer(serializers.Serializer[Any]):
-    """An organisation."""
+    """An organization."""
 
     id = serializers.CharField()
     name = serializers.CharField()
@@ -141,7 +141,7 @@ class OrganizationSerializer(serializers.Serializer[Any]):
 
 
 class OrganizationUpdateSerializer(serializers.Serializer[Any]):
-    """The fields of an organisation to change."""
+    """The fields of an organization to change."""
 
     name = serializers.CharField(max_length=ORGANIZATION_CHARS_MAX)
     allowed_addresses = serializers.ListField(
@@ -153,10 +153,10 @@ class OrganizationUpdateSerializer(serializers.Serializer[Any]):
 
 
 class CloseSerializer(serializers.Serializer[Any]):
-    """The confirmation that an organisation shall be closed."""
+    """The confirmation that an organization shall be closed."""
 
     name = serializers.CharField(
-        max_length=ORGANIZATION_CHARS_MAX, help_text="The organisation's name, typed by the person."
+        max_length=ORGANIZATION_CHARS_MAX, help_text="The organization's name, typed by the person."
     )
     code = serializers.CharField(
         max_length=40,
@@ -176,7 +176,7 @@ class ForceQuerySerializer(serializers.Serializer[Any]):
 
 
 class SignUpSerializer(serializers.Serializer[Any]):
-    """The fields of a new account and its organisation."""
+    """The fields of a new account and its organization."""
 
     email = serializers.EmailField(max_length=254)
     password = serializers.CharField(
@@ -190,7 +190,7 @@ class SignUpSerializer(serializers.Serializer[Any]):
 
 
 class SignedUpSerializer(serializers.Serializer[Any]):
-    """The organisation and the API key that a sign-up made. The secret is shown only now."""
+    """The organization and the API key that a sign-up made. The secret is shown only now."""
 
     organization = OrganizationSerializer()
     api_key = ApiKeyCreatedSerializer()
@@ -245,21 +245,21 @@ class SignInSerializer(serializers.Serializer[Any]):
 
 
 class SwitchSerializer(serializers.Serializer[Any]):
-    """Which of the user's organisations the session shall work in."""
+    """Which of the user's organizations the session shall work in."""
 
     organization_id = serializers.CharField(max_length=32)
 
 
 class MembershipSerializer(OrganizationSerializer):
-    """An organisation, and the user's role in it."""
+    """An organization, and the user's role in it."""
 
-    # A session lists organisations that may refuse its address: their networks are not shown to it.
+    # A session lists organizations that may refuse its address: their networks are not shown to it.
     allowed_addresses = None
     role = serializers.ChoiceField(choices=ROLES)
 
 
 class SessionSerializer(serializers.Serializer[Any]):
-    """The signed-in person, or null, with their organisations."""
+    """The signed-in person, or null, with their organizations."""
 
     user = UserSerializer(allow_null=True)
     organizations = MembershipSerializer(many=True)

@@ -1,4 +1,4 @@
-"""The console's session: sign in and out, who is signed in, in which organisation."""
+"""The console's session: sign in and out, who is signed in, in which organization."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class SessionView(ApiView):
         return response
 
     def patch(self, request: Request) -> Response:
-        """Has the session work in another of the user's organisations."""
+        """Has the session work in another of the user's organizations."""
         if not isinstance(request.user, User):
             raise NotAuthenticated
         services.switch_organization(

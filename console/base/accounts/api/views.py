@@ -19,7 +19,7 @@ from console.base.common.api.views import ApiView, CreateAction, DestroyAction, 
 
 
 class ApiKeyViewSet(ListAction, CreateAction, DestroyAction):
-    """API keys of the organisation. Revoked keys stay in the list."""
+    """API keys of the organization. Revoked keys stay in the list."""
 
     queryset = ApiKey.objects.select_related("service_account")
     serializer_class = serializers.ApiKeySerializer
@@ -71,7 +71,7 @@ class ApiKeyViewSet(ListAction, CreateAction, DestroyAction):
 
 
 class CurrentOrganizationView(ApiView):
-    """The organisation of the API key, or the one that the session works in."""
+    """The organization of the API key, or the one that the session works in."""
 
     serializer_class = serializers.OrganizationSerializer
     input_serializers = {"PATCH": serializers.OrganizationUpdateSerializer}
@@ -79,7 +79,7 @@ class CurrentOrganizationView(ApiView):
     examples = {"GET": examples.ORGANIZATION_CURRENT, "PATCH": examples.ORGANIZATION_UPDATE}
 
     def get(self, request: Request) -> Response:
-        """Shows the organisation."""
+        """Shows the organization."""
         return self.answer(Organization.objects.for_organization(self.organization_id).get())
 
     @extend_schema(parameters=[serializers.ForceQuerySerializer])
@@ -98,7 +98,7 @@ class CurrentOrganizationView(ApiView):
 
 
 class SignUpView(ApiView):
-    """Sign-up: an account, an organisation and its first API key."""
+    """Sign-up: an account, an organization and its first API key."""
 
     authentication_classes = ()
     permission_classes = (Anyone,)

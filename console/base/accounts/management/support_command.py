@@ -1,4 +1,4 @@
-"""The base of support's commands: each changes one organisation, and audits the reason."""
+"""The base of support's commands: each changes one organization, and audits the reason."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 class SupportCommand(BaseCommand, ABC):
     """`ORGANIZATION --reason REASON`; the reason is kept in the audit log."""
 
-    # What is printed after the change; what follows the organisation's id where there was none.
+    # What is printed after the change; what follows the organization's id where there was none.
     done: ClassVar[str]
     nothing: ClassVar[str]
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Adds the organisation's id and the reason."""
+        """Adds the organization's id and the reason."""
         parser.add_argument("organization", help="org_…")
         parser.add_argument("--reason", required=True, help="kept in the audit log")
 

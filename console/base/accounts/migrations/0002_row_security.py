@@ -1,4 +1,4 @@
-"""Rows of accounts are seen in their organisation's scope. Users belong to no single one."""
+"""Rows of accounts are seen in their organization's scope. Users belong to no single one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row security of the new tables, and a default project for each organisation that there is."""
+"""Row security of the new tables, and a default project for each organization that there is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCOPE = f"SELECT set_config('{SETTING}', %s, true)"
 
 
 def make_default_projects(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-    """Makes a default project for each organisation that has none."""
+    """Makes a default project for each organization that has none."""
     alias = schema_editor.connection.alias
     project = apps.get_model("accounts", "Project")
     organizations = apps.get_model("accounts", "Organization").objects.using(alias)

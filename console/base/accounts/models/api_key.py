@@ -19,7 +19,7 @@ NAME_CHARS_MAX = 100
 
 
 class ApiKey(models.Model):
-    """An API key, which has a role of its own or belongs to a service account of the organisation.
+    """An API key, which has a role of its own or belongs to a service account of the organization.
 
     The secret's text is `fk_<key part of the id>_<secret>`; only its SHA-256 is stored. A secret of
     160 random bits cannot be guessed, so it needs no slow hash.
@@ -70,5 +70,5 @@ class ApiKey(models.Model):
 
     @property
     def effective_role(self) -> str:
-        """The key's role in the organisation: its own, or its service account's current one."""
+        """The key's role in the organization: its own, or its service account's current one."""
         return self.service_account.role if self.service_account else self.role

@@ -1,4 +1,4 @@
-"""Invitations into an organisation."""
+"""Invitations into an organization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Organisations and who belongs to them."""
+"""Organizations and who belongs to them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Organization(models.Model):
     closed_at = models.DateTimeField(null=True, blank=True)
     # When the first of its owners proved to own an address.
     verified_at = models.DateTimeField(null=True, blank=True)
-    # Counts changes that people made to the organisation; the ETag is made from it.
+    # Counts changes that people made to the organization; the ETag is made from it.
     generation = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(default=now)
 
@@ -56,7 +56,7 @@ class Organization(models.Model):
 
 
 class Membership(models.Model):
-    """A user's role in an organisation."""
+    """A user's role in an organization."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "mem"), editable=False
@@ -69,7 +69,7 @@ class Membership(models.Model):
     )
     role = models.CharField(max_length=16, choices=ROLES)
     created_at = models.DateTimeField(default=now)
-    # When the user last used the console in this organisation; accurate to five minutes.
+    # When the user last used the console in this organization; accurate to five minutes.
     last_seen_at = models.DateTimeField(null=True, blank=True)
 
     objects = MembershipQuerySet.as_manager()

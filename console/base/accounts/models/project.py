@@ -19,7 +19,7 @@ DEFAULT_NAME = "Default"
 
 
 class Project(models.Model):
-    """A part of an organisation's clusters, where people have roles of their own."""
+    """A part of an organization's clusters, where people have roles of their own."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "prj"), editable=False
@@ -29,7 +29,7 @@ class Project(models.Model):
     )
     name = models.CharField(max_length=NAME_CHARS_MAX)
     labels = models.JSONField(default=dict)
-    # Whether clusters go here that name no project. Every organisation has one, which stays.
+    # Whether clusters go here that name no project. Every organization has one, which stays.
     is_default = models.BooleanField(default=False)
     # Counts changes; the ETag is made from it.
     generation = models.PositiveIntegerField(default=1)

@@ -18,7 +18,7 @@ DESCRIPTION_CHARS_MAX = 500
 
 
 class ServiceAccount(models.Model):
-    """The identity of an organisation's program. It has a role of its own and acts by API keys."""
+    """The identity of an organization's program. It has a role of its own and acts by API keys."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "sa"), editable=False

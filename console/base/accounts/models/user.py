@@ -27,7 +27,7 @@ def normal_email(email: str) -> str:
 
 
 class User(AbstractBaseUser):
-    """A person who signs in, and belongs to organisations through memberships."""
+    """A person who signs in, and belongs to organizations through memberships."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "usr"), editable=False

@@ -16,7 +16,7 @@ def renew_actor(actor: Actor) -> Actor | None:
     """Returns the actor as it would authenticate now, or None if it would be refused.
 
     A stream asks every few seconds, so that it ends within five seconds after its key is revoked,
-    its session ends or its user leaves the organisation.
+    its session ends or its user leaves the organization.
     """
     match actor.kind:
         case ActorKind.API_KEY:

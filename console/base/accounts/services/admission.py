@@ -1,4 +1,4 @@
-"""What an organisation requires of a request beside a valid credential, for keys and sessions.
+"""What an organization requires of a request beside a valid credential, for keys and sessions.
 
 It requires an address that it allows, of people a second factor, and once it is closed that the
 request only reads.
@@ -19,7 +19,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def access_of(organization: Organization) -> Access:
-    """Returns what an organisation requires, as its actors carry it."""
+    """Returns what an organization requires, as its actors carry it."""
     return Access(
         allowed_addresses=tuple(organization.allowed_addresses),
         second_factor=organization.two_factor_required,
@@ -28,11 +28,11 @@ def access_of(organization: Organization) -> Access:
 
 
 def admit_actor(*, actor: Actor, method: str, second_factor: bool) -> None:
-    """Refuses an authenticated actor's request where its organisation does not admit it.
+    """Refuses an authenticated actor's request where its organization does not admit it.
 
-    Runs in the organisation's tenancy scope. `method` is the HTTP method, `second_factor` whether
+    Runs in the organization's tenancy scope. `method` is the HTTP method, `second_factor` whether
     the session showed one. Raises `AddressNotAllowed` (after it has audited the refusal),
-    `SecondFactorRequired`, or `OrganizationClosed` for a change of a closed organisation.
+    `SecondFactorRequired`, or `OrganizationClosed` for a change of a closed organization.
     """
     if not is_allowed(actor.access.allowed_addresses, actor.address):
         _note_refusal(actor)
@@ -44,7 +44,7 @@ def admit_actor(*, actor: Actor, method: str, second_factor: bool) -> None:
 
 
 def may_stay(*, actor: Actor, second_factor: bool) -> bool:
-    """Returns whether an actor's open stream may go on, by its organisation's settings."""
+    """Returns whether an actor's open stream may go on, by its organization's settings."""
     missing = actor.access.second_factor and actor.kind is ActorKind.SESSION and not second_factor
     return is_allowed(actor.access.allowed_addresses, actor.address) and not missing
 

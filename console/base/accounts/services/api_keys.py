@@ -43,7 +43,7 @@ def create_api_key(
     service_account_id: str | None = None,
     expires_at: datetime | None = None,
 ) -> CreatedKey:
-    """Creates a key of the actor's organisation, or of one of its service accounts.
+    """Creates a key of the actor's organization, or of one of its service accounts.
 
     The key gets `role` (`admin` if None), or with `service_account_id` the rights of that account.
     Raises `RoleTooHigh` if these are more than the actor has, `ExpiryInThePast`, `LimitReached`,

@@ -1,4 +1,4 @@
-"""The people in an organisation's archive. Users belong to no organisation, so it has no table."""
+"""The people in an organization's archive. Users belong to no organization, so it has no table."""
 
 from __future__ import annotations
 

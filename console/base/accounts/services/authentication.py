@@ -20,7 +20,7 @@ LAST_USED_STEP = timedelta(minutes=5)
 
 
 def authenticate_key(*, text: str, address: str) -> Actor:
-    """Returns the actor of an API key's secret, and enters its organisation's tenancy scope.
+    """Returns the actor of an API key's secret, and enters its organization's tenancy scope.
 
     Raises `NotAuthenticated` with the same message for every reason, so that nobody learns which
     keys exist.
@@ -84,9 +84,9 @@ def _write_last_use(key_id: str) -> None:
 
 
 def actor_of_user(*, user: User, organization_id: str | None, address: str) -> Actor | None:
-    """Returns a user's actor in the named organisation, or for None in the one they joined first.
+    """Returns a user's actor in the named organization, or for None in the one they joined first.
 
-    Returns None if the user is no member of the named organisation, or of any.
+    Returns None if the user is no member of the named organization, or of any.
     """
     with system_scope():
         memberships = Membership.objects.filter(user=user).order_by("created_at", "id")

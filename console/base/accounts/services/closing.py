@@ -1,7 +1,7 @@
-"""Closes an organisation: its clusters are deleted, its keys revoked, and a last invoice follows.
+"""Closes an organization: its clusters are deleted, its keys revoked, and a last invoice follows.
 
 Other applications delete clusters and the like when they receive
-`console.base.accounts.signals.organization_closed`. Afterwards the organisation's people sign in as
+`console.base.accounts.signals.organization_closed`. Afterwards the organization's people sign in as
 before and read, its invoices above all; `admission.py` refuses every change.
 """
 
@@ -31,7 +31,7 @@ from console.base.common.tenancy import organization_scope
 
 TASK = "accounts.send_closing_mail"
 TEXT = """\
-The organisation {name} was closed on {day} (UTC).
+The organization {name} was closed on {day} (UTC).
 
 - Its clusters were deleted. What they stored goes for good seven days later.
 - Its API keys and Kafka credentials have no effect any more.
@@ -46,9 +46,9 @@ If this was a mistake, answer within seven days.
 
 
 def close_organization(*, actor: Actor, name: str, code: str | None) -> Organization:
-    """Closes the actor's organisation for good, within its tenancy scope.
+    """Closes the actor's organization for good, within its tenancy scope.
 
-    A person confirms it by the organisation's name, and by a code if they have a second factor.
+    A person confirms it by the organization's name, and by a code if they have a second factor.
     Raises `PersonRequired` for an API key, `NameNotConfirmed`, `OrganizationClosed`,
     `TooManyRequests`, and `SecondFactorCodeWrong` after it has counted the attempt.
     """
@@ -60,7 +60,7 @@ def close_organization(*, actor: Actor, name: str, code: str | None) -> Organiza
     if organization.closed_at is not None:
         raise OrganizationClosed
     if name != organization.name:
-        detail = "Give the organisation's name as `name` to confirm."
+        detail = "Give the organization's name as `name` to confirm."
         raise NameNotConfirmed(detail, errors=[FieldError("/name", "name_not_confirmed", detail)])
     _require_second_factor(actor, code)
     organization.closed_at = now()
@@ -85,7 +85,7 @@ def close_organization(*, actor: Actor, name: str, code: str | None) -> Organiza
 
 
 def send_closing_mail(*, organization_id: str) -> None:
-    """Mails the members with the billing permission that the organisation was closed."""
+    """Mails the members with the billing permission that the organization was closed."""
     with organization_scope(organization_id):
         organization = Organization.objects.for_organization(organization_id).first()
     if organization is None or organization.closed_at is None:

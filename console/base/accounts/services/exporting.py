@@ -1,4 +1,4 @@
-"""Exports an organisation's archive, with audit entries for its beginning and its end.
+"""Exports an organization's archive, with audit entries for its beginning and its end.
 
 The archive is read while it is sent, so a request that was answered with 200 may still fail. The
 first entry is committed before the first byte leaves, so that nobody takes data without one; a
@@ -27,7 +27,7 @@ INTERRUPTED = "interrupted"
 
 
 def export_organization(*, actor: Actor) -> AsyncGenerator[bytes, None]:
-    """Yields the bytes of the ZIP archive of the actor's organisation.
+    """Yields the bytes of the ZIP archive of the actor's organization.
 
     Iteration raises whatever reading the archive raises, except `PlatformError` in place of
     `TypeError`.

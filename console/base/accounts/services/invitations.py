@@ -49,7 +49,7 @@ RESEND_AFTER = timedelta(minutes=1)
 DAY = timedelta(days=1)
 NONCE_CHARS = 20
 TASK = "accounts.send_invitation"
-SUBJECT = "You are invited to an organisation on Freshet"
+SUBJECT = "You are invited to an organization on Freshet"
 TEXT = """\
 {inviter} invites you to join {organization} on Freshet, as {role}.
 

@@ -36,7 +36,7 @@ def update_member(*, actor: Actor, member: Membership, role: str) -> Membership:
 
 
 def remove_member(*, actor: Actor, member: Membership) -> None:
-    """Removes a member, whose row the caller has locked, from the organisation.
+    """Removes a member, whose row the caller has locked, from the organization.
 
     Their sessions see nothing of it from the next request on, and open streams end within seconds.
     Their roles in projects, the keys that they made and the invitations that they sent end too.

@@ -1,4 +1,4 @@
-"""The organisations that a person belongs to."""
+"""The organizations that a person belongs to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from console.base.common.tenancy import system_scope
 
 
 def organizations_of(user: User) -> list[Membership]:
-    """Returns a user's memberships with their organisations, in the order in which they joined."""
+    """Returns a user's memberships with their organizations, in the order in which they joined."""
     with system_scope():
         return list(
             Membership.objects.filter(user=user)

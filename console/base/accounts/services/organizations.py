@@ -1,4 +1,4 @@
-"""Changes of organisations: by their members, and by billing, which suspends them."""
+"""Changes of organizations: by their members, and by billing, which suspends them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from console.base.common.tenancy import organization_scope
 def update_organization(
     *, actor: Actor, organization: Organization, changes: Mapping[str, Any], force: bool = False
 ) -> Organization:
-    """Changes an organisation whose row the caller has locked; returns it as it is afterwards.
+    """Changes an organization whose row the caller has locked; returns it as it is afterwards.
 
     `changes` may have `name`, `allowed_addresses` and `two_factor_required`. Raises `WouldLockOut`
     if the caller could not come in afterwards, unless `force` is set.
@@ -64,7 +64,7 @@ def _refuse_lock_out(actor: Actor, changed: Mapping[str, Any]) -> None:
 
 
 def set_account_status(*, organization_id: str, status: AccountStatus, reason: str) -> bool:
-    """Suspends an organisation or makes it active again; returns whether its status changed."""
+    """Suspends an organization or makes it active again; returns whether its status changed."""
     with organization_scope(organization_id):
         changed = (
             Organization.objects.filter(pk=organization_id)
@@ -86,7 +86,7 @@ def set_account_status(*, organization_id: str, status: AccountStatus, reason: s
 
 
 def set_produce_suspension(*, organization_id: str, reason: str | None) -> bool:
-    """Has an organisation's clusters refuse produce, or with None accept records again.
+    """Has an organization's clusters refuse produce, or with None accept records again.
 
     Fetching, commits and administration go on. Producing clients are shown `reason`, so it must say
     who can do what about it; it is cut off behind `REASON_CHARS_MAX` characters. Returns whether
@@ -117,12 +117,12 @@ def set_produce_suspension(*, organization_id: str, reason: str | None) -> bool:
 
 
 def billing_addresses(*, organization_id: str) -> list[str]:
-    """Returns the e-mail addresses of an organisation's members with the billing permission."""
+    """Returns the e-mail addresses of an organization's members with the billing permission."""
     return _addresses_with(organization_id, Permission.BILLING)
 
 
 def managing_addresses(*, organization_id: str) -> list[str]:
-    """Returns the e-mail addresses of an organisation's members with the manage permission."""
+    """Returns the e-mail addresses of an organization's members with the manage permission."""
     return _addresses_with(organization_id, Permission.MANAGE)
 
 

@@ -48,7 +48,7 @@ and then look at the sessions and API keys in the console.
 def audit_person(
     *, user: User, action: str, address: str, detail: Mapping[str, object] | None = None
 ) -> None:
-    """Adds an entry to the audit log of every organisation that the person is a member of."""
+    """Adds an entry to the audit log of every organization that the person is a member of."""
     for membership in organizations_of(user):
         actor = Actor(
             kind=ActorKind.SESSION,
@@ -72,7 +72,7 @@ def notify_person(*, user: User, about: str) -> None:
 
 
 def enqueue_for_nobody(*, task: str, arguments: dict[str, str]) -> None:
-    """Enqueues a task about a person or an address, in the scope of no organisation."""
+    """Enqueues a task about a person or an address, in the scope of no organization."""
     with organization_scope(NO_ORGANIZATION):
         enqueue_task(task=task, organization_id=NO_ORGANIZATION, arguments=arguments)
 

@@ -1,4 +1,4 @@
-"""Projects: parts of an organisation's clusters."""
+"""Projects: parts of an organization's clusters."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def create_project(*, actor: Actor, name: str, labels: Mapping[str, str] | None 
 
 
 def create_default_project(*, actor: Actor) -> Project:
-    """Creates a new organisation's default project, where clusters go that name no project."""
+    """Creates a new organization's default project, where clusters go that name no project."""
     project = Project.objects.create(
         organization_id=actor.organization_id, name=DEFAULT_NAME, is_default=True
     )
@@ -108,7 +108,7 @@ def project_for(*, actor: Actor, project_id: str | None) -> Project:
 
 def _require_free_name(organization_id: str, name: str) -> None:
     current = Project.objects.for_organization(organization_id).current()
-    require_free_name(current, name, "A project of this organisation")
+    require_free_name(current, name, "A project of this organization")
 
 
 def _audit_project(

@@ -10,7 +10,7 @@ from console.base.common.errors import FieldError
 
 
 def require_role(actor: Actor, role: str) -> None:
-    """Raises `RoleTooHigh` unless the actor has all that a role in the organisation grants."""
+    """Raises `RoleTooHigh` unless the actor has all that a role in the organization grants."""
     require_rights(actor, role, {})
 
 

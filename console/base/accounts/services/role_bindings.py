@@ -26,7 +26,7 @@ class ProjectRole(TypedDict):
 def create_role_binding(
     *, actor: Actor, principal_type: str, principal_id: str, project_id: str, role: str
 ) -> RoleBinding:
-    """Gives a principal of the organisation a role in one of its projects.
+    """Gives a principal of the organization a role in one of its projects.
 
     The actor needs `MANAGE` in the project, and every right that the role grants there. Raises
     `UnknownProject`, `UnknownPrincipal`, `PermissionDenied`, `RoleTooHigh`, `AlreadyBound`,
@@ -97,7 +97,7 @@ def delete_role_binding(*, actor: Actor, binding: RoleBinding) -> None:
 
 
 def role_bindings_used(organization_id: str, cluster_id: str = "") -> int:
-    """Counts roles in all projects of an organisation. `cluster_id` is ignored."""
+    """Counts roles in all projects of an organization. `cluster_id` is ignored."""
     return RoleBinding.objects.for_organization(organization_id).count()
 
 

@@ -106,7 +106,7 @@ def _revoke_made_by(actor: Actor, account: ServiceAccount) -> dict[str, object]:
 
 def _require_free_name(organization_id: str, name: str) -> None:
     current = ServiceAccount.objects.for_organization(organization_id).current()
-    require_free_name(current, name, "A service account of this organisation")
+    require_free_name(current, name, "A service account of this organization")
 
 
 def _audit_account(

@@ -23,7 +23,7 @@ from console.base.common.conf import config
 from console.base.common.errors import NotFound
 from console.base.common.requests import client_address
 
-# The key in Django's session under which the id of the person's current organisation is stored.
+# The key in Django's session under which the id of the person's current organization is stored.
 SESSION_ORGANIZATION = "organization_id"
 LAST_SEEN_STEP = timedelta(minutes=5)
 # The most sessions of one user; a further one ends the oldest.
@@ -107,7 +107,7 @@ def sign_out(*, request: HttpRequest) -> None:
 
 
 def switch_organization(*, request: HttpRequest, user: User, organization_id: str) -> None:
-    """Has the session work in another of the user's organisations. Raises `NotFound`."""
+    """Has the session work in another of the user's organizations. Raises `NotFound`."""
     ids = {membership.organization_id for membership in organizations_of(user)}
     if organization_id not in ids:
         raise NotFound

@@ -1,4 +1,4 @@
-"""Sign-up: a person, an organisation that they own, and its first API key."""
+"""Sign-up: a person, an organization that they own, and its first API key."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SignedUp:
 def sign_up(
     *, email: str, password: str, organization_name: str, address: str, from_console: bool
 ) -> SignedUp:
-    """Creates user, organisation, membership and key, and enqueues a mail to verify the address.
+    """Creates user, organization, membership and key, and enqueues a mail to verify the address.
 
     `from_console` asks receivers of the signal for a first cluster too. Raises `TooManyRequests`,
     `ValidationFailed` for a weak password, and `EmailTaken` after it has counted the attempt

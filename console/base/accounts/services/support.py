@@ -1,4 +1,4 @@
-"""What staff do for an organisation that cannot help itself. Each change audits a reason."""
+"""What staff do for an organization that cannot help itself. Each change audits a reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def admit_everybody(*, organization_id: str, reason: str) -> bool:
 
 
 def reopen_organization(*, organization_id: str, reason: str) -> bool:
-    """Undoes the closing of an organisation; returns whether it was closed.
+    """Undoes the closing of an organization; returns whether it was closed.
 
     Its clusters can be restored for as long as any deleted cluster. Its keys stay revoked.
     """
@@ -28,7 +28,7 @@ def reopen_organization(*, organization_id: str, reason: str) -> bool:
 def _change_organization(
     organization_id: str, action: str, values: dict[str, object], reason: str
 ) -> bool:
-    """Sets fields of an organisation and audits it; returns whether any of them changed."""
+    """Sets fields of an organization and audits it; returns whether any of them changed."""
     with organization_scope(organization_id):
         rows = Organization.objects.for_organization(organization_id)
         organization = rows.select_for_update().first()

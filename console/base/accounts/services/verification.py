@@ -74,7 +74,7 @@ def request_verification(*, email: str, address: str) -> None:
 def verify_email(*, token: str) -> User:
     """Verifies a user's address by the mail's token. Raises `TokenExpired`, `TokenInvalid`.
 
-    The organisations that the user owns count as verified from then on, and may get public
+    The organizations that the user owns count as verified from then on, and may get public
     endpoints. Repeating it changes nothing.
     """
     try:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class ActorMay(BasePermission):
     """Reads require `READ`, changes `WRITE`, unless the view's `permissions_required` differs.
 
-    The actor must have the permission in the organisation. For a view that sets `in_projects` it
+    The actor must have the permission in the organization. For a view that sets `in_projects` it
     suffices to have it in any project, and then in the project of the row that is read or changed.
     """
 

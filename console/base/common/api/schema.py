@@ -31,7 +31,7 @@ PROBLEMS = {
     "400": "Malformed, or against a rule; `code` says which.",
     "401": "No credential, or one that is unknown, expired or revoked.",
     "403": "The role does not allow it, or a limit is reached.",
-    "404": "The resource is absent, or another organisation's.",
+    "404": "The resource is absent, or another organization's.",
     "409": "The resource's state does not allow it now.",
     "412": "If-Match names another generation.",
     "413": "The body is longer than the operation accepts.",

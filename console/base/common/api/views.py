@@ -1,7 +1,7 @@
 """Bases of the API's views, so that an endpoint is a few attributes and calls of services.
 
 `ApiView` for single endpoints, `ApiViewSet` for resources that live elsewhere (topics),
-`ResourceViewSet` with its action mixins for rows of an organisation. `README.md` beside this file
+`ResourceViewSet` with its action mixins for rows of an organization. `README.md` beside this file
 shows how an application uses them.
 """
 
@@ -52,7 +52,7 @@ RATE_LIMITS = {
 
 
 class RateLimited(TooManyRequests):
-    """An organisation, or an address without a valid credential, made too many API requests."""
+    """An organization, or an address without a valid credential, made too many API requests."""
 
     code = "rate_limited"
     title = "Too many API requests"
@@ -102,7 +102,7 @@ class ApiMixin(APIView):
             return super().dispatch(request, *args, **names)
 
     def perform_authentication(self, request: Request) -> None:
-        """Authenticates the request, and counts it against the limit of its organisation.
+        """Authenticates the request, and counts it against the limit of its organization.
 
         A request with a wrong credential counts against its address, so that nobody can try many.
         """
@@ -116,7 +116,7 @@ class ApiMixin(APIView):
         )
 
     def _count_request(self, organization_id: str | None) -> None:
-        """Counts the request for its organisation, or its address. Raises `RateLimited`."""
+        """Counts the request for its organization, or its address. Raises `RateLimited`."""
         if organization_id is None:
             self.rate = count_address(network_of(self.address))
         else:
@@ -190,7 +190,7 @@ class ApiMixin(APIView):
 
     @property
     def organization_id(self) -> str:
-        """The id of the organisation that the actor acts in."""
+        """The id of the organization that the actor acts in."""
         return self.actor.organization_id
 
     @property
@@ -293,20 +293,20 @@ class ApiViewSet(ApiMixin, GenericViewSet[Any]):
 
 
 class ResourceViewSet(ApiViewSet):
-    """Rows of an organisation. `queryset` may have all rows: it is narrowed here.
+    """Rows of an organization. `queryset` may have all rows: it is narrowed here.
 
     A subclass combines it with action mixins, and implements the `perform_…` that they call.
     """
 
     lookup_field = "pk"
-    # The path, in Django's notation, from a row to its organisation's id.
+    # The path, in Django's notation, from a row to its organization's id.
     organization_field: ClassVar[str] = "organization_id"
     # The path from a row to its project's id, where roles in projects count.
     project_field: ClassVar[str | None] = None
     list_ordering: ClassVar[tuple[str, ...]] = ("-created_at", "-id")
 
     def get_queryset(self) -> QuerySet[Any]:
-        """Returns rows of the actor's organisation and readable projects.
+        """Returns rows of the actor's organization and readable projects.
 
         It is the first of the two guards of tenancy; `console.base.common.tenancy` is the second.
         """

@@ -1,4 +1,4 @@
-"""Rows of the shared tables are seen in their organisation's scope; the audit log only grows."""
+"""Rows of the shared tables are seen in their organization's scope; the audit log only grows."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ class IdempotencyRecord(models.Model):
     with the key (`console.base.common.sealing`): it may hold a secret that is shown once.
     """
 
-    # A keyed digest of organisation, actor, path and key.
+    # A keyed digest of organization, actor, path and key.
     id = models.CharField(primary_key=True, max_length=64, editable=False)
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
     request_digest = models.CharField(max_length=64)

@@ -39,7 +39,7 @@ class LimitRequestSerializer(serializers.ModelSerializer[LimitRequest]):
     """A request to raise a limit."""
 
     cluster_id = serializers.SerializerMethodField(
-        help_text="Null for the organisation, or all of its clusters."
+        help_text="Null for the organization, or all of its clusters."
     )
     state = serializers.ChoiceField(choices=LimitRequestState.choices)
 
@@ -63,7 +63,7 @@ class LimitRequestCreateSerializer(serializers.Serializer[Any]):
     cluster_id = serializers.RegexField(
         CLUSTER_ID,
         required=False,
-        help_text="For a limit of clusters: which one. Without it, all of the organisation's.",
+        help_text="For a limit of clusters: which one. Without it, all of the organization's.",
     )
     wanted = serializers.IntegerField(min_value=1, max_value=VALUE_MAX, source="requested")
     reason = serializers.CharField(max_length=TEXT_CHARS_MAX)

@@ -24,7 +24,7 @@ class LimitViewSet(ApiViewSet):
 
     @extend_schema(operation_id="limits_list", parameters=[shapes.LimitsQuerySerializer])
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Lists every limit by name, with how much the organisation or one cluster uses."""
+        """Lists every limit by name, with how much the organization or one cluster uses."""
         query = self.validated_query(shapes.LimitsQuerySerializer)
         limits = services.list_limits(
             organization_id=self.organization_id, cluster_id=query.get("cluster_id", "")

@@ -1,4 +1,4 @@
-"""Rows are seen in their organisation's scope."""
+"""Rows are seen in their organization's scope."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ from console.base.limits.models.request import LIMIT_CHARS_MAX, LimitRequest
 
 
 class LimitGrant(models.Model):
-    """The value of a limit for an organisation, or for one of its clusters."""
+    """The value of a limit for an organization, or for one of its clusters."""
 
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
-    # Empty for a limit of the organisation, and for one that applies to all of its clusters.
+    # Empty for a limit of the organization, and for one that applies to all of its clusters.
     cluster_id = models.CharField(max_length=ID_CHARS_MAX, blank=True)
     limit = models.CharField(max_length=LIMIT_CHARS_MAX)
     value = models.PositiveIntegerField()

@@ -19,13 +19,13 @@ VALUE_MAX = 2**31 - 1
 
 
 class LimitRequest(models.Model):
-    """An organisation's request for more than a limit. Staff answer it once."""
+    """An organization's request for more than a limit. Staff answer it once."""
 
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "lrq"), editable=False
     )
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
-    # Empty for a limit of the organisation, and for one that shall apply to all of its clusters.
+    # Empty for a limit of the organization, and for one that shall apply to all of its clusters.
     cluster_id = models.CharField(max_length=ID_CHARS_MAX, blank=True)
     limit = models.CharField(max_length=LIMIT_CHARS_MAX)
     wanted = models.PositiveIntegerField(validators=[MinValueValidator(1)])

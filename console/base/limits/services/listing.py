@@ -1,4 +1,4 @@
-"""All limits of an organisation, with how much of each is used."""
+"""All limits of an organization, with how much of each is used."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def list_limits(*, organization_id: str, cluster_id: str = "") -> list[LimitUse]
     """Returns every limit, sorted by name, with its value and use.
 
     Limits of clusters are those of `cluster_id`, or without it the values that apply to clusters
-    without a grant of their own. Raises `ValidationFailed` for a cluster that the organisation does
+    without a grant of their own. Raises `ValidationFailed` for a cluster that the organization does
     not have.
     """
     if cluster_id and not has_cluster(organization_id, cluster_id):
-        detail = "The organisation has no such cluster."
+        detail = "The organization has no such cluster."
         raise ValidationFailed(detail, errors=[FieldError("?cluster_id", "not_found", detail)])
     grants: dict[str, dict[str, int]] = {}
     rows = LimitGrant.objects.filter(

@@ -1,4 +1,4 @@
-"""Requests to raise a limit: made by an organisation, granted or refused by staff, once."""
+"""Requests to raise a limit: made by an organization, granted or refused by staff, once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from console.base.limits.usage import has_cluster
 def request_limit(
     *, actor: Actor, limit: str, requested: int, reason: str, cluster_id: str = ""
 ) -> LimitRequest:
-    """Requests a higher value for a limit of the actor's organisation, or of one of its clusters.
+    """Requests a higher value for a limit of the actor's organization, or of one of its clusters.
 
     Raises `ValidationFailed` for an unknown limit or cluster, `LimitNotRaisable`, `LimitNotHigher`,
     `LimitRequestOpen`.
@@ -61,7 +61,7 @@ def grant_limit(
 ) -> LimitRequest:
     """Grants a request whose row the caller has locked: the requested value, or `value`.
 
-    Runs in the organisation's tenancy scope. Raises `LimitRequestAnswered`, and `LimitNotRaisable`
+    Runs in the organization's tenancy scope. Raises `LimitRequestAnswered`, and `LimitNotRaisable`
     above what the service supports.
     """
     granted = value or request.wanted
@@ -131,7 +131,7 @@ def _check_cluster(definition: Limit, organization_id: str, cluster_id: str) -> 
         detail = "This limit is not one of clusters: leave cluster_id out."
         raise ValidationFailed(detail, errors=[FieldError("/cluster_id", "unexpected", detail)])
     if not has_cluster(organization_id, cluster_id):
-        detail = "The organisation has no such cluster."
+        detail = "The organization has no such cluster."
         raise ValidationFailed(detail, errors=[FieldError("/cluster_id", "not_found", detail)])
 
 

@@ -1,4 +1,4 @@
-"""The values of limits that apply. The queries run in the organisation's tenancy scope."""
+"""The values of limits that apply. The queries run in the organization's tenancy scope."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from console.base.common.errors import LimitReached, Quota
 from console.base.limits.models import LimitGrant
 from console.base.limits.registry import BY_NAME
 
-# How long a process remembers an organisation's rate, and so may overlook a grant.
+# How long a process remembers an organization's rate, and so may overlook a grant.
 RATE_KEPT = timedelta(seconds=30)
-# The most organisations whose rate a process remembers.
+# The most organizations whose rate a process remembers.
 RATES_MAX = 10_000
 
-# Organisation id → when its rate is to be read again, and the rate.
+# Organization id → when its rate is to be read again, and the rate.
 _remembered: dict[str, tuple[datetime, int]] = {}
 _lock = threading.Lock()
 
 
 def limit_of(name: str, *, organization_id: str, cluster_id: str = "") -> int:
-    """Returns the value of a limit for an organisation, or for one of its clusters."""
+    """Returns the value of a limit for an organization, or for one of its clusters."""
     return limits_of([name], organization_id=organization_id, cluster_id=cluster_id)[name]
 
 
@@ -40,9 +40,9 @@ def limits_of(
 
 
 def choose_value(name: str, grants: dict[str, int], cluster_id: str) -> int:
-    """Returns the cluster's granted value, else its organisation's, else the default.
+    """Returns the cluster's granted value, else its organization's, else the default.
 
-    `grants` has values by cluster id, with the organisation's under the empty text. The result is
+    `grants` has values by cluster id, with the organization's under the empty text. The result is
     at most what the service supports. Pure but for the settings.
     """
     definition = BY_NAME[name]
@@ -68,9 +68,9 @@ def check_room(name: str, *, limit: int, used: int, adding: int) -> None:
 
 
 def requests_per_second(organization_id: str) -> int:
-    """Returns an organisation's limit of API requests, remembered for `RATE_KEPT`.
+    """Returns an organization's limit of API requests, remembered for `RATE_KEPT`.
 
-    The query runs in the organisation's tenancy scope.
+    The query runs in the organization's tenancy scope.
     """
     at = now()
     remembered = _remembered.get(organization_id)

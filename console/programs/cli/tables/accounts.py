@@ -1,4 +1,4 @@
-"""Commands for the organisation, its people, service accounts, API keys and projects."""
+"""Commands for the organization, its people, service accounts, API keys and projects."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from console.programs.cli.tables.shorthand import (
 )
 
 ABOUT = {
-    "organization": "The organisation that the API key belongs to.",
+    "organization": "The organization that the API key belongs to.",
     "project": "Projects, which hold clusters.",
-    "member": "People of the organisation.",
+    "member": "People of the organization.",
     "invitation": "Invitations of people to become members.",
     "service-account": "Accounts of programs.",
     "role-binding": "Roles in projects.",
@@ -38,11 +38,11 @@ def _project_roles(roles: dict[str, str]) -> list[dict[str, str]]:
 
 
 ORGANIZATION = (
-    CommandRow("organization describe", "GET /organizations/current", "The organisation."),
+    CommandRow("organization describe", "GET /organizations/current", "The organization."),
     CommandRow(
         "organization update",
         "PATCH /organizations/current",
-        "Change the organisation. What is not given stays.",
+        "Change the organization. What is not given stays.",
         (
             text("name", "Another name."),
             listed(
@@ -110,7 +110,7 @@ PEOPLE = (
     CommandRow(
         "member remove",
         "DELETE /members/{id}",
-        "Remove somebody from the organisation; their sessions in it end.",
+        "Remove somebody from the organization; their sessions in it end.",
         shape=Shape.NOTHING,
         confirm=Confirm.YES,
     ),

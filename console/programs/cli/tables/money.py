@@ -164,7 +164,7 @@ COMMANDS = (
         "PATCH /billing-details",
         "Change whom invoices are addressed to, from the next one on.",
         (
-            text("legal_name", "Empty: the organisation's name."),
+            text("legal_name", "Empty: the organization's name."),
             listed(
                 "address", "A line of the address; they replace all that there are.", "address-line"
             ),

@@ -40,7 +40,7 @@ def _alert_fields() -> tuple[Field, ...]:
             "for_s", "Seconds that the figure lasts before the alert fires or ends.", option="for"
         ),
         listed("emails", "A member who gets mails; they replace all that there are.", "email"),
-        cleared("emails", "Mails go to those who manage the organisation.", "no-emails", list),
+        cleared("emails", "Mails go to those who manage the organization.", "no-emails", list),
     )
 
 

@@ -867,7 +867,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * @description Joins the organisation: the signed-in person, or a new account, which is then signed in.
+         * @description Joins the organization: the signed-in person, or a new account, which is then signed in.
          *
          *     Answers 409 `account_exists` if the invited address has an account: sign in first.
          */
@@ -1022,7 +1022,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Lists every limit by name, with how much the organisation or one cluster uses. */
+        /** @description Lists every limit by name, with how much the organization or one cluster uses. */
         get: operations["limits_list"];
         put?: never;
         post?: never;
@@ -1147,7 +1147,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Shows the organisation. */
+        /** @description Shows the organization. */
         get: operations["organizations_current_retrieve"];
         put?: never;
         post?: never;
@@ -1185,7 +1185,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * @description Closes the organisation: clusters are deleted, keys revoked, and a last invoice follows.
+         * @description Closes the organization: clusters are deleted, keys revoked, and a last invoice follows.
          *
          *     Only a signed-in person may do it. Afterwards its people can still read, its invoices above
          *     all.
@@ -1391,7 +1391,7 @@ export interface paths {
         delete: operations["session_destroy"];
         options?: never;
         head?: never;
-        /** @description Has the session work in another of the user's organisations. */
+        /** @description Has the session work in another of the user's organizations. */
         patch: operations["session_partial_update"];
         trace?: never;
     };
@@ -1636,7 +1636,7 @@ export interface paths {
         put?: never;
         /**
          * @description Permits one deletion of a cluster until the permit expires. The audit log of its
-         *     organisation has an entry with the reason.
+         *     organization has an entry with the reason.
          */
         post: operations["staff_clusters_:break_glass_create"];
         delete?: never;
@@ -1794,7 +1794,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description The organisation that the person joined, and their membership. */
+        /** @description The organization that the person joined, and their membership. */
         Accepted: {
             organization: components["schemas"]["Organization"];
             member: components["schemas"]["Member"];
@@ -1885,7 +1885,7 @@ export interface components {
             readonly group: string;
             readonly threshold: number;
             readonly for_s: number;
-            /** @description Addresses of members who get mails; empty: those who manage the organisation. */
+            /** @description Addresses of members who get mails; empty: those who manage the organization. */
             emails: string[];
             state: components["schemas"]["AlertState"];
             /**
@@ -1926,7 +1926,7 @@ export interface components {
              * @default 300
              */
             for_s?: number;
-            /** @description Addresses of members who get mails; empty: those who manage the organisation. */
+            /** @description Addresses of members who get mails; empty: those who manage the organization. */
             emails?: string[];
             cluster_id: string;
             /** @description The figure, which comes from the keeper's samples or from metered usage. */
@@ -2043,7 +2043,7 @@ export interface components {
         };
         /** @description Whom invoices are addressed to, from the next one on. */
         BillingDetails: {
-            /** @description Empty: the organisation's name. */
+            /** @description Empty: the organization's name. */
             legal_name: string;
             address: string[];
             /** @description ISO 3166-1 alpha-2. */
@@ -2061,7 +2061,7 @@ export interface components {
             readonly cluster_id: string;
             readonly reason: string;
             readonly made_by: string;
-            /** @description The entry of the organisation's audit log. */
+            /** @description The entry of the organization's audit log. */
             audit_id: string;
             /** Format: date-time */
             readonly created_at: string;
@@ -2075,7 +2075,7 @@ export interface components {
         };
         /** @description The reason for a permit to delete a cluster, and how long the permit is valid. */
         BreakGlassInputRequest: {
-            /** @description The organisation's people read it. */
+            /** @description The organization's people read it. */
             reason: string;
             /** @default 3600 */
             expires_in_s?: number;
@@ -2177,9 +2177,9 @@ export interface components {
             /** Format: double */
             connections_per_second: number | null;
         };
-        /** @description The confirmation that an organisation shall be closed. */
+        /** @description The confirmation that an organization shall be closed. */
         CloseRequest: {
-            /** @description The organisation's name, typed by the person. */
+            /** @description The organization's name, typed by the person. */
             name: string;
             /** @description A code of the authenticator app, if the person has one. */
             code?: string | null;
@@ -2489,7 +2489,7 @@ export interface components {
             platform: string;
             /** @description Lost machines. */
             machines: string[];
-            /** @description Clusters that brokers or settings exist for, and that no organisation has. */
+            /** @description Clusters that brokers or settings exist for, and that no organization has. */
             orphans: string[];
         };
         /** @description A fault of the service or of a cluster. */
@@ -2688,7 +2688,7 @@ export interface components {
         LimitRequest: {
             readonly id: string;
             readonly limit: string;
-            /** @description Null for the organisation, or all of its clusters. */
+            /** @description Null for the organization, or all of its clusters. */
             readonly cluster_id: string | null;
             readonly wanted: number;
             readonly reason: string;
@@ -2704,7 +2704,7 @@ export interface components {
         LimitRequestCreateRequest: {
             /** @description A limit's name. */
             limit: string;
-            /** @description For a limit of clusters: which one. Without it, all of the organisation's. */
+            /** @description For a limit of clusters: which one. Without it, all of the organization's. */
             cluster_id?: string;
             wanted: number;
             reason: string;
@@ -2736,7 +2736,7 @@ export interface components {
         };
         /** @enum {string} */
         MechanismEnum: "SCRAM-SHA-512" | "SCRAM-SHA-256";
-        /** @description A person's membership in the organisation. */
+        /** @description A person's membership in the organization. */
         Member: {
             readonly id: string;
             user_id: string;
@@ -2754,7 +2754,7 @@ export interface components {
             /** Format: date-time */
             readonly created_at: string;
         };
-        /** @description An organisation, and the user's role in it. */
+        /** @description An organization, and the user's role in it. */
         Membership: {
             id: string;
             name: string;
@@ -2883,7 +2883,7 @@ export interface components {
         };
         /** @enum {string} */
         OperationState: "queued" | "running" | "succeeded" | "failed" | "cancelled";
-        /** @description An organisation. */
+        /** @description An organization. */
         Organization: {
             id: string;
             name: string;
@@ -3237,12 +3237,12 @@ export interface components {
             threshold?: number;
             /** @description Seconds that the figure is above before the alert fires, and below before it is over. */
             for_s?: number;
-            /** @description Addresses of members who get mails; empty: those who manage the organisation. */
+            /** @description Addresses of members who get mails; empty: those who manage the organization. */
             emails?: string[];
         };
         /** @description Whom invoices are addressed to, from the next one on. */
         PatchedBillingDetailsRequest: {
-            /** @description Empty: the organisation's name. */
+            /** @description Empty: the organization's name. */
             legal_name?: string;
             address?: string[];
             /** @description ISO 3166-1 alpha-2. */
@@ -3293,7 +3293,7 @@ export interface components {
             /** @description Grants at most what the caller's own grants. */
             role?: components["schemas"]["Role"];
         };
-        /** @description The fields of an organisation to change. */
+        /** @description The fields of an organization to change. */
         PatchedOrganizationUpdateRequest: {
             name?: string;
             /** @description IPv4 and IPv6 networks in CIDR notation. Empty: from anywhere. */
@@ -3317,7 +3317,7 @@ export interface components {
             /** @description While it is true, none of the account's keys authenticates. */
             disabled?: boolean;
         };
-        /** @description Which of the user's organisations the session shall work in. */
+        /** @description Which of the user's organizations the session shall work in. */
         PatchedSwitchRequest: {
             organization_id?: string;
         };
@@ -3349,7 +3349,7 @@ export interface components {
             readonly unit_price: string;
             /** @description The unit that the price is for. */
             unit: components["schemas"]["PriceUnit"];
-            /** @description Free of charge for an organisation in a month, in `free_unit`. */
+            /** @description Free of charge for an organization in a month, in `free_unit`. */
             free_units: number;
             free_unit: components["schemas"]["PriceUnit"];
             /** @description The unit of quantities of usage. */
@@ -3421,7 +3421,7 @@ export interface components {
             };
             /** @description Where clusters go that name no project. */
             default: boolean;
-            /** @description What the caller may do in it, by roles in the organisation and in the project. */
+            /** @description What the caller may do in it, by roles in the organization and in the project. */
             readonly permissions: string[];
             readonly generation: number;
             /** Format: date-time */
@@ -3567,7 +3567,7 @@ export interface components {
         ResourceTypeEnum: "TOPIC" | "GROUP" | "CLUSTER" | "TRANSACTIONAL_ID" | "DELEGATION_TOKEN" | "USER";
         /** @enum {string} */
         Role: "owner" | "admin" | "developer" | "billing" | "viewer" | "member";
-        /** @description A role in a project. It adds to what the role in the organisation grants. */
+        /** @description A role in a project. It adds to what the role in the organization grants. */
         RoleBinding: {
             readonly id: string;
             principal_type: components["schemas"]["PrincipalType"];
@@ -3692,7 +3692,7 @@ export interface components {
              */
             role?: components["schemas"]["Role"];
         };
-        /** @description The signed-in person, or null, with their organisations. */
+        /** @description The signed-in person, or null, with their organizations. */
         Session: {
             user: components["schemas"]["User"] | null;
             organizations: components["schemas"]["Membership"][];
@@ -3709,7 +3709,7 @@ export interface components {
             /** @description A code of the authenticator app or a recovery code, if the account has them. */
             code?: string | null;
         };
-        /** @description The fields of a new account and its organisation. */
+        /** @description The fields of a new account and its organization. */
         SignUpRequest: {
             /** Format: email */
             email: string;
@@ -3721,7 +3721,7 @@ export interface components {
              */
             session?: boolean;
         };
-        /** @description The organisation and the API key that a sign-up made. The secret is shown only now. */
+        /** @description The organization and the API key that a sign-up made. The secret is shown only now. */
         SignedUp: {
             organization: components["schemas"]["Organization"];
             api_key: components["schemas"]["ApiKeyCreated"];
@@ -3766,7 +3766,7 @@ export interface components {
             readonly name: string;
             organization: components["schemas"]["StaffOrganization"];
             cell: string;
-            /** @description Returns the phase as the cluster's own organisation sees it. */
+            /** @description Returns the phase as the cluster's own organization sees it. */
             readonly phase: string;
             /** @description The message of its keeper. */
             readonly message: string;
@@ -3781,7 +3781,7 @@ export interface components {
             /** Format: date-time */
             readonly created_at: string;
         };
-        /** @description An incident, also a suspected one, with its organisation. */
+        /** @description An incident, also a suspected one, with its organization. */
         StaffIncident: {
             readonly id: string;
             /** @description Null: it concerns the service as a whole. */
@@ -3800,11 +3800,11 @@ export interface components {
         };
         /** @enum {string} */
         StaffIncidentState: "suspected" | "open" | "closed";
-        /** @description A request for a higher limit, with its organisation. */
+        /** @description A request for a higher limit, with its organization. */
         StaffLimitRequest: {
             readonly id: string;
             readonly limit: string;
-            /** @description Null for the organisation, or all of its clusters. */
+            /** @description Null for the organization, or all of its clusters. */
             readonly cluster_id: string | null;
             readonly wanted: number;
             readonly reason: string;
@@ -3817,7 +3817,7 @@ export interface components {
             readonly answered_at: string | null;
             organization_id: string;
         };
-        /** @description An operation with its organisation. */
+        /** @description An operation with its organization. */
         StaffOperation: {
             id: string;
             type: components["schemas"]["TypeEnum"];
@@ -3835,7 +3835,7 @@ export interface components {
             finished_at: string | null;
             organization: components["schemas"]["StaffOrganization"];
         };
-        /** @description The organisation of a row. */
+        /** @description The organization of a row. */
         StaffOrganization: {
             id: string;
             name: string;
@@ -4086,7 +4086,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The resource is absent, or another organisation's. */
+        /** @description The resource is absent, or another organization's. */
         Problem404: {
             headers: {
                 [name: string]: unknown;

@@ -7,13 +7,13 @@ from console.base.accounts.services import admit_everybody
 
 
 class Command(SupportCommand):
-    """Lifts allowed networks and the required second factor of an organisation.
+    """Lifts allowed networks and the required second factor of an organization.
 
-    It is for an organisation whose settings lock everybody out.
+    It is for an organization whose settings lock everybody out.
     """
 
     help = (
-        "Lifts an organisation's allowed networks and its required second factor, for one whose "
+        "Lifts an organization's allowed networks and its required second factor, for one whose "
         "settings lock everybody out."
     )
     done = "Keys and people come in from anywhere; no second factor is required."

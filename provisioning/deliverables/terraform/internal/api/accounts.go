@@ -4,7 +4,7 @@ import (
 	"context"
 )
 
-// Project is a part of the organisation that has clusters and in which people have roles.
+// Project is a part of the organization that has clusters and in which people have roles.
 type Project struct {
 	ID        string            `json:"id"`
 	Name      string            `json:"name"`
@@ -20,7 +20,7 @@ type ProjectWish struct {
 	Labels *map[string]string `json:"labels,omitempty"`
 }
 
-// ServiceAccount is a program of the organisation, which has API keys of its own.
+// ServiceAccount is a program of the organization, which has API keys of its own.
 type ServiceAccount struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`

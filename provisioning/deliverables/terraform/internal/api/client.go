@@ -52,7 +52,7 @@ type Options struct {
 	Pause func(context.Context, time.Duration) error
 }
 
-// Client makes the calls of one organisation. Several goroutines may use it.
+// Client makes the calls of one organization. Several goroutines may use it.
 type Client struct {
 	base    string
 	options Options

@@ -95,7 +95,7 @@ func (c *Client) DeleteCredential(ctx context.Context, cluster, id string) error
 	return c.remove(ctx, at("clusters", cluster, "credentials", id), nil, nil)
 }
 
-// APIKey is a new API key of the organisation with its secret, which is shown only now.
+// APIKey is a new API key of the organization with its secret, which is shown only now.
 type APIKey struct {
 	ID        string  `json:"id"`
 	Name      string  `json:"name"`

@@ -2,7 +2,7 @@ package api
 
 import "context"
 
-// Organization is the organisation that the API key belongs to.
+// Organization is the organization that the API key belongs to.
 type Organization struct {
 	ID                string   `json:"id"`
 	Name              string   `json:"name"`
@@ -13,14 +13,14 @@ type Organization struct {
 	CreatedAt         string   `json:"created_at"`
 }
 
-// OrganizationChange is the change of the organisation. A field that is nil stays as it is.
+// OrganizationChange is the change of the organization. A field that is nil stays as it is.
 type OrganizationChange struct {
 	Name              *string   `json:"name,omitempty"`
 	AllowedAddresses  *[]string `json:"allowed_addresses,omitempty"`
 	TwoFactorRequired *bool     `json:"two_factor_required,omitempty"`
 }
 
-// Member is a person who belongs to the organisation.
+// Member is a person who belongs to the organization.
 type Member struct {
 	ID        string `json:"id"`
 	UserID    string `json:"user_id"`
@@ -58,14 +58,14 @@ type RoleChange struct {
 	Role string `json:"role"`
 }
 
-// Organization reads the organisation of the API key.
+// Organization reads the organization of the API key.
 func (c *Client) Organization(ctx context.Context) (Organization, error) {
 	var organization Organization
 	err := c.get(ctx, "/organizations/current", nil, &organization)
 	return organization, err
 }
 
-// UpdateOrganization changes the organisation. The service refuses a change that locks the caller
+// UpdateOrganization changes the organization. The service refuses a change that locks the caller
 // out.
 func (c *Client) UpdateOrganization(
 	ctx context.Context, change OrganizationChange,
@@ -87,7 +87,7 @@ func (c *Client) UpdateMember(ctx context.Context, id string, change RoleChange)
 	return member, err
 }
 
-// DeleteMember removes a member from the organisation.
+// DeleteMember removes a member from the organization.
 func (c *Client) DeleteMember(ctx context.Context, id string) error {
 	return c.remove(ctx, at("members", id), nil, nil)
 }

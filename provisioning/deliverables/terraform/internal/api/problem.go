@@ -70,7 +70,7 @@ func HasCode(err error, codes ...string) bool {
 	return false
 }
 
-// IsNotFound says whether a resource does not exist or belongs to another organisation: the API
+// IsNotFound says whether a resource does not exist or belongs to another organization: the API
 // answers both in the same way.
 func IsNotFound(err error) bool {
 	var problem *Problem

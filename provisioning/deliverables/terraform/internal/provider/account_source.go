@@ -52,7 +52,7 @@ func projectsSource() datasource.DataSource {
 	shows := map[string]schema.Attribute{
 		"projects": shownList("The projects, by id.", projectAttributes()),
 	}
-	return newSource("projects", "All projects of the organisation.", shows,
+	return newSource("projects", "All projects of the organization.", shows,
 		func(ctx context.Context, s *session, model *projectsModel) error {
 			all, err := s.projects.All(ctx, organization)
 			model.Projects = shownAll(all, every, showProject)
@@ -65,7 +65,7 @@ func serviceAccountAttributes() map[string]schema.Attribute {
 		"id":          shownText("Id."),
 		"name":        shownText("Name."),
 		"description": shownText("What it is for."),
-		"role":        shownText("Role in the organisation."),
+		"role":        shownText("Role in the organization."),
 		"disabled":    shownFlag("Whether its keys are refused."),
 		"created_at":  shownText("When it was made, RFC 3339."),
 	}
@@ -90,7 +90,7 @@ func serviceAccountsSource() datasource.DataSource {
 	shows := map[string]schema.Attribute{
 		"service_accounts": shownList("The accounts, by id.", serviceAccountAttributes()),
 	}
-	return newSource("service_accounts", "All service accounts of the organisation.", shows,
+	return newSource("service_accounts", "All service accounts of the organization.", shows,
 		func(ctx context.Context, s *session, model *serviceAccountsModel) error {
 			all, err := s.serviceAccounts.All(ctx, organization)
 			model.ServiceAccounts = shownAll(all, every,

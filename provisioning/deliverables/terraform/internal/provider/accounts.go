@@ -37,7 +37,7 @@ func projectResource() resource.Resource {
 			Attributes: map[string]schema.Attribute{
 				"id": computedText("Id, such as `prj_4xw2m7kq5v3nzjt6ybac`."),
 				"name": schema.StringAttribute{
-					Required: true, MarkdownDescription: "Name, unique in the organisation.",
+					Required: true, MarkdownDescription: "Name, unique in the organization.",
 				},
 				"labels": schema.MapAttribute{
 					Optional: true, ElementType: types.StringType,
@@ -147,12 +147,12 @@ func serviceAccountResource() resource.Resource {
 
 func serviceAccountSchema() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "A program of the organisation, which acts by API keys of its own. Its " +
+		MarkdownDescription: "A program of the organization, which acts by API keys of its own. Its " +
 			"keys are made in the console or by the command line, where their secrets are shown once.",
 		Attributes: map[string]schema.Attribute{
 			"id": computedText("Id, such as `sa_5xw4mzn6yt2ba3k2jq7v`."),
 			"name": schema.StringAttribute{
-				Required: true, MarkdownDescription: "Name, unique in the organisation.",
+				Required: true, MarkdownDescription: "Name, unique in the organization.",
 			},
 			"description": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString(""),
@@ -160,7 +160,7 @@ func serviceAccountSchema() schema.Schema {
 			},
 			"role": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString("member"),
-				MarkdownDescription: "Role in the organisation: " + quoted(accountRoles) + ", at most " +
+				MarkdownDescription: "Role in the organization: " + quoted(accountRoles) + ", at most " +
 					"your own. Default: `member`, which grants nothing but what `freshet_role_binding` " +
 					"gives.",
 				Validators: []validator.String{stringvalidator.OneOf(accountRoles...)},

@@ -103,7 +103,7 @@ func alertSchema() schema.Schema {
 				Optional: true, Computed: true, ElementType: types.StringType,
 				Default: setdefault.StaticValue(textSetOf(nil)),
 				MarkdownDescription: "Addresses of members who get the mails. Default: those who manage " +
-					"the organisation.",
+					"the organization.",
 				Validators: []validator.Set{
 					setvalidator.SizeAtMost(alertMailsMax), setvalidator.ValueStringsAre(mailAddress()),
 				},

@@ -39,7 +39,7 @@ func alertAttributes() map[string]schema.Attribute {
 		"group":      shownText("Consumer group; empty: whichever is worst."),
 		"threshold":  shownNumber("It fires above: records, seconds, bytes or connections."),
 		"for_s":      shownNumber("Seconds that it lasts before it fires, and before it is over."),
-		"emails":     shownTexts("Who gets mails; empty: those who manage the organisation."),
+		"emails":     shownTexts("Who gets mails; empty: those who manage the organization."),
 		"state":      shownText("`ok` or `firing`."),
 		"changed_at": shownText("Since when it is in this state, RFC 3339."),
 		"fired_at":   shownText("When it last began to fire, RFC 3339; null: never yet."),

@@ -58,7 +58,7 @@ func budgetList(s *session) listed[api.Budget] { return s.budgets }
 func budgetSchema() schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "A budget of calendar months (UTC, before taxes) for all of the " +
-			"organisation: mails at thresholds and, with `suspend`, producers that are refused when " +
+			"organization: mails at thresholds and, with `suspend`, producers that are refused when " +
 			"it is used up.",
 		Attributes: ruleAttributes("bud_5xw4mzn6yt2ba3k2jq7v", map[string]schema.Attribute{
 			"amount_minor": schema.Int64Attribute{

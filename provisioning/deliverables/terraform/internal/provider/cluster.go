@@ -83,7 +83,7 @@ func clusterSchema() schema.Schema {
 			"id": computedText("Id, such as `cl_3k2jq7v5xw4mzn6yt2ba`."),
 			"name": schema.StringAttribute{
 				Required:            true,
-				MarkdownDescription: "Name, unique in the organisation.",
+				MarkdownDescription: "Name, unique in the organization.",
 			},
 			"project_id": schema.StringAttribute{
 				Optional:            true,

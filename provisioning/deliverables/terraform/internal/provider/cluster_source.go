@@ -116,7 +116,7 @@ func clustersSource() datasource.DataSource {
 	shows := map[string]schema.Attribute{
 		"clusters": shownList("The clusters, by id.", clusterAttributes()),
 	}
-	return newSource("clusters", "All clusters of the organisation that are not deleted.", shows,
+	return newSource("clusters", "All clusters of the organization that are not deleted.", shows,
 		func(ctx context.Context, s *session, model *clustersModel) error {
 			all, err := s.clusters.All(ctx, organization)
 			model.Clusters = shownAll(all, func(cluster api.Cluster) bool {

@@ -8,7 +8,7 @@ import (
 	"freshet/terraform/internal/api"
 )
 
-// fakeAccounts is the fake's organisation with its people, and its alerts.
+// fakeAccounts is the fake's organization with its people, and its alerts.
 type fakeAccounts struct {
 	organization api.Organization
 	members      map[string]api.Member     // by id
@@ -36,7 +36,7 @@ func (f *fakeAccounts) accept(id string) {
 	}
 }
 
-// serveAccounts answers requests for the organisation's own resources, and says whether it did.
+// serveAccounts answers requests for the organization's own resources, and says whether it did.
 func (f *fakeAccounts) serveAccounts(
 	answer http.ResponseWriter, request *http.Request, parts []string,
 ) bool {

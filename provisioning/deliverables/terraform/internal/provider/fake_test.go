@@ -12,7 +12,7 @@ import (
 	"freshet/terraform/internal/api"
 )
 
-// fake is as much of the service as these tests need, in memory: an organisation and one cluster
+// fake is as much of the service as these tests need, in memory: an organization and one cluster
 // with topics, credentials and quotas. It uses the types of internal/api, which another test
 // compares with the API's description.
 type fake struct {

@@ -23,7 +23,7 @@ func listedBy[T any](
 	return listed[T]{cache.New(load, key, api.IsNotFound), kind}
 }
 
-// listedOnce makes the list of a kind that belongs to the organisation and not to a cluster. Its
+// listedOnce makes the list of a kind that belongs to the organization and not to a cluster. Its
 // one scope is the constant organization.
 func listedOnce[T any](
 	kind string, load func(context.Context) ([]T, error), key func(T) string,

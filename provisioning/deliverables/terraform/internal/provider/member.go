@@ -44,7 +44,7 @@ func memberResource() resource.Resource {
 
 func memberSchema() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "A person in the organisation, by their address. Making it sends an " +
+		MarkdownDescription: "A person in the organization, by their address. Making it sends an " +
 			"invitation, good for seven days; when it is accepted nothing changes here. One that ran " +
 			"out, or a member who left, shows as to be made again. Destroying it revokes the " +
 			"invitation or removes the member, with the keys that they made. Who has joined is in " +
@@ -55,7 +55,7 @@ func memberSchema() schema.Schema {
 				stringvalidator.LengthAtMost(254)),
 			"role": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString("member"),
-				MarkdownDescription: "Role in the organisation: " + quoted(accountRoles) + ", at most " +
+				MarkdownDescription: "Role in the organization: " + quoted(accountRoles) + ", at most " +
 					"that of the API key. Default: `member`, which grants nothing but what " +
 					"`freshet_role_binding` gives. Another role for somebody who has not accepted yet " +
 					"sends another mail, and ends the link of the one before.",

@@ -48,7 +48,7 @@ func memberAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"id":         shownText("The address."),
 		"email":      shownText("Address."),
-		"role":       shownText("Role in the organisation."),
+		"role":       shownText("Role in the organization."),
 		"state":      shownText("`accepted`, or `pending` of who is invited."),
 		"member_id":  shownText("Id of the membership; null of who is invited."),
 		"user_id":    shownText("For `freshet_role_binding`; null of who is invited."),
@@ -61,7 +61,7 @@ func memberAttributes() map[string]schema.Attribute {
 func memberSource() datasource.DataSource {
 	shows := memberAttributes()
 	shows["email"] = givenText("Address, in lower case.")
-	return newSource("member", "A person in the organisation, or invited into it.", shows,
+	return newSource("member", "A person in the organization, or invited into it.", shows,
 		func(ctx context.Context, s *session, model *shownMember) error {
 			current, err := s.personOf(ctx, model.Email.ValueString())
 			switch {
@@ -85,7 +85,7 @@ func membersSource() datasource.DataSource {
 		"members": shownList("Members, and behind them who is invited, both by address.",
 			memberAttributes()),
 	}
-	return newSource("members", "All people in the organisation, and who is invited.", shows,
+	return newSource("members", "All people in the organization, and who is invited.", shows,
 		func(ctx context.Context, s *session, model *membersModel) error {
 			members, err := s.members.All(ctx, organization)
 			if err != nil {

@@ -24,11 +24,11 @@ import (
 const (
 	organizationNameMax = 100
 	networksMax         = 100
-	// An import may name the key's organisation by this word instead of its id.
+	// An import may name the key's organization by this word instead of its id.
 	currentOrganization = "current"
 )
 
-// organizationModel is the settings of the organisation that the API key belongs to.
+// organizationModel is the settings of the organization that the API key belongs to.
 type organizationModel struct {
 	ID                types.String `tfsdk:"id"`
 	Name              types.String `tfsdk:"name"`
@@ -52,12 +52,12 @@ func organizationSettingsResource() resource.Resource {
 
 func organizationSettingsSchema() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "Settings of the organisation that the API key is of; one such resource " +
+		MarkdownDescription: "Settings of the organization that the API key is of; one such resource " +
 			"is enough. What is left out stays as it is. What would lock out the key itself is refused. " +
-			"Destroying it only ends the management, and the organisation keeps its settings: a block " +
+			"Destroying it only ends the management, and the organization keeps its settings: a block " +
 			"that moves to another module must not open the door meanwhile.",
 		Attributes: map[string]schema.Attribute{
-			"id": computedText("The organisation's id, such as `org_5xw4mzn6yt2ba3k2jq7v`."),
+			"id": computedText("The organization's id, such as `org_5xw4mzn6yt2ba3k2jq7v`."),
 			"name": schema.StringAttribute{
 				Optional: true, Computed: true,
 				MarkdownDescription: "Name, as mails and invoices show it.",
@@ -79,7 +79,7 @@ func organizationSettingsSchema() schema.Schema {
 			"two_factor_required": schema.BoolAttribute{
 				Optional: true, Computed: true,
 				MarkdownDescription: "Whether people need a second factor to see anything of the " +
-					"organisation.",
+					"organization.",
 				PlanModifiers: []planmodifier.Bool{boolplanmodifier.UseStateForUnknown()},
 			},
 		},
@@ -87,7 +87,7 @@ func organizationSettingsSchema() schema.Schema {
 }
 
 func warnOfKeptSettings(state organizationModel, to *diag.Diagnostics) {
-	to.AddWarning("The organisation keeps its settings", fmt.Sprintf("%s (%s) is managed by "+
+	to.AddWarning("The organization keeps its settings", fmt.Sprintf("%s (%s) is managed by "+
 		"Terraform no longer; allowed addresses and the second factor stay as they are.",
 		state.Name.ValueString(), state.ID.ValueString()))
 }
@@ -148,13 +148,13 @@ func updateOrganizationSettings(
 	return changeOrganization(ctx, s, plan, state)
 }
 
-// currentOrganization reads the organisation of the API key, the only item of its list.
+// currentOrganization reads the organization of the API key, the only item of its list.
 func (s *session) currentOrganization(ctx context.Context) (api.Organization, error) {
 	return s.organizations.first(ctx, organization, currentOrganization, every)
 }
 
 // identifyOrganization reads the id of an import: the word current, or the id of the key's
-// organisation.
+// organization.
 func identifyOrganization(
 	ctx context.Context, s *session, id string,
 ) (map[string]string, error) {
@@ -165,7 +165,7 @@ func identifyOrganization(
 	return map[string]string{"id": current.ID}, err
 }
 
-// shownOrganization is an organisation as the data source shows it.
+// shownOrganization is an organization as the data source shows it.
 type shownOrganization struct {
 	organizationModel
 	AccountStatus types.String `tfsdk:"standing"`
@@ -183,7 +183,7 @@ func organizationSource() datasource.DataSource {
 		"verified":            shownFlag("Whether an owner proved to own an address."),
 		"created_at":          shownText("When it was made, RFC 3339."),
 	}
-	return newSource("organization", "The organisation that the API key is of.", shows,
+	return newSource("organization", "The organization that the API key is of.", shows,
 		func(ctx context.Context, s *session, model *shownOrganization) error {
 			current, err := s.currentOrganization(ctx)
 			model.show(current)

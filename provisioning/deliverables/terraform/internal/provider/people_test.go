@@ -133,7 +133,7 @@ func TestSettingsThatAreLeftOutStay(t *testing.T) {
 		t.Errorf("%+v", current)
 	}
 	said := walk.plan("freshet_organization_settings", state, nil).said
-	if len(said) != 1 || said[0].Summary != "The organisation keeps its settings" {
+	if len(said) != 1 || said[0].Summary != "The organization keeps its settings" {
 		t.Errorf("said %v", said)
 	}
 }

@@ -62,7 +62,7 @@ func (p *freshet) Schema(
 ) {
 	answer.Schema = schema.Schema{
 		MarkdownDescription: "Kafka clusters of Freshet with all that is in them. " +
-			"One API key manages everything of an organisation.",
+			"One API key manages everything of an organization.",
 		Attributes: map[string]schema.Attribute{
 			"endpoint": schema.StringAttribute{
 				Optional: true,

@@ -25,7 +25,7 @@ func roleBindingResource() resource.Resource {
 		frame: frame{name: "role_binding"},
 		schema: schema.Schema{
 			MarkdownDescription: "A role of a user or a service account in a project. What the role in " +
-				"the organisation does not grant, this one may, for the project's clusters and all in " +
+				"the organization does not grant, this one may, for the project's clusters and all in " +
 				"them.",
 			Attributes: map[string]schema.Attribute{
 				"id": computedText("Id, such as `rb_5xw4mzn6yt2ba3k2jq7v`."),

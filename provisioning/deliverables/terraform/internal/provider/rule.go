@@ -14,7 +14,7 @@ import (
 	"freshet/terraform/internal/api"
 )
 
-// Alerts and budgets are rules: somebody in the organisation names one, the service evaluates it
+// Alerts and budgets are rules: somebody in the organization names one, the service evaluates it
 // again and again, and sends mails. This file has what both have in common: three attributes, the
 // calls of the resource, and the data sources of one rule and of all of them.
 

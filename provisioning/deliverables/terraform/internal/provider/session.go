@@ -13,8 +13,8 @@ import (
 const (
 	// The ten goroutines of one walk ask within a much shorter time.
 	batchWindow = 25 * time.Millisecond
-	// The only scope of lists that belong to the organisation and not to a cluster.
-	organization = "the organisation"
+	// The only scope of lists that belong to the organization and not to a cluster.
+	organization = "the organization"
 )
 
 // session is one run of the provider: a client, the lists that it has read, and the batches that it
@@ -34,7 +34,7 @@ type session struct {
 	budgets         listed[api.Budget]
 	alerts          listed[api.Alert]
 
-	// The organisation of the API key is its only item.
+	// The organization of the API key is its only item.
 	organizations listed[api.Organization]
 	// Both by address. Invitations are only those that may still be accepted.
 	members     listed[api.Member]
