@@ -76,38 +76,45 @@ impl EgressMeter {
         of_topic.map(|(_, counter)| counter.total).sum()
     }
 
-    /// The counters that changed since they were last taken.
-    fn take_changed(&self) -> Vec<UsageEntry> {
+    /// Returns the counters that changed since they were last taken, and marks them as taken. Each
+    /// entry has the bytes since the incarnation started and the bytes since it was last taken. A
+    /// list has at most [`ENTRIES_MAX`] entries.
+    fn take_changed(&self) -> Vec<Vec<UsageEntry>> {
         let mut counters = self.counters.lock();
         let changed = counters.iter_mut().filter(|(_, counter)| counter.total != counter.written);
-        changed
-            .take(ENTRIES_MAX)
-            .map(|((topic, principal), counter)| {
-                let egress_delta = counter.total - counter.written;
-                counter.written = counter.total;
-                UsageEntry {
-                    topic: *topic,
-                    principal: Arc::clone(principal),
-                    egress_bytes: counter.total,
-                    egress_delta,
-                }
-            })
-            .collect()
+        let mut lists: Vec<Vec<UsageEntry>> = Vec::new();
+        for ((topic, principal), counter) in changed {
+            let egress_delta = counter.total - counter.written;
+            counter.written = counter.total;
+            let entry = UsageEntry {
+                topic: *topic,
+                principal: Arc::clone(principal),
+                egress_bytes: counter.total,
+                egress_delta,
+            };
+            match lists.last_mut().filter(|list| list.len() < ENTRIES_MAX) {
+                Some(list) => list.push(entry),
+                None => lists.push(vec![entry]),
+            }
+        }
+        lists
     }
 
-    /// Stages the counters that changed since `window_start_ms`; returns where the next window
+    /// Stages all counters that changed since `window_start_ms` (Unix ms), in as many usage blocks
+    /// as it takes: what a clean stop left out would never be billed. Returns where the next window
     /// starts.
     pub fn flush(&self, lane: &Lane, clock: &dyn Clock, window_start_ms: i64) -> i64 {
-        let entries = self.take_changed();
+        let lists = self.take_changed();
         let window_end_ms = clock.now_ms();
-        if entries.is_empty() {
-            return window_end_ms;
-        }
-        if let Err(error) = lane.stage_usage(Usage { window_start_ms, window_end_ms, entries }) {
-            tracing::debug!(
-                %error,
-                "egress of the last second is not metered: the lane takes nothing more"
-            );
+        for entries in lists {
+            if let Err(error) = lane.stage_usage(Usage { window_start_ms, window_end_ms, entries })
+            {
+                tracing::debug!(
+                    %error,
+                    "egress of the last second is not metered: the lane takes nothing more"
+                );
+                break;
+            }
         }
         window_end_ms
     }
@@ -156,11 +163,27 @@ mod tests {
         meter.add(topic, &alice, 5);
         let taken = |meter: &EgressMeter| {
             let changed = meter.take_changed();
-            changed.iter().map(|entry| (entry.egress_bytes, entry.egress_delta)).collect::<Vec<_>>()
+            changed
+                .iter()
+                .flatten()
+                .map(|entry| (entry.egress_bytes, entry.egress_delta))
+                .collect::<Vec<_>>()
         };
         assert_eq!(taken(&meter), [(15, 15)]);
         assert_eq!(taken(&meter), []);
         meter.add(topic, &alice, 1);
         assert_eq!(taken(&meter), [(16, 1)]);
+    }
+
+    #[test]
+    fn more_counters_than_a_block_takes_are_all_taken_at_once() {
+        let meter = EgressMeter::default();
+        let alice = Arc::from("User:alice");
+        for topic in 0..=2 * ENTRIES_MAX {
+            meter.add(TopicId::from_u128(topic as u128), &alice, 1);
+        }
+        let lists: Vec<usize> = meter.take_changed().iter().map(Vec::len).collect();
+        assert_eq!(lists, [ENTRIES_MAX, ENTRIES_MAX, 1]);
+        assert_eq!(meter.take_changed().len(), 0);
     }
 }
