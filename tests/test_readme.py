@@ -91,7 +91,7 @@ def test_it_names_the_parts_of_all_tests(readme):
 def test_the_layers_are_those_that_import_linter_holds(readme, project):
     contracts = project["tool"]["importlinter"]["contracts"]
     layers = next(entry["layers"] for entry in contracts if entry["type"] == "layers")
-    block = readme.split("An import goes down")[1].split("```")[1]
+    block = readme.split("A package imports those on lines below it")[1].split("```")[1]
     assert block.split("\n")[1:-1] == layers
 
 

@@ -92,10 +92,13 @@ class Touched:
 
 
 def absorb_file(manifest: UsageManifest, rows: pa.Table, *, keep_from: datetime) -> list[Touched]:
-    """Adds a file's rows and coverage; leaves out rows of minutes before `keep_from`.
+    """Adds a file's usage to the minutes, and records its coverage and its topics' names.
 
-    Returns the times that must be judged for completeness. Raises `ValueError` for impossible rows
-    and times, and `DataError` for texts that PostgreSQL does not store.
+    It leaves out blocks and windows that an earlier file covered, and minutes before `keep_from`.
+    Returns, for each cluster of the manifest, the time in ms since 1970 whose hours must be judged
+    for completeness. After the commit it sends `principals_used`. Raises `ValueError` for a cluster
+    with two entries, an impossible time, a quantity below zero and a window of no whole minutes,
+    and `DataError` for texts and numbers that PostgreSQL does not store.
     """
     if len({cluster.cluster_id for cluster in manifest.clusters}) < len(manifest.clusters):
         message = "its manifest has two entries of one cluster"

@@ -128,10 +128,10 @@ def _ingest_batch(
                     _write_file(manifest, FileState.INGESTED)
                     touched += absorb_file(manifest, rows, keep_from=now() - KEPT)
             except _Damaged as error:
-                _note_damaged(cell, key, error)
+                _record_damaged_file(cell, key, error)
                 done.damaged += 1
             except (ValueError, DataError) as error:
-                _note_damaged(cell, key, _Damaged(str(error), manifest))
+                _record_damaged_file(cell, key, _Damaged(str(error), manifest))
                 done.damaged += 1
             else:
                 done.files += 1
@@ -183,7 +183,13 @@ def _write_file(manifest: UsageManifest, state: FileState, error: str = "") -> N
     _upsert_file(manifest.cell, manifest.key, facts | {"state": state, "error": error})
 
 
-def _note_damaged(cell: str, key: str, error: _Damaged) -> None:
+def _record_damaged_file(cell: str, key: str, error: _Damaged) -> None:
+    """Logs that a file is damaged, and writes its row with the state `DAMAGED` and the reason.
+
+    A pass tries the file again after `TRY_AGAIN` (10 minutes), while passes list the file's day.
+    Where PostgreSQL does not store what the manifest says, the row has the key and the reason only.
+    Raises `ValueError` where `key` is no usage file's key.
+    """
     reason = str(error).replace("\0", "\N{REPLACEMENT CHARACTER}")
     logger.warning("usage.damaged", extra={"file": key, "reason": reason})
     if error.manifest is not None:

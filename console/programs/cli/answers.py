@@ -22,7 +22,11 @@ FINAL = {"succeeded", "failed", "cancelled"}
 def print_page(
     session: Session, items: list[dict[str, Any]], cursor: str | None, columns: str
 ) -> None:
-    """Prints items of a list. `cursor`: where the list goes on; None where there are no more."""
+    """Prints items of a list: as a table, or as JSON with the cursor where the session wants JSON.
+
+    `cursor`: where the list goes on; None where there are no more. After a table that goes on, a
+    note on the standard error says so. `columns`: the table's columns, as `columns_of` reads them.
+    """
     if session.as_json:
         session.print_json({"items": items, "next_cursor": cursor})
         return

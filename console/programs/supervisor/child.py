@@ -89,10 +89,11 @@ class Child:
         return process.pid if process and process.returncode is None else None
 
     async def start(self) -> None:
-        """Starts the process and waits until its condition holds.
+        """Starts the process, keeps it running until `stop`, and returns once its condition holds.
 
-        Raises `StartError` where the condition does not hold in time, or the process ends again and
-        again.
+        Raises `StartError` where the condition does not hold within `start_timeout_s`, or the
+        process ends three times in a row (`STARTS_MAX`) before. Then too the caller must call
+        `stop`: the process may still run.
         """
         self._keeping = asyncio.create_task(self._keep_running())
         try:

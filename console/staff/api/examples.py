@@ -79,39 +79,40 @@ REFUSED: dict[str, Any] = {
 }
 
 
-def _response_example(name: str, value: object) -> OpenApiExample:
+def _ok_example(name: str, value: object) -> OpenApiExample:
+    """Returns an example of an answer with status 200, whose body is `value`."""
     return OpenApiExample(name, value=value, response_only=True, status_codes=["200"])
 
 
 def _created_example(name: str, value: object) -> OpenApiExample:
+    """Returns an example of an answer with status 201, whose body is `value`."""
     return OpenApiExample(name, value=value, response_only=True, status_codes=["201"])
 
 
 def _request_example(name: str, value: object) -> OpenApiExample:
+    """Returns an example of a request, whose body is `value`."""
     return OpenApiExample(name, value=value, request_only=True)
 
 
-CELLS = {"list": [_response_example("The only cell", CELL)]}
-CLUSTERS = {"list": [_response_example("A cluster", CLUSTER)]}
+CELLS = {"list": [_ok_example("The only cell", CELL)]}
+CLUSTERS = {"list": [_ok_example("A cluster", CLUSTER)]}
 BREAK_GLASS = {
-    "list": [_response_example("Not used yet", PERMIT)],
+    "list": [_ok_example("Not used yet", PERMIT)],
     "permit_deletion": [
         _request_example("For an hour", {"reason": PERMIT["reason"]}),
         _created_example("It holds", PERMIT),
     ],
 }
-OPERATIONS = {"list": [_response_example("It runs", {**OPERATION, "organization": ORGANIZATION})]}
-INCIDENTS = {
-    "list": [_response_example("It is open", {**INCIDENT, "organization_id": ORGANIZATION_ID})]
-}
+OPERATIONS = {"list": [_ok_example("It runs", {**OPERATION, "organization": ORGANIZATION})]}
+INCIDENTS = {"list": [_ok_example("It is open", {**INCIDENT, "organization_id": ORGANIZATION_ID})]}
 LIMIT_REQUESTS = {
-    "list": [_response_example("It is open", {**REQUEST, "organization_id": ORGANIZATION_ID})],
+    "list": [_ok_example("It is open", {**REQUEST, "organization_id": ORGANIZATION_ID})],
     "grant_request": [
         _request_example("As wanted", {"answer": "Gladly."}),
-        _response_example("Granted", ANSWERED),
+        _ok_example("Granted", ANSWERED),
     ],
     "refuse_request": [
         _request_example("Not now", {"answer": "Please split the cluster first."}),
-        _response_example("Refused", REFUSED),
+        _ok_example("Refused", REFUSED),
     ],
 }

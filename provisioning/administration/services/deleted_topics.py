@@ -120,7 +120,12 @@ def is_gone(cluster_id: str, entry: AuditEntry) -> bool:
 
 
 def list_orphaned_topics(*, cluster: Cluster) -> list[OrphanedTopic]:
-    """The topics that the cluster's storage has and its metadata does not know."""
+    """Lists the topics, by name, that a restored metadata store did not know and storage had.
+
+    The first broker that starts after the restore finds them, and writes them to the metadata
+    store. This reads them from there; it does not look at storage. Raises `Unavailable` where the
+    metadata store does not answer, and `PlatformError`.
+    """
     with metadata_errors():
         return cluster_store(cluster.pk).orphaned_topics()
 

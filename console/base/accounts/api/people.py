@@ -27,7 +27,11 @@ class PersonMixin(ApiMixin):
 
     @property
     def session(self) -> UserSession:
-        """The session that authenticated the request."""
+        """Returns the session that authenticated the request.
+
+        It does not check that there is one: `SignedIn` has refused such a request before with
+        `NotAuthenticated`.
+        """
         return cast("UserSession", self.request.auth)
 
     @property

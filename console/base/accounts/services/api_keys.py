@@ -66,7 +66,7 @@ def create_api_key(
         created_by_id=actor.user_id,
         created_by_account_id=actor.service_account_id,
     )
-    created = _save_key(key)
+    created = _insert_key(key)
     record_audit(
         actor=actor,
         action="api_key.create",
@@ -174,10 +174,12 @@ def _lock_account(
     return account
 
 
-def _save_key(key: ApiKey) -> CreatedKey:
-    """Makes a new key's secret and writes its row.
+def _insert_key(key: ApiKey) -> CreatedKey:
+    """Inserts a new key's row, and returns the key with its secret, which is stored nowhere.
 
-    Raises `ExpiryInThePast`, `LimitReached`, `TwoKeysAlready`.
+    It needs a transaction, and locks the organization's keys until that ends. Raises
+    `ExpiryInThePast`, `LimitReached` where the organization has no room for a key, and
+    `TwoKeysAlready` where the service account has two keys that still count.
     """
     if key.expires_at is not None and key.expires_at <= now():
         raise ExpiryInThePast(errors=[FieldError("/expires_at", "past", ExpiryInThePast.title)])

@@ -165,7 +165,11 @@ class Api:
         return self._request_json("PATCH", path, query, manifest, APPLY)
 
     def merge(self, kind: str, name: str, namespace: str, change: Mapping[str, Any]) -> Manifest:
-        """Changes some fields of an existing object."""
+        """Sets the fields that `change` names on an existing object, and removes those set to None.
+
+        A list is replaced as a whole. Returns the object as it is afterwards. `namespace` is empty
+        for a kind without one. Raises `ApiError` with status 404 where there is no such object.
+        """
         path = KINDS[kind].path(namespace, name)
         return self._request_json("PATCH", path, {"fieldManager": MANAGER}, change, MERGE)
 

@@ -57,6 +57,11 @@ pub struct UnknownMechanism(pub String);
 impl FromStr for Mechanism {
     type Err = UnknownMechanism;
 
+    /// Parses the name of a mechanism from a handshake or a setting: `PLAIN`, `SCRAM-SHA-256` or
+    /// `SCRAM-SHA-512`, in upper case.
+    ///
+    /// # Errors
+    /// [`UnknownMechanism`] for any other text.
     fn from_str(name: &str) -> Result<Self, UnknownMechanism> {
         Self::ALL
             .into_iter()

@@ -18,8 +18,8 @@ pub(super) fn sampler(broker: Arc<Broker>, server: Arc<Server>) -> Sample {
         gauges.fetch_bytes.set(count(broker.fetch_bytes()));
         gauges.catch_up_fetch_bytes.set(count(broker.catch_up_bytes()));
         let engine = &broker.engine;
-        sample_engine(engine, gauges);
-        sample_groups(engine, gauges);
+        set_engine_gauges(engine, gauges);
+        set_group_gauges(engine, gauges);
         if let Some(usage) = process_usage() {
             gauges.process.set(&usage);
         }
@@ -35,7 +35,11 @@ fn count(value: usize) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-fn sample_engine(engine: &Engine, gauges: &Gauges) {
+/// Sets the gauges that come from the engine: counts of partitions, topics, unsplit batches,
+/// following readers and items that wait for the lane's writer; sizes of caches and of unsplit
+/// records, in bytes; the incarnation's number. [`sampler`]'s function calls it each time somebody
+/// reads `/metrics` or `/healthz`. It never fails.
+fn set_engine_gauges(engine: &Engine, gauges: &Gauges) {
     let partitions = engine.partitions.all();
     gauges.partitions.set(count(partitions.len()));
     let topics = engine.view.topics();
@@ -54,7 +58,7 @@ fn sample_engine(engine: &Engine, gauges: &Gauges) {
 }
 
 /// Fills the gauges of groups. While groups are being loaded the gauges keep their last values.
-fn sample_groups(engine: &Engine, gauges: &Gauges) {
+fn set_group_gauges(engine: &Engine, gauges: &Gauges) {
     let Ok(groups) = engine.groups.list_groups(&[], &[]) else { return };
     gauges.groups.set(count(groups.len()));
     let states = ["PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty"];

@@ -104,7 +104,7 @@ func TestPeopleOfBeforeAreImported(t *testing.T) {
 	if fmt.Sprint(imported) != fmt.Sprint(invited) {
 		t.Errorf("%v is not %v", imported, invited)
 	}
-	imported, _ := newWalker(t, endpoint).imported("freshet_member", "x@example.org")
+	imported, _ = newWalker(t, endpoint).imported("freshet_member", "x@example.org")
 	if imported != nil {
 		t.Errorf("imported %v", imported)
 	}

@@ -176,10 +176,12 @@ impl TypeIndex {
         findings
     }
 
-    /// Whether an entry allows the asker the operation on some resource and no denial covers the
-    /// whole of it. Implied operations do not count here (Kafka's
-    /// `Authorizer.authorizeByResourceType`).
-    fn allows_some(&self, asker: Asker<'_>, operation: Operation) -> bool {
+    /// Returns whether an entry allows the asker the operation on at least one resource of this
+    /// type. Such an entry does not count where one denial covers every resource that it names: a
+    /// denial of the wildcard, of the same literal name, or of a prefix of its name. Only an entry
+    /// for the operation itself or for All speaks: none is implied (Kafka's
+    /// `Authorizer.authorizeByResourceType`). The caller has let super users pass before.
+    fn allows_on_some_resource(&self, asker: Asker<'_>, operation: Operation) -> bool {
         let mut denied = (BTreeSet::new(), BTreeSet::new());
         let mut allowed = Vec::new();
         let entries = asker.names().filter_map(|name| self.by_principal.get(name)).flatten();
@@ -266,7 +268,9 @@ impl AclIndex {
             return true;
         }
         let asker = Asker { principal, host: host.to_canonical() };
-        self.types.get(&resource_type).is_some_and(|index| index.allows_some(asker, operation))
+        self.types
+            .get(&resource_type)
+            .is_some_and(|index| index.allows_on_some_resource(asker, operation))
     }
 
     /// The operations that a principal may do on a resource, as the bit field that Metadata,

@@ -26,6 +26,8 @@ impl Hasher for DigestHasher {
         self.0
     }
 
+    /// XORs the first 8 of `bytes` into the hash, the first byte lowest, and ignores the rest. The
+    /// table of [`KeyOffsets`] calls it once for each key, with a [`KeyDigest`] of 16 bytes.
     fn write(&mut self, bytes: &[u8]) {
         for (place, byte) in bytes.iter().take(8).enumerate() {
             self.0 ^= u64::from(*byte) << (8 * place);

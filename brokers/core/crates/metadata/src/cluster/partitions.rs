@@ -9,8 +9,8 @@ use freshet_wire::ids::{PartitionId, TopicId};
 use freshet_world::invariants::BrokenInvariant;
 
 /// A new record for a partition, which keeps every invariant towards the one that it replaces. One
-/// that would not is an error and no panic: where the metadata store is restored from a backup during
-/// a start, the record is of another time than what the start knows of lanes.
+/// that would not is an error and no panic: where the metadata store is restored from a backup
+/// during a start, the record is of another time than what the start knows of lanes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartitionUpdate {

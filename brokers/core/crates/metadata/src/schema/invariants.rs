@@ -80,8 +80,9 @@ fn a_trim_changes_no_leader(before: &PartitionRecord, after: &PartitionRecord) -
     Err(BrokenInvariant::new("a_trim_changes_no_leader", format_args!("{before:?} → {after:?}")))
 }
 
-/// The leader's own extent stays: its lane holds records that are in no object yet, and gets more
-/// with every batch. Without the extent a takeover would not look there.
+/// A trim keeps the extent of the leader's own lane. The lane holds records that are in no object
+/// yet, and gets more with every batch. Without the extent a takeover would not look there.
+/// [`a_trim_changes_no_leader`] is checked first, so both records name the same leader.
 fn the_leaders_extent_stays(before: &PartitionRecord, after: &PartitionRecord) -> Held {
     let own = |record: &PartitionRecord| {
         record.extents.iter().any(|extent| Some(extent.incarnation) == record.leader)

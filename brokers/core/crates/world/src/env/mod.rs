@@ -183,7 +183,11 @@ pub trait Listener: Send {
 /// The network, as far as a broker needs it.
 #[async_trait]
 pub trait Network: Send + Sync {
-    /// Listens on `host:port`.
+    /// Binds `address`, which is `host:port`, and returns what accepts connections there. With port
+    /// 0 the system chooses a port, which [`Listener::local_address`] returns.
+    ///
+    /// # Errors
+    /// [`std::io::Error`] where the host is unknown, or the port is in use or not allowed.
     async fn listen(&self, address: &str) -> std::io::Result<Box<dyn Listener>>;
 
     /// Connects to `host:port`. The caller bounds the time.
