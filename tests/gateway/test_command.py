@@ -108,9 +108,10 @@ def test_port_in_use_is_said_once_and_taken_when_it_is_free(cell):
     until(lambda: lets_in(spec), "the gateway listens")
     gateway.stop()
     lines = [json.loads(line) for line in gateway.log.read_text().splitlines()]
-    said = [line for line in lines if line["level"] == "ERROR"]
-    assert [line["message"] for line in said] == ["cannot listen for a cluster; tried again"]
-    assert said[0]["address"] == f"127.0.0.1:{spec.ports[0]}"
+    errors = [line for line in lines if line["level"] == "ERROR"]
+    message = "cannot listen on a cluster's port: trying again every second"
+    assert [line["message"] for line in errors] == [message]
+    assert errors[0]["address"] == f"127.0.0.1:{spec.ports[0]}"
 
 
 def lets_in(spec):
