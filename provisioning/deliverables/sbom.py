@@ -22,6 +22,7 @@ from cyclonedx.model.component import Component, ComponentScope, ComponentType
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,7 +40,8 @@ def python_components(pyproject: str, required: set[str]) -> Iterator[Component]
         pins += [pin for pin in group if isinstance(pin, str)]
     matches = (PIN.match(pin) for pin in pins)
     for name, version in sorted({match.groups() for match in matches if match}):
-        yield _component("pypi", _normalized(name), version, needed=_normalized(name) in required)
+        normalized = canonicalize_name(name)
+        yield _component("pypi", normalized, version, needed=normalized in required)
 
 
 def running_packages(pyproject: str) -> set[str]:
@@ -49,7 +51,7 @@ def running_packages(pyproject: str) -> set[str]:
     packages: set[str] = set()
     while waiting:
         requirement = Requirement(waiting.pop())
-        name = _normalized(requirement.name)
+        name = canonicalize_name(requirement.name)
         extras = {"extra": ""}, *({"extra": extra} for extra in requirement.extras)
         if name in packages and not requirement.extras:
             continue
@@ -163,11 +165,6 @@ def _component(
         purl=url,
         bom_ref=str(url),
     )
-
-
-def _normalized(name: str) -> str:
-    """A package's name as PyPI compares it (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 if __name__ == "__main__":
