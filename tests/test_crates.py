@@ -1,11 +1,11 @@
 """The engine's crates are its layers: none is long, and no top modules of one go in a circle."""
 
-import subprocess
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from tests import crates
+from tests.checkout import texts_of
 
 ROOT = Path(__file__).parent.parent
 # Crates that may still have cycles. It only gets shorter.
@@ -15,15 +15,11 @@ NOT_YET: frozenset[str] = frozenset()
 @pytest.fixture(scope="module")
 def sources():
     """Path from the root → text, for every Rust file of the engine."""
-    listing = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", str(crates.ENGINE)],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    paths = [PurePosixPath(name) for name in listing.splitlines() if name.endswith(".rs")]
-    return {path: (ROOT / path).read_text() for path in paths if (ROOT / path).is_file()}
+    return {
+        path: text
+        for path, text in texts_of(ROOT).items()
+        if path.suffix == ".rs" and path.is_relative_to(crates.ENGINE)
+    }
 
 
 def test_no_crate_has_cycles_between_its_top_modules(sources):
