@@ -1,6 +1,6 @@
 """The engine's crates are its layers: none is long, and no top modules of one go in a circle."""
 
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
