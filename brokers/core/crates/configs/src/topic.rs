@@ -5,7 +5,7 @@ use super::definition::{ConfigType, Effect, Value};
 use super::describe::{ConfigEntry, ConfigSource, ConfigSynonym, is_requested, source_of};
 use super::topic_table::{TOPIC_CONFIGS, TopicDefaults, TopicDefinition};
 use super::{ConfigError, Overrides};
-use freshet_wire::records::TimestampType;
+use freshet_wire::records::{Codec, Compression, TimestampType};
 
 /// What happens to old records (`cleanup.policy`). With neither, everything is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct TopicConfig {
     pub retention_bytes: Option<u64>,
     /// Largest record batch in bytes.
     pub max_message_bytes: u32,
+    /// The codec in which batches are stored; `None`: as producers sent them.
+    pub stored_codec: Option<Codec>,
     /// Whether the timestamps of records are the producer's or the broker's.
     pub timestamp_type: TimestampType,
     /// How many milliseconds a CreateTime may lie behind the broker's clock.
@@ -83,6 +85,7 @@ impl TopicConfig {
             retention_ms: Some(integer("retention.ms")).filter(|ms| *ms >= 0),
             retention_bytes: u64::try_from(integer("retention.bytes")).ok(),
             max_message_bytes: unsigned("max.message.bytes"),
+            stored_codec: stored_codec(&value("compression.type"), integer),
             timestamp_type: if append_time {
                 TimestampType::LogAppendTime
             } else {
@@ -102,6 +105,24 @@ impl TopicConfig {
             min_insync_replicas: i32::try_from(integer("min.insync.replicas")).unwrap_or(i32::MAX),
         }
     }
+}
+
+/// The codec of this `compression.type`, with the level of the config that goes with it. LZ4 has
+/// one level only.
+fn stored_codec(compression_type: &Value, integer: impl Fn(&str) -> i64) -> Option<Codec> {
+    let Value::Text(name) = compression_type else {
+        unreachable!("compression.type is text in the table, not {compression_type}")
+    };
+    let level = |name: &str| i32::try_from(integer(name)).ok();
+    let (compression, level) = match name.as_str() {
+        "uncompressed" => (Compression::None, None),
+        "gzip" => (Compression::Gzip, level("compression.gzip.level").filter(|level| *level > 0)),
+        "snappy" => (Compression::Snappy, None),
+        "lz4" => (Compression::Lz4, None),
+        "zstd" => (Compression::Zstd, level("compression.zstd.level")),
+        _ => return None,
+    };
+    Some(Codec { compression, level })
 }
 
 /// The names of all topic configs, sorted, with their effect.

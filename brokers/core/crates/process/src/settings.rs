@@ -255,6 +255,8 @@ pub struct LimitSettings {
     pub in_flight_bytes_per_connection: usize,
     /// Bytes of all requests that are not answered yet, or whose batches are not written yet.
     pub in_flight_bytes: usize,
+    /// Memory that all decompressions of produced batches may hold together.
+    pub decompression_bytes: usize,
     /// Bytes of records on their way to clients that read the newest ones.
     pub fetch_bytes: usize,
     /// Bytes of records on their way to clients that catch up.
@@ -277,6 +279,7 @@ impl Default for LimitSettings {
             in_flight_requests_per_connection: 128,
             in_flight_bytes_per_connection: 16 << 20,
             in_flight_bytes: 256 << 20,
+            decompression_bytes: 64 << 20,
             fetch_bytes: 256 << 20,
             catch_up_fetch_bytes: 64 << 20,
             drain_timeout_ms: 2_000,

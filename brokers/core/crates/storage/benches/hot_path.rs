@@ -55,6 +55,7 @@ fn validation(criterion: &mut Criterion) {
         timestamp_after_max_ms: i64::MAX,
         message_timestamp_type: TimestampType::CreateTime,
         compacted: false,
+        stored_codec: None,
     };
     let mut group = criterion.benchmark_group("validate_produced");
     for (name, size) in SIZES {

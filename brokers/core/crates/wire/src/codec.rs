@@ -121,7 +121,7 @@ impl Reader {
         Ok(uuid::Uuid::from_u128(self.bytes.get_u128()))
     }
 
-    /// Reads an unsigned varint of at most 64 bits.
+    /// Reads an unsigned varint of at most ten bytes; bits beyond the 64th are lost, as in Kafka.
     ///
     /// # Errors
     /// [`WireError::Truncated`] or [`WireError::Varint`].
@@ -130,9 +130,6 @@ impl Reader {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.u8()?;
-            if shift == 63 && byte > 1 {
-                break;
-            }
             value |= u64::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
                 return Ok(value);
@@ -148,6 +145,23 @@ impl Reader {
     pub fn varint(&mut self) -> Result<i64, WireError> {
         let raw = self.uvarint()?;
         Ok((raw >> 1).cast_signed() ^ -((raw & 1).cast_signed()))
+    }
+
+    /// Reads a zigzag varint of at most five bytes; bits beyond the 32nd are lost, as in Kafka.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] or [`WireError::Varint`].
+    pub fn varint32(&mut self) -> Result<i32, WireError> {
+        let position = self.position;
+        let mut raw = 0_u32;
+        for shift in (0..32).step_by(7) {
+            let byte = self.u8()?;
+            raw |= u32::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok((raw >> 1).cast_signed() ^ -((raw & 1).cast_signed()));
+            }
+        }
+        Err(WireError::Varint { position })
     }
 
     /// Checks a count read from outside: at least `bytes_each` bytes an element must remain.

@@ -14,8 +14,8 @@ use freshet_wire::protocol::header::RequestHeader;
 use freshet_wire::protocol::produce::ProduceRequest;
 use freshet_wire::protocol::versions::{ADVERTISED, is_served};
 use freshet_wire::records::{
-    BatchBuilder, BatchHeader, Batches, Compression, ProduceLimits, Records, StoredBatch, Tail,
-    TimestampType, decompress, find_by_timestamp, validate_produced,
+    BatchBuilder, BatchHeader, Batches, Compression, ProduceLimits, ProducedBatch, Records,
+    StoredBatch, Tail, TimestampType, decompress, find_by_timestamp, validate_produced,
 };
 use kafka_protocol::messages::ApiKey;
 use proptest::collection::vec;
@@ -94,6 +94,7 @@ fn limits(compacted: bool) -> ProduceLimits {
         timestamp_after_max_ms: 3_600_000,
         message_timestamp_type: TimestampType::CreateTime,
         compacted,
+        stored_codec: None,
     }
 }
 
@@ -136,7 +137,12 @@ fn read_everything(bytes: &Bytes) {
         }
     }
     for compacted in [false, true] {
-        if let Ok(batch) = validate_produced(bytes.clone(), &limits(compacted)) {
+        let (validated, peak) = peak_bytes(|| validate_produced(bytes.clone(), &limits(compacted)));
+        let memory = ProducedBatch::parse(bytes.clone(), &limits(compacted))
+            .map_or(0, |batch| batch.memory_to_read());
+        assert!(peak <= allowed(bytes.len()) + memory, "reading takes {peak} bytes, not {memory}");
+        if let Ok(batch) = validated {
+            assert!(readable(*batch.header(), batch.payload()), "what was accepted is readable");
             let stored = StoredBatch::new(batch, 5, 1);
             assert_eq!(stored.header().base_offset, 5);
             stored.verify_checksum().expect("an accepted batch has a good checksum");
@@ -262,8 +268,10 @@ fn the_corpus_of_batches_is_judged_as_expected() {
         let (outcome, peak) =
             peak_bytes(|| match validate_produced(bytes.clone(), &limits(false)) {
                 Err(rejection) => format!("{:?}", rejection.error),
-                Ok(batch) if readable(*batch.header(), &batch.payload()) => "readable".to_owned(),
-                Ok(_) => "unreadable".to_owned(),
+                Ok(batch) => {
+                    assert!(readable(*batch.header(), batch.payload()), "{name}");
+                    "accepted".to_owned()
+                }
             });
         assert_eq!(outcome, expected, "{name}");
         assert!(peak <= allowed(bytes.len()) + CODEC_BYTES_MAX, "{name} takes {peak} bytes");

@@ -37,12 +37,14 @@ pub mod hidden_topics;
 mod invariants;
 mod kinds;
 pub mod opening;
+pub mod reading;
 mod start;
 pub mod takeover;
 mod topic_jobs;
 pub mod topics;
 
 use freshness::Freshness;
+use reading::BatchReading;
 
 /// How long the engine's tasks wait before they try again what failed.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -63,6 +65,8 @@ pub struct EngineSettings {
     pub lane: LaneSettings,
     /// Memory for the newest batches, in bytes.
     pub hot_bytes: usize,
+    /// Memory that all decompressions of produced batches may hold together, in bytes.
+    pub decompression_bytes: usize,
     /// Bounds of reading from storage.
     pub reads: ReadSettings,
     /// How often jobs run.
@@ -89,6 +93,7 @@ impl EngineSettings {
             host: String::new(),
             lane: LaneSettings::default(),
             hot_bytes: 256 << 20,
+            decompression_bytes: 64 << 20,
             reads: ReadSettings::default(),
             jobs: JobSettings::default(),
             groups: GroupSettings::default(),
@@ -153,6 +158,8 @@ pub struct Engine {
     pub sources: Arc<Sources>,
     /// The lane: every batch is written through it.
     pub lane: Arc<Lane>,
+    /// Reads what producers sent, before it is staged.
+    pub reading: BatchReading,
     /// Whether the incarnation may still act.
     pub liveness: Liveness,
     /// The coordinator of consumer groups.

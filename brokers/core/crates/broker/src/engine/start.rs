@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -13,6 +14,7 @@ use super::configs::BrokerConfigs;
 use super::descriptors::Descriptors;
 use super::freshness::Freshness;
 use super::opening::PartitionOpener;
+use super::reading::BatchReading;
 use super::takeover::{Claim, Claimant};
 use super::topic_jobs::TopicJobs;
 use super::topics::{TopicKeeper, ViewedTopics};
@@ -98,6 +100,11 @@ impl Engine {
             purge_topics: topic_jobs.purge_when_due().boxed(),
         };
         let tasks = tasks.spawn_all(&liveness);
+        let reading = BatchReading::new(
+            settings.decompression_bytes,
+            Handle::current().metrics().num_workers(),
+            Arc::clone(&environment.disk),
+        );
         let record = taken.cluster;
         tracing::info!(incarnation = taken.claim.incarnation.0, "leading");
         Ok(Arc::new(Self {
@@ -111,6 +118,7 @@ impl Engine {
             partitions: taken.partitions,
             sources: taken.sources,
             lane,
+            reading,
             liveness,
             groups,
             egress,

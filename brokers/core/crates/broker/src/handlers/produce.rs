@@ -1,5 +1,5 @@
-//! Produce: batches get their offsets at once, in the order of the requests. The response is sent
-//! once they are durable.
+//! Produce: batches are read, then get their offsets at once, in the order of the requests. The
+//! response is sent once they are durable.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::topics::{NotServed, open_to_clients, time_limit};
 use crate::context::RequestContext;
+use crate::engine::reading::{ReadBatch, UnreadBatch};
 use freshet_access::types::{Operation, ResourceType};
 use freshet_metadata::view::Topic;
 use freshet_partition::Partition;
@@ -21,7 +22,9 @@ use freshet_wire::protocol::produce::{
     ProducePartition, ProducePartitionResponse, ProduceRequest, ProduceResponse, ProduceTopic,
     ProduceTopicResponse, allows_compression,
 };
-use freshet_wire::records::{BatchHeader, ProduceLimits, RecordRejection, validate_produced};
+use freshet_wire::records::{
+    BatchHeader, Compression, ProduceLimits, ProducedBatch, RecordRejection, ValidatedBatch,
+};
 
 /// From this version on topics are named by their ids.
 const TOPIC_IDS_FROM: i16 = 13;
@@ -62,21 +65,48 @@ struct Answer {
     log_append_time_ms: i64,
 }
 
-/// Stages the batches that may be appended, and refuses the others. It does not wait, so that
-/// requests are staged in the order in which they came.
-pub fn stage_request(
+/// A batch to be read, and where it goes.
+struct Destination {
+    partition: Arc<Partition>,
+    /// How many bytes of memory the batch keeps alive as it came.
+    pinned_bytes: usize,
+    /// How it came.
+    attributes: i16,
+}
+
+/// A request whose batches are refused, or read next.
+struct PreparedTopic {
+    name: StrBytes,
+    topic_id: uuid::Uuid,
+    /// By partition index. What is to be read lies in [`Preparer::unread`], in the same order.
+    partitions: Vec<(i32, Result<Destination, ProducePartitionResponse>)>,
+}
+
+/// Reads the batches that may be appended, stages them, and refuses the others. It waits for
+/// nothing but the reading, during which the connection takes no other request: so the requests of
+/// a connection are staged in the order in which they came.
+pub async fn stage_request(
     context: &RequestContext,
     request: ProduceRequest,
     frame: Frame,
 ) -> StagedProduce {
+    let begun = Instant::now();
     let time_limit = time_limit(request.timeout_ms);
     let refusal = refuse_all(context, &request);
     let Frame { bytes: frame_bytes, memory } = frame;
-    let mut stager = Stager { context, frame_bytes, refusal, acks: Acks::new(memory) };
-    let topics = request.topics.into_iter().map(|topic| stager.topic(topic)).collect();
-    let throttle_time_ms = context.charge_produce(frame_bytes);
-    let liveness = context.broker().engine.liveness.clone();
-    StagedProduce { topics, acks: stager.acks, liveness, time_limit, throttle_time_ms }
+    let mut preparer = Preparer { context, frame_bytes, refusal, unread: Vec::new() };
+    let topics: Vec<_> = request.topics.into_iter().map(|topic| preparer.topic(topic)).collect();
+    let mut busy = begun.elapsed();
+    let engine = &context.broker().engine;
+    let (batches, reading) = engine.reading.read(preparer.unread).await;
+    busy += reading;
+    let begun = Instant::now();
+    let mut stager = Stager { context, batches: batches.into_iter(), acks: Acks::new(memory) };
+    let topics = topics.into_iter().map(|topic| stager.topic(topic)).collect();
+    busy += begun.elapsed();
+    let throttle_time_ms = context.charge_produce(frame_bytes).max(context.charge_request(busy));
+    let (acks, liveness) = (stager.acks, engine.liveness.clone());
+    StagedProduce { topics, acks, liveness, time_limit, throttle_time_ms }
 }
 
 /// The error with which records are refused.
@@ -107,9 +137,11 @@ fn refuse_all(context: &RequestContext, request: &ProduceRequest) -> Option<Refu
     if !matches!(request.acks, -1..=1) {
         return Some(ResponseError::InvalidRequiredAcks.into());
     }
-    if let Some(id) = request.transactional_id.as_deref()
-        && !context.may(Operation::Write, ResourceType::TransactionalId, id)
-    {
+    let may_use_transaction = match request.transactional_id.as_deref() {
+        Some(id) => context.may(Operation::Write, ResourceType::TransactionalId, id),
+        None => !is_transactional(request),
+    };
+    if !may_use_transaction {
         return Some(ResponseError::TransactionalIdAuthorizationFailed.into());
     }
     let reason = context.broker().engine.view.snapshot().produce_suspension.clone()?;
@@ -120,29 +152,38 @@ fn refuse_all(context: &RequestContext, request: &ProduceRequest) -> Option<Refu
     })
 }
 
-struct Stager<'a> {
+/// Whether any batch says that it belongs to a transaction.
+fn is_transactional(request: &ProduceRequest) -> bool {
+    let mut partitions = request.topics.iter().flat_map(|topic| &topic.partitions);
+    partitions.any(|partition| {
+        let header = partition.records.as_deref().map(BatchHeader::parse);
+        matches!(header, Some(Ok(header)) if header.is_transactional())
+    })
+}
+
+struct Preparer<'a> {
     context: &'a RequestContext,
     frame_bytes: usize,
     refusal: Option<Refusal>,
-    acks: Acks,
+    unread: Vec<UnreadBatch>,
 }
 
-impl Stager<'_> {
-    fn topic(&mut self, topic: ProduceTopic) -> StagedTopic {
+impl Preparer<'_> {
+    fn topic(&mut self, topic: ProduceTopic) -> PreparedTopic {
         let known_topic = match &self.refusal {
             Some(refusal) => Err(refusal.clone()),
             None => self.find(&topic).map_err(Refusal::from),
         };
-        let stage = |partition: ProducePartition| {
+        let prepare = |partition: ProducePartition| {
             let index = partition.index;
-            let staged = match &known_topic {
+            let prepared = match &known_topic {
                 Ok(known_topic) => self.partition(known_topic, partition),
                 Err(refusal) => Err(refusal.of_partition(index)),
             };
-            staged.unwrap_or_else(StagedPartition::Refused)
+            (index, prepared)
         };
-        let partitions = topic.partitions.into_iter().map(stage).collect();
-        StagedTopic { name: topic.name, topic_id: topic.topic_id, partitions }
+        let partitions = topic.partitions.into_iter().map(prepare).collect();
+        PreparedTopic { name: topic.name, topic_id: topic.topic_id, partitions }
     }
 
     fn find(&self, requested: &ProduceTopic) -> Result<Arc<Topic>, ResponseError> {
@@ -164,7 +205,7 @@ impl Stager<'_> {
         &mut self,
         topic: &Arc<Topic>,
         requested: ProducePartition,
-    ) -> Result<StagedPartition, ProducePartitionResponse> {
+    ) -> Result<Destination, ProducePartitionResponse> {
         let index = requested.index;
         let failed = |error: ResponseError| ProducePartitionResponse::failed(index, error.code());
         let broker = self.context.broker();
@@ -172,23 +213,13 @@ impl Stager<'_> {
             ProducePartitionResponse { current_leader: leader, ..failed(error) }
         })?;
         let (records, pinned_bytes) = self.own_memory(requested.records.unwrap_or_default());
-        let rejected = |rejection: RecordRejection| ProducePartitionResponse {
-            record_errors: rejection.record_errors,
-            error_message: Some(rejection.message),
-            ..failed(rejection.error)
-        };
         self.check_version(&records).map_err(failed)?;
-        let batch = validate_produced(records, &self.limits(topic)).map_err(rejected)?;
-        if batch.header().is_transactional() {
-            return Err(failed(ResponseError::InvalidTxnState));
-        }
-        let log_append_time_ms = batch.log_append_time_ms().unwrap_or(-1);
-        let (lane, payer) = (&broker.engine.lane, &self.context.client.payer);
-        let ack = Some(self.acks.share());
-        let staged = partition.stage_for(lane, batch, payer, pinned_bytes, ack).map_err(failed)?;
-        let answer = Answer { base_offset: staged.base_offset, log_append_time_ms };
-        let end_offset = staged.end_offset;
-        Ok(StagedPartition::Staged { index, partition, end_offset, answer })
+        let limits = self.limits(topic);
+        let batch = ProducedBatch::parse(records, &limits)
+            .map_err(|rejection| rejected(index, rejection))?;
+        let attributes = batch.header().attributes;
+        self.unread.push(UnreadBatch { batch, limits });
+        Ok(Destination { partition, pinned_bytes, attributes })
     }
 
     /// The batch, and how many bytes of memory it keeps alive. A batch of less than half its frame
@@ -223,7 +254,59 @@ impl Stager<'_> {
             timestamp_after_max_ms: config.timestamp_after_max_ms,
             message_timestamp_type: config.timestamp_type,
             compacted: config.cleanup.compact,
+            stored_codec: config.stored_codec,
         }
+    }
+}
+
+struct Stager<'a> {
+    context: &'a RequestContext,
+    batches: std::vec::IntoIter<ReadBatch>,
+    acks: Acks,
+}
+
+impl Stager<'_> {
+    fn topic(&mut self, topic: PreparedTopic) -> StagedTopic {
+        let stage = |(index, prepared): (i32, Result<Destination, ProducePartitionResponse>)| {
+            let staged = prepared.and_then(|destination| {
+                let batch = self.batches.next().expect("a result for each batch");
+                let batch = batch.map_err(|rejection| rejected(index, rejection))?;
+                self.partition(index, destination, batch)
+            });
+            staged.unwrap_or_else(StagedPartition::Refused)
+        };
+        let partitions = topic.partitions.into_iter().map(stage).collect();
+        StagedTopic { name: topic.name, topic_id: topic.topic_id, partitions }
+    }
+
+    fn partition(
+        &mut self,
+        index: i32,
+        destination: Destination,
+        batch: ValidatedBatch,
+    ) -> Result<StagedPartition, ProducePartitionResponse> {
+        let failed = |error: ResponseError| ProducePartitionResponse::failed(index, error.code());
+        if batch.header().is_transactional() {
+            return Err(failed(ResponseError::InvalidTxnState));
+        }
+        let Destination { partition, pinned_bytes, attributes } = destination;
+        let is_as_sent = batch.header().compression() == Compression::of_attributes(attributes);
+        let pinned_bytes = if is_as_sent { pinned_bytes } else { batch.size_bytes() };
+        let log_append_time_ms = batch.log_append_time_ms().unwrap_or(-1);
+        let (lane, payer) = (&self.context.broker().engine.lane, &self.context.client.payer);
+        let ack = Some(self.acks.share());
+        let staged = partition.stage_for(lane, batch, payer, pinned_bytes, ack).map_err(failed)?;
+        let answer = Answer { base_offset: staged.base_offset, log_append_time_ms };
+        let end_offset = staged.end_offset;
+        Ok(StagedPartition::Staged { index, partition, end_offset, answer })
+    }
+}
+
+fn rejected(index: i32, rejection: RecordRejection) -> ProducePartitionResponse {
+    ProducePartitionResponse {
+        record_errors: rejection.record_errors,
+        error_message: Some(rejection.message),
+        ..ProducePartitionResponse::failed(index, rejection.error.code())
     }
 }
 
@@ -233,11 +316,6 @@ impl StagedProduce {
     pub fn has_failed(&self) -> bool {
         let mut partitions = self.topics.iter().flat_map(|topic| &topic.partitions);
         partitions.any(|partition| matches!(partition, StagedPartition::Refused(_)))
-    }
-
-    /// Makes the response ask the client to pause for at least this many milliseconds.
-    pub fn throttle(&mut self, throttle_time_ms: i32) {
-        self.throttle_time_ms = self.throttle_time_ms.max(throttle_time_ms);
     }
 
     /// Waits until all staged batches are durable, or the client's timeout or the engine ends.

@@ -230,12 +230,10 @@ impl KafkaSession {
         let client = Arc::clone(&self.client);
         let context = RequestContext { client, client_id, api_version: version, throttling };
         match api {
-            ApiKey::Produce => stage_produce(
-                &context,
-                call,
-                body,
-                Frame { bytes: frame_bytes, memory: memory.take() },
-            ),
+            ApiKey::Produce => {
+                let frame = Frame { bytes: frame_bytes, memory: memory.take() };
+                stage_produce(&context, call, body, frame).await
+            }
             ApiKey::Fetch => answer_fetch(context, call, body),
             _ => answer_control(context, call, body).await,
         }
@@ -311,7 +309,7 @@ impl KafkaSession {
     }
 }
 
-fn stage_produce(
+async fn stage_produce(
     context: &RequestContext,
     call: Call,
     body: Bytes,
@@ -321,11 +319,7 @@ fn stage_produce(
     let request =
         ProduceRequest::decode(body, call.version).map_err(|error| Refusal::Body { api, error })?;
     let wants_answer = request.acks != 0;
-    let started = context.throttling.is_some().then(Instant::now);
-    let mut staged = handlers::produce::stage_request(context, request, frame);
-    if let Some(started) = started {
-        staged.throttle(context.charge_request(started.elapsed()));
-    }
+    let staged = handlers::produce::stage_request(context, request, frame).await;
     if !wants_answer && staged.has_failed() {
         let reason = "an append with acks=0 failed".to_owned();
         return Err(Refusal::Message { api, reason });

@@ -7,6 +7,7 @@ mod scram;
 
 mod access;
 mod admin;
+mod cases;
 mod every_version;
 mod fetch;
 mod groups;

@@ -20,12 +20,23 @@ async fn list(
     partition: i32,
     timestamp: i64,
 ) -> (i16, i64, i64) {
+    list_offset(client, "t", version, partition, timestamp).await
+}
+
+/// Error code, offset and timestamp that ListOffsets answers.
+pub async fn list_offset(
+    client: &mut Client,
+    topic: &str,
+    version: i16,
+    partition: i32,
+    timestamp: i64,
+) -> (i16, i64, i64) {
     let partition = ListOffsetsPartition::default()
         .with_partition_index(partition)
         .with_current_leader_epoch(-1)
         .with_timestamp(timestamp);
     let topic =
-        ListOffsetsTopic::default().with_name(topic_name("t")).with_partitions(vec![partition]);
+        ListOffsetsTopic::default().with_name(topic_name(topic)).with_partitions(vec![partition]);
     let request =
         ListOffsetsRequest::default().with_replica_id(BrokerId(-1)).with_topics(vec![topic]);
     let response = client.call(version, request).await;

@@ -5,7 +5,7 @@ use kafka_protocol::ResponseError;
 use kafka_protocol::messages::ProduceRequest;
 use kafka_protocol::messages::produce_request::PartitionProduceData;
 
-use super::harness::{TestBroker, batch, produce_request, topic_name};
+use super::harness::{TestBroker, batch, produce_request, text, topic_name};
 
 #[tokio::test]
 async fn every_version_appends_and_the_newest_names_topics_by_id() {
@@ -84,7 +84,7 @@ async fn what_cannot_be_appended_has_kafkas_error_by_partition() {
         ("t", 0, corrupt, ResponseError::CorruptMessage),
         ("t", 0, batch(&[&"x".repeat(300)]), ResponseError::MessageTooLarge),
         ("t", 0, bytes::Bytes::new(), ResponseError::InvalidRecord),
-        ("t", 0, transactional, ResponseError::InvalidTxnState),
+        ("t", 0, transactional.clone(), ResponseError::TransactionalIdAuthorizationFailed),
         ("compacted", 0, batch(&["no key"]), ResponseError::InvalidRecord),
     ];
     for (topic, partition, records, expected) in cases {
@@ -99,6 +99,10 @@ async fn what_cannot_be_appended_has_kafkas_error_by_partition() {
     let response = client.call(9, wrong_acks).await;
     let code = response.responses[0].partition_responses[0].error_code;
     assert_eq!(code, ResponseError::InvalidRequiredAcks.code());
+    let request = produce_request("t", 0, transactional);
+    let response = client.call(9, request.with_transactional_id(Some(text("x").into()))).await;
+    let code = response.responses[0].partition_responses[0].error_code;
+    assert_eq!(code, ResponseError::InvalidTxnState.code());
     let zstd =
         BatchBuilder::new(0).compression(Compression::Zstd).record(0, None, Some(b"v")).build();
     let response = client.call(6, produce_request("t", 0, zstd.clone())).await;

@@ -151,6 +151,7 @@ impl Settings {
             ("limits.in_flight_requests_per_connection", limits.in_flight_requests_per_connection),
             ("limits.in_flight_bytes_per_connection", limits.in_flight_bytes_per_connection),
             ("limits.in_flight_bytes", limits.in_flight_bytes),
+            ("limits.decompression_bytes", limits.decompression_bytes),
             ("limits.fetch_bytes", limits.fetch_bytes),
             ("limits.catch_up_fetch_bytes", limits.catch_up_fetch_bytes),
             ("reads.loads_at_once", self.reads.loads_at_once),

@@ -105,6 +105,7 @@ impl Settings {
             host: host.to_owned(),
             lane: (&self.lane).into(),
             hot_bytes: self.cache.hot_bytes,
+            decompression_bytes: self.limits.decompression_bytes,
             reads: (&self.reads).into(),
             jobs: (&self.jobs).into(),
             groups: (&self.groups).into(),

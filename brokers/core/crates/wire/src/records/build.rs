@@ -2,11 +2,9 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::header::{
-    ATTRIBUTES_AT, BatchHeader, CRC_AT, HEADER_BYTES, LOG_OVERHEAD, TimestampType, attributes,
-};
+use super::header::{BatchHeader, HEADER_BYTES, TimestampType, attributes};
 use super::{Compression, NO_PRODUCER_ID, NO_TIMESTAMP, compress};
-use crate::codec::{WriteExt, crc32c};
+use crate::codec::WriteExt;
 use crate::ids::Epoch;
 
 /// Builds one batch, record by record.
@@ -172,29 +170,17 @@ impl BatchBuilder {
 /// # Panics
 /// Where it is more than a batch can hold (2 GiB).
 pub(super) fn assemble(header: BatchHeader, payload: &[u8]) -> Bytes {
-    let length = HEADER_BYTES - LOG_OVERHEAD + payload.len();
-    let mut out = BytesMut::with_capacity(LOG_OVERHEAD + length);
-    out.put_i64(header.base_offset);
-    out.put_i32(i32::try_from(length).expect("a batch of less than 2 GiB"));
-    out.put_i32(header.partition_leader_epoch);
-    out.put_i8(header.magic);
-    out.put_u32(0);
-    out.put_i16(header.attributes);
-    out.put_i32(header.last_offset_delta);
-    out.put_i64(header.base_timestamp);
-    out.put_i64(header.max_timestamp);
-    out.put_i64(header.producer_id);
-    out.put_i16(header.producer_epoch);
-    out.put_i32(header.base_sequence);
-    out.put_i32(header.record_count);
+    let mut out = BytesMut::with_capacity(HEADER_BYTES + payload.len());
+    out.put_slice(&header.sealed(payload).to_bytes());
     out.put_slice(payload);
-    write_checksum(&mut out);
     out.freeze()
 }
 
-/// Computes the checksum of a whole batch and puts it in its place.
-pub(super) fn write_checksum(batch: &mut [u8]) {
-    let crc = crc32c(&batch[ATTRIBUTES_AT..]);
+/// Puts the right checksum into a whole batch.
+#[cfg(test)]
+pub(super) fn reseal(batch: &mut [u8]) {
+    use super::header::{ATTRIBUTES_AT, CRC_AT};
+    let crc = crate::codec::crc32c(&batch[ATTRIBUTES_AT..]);
     batch[CRC_AT..ATTRIBUTES_AT].copy_from_slice(&crc.to_be_bytes());
 }
 

@@ -2,14 +2,13 @@
 //! the compressed bytes claim.
 
 use std::fmt::Display;
-use std::io::{BufRead, Read, Write};
 
-use bytes::{Bytes, BytesMut};
-use flate2::bufread::MultiGzDecoder;
-use flate2::write::GzEncoder;
-use lz4_flex::frame::{BlockMode, FrameDecoder, FrameEncoder, FrameInfo};
+use bytes::Bytes;
 
 use super::RecordsError;
+use super::header::COMPRESSION_MASK;
+use super::pack::Packer;
+use super::unpack::{UnpackLimits, Unpacker};
 
 /// How a batch's records are compressed (the lowest three bits of its attributes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -28,19 +27,6 @@ pub enum Compression {
     Zstd = 4,
 }
 
-/// Size of the steps in which output grows, in bytes.
-const STEP_BYTES: usize = 64 * 1024;
-/// What xerial's snappy-java puts before its blocks.
-const XERIAL_MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
-/// Magic, version and compatible version.
-const XERIAL_HEADER_BYTES: usize = 16;
-/// The block size of snappy-java.
-const XERIAL_BLOCK_BYTES: usize = 32 * 1024;
-/// More than any snappy block can grow: an element of three bytes gives at most 64.
-const SNAPPY_GROWTH_MAX: usize = 32;
-/// The level that Kafka's zstd has by default.
-const ZSTD_LEVEL: i32 = 3;
-
 impl Compression {
     /// The type of this id.
     ///
@@ -57,6 +43,15 @@ impl Compression {
         }
     }
 
+    /// The type that a batch's attributes name.
+    ///
+    /// # Errors
+    /// As [`Self::from_id`].
+    pub fn of_attributes(attributes: i16) -> Result<Self, RecordsError> {
+        let [_, low] = attributes.to_be_bytes();
+        Self::from_id(low & COMPRESSION_MASK)
+    }
+
     /// Kafka's name.
     pub fn name(self) -> &'static str {
         match self {
@@ -68,7 +63,7 @@ impl Compression {
         }
     }
 
-    fn refused(self, reason: &dyn Display) -> RecordsError {
+    pub(super) fn refused(self, reason: &dyn Display) -> RecordsError {
         RecordsError::Payload { codec: self.name(), reason: reason.to_string() }
     }
 }
@@ -83,174 +78,35 @@ pub fn decompress(
     bytes: &Bytes,
     limit_bytes: usize,
 ) -> Result<Bytes, RecordsError> {
-    match compression {
-        Compression::None if bytes.len() > limit_bytes => {
-            Err(RecordsError::TooLarge { limit: limit_bytes })
-        }
-        Compression::None => Ok(bytes.clone()),
-        Compression::Gzip => {
-            read_bounded(compression, MultiGzDecoder::new(bytes.as_ref()), limit_bytes)
-        }
-        Compression::Snappy => decompress_snappy(bytes, limit_bytes),
-        Compression::Lz4 => decompress_lz4(bytes, limit_bytes),
-        Compression::Zstd => decompress_zstd(bytes, limit_bytes),
+    if compression == Compression::None {
+        let fits = bytes.len() <= limit_bytes;
+        return fits.then(|| bytes.clone()).ok_or(RecordsError::TooLarge { limit: limit_bytes });
     }
-}
-
-/// Reads to the end in steps, so that what is allocated follows what really comes out.
-fn read_bounded(
-    compression: Compression,
-    mut reader: impl Read,
-    limit: usize,
-) -> Result<Bytes, RecordsError> {
-    let mut out = BytesMut::new();
-    loop {
-        let length = out.len();
-        let step = STEP_BYTES.max(length).min(limit - length);
-        if step == 0 {
-            return match reader.read(&mut [0]).map_err(|error| compression.refused(&error))? {
-                0 => Ok(out.freeze()),
-                _ => Err(RecordsError::TooLarge { limit }),
-            };
-        }
-        out.reserve(step);
-        out.resize(length + step, 0);
-        let read = reader.read(&mut out[length..]).map_err(|error| compression.refused(&error))?;
-        out.truncate(length + read);
-        if read == 0 {
-            return Ok(out.freeze());
-        }
-    }
-}
-
-fn decompress_snappy(bytes: &[u8], limit: usize) -> Result<Bytes, RecordsError> {
+    let mut unpacker = Unpacker::new(compression, bytes, UnpackLimits::of_output(limit_bytes))?;
     let mut out = Vec::new();
-    if !bytes.starts_with(&XERIAL_MAGIC) {
-        append_snappy_block(bytes, limit, &mut out)?;
-        return Ok(out.into());
-    }
-    let mut rest = bytes
-        .get(XERIAL_HEADER_BYTES..)
-        .ok_or_else(|| Compression::Snappy.refused(&"truncated header"))?;
-    while !rest.is_empty() {
-        let truncated = || Compression::Snappy.refused(&"truncated block");
-        let (length, after) = rest.split_first_chunk::<4>().ok_or_else(truncated)?;
-        let length = usize::try_from(i32::from_be_bytes(*length)).map_err(|_| truncated())?;
-        let (block, after) = after.split_at_checked(length).ok_or_else(truncated)?;
-        append_snappy_block(block, limit, &mut out)?;
-        rest = after;
+    while unpacker.advance()? {
+        out.extend_from_slice(unpacker.piece());
     }
     Ok(out.into())
 }
 
-/// Adds one block's content. Its length stands in the block and is believed only as far as the
-/// limit and the block's own size allow.
-fn append_snappy_block(block: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), RecordsError> {
-    let refused = |error: snap::Error| Compression::Snappy.refused(&error);
-    let length = snap::raw::decompress_len(block).map_err(refused)?;
-    if length > limit - out.len() {
-        return Err(RecordsError::TooLarge { limit });
-    }
-    if length / SNAPPY_GROWTH_MAX > block.len() {
-        return Err(Compression::Snappy.refused(&"a length that the block cannot hold"));
-    }
-    let start = out.len();
-    out.resize(start + length, 0);
-    snap::raw::Decoder::new().decompress(block, &mut out[start..]).map_err(refused)?;
-    Ok(())
-}
-
-/// Decompresses one LZ4 frame. As in Kafka, only version 1 with independent blocks.
-fn decompress_lz4(bytes: &[u8], limit: usize) -> Result<Bytes, RecordsError> {
-    const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
-    const INDEPENDENT_BIT: u8 = 0x20;
-    let flags = bytes.strip_prefix(&MAGIC).and_then(|rest| rest.first());
-    match flags {
-        None => return Err(Compression::Lz4.refused(&"not an LZ4 frame")),
-        Some(flags) if flags & INDEPENDENT_BIT == 0 => {
-            return Err(Compression::Lz4.refused(&"dependent blocks are not supported"));
-        }
-        Some(_) => {}
-    }
-    let mut decoder = FrameDecoder::new(bytes);
-    let mut out = Vec::new();
-    loop {
-        let block = decoder.fill_buf().map_err(|error| Compression::Lz4.refused(&error))?;
-        let length = block.len();
-        if length == 0 {
-            return Ok(out.into());
-        }
-        if length > limit - out.len() {
-            return Err(RecordsError::TooLarge { limit });
-        }
-        out.extend_from_slice(block);
-        decoder.consume(length);
-    }
-}
-
-/// Decompresses in one shot into a buffer that doubles until it suffices: the streaming decoder
-/// would allocate the window that the frame announces (up to 128 MiB).
-fn decompress_zstd(bytes: &[u8], limit: usize) -> Result<Bytes, RecordsError> {
-    let mut decompressor =
-        zstd::bulk::Decompressor::new().map_err(|error| Compression::Zstd.refused(&error))?;
-    let mut capacity = bytes.len().saturating_mul(4).max(STEP_BYTES).min(limit);
-    loop {
-        let mut out = Vec::with_capacity(capacity);
-        match decompressor.decompress_to_buffer(bytes, &mut out) {
-            Ok(_) => return Ok(out.into()),
-            Err(_) if capacity < limit => capacity = capacity.saturating_mul(2).min(limit),
-            Err(error) if is_too_small(&error) => return Err(RecordsError::TooLarge { limit }),
-            Err(error) => return Err(Compression::Zstd.refused(&error)),
-        }
-    }
-}
-
-/// Whether zstd ran out of space, by its own text (`ZSTD_error_dstSize_tooSmall`), since the crate
-/// passes no code on. Only the choice between two errors hangs on it.
-fn is_too_small(error: &std::io::Error) -> bool {
-    error.to_string().contains("too small")
-}
-
-/// Compresses `bytes` into the format that Kafka's producers write, at Kafka's default levels for
-/// gzip (6) and zstd (3). The output need not equal theirs byte for byte: LZ4 blocks hold up to
-/// 4 MiB here. [`Compression::None`] copies. It never fails.
+/// Compresses `bytes` into the format that Kafka's producers write, at Kafka's default levels.
+/// [`Compression::None`] copies. It never fails.
 pub fn compress(compression: Compression, bytes: &[u8]) -> Bytes {
-    const IN_MEMORY: &str = "writing to memory does not fail";
-    match compression {
-        Compression::None => Bytes::copy_from_slice(bytes),
-        Compression::Gzip => {
-            let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
-            encoder.write_all(bytes).expect(IN_MEMORY);
-            encoder.finish().expect(IN_MEMORY).into()
-        }
-        Compression::Snappy => compress_snappy(bytes),
-        Compression::Lz4 => {
-            let info = FrameInfo::new().block_mode(BlockMode::Independent);
-            let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
-            encoder.write_all(bytes).expect(IN_MEMORY);
-            encoder.finish().expect(IN_MEMORY).into()
-        }
-        Compression::Zstd => zstd::bulk::compress(bytes, ZSTD_LEVEL).expect(IN_MEMORY).into(),
-    }
-}
-
-fn compress_snappy(bytes: &[u8]) -> Bytes {
-    let mut out = XERIAL_MAGIC.to_vec();
-    out.extend(1_i32.to_be_bytes());
-    out.extend(1_i32.to_be_bytes());
-    let mut encoder = snap::raw::Encoder::new();
-    for chunk in bytes.chunks(XERIAL_BLOCK_BYTES) {
-        let block = encoder.compress_vec(chunk).expect("a block is below snappy's limit");
-        let length = i32::try_from(block.len()).expect("a block is below 64 KiB");
-        out.extend(length.to_be_bytes());
-        out.extend(block);
-    }
-    out.into()
+    let pack = || {
+        let mut packer = Packer::new(compression.into(), Some(bytes.len()))?;
+        packer.write(bytes)?;
+        packer.finish()
+    };
+    pack().expect("writing to memory does not fail")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
+    use lz4_flex::frame::{BlockMode, FrameEncoder, FrameInfo};
     use proptest::prelude::*;
 
     const CODECS: [Compression; 5] = [

@@ -1,36 +1,44 @@
 //! Looking records up by time (ListOffsets).
 
-use super::{DECOMPRESSED_BYTES_MAX, StoredBatch, TimestampType};
+use super::validate::UNPACKED_BYTES_MAX;
+use super::{BatchHeader, StoredBatch, TimestampType, UnpackLimits, walk_records};
+
+impl BatchHeader {
+    /// Whether the batch may have a record whose timestamp is at least `timestamp`. A header whose
+    /// largest timestamp lies before its base decides nothing: an earlier release stored what
+    /// producers sent, and some leave it at -1.
+    pub fn may_reach(&self, timestamp: i64) -> bool {
+        self.max_timestamp >= timestamp || self.max_timestamp < self.base_timestamp
+    }
+}
 
 /// Offset and timestamp of the batch's first record from offset `from` on whose timestamp is at
 /// least `timestamp`, in milliseconds; `None` where there is none.
 ///
-/// A producer's payload is not read when it is accepted. If this one cannot be read, the batch's
-/// first offset and largest timestamp are returned instead: a reader that starts there misses
-/// nothing.
+/// A batch that an earlier release stored may be damaged. If this one cannot be read up to such a
+/// record, its first offset and largest timestamp are returned instead, if that reaches: a reader
+/// that starts there misses nothing.
 pub fn find_by_timestamp(batch: &StoredBatch, timestamp: i64, from: i64) -> Option<(i64, i64)> {
     let header = batch.header();
     // Compaction leaves batches without records.
     let empty = header.record_count == 0;
-    if empty || header.max_timestamp < timestamp || header.next_offset() <= from {
+    if empty || !header.may_reach(timestamp) || header.next_offset() <= from {
         return None;
     }
-    let whole = Some((header.base_offset.max(from), header.max_timestamp));
+    let whole = Some((header.base_offset.max(from), header.max_timestamp))
+        .filter(|_| header.max_timestamp >= timestamp);
     if header.timestamp_type() == TimestampType::LogAppendTime {
         return whole;
     }
-    let Ok(records) = batch.records(DECOMPRESSED_BYTES_MAX) else { return whole };
-    for record in records.without_headers() {
-        match record {
-            Ok(record) if record.timestamp >= timestamp && record.offset >= from => {
-                return Some((record.offset, record.timestamp));
-            }
-            Ok(_) => {}
-            Err(_) => return whole,
+    let mut first = None;
+    let unpack = UnpackLimits::of_output(UNPACKED_BYTES_MAX);
+    let walked = walk_records(&header, &batch.payload(), unpack, |record| {
+        let offset = header.base_offset.saturating_add(record.offset_delta.into());
+        if first.is_none() && record.timestamp >= timestamp && offset >= from {
+            first = Some((offset, record.timestamp));
         }
-    }
-    // The header says that there is one: it lies before `from`, or the header is wrong.
-    whole.filter(|_| from <= header.base_offset)
+    });
+    if walked.is_ok() { first } else { first.or(whole) }
 }
 
 #[cfg(test)]

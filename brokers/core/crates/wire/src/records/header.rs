@@ -1,12 +1,14 @@
 //! The 61 bytes at the head of every batch.
 
 use super::{Compression, NO_PRODUCER_ID, RecordsError};
-use crate::codec::WireError;
+use crate::codec::{Crc32c, WireError};
 
 /// Size of a batch's header in bytes (Kafka's `RECORD_BATCH_OVERHEAD`).
 pub const HEADER_BYTES: usize = 61;
 /// Size of base offset and batch length, which the batch length does not count.
 pub(super) const LOG_OVERHEAD: usize = 12;
+/// Where the format version stands.
+pub(super) const MAGIC_AT: usize = 16;
 /// Where the checksum stands.
 pub(super) const CRC_AT: usize = 17;
 /// Where the bytes begin that the checksum covers.
@@ -86,7 +88,7 @@ impl BatchHeader {
             base_offset: i64::from_be_bytes(fixed(bytes, 0)),
             batch_length: i32::from_be_bytes(fixed(bytes, 8)),
             partition_leader_epoch: i32::from_be_bytes(fixed(bytes, 12)),
-            magic: i8::from_be_bytes(fixed(bytes, 16)),
+            magic: i8::from_be_bytes(fixed(bytes, MAGIC_AT)),
             crc: u32::from_be_bytes(fixed(bytes, CRC_AT)),
             attributes: i16::from_be_bytes(fixed(bytes, ATTRIBUTES_AT)),
             last_offset_delta: i32::from_be_bytes(fixed(bytes, 23)),
@@ -106,13 +108,48 @@ impl BatchHeader {
         }
     }
 
+    /// The header as it is stored.
+    pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        put(0, &self.base_offset.to_be_bytes());
+        put(8, &self.batch_length.to_be_bytes());
+        put(12, &self.partition_leader_epoch.to_be_bytes());
+        put(MAGIC_AT, &self.magic.to_be_bytes());
+        put(CRC_AT, &self.crc.to_be_bytes());
+        put(ATTRIBUTES_AT, &self.attributes.to_be_bytes());
+        put(23, &self.last_offset_delta.to_be_bytes());
+        put(27, &self.base_timestamp.to_be_bytes());
+        put(MAX_TIMESTAMP_AT, &self.max_timestamp.to_be_bytes());
+        put(43, &self.producer_id.to_be_bytes());
+        put(51, &self.producer_epoch.to_be_bytes());
+        put(53, &self.base_sequence.to_be_bytes());
+        put(57, &self.record_count.to_be_bytes());
+        bytes
+    }
+
+    /// The same header with the length and the checksum of a batch that has this payload.
+    ///
+    /// # Panics
+    /// Where it is more than a batch can hold (2 GiB).
+    pub(super) fn sealed(mut self, payload: &[u8]) -> Self {
+        let length = HEADER_BYTES - LOG_OVERHEAD + payload.len();
+        self.batch_length = i32::try_from(length).expect("a batch of less than 2 GiB");
+        self.crc = checksum(&self.to_bytes(), payload);
+        self
+    }
+
     /// How the records are compressed.
     ///
     /// # Errors
     /// [`RecordsError::Compression`] for an id that has no meaning.
     pub fn compression(&self) -> Result<Compression, RecordsError> {
-        let [_, low] = self.attributes.to_be_bytes();
-        Compression::from_id(low & COMPRESSION_MASK)
+        Compression::of_attributes(self.attributes)
+    }
+
+    pub(super) fn set_compression(&mut self, compression: Compression) {
+        self.attributes &= !i16::from(COMPRESSION_MASK);
+        self.attributes |= i16::from(compression as u8);
     }
 
     /// Who set the timestamps.
@@ -169,6 +206,11 @@ impl BatchHeader {
     }
 }
 
+/// The checksum of a batch in two pieces.
+pub(super) fn checksum(header: &[u8; HEADER_BYTES], payload: &[u8]) -> u32 {
+    Crc32c::default().with(&header[ATTRIBUTES_AT..]).with(payload).finish()
+}
+
 /// Attributes of a batch.
 pub(super) fn attributes(
     compression: Compression,
@@ -223,6 +265,7 @@ mod tests {
                 record_count: 5,
             }
         );
+        assert_eq!(header.to_bytes(), bytes);
         assert_eq!(header.compression(), Ok(Compression::Zstd));
         assert_eq!(header.timestamp_type(), TimestampType::LogAppendTime);
         assert!(header.is_transactional() && header.is_control() && header.has_producer_id());

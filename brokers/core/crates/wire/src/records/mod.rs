@@ -1,8 +1,10 @@
 //! Record batches, format version 2 (Kafka's `DefaultRecordBatch`): the unit that is produced,
 //! stored and fetched.
 //!
-//! A user's batch is never rebuilt. The broker replaces its first sixteen bytes, which lie outside
-//! the checksum, and keeps the rest as the very allocation that was received.
+//! Every record of a batch is walked before the batch is acknowledged ([`walk`]). The batch is not
+//! rebuilt: the broker keeps the records as the very allocation that was received, and only a header
+//! of its own before them, with the place in the log and the largest timestamp. The exception is a
+//! topic whose `compression.type` is another than the batch's.
 
 use crate::codec::WireError;
 
@@ -11,20 +13,29 @@ mod compression;
 mod find;
 mod header;
 mod iterate;
+mod pack;
 mod retain;
 mod split;
 mod stored;
+mod unpack;
 mod validate;
+mod walk;
 
 pub use build::BatchBuilder;
 pub use compression::{Compression, compress, decompress};
 pub use find::find_by_timestamp;
 pub use header::{BatchHeader, HEADER_BYTES, TimestampType};
 pub use iterate::{DECOMPRESSED_BYTES_MAX, Record, Records};
+pub use pack::Codec;
 pub use retain::{RecordFacts, Retained};
 pub use split::{Batches, Tail};
 pub use stored::StoredBatch;
-pub use validate::{ProduceLimits, RecordRejection, ValidatedBatch, validate_produced};
+pub use unpack::{UnpackLimits, memory_to_unpack};
+pub use validate::{
+    ProduceLimits, ProducedBatch, ReadFailure, RecordRejection, UNPACKED_BYTES_MAX, ValidatedBatch,
+    validate_produced,
+};
+pub use walk::{RecordOutline, walk_records};
 
 /// A producer id that says "none".
 pub const NO_PRODUCER_ID: i64 = -1;
@@ -71,11 +82,22 @@ pub enum RecordsError {
         reason: String,
     },
     /// More than the caller allows.
-    #[error("decompressed records exceed {limit} bytes")]
+    #[error("the records decompress to more than {limit} bytes")]
     TooLarge {
         /// What the caller allows, in bytes.
         limit: usize,
     },
+    /// More memory than the caller allows.
+    #[error("decompressing the records takes {needed} bytes of memory, more than {limit}")]
+    Memory {
+        /// What the compressed frames announce, in bytes.
+        needed: usize,
+        /// What the caller allows, in bytes.
+        limit: usize,
+    },
+    /// The caller ended the work.
+    #[error("the reading of the records was stopped")]
+    Stopped,
     /// Fields that contradict each other or the payload.
     #[error("{0}")]
     Inconsistent(&'static str),

@@ -2,34 +2,27 @@
 
 use bytes::{Buf, Bytes};
 
-use super::header::{ATTRIBUTES_AT, BatchHeader, HEADER_BYTES};
+use super::header::{BatchHeader, HEADER_BYTES, checksum};
 use super::{RecordsError, ValidatedBatch};
-use crate::codec::{Crc32c, crc32c};
+use crate::codec::Crc32c;
 use crate::ids::Epoch;
 
-/// Bytes at the head of a batch that the broker may rewrite: base offset, batch length, leader
-/// epoch (and the magic's place follows). They lie outside the checksum.
-const PREFIX_BYTES: usize = 16;
-
-/// A batch with its place in the log. The first sixteen bytes are the broker's own; the rest is a
-/// slice of whatever allocation it arrived or was read in. Always whole: header and length were
-/// checked when it was made.
+/// A batch with its place in the log. The header is the broker's own; the records are a slice of
+/// whatever allocation they arrived or were read in. Always whole: header and length were checked
+/// when it was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredBatch {
-    prefix: [u8; PREFIX_BYTES],
-    body: Bytes,
+    header: [u8; HEADER_BYTES],
+    payload: Bytes,
 }
 
 impl StoredBatch {
-    /// A producer's batch with its place in the log. Copies sixteen bytes.
+    /// A producer's batch with its place in the log.
     pub fn new(batch: ValidatedBatch, base_offset: i64, leader_epoch: Epoch) -> Self {
-        let mut bytes = batch.into_bytes();
-        let mut prefix = [0; PREFIX_BYTES];
-        prefix[..8].copy_from_slice(&base_offset.to_be_bytes());
-        prefix[8..12].copy_from_slice(&bytes[8..12]);
-        prefix[12..].copy_from_slice(&leader_epoch.to_be_bytes());
-        bytes.advance(PREFIX_BYTES);
-        Self { prefix, body: bytes }
+        let (mut header, payload) = batch.into_parts();
+        header.base_offset = base_offset;
+        header.partition_leader_epoch = leader_epoch;
+        Self { header: header.to_bytes(), payload }
     }
 
     /// Takes exactly one batch, as it is stored. Does not verify the checksum
@@ -46,23 +39,19 @@ impl StoredBatch {
         if bytes.len() > size {
             return Err(RecordsError::Inconsistent("bytes follow the batch"));
         }
-        let mut prefix = [0; PREFIX_BYTES];
-        prefix.copy_from_slice(&bytes[..PREFIX_BYTES]);
-        bytes.advance(PREFIX_BYTES);
-        Ok(Self { prefix, body: bytes })
+        let mut header = [0; HEADER_BYTES];
+        bytes.copy_to_slice(&mut header);
+        Ok(Self { header, payload: bytes })
     }
 
     /// The header.
     pub fn header(&self) -> BatchHeader {
-        let mut bytes = [0; HEADER_BYTES];
-        bytes[..PREFIX_BYTES].copy_from_slice(&self.prefix);
-        bytes[PREFIX_BYTES..].copy_from_slice(&self.body[..HEADER_BYTES - PREFIX_BYTES]);
-        BatchHeader::parse(&bytes).expect("checked when the batch was made")
+        BatchHeader::parse(&self.header).expect("checked when the batch was made")
     }
 
     /// Size in bytes.
     pub fn size_bytes(&self) -> usize {
-        PREFIX_BYTES + self.body.len()
+        HEADER_BYTES + self.payload.len()
     }
 
     /// Offset of the first record.
@@ -77,17 +66,17 @@ impl StoredBatch {
 
     /// The batch in two pieces to be written one after another. The second is shared, not copied.
     pub fn pieces(&self) -> [Bytes; 2] {
-        [Bytes::copy_from_slice(&self.prefix), self.body.clone()]
+        [Bytes::copy_from_slice(&self.header), self.payload.clone()]
     }
 
     /// The batch in one piece. Copies all of it.
     pub fn to_bytes(&self) -> Bytes {
-        [self.prefix.as_slice(), &self.body].concat().into()
+        [self.header.as_slice(), &self.payload].concat().into()
     }
 
     /// What follows the header: the records, compressed or not. Shared, not copied.
     pub fn payload(&self) -> Bytes {
-        self.body.slice(HEADER_BYTES - PREFIX_BYTES..)
+        self.payload.clone()
     }
 
     /// Checks the checksum.
@@ -95,13 +84,12 @@ impl StoredBatch {
     /// # Errors
     /// [`RecordsError::Checksum`].
     pub fn verify_checksum(&self) -> Result<(), RecordsError> {
-        let computed = crc32c(&self.body[ATTRIBUTES_AT - PREFIX_BYTES..]);
-        check(self.header().crc, computed)
+        check(self.header().crc, checksum(&self.header, &self.payload))
     }
 
-    /// CRC-32C of the whole batch as it is stored, prefix included, for formats around it.
+    /// CRC-32C of the whole batch as it is stored, header included, for formats around it.
     pub fn crc32c(&self) -> u32 {
-        Crc32c::default().with(&self.prefix).with(&self.body).finish()
+        Crc32c::default().with(&self.header).with(&self.payload).finish()
     }
 }
 
@@ -113,6 +101,7 @@ pub(super) fn check(stored: u32, computed: u32) -> Result<(), RecordsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::crc32c;
     use crate::records::BatchBuilder;
 
     fn sample() -> Bytes {
@@ -120,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_producers_batch_gets_its_place_without_a_copy_of_its_body() {
+    fn a_producers_batch_gets_its_place_without_a_copy_of_its_records() {
         let bytes = sample();
         let validated = ValidatedBatch::trusted(bytes.clone()).unwrap();
         let stored = StoredBatch::new(validated, 1_000_000, 7);
@@ -128,9 +117,9 @@ mod tests {
         assert_eq!(stored.header().partition_leader_epoch, 7);
         assert_eq!(stored.size_bytes(), bytes.len());
         stored.verify_checksum().unwrap();
-        let [prefix, body] = stored.pieces();
-        assert_eq!(body.as_ptr(), bytes[PREFIX_BYTES..].as_ptr());
-        assert_eq!([prefix, body].concat(), stored.to_bytes());
+        let [header, records] = stored.pieces();
+        assert_eq!(records.as_ptr(), bytes[HEADER_BYTES..].as_ptr());
+        assert_eq!([header, records].concat(), stored.to_bytes());
         assert_eq!(StoredBatch::from_contiguous(stored.to_bytes()), Ok(stored.clone()));
         assert_eq!(stored.crc32c(), crc32c(&stored.to_bytes()));
     }

@@ -1,19 +1,24 @@
 //! What a producer may append: Kafka's rules (`ProduceRequest.validateRecords`,
-//! `UnifiedLog.analyzeAndValidateRecords`, `LogValidator`), read from the header alone wherever
-//! the header decides.
+//! `UnifiedLog.analyzeAndValidateRecords`, `LogValidator`). No batch is acknowledged that was not
+//! read from its first record to its last.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use kafka_protocol::ResponseError;
 
-use super::build::write_checksum;
 use super::header::{
-    ATTRIBUTES_AT, BatchHeader, HEADER_BYTES, LOG_APPEND_TIME_BIT, MAX_TIMESTAMP_AT, TimestampType,
+    ATTRIBUTES_AT, BatchHeader, HEADER_BYTES, LOG_APPEND_TIME_BIT, LOG_OVERHEAD, MAGIC_AT,
+    TimestampType,
 };
-use super::iterate::{DECOMPRESSED_BYTES_MAX, RECORD_BYTES_MIN};
+use super::iterate::RECORD_BYTES_MIN;
+use super::pack::{Codec, Packer};
 use super::stored::check;
-use super::{Compression, NO_PRODUCER_ID, NO_TIMESTAMP, Record, Records, RecordsError};
+use super::unpack::UnpackLimits;
+use super::walk::{RecordOutline, walk_and_copy, walk_records};
+use super::{Compression, NO_TIMESTAMP, RecordsError, memory_to_unpack};
 use crate::codec::crc32c;
 
+/// How much one batch may decompress to, in bytes. Kafka has no such bound.
+pub const UNPACKED_BYTES_MAX: usize = 1 << 30;
 /// How many faulty records of a batch are named in an answer.
 const RECORD_ERRORS_MAX: usize = 1000;
 
@@ -32,6 +37,9 @@ pub struct ProduceLimits {
     pub message_timestamp_type: TimestampType,
     /// Whether `cleanup.policy` contains `compact`: each record needs a key.
     pub compacted: bool,
+    /// The codec in which batches are stored (`compression.type` and the level that goes with it);
+    /// `None`: as the producer sent them.
+    pub stored_codec: Option<Codec>,
 }
 
 /// Why a batch is refused, as Produce answers it.
@@ -49,8 +57,8 @@ pub struct RecordRejection {
 /// A batch that passed. Its base offset is the producer's (0).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValidatedBatch {
-    bytes: Bytes,
     header: BatchHeader,
+    payload: Bytes,
 }
 
 impl ValidatedBatch {
@@ -64,12 +72,7 @@ impl ValidatedBatch {
         if header.size_bytes() != bytes.len() {
             return Err(RecordsError::Inconsistent("not exactly one batch"));
         }
-        Ok(Self { bytes, header })
-    }
-
-    /// The batch in one piece: the allocation that was received.
-    pub fn bytes(&self) -> &Bytes {
-        &self.bytes
+        Ok(Self { header, payload: bytes.slice(HEADER_BYTES..) })
     }
 
     /// The header.
@@ -77,19 +80,20 @@ impl ValidatedBatch {
         &self.header
     }
 
-    /// The batch in one piece.
-    pub fn into_bytes(self) -> Bytes {
-        self.bytes
+    /// Header and records.
+    pub fn into_parts(self) -> (BatchHeader, Bytes) {
+        (self.header, self.payload)
     }
 
-    /// What follows the header. Shared, not copied.
-    pub fn payload(&self) -> Bytes {
-        self.bytes.slice(HEADER_BYTES..)
+    /// What follows the header: the allocation that was received, unless the records were
+    /// compressed anew.
+    pub fn payload(&self) -> &Bytes {
+        &self.payload
     }
 
     /// Size in bytes.
     pub fn size_bytes(&self) -> usize {
-        self.bytes.len()
+        HEADER_BYTES + self.payload.len()
     }
 
     /// What Produce answers as `log_append_time_ms`; `None` where the producer set the time.
@@ -109,9 +113,155 @@ fn invalid(message: impl Into<String>) -> RecordRejection {
     reject(ResponseError::InvalidRecord, message)
 }
 
-/// Checks what a producer sent for one partition. Records are read (and decompressed) only for
-/// compacted topics, and to name the records of a batch that is refused for its timestamps. The
-/// batch is copied only for [`TimestampType::LogAppendTime`].
+/// Why a batch was not read to its end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadFailure {
+    /// The batch is refused.
+    #[error(transparent)]
+    Rejected(#[from] RecordRejection),
+    /// A limit of the caller ended it: [`RecordsError::TooLarge`], [`RecordsError::Memory`] or
+    /// [`RecordsError::Stopped`].
+    #[error(transparent)]
+    Unfinished(RecordsError),
+}
+
+/// What a producer sent for one partition: one batch of an acceptable size, of which only the
+/// header was read yet.
+#[derive(Debug, Clone)]
+pub struct ProducedBatch {
+    bytes: Bytes,
+    header: BatchHeader,
+}
+
+impl ProducedBatch {
+    /// Takes the records that a request has for one partition.
+    ///
+    /// # Errors
+    /// The answer that the partition gets.
+    pub fn parse(records: Bytes, limits: &ProduceLimits) -> Result<Self, RecordRejection> {
+        let (bytes, header) = parse_only_batch(records)?;
+        check_size(bytes.len(), limits)?;
+        Ok(Self { bytes, header })
+    }
+
+    /// The header.
+    pub fn header(&self) -> &BatchHeader {
+        &self.header
+    }
+
+    /// Size in bytes.
+    pub fn size_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// How much memory it takes to read it, in bytes.
+    pub fn memory_to_read(&self) -> usize {
+        let compression = self.header.compression().unwrap_or_default();
+        memory_to_unpack(compression, &self.bytes[HEADER_BYTES..])
+    }
+
+    /// Verifies the checksum, and reads every record. Sets the largest timestamp from the records,
+    /// or from the clock for [`TimestampType::LogAppendTime`].
+    ///
+    /// # Errors
+    /// [`ReadFailure::Rejected`] with the answer that the partition gets;
+    /// [`ReadFailure::Unfinished`] where `unpack` does not suffice.
+    pub fn read(
+        &self,
+        limits: &ProduceLimits,
+        unpack: UnpackLimits<'_>,
+    ) -> Result<ValidatedBatch, ReadFailure> {
+        let (bytes, header) = (&self.bytes, &self.header);
+        check(header.crc, crc32c(&bytes[ATTRIBUTES_AT..]))
+            .map_err(|error| reject(ResponseError::CorruptMessage, error.to_string()))?;
+        let compression = check_counts(header, bytes.len())?;
+        check_producer(header)?;
+        if header.timestamp_type() == TimestampType::LogAppendTime {
+            let message = "producers must not set the timestamp type to LogAppendTime";
+            return Err(reject(ResponseError::InvalidTimestamp, message).into());
+        }
+        let mut judge = RecordJudge::new(limits, compression);
+        let payload = bytes.slice(HEADER_BYTES..);
+        let payload = match limits.stored_codec {
+            Some(codec) if codec.compression != compression => {
+                compress_anew(header, &payload, codec, limits, unpack, &mut judge)?
+            }
+            _ => {
+                walk_records(header, &payload, unpack, |record| judge.look_at(record))
+                    .map_err(failure)?;
+                payload
+            }
+        };
+        let max_timestamp = judge.largest_timestamp()?;
+        Ok(self.stored_as(payload, max_timestamp, limits))
+    }
+
+    /// The batch with this payload and largest timestamp. Its checksum is computed anew only where
+    /// anything differs.
+    fn stored_as(
+        &self,
+        payload: Bytes,
+        max_timestamp: i64,
+        limits: &ProduceLimits,
+    ) -> ValidatedBatch {
+        let mut header = BatchHeader { max_timestamp, ..self.header };
+        if limits.message_timestamp_type == TimestampType::LogAppendTime {
+            header.attributes |= LOG_APPEND_TIME_BIT;
+            header.max_timestamp = limits.now_ms;
+        }
+        if let Some(codec) = limits.stored_codec {
+            header.set_compression(codec.compression);
+        }
+        if header != self.header {
+            header = header.sealed(&payload);
+        }
+        ValidatedBatch { header, payload }
+    }
+}
+
+fn failure(error: RecordsError) -> ReadFailure {
+    match error {
+        RecordsError::TooLarge { .. } | RecordsError::Memory { .. } | RecordsError::Stopped => {
+            ReadFailure::Unfinished(error)
+        }
+        error => invalid(error.to_string()).into(),
+    }
+}
+
+/// Reads the records, and compresses them with another codec on the way, byte for byte the same.
+fn compress_anew(
+    header: &BatchHeader,
+    payload: &[u8],
+    codec: Codec,
+    limits: &ProduceLimits,
+    unpack: UnpackLimits<'_>,
+    judge: &mut RecordJudge<'_>,
+) -> Result<Bytes, ReadFailure> {
+    let refused = |error: &std::io::Error| codec.compression.refused(error);
+    let mut packer = Packer::new(codec, None).map_err(|error| failure(refused(&error)))?;
+    let mut packed_bytes = 0;
+    let walked = walk_and_copy(
+        header,
+        payload,
+        unpack,
+        |record| judge.look_at(record),
+        |piece| {
+            packer.write(piece).map_err(|error| refused(&error))?;
+            packed_bytes = packer.packed_bytes();
+            // Ends what grows beyond any size that could be stored.
+            let may_be_stored = packed_bytes <= limits.max_message_bytes;
+            if may_be_stored { Ok(()) } else { Err(RecordsError::Stopped) }
+        },
+    );
+    check_size(HEADER_BYTES + packed_bytes, limits)?;
+    walked.map_err(failure)?;
+    let payload = packer.finish().map_err(|error| failure(refused(&error)))?;
+    check_size(HEADER_BYTES + payload.len(), limits)?;
+    Ok(payload)
+}
+
+/// Does what [`ProducedBatch::parse`] and [`ProducedBatch::read`] do, within
+/// [`UNPACKED_BYTES_MAX`].
 ///
 /// # Errors
 /// The answer that the partition gets.
@@ -119,52 +269,77 @@ pub fn validate_produced(
     records: Bytes,
     limits: &ProduceLimits,
 ) -> Result<ValidatedBatch, RecordRejection> {
-    let header = parse_only_batch(&records)?;
-    check_size(&header, limits)?;
-    check(header.crc, crc32c(&records[ATTRIBUTES_AT..]))
-        .map_err(|error| reject(ResponseError::CorruptMessage, error.to_string()))?;
-    check_counts(&header, records.len())?;
-    check_producer(&header)?;
-    let batch = ValidatedBatch { bytes: records, header };
-    check_timestamps(&batch, limits)?;
-    if limits.compacted {
-        check_keys(&batch)?;
-    }
-    match limits.message_timestamp_type {
-        TimestampType::CreateTime => Ok(batch),
-        TimestampType::LogAppendTime => Ok(with_log_append_time(&batch, limits.now_ms)),
+    let batch = ProducedBatch::parse(records, limits)?;
+    let unpack = UnpackLimits::of_output(UNPACKED_BYTES_MAX);
+    batch.read(limits, unpack).map_err(RecordRejection::from)
+}
+
+impl From<ReadFailure> for RecordRejection {
+    /// What remains unread is refused with the limit that was met.
+    fn from(failure: ReadFailure) -> Self {
+        match failure {
+            ReadFailure::Rejected(rejection) => rejection,
+            ReadFailure::Unfinished(error) => invalid(error.to_string()),
+        }
     }
 }
 
-fn parse_only_batch(records: &[u8]) -> Result<BatchHeader, RecordRejection> {
-    let header = match BatchHeader::parse(records) {
-        Ok(header) => header,
-        Err(RecordsError::Wire(_)) if !matches!(records.get(16), Some(0 | 1)) => {
-            return Err(invalid("a partition's records must be exactly one record batch"));
+/// The bytes at the head of what may be a batch of any format, up to the magic.
+struct BatchHead {
+    size: usize,
+    magic: u8,
+}
+
+impl BatchHead {
+    /// `None` where the bytes end before the batch does.
+    fn parse(bytes: &[u8]) -> Result<Option<Self>, RecordRejection> {
+        /// The least that follows the length in any format (`LegacyRecord.RECORD_OVERHEAD_V0`).
+        const LENGTH_MIN: usize = 14;
+        let corrupt = |message: String| reject(ResponseError::CorruptMessage, message);
+        let Some(length) = bytes.get(8..LOG_OVERHEAD) else { return Ok(None) };
+        let length = i32::from_be_bytes(length.try_into().expect("four bytes"));
+        let size = match usize::try_from(length) {
+            Ok(length) if length >= LENGTH_MIN => length + LOG_OVERHEAD,
+            _ => return Err(corrupt(format!("impossible batch length {length}"))),
+        };
+        let Some(&magic) = bytes.get(MAGIC_AT) else { return Ok(None) };
+        if magic > 2 {
+            return Err(corrupt(format!("record batch magic {magic} does not exist")));
         }
-        Err(RecordsError::Wire(_) | RecordsError::Magic(0 | 1)) => {
-            return Err(invalid("only record batches with magic version 2 are allowed"));
-        }
-        Err(error) => return Err(reject(ResponseError::CorruptMessage, error.to_string())),
+        Ok((size <= bytes.len()).then_some(Self { size, magic }))
+    }
+}
+
+/// The batch that a partition's records must be, without what follows it where that is too short
+/// for another one. Each error is the one that Kafka answers (`ProduceRequest.validateRecords`,
+/// `ByteBufferLogInputStream`).
+fn parse_only_batch(records: Bytes) -> Result<(Bytes, BatchHeader), RecordRejection> {
+    let Some(head) = BatchHead::parse(&records)? else {
+        return Err(invalid("a partition's records must be exactly one record batch"));
     };
-    if header.size_bytes() != records.len() {
+    if head.magic != 2 {
+        return Err(invalid("only record batches with magic version 2 are allowed"));
+    }
+    if let Some(next) = BatchHead::parse(&records[head.size..])? {
         return Err(invalid(format!(
-            "a partition's records must be exactly one record batch: {} bytes hold a batch of {}",
-            records.len(),
-            header.size_bytes()
+            "a partition's records must be exactly one record batch: a batch of {} bytes is \
+             followed by one of {}",
+            head.size, next.size
         )));
     }
+    let header = BatchHeader::parse(&records)
+        .map_err(|error| reject(ResponseError::CorruptMessage, error.to_string()))?;
     if header.base_offset != 0 {
         return Err(invalid(format!(
             "the base offset of a produced batch must be 0, but it is {}",
             header.base_offset
         )));
     }
-    Ok(header)
+    Ok((records.slice(..head.size), header))
 }
 
-fn check_size(header: &BatchHeader, limits: &ProduceLimits) -> Result<(), RecordRejection> {
-    let (size, max) = (header.size_bytes(), limits.max_message_bytes);
+fn check_size(size: usize, limits: &ProduceLimits) -> Result<(), RecordRejection> {
+    let max = limits.max_message_bytes;
     if size <= max {
         return Ok(());
     }
@@ -172,7 +347,7 @@ fn check_size(header: &BatchHeader, limits: &ProduceLimits) -> Result<(), Record
     Err(reject(ResponseError::MessageTooLarge, message))
 }
 
-fn check_counts(header: &BatchHeader, size_bytes: usize) -> Result<(), RecordRejection> {
+fn check_counts(header: &BatchHeader, size_bytes: usize) -> Result<Compression, RecordRejection> {
     let count = i64::from(header.record_count);
     let span = i64::from(header.last_offset_delta) + 1;
     if span <= 0 || count <= 0 || count != span {
@@ -186,21 +361,23 @@ fn check_counts(header: &BatchHeader, size_bytes: usize) -> Result<(), RecordRej
     if compression == Compression::None && bytes_min > (size_bytes - HEADER_BYTES) as i64 {
         return Err(invalid(format!("{count} records do not fit {size_bytes} bytes")));
     }
-    Ok(())
+    Ok(compression)
 }
 
 fn check_producer(header: &BatchHeader) -> Result<(), RecordRejection> {
     if header.is_control() {
         return Err(invalid("clients are not allowed to write control records"));
     }
-    if header.producer_id < NO_PRODUCER_ID {
-        return Err(invalid(format!("invalid producer id {}", header.producer_id)));
-    }
-    if header.has_producer_id() && (header.base_sequence < 0 || header.producer_epoch < 0) {
+    // Any negative id says that there is none.
+    if header.has_producer_id() && header.base_sequence < 0 {
         return Err(invalid(format!(
-            "invalid sequence number {} or epoch {} with producer id {}",
-            header.base_sequence, header.producer_epoch, header.producer_id
+            "invalid sequence number {} with producer id {}",
+            header.base_sequence, header.producer_id
         )));
+    }
+    if header.has_producer_id() && header.producer_epoch < 0 {
+        let message = format!("invalid producer epoch {}", header.producer_epoch);
+        return Err(reject(ResponseError::InvalidProducerEpoch, message));
     }
     if header.is_transactional() && !header.has_producer_id() {
         return Err(invalid("a transactional batch needs a producer id"));
@@ -208,83 +385,96 @@ fn check_producer(header: &BatchHeader) -> Result<(), RecordRejection> {
     Ok(())
 }
 
-fn check_timestamps(batch: &ValidatedBatch, limits: &ProduceLimits) -> Result<(), RecordRejection> {
-    let header = &batch.header;
-    if header.timestamp_type() == TimestampType::LogAppendTime {
-        let message = "producers must not set the timestamp type to LogAppendTime";
-        return Err(reject(ResponseError::InvalidTimestamp, message));
-    }
-    if limits.message_timestamp_type == TimestampType::LogAppendTime {
-        return Ok(());
-    }
-    let earliest = limits.now_ms.saturating_sub(limits.timestamp_before_max_ms);
-    let latest = limits.now_ms.saturating_add(limits.timestamp_after_max_ms);
-    let allowed = |ts: i64| ts == NO_TIMESTAMP || (earliest..=latest).contains(&ts);
-    if allowed(header.base_timestamp) && allowed(header.max_timestamp) {
-        return Ok(());
-    }
-    let message = "one or more records have been rejected due to invalid timestamp";
-    let record_errors = faulty_records(batch, |record| {
-        (!allowed(record.timestamp)).then(|| {
-            let ts = record.timestamp;
-            format!("timestamp {ts} is out of range, it should be within [{earliest}, {latest}]")
-        })
-    });
-    let error = ResponseError::InvalidTimestamp;
-    Err(RecordRejection {
-        error,
-        message: message.to_owned(),
-        record_errors: record_errors.unwrap_or_default(),
-    })
+/// Judges the records of a batch one after another.
+struct RecordJudge<'a> {
+    limits: &'a ProduceLimits,
+    is_compressed: bool,
+    count: i32,
+    max_timestamp: i64,
+    are_offsets_in_order: bool,
+    has_bad_timestamp: bool,
+    faults: Vec<(i32, String)>,
 }
 
-fn check_keys(batch: &ValidatedBatch) -> Result<(), RecordRejection> {
-    let record_errors = faulty_records(batch, |record| {
-        let message = "compacted topic cannot accept message without key";
-        record.key.is_none().then(|| message.to_owned())
-    })
-    .map_err(|error| invalid(error.to_string()))?;
-    if record_errors.is_empty() {
-        return Ok(());
-    }
-    let message = "one or more records have been rejected: a compacted topic needs keys";
-    Err(RecordRejection { record_errors, ..invalid(message) })
-}
-
-/// The faulty records by their place in the batch, up to [`RECORD_ERRORS_MAX`]. Reads every record.
-fn faulty_records(
-    batch: &ValidatedBatch,
-    fault: impl Fn(&Record) -> Option<String>,
-) -> Result<Vec<(i32, String)>, RecordsError> {
-    let mut faulty = Vec::new();
-    let records = Records::new(batch.header, &batch.payload(), DECOMPRESSED_BYTES_MAX)?;
-    for (index, record) in (0..).zip(records.without_headers()) {
-        if let Some(message) = fault(&record?)
-            && faulty.len() < RECORD_ERRORS_MAX
-        {
-            faulty.push((index, message));
+impl<'a> RecordJudge<'a> {
+    fn new(limits: &'a ProduceLimits, compression: Compression) -> Self {
+        Self {
+            limits,
+            is_compressed: compression != Compression::None,
+            count: 0,
+            max_timestamp: NO_TIMESTAMP,
+            are_offsets_in_order: true,
+            has_bad_timestamp: false,
+            faults: Vec::new(),
         }
     }
-    Ok(faulty)
+
+    fn look_at(&mut self, record: RecordOutline) {
+        let index = self.count;
+        self.count += 1;
+        self.max_timestamp = self.max_timestamp.max(record.timestamp);
+        self.are_offsets_in_order &= record.offset_delta == index;
+        if self.limits.compacted && !record.has_key {
+            self.note(index, || "compacted topic cannot accept message without key".to_owned());
+        } else if !self.limits.allows(record.timestamp) {
+            self.has_bad_timestamp = true;
+            let (earliest, latest) = self.limits.timestamp_range();
+            self.note(index, || {
+                let timestamp = record.timestamp;
+                format!(
+                    "timestamp {timestamp} is out of range, it should be within [{earliest}, \
+                     {latest}]"
+                )
+            });
+        }
+    }
+
+    fn note(&mut self, index: i32, fault: impl FnOnce() -> String) {
+        if self.faults.len() < RECORD_ERRORS_MAX {
+            self.faults.push((index, fault()));
+        }
+    }
+
+    /// The largest timestamp of the records, once all of them were looked at.
+    fn largest_timestamp(self) -> Result<i64, RecordRejection> {
+        let record_errors = self.faults;
+        if self.has_bad_timestamp {
+            let message = "one or more records have been rejected due to invalid timestamp";
+            let rejection = reject(ResponseError::InvalidTimestamp, message);
+            return Err(RecordRejection { record_errors, ..rejection });
+        }
+        if !record_errors.is_empty() {
+            let message = "one or more records have been rejected: a compacted topic needs keys";
+            return Err(RecordRejection { record_errors, ..invalid(message) });
+        }
+        // Kafka does not judge the offsets in a batch that is not compressed.
+        if self.is_compressed && !self.are_offsets_in_order {
+            return Err(invalid("the offsets of the records in a compressed batch have gaps"));
+        }
+        Ok(self.max_timestamp)
+    }
 }
 
-fn with_log_append_time(batch: &ValidatedBatch, now_ms: i64) -> ValidatedBatch {
-    let mut header = batch.header;
-    header.attributes |= LOG_APPEND_TIME_BIT;
-    header.max_timestamp = now_ms;
-    let mut bytes = BytesMut::from(batch.bytes.as_ref());
-    bytes[ATTRIBUTES_AT..ATTRIBUTES_AT + 2].copy_from_slice(&header.attributes.to_be_bytes());
-    bytes[MAX_TIMESTAMP_AT..MAX_TIMESTAMP_AT + 8].copy_from_slice(&now_ms.to_be_bytes());
-    write_checksum(&mut bytes);
-    let bytes = bytes.freeze();
-    header.crc = BatchHeader::parse(&bytes).expect("only valid fields were changed").crc;
-    ValidatedBatch { bytes, header }
+impl ProduceLimits {
+    /// The earliest and the latest CreateTime that a record may have.
+    fn timestamp_range(&self) -> (i64, i64) {
+        let earliest = self.now_ms.saturating_sub(self.timestamp_before_max_ms);
+        (earliest, self.now_ms.saturating_add(self.timestamp_after_max_ms))
+    }
+
+    fn allows(&self, timestamp: i64) -> bool {
+        let (earliest, latest) = self.timestamp_range();
+        self.message_timestamp_type == TimestampType::LogAppendTime
+            || timestamp == NO_TIMESTAMP
+            || (earliest..=latest).contains(&timestamp)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::build::reseal;
     use super::*;
-    use crate::records::{BatchBuilder, StoredBatch};
+    use crate::records::{BatchBuilder, StoredBatch, compress};
 
     const NOW: i64 = 1_700_000_000_000;
     const HOUR: i64 = 3_600_000;
@@ -297,6 +487,7 @@ mod tests {
             timestamp_after_max_ms: HOUR,
             message_timestamp_type: TimestampType::CreateTime,
             compacted: false,
+            stored_codec: None,
         }
     }
 
@@ -308,7 +499,7 @@ mod tests {
     fn changed(at: usize, value: &[u8]) -> Bytes {
         let mut bytes = sample().build().to_vec();
         bytes[at..at + value.len()].copy_from_slice(value);
-        write_checksum(&mut bytes);
+        reseal(&mut bytes);
         bytes.into()
     }
 
@@ -320,7 +511,7 @@ mod tests {
     fn a_good_batch_is_kept_without_a_copy() {
         let bytes = sample().producer(5, 0, 0).build();
         let batch = validate_produced(bytes.clone(), &limits()).unwrap();
-        assert_eq!(batch.bytes().as_ptr(), bytes.as_ptr());
+        assert_eq!(batch.payload().as_ptr(), bytes[HEADER_BYTES..].as_ptr());
         assert_eq!(batch.log_append_time_ms(), None);
         assert_eq!(batch.header().producer_id, 5);
     }
@@ -339,9 +530,9 @@ mod tests {
     fn whatever_is_not_one_current_batch_is_an_invalid_record() {
         let good = sample().build();
         let mut old = vec![0; 30];
-        old[16] = 1;
+        (old[11], old[16]) = (18, 1);
         let two = Bytes::from([&good[..], &good[..]].concat());
-        let cases: [(&str, Bytes); 15] = [
+        let cases: [(&str, Bytes); 14] = [
             ("nothing", Bytes::new()),
             ("a part", good.slice(..good.len() - 1)),
             ("less than a header", good.slice(..40)),
@@ -355,7 +546,6 @@ mod tests {
             ("an unknown compression", changed(21, &5_i16.to_be_bytes())),
             ("a control batch", sample().control(true).build()),
             ("a producer without sequence", sample().producer(4, 0, -1).build()),
-            ("a producer without epoch", sample().producer(4, -1, 0).build()),
             ("a transaction without producer", sample().transactional(true).build()),
         ];
         for (name, records) in cases {
@@ -368,14 +558,30 @@ mod tests {
         let mut bytes = sample().build().to_vec();
         bytes[23..27].copy_from_slice(&(i32::MAX - 1).to_be_bytes());
         bytes[57..61].copy_from_slice(&i32::MAX.to_be_bytes());
-        write_checksum(&mut bytes);
+        reseal(&mut bytes);
         assert_eq!(error_of(bytes.into(), &limits()), ResponseError::InvalidRecord);
     }
 
     #[test]
-    fn a_sequence_without_a_producer_is_tolerated() {
-        let batch = sample().producer(NO_PRODUCER_ID, -1, 0).build();
-        validate_produced(batch, &limits()).unwrap();
+    fn what_says_that_there_is_no_producer_is_tolerated() {
+        for id in [-1, -5, i64::MIN] {
+            let batch = sample().producer(id, -1, 0).build();
+            validate_produced(batch, &limits()).unwrap();
+        }
+        let batch = sample().producer(4, -1, 0).build();
+        assert_eq!(error_of(batch, &limits()), ResponseError::InvalidProducerEpoch);
+    }
+
+    #[test]
+    fn what_cannot_be_another_batch_is_cut_off_as_in_kafka() {
+        let good = sample().build();
+        let followed_by = |more: &[u8]| Bytes::from([&good[..], more].concat());
+        let batch = validate_produced(followed_by(&[7; 11]), &limits()).unwrap();
+        assert_eq!(batch.size_bytes(), good.len());
+        let half = followed_by(&good[..good.len() / 2]);
+        validate_produced(half, &limits()).unwrap();
+        let error = error_of(followed_by(&[0; 12]), &limits());
+        assert_eq!(error, ResponseError::CorruptMessage);
     }
 
     #[test]
@@ -417,7 +623,6 @@ mod tests {
         let old = BatchBuilder::new(0).record(5, None, None).build();
         let batch = validate_produced(old, &limits).unwrap();
         assert_eq!(batch.log_append_time_ms(), Some(NOW));
-        assert_eq!(BatchHeader::parse(batch.bytes()).unwrap(), *batch.header());
         let stored = StoredBatch::new(batch.clone(), 9, 1);
         stored.verify_checksum().unwrap();
         let record = stored.records(1000).unwrap().next().unwrap().unwrap();
@@ -439,11 +644,116 @@ mod tests {
         validate_produced(keyed, &compacted).unwrap();
     }
 
+    /// The sample with another payload, under a right checksum.
+    fn with_payload(attributes: i16, payload: &[u8]) -> Bytes {
+        let mut bytes = sample().build()[..HEADER_BYTES].to_vec();
+        bytes[ATTRIBUTES_AT..ATTRIBUTES_AT + 2].copy_from_slice(&attributes.to_be_bytes());
+        bytes.extend_from_slice(payload);
+        let length = i32::try_from(bytes.len() - LOG_OVERHEAD).unwrap();
+        bytes[8..12].copy_from_slice(&length.to_be_bytes());
+        reseal(&mut bytes);
+        bytes.into()
+    }
+
     #[test]
-    fn an_unreadable_payload_is_refused_where_keys_are_needed() {
-        let compacted = ProduceLimits { compacted: true, ..limits() };
-        let broken = changed(HEADER_BYTES, &[0x01]);
-        assert_eq!(error_of(broken.clone(), &compacted), ResponseError::InvalidRecord);
-        validate_produced(broken, &limits()).unwrap();
+    fn what_does_not_decompress_or_is_no_record_is_refused() {
+        for codec in 0..=4 {
+            let junk = with_payload(codec, b"\xff\x01\x02garbage and more garbage");
+            assert_eq!(error_of(junk, &limits()), ResponseError::InvalidRecord, "codec {codec}");
+        }
+        let records = sample().build().slice(HEADER_BYTES..);
+        for codec in [Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd] {
+            let packed = compress(codec, &records);
+            validate_produced(with_payload(codec as i16, &packed), &limits()).unwrap();
+            let cut = with_payload(codec as i16, &packed[..packed.len() - 9]);
+            assert_eq!(error_of(cut, &limits()), ResponseError::InvalidRecord, "{codec:?}");
+            let more = compress(codec, &[&records[..], &[0]].concat());
+            let more = with_payload(codec as i16, &more);
+            assert_eq!(error_of(more, &limits()), ResponseError::InvalidRecord, "{codec:?}");
+        }
+    }
+
+    #[test]
+    fn the_largest_timestamp_is_that_of_the_records() {
+        for codec in [Compression::None, Compression::Gzip, Compression::Zstd] {
+            for claimed in [-1, NOW - 1, NOW + 7_777, i64::MAX] {
+                let mut bytes = sample().compression(codec).build().to_vec();
+                bytes[35..43].copy_from_slice(&i64::to_be_bytes(claimed));
+                reseal(&mut bytes);
+                let batch = validate_produced(bytes.into(), &limits()).unwrap();
+                assert_eq!(batch.header().max_timestamp, NOW + 1);
+                StoredBatch::new(batch, 3, 1).verify_checksum().unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn offsets_inside_a_batch_are_judged_where_it_is_compressed() {
+        let mut records = sample().build()[HEADER_BYTES..].to_vec();
+        let second = 1 + usize::from(records[0] / 2);
+        assert_eq!(records[second + 3], 2, "the second record's offset delta, zigzag");
+        records[second + 3] = 0;
+        validate_produced(with_payload(0, &records), &limits()).unwrap();
+        let packed = with_payload(2, &compress(Compression::Snappy, &records));
+        assert_eq!(error_of(packed, &limits()), ResponseError::InvalidRecord);
+    }
+
+    #[test]
+    fn records_are_stored_in_the_codec_of_the_topic_byte_for_byte() {
+        let codecs = [Compression::None, Compression::Gzip, Compression::Snappy, Compression::Lz4];
+        for codec in codecs.into_iter().chain([Compression::Zstd]) {
+            for sent in codecs.into_iter().chain([Compression::Zstd]) {
+                let limits = ProduceLimits { stored_codec: Some(codec.into()), ..limits() };
+                let batch = sample().producer(5, 1, 9).compression(sent).build();
+                let stored = validate_produced(batch, &limits).unwrap();
+                assert_eq!(stored.header().compression(), Ok(codec));
+                assert_eq!(stored.header().base_sequence, 9);
+                let stored = StoredBatch::new(stored, 0, 0);
+                stored.verify_checksum().unwrap();
+                let plain = super::super::decompress(codec, &stored.payload(), 1000).unwrap();
+                assert_eq!(plain, sample().build().slice(HEADER_BYTES..), "{sent:?} to {codec:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_that_outgrows_the_topic_is_too_large() {
+        let limits = ProduceLimits {
+            stored_codec: Some(Compression::None.into()),
+            max_message_bytes: 10_000,
+            ..limits()
+        };
+        let zeros = BatchBuilder::new(0).record(NOW, None, Some(&vec![0; 1 << 20]));
+        let packed = zeros.compression(Compression::Zstd).build();
+        assert!(packed.len() < 10_000);
+        assert_eq!(error_of(packed, &limits), ResponseError::MessageTooLarge);
+    }
+
+    #[test]
+    fn a_limit_that_ends_the_reading_is_told_apart_from_a_fault() {
+        let zeros = BatchBuilder::new(0).record(NOW, None, Some(&vec![0; 1 << 20]));
+        for codec in [Compression::Gzip, Compression::Lz4, Compression::Snappy, Compression::Zstd] {
+            let batch = zeros.clone().compression(codec).build();
+            let batch = ProducedBatch::parse(batch, &limits()).unwrap();
+            let read = |output_bytes: usize, memory_bytes: usize, pieces: usize| {
+                let left = std::cell::Cell::new(pieces);
+                let goes_on = |_: usize| {
+                    left.set(left.get().saturating_sub(1));
+                    left.get() > 0
+                };
+                let unpack = UnpackLimits { output_bytes, memory_bytes, goes_on: Some(&goes_on) };
+                batch.read(&limits(), unpack).map(drop)
+            };
+            let too_large = RecordsError::TooLarge { limit: 1 << 20 };
+            let result = read(1 << 20, usize::MAX, usize::MAX);
+            assert_eq!(result, Err(ReadFailure::Unfinished(too_large)));
+            assert_eq!(read(2 << 20, batch.memory_to_read(), usize::MAX), Ok(()));
+            let stopped = read(2 << 20, usize::MAX, 3);
+            assert_eq!(stopped, Err(ReadFailure::Unfinished(RecordsError::Stopped)));
+            let little = read(2 << 20, 1000, usize::MAX);
+            let memory =
+                matches!(little, Err(ReadFailure::Unfinished(RecordsError::Memory { .. })));
+            assert!(memory, "{codec:?}: {little:?}");
+        }
     }
 }

@@ -1,0 +1,245 @@
+//! A walk over a batch's records that reads their fields and skips keys, values and headers: what a
+//! broker needs of a record that it stores as it came.
+//!
+//! A record's numbers are read as Kafka reads them (`ByteUtils.readVarint`, `readVarlong`), so that
+//! both accept the same batches.
+
+use super::unpack::{UnpackLimits, Unpacker};
+use super::{BatchHeader, Compression, RecordsError, TimestampType};
+use crate::codec::WireError;
+
+/// A record without its key, value and headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordOutline {
+    /// Its offset, less the batch's base offset. Nothing is checked about it.
+    pub offset_delta: i32,
+    /// Milliseconds since 1970; for [`TimestampType::LogAppendTime`] the batch's.
+    pub timestamp: i64,
+    /// Whether it has a key.
+    pub has_key: bool,
+}
+
+/// Visits every record of a batch in order, and checks that the payload decompresses and holds
+/// exactly as many records as the header says, each as long as it says. Memory is bounded by
+/// `limits`, however much comes out.
+///
+/// # Errors
+/// Any [`RecordsError`]. Those records were visited that lie before the fault.
+pub fn walk_records(
+    header: &BatchHeader,
+    payload: &[u8],
+    limits: UnpackLimits<'_>,
+    visit: impl FnMut(RecordOutline),
+) -> Result<(), RecordsError> {
+    let compression = header.compression()?;
+    if compression == Compression::None {
+        return walk(header, Slice(payload), visit);
+    }
+    let unpacker = Unpacker::new(compression, payload, limits)?;
+    walk(header, Pieces::new(unpacker, |_| Ok(())), visit)
+}
+
+/// Does what [`walk_records`] does, and hands the decompressed records to `sink` on the way.
+///
+/// # Errors
+/// Any [`RecordsError`], those of the sink among them.
+pub(super) fn walk_and_copy(
+    header: &BatchHeader,
+    payload: &[u8],
+    limits: UnpackLimits<'_>,
+    visit: impl FnMut(RecordOutline),
+    sink: impl FnMut(&[u8]) -> Result<(), RecordsError>,
+) -> Result<(), RecordsError> {
+    let unpacker = Unpacker::new(header.compression()?, payload, limits)?;
+    walk(header, Pieces::new(unpacker, sink), visit)
+}
+
+fn walk(
+    header: &BatchHeader,
+    mut source: impl Source,
+    mut visit: impl FnMut(RecordOutline),
+) -> Result<(), RecordsError> {
+    let append_time =
+        (header.timestamp_type() == TimestampType::LogAppendTime).then_some(header.max_timestamp);
+    for _ in 0..header.record_count {
+        let length = varint32(&mut source)?;
+        let start = source.position();
+        source.byte()?; // attributes, of which none is defined
+        let timestamp_delta = varint64(&mut source)?;
+        let offset_delta = varint32(&mut source)?;
+        let key_length = varint32(&mut source)?;
+        skip(&mut source, key_length)?;
+        let value_length = varint32(&mut source)?;
+        skip(&mut source, value_length)?;
+        skip_headers(&mut source)?;
+        if i64::try_from(source.position() - start) != Ok(i64::from(length)) {
+            return Err(RecordsError::Inconsistent("a record's length is not that of its fields"));
+        }
+        let timestamp = header.base_timestamp.wrapping_add(timestamp_delta);
+        let timestamp = append_time.unwrap_or(timestamp);
+        visit(RecordOutline { offset_delta, timestamp, has_key: key_length >= 0 });
+    }
+    if source.has_more()? {
+        return Err(RecordsError::Inconsistent("bytes follow the last record"));
+    }
+    Ok(())
+}
+
+/// Skips a key or a value. Any negative length says that there is none.
+fn skip(source: &mut impl Source, length: i32) -> Result<(), RecordsError> {
+    usize::try_from(length).map_or(Ok(()), |length| source.skip(length))
+}
+
+fn skip_headers(source: &mut impl Source) -> Result<(), RecordsError> {
+    let count = varint32(source)?;
+    if count < 0 {
+        return Err(RecordsError::Inconsistent("a record's number of headers is negative"));
+    }
+    for _ in 0..count {
+        let key_length = usize::try_from(varint32(source)?)
+            .map_err(|_| RecordsError::Inconsistent("the length of a header's key is negative"))?;
+        source.skip(key_length)?;
+        let value_length = varint32(source)?;
+        skip(source, value_length)?;
+    }
+    Ok(())
+}
+
+/// Reads a zigzag varint of at most five bytes; bits beyond the 32nd are lost.
+fn varint32(source: &mut impl Source) -> Result<i32, RecordsError> {
+    let mut raw = 0_u32;
+    for shift in (0..32).step_by(7) {
+        let byte = source.byte()?;
+        raw |= u32::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok((raw >> 1).cast_signed() ^ -((raw & 1).cast_signed()));
+        }
+    }
+    Err(WireError::Varint { position: source.position() }.into())
+}
+
+/// Reads a zigzag varint of at most ten bytes; bits beyond the 64th are lost.
+fn varint64(source: &mut impl Source) -> Result<i64, RecordsError> {
+    let mut raw = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let byte = source.byte()?;
+        raw |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok((raw >> 1).cast_signed() ^ -((raw & 1).cast_signed()));
+        }
+    }
+    Err(WireError::Varint { position: source.position() }.into())
+}
+
+/// Where a walk reads records from.
+trait Source {
+    /// The next byte.
+    fn byte(&mut self) -> Result<u8, RecordsError>;
+
+    /// Leaves out the next bytes.
+    fn skip(&mut self, length: usize) -> Result<(), RecordsError>;
+
+    /// Whether there is another byte.
+    fn has_more(&mut self) -> Result<bool, RecordsError>;
+
+    /// How many bytes were read or left out; only differences count, modulo the width.
+    fn position(&self) -> usize;
+}
+
+fn truncated(position: usize, needed: usize, remaining: usize) -> RecordsError {
+    WireError::Truncated { position, needed, remaining }.into()
+}
+
+/// Records that are not compressed. The position is the negated number of bytes that remain.
+struct Slice<'a>(&'a [u8]);
+
+impl Source for Slice<'_> {
+    #[inline]
+    fn byte(&mut self) -> Result<u8, RecordsError> {
+        let (first, rest) = self.0.split_first().ok_or_else(|| truncated(0, 1, 0))?;
+        self.0 = rest;
+        Ok(*first)
+    }
+
+    #[inline]
+    fn skip(&mut self, length: usize) -> Result<(), RecordsError> {
+        let remaining = self.0.len();
+        self.0 = self.0.get(length..).ok_or_else(|| truncated(0, length, remaining))?;
+        Ok(())
+    }
+
+    fn has_more(&mut self) -> Result<bool, RecordsError> {
+        Ok(!self.0.is_empty())
+    }
+
+    #[inline]
+    fn position(&self) -> usize {
+        usize::MAX - self.0.len()
+    }
+}
+
+/// Records that come in pieces.
+struct Pieces<'a, F> {
+    unpacker: Unpacker<'a>,
+    sink: F,
+    /// Where the next byte lies in the present piece.
+    at: usize,
+    /// Bytes of the pieces before.
+    before: usize,
+}
+
+impl<'a, F: FnMut(&[u8]) -> Result<(), RecordsError>> Pieces<'a, F> {
+    fn new(unpacker: Unpacker<'a>, sink: F) -> Self {
+        Self { unpacker, sink, at: 0, before: 0 }
+    }
+
+    /// Goes on to the next piece; `false` at the end.
+    fn advance(&mut self) -> Result<bool, RecordsError> {
+        self.before += self.unpacker.piece().len();
+        self.at = 0;
+        let advanced = self.unpacker.advance()?;
+        if advanced {
+            (self.sink)(self.unpacker.piece())?;
+        }
+        Ok(advanced)
+    }
+}
+
+impl<F: FnMut(&[u8]) -> Result<(), RecordsError>> Source for Pieces<'_, F> {
+    #[inline]
+    fn byte(&mut self) -> Result<u8, RecordsError> {
+        loop {
+            if let Some(byte) = self.unpacker.piece().get(self.at) {
+                self.at += 1;
+                return Ok(*byte);
+            }
+            if !self.advance()? {
+                return Err(truncated(self.position(), 1, 0));
+            }
+        }
+    }
+
+    #[inline]
+    fn skip(&mut self, mut length: usize) -> Result<(), RecordsError> {
+        loop {
+            let there = self.unpacker.piece().len() - self.at;
+            if length <= there {
+                self.at += length;
+                return Ok(());
+            }
+            length -= there;
+            if !self.advance()? {
+                return Err(truncated(self.position(), length, 0));
+            }
+        }
+    }
+
+    fn has_more(&mut self) -> Result<bool, RecordsError> {
+        Ok(self.at < self.unpacker.piece().len() || self.advance()?)
+    }
+
+    #[inline]
+    fn position(&self) -> usize {
+        self.before + self.at
+    }
+}
