@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from typing import Any
 
@@ -105,11 +104,15 @@ class BytesField(serializers.Field[Any, Any, Any, Any]):
     def to_internal_value(self, data: Any) -> bytes:
         """The bytes that a text (as UTF-8) or `{"base64": …}` stands for."""
         if isinstance(data, str):
-            content = data.encode()
+            try:
+                content = data.encode()
+            except UnicodeEncodeError as error:
+                message = "This text has half a surrogate, which UTF-8 cannot hold: use base64."
+                raise serializers.ValidationError(message) from error
         elif isinstance(data, dict) and set(data) == {"base64"} and isinstance(data["base64"], str):
             try:
                 content = base64.b64decode(data["base64"], validate=True)
-            except binascii.Error as error:
+            except ValueError as error:
                 message = "This is not base64."
                 raise serializers.ValidationError(message) from error
         else:
