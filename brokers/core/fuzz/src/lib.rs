@@ -19,6 +19,7 @@ pub fn limits(compacted: bool) -> ProduceLimits {
         timestamp_after_max_ms: 3_600_000,
         message_timestamp_type: TimestampType::CreateTime,
         compacted,
+        stored_codec: None,
     }
 }
 

@@ -1,17 +1,29 @@
-//! One batch, as a producer sends it: what is accepted is stored as it is and can be read back.
+//! One batch, as a producer sends it: what is accepted can be read back, from its first record to its
+//! last, also where it was compressed anew.
 #![no_main]
 
 use bytes::Bytes;
 use freshet_fuzz::{DECOMPRESSED_BYTES_MAX, limits};
 use freshet_wire::records::{
-    Batches, Records, StoredBatch, Tail, find_by_timestamp, validate_produced,
+    Batches, Compression, ProduceLimits, Records, StoredBatch, Tail, UNPACKED_BYTES_MAX,
+    UnpackLimits, find_by_timestamp, validate_produced, walk_records,
 };
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let bytes = Bytes::copy_from_slice(&with_checksum(data));
-    for compacted in [false, true] {
-        if let Ok(batch) = validate_produced(bytes.clone(), &limits(compacted)) {
+    let codecs = [None, Some(Compression::Gzip.into()), Some(Compression::None.into())];
+    for (compacted, stored_codec) in [false, true, false].into_iter().zip(codecs) {
+        let limits = ProduceLimits { stored_codec, ..limits(compacted) };
+        if let Ok(batch) = validate_produced(bytes.clone(), &limits) {
+            let header = *batch.header();
+            let unpack = UnpackLimits::of_output(UNPACKED_BYTES_MAX);
+            let mut largest = -1;
+            walk_records(&header, batch.payload(), unpack, |record| {
+                largest = largest.max(record.timestamp);
+            })
+            .expect("what was accepted is readable");
+            assert_eq!(header.max_timestamp, largest);
             let stored = StoredBatch::new(batch, 5, 1);
             assert_eq!(stored.base_offset(), 5);
             stored.verify_checksum().expect("an accepted batch has a good checksum");
