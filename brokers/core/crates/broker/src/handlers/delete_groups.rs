@@ -1,5 +1,7 @@
 //! DeleteGroups: removes groups without members, with their committed offsets.
 
+use std::collections::BTreeSet;
+
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::delete_groups_response::DeletableGroupResult;
 use kafka_protocol::messages::{DeleteGroupsRequest, DeleteGroupsResponse, GroupId};
@@ -15,8 +17,9 @@ pub async fn handle(
     context: &RequestContext,
     request: DeleteGroupsRequest,
 ) -> DeleteGroupsResponse {
-    let (allowed, refused): (Vec<GroupId>, Vec<GroupId>) = request
-        .groups_names
+    // A group that is named twice is answered once.
+    let groups: BTreeSet<GroupId> = request.groups_names.into_iter().collect();
+    let (allowed, refused): (Vec<GroupId>, Vec<GroupId>) = groups
         .into_iter()
         .partition(|group| context.may_group(Operation::Delete, group));
     let allowed = allowed.iter().map(|group| group.to_string()).collect();

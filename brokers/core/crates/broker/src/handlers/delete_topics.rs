@@ -1,6 +1,6 @@
 //! DeleteTopics: deletes topics, by name or by id.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kafka_protocol::ResponseError;
@@ -25,16 +25,32 @@ pub async fn handle(
     let time_limit = time_limit(request.timeout_ms);
     let by_name = request.topic_names.into_iter();
     let by_name = by_name.map(|name| DeleteTopicState::default().with_name(Some(name)));
-    let mut seen = BTreeSet::new();
-    let mut responses = Vec::new();
+    let mut times_named = BTreeMap::new();
     for topic in request.topics.into_iter().chain(by_name) {
-        let key = (topic.name.clone(), topic.topic_id);
-        if !seen.insert(key) {
-            continue;
-        }
-        responses.push(handle_topic(context, topic, time_limit).await);
+        *times_named.entry((topic.name, topic.topic_id)).or_insert(0) += 1;
+    }
+    let mut responses = Vec::new();
+    for ((name, topic_id), times) in times_named {
+        let topic = DeleteTopicState::default().with_name(name).with_topic_id(topic_id);
+        responses.push(if times == 1 {
+            handle_topic(context, topic, time_limit).await
+        } else {
+            refuse_repeated(context, topic)
+        });
     }
     DeleteTopicsResponse::default().with_responses(responses)
+}
+
+/// A topic that is named twice is not deleted.
+fn refuse_repeated(context: &RequestContext, topic: DeleteTopicState) -> DeletableTopicResult {
+    let message =
+        if topic.name.is_some() { "Duplicate topic name." } else { "Duplicate topic id." };
+    let message = (context.api_version >= 5).then(|| StrBytes::from_static_str(message));
+    DeletableTopicResult::default()
+        .with_name(topic.name)
+        .with_topic_id(topic.topic_id)
+        .with_error_code(ResponseError::InvalidRequest.code())
+        .with_error_message(message)
 }
 
 async fn handle_topic(

@@ -1,6 +1,6 @@
 //! ListOffsets: finds offsets by timestamp, and the start and end of the log.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
@@ -39,22 +39,27 @@ pub async fn handle(context: &RequestContext, request: ListOffsetsRequest) -> Li
         partitions.any(|partition| matches!(partition.timestamp, LATEST | MAX_TIMESTAMP));
     let fresh = if needs_end { context.broker().engine.fresh().await } else { Ok(()) };
     let repeated = repeated_partitions(&request.topics);
-    let mut topics = Vec::with_capacity(request.topics.len());
+    let mut answered = BTreeSet::new();
+    let mut topics: Vec<ListOffsetsTopicResponse> = Vec::with_capacity(request.topics.len());
+    let mut places = BTreeMap::new();
     for topic in &request.topics {
-        let mut partitions = Vec::with_capacity(topic.partitions.len());
+        let place = *places.entry(topic.name.as_str()).or_insert_with(|| {
+            topics.push(ListOffsetsTopicResponse::default().with_name(topic.name.clone()));
+            topics.len() - 1
+        });
         for partition in &topic.partitions {
-            let outcome = if repeated.contains(&(topic.name.as_str(), partition.partition_index)) {
+            let key = (topic.name.as_str(), partition.partition_index);
+            if !answered.insert(key) {
+                continue;
+            }
+            let outcome = if repeated.contains(&key) {
                 Err(ResponseError::InvalidRequest)
             } else {
                 find_offset(context, &topic.name, partition, request.isolation_level, fresh).await
             };
-            partitions.push(response_of(context, partition.partition_index, outcome));
+            let response = response_of(context, partition.partition_index, outcome);
+            topics[place].partitions.push(response);
         }
-        topics.push(
-            ListOffsetsTopicResponse::default()
-                .with_name(topic.name.clone())
-                .with_partitions(partitions),
-        );
     }
     ListOffsetsResponse::default().with_topics(topics)
 }

@@ -1,5 +1,6 @@
 //! Metadata: brokers, topics and the leaders of partitions.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kafka_protocol::ResponseError;
@@ -32,7 +33,10 @@ pub async fn handle(context: &RequestContext, request: MetadataRequest) -> Metad
     let topics = if wants_all {
         all_topics(context, wants_operations)
     } else {
-        let requested = request.topics.unwrap_or_default();
+        let mut requested = request.topics.unwrap_or_default();
+        // A topic that is named twice is answered once.
+        let mut seen = BTreeSet::new();
+        requested.retain(|topic| seen.insert((topic.name.clone(), topic.topic_id)));
         let may_make = request.allow_auto_topic_creation && broker.config().auto_create_topics;
         let mut topics = Vec::with_capacity(requested.len());
         for requested in requested {

@@ -11,7 +11,12 @@ use freshet_coordinator::group::{SyncRequest, SyncResponse};
 
 /// Handles the request. Waits until the group's leader has sent the assignment.
 pub async fn handle(context: &RequestContext, request: SyncGroupRequest) -> SyncGroupResponse {
-    let answer = if context.may_group(Operation::Read, &request.group_id) {
+    // From this version on a member must name them.
+    let must_name_protocol = context.api_version >= 5;
+    let names_protocol = request.protocol_type.is_some() && request.protocol_name.is_some();
+    let answer = if must_name_protocol && !names_protocol {
+        SyncResponse::refused(ResponseError::InconsistentGroupProtocol)
+    } else if context.may_group(Operation::Read, &request.group_id) {
         let assignments = request.assignments.into_iter();
         let request = SyncRequest {
             group_id: request.group_id.to_string(),
