@@ -34,7 +34,7 @@ def inspect_storage(
         sys.stdout.write(json.dumps(report, indent=2) + "\n")
     else:
         sys.stdout.writelines(f"{line}\n" for line in describe_report(report))
-    return EXIT_DAMAGED if report["damage"] else EXIT_SOUND
+    return EXIT_DAMAGED if report["damage"] or report["damaged_batches"] else EXIT_SOUND
 
 
 def check_storage(settings: str) -> None:
@@ -66,6 +66,12 @@ def describe_report(report: dict[str, Any]) -> Iterator[str]:
     yield f"{len(report['damage'])} damaged ({checked})"
     for damage in report["damage"]:
         yield f"DAMAGED {damage['file']}: {damage['what']}"
+    for batch in report["damaged_batches"]:
+        offsets = f"offsets {batch['first_offset']} to {batch['next_offset'] - 1}"
+        yield (
+            f"DAMAGED {batch['topic']}-{batch['partition']}, {offsets}: sent in this state, and "
+            f"stored before such batches were refused: {batch['what']}"
+        )
 
 
 def describe_lane(lane: dict[str, Any]) -> Iterator[str]:

@@ -19,9 +19,8 @@ pub async fn handle(
 ) -> DeleteGroupsResponse {
     // A group that is named twice is answered once.
     let groups: BTreeSet<GroupId> = request.groups_names.into_iter().collect();
-    let (allowed, refused): (Vec<GroupId>, Vec<GroupId>) = groups
-        .into_iter()
-        .partition(|group| context.may_group(Operation::Delete, group));
+    let (allowed, refused): (Vec<GroupId>, Vec<GroupId>) =
+        groups.into_iter().partition(|group| context.may_group(Operation::Delete, group));
     let allowed = allowed.iter().map(|group| group.to_string()).collect();
     let deleted = context.broker().engine.groups.delete_groups(allowed).await;
     for (group, _) in deleted.iter().filter(|(_, error)| error.is_none()) {

@@ -10,7 +10,9 @@ use super::{
 };
 use freshet_metadata::schema::SealedEnd;
 use freshet_storage::lane::block::{Block, BlockKind};
-use freshet_storage::lane::index::{decode_checkpoint, decode_data, decode_installs, decode_usage};
+use freshet_storage::lane::index::{
+    DataEntry, decode_checkpoint, decode_data, decode_installs, decode_usage,
+};
 use freshet_storage::lane::leftover::Leftover;
 use freshet_storage::lane::scan::{FileCursor, PlacedBlock, read_file, scan_tail};
 use freshet_storage::lane::seal::{Seal, read_seal};
@@ -190,7 +192,7 @@ impl Inspector<'_> {
                     if self.options.verify {
                         let start = entry.position as usize;
                         let batch = payload.slice(start..start + entry.length as usize);
-                        self.verify_batch(&file.file, placed, entry.base_offset, &batch);
+                        self.verify_batch(&file.file, placed, &entry, &batch);
                     }
                 }
             }),
@@ -216,14 +218,18 @@ impl Inspector<'_> {
         }
     }
 
-    fn verify_batch(&mut self, file: &str, placed: &PlacedBlock, base_offset: i64, batch: &Bytes) {
-        let wrong = match check_batch(batch) {
-            Ok(header) if header.base_offset == base_offset => return,
-            Ok(header) => format!("it has offset {}, its index {base_offset}", header.base_offset),
+    fn verify_batch(&mut self, file: &str, placed: &PlacedBlock, entry: &DataEntry, bytes: &Bytes) {
+        let due = entry.base_offset;
+        let wrong = match check_batch(bytes) {
+            Ok(batch) if batch.base_offset() == due => {
+                self.check_records(entry.partition, &batch);
+                return;
+            }
+            Ok(batch) => format!("it has offset {}, its index {due}", batch.base_offset()),
             Err(error) => error,
         };
         let sequence = placed.block.header.sequence;
-        self.damaged(file, format!("block {sequence}, batch at offset {base_offset}: {wrong}"));
+        self.damaged(file, format!("block {sequence}, batch at offset {due}: {wrong}"));
     }
 
     async fn read_leftover(

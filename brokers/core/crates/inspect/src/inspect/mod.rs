@@ -16,6 +16,7 @@ use freshet_metadata::view::{MetadataView, ViewError};
 use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::names::ManifestRef;
 use freshet_wire::ids::{Incarnation, PartitionId};
+use freshet_wire::records::StoredBatch;
 use freshet_world::env::store::{ObjectStore, StoreError};
 use freshet_world::env::{DiskError, Environment};
 
@@ -68,6 +69,22 @@ pub struct Damage {
     pub what: String,
 }
 
+/// A batch that is stored as it was sent, and whose records cannot be read: an earlier release
+/// acknowledged such.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DamagedBatch {
+    /// The topic's name, or its id where the metadata store does not know it any more.
+    pub topic: String,
+    /// The partition's index.
+    pub partition: i32,
+    /// The offset of the batch's first record.
+    pub first_offset: i64,
+    /// The offset behind its last.
+    pub next_offset: i64,
+    /// What is wrong with it.
+    pub what: String,
+}
+
 /// The report.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
@@ -81,8 +98,10 @@ pub struct Report {
     pub partitions: Vec<PartitionReport>,
     /// Objects by the incarnation that wrote them, and number.
     pub objects: Vec<ObjectReport>,
-    /// All damage.
+    /// All damage of what Freshet wrote.
     pub damage: Vec<Damage>,
+    /// Batches that are damaged since they were sent.
+    pub damaged_batches: Vec<DamagedBatch>,
 }
 
 /// A lane.
@@ -310,6 +329,23 @@ impl Inspector<'_> {
     #[expect(clippy::needless_pass_by_value, reason = "errors and text alike, as they come")]
     fn damaged(&mut self, file: impl Into<String>, what: impl ToString) {
         self.report.damage.push(Damage { file: file.into(), what: what.to_string() });
+    }
+
+    /// Notes a batch whose records cannot be read, once however many copies of it there are.
+    fn check_records(&mut self, partition: PartitionId, batch: &StoredBatch) {
+        let Err(error) = batch.walk(|_| {}) else { return };
+        let name = self.known.names.get(&partition.topic).cloned();
+        let header = batch.header();
+        let damaged = DamagedBatch {
+            topic: name.unwrap_or_else(|| partition.topic.to_string()),
+            partition: partition.index,
+            first_offset: header.base_offset,
+            next_offset: header.next_offset(),
+            what: error.to_string(),
+        };
+        if !self.report.damaged_batches.contains(&damaged) {
+            self.report.damaged_batches.push(damaged);
+        }
     }
 
     fn install(&mut self, partition: PartitionId, manifest: ManifestRef) {

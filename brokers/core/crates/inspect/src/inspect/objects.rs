@@ -10,7 +10,7 @@ use freshet_storage::cold::segment::{Chunk, Segment, decode_section};
 use freshet_storage::names::ManifestRef;
 use freshet_storage::names::ObjectRef;
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
-use freshet_wire::records::{Batches, Tail};
+use freshet_wire::records::{Batches, StoredBatch, Tail};
 
 /// The segments of one object that manifests name.
 #[derive(Default)]
@@ -171,12 +171,18 @@ impl Inspector<'_> {
         object.chunks += chunks.len();
         object.bytes += segment.bytes;
         if self.options.verify {
-            self.verify_chunks(&key, segment, &chunks).await;
+            self.verify_chunks(&key, id, segment, &chunks).await;
         }
         Ok(())
     }
 
-    async fn verify_chunks(&mut self, key: &str, segment: &Segment, chunks: &[Chunk]) {
+    async fn verify_chunks(
+        &mut self,
+        key: &str,
+        id: PartitionId,
+        segment: &Segment,
+        chunks: &[Chunk],
+    ) {
         let mut due = segment.base_offset;
         for chunk in chunks {
             let place = format!("the chunk at {}", chunk.position);
@@ -185,8 +191,11 @@ impl Inspector<'_> {
                 Ok(bytes) => {
                     if let Err(error) = chunk.verify(segment.object, &bytes) {
                         self.damaged(key, error);
-                    } else if let Err(wrong) = check_chunk(segment, chunk, bytes, due) {
-                        self.damaged(key, format!("{place}: {wrong}"));
+                    } else {
+                        let check = |batch: &StoredBatch| self.check_records(id, batch);
+                        if let Err(wrong) = check_chunk(segment, chunk, bytes, due, check) {
+                            self.damaged(key, format!("{place}: {wrong}"));
+                        }
                     }
                 }
             }
@@ -217,12 +226,19 @@ impl Inspector<'_> {
     }
 }
 
-/// Checks that a chunk's batches are whole and follow each other from `due` to its end. In a
-/// compacted segment offsets may be missing.
-fn check_chunk(segment: &Segment, chunk: &Chunk, bytes: Bytes, mut due: i64) -> Result<(), String> {
+/// Checks that a chunk's batches are whole and follow each other from `due` to its end, and has the
+/// records of each checked. In a compacted segment offsets may be missing.
+fn check_chunk(
+    segment: &Segment,
+    chunk: &Chunk,
+    bytes: Bytes,
+    mut due: i64,
+    mut check_records: impl FnMut(&StoredBatch),
+) -> Result<(), String> {
     for batch in Batches::new(bytes, Tail::Report) {
         let batch = batch.map_err(|error| error.to_string())?;
-        let header = check_batch(&batch.to_bytes())?;
+        let header = check_batch(&batch.to_bytes())?.header();
+        check_records(&batch);
         let missing = header.base_offset > due && !segment.compacted;
         if missing || header.base_offset < due {
             return Err(format!("a batch at offset {}, {due} was due", header.base_offset));

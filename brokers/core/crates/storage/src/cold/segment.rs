@@ -187,6 +187,8 @@ impl SegmentWriter {
     /// Adds a batch to a partition's segment; `written_at_ms` is that of its block.
     pub fn add(&mut self, partition: PartitionId, batch: &StoredBatch, written_at_ms: i64) {
         let header = batch.header();
+        // A batch that an earlier release stored may be damaged; its header is all that is left.
+        let largest = batch.largest_timestamp().unwrap_or(header.max_timestamp);
         let bytes = batch.size_bytes() as u64;
         if self.sections.last().is_none_or(|section| section.partition != partition) {
             self.begin(partition, header.base_offset, false);
@@ -196,7 +198,7 @@ impl SegmentWriter {
         }
         let section = self.sections.last_mut().expect("there is one of this partition");
         if section.chunks.is_empty() && self.open.is_none() {
-            section.first_timestamp = header.max_timestamp;
+            section.first_timestamp = largest;
         }
         section.written_at_ms = section.written_at_ms.max(written_at_ms);
         let (position, due) = (self.position, section.due);
@@ -215,7 +217,7 @@ impl SegmentWriter {
         open.chunk.end_offset = header.next_offset();
         section.due = header.next_offset();
         if header.record_count > 0 {
-            open.chunk.max_timestamp = open.chunk.max_timestamp.max(header.max_timestamp);
+            open.chunk.max_timestamp = open.chunk.max_timestamp.max(largest);
         }
         for piece in batch.pieces() {
             open.checksum = std::mem::take(&mut open.checksum).with(&piece);

@@ -1,7 +1,10 @@
 //! Looking records up by time (ListOffsets).
 
 use super::validate::UNPACKED_BYTES_MAX;
-use super::{BatchHeader, StoredBatch, TimestampType, UnpackLimits, walk_records};
+use super::{
+    BatchHeader, RecordOutline, RecordsError, StoredBatch, TimestampType, UnpackLimits,
+    walk_records,
+};
 
 impl BatchHeader {
     /// Whether the batch may have a record whose timestamp is at least `timestamp`. A header whose
@@ -9,6 +12,33 @@ impl BatchHeader {
     /// producers sent, and some leave it at -1.
     pub fn may_reach(&self, timestamp: i64) -> bool {
         self.max_timestamp >= timestamp || self.max_timestamp < self.base_timestamp
+    }
+}
+
+impl StoredBatch {
+    /// The largest timestamp of its records, in milliseconds: that of the header, unless it lies
+    /// before the base ([`BatchHeader::may_reach`]), where the records are read.
+    ///
+    /// # Errors
+    /// Any [`RecordsError`] where the records cannot be read.
+    pub fn largest_timestamp(&self) -> Result<i64, RecordsError> {
+        let header = self.header();
+        let is_plausible = header.max_timestamp >= header.base_timestamp;
+        if is_plausible || header.record_count == 0 {
+            return Ok(header.max_timestamp);
+        }
+        let mut largest = header.max_timestamp;
+        self.walk(|record| largest = largest.max(record.timestamp))?;
+        Ok(largest)
+    }
+
+    /// Visits every record, and checks that there are as many as the header says.
+    ///
+    /// # Errors
+    /// Any [`RecordsError`]; those records were visited that lie before the fault.
+    pub fn walk(&self, visit: impl FnMut(RecordOutline)) -> Result<(), RecordsError> {
+        let unpack = UnpackLimits::of_output(UNPACKED_BYTES_MAX);
+        walk_records(&self.header(), &self.payload(), unpack, visit)
     }
 }
 
@@ -31,8 +61,7 @@ pub fn find_by_timestamp(batch: &StoredBatch, timestamp: i64, from: i64) -> Opti
         return whole;
     }
     let mut first = None;
-    let unpack = UnpackLimits::of_output(UNPACKED_BYTES_MAX);
-    let walked = walk_records(&header, &batch.payload(), unpack, |record| {
+    let walked = batch.walk(|record| {
         let offset = header.base_offset.saturating_add(record.offset_delta.into());
         if first.is_none() && record.timestamp >= timestamp && offset >= from {
             first = Some((offset, record.timestamp));
@@ -75,6 +104,28 @@ mod tests {
     fn log_append_time_means_the_whole_batch() {
         let batch = batch(sample().timestamp_type(TimestampType::LogAppendTime));
         assert_eq!(find_by_timestamp(&batch, 35, 0), Some((100, 40)));
+    }
+
+    /// As Sarama sends it: the largest timestamp is -1.
+    fn without_largest(codec: Compression) -> StoredBatch {
+        let mut bytes = sample().compression(codec).build().to_vec();
+        bytes[35..43].copy_from_slice(&i64::to_be_bytes(-1));
+        StoredBatch::from_contiguous(bytes.into()).unwrap()
+    }
+
+    #[test]
+    fn a_header_below_its_base_is_not_believed() {
+        for codec in [Compression::None, Compression::Zstd] {
+            let batch = without_largest(codec);
+            assert_eq!(batch.largest_timestamp(), Ok(40));
+            assert_eq!(find_by_timestamp(&batch, 31, 0), Some((103, 40)));
+            assert_eq!(find_by_timestamp(&batch, 41, 0), None);
+        }
+        let mut bytes = without_largest(Compression::None).to_bytes().to_vec();
+        bytes[HEADER_BYTES] = 0x01;
+        let damaged = StoredBatch::from_contiguous(bytes.into()).unwrap();
+        assert!(damaged.largest_timestamp().is_err());
+        assert_eq!(find_by_timestamp(&damaged, 5, 0), None);
     }
 
     #[test]
