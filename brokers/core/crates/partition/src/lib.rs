@@ -2,7 +2,7 @@
 //! producers, knows which batches are durable, and reads records. See the crate's `README.md`.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use kafka_protocol::ResponseError;
@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 
 use freshet_storage::cache::ahead::Followers;
 use freshet_storage::cache::blocks::BlockCache;
-use freshet_storage::cache::{HotCache, HotHolder};
+use freshet_storage::cache::{HotCache, HotHolder, HotTicket};
 use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::cold::reader::ColdReader;
 use freshet_storage::lane::LaneSpot;
@@ -128,6 +128,7 @@ struct HotBatch {
     base_offset: i64,
     end_offset: i64,
     batch: StoredBatch,
+    ticket: HotTicket,
 }
 
 struct State {
@@ -139,8 +140,29 @@ struct State {
     manifest: Arc<Manifest>,
     unsplit: VecDeque<Unsplit>,
     hot: VecDeque<HotBatch>,
+    access: Access,
     producers: Producers,
     epochs: EpochTable,
+}
+
+/// Who may read a partition. Only while clients may, batches are kept in memory when they become
+/// durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// Everybody.
+    Clients,
+    /// Jobs only: its topic was deleted and may come back.
+    Hidden,
+    /// Nobody: its topic is gone, or it was taken offline. It never opens again.
+    Closed,
+}
+
+impl State {
+    /// Takes the hot batches out that end at or before `end_offset`.
+    fn take_hot_below(&mut self, end_offset: i64) -> VecDeque<HotBatch> {
+        let ended = self.hot.partition_point(|batch| batch.end_offset <= end_offset);
+        self.hot.drain(..ended).collect()
+    }
 }
 
 /// The name of a partition's topic. A deleted topic can be restored under another name, so it may
@@ -162,6 +184,10 @@ pub struct Partition {
     progress: watch::Sender<i64>,
     /// The fetches that wait for new batches.
     readers: Mutex<Vec<Weak<Notify>>>,
+    /// The fetches that wait for batches of others, or for storage.
+    bystanders: Mutex<Vec<Weak<Notify>>>,
+    /// A copy of whether `State::access` is that of clients, for fetches.
+    serves_clients: AtomicBool,
 }
 
 /// The offsets that a staged batch got.
@@ -196,7 +222,8 @@ impl Partition {
     }
 
     /// Sets the name of its topic, and whether clients see the topic: only then it is counted in
-    /// the metrics.
+    /// the metrics, and batches are kept in memory. Where clients see it no more, the fetches that
+    /// wait for it are notified.
     pub fn relabel(&self, topic: &Arc<str>, seen: bool) {
         let known = self.label.read();
         if known.topic == *topic && known.metrics.is_some() == seen {
@@ -205,6 +232,42 @@ impl Partition {
         drop(known);
         let metrics = seen.then(|| self.sources.metrics.topic(topic));
         *self.label.write() = Label { topic: Arc::clone(topic), metrics };
+        self.set_access(if seen { Access::Clients } else { Access::Hidden });
+    }
+
+    /// Closes it, because its topic is gone or it was taken offline: its memory is given back, and
+    /// the fetches that wait for it are notified. Batches that are in the lane's queue become
+    /// durable all the same.
+    pub fn close(&self) {
+        self.set_access(Access::Closed);
+    }
+
+    /// Whether clients may read it: they see its topic, and it is not closed.
+    pub fn serves_clients(&self) -> bool {
+        self.serves_clients.load(Ordering::Acquire)
+    }
+
+    fn set_access(&self, access: Access) {
+        let hot = {
+            let mut state = self.state.lock();
+            if state.access == Access::Closed {
+                return;
+            }
+            state.access = access;
+            let serves_clients = access == Access::Clients;
+            self.serves_clients.store(serves_clients, Ordering::Release);
+            if serves_clients {
+                return;
+            }
+            state.take_hot_below(i64::MAX)
+        };
+        self.give_back(hot);
+        notify(&self.readers);
+        notify(&self.bystanders);
+    }
+
+    fn give_back(&self, hot: VecDeque<HotBatch>) {
+        self.sources.cache.release(hot.iter().map(|batch| batch.ticket));
     }
 
     /// The leader epoch under which this incarnation leads it.
@@ -306,12 +369,22 @@ impl Partition {
         Some(state.hot[place].batch.clone())
     }
 
-    /// Notifies `reader` once, when more records can be read. Does nothing where it was dropped by
-    /// then.
+    /// Notifies `reader` once, when more records can be read or it is no longer open to clients.
+    /// Does nothing where it was dropped by then.
     pub fn notify_on_append(&self, reader: &Arc<Notify>) {
-        let mut readers = self.readers.lock();
-        readers.retain(|other| other.strong_count() > 0);
-        readers.push(Arc::downgrade(reader));
+        register(&self.readers, reader);
+    }
+
+    /// Whether a fetch waits to be notified.
+    pub fn is_awaited(&self) -> bool {
+        let waits = |reader: &Weak<Notify>| reader.strong_count() > 0;
+        self.readers.lock().iter().any(waits)
+    }
+
+    /// Notifies `reader` once, when the partition is no longer open to clients. Does nothing where
+    /// it was dropped by then.
+    pub fn notify_on_close(&self, reader: &Arc<Notify>) {
+        register(&self.bystanders, reader);
     }
 
     /// The offsets that bound it at this moment.
@@ -392,24 +465,44 @@ impl Partition {
 
     /// Makes a manifest count. The lane's writer calls it as soon as the block that installs the
     /// manifest is durable.
+    ///
+    /// A read that begins afterwards gets no record that the manifest removed: in the same step
+    /// memory gives up what lies below the offset up to which records were removed, so that such
+    /// reads come from the segments that the manifest names.
     pub fn apply(&self, manifest: Arc<Manifest>) {
-        let mut state = self.state.lock();
-        debug_assert!(manifest.name > state.manifest.name, "manifests only advance");
-        let covered = manifest.covered_end;
-        let split = state.unsplit.partition_point(|batch| batch.end_offset <= covered);
-        state.unsplit.drain(..split);
-        self.sources.backlog.shrink(split);
-        state.epochs.trim(manifest.log_start);
-        state.producers.retain_known(&manifest.producers, covered);
-        state.manifest = manifest;
+        let removed = {
+            let mut state = self.state.lock();
+            debug_assert!(manifest.name > state.manifest.name, "manifests only advance");
+            let covered = manifest.covered_end;
+            let split = state.unsplit.partition_point(|batch| batch.end_offset <= covered);
+            state.unsplit.drain(..split);
+            self.sources.backlog.shrink(split);
+            state.epochs.trim(manifest.log_start);
+            state.producers.retain_known(&manifest.producers, covered);
+            let forgets = self.sources.rules.hold(Rule::ForgetRemoved) && !state.hot.is_empty();
+            let removed_below = if forgets { manifest.removed_below(&state.manifest) } else { 0 };
+            state.manifest = manifest;
+            state.take_hot_below(removed_below)
+        };
+        self.give_back(removed);
     }
 
     fn announce(&self, end: i64) {
         self.progress.send_replace(end);
-        let readers = std::mem::take(&mut *self.readers.lock());
-        for reader in readers.iter().filter_map(Weak::upgrade) {
-            reader.notify_one();
-        }
+        notify(&self.readers);
+    }
+}
+
+fn register(waiting: &Mutex<Vec<Weak<Notify>>>, reader: &Arc<Notify>) {
+    let mut waiting = waiting.lock();
+    waiting.retain(|other| other.strong_count() > 0);
+    waiting.push(Arc::downgrade(reader));
+}
+
+fn notify(waiting: &Mutex<Vec<Weak<Notify>>>) {
+    let waiting = std::mem::take(&mut *waiting.lock());
+    for reader in waiting.iter().filter_map(Weak::upgrade) {
+        reader.notify_one();
     }
 }
 
@@ -418,7 +511,7 @@ impl BatchOwner for Partition {
     fn durable(self: Arc<Self>, durable: DurableBatch) {
         let header = durable.batch.header();
         let (base_offset, end_offset) = (header.base_offset, header.next_offset());
-        {
+        let victims = {
             let mut state = self.state.lock();
             debug_assert_eq!(state.end, base_offset, "batches become durable in order");
             state.end = end_offset;
@@ -429,29 +522,37 @@ impl BatchOwner for Partition {
                 epoch: self.epoch,
                 spot: durable.spot,
             });
-            state.hot.push_back(HotBatch { base_offset, end_offset, batch: durable.batch });
+            (state.access == Access::Clients).then(|| {
+                let (batch, pinned) = (durable.batch, durable.pinned_bytes);
+                let (ticket, victims) = self.sources.cache.admit(&self, end_offset, pinned);
+                state.hot.push_back(HotBatch { base_offset, end_offset, batch, ticket });
+                victims
+            })
+        };
+        if let Some(victims) = victims {
+            victims.evict();
         }
         if let Some(metrics) = &self.label.read().metrics {
             metrics.bytes_in.inc_by(u64::from(durable.spot.length));
             metrics.messages_in.inc_by(end_offset.abs_diff(base_offset));
         }
         self.sources.backlog.grow(1);
-        self.sources.cache.admit(&self, end_offset, durable.pinned_bytes);
         self.announce(end_offset);
     }
 }
 
 impl Drop for Partition {
     fn drop(&mut self) {
-        self.sources.backlog.shrink(self.state.get_mut().unsplit.len());
+        let state = self.state.get_mut();
+        self.sources.backlog.shrink(state.unsplit.len());
+        self.sources.cache.release(state.hot.iter().map(|batch| batch.ticket));
     }
 }
 
 impl HotHolder for Partition {
     fn evict_below(&self, end_offset: i64) {
-        let mut state = self.state.lock();
-        while state.hot.front().is_some_and(|batch| batch.end_offset <= end_offset) {
-            state.hot.pop_front();
-        }
+        let evicted = self.state.lock().take_hot_below(end_offset);
+        // Freed here and not under the lock.
+        drop(evicted);
     }
 }

@@ -2,11 +2,12 @@
 //! only way in, for a restart, a takeover and a new topic.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
-use super::{Label, Partition, Sources, State, Unsplit};
+use super::{Access, Label, Partition, Sources, State, Unsplit};
 use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::lane::LaneSpot;
 use freshet_storage::state::producers::WrittenBatch;
@@ -65,6 +66,7 @@ impl Partition {
             end: manifest.covered_end,
             unsplit: std::collections::VecDeque::new(),
             hot: std::collections::VecDeque::new(),
+            access: Access::Clients,
             producers: manifest.producers.clone(),
             epochs: manifest.epochs.clone(),
             manifest,
@@ -105,6 +107,8 @@ impl Partition {
             progress: watch::Sender::new(state.end),
             state: Mutex::new(state),
             readers: Mutex::default(),
+            bystanders: Mutex::default(),
+            serves_clients: AtomicBool::new(true),
         }))
     }
 }

@@ -69,12 +69,11 @@ impl Partitions {
     /// Takes a partition offline that was open.
     pub fn take_offline(&self, missing: MissingOffsets) {
         let mut places = self.0.write();
-        let place = places.get_mut(&missing.partition);
-        if let Some(place) = place
-            && let Some(manifest) = place.open().map(|partition| partition.manifest_name())
-        {
-            *place = Place::TakenOffline(missing, manifest);
-        }
+        let Some(place) = places.get_mut(&missing.partition) else { return };
+        let Some(partition) = place.open().cloned() else { return };
+        *place = Place::TakenOffline(missing, partition.manifest_name());
+        drop(places);
+        partition.close();
     }
 
     /// Whether any partition was taken offline after it had been open. Then nothing of the own lane
@@ -118,9 +117,11 @@ impl Partitions {
         i32::try_from(places.range(of_topic).count()).expect("partitions are counted as i32")
     }
 
-    /// Forgets the partitions of a topic that was deleted.
+    /// Closes and forgets the partitions of a topic that was deleted.
     pub fn remove_topic(&self, topic: TopicId) {
+        let of_topic = self.of_topic(topic);
         self.0.write().retain(|id, _| id.topic != topic);
+        of_topic.iter().for_each(|partition| partition.close());
     }
 }
 

@@ -1,9 +1,17 @@
 //! Finds offsets by timestamp, for ListOffsets.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
 use super::read::ReadError;
 use super::{Partition, State};
+use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::cold::segment::Segment;
-use freshet_wire::records::find_by_timestamp;
+use freshet_wire::records::{
+    DECOMPRESSED_BYTES_MAX, StoredBatch, TimestampType, find_by_timestamp,
+};
 
 /// The offset and the timestamp of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,119 +22,274 @@ pub struct TimedOffset {
     pub timestamp: i64,
 }
 
-/// A segment, or a batch that is not in a segment yet.
-struct Run {
-    base_offset: i64,
-    end_offset: i64,
+impl TimedOffset {
+    /// Whether its timestamp is larger than that of `other`, or as large and its offset smaller.
+    fn precedes(self, other: Option<Self>) -> bool {
+        let rank = |record: Self| (record.timestamp, Reverse(record.offset));
+        other.is_none_or(|other| rank(self) > rank(other))
+    }
+}
+
+/// A part of the log: a segment, a chunk of one, or a batch that is not in a segment yet. The part
+/// with the largest timestamp is the greatest, and of several the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Part {
+    /// No record of it has a larger timestamp.
     max_timestamp: i64,
-    segment: Option<Segment>,
+    base_offset: Reverse<i64>,
+    end_offset: i64,
+    /// Where it is a segment, its index in the manifest.
+    segment: Option<usize>,
+}
+
+impl Part {
+    /// Whether it can have a record that [`TimedOffset::precedes`] this one.
+    fn may_precede(&self, record: Option<TimedOffset>) -> bool {
+        let (offset, timestamp) = (self.base_offset.0, self.max_timestamp);
+        TimedOffset { offset, timestamp }.precedes(record)
+    }
 }
 
 impl Partition {
     /// Finds the first record whose timestamp is at least `timestamp`; `None` where there is none.
-    /// Only runs and chunks are read whose largest timestamp, which the indexes have, reaches it.
+    /// Only segments and chunks are read whose largest timestamp, which the indexes have, reaches
+    /// it.
     ///
     /// # Errors
     /// Those of [`Partition::read`].
     pub async fn offset_for_time(&self, timestamp: i64) -> Result<Option<TimedOffset>, ReadError> {
         let mut from = i64::MIN;
-        while let Some(run) = self.run_reaching(timestamp, from) {
-            for (base_offset, end_offset) in self.parts_reaching(&run, timestamp).await? {
-                let record = self.find_within(base_offset.max(from), end_offset, timestamp).await?;
-                if record.is_some() {
-                    return Ok(record);
+        while let Some((part, segment)) = self.part_reaching(timestamp, from) {
+            let chunks = match &segment {
+                Some(segment) => self.chunks(part, segment).await,
+                None => vec![part],
+            };
+            for chunk in chunks.iter().filter(|chunk| chunk.max_timestamp >= timestamp) {
+                let mut record = None;
+                let mut visit = |batch: &StoredBatch, log_start| {
+                    record = find_by_timestamp(batch, timestamp, log_start);
+                    if record.is_some() {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    }
+                };
+                self.visit_within(chunk.base_offset.0.max(from), chunk.end_offset, &mut visit)
+                    .await?;
+                if let Some((offset, timestamp)) = record {
+                    return Ok(Some(TimedOffset { offset, timestamp }));
                 }
             }
-            from = run.end_offset;
+            from = part.end_offset;
         }
         Ok(None)
     }
 
-    /// Finds the record with the largest timestamp, and of several the first; `None` where the log
-    /// is empty.
+    /// Finds the record with the largest timestamp of those that the log has now, and of several
+    /// the first; `None` where it has none.
+    ///
+    /// The largest timestamp that an index names may be that of a record which was removed since:
+    /// one before the log start in a batch that straddles it, or one of a batch without records. So
+    /// parts are read, from the largest timestamp down, until none is left that can have a larger
+    /// one than what was found.
     ///
     /// # Errors
     /// Those of [`Partition::read`].
     pub async fn max_timestamp(&self) -> Result<Option<TimedOffset>, ReadError> {
-        let largest = {
+        let (mut parts, manifest) = {
             let state = self.state.lock();
-            runs(&state).map(|run| run.max_timestamp).max()
+            let parts: BinaryHeap<Part> = parts(&state).collect();
+            (parts, Arc::clone(&state.manifest))
         };
-        match largest {
-            Some(largest) => self.offset_for_time(largest).await,
-            None => Ok(None),
-        }
-    }
-
-    /// The first run from the offset `from` on whose largest timestamp is at least `timestamp`.
-    fn run_reaching(&self, timestamp: i64, from: i64) -> Option<Run> {
-        let state = self.state.lock();
-        runs(&state).find(|run| run.end_offset > from && run.max_timestamp >= timestamp)
-    }
-
-    /// The parts of a run whose largest timestamps are at least `timestamp`, as (base offset, end
-    /// offset).
-    async fn parts_reaching(
-        &self,
-        run: &Run,
-        timestamp: i64,
-    ) -> Result<Vec<(i64, i64)>, ReadError> {
-        let Some(segment) = &run.segment else {
-            return Ok(vec![(run.base_offset, run.end_offset)]);
-        };
-        match self.sources.cold.chunks(self.id(), segment).await {
-            Ok(chunks) => {
-                let reaching = chunks.iter().filter(|chunk| chunk.max_timestamp >= timestamp);
-                Ok(reaching.map(|chunk| (chunk.base_offset, chunk.end_offset)).collect())
+        let mut newest: Option<TimedOffset> = None;
+        while let Some(part) = parts.pop().filter(|part| part.may_precede(newest)) {
+            if let Some(at) = part.segment {
+                parts.extend(self.chunks(part, &manifest.segments[at]).await);
+                continue;
             }
-            // The segment was replaced, or storage failed. The whole run is read then, which
-            // returns the error if there still is one.
-            Err(_) => Ok(vec![(run.base_offset, run.end_offset)]),
+            let mut visit = |batch: &StoredBatch, log_start| {
+                if let Some(record) = newest_of(batch, log_start)
+                    && record.precedes(newest)
+                {
+                    newest = Some(record);
+                }
+                ControlFlow::Continue(())
+            };
+            self.visit_within(part.base_offset.0, part.end_offset, &mut visit).await?;
         }
+        Ok(newest)
     }
 
-    async fn find_within(
+    /// The first segment or unsplit batch from the offset `from` on whose largest timestamp is at
+    /// least `timestamp`.
+    fn part_reaching(&self, timestamp: i64, from: i64) -> Option<(Part, Option<Segment>)> {
+        let state = self.state.lock();
+        let reaches = |part: &Part| part.end_offset > from && part.max_timestamp >= timestamp;
+        let part = parts(&state).find(reaches)?;
+        Some((part, part.segment.map(|at| state.manifest.segments[at])))
+    }
+
+    /// The chunks of a segment.
+    async fn chunks(&self, part: Part, segment: &Segment) -> Vec<Part> {
+        let Ok(chunks) = self.sources.cold.chunks(self.id(), segment).await else {
+            // The segment was replaced, or storage failed. The whole of it is read then, which
+            // returns the error if there still is one.
+            return vec![Part { segment: None, ..part }];
+        };
+        let of_chunks = chunks.iter().map(|chunk| Part {
+            max_timestamp: chunk.max_timestamp,
+            base_offset: Reverse(chunk.base_offset),
+            end_offset: chunk.end_offset,
+            segment: None,
+        });
+        of_chunks.collect()
+    }
+
+    /// Calls `visit` with every batch between two offsets, and the log start, until it breaks.
+    async fn visit_within(
         &self,
         mut offset: i64,
         end_offset: i64,
-        timestamp: i64,
-    ) -> Result<Option<TimedOffset>, ReadError> {
+        visit: &mut (dyn FnMut(&StoredBatch, i64) -> ControlFlow<()> + Send),
+    ) -> Result<(), ReadError> {
         const STEP_BYTES: usize = 1 << 20;
         loop {
             let log_start = self.bounds().log_start;
             offset = offset.max(log_start);
             if offset >= end_offset {
-                return Ok(None);
+                return Ok(());
             }
+            let read = match self.read(offset, STEP_BYTES, true).await {
+                // The log start has moved since.
+                Err(ReadError::OutOfRange(bounds)) if bounds.log_start > offset => continue,
+                read => read?,
+            };
             let before = offset;
-            for batch in self.read(offset, STEP_BYTES, true).await?.batches() {
-                if let Some((offset, timestamp)) = find_by_timestamp(&batch, timestamp, log_start) {
-                    return Ok(Some(TimedOffset { offset, timestamp }));
+            for batch in read.batches() {
+                let header = batch.header();
+                if header.base_offset >= end_offset || visit(&batch, log_start).is_break() {
+                    return Ok(());
                 }
-                offset = batch.last_offset() + 1;
+                offset = header.next_offset();
             }
             if offset == before {
-                return Ok(None);
+                return Ok(());
             }
         }
     }
 }
 
-/// The segments and unsplit batches that may be read. The largest timestamp of a run that begins
-/// before the log start may be that of a record which was deleted.
-fn runs(state: &State) -> impl Iterator<Item = Run> {
-    let log_start = state.manifest.log_start;
-    let segments = state.manifest.segments.iter().map(|segment| Run {
-        base_offset: segment.base_offset,
-        end_offset: segment.end_offset,
+/// The segments and unsplit batches that may be read, in order.
+fn parts(state: &State) -> impl Iterator<Item = Part> {
+    let Manifest { log_start, segments, .. } = state.manifest.as_ref();
+    let segments = segments.iter().enumerate().map(|(at, segment)| Part {
         max_timestamp: segment.max_timestamp,
-        segment: Some(*segment),
+        base_offset: Reverse(segment.base_offset),
+        end_offset: segment.end_offset,
+        segment: Some(at),
     });
-    let unsplit = state.unsplit.iter().map(|batch| Run {
-        base_offset: batch.base_offset,
-        end_offset: batch.end_offset,
+    let unsplit = state.unsplit.iter().map(|batch| Part {
         max_timestamp: batch.max_timestamp,
+        base_offset: Reverse(batch.base_offset),
+        end_offset: batch.end_offset,
         segment: None,
     });
-    segments.chain(unsplit).filter(move |run| run.end_offset > log_start)
+    segments.chain(unsplit).filter(move |part| part.end_offset > *log_start)
+}
+
+/// The record of a batch with the largest timestamp, and of several the first, from offset `from`
+/// on. Of a batch that cannot be read it is the first one with the timestamp that the header names.
+fn newest_of(batch: &StoredBatch, from: i64) -> Option<TimedOffset> {
+    let header = batch.header();
+    // Compaction leaves batches without records.
+    if header.record_count == 0 || header.next_offset() <= from {
+        return None;
+    }
+    let named = header.max_timestamp;
+    let first = TimedOffset { offset: header.base_offset.max(from), timestamp: named };
+    if header.timestamp_type() == TimestampType::LogAppendTime {
+        return Some(first);
+    }
+    if header.base_offset >= from
+        && named >= header.base_timestamp
+        && let Some((offset, timestamp)) = find_by_timestamp(batch, named, from)
+    {
+        return Some(TimedOffset { offset, timestamp });
+    }
+    let Ok(records) = batch.records(DECOMPRESSED_BYTES_MAX) else { return Some(first) };
+    let mut newest: Option<TimedOffset> = None;
+    for record in records.without_headers() {
+        let Ok(record) = record else { return newest.or(Some(first)) };
+        let timed = TimedOffset { offset: record.offset, timestamp: record.timestamp };
+        if timed.offset >= from && timed.precedes(newest) {
+            newest = Some(timed);
+        }
+    }
+    newest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use freshet_wire::records::{BatchBuilder, Compression, HEADER_BYTES};
+
+    fn batch(builder: BatchBuilder) -> StoredBatch {
+        StoredBatch::from_contiguous(builder.build()).unwrap()
+    }
+
+    fn sample() -> BatchBuilder {
+        let timestamps = [10, 40, 20, 30, 30].into_iter();
+        timestamps.fold(BatchBuilder::new(100), |builder, at| builder.record(at, None, Some(b"v")))
+    }
+
+    fn at(offset: i64, timestamp: i64) -> Option<TimedOffset> {
+        Some(TimedOffset { offset, timestamp })
+    }
+
+    #[test]
+    fn the_newest_of_a_batch_is_that_of_the_records_from_an_offset_on() {
+        for codec in [Compression::None, Compression::Zstd] {
+            let batch = batch(sample().compression(codec));
+            assert_eq!(newest_of(&batch, 0), at(101, 40));
+            assert_eq!(newest_of(&batch, 101), at(101, 40));
+            assert_eq!(newest_of(&batch, 102), at(103, 30), "of several the first");
+            assert_eq!(newest_of(&batch, 104), at(104, 30));
+            assert_eq!(newest_of(&batch, 105), None);
+        }
+        assert_eq!(newest_of(&batch(sample()).emptied(), 0), None);
+    }
+
+    #[test]
+    fn log_append_time_is_that_of_every_record() {
+        let batch = batch(sample().timestamp_type(TimestampType::LogAppendTime));
+        assert_eq!(newest_of(&batch, 0), at(100, 40));
+        assert_eq!(newest_of(&batch, 103), at(103, 40));
+    }
+
+    #[test]
+    fn a_batch_that_cannot_be_read_has_what_its_header_names() {
+        let mut bytes = sample().build().to_vec();
+        bytes[HEADER_BYTES] = 0x01;
+        let batch = StoredBatch::from_contiguous(bytes.into()).unwrap();
+        assert_eq!(newest_of(&batch, 0), at(100, 40));
+        assert_eq!(newest_of(&batch, 102), at(102, 40));
+    }
+
+    #[test]
+    fn parts_are_read_from_the_largest_timestamp_down_and_no_further_than_needed() {
+        let part = |max_timestamp, base: i64| Part {
+            max_timestamp,
+            base_offset: Reverse(base),
+            end_offset: base + 10,
+            segment: None,
+        };
+        let mut heap: BinaryHeap<Part> = [part(5, 0), part(9, 20), part(9, 10)].into();
+        let popped = std::iter::from_fn(|| heap.pop());
+        let order: Vec<_> = popped.map(|part| part.base_offset.0).collect();
+        assert_eq!(order, [10, 20, 0]);
+        assert!(part(9, 10).may_precede(None));
+        assert!(part(9, 10).may_precede(at(15, 9)), "it may have an earlier one");
+        assert!(!part(9, 10).may_precede(at(10, 9)));
+        assert!(!part(5, 0).may_precede(at(15, 9)));
+    }
 }

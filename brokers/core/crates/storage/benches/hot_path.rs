@@ -180,7 +180,7 @@ fn hot_cache(criterion: &mut Criterion) {
     criterion.bench_function("hot_cache_admit_and_evict", |bencher| {
         bencher.iter_batched(
             || (),
-            |()| cache.admit(black_box(&holder), 1, 1 << 10),
+            |()| cache.admit(black_box(&holder), 1, 1 << 10).1.evict(),
             BatchSize::SmallInput,
         );
     });

@@ -31,6 +31,8 @@ pub enum Rule {
     KeepNewObjects,
     /// 6: readers forget a lane file before it is used again.
     ForgetBeforeReuse,
+    /// 6: once a manifest counts, memory gives up the records that it removed.
+    ForgetRemoved,
     /// 7: a metadata transaction compares that the incarnation is live.
     IncarnationIsLive,
     /// 8: a read that promises freshness waits for a token check begun after it arrived.
@@ -43,7 +45,7 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::SyncBeforeAck,
         Self::TokenBeforeAck,
         Self::FenceBeforeSeal,
@@ -57,6 +59,7 @@ impl Rule {
         Self::EditWhatCounts,
         Self::KeepNewObjects,
         Self::ForgetBeforeReuse,
+        Self::ForgetRemoved,
         Self::IncarnationIsLive,
         Self::FreshReads,
         Self::DuplicateWaits,

@@ -221,6 +221,27 @@ impl RequestedPartition {
         Self { partition, seen_end: -1, response: None, is_older: false, is_reading: false }
     }
 
+    /// Has `news` notified once this partition may have something new: more records where it is to
+    /// be read again, else only that it is no longer served. Returns whether it is served.
+    ///
+    /// This comes before the read and before the look at whether it is served, so that neither a
+    /// batch that is appended during the read nor the end of its topic is missed.
+    fn stays_served(&self, partition: &Partition, news: &Arc<Notify>) -> bool {
+        if self.is_reading || self.is_older {
+            partition.notify_on_close(news);
+        } else {
+            partition.notify_on_append(news);
+        }
+        partition.serves_clients()
+    }
+
+    /// Gives up the partition and the records that were read of it.
+    fn withdraw(&mut self, not_served: NotServed, memory: &mut Memory) {
+        self.clear(memory);
+        self.is_older = false;
+        self.partition = Err(not_served);
+    }
+
     /// Drops the response that it has, because the partition is read again.
     fn clear(&mut self, memory: &mut Memory) {
         let bytes = self.response.take().map_or(0, |response| response.records_bytes());
@@ -282,7 +303,14 @@ impl Fetch<'_> {
         for (at, topic) in topics.iter_mut().enumerate() {
             let partitions = topic.request.partitions.iter().zip(&mut topic.partitions);
             for (within, (request, partition)) in partitions.enumerate() {
-                let storage_read = self.read_partition(request, partition, news).await;
+                if let (Ok(known), Ok(log)) = (&topic.topic, &partition.partition)
+                    && !partition.stays_served(log, news)
+                {
+                    let by_id = self.context.api_version >= TOPIC_IDS_FROM;
+                    let gone = self.context.broker().withdrawn(known, request.index, by_id);
+                    partition.withdraw(gone, &mut self.memory);
+                }
+                let storage_read = self.read_partition(request, partition).await;
                 storage_reads.extend(storage_read.map(|from| from.read((at, within))));
             }
         }
@@ -295,7 +323,6 @@ impl Fetch<'_> {
         &mut self,
         request: &FetchPartition,
         requested: &mut RequestedPartition,
-        news: &Arc<Notify>,
     ) -> Option<FromStorage> {
         let partition = match &requested.partition {
             Ok(partition) => Arc::clone(partition),
@@ -308,8 +335,6 @@ impl Fetch<'_> {
         if requested.is_reading || requested.is_older {
             return None;
         }
-        // Before the read, so that a batch that is appended during it is not missed.
-        partition.notify_on_append(news);
         let end = partition.bounds().end;
         if requested.response.is_some() && requested.seen_end == end {
             return None;

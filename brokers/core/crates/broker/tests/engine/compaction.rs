@@ -14,14 +14,14 @@ use freshet_wire::records::{BatchBuilder, Compression};
 use crate::fixture::{Cluster, append, create_topic, open};
 use crate::lane_fixture::{CLUSTER, eventually};
 
-const COMPACT: [(&str, &str); 3] = [
+pub const COMPACT: [(&str, &str); 3] = [
     ("cleanup.policy", "compact"),
     ("min.cleanable.dirty.ratio", "0.01"),
     ("delete.retention.ms", "100000000"),
 ];
 
 /// Appends records of (key, value) in one batch and has them split.
-async fn write(engine: &Engine, partition: &Arc<Partition>, records: &[(&str, Option<&str>)]) {
+pub async fn write(engine: &Engine, partition: &Arc<Partition>, records: &[(&str, Option<&str>)]) {
     let batch = records.iter().fold(BatchBuilder::new(0), |batch, (key, value)| {
         batch.record(5, Some(key.as_bytes()), value.map(str::as_bytes))
     });
@@ -29,13 +29,13 @@ async fn write(engine: &Engine, partition: &Arc<Partition>, records: &[(&str, Op
     split(engine, partition).await;
 }
 
-async fn split(engine: &Engine, partition: &Partition) {
+pub async fn split(engine: &Engine, partition: &Partition) {
     engine.lane.roll().await.unwrap();
     eventually("the file is split", async || partition.unsplit_count() == 0).await;
 }
 
 /// Offset, key and value of every record from the log start on.
-async fn table(partition: &Partition) -> Vec<(i64, String, Option<String>)> {
+pub async fn table(partition: &Partition) -> Vec<(i64, String, Option<String>)> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     let mut latest = Vec::new();
     let mut visit = |batch: &freshet_wire::records::StoredBatch| {
@@ -65,7 +65,7 @@ fn metric(engine: &Engine, name: &str) -> u64 {
     value.unwrap_or_else(|| panic!("{name} is not in\n{page}")).parse().unwrap()
 }
 
-fn row(offset: i64, key: &str, value: Option<&str>) -> (i64, String, Option<String>) {
+pub fn row(offset: i64, key: &str, value: Option<&str>) -> (i64, String, Option<String>) {
     (offset, key.to_owned(), value.map(str::to_owned))
 }
 

@@ -16,5 +16,6 @@ mod jobs;
 mod lane_fixture;
 mod offline;
 mod reads;
+mod removal;
 mod split;
 mod usage;

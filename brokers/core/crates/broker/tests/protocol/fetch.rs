@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use freshet_broker::handlers::fetch::handle;
+use freshet_partition::load::MissingOffsets;
 use freshet_wire::ids::PartitionId;
 use freshet_wire::records::{Batches, Tail};
 use freshet_world::env::store::{ObjectStore, StoreResult};
@@ -87,6 +88,70 @@ async fn a_fetch_waits_for_what_is_appended_and_no_longer() {
     assert_eq!(offsets(&partitions[1]), [(0, 0)]);
     let hasty = fetch("t", &[(0, 0)]).with_max_wait_ms(1);
     assert_eq!(offsets(only(&reader.call(11, hasty).await)), []);
+}
+
+/// Deletes the topic `t` while a fetch waits for more of it than there is, and returns the fetch's
+/// answer.
+async fn deleted_while_waiting(
+    broker: &TestBroker,
+    version: i16,
+    restorable: bool,
+) -> PartitionData {
+    let (mut reader, mut writer) = (broker.client(), broker.client());
+    let id = writer.create_topic("t", 1, &[]).await;
+    writer.create_topic("other", 1, &[]).await;
+    writer.produce("t", 0, batch(&["a"])).await;
+    let mut patient = fetch("t", &[(0, 0)]).with_max_wait_ms(600_000).with_min_bytes(1 << 20);
+    patient.topics.extend(fetch("other", &[(0, 0)]).topics);
+    if version >= 13 {
+        let other = writer.metadata(&["other"]).await.topics[0].topic_id;
+        for (topic, id) in patient.topics.iter_mut().zip([id, other]) {
+            (topic.topic, topic.topic_id) = (topic_name(""), id);
+        }
+    }
+    let sent = reader.send(version, &patient).await;
+    let keep_ms = if restorable { 60_000 } else { 0 };
+    let partition = broker.engine.partitions.get(PartitionId::new(id, 0)).unwrap();
+    while !partition.is_awaited() {
+        tokio::task::yield_now().await;
+    }
+    broker.engine.metadata.delete_topic(None, "t", None, keep_ms).await.unwrap();
+    // Another one of that name is not the one that was asked for.
+    writer.create_topic("t", 1, &[]).await;
+    let response = reader.receive::<FetchRequest>(version, sent).await;
+    assert_eq!(response.responses[1].partitions[0].error_code, 0, "the other goes on");
+    response.responses[0].partitions[0].clone()
+}
+
+#[tokio::test]
+async fn a_fetch_that_waits_ends_when_its_topic_is_deleted() {
+    for (version, restorable, error) in [
+        (12, true, ResponseError::UnknownTopicOrPartition),
+        (12, false, ResponseError::UnknownTopicOrPartition),
+        (13, true, ResponseError::UnknownTopicId),
+        (13, false, ResponseError::UnknownTopicId),
+    ] {
+        let broker = TestBroker::start().await;
+        let answer = deleted_while_waiting(&broker, version, restorable).await;
+        assert_eq!(answer.error_code, error.code(), "version {version}, {restorable}");
+        assert!(answer.records.is_none_or(|records| records.is_empty()));
+    }
+}
+
+#[tokio::test]
+async fn a_fetch_that_waits_ends_when_its_partition_is_taken_offline() {
+    let broker = TestBroker::start().await;
+    let mut client = broker.client();
+    let id = client.create_topic("t", 1, &[]).await;
+    let partition = broker.engine.partitions.get(PartitionId::new(id, 0)).unwrap();
+    let sent = client.send(12, &fetch("t", &[(0, 0)]).with_max_wait_ms(600_000)).await;
+    while !partition.is_awaited() {
+        tokio::task::yield_now().await;
+    }
+    let missing = MissingOffsets { partition: partition.id(), from_offset: 0, to_offset: -1 };
+    broker.engine.partitions.take_offline(missing);
+    let response = client.receive::<FetchRequest>(12, sent).await;
+    assert_eq!(only(&response).error_code, ResponseError::KafkaStorageError.code());
 }
 
 #[tokio::test]

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use freshet_jobs::deletion::DeleteBefore;
+use freshet_wire::ids::PartitionId;
+use freshet_wire::records::BatchBuilder;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::offset_for_leader_epoch_request::{
@@ -69,6 +72,28 @@ async fn offsets_are_found_by_time_and_at_the_ends() {
     assert_eq!(list(&mut client, 10, 0, -6).await, unsupported);
     let unknown = (ResponseError::UnknownTopicOrPartition.code(), -1, -1);
     assert_eq!(list(&mut client, 7, 3, -1).await, unknown);
+}
+
+#[tokio::test]
+async fn the_largest_timestamp_is_that_of_what_remains() {
+    let broker = TestBroker::start().await;
+    let mut client = broker.client();
+    let id = client.create_topic("t", 1, &[("retention.ms", "-1")]).await;
+    let batch = [300, 500, 200, 400, 100].into_iter();
+    let batch = batch.fold(BatchBuilder::new(0), |batch, at| batch.record(at, None, Some(b"x")));
+    client.produce("t", 0, batch.build()).await;
+    let partition = PartitionId::new(id, 0);
+    for (log_start, newest, first) in [
+        (0, (0, 1, 500), (0, 0, 300)),
+        (2, (0, 3, 400), (0, 2, 200)),
+        (4, (0, 4, 100), (0, 4, 100)),
+        (5, (0, -1, -1), (0, -1, -1)),
+    ] {
+        let deletion = DeleteBefore { partition, offset: log_start };
+        broker.engine.delete_records(vec![deletion]).await.unwrap();
+        assert_eq!(list(&mut client, 7, 0, -3).await, newest, "from {log_start} on");
+        assert_eq!(list(&mut client, 7, 0, 0).await, first, "from {log_start} on");
+    }
 }
 
 #[tokio::test]

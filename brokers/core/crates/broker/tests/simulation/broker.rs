@@ -55,6 +55,7 @@ pub enum Answer {
     Read {
         batches: Vec<StoredBatch>,
         from_segments: bool,
+        removed: Removed,
     },
     /// The end.
     End(i64),
@@ -62,6 +63,22 @@ pub enum Answer {
     Created,
     Topics(Vec<String>),
     Failed(ResponseError),
+}
+
+/// What the manifest that counted when a read began had removed.
+#[derive(Debug, Clone, Copy)]
+pub struct Removed {
+    /// Everything before this offset.
+    pub before: i64,
+    /// Of a table, all that another record before this offset supersedes.
+    pub superseded_before: i64,
+}
+
+impl Removed {
+    fn now(partition: &Partition) -> Self {
+        let manifest = partition.manifest();
+        Self { before: manifest.log_start, superseded_before: manifest.first_dirty_offset }
+    }
 }
 
 /// A question with the channel for its answer.
@@ -89,13 +106,23 @@ pub struct BrokerHandle {
     pub status: Arc<Status>,
 }
 
-pub fn settings(rules: Rules, jobs: JobSettings) -> EngineSettings {
+/// What differs between the brokers of a simulation.
+#[derive(Debug, Clone, Copy)]
+pub struct BrokerSetup {
+    pub rules: Rules,
+    pub jobs: JobSettings,
+    /// Memory for the newest batches.
+    pub hot_bytes: usize,
+}
+
+pub fn settings(setup: BrokerSetup) -> EngineSettings {
+    let BrokerSetup { rules, jobs, hot_bytes } = setup;
     // Cached blocks would hide that something was deleted or overwritten.
     let hides = rules.hold(Rule::CheckBeforeDelete) && rules.hold(Rule::ForgetBeforeReuse);
     let block_bytes = if hides { 96 << 10 } else { 0 };
     // Files are recycled while slow reads of them are under way, and every read goes to them.
     let reads_files = !rules.hold(Rule::ForgetBeforeReuse);
-    let (roll_after_ms, hot_bytes) = if reads_files { (40, 0) } else { (150, 2 << 10) };
+    let (roll_after_ms, hot_bytes) = if reads_files { (40, 0) } else { (150, hot_bytes) };
     EngineSettings {
         lane: LaneSettings {
             file_bytes_first: 16 << 10,
@@ -117,12 +144,12 @@ pub fn settings(rules: Rules, jobs: JobSettings) -> EngineSettings {
 pub async fn run(
     environment: Environment,
     store: Arc<dyn MetadataStore>,
-    (rules, jobs): (Rules, JobSettings),
+    setup: BrokerSetup,
     mut mailbox: mpsc::UnboundedReceiver<Envelope>,
     stop: Arc<tokio::sync::Notify>,
     status: Arc<Status>,
 ) {
-    match Engine::start(environment, store, settings(rules, jobs)).await {
+    match Engine::start(environment, store, settings(setup)).await {
         Ok(engine) => {
             let offline = engine.partitions.offline();
             *status.reason.lock() =
@@ -175,9 +202,11 @@ async fn serve(engine: &Arc<Engine>, status: &Status, ask: Ask) -> Result<Answer
         Ask::Fetch { topic, index, offset } => {
             let partition = find(engine, &topic, index)?;
             let from_segments = offset < partition.manifest().covered_end;
+            let mut removed = Removed::now(&partition);
             let mut read = partition.read(offset, 8 << 10, true).await;
             if matches!(read, Err(ReadError::OutOfRange(_))) {
                 engine.fresh().await?;
+                removed = Removed::now(&partition);
                 read = partition.read(offset, 8 << 10, true).await;
             }
             if let Err(ReadError::Storage(what)) = &read
@@ -188,7 +217,7 @@ async fn serve(engine: &Arc<Engine>, status: &Status, ask: Ask) -> Result<Answer
                 *status.damage.lock() = Some(what.clone());
             }
             let batches = read.map_err(|error| error.code())?.batches().collect();
-            Ok(Answer::Read { batches, from_segments })
+            Ok(Answer::Read { batches, from_segments, removed })
         }
         Ask::Latest { topic, index } => {
             let partition = find(engine, &topic, index)?;

@@ -12,6 +12,11 @@ use super::metadata::MetadataFaults;
 /// Settings by which several lane files are split at once, batch by batch, into many objects.
 const SPLITS_SEVERAL: SplitSettings = SplitSettings { object_bytes: 4 << 10, large_batch_bytes: 0 };
 
+/// Memory for the newest batches, in bytes: so little that most reads go to storage, or more than a
+/// simulation writes.
+const HOT_BYTES_FEW: usize = 2 << 10;
+const HOT_BYTES_ALL: usize = 16 << 20;
+
 /// One seed in this many meets damage as well.
 pub const DAMAGE_EVERY: u64 = 4;
 
@@ -58,6 +63,8 @@ pub struct Profile {
     pub stale_per_mille: u64,
     /// How often jobs run and how they split; brokers alternate between these settings.
     pub jobs: [JobSettings; 2],
+    /// Memory for the newest batches of the two: for hardly any of them, or for all.
+    pub hot_bytes: [usize; 2],
 }
 
 impl Profile {
@@ -111,6 +118,7 @@ impl Profile {
             pause_ms_max: 250,
             stale_per_mille: 250,
             jobs: [jobs, JobSettings { split: SPLITS_SEVERAL, ..jobs }],
+            hot_bytes: [HOT_BYTES_FEW, HOT_BYTES_ALL],
         }
     }
 
@@ -139,7 +147,7 @@ impl Profile {
             Rule::ForgetBeforeReuse => {
                 (vec![Metered], DiskFaults { slow: 60, ..DiskFaults::none() })
             }
-            Rule::CountWhatIsDue => (vec![Crash], DiskFaults::none()),
+            Rule::CountWhatIsDue | Rule::ForgetRemoved => (vec![Crash], DiskFaults::none()),
             Rule::CheckBeforeDelete => {
                 (vec![Zombie, Zombie, Zombie, Crash], DiskFaults { slow: 20, ..DiskFaults::none() })
             }
@@ -150,8 +158,8 @@ impl Profile {
             Rule::IncarnationIsLive => 300,
             // Long enough for many rounds of the sweeper, during one of which a zombie is paused.
             Rule::CheckBeforeDelete => 6000,
-            // Long enough for files to be recycled.
-            Rule::CountWhatIsDue | Rule::ForgetBeforeReuse => 4000,
+            // Long enough for files to be recycled, and for records to be compacted.
+            Rule::CountWhatIsDue | Rule::ForgetBeforeReuse | Rule::ForgetRemoved => 4000,
             _ => everything.faults_ms,
         };
         let jobs = match rule {
@@ -165,8 +173,10 @@ impl Profile {
             },
             _ => everything.jobs[0],
         };
-        let pause_ms_max =
-            if rule == Rule::CountWhatIsDue { 2000 } else { everything.pause_ms_max };
+        let lives_long = matches!(rule, Rule::CountWhatIsDue | Rule::ForgetRemoved);
+        let pause_ms_max = if lives_long { 2000 } else { everything.pause_ms_max };
+        // What was removed is read only where it is still in memory by then.
+        let keeps_all = rule == Rule::ForgetRemoved;
         let stale_per_mille =
             if rule == Rule::CheckBeforeDelete { 0 } else { everything.stale_per_mille };
         Self {
@@ -177,6 +187,7 @@ impl Profile {
             pause_ms_max,
             stale_per_mille,
             jobs: [jobs; 2],
+            hot_bytes: [if keeps_all { HOT_BYTES_ALL } else { HOT_BYTES_FEW }; 2],
         }
     }
 }

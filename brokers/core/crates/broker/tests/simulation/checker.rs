@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freshet_wire::records::StoredBatch;
 
+use super::broker::Removed;
+
 /// Topic and partition number.
 pub type Place = (String, i32);
 
@@ -103,8 +105,45 @@ impl Checker {
         *known = (*known).max(end);
     }
 
+    /// A client read batches from a log of which this was removed when the read began.
+    pub fn read(
+        &mut self,
+        place: &Place,
+        keeping: Keeping,
+        removed: &Removed,
+        batches: &[StoredBatch],
+    ) {
+        for batch in batches {
+            let end = batch.last_offset() + 1;
+            if end <= removed.before {
+                let start = removed.before;
+                self.violate(format!("{place:?}: a batch to {end} was read from {start} on"));
+            }
+            for (offset, value) in records(batch) {
+                self.observed(place, offset, &value);
+                if keeping == Keeping::NewestOfKey {
+                    self.is_not_superseded(place, offset, &value, removed.superseded_before);
+                }
+            }
+        }
+    }
+
+    /// Checks that no known record before offset `until` has the key of this one, which was read
+    /// after compaction had removed all but the newest of them.
+    fn is_not_superseded(&mut self, place: &Place, offset: i64, value: &str, until: i64) {
+        let key = key_of(value);
+        let later = (place.clone(), offset + 1)..(place.clone(), until.max(offset + 1));
+        let known = self.acked.range(later.clone()).chain(self.observed.range(later));
+        let newer = known.map(|(_, value)| value).find(|value| key_of(value) == key).cloned();
+        if let Some(newer) = newer {
+            self.violate(format!(
+                "{place:?} {offset}: {value} was read, and {newer} had superseded it"
+            ));
+        }
+    }
+
     /// A client read a record.
-    pub fn observed(&mut self, place: &Place, offset: i64, value: &str) {
+    fn observed(&mut self, place: &Place, offset: i64, value: &str) {
         self.observed.insert((place.clone(), offset), value.to_owned());
         self.agree(place, offset, value);
         let known = self.ends.entry(place.clone()).or_insert(0);

@@ -8,7 +8,7 @@ use kafka_protocol::ResponseError;
 use tokio::sync::oneshot;
 
 use super::broker::{Answer, Ask, BrokerHandle, Envelope};
-use super::checker::{Checker, NAME, Place, is_tombstone, key_of, records};
+use super::checker::{Checker, Keeping, NAME, Place, is_tombstone, key_of};
 use super::run::Totals;
 
 /// A question that is not answered after this long is asked again, in ms.
@@ -157,26 +157,23 @@ impl Producer {
 /// Reads a partition again and again, from anywhere.
 pub struct Reader {
     place: Place,
-    /// Whether retention drops the oldest records at any time.
-    may_lose_the_start: bool,
+    keeping: Keeping,
     offset: i64,
     asked: Option<Asked>,
 }
 
 impl Reader {
-    pub fn new(place: Place, may_lose_the_start: bool) -> Self {
-        Self { place, may_lose_the_start, offset: 0, asked: None }
+    pub fn new(place: Place, keeping: Keeping) -> Self {
+        Self { place, keeping, offset: 0, asked: None }
     }
 
     pub fn step(&mut self, view: &mut View<'_>) {
         match self.asked.as_mut().map(|asked| poll(asked, view.now_ms)) {
             Some(Poll::Waiting) => return,
-            Some(Poll::Answered(Answer::Read { batches, from_segments })) => {
+            Some(Poll::Answered(Answer::Read { batches, from_segments, removed })) => {
                 self.asked = None;
                 view.totals.split_reads += u64::from(from_segments && !batches.is_empty());
-                for (offset, value) in batches.iter().flat_map(records) {
-                    view.checker.observed(&self.place, offset, &value);
-                }
+                view.checker.read(&self.place, self.keeping, &removed, &batches);
                 // Batches may be without records.
                 if let Some(last) = batches.last() {
                     self.offset = last.last_offset() + 1;
@@ -188,7 +185,8 @@ impl Reader {
                 let trimmed = view.checker.trimmed_at_most(place);
                 if offset < trimmed {
                     self.offset = trimmed;
-                } else if !self.may_lose_the_start {
+                } else if !matches!(self.keeping, Keeping::Bytes(_)) {
+                    // Only retention drops the oldest records at any time.
                     view.checker.violate(format!("{place:?}: offset {offset} is out of range"));
                 }
             }

@@ -222,6 +222,7 @@ mod removed_rules {
         changing_a_manifest_that_counts_no_more_is_found: EditWhatCounts;
         sweeping_objects_that_are_being_made_is_found: KeepNewObjects;
         reading_a_file_that_is_used_again_is_found: ForgetBeforeReuse;
+        reading_what_was_removed_is_found: ForgetRemoved;
         metadata_writes_of_the_dead_are_found: IncarnationIsLive;
         stale_answers_to_fresh_reads_are_found: FreshReads;
         acking_a_duplicate_early_is_found: DuplicateWaits;

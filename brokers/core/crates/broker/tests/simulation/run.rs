@@ -19,7 +19,7 @@ use freshet_world::sim::world::World;
 use kafka_protocol::ResponseError;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::broker::{self, Answer, Ask, BrokerHandle, Envelope, Status};
+use super::broker::{self, Answer, Ask, BrokerHandle, BrokerSetup, Envelope, Status};
 use super::chaos::{Fault, Profile};
 use super::checker::{Checker, FinalLog, Keeping, Place, records};
 use super::clients::{Committer, Producer, Reader, Surveyor, TopicMaker, Trimmer, View};
@@ -143,10 +143,7 @@ impl Clients {
             .flat_map(|number| (0..).zip(&places).map(move |(at, place)| (number, at, place)))
             .map(|(number, at, place)| producer(number, at, place))
             .collect();
-        let reader = |place: &Place| {
-            let may_lose_the_start = matches!(keeping(place), Keeping::Bytes(_));
-            Reader::new(place.clone(), may_lose_the_start)
-        };
+        let reader = |place: &Place| Reader::new(place.clone(), keeping(place));
         Self {
             producers,
             readers: places.iter().map(reader).collect(),
@@ -172,6 +169,7 @@ struct Simulation {
     metadata: SimMetadata,
     rules: Rules,
     jobs: [JobSettings; 2],
+    hot_bytes: [usize; 2],
     stale_per_mille: u64,
     random: Seeded,
     /// Current one last.
@@ -216,6 +214,7 @@ pub fn simulate(seed: u64, rules: Rules, profile: &Profile) -> Outcome {
         metadata,
         rules,
         jobs: profile.jobs,
+        hot_bytes: profile.hot_bytes,
         stale_per_mille: profile.stale_per_mille,
         random,
         brokers: Vec::new(),
@@ -253,10 +252,12 @@ impl Simulation {
         let (mailbox, questions) = mpsc::unbounded_channel();
         let (stop, status) = (Arc::new(Notify::new()), Arc::new(Status::default()));
         let store: Arc<dyn MetadataStore> = Arc::new(self.metadata.clone());
-        let (rules, on_stop, seen) = (self.rules, Arc::clone(&stop), Arc::clone(&status));
-        let jobs = self.jobs[(self.totals.takeovers % 2) as usize];
+        let (on_stop, seen) = (Arc::clone(&stop), Arc::clone(&status));
+        let which = (self.totals.takeovers % 2) as usize;
+        let (jobs, hot_bytes) = (self.jobs[which], self.hot_bytes[which]);
+        let setup = BrokerSetup { rules: self.rules, jobs, hot_bytes };
         let host = self.world.start(|_, environment| {
-            broker::run(environment, store, (rules, jobs), questions, on_stop, seen)
+            broker::run(environment, store, setup, questions, on_stop, seen)
         });
         self.note(format_args!("start {host}"));
         self.totals.takeovers += 1;
@@ -585,7 +586,8 @@ impl Simulation {
                 },
                 || Ask::Fetch { topic: topic.clone(), index, offset },
             );
-            let Some(Answer::Read { batches, .. }) = answer else { return None };
+            let Some(Answer::Read { batches, removed, .. }) = answer else { return None };
+            self.checker.read(place, keeping(place), &removed, &batches);
             let last = batches.last()?;
             log.bytes += batches.iter().map(StoredBatch::size_bytes).sum::<usize>();
             let decoded = batches.iter().flat_map(records);

@@ -3,6 +3,7 @@
 pub mod invariants;
 pub mod manifest;
 pub mod reader;
+mod removal;
 pub mod segment;
 
 pub use crate::failures::ColdError;
