@@ -31,7 +31,8 @@ impl BrokerJobs {
     /// Splits what earlier incarnations left, and tries until that succeeds. It comes first because
     /// a partition's segments must follow each other in order of offsets.
     pub(super) async fn settle(&self) -> Splitter {
-        let mut splitter = Splitter::new(Arc::clone(&self.context), self.settings.split);
+        let (context, topics) = (Arc::clone(&self.context), Arc::clone(&self.topics));
+        let mut splitter = Splitter::new(context, topics, self.settings.split);
         let mut wait = RETRY_AFTER_FIRST;
         while let Err(error) = self.inherited.settle(&mut splitter).await {
             report_outcome("inherit", Err(error));
@@ -80,6 +81,7 @@ async fn enforce_retention(context: &JobContext, topics: &dyn TopicFacts, settin
     loop {
         due.tick().await;
         report_outcome("retention", retention::enforce_retention(context, topics).await);
+        retention::expire_producers(context, topics);
     }
 }
 

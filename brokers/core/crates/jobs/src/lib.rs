@@ -142,6 +142,10 @@ pub trait TopicFacts: Send + Sync {
     /// How a topic is compacted; `None` where `cleanup.policy` does not include `compact`.
     fn compaction(&self, topic: TopicId) -> Option<compact::CompactionRules>;
 
+    /// For how long a partition remembers a producer that writes nothing, in ms
+    /// (`producer.id.expiration.ms`).
+    fn producer_expiration_ms(&self) -> i64;
+
     /// Whether the topic was deleted for good. A topic that is merely unknown, because the metadata
     /// store was restored from a backup, keeps its records.
     fn was_deleted(&self, topic: TopicId) -> bool;

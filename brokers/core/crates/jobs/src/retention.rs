@@ -1,4 +1,5 @@
-//! Retention: drops the oldest segments by age or by size, with Kafka's meaning of both.
+//! Retention: drops the oldest segments by age or by size, with Kafka's meaning of both, and
+//! forgets producers that have written nothing for long.
 
 use super::publish::{Change, Edit};
 use super::{JobContext, JobError, TopicFacts};
@@ -22,16 +23,27 @@ pub async fn enforce_retention(
     topics: &dyn TopicFacts,
 ) -> Result<(), JobError> {
     let now_ms = context.clock.now_ms();
+    let silent_since_ms = now_ms.saturating_sub(topics.producer_expiration_ms());
     let edits = context.partitions.all().into_iter().filter_map(|partition| {
         let retention = topics.retention(partition.id())?;
         let expired = move |current: &Manifest| expired_segments(current, retention, now_ms);
         let change: Change = Box::new(move |current| {
             let expired = expired(current);
-            Ok((expired > 0).then(|| drop_segments(current, expired, now_ms)))
+            Ok((expired > 0).then(|| drop_segments(current, expired, now_ms, silent_since_ms)))
         });
         (expired(&partition.manifest()) > 0).then_some(Edit { partition, change })
     });
     context.edit(edits.collect()).await
+}
+
+/// Forgets the producers of every partition that have written nothing for long. This changes no
+/// manifest: those forget the same producers when they change for another reason, and a partition
+/// that is opened forgets them anew.
+pub fn expire_producers(context: &JobContext, topics: &dyn TopicFacts) {
+    let since_ms = context.clock.now_ms().saturating_sub(topics.producer_expiration_ms());
+    for partition in context.partitions.all() {
+        partition.expire_producers(since_ms);
+    }
 }
 
 /// How many of the oldest segments retention drops. `now_ms` is the time in ms since 1970.
@@ -50,10 +62,15 @@ pub fn expired_segments(manifest: &Manifest, retention: Retention, now_ms: i64) 
     expired.count()
 }
 
-fn drop_segments(current: &Manifest, expired: usize, now_ms: i64) -> Manifest {
+fn drop_segments(
+    current: &Manifest,
+    expired: usize,
+    now_ms: i64,
+    silent_since_ms: i64,
+) -> Manifest {
     let mut manifest = current.clone();
     let end = current.segments[expired - 1].end_offset;
     manifest.start_at(end, now_ms);
-    manifest.producers.expire(now_ms);
+    manifest.producers.expire(silent_since_ms, manifest.covered_end);
     manifest
 }

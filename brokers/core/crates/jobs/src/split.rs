@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::objects::NewObject;
 use super::publish::{Change, Edit};
-use super::{BadRecords, JobContext, JobError};
+use super::{BadRecords, JobContext, JobError, TopicFacts};
 use freshet_partition::Partition;
 use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::cold::segment::{Segment, SegmentWriter};
@@ -61,6 +61,7 @@ pub const FILES_AT_ONCE: usize = 8;
 /// Splits lane files, and removes them afterwards in order.
 pub struct Splitter {
     context: Arc<JobContext>,
+    topics: Arc<dyn TopicFacts>,
     settings: SplitSettings,
     /// The files of the own lane that are split and still there, in the order in which they were
     /// written. They are removed in that order, and not while they may hold records of an offline
@@ -85,8 +86,12 @@ fn split_pause(filled_in: Duration, batches: usize) -> Duration {
 
 impl Splitter {
     /// Creates a splitter.
-    pub fn new(context: Arc<JobContext>, settings: SplitSettings) -> Self {
-        Self { context, settings, split: VecDeque::new(), files: BTreeMap::new() }
+    pub fn new(
+        context: Arc<JobContext>,
+        topics: Arc<dyn TopicFacts>,
+        settings: SplitSettings,
+    ) -> Self {
+        Self { context, topics, settings, split: VecDeque::new(), files: BTreeMap::new() }
     }
 
     /// What its job works with.
@@ -167,7 +172,7 @@ impl Splitter {
                 read => made.add(&partition, placed, &read?).await?,
             }
         }
-        made.install().await
+        made.install(self.topics.producer_expiration_ms()).await
     }
 
     /// Reads a batch from its lane and checks it. Damage is found here, while the lane still has
@@ -261,10 +266,18 @@ impl Splitter {
     }
 }
 
+/// What a manifest remembers of a batch that was split.
+struct SplitBatch {
+    header: BatchHeader,
+    epoch: Epoch,
+    /// When its block was laid out, ms since 1970.
+    written_at_ms: i64,
+}
+
 /// The new segments of one partition.
 struct Addition {
     partition: Arc<Partition>,
-    batches: Vec<(BatchHeader, Epoch)>,
+    batches: Vec<SplitBatch>,
     segments: Vec<Segment>,
 }
 
@@ -301,7 +314,11 @@ impl<'a> Made<'a> {
             batches: Vec::new(),
             segments: Vec::new(),
         });
-        addition.batches.push((batch.header(), placed.epoch));
+        addition.batches.push(SplitBatch {
+            header: batch.header(),
+            epoch: placed.epoch,
+            written_at_ms: placed.spot.written_at_ms,
+        });
         Ok(())
     }
 
@@ -316,12 +333,13 @@ impl<'a> Made<'a> {
         Ok(())
     }
 
-    async fn install(mut self) -> Result<(), JobError> {
+    async fn install(mut self, producer_expiration_ms: i64) -> Result<(), JobError> {
         if self.additions.is_empty() {
             return Ok(());
         }
         self.put().await?;
         let now_ms = self.context.clock.now_ms();
+        let silent_since_ms = now_ms.saturating_sub(producer_expiration_ms);
         let served = |addition: &Addition| {
             // The partition is left out where a later batch took it offline, or its topic is gone.
             self.context.partitions.get(addition.partition.id()).is_some()
@@ -329,8 +347,9 @@ impl<'a> Made<'a> {
         let additions = self.additions.into_values().filter(served);
         let edits = additions.map(|addition| {
             let partition = Arc::clone(&addition.partition);
-            let change: Change =
-                Box::new(move |current| addition.extend(current, now_ms).map(Some));
+            let change: Change = Box::new(move |current| {
+                addition.extend(current, now_ms, silent_since_ms).map(Some)
+            });
             Edit { partition, change }
         });
         let outcome = self.context.edit(edits.collect()).await;
@@ -345,7 +364,12 @@ impl Addition {
     ///
     /// # Errors
     /// [`JobError::Records`] where the segments do not follow those of `current`.
-    fn extend(&self, current: &Manifest, now_ms: i64) -> Result<Manifest, JobError> {
+    fn extend(
+        &self,
+        current: &Manifest,
+        now_ms: i64,
+        silent_since_ms: i64,
+    ) -> Result<Manifest, JobError> {
         let mut manifest = current.clone();
         for segment in &self.segments {
             if segment.base_offset != manifest.covered_end {
@@ -358,12 +382,12 @@ impl Addition {
             }
             manifest.add_segment(*segment, now_ms);
         }
-        for (header, epoch) in &self.batches {
+        for SplitBatch { header, epoch, written_at_ms } in &self.batches {
             manifest.producers.record(header);
-            manifest.producers.touch(header.producer_id, now_ms);
+            manifest.producers.touch(header.producer_id, *written_at_ms);
             manifest.epochs.begin(*epoch, header.base_offset);
         }
-        manifest.producers.expire(now_ms);
+        manifest.producers.expire(silent_since_ms, manifest.covered_end);
         // Records that were deleted before they were split are dropped here.
         manifest.start_at(manifest.log_start, now_ms);
         Ok(manifest)

@@ -463,6 +463,18 @@ impl Partition {
         self.unsplit_bytes() + self.manifest().bytes()
     }
 
+    /// Forgets the producers whose last batch was written at `since_ms` or before.
+    pub fn expire_producers(&self, since_ms: i64) {
+        let mut state = self.state.lock();
+        let end = state.end;
+        state.producers.expire(since_ms, end);
+    }
+
+    /// Whether it knows a producer, whose retries are then recognised.
+    pub fn knows_producer(&self, id: i64) -> bool {
+        self.state.lock().producers.get(id).is_some()
+    }
+
     /// Makes a manifest count. The lane's writer calls it as soon as the block that installs the
     /// manifest is durable.
     ///
@@ -522,6 +534,7 @@ impl BatchOwner for Partition {
                 epoch: self.epoch,
                 spot: durable.spot,
             });
+            state.producers.touch(header.producer_id, durable.spot.written_at_ms);
             (state.access == Access::Clients).then(|| {
                 let (batch, pinned) = (durable.batch, durable.pinned_bytes);
                 let (ticket, victims) = self.sources.cache.admit(&self, end_offset, pinned);

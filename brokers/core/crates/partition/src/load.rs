@@ -37,6 +37,8 @@ pub struct Opening {
     /// The batches that its extents cover, in the order of the extents and, within each, of its
     /// lane.
     pub tail: Vec<TailBatch>,
+    /// Producers whose last batch was written at this time or before are forgotten; ms since 1970.
+    pub producers_since_ms: i64,
 }
 
 /// Offsets that were acknowledged are missing, so the partition must not be served.
@@ -84,6 +86,7 @@ impl Partition {
             state.end = end_offset;
             state.next_offset = end_offset;
             state.producers.record_written(&batch.written);
+            state.producers.touch(batch.written.producer_id, batch.spot.written_at_ms);
             state.epochs.begin(batch.epoch, base_offset);
             state.unsplit.push_back(Unsplit {
                 base_offset,
@@ -93,6 +96,7 @@ impl Partition {
                 spot: batch.spot,
             });
         }
+        state.producers.expire(opening.producers_since_ms, state.end);
         // The log start may be beyond the manifest's last segment: records can be deleted before
         // they are split.
         state.epochs.trim(state.manifest.log_start);

@@ -35,6 +35,8 @@ pub struct PartitionOpener<'a> {
     pub cluster: &'a str,
     /// What all partitions of the engine share: caches, readers, metrics.
     pub sources: &'a Arc<Sources>,
+    /// Producers whose last batch was written at this time or before are forgotten; ms since 1970.
+    pub producers_since_ms: i64,
 }
 
 /// A partition that was taken over and is not open yet.
@@ -140,6 +142,7 @@ impl PartitionOpener<'_> {
             epoch: taken.record.epoch,
             manifest,
             tail,
+            producers_since_ms: self.producers_since_ms,
         };
         Ok(Partition::open(opening, Arc::clone(self.sources))?)
     }

@@ -248,12 +248,15 @@ impl TakenOver {
         let sources = Arc::new(sources(environment, settings, &objects, &liveness));
         let partitions = Arc::new(Partitions::default());
         let dead_lanes = earlier.lanes.clone();
+        let configs = BrokerConfigs::new(Arc::clone(&view), settings.configs.clone());
+        let expiration_ms = i64::from(configs.current().producer_id_expiration_ms);
         let opener = PartitionOpener {
             metadata: &metadata,
             view: &view,
             store: &objects,
             cluster: &settings.cluster,
             sources: &sources,
+            producers_since_ms: environment.clock.now_ms().saturating_sub(expiration_ms),
         };
         opener.open_all(&claim, earlier, &partitions).await?;
         claimant.register_unknown_lanes(&claim).await?;

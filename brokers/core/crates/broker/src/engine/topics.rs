@@ -163,6 +163,7 @@ impl TopicKeeper {
                 epoch,
                 manifest: Arc::new(Manifest::empty(id)),
                 tail: Vec::new(),
+                producers_since_ms: i64::MIN,
             };
             let partition = Partition::open(opening, Arc::clone(&self.sources))?;
             self.partitions.insert(Arc::clone(&partition));
@@ -286,6 +287,10 @@ impl TopicFacts for ViewedTopics {
             dirty_ratio_min: config.min_cleanable_dirty_ratio,
             delete_retention_ms: config.delete_retention_ms,
         })
+    }
+
+    fn producer_expiration_ms(&self) -> i64 {
+        self.configs.current().producer_id_expiration_ms.into()
     }
 
     fn was_deleted(&self, topic: TopicId) -> bool {

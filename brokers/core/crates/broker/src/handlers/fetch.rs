@@ -308,7 +308,7 @@ impl Fetch<'_> {
                 {
                     let by_id = self.context.api_version >= TOPIC_IDS_FROM;
                     let gone = self.context.broker().withdrawn(known, request.index, by_id);
-                    partition.withdraw(gone, &mut self.memory);
+                    gone.into_iter().for_each(|gone| partition.withdraw(gone, &mut self.memory));
                 }
                 let storage_read = self.read_partition(request, partition).await;
                 storage_reads.extend(storage_read.map(|from| from.read((at, within))));

@@ -69,16 +69,15 @@ impl Broker {
         Err(NotServed { error: ResponseError::NotLeaderOrFollower, leader })
     }
 
-    /// Why a partition that was served when a request came is not served any more. `by_id` says how
-    /// the request names topics. Where the topic was deleted, it does not matter whether another
-    /// has its name by now.
-    pub(super) fn withdrawn(&self, topic: &Topic, index: i32, by_id: bool) -> NotServed {
+    /// Why a partition that was served when a request came is not served any more; `None` where it
+    /// is. `by_id` says how the request names topics. Where the topic was deleted, it does not
+    /// matter whether another has its name by now.
+    pub(super) fn withdrawn(&self, topic: &Topic, index: i32, by_id: bool) -> Option<NotServed> {
         if self.engine.view.topics().by_id(topic.record.id).is_none() {
             let by_name = ResponseError::UnknownTopicOrPartition;
-            return NotServed::from(if by_id { ResponseError::UnknownTopicId } else { by_name });
+            return Some(if by_id { ResponseError::UnknownTopicId } else { by_name }.into());
         }
-        let partition = self.partition(topic, index);
-        partition.err().unwrap_or_else(|| ResponseError::NotLeaderOrFollower.into())
+        self.partition(topic, index).err()
     }
 
     fn current_leader(

@@ -15,6 +15,7 @@ mod jobs;
 #[allow(dead_code, reason = "tests of lanes use the rest")]
 mod lane_fixture;
 mod offline;
+mod producers;
 mod reads;
 mod removal;
 mod split;

@@ -10,8 +10,6 @@ use freshet_wire::records::{BatchHeader, NO_PRODUCER_ID};
 
 /// The number of a producer's last batches that are remembered to recognise retries, as in Kafka.
 const BATCHES_MAX: usize = 5;
-/// Kafka forgets a producer a day after its last batch (`producer.id.expiration.ms`).
-const EXPIRATION_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// A batch that was appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,8 +90,8 @@ pub struct Producer {
     pub coordinator_epoch: i32,
     /// Where its open transaction began.
     pub transaction_first_offset: Option<i64>,
-    /// In a manifest: when its last batch was split, or that batch's largest timestamp if it is
-    /// later, ms.
+    /// When the block of its last batch was laid out, or that batch's largest timestamp if it is
+    /// later, ms. Of a batch that is not durable yet it is the timestamp.
     pub last_timestamp_ms: i64,
     /// Its last batches, oldest first.
     pub batches: VecDeque<ProducedBatch>,
@@ -209,12 +207,15 @@ impl Producers {
         }
     }
 
-    /// Forgets producers that were last alive more than a day ago, but none with an open
-    /// transaction.
-    pub fn expire(&mut self, now_ms: i64) {
-        let oldest_ms = now_ms.saturating_sub(EXPIRATION_MS);
+    /// Forgets producers that were last alive at `since_ms` or before, but none with an open
+    /// transaction, and none whose last batch lies at or behind `end`, because that is being
+    /// written.
+    pub fn expire(&mut self, since_ms: i64, end: i64) {
         self.0.retain(|_, producer| {
-            producer.transaction_first_offset.is_some() || producer.last_timestamp_ms >= oldest_ms
+            let last = producer.batches.back();
+            producer.transaction_first_offset.is_some()
+                || producer.last_timestamp_ms > since_ms
+                || last.is_some_and(|last| last.last_offset >= end)
         });
     }
 

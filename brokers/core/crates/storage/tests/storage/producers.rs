@@ -6,8 +6,6 @@ use kafka_protocol::ResponseError;
 
 use crate::fixture::produced;
 
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-
 /// The header of a producer's batch with its place in the log.
 fn batch(epoch: i16, sequence: i32, count: usize, base_offset: i64) -> BatchHeader {
     let bytes = produced((7, epoch), sequence.max(0), 1000, count).producer(7, epoch, sequence);
@@ -118,19 +116,21 @@ fn batches_without_a_producer_are_not_remembered() {
 }
 
 #[test]
-fn a_producer_is_forgotten_a_day_after_it_was_last_alive() {
-    let remembered = |alive_ms: i64, now_ms: i64| {
+fn a_producer_is_forgotten_once_it_was_silent_for_long() {
+    let remembered = |alive_ms: i64, since_ms: i64, end: i64| {
         let mut producers = five();
         producers.touch(7, alive_ms);
         producers.touch(8, alive_ms);
-        producers.expire(now_ms);
+        producers.expire(since_ms, end);
         producers.len()
     };
-    assert_eq!(remembered(5000, 5000 + DAY_MS), 1);
-    assert_eq!(remembered(5000, 5001 + DAY_MS), 0);
-    assert_eq!(remembered(i64::MIN, 1009 + DAY_MS), 1, "its records may be of the future");
-    assert_eq!(remembered(i64::MIN, 1010 + DAY_MS), 0);
-    assert_eq!(remembered(0, i64::MIN), 1);
+    let durable = 50;
+    assert_eq!(remembered(5000, 4999, durable), 1);
+    assert_eq!(remembered(5000, 5000, durable), 0);
+    assert_eq!(remembered(i64::MIN, 1008, durable), 1, "its records may be of the future");
+    assert_eq!(remembered(i64::MIN, 1009, durable), 0);
+    assert_eq!(remembered(0, i64::MIN, durable), 1);
+    assert_eq!(remembered(5000, 5000, durable - 1), 1, "its last batch is being written");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_producer_with_an_open_transaction_is_never_forgotten() {
     let (id, producer) = five().iter().map(|(id, known)| (id, known.clone())).next().unwrap();
     let open = Producer { transaction_first_offset: Some(3), ..producer };
     let mut producers: Producers = [(id, open)].into_iter().collect();
-    producers.expire(i64::MAX);
+    producers.expire(i64::MAX, i64::MAX);
     assert_eq!(producers.len(), 1);
 }
 
