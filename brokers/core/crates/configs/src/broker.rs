@@ -29,7 +29,8 @@ static DEFINITIONS: LazyLock<BTreeMap<&'static str, BrokerDefinition>> = LazyLoc
     own.chain(of_topics).map(|broker| (broker.definition.name, broker)).collect()
 });
 
-/// The configs of a broker; those that the engine reads are typed fields.
+/// The configs of a broker; those that are read here are typed fields. The others act by a setting
+/// of the broker that has another name for them, or are only reported.
 #[derive(Debug, Clone)]
 pub struct BrokerConfig {
     /// Whether metadata requests create topics.
@@ -44,53 +45,11 @@ pub struct BrokerConfig {
     pub default_replication_factor: i16,
     /// Most bytes that one fetch returns.
     pub fetch_max_bytes: i32,
-    /// Largest request in bytes.
-    pub socket_request_max_bytes: i32,
-    /// Milliseconds after which an idle connection is closed.
-    pub connections_max_idle_ms: i64,
-    /// Milliseconds between looks for what retention drops.
-    pub retention_check_interval_ms: i64,
     /// Milliseconds after which a silent idempotent producer is forgotten.
     pub producer_id_expiration_ms: i32,
-    /// Consumer groups and their offsets.
-    pub groups: GroupSettings,
-    /// Transactions.
-    pub transactions: TransactionSettings,
-    layers: Layers,
-}
-
-/// Settings of group coordinators.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupSettings {
-    /// Shortest session timeout of members, in milliseconds.
-    pub min_session_timeout_ms: i32,
-    /// Longest session timeout of members, in milliseconds.
-    pub max_session_timeout_ms: i32,
-    /// Milliseconds for which a new group waits for more members.
-    pub initial_rebalance_delay_ms: i32,
-    /// Most members of a group.
-    pub max_size: i32,
-    /// Partitions of `__consumer_offsets`.
-    pub offsets_partitions: i32,
     /// Replication factor of `__consumer_offsets`.
     pub offsets_replication_factor: i16,
-    /// Milliseconds for which offsets of an empty group are kept.
-    pub offsets_retention_ms: i64,
-    /// Most bytes of metadata of an offset.
-    pub offset_metadata_max_bytes: i32,
-}
-
-/// Settings of transaction coordinators.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TransactionSettings {
-    /// Longest timeout that a producer may ask for, in milliseconds.
-    pub max_timeout_ms: i32,
-    /// Milliseconds after which a silent transactional id is forgotten.
-    pub id_expiration_ms: i32,
-    /// Partitions of `__transaction_state`.
-    pub partitions: i32,
-    /// Replication factor of `__transaction_state`.
-    pub replication_factor: i16,
+    layers: Layers,
 }
 
 impl Default for BrokerConfig {
@@ -140,8 +99,9 @@ impl BrokerConfig {
             .filter_map(|definition| Some((definition.name, definition.default?)))
             .collect();
         let config = Self::resolve(Layers { dynamic, fixed, defaults });
-        let groups = &config.groups;
-        if groups.max_session_timeout_ms < groups.min_session_timeout_ms {
+        let session_timeout =
+            |bound: &str| config.layers.integer(&format!("group.{bound}.session.timeout.ms"));
+        if session_timeout("max") < session_timeout("min") {
             return Err(ConfigError::config(
                 "group.max.session.timeout.ms must be greater than or equal to \
                  group.min.session.timeout.ms",
@@ -168,26 +128,8 @@ impl BrokerConfig {
             num_partitions: int("num.partitions"),
             default_replication_factor: short("default.replication.factor"),
             fetch_max_bytes: int("fetch.max.bytes"),
-            socket_request_max_bytes: int("socket.request.max.bytes"),
-            connections_max_idle_ms: long("connections.max.idle.ms"),
-            retention_check_interval_ms: long("log.retention.check.interval.ms"),
             producer_id_expiration_ms: int("producer.id.expiration.ms"),
-            groups: GroupSettings {
-                min_session_timeout_ms: int("group.min.session.timeout.ms"),
-                max_session_timeout_ms: int("group.max.session.timeout.ms"),
-                initial_rebalance_delay_ms: int("group.initial.rebalance.delay.ms"),
-                max_size: int("group.max.size"),
-                offsets_partitions: int("offsets.topic.num.partitions"),
-                offsets_replication_factor: short("offsets.topic.replication.factor"),
-                offsets_retention_ms: long("offsets.retention.minutes") * 60_000,
-                offset_metadata_max_bytes: int("offset.metadata.max.bytes"),
-            },
-            transactions: TransactionSettings {
-                max_timeout_ms: int("transaction.max.timeout.ms"),
-                id_expiration_ms: int("transactional.id.expiration.ms"),
-                partitions: int("transaction.state.log.num.partitions"),
-                replication_factor: short("transaction.state.log.replication.factor"),
-            },
+            offsets_replication_factor: short("offsets.topic.replication.factor"),
             layers,
         }
     }

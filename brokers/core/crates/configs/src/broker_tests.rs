@@ -28,16 +28,22 @@ fn kafkas_defaults_hold() {
     let config = BrokerConfig::default();
     assert!(config.auto_create_topics && config.delete_topics);
     assert_eq!((config.num_partitions, config.default_replication_factor), (1, 1));
-    assert_eq!(config.groups.min_session_timeout_ms, 6000);
-    assert_eq!(config.groups.max_session_timeout_ms, 1_800_000);
-    assert_eq!(config.groups.initial_rebalance_delay_ms, 3000);
-    assert_eq!(config.groups.offsets_retention_ms, 7 * 24 * 3_600_000);
     assert_eq!(
-        (config.groups.offsets_partitions, config.groups.offset_metadata_max_bytes),
-        (50, 4096)
+        (config.offsets_replication_factor, config.producer_id_expiration_ms),
+        (3, 86_400_000)
     );
-    assert_eq!(config.transactions.max_timeout_ms, 900_000);
-    assert_eq!(config.socket_request_max_bytes, 104_857_600);
+    for (name, value) in [
+        ("group.min.session.timeout.ms", "6000"),
+        ("group.max.session.timeout.ms", "1800000"),
+        ("group.initial.rebalance.delay.ms", "3000"),
+        ("offsets.retention.minutes", "10080"),
+        ("offsets.topic.num.partitions", "50"),
+        ("offset.metadata.max.bytes", "4096"),
+        ("socket.request.max.bytes", "104857600"),
+        ("transaction.max.timeout.ms", "900000"),
+    ] {
+        assert_eq!(entry(&config, name).value.as_deref(), Some(value), "{name}");
+    }
 }
 
 #[test]

@@ -35,10 +35,6 @@ pub struct TopicConfig {
     pub timestamp_before_max_ms: i64,
     /// How many milliseconds a CreateTime may lie ahead of the broker's clock.
     pub timestamp_after_max_ms: i64,
-    /// The size at which Kafka would start a new segment, in bytes. It is only reported.
-    pub segment_bytes: u32,
-    /// The age at which Kafka would start a new segment, in milliseconds. It is only reported.
-    pub segment_ms: i64,
     /// Milliseconds for which compaction keeps tombstones.
     pub delete_retention_ms: i64,
     /// Milliseconds for which a record stays uncompacted.
@@ -47,8 +43,6 @@ pub struct TopicConfig {
     pub max_compaction_lag_ms: i64,
     /// The share of uncompacted bytes, 0 to 1, from which a partition is compacted.
     pub min_cleanable_dirty_ratio: f64,
-    /// It is only reported, because storage provides durability.
-    pub min_insync_replicas: i32,
 }
 
 impl TopicConfig {
@@ -93,8 +87,6 @@ impl TopicConfig {
             },
             timestamp_before_max_ms: integer("message.timestamp.before.max.ms"),
             timestamp_after_max_ms: integer("message.timestamp.after.max.ms"),
-            segment_bytes: unsigned("segment.bytes"),
-            segment_ms: integer("segment.ms"),
             delete_retention_ms: integer("delete.retention.ms"),
             min_compaction_lag_ms: integer("min.compaction.lag.ms"),
             max_compaction_lag_ms: integer("max.compaction.lag.ms"),
@@ -102,7 +94,6 @@ impl TopicConfig {
                 Value::Double(ratio) => ratio,
                 other => unreachable!("the ratio is a double in the table, not {other}"),
             },
-            min_insync_replicas: i32::try_from(integer("min.insync.replicas")).unwrap_or(i32::MAX),
         }
     }
 }

@@ -70,7 +70,7 @@ fn defaults_resolve() {
     let config = TopicConfig::resolve(&Overrides::new(), &BrokerConfig::default());
     assert_eq!(config.cleanup, CleanupPolicy { delete: true, compact: false });
     assert_eq!((config.retention_ms, config.retention_bytes), (Some(604_800_000), None));
-    assert_eq!((config.max_message_bytes, config.segment_bytes), (1_048_588, 1 << 30));
+    assert_eq!(config.max_message_bytes, 1_048_588);
     assert_eq!(config.timestamp_type, TimestampType::CreateTime);
     assert_eq!(config.timestamp_before_max_ms, i64::MAX);
     assert_eq!(config.timestamp_after_max_ms, 3_600_000);
@@ -94,7 +94,7 @@ fn overrides_win_over_brokers_and_brokers_over_defaults() {
     ]);
     let config = TopicConfig::resolve(&overrides, &broker);
     assert_eq!(config.retention_ms, Some(500), "dynamic over static");
-    assert_eq!(config.segment_bytes, 1 << 20);
+    assert_eq!(entry("segment.bytes", &[], &broker).value.as_deref(), Some("1048576"));
     assert_eq!(config.max_message_bytes, 3000);
     assert_eq!(config.retention_bytes, Some(77));
     assert_eq!(config.cleanup, CleanupPolicy { delete: false, compact: true });
@@ -114,7 +114,7 @@ fn retention_by_hours_and_minutes_becomes_milliseconds() {
     );
     assert_eq!(retention(&[("log.retention.minutes", "3"), ("log.retention.ms", "4")]), Some(4));
     let rolled = broker(&[("log.roll.hours", "1")], &[]);
-    assert_eq!(TopicConfig::resolve(&Overrides::new(), &rolled).segment_ms, 3_600_000);
+    assert_eq!(entry("segment.ms", &[], &rolled).value.as_deref(), Some("3600000"));
 }
 
 #[test]

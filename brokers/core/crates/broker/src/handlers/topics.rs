@@ -179,7 +179,7 @@ impl Broker {
             let new = NewTopic {
                 name: OFFSETS_TOPIC.to_owned(),
                 partitions: self.engine.settings.offsets_partitions,
-                replication_factor: self.config().groups.offsets_replication_factor,
+                replication_factor: self.config().offsets_replication_factor,
                 internal: true,
                 configs: configs.into(),
                 leader: Some(self.engine.incarnation),

@@ -8,8 +8,8 @@ impl Manifest {
     /// that compaction removed, and those before the log start. From that offset on it has all of
     /// them.
     ///
-    /// A segment that was joined with others has the same records as before. Whatever cannot be
-    /// told from compaction counts as compaction.
+    /// A segment that was joined with others has the same records as before. What may be compaction
+    /// counts as compaction.
     pub fn removed_below(&self, before: &Self) -> i64 {
         let kept = |segment: &&Segment| self.names(segment) || self.has_joined(segment, before);
         let changed = before.segments.iter().rfind(|segment| !kept(segment));
