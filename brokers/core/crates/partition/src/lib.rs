@@ -261,12 +261,12 @@ impl Partition {
             }
             state.take_hot_below(i64::MAX)
         };
-        self.give_back(hot);
+        self.give_back(&hot);
         notify(&self.readers);
         notify(&self.bystanders);
     }
 
-    fn give_back(&self, hot: VecDeque<HotBatch>) {
+    fn give_back(&self, hot: &VecDeque<HotBatch>) {
         self.sources.cache.release(hot.iter().map(|batch| batch.ticket));
     }
 
@@ -496,7 +496,7 @@ impl Partition {
             state.manifest = manifest;
             state.take_hot_below(removed_below)
         };
-        self.give_back(removed);
+        self.give_back(&removed);
     }
 
     fn announce(&self, end: i64) {

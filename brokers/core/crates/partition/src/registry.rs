@@ -121,7 +121,9 @@ impl Partitions {
     pub fn remove_topic(&self, topic: TopicId) {
         let of_topic = self.of_topic(topic);
         self.0.write().retain(|id, _| id.topic != topic);
-        of_topic.iter().for_each(|partition| partition.close());
+        for partition in of_topic {
+            partition.close();
+        }
     }
 }
 

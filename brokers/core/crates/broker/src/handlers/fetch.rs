@@ -303,12 +303,12 @@ impl Fetch<'_> {
         for (at, topic) in topics.iter_mut().enumerate() {
             let partitions = topic.request.partitions.iter().zip(&mut topic.partitions);
             for (within, (request, partition)) in partitions.enumerate() {
+                let by_id = self.context.api_version >= TOPIC_IDS_FROM;
                 if let (Ok(known), Ok(log)) = (&topic.topic, &partition.partition)
                     && !partition.stays_served(log, news)
+                    && let Some(gone) = self.context.broker().withdrawn(known, request.index, by_id)
                 {
-                    let by_id = self.context.api_version >= TOPIC_IDS_FROM;
-                    let gone = self.context.broker().withdrawn(known, request.index, by_id);
-                    gone.into_iter().for_each(|gone| partition.withdraw(gone, &mut self.memory));
+                    partition.withdraw(gone, &mut self.memory);
                 }
                 let storage_read = self.read_partition(request, partition).await;
                 storage_reads.extend(storage_read.map(|from| from.read((at, within))));

@@ -199,26 +199,7 @@ async fn serve(engine: &Arc<Engine>, status: &Status, ask: Ask) -> Result<Answer
             partition.durable(staged.end_offset).await?;
             Ok(Answer::Acked(staged.base_offset))
         }
-        Ask::Fetch { topic, index, offset } => {
-            let partition = find(engine, &topic, index)?;
-            let from_segments = offset < partition.manifest().covered_end;
-            let mut removed = Removed::now(&partition);
-            let mut read = partition.read(offset, 8 << 10, true).await;
-            if matches!(read, Err(ReadError::OutOfRange(_))) {
-                engine.fresh().await?;
-                removed = Removed::now(&partition);
-                read = partition.read(offset, 8 << 10, true).await;
-            }
-            if let Err(ReadError::Storage(what)) = &read
-                && what.starts_with("lane")
-                && what.contains("damaged")
-            {
-                // The client may have given up waiting.
-                *status.damage.lock() = Some(what.clone());
-            }
-            let batches = read.map_err(|error| error.code())?.batches().collect();
-            Ok(Answer::Read { batches, from_segments, removed })
-        }
+        Ask::Fetch { topic, index, offset } => fetch(engine, status, &topic, index, offset).await,
         Ask::Latest { topic, index } => {
             let partition = find(engine, &topic, index)?;
             engine.fresh().await?;
@@ -260,6 +241,33 @@ async fn serve(engine: &Arc<Engine>, status: &Status, ask: Ask) -> Result<Answer
             Ok(Answer::Created)
         }
     }
+}
+
+async fn fetch(
+    engine: &Engine,
+    status: &Status,
+    topic: &str,
+    index: i32,
+    offset: i64,
+) -> Result<Answer, ResponseError> {
+    let partition = find(engine, topic, index)?;
+    let from_segments = offset < partition.manifest().covered_end;
+    let mut removed = Removed::now(&partition);
+    let mut read = partition.read(offset, 8 << 10, true).await;
+    if matches!(read, Err(ReadError::OutOfRange(_))) {
+        engine.fresh().await?;
+        removed = Removed::now(&partition);
+        read = partition.read(offset, 8 << 10, true).await;
+    }
+    if let Err(ReadError::Storage(what)) = &read
+        && what.starts_with("lane")
+        && what.contains("damaged")
+    {
+        // The client may have given up waiting.
+        *status.damage.lock() = Some(what.clone());
+    }
+    let batches = read.map_err(|error| error.code())?.batches().collect();
+    Ok(Answer::Read { batches, from_segments, removed })
 }
 
 async fn commit(
