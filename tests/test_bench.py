@@ -10,22 +10,30 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections import Counter
 
+import lz4.frame  # type: ignore[import-untyped]
 import pytest
+import zstandard
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from brokers import Broker
 from brokers.secrets import super_password
 from provisioning.cell.keeper.probe import connections_in, scrape_metrics
 from provisioning.kafka import Access, Connection, Workers, sample_groups
-from tests.bench import generators, machine, proc, profile, rounds
+from tests.bench import attack, bomb_batches, generators, machine, payloads, proc, profile, rounds
+from tests.bench.__main__ import BENCHES, WITH_CODEC, check_codec
+from tests.bench.codec import NAMES, codecs_of
 from tests.bench.flame import flame_graph
+from tests.bench.held import HalfCore
 from tests.bench.probe import partitions_with_end, wait_until_served
 from tests.bench.report import Earlier, Report, spread
 from tests.bench.rounds import Rounds
 from tests.bench.sides import chosen, kind_of, rotated
 from tests.bench.stand_in_brokers import Server
+from tests.brokers import raw_batches
+from tests.brokers.batches import read_batch
 from tests.ports import free_ports
 
 OUTPUT = """\
@@ -105,6 +113,26 @@ def test_summary_of_producer_performance_is_the_one_after_warm_up():
         "p99": "9",
         "p999": "11",
     }
+
+
+METRICS = """\
+producer-metrics:outgoing-byte-rate:{client-id=perf-producer-client}    : 8123.400
+producer-metrics:outgoing-byte-total:{client-id=perf-producer-client}   : 1234567.000
+producer-node-metrics:outgoing-byte-total:{client-id=p, node-id=node-1} : 999.000
+"""
+
+
+def test_bytes_that_producer_performance_sent_are_those_to_all_brokers():
+    sent = generators.OUTGOING_BYTES.findall(METRICS)
+    assert sent == ["1234567.000"]
+
+
+def test_a_rate_on_the_wire_is_that_of_the_compressed_bytes():
+    load = generators.Load("", "topic", 4 * 1024, 1024, codec="lz4")
+    seen = {"seconds": 2.0, "wire_bytes": 2**20, "cpu_seconds": 1.0, "gap_max_ms": 0, "max_ms": 0}
+    seen |= {"p50_ms": 1, "p99_ms": 2, "p999_ms": 3}
+    produced = generators.produced_of(load, seen)
+    assert (produced.mib_per_s, produced.compression, produced.wire_mib_per_s) == (2.0, 4.0, 0.5)
 
 
 READ = """\
@@ -221,6 +249,198 @@ def test_rounds_of_another_build_of_a_side_begin_anew(monkeypatch, tmp_path, cha
     assert turns_of_both().facts == {"rate": 7}
     (packages[changed] / file).write_text("two")
     assert turns_of_both().facts == {}
+
+
+@pytest.mark.usefixtures("no_limits")
+def test_figures_of_a_codec_are_kept_apart_from_those_of_another():
+    asked = []
+
+    def measure(side, codec):
+        asked.append((side, codec))
+        if len(asked) == 6:
+            raise KeyboardInterrupt
+        return {"figure": float(len(asked))}
+
+    codecs = ["none", "lz4"]
+    with pytest.raises(KeyboardInterrupt):
+        turns({"codecs": codecs}).play_variants(codecs, measure)
+    assert asked[:4] == [("ours", "none"), ("theirs", "none"), ("ours", "lz4"), ("theirs", "lz4")]
+    # The second round begins with the other codec, and with the other side.
+    assert asked[4:] == [("theirs", "lz4"), ("ours", "lz4")]
+    samples = turns({"codecs": codecs}).play_variants(codecs, measure)
+    assert samples == {
+        "none": {"ours": {"figure": [1.0, 9.0]}, "theirs": {"figure": [2.0, 8.0]}},
+        "lz4": {"ours": {"figure": [3.0, 7.0]}, "theirs": {"figure": [4.0, 5.0]}},
+    }
+    together = rounds.named_by_variant(samples)
+    assert together["ours"] == {"none figure": [1.0, 9.0], "lz4 figure": [3.0, 7.0]}
+
+
+@pytest.mark.usefixtures("no_limits")
+def test_rounds_of_one_codec_do_not_go_on_with_those_of_another():
+    def measure(side, codec):
+        if side == "theirs":
+            raise KeyboardInterrupt
+        return {codec: 1.0}
+
+    with pytest.raises(KeyboardInterrupt):
+        turns({"codecs": ["lz4"]}).play_variants(["lz4"], measure)
+    samples = turns({"codecs": ["zstd"]}).play_variants(["zstd"], lambda _, codec: {codec: 2.0})
+    assert samples["zstd"]["ours"] == {"zstd": [2.0, 2.0]}
+
+
+def test_codec_is_one_by_its_name_or_those_of_all():
+    assert codecs_of(None) == ["none"]
+    assert codecs_of("snappy") == ["snappy"]
+    assert codecs_of("all") == ["none", "lz4", "zstd"]
+    with pytest.raises(ValueError, match="no such codec: lz5"):
+        codecs_of("lz5")
+
+
+@pytest.mark.parametrize("bench", BENCHES)
+def test_a_codec_is_refused_where_producers_do_not_compress(bench):
+    if bench in WITH_CODEC:
+        check_codec(bench, "zstd")
+    else:
+        with pytest.raises(ValueError, match=f"{bench} takes no codec"):
+            check_codec(bench, "zstd")
+
+
+def test_records_are_json_of_one_size_and_no_two_are_the_same():
+    records = list(payloads.records_of(1024, 500))
+    assert {len(record) for record in records} == {1024}
+    assert len(set(records)) == 500
+    assert records[7].count(b"\n") == 0
+    assert json.loads(records[7])["sequence"] == 7
+    assert records == list(payloads.records_of(1024, 500))
+    with pytest.raises(ValueError, match="more than 100"):
+        list(payloads.records_of(100, 1))
+
+
+@pytest.mark.parametrize("codec", ["lz4", "zstd"])
+@pytest.mark.parametrize("count", [100, 1000])
+def test_batches_of_records_compress_to_a_third_up_to_a_fifth(codec, count):
+    records = raw_batches.records(list(payloads.records_of(1024, count)))
+    assert 3.0 <= len(records) / len(payloads.COMPRESS[codec](records)) <= 5.0
+
+
+@pytest.mark.parametrize("codec", NAMES)
+def test_prepared_batches_hold_the_records_under_their_codec(codec, tmp_path, monkeypatch):
+    monkeypatch.setattr(payloads, "BUILD", tmp_path)
+    monkeypatch.setattr(payloads, "RECORDS", 60)
+    monkeypatch.setattr(payloads, "RECORDS_A_BATCH", 40)
+    file = payloads.batch_file(codec, 1024)
+    assert payloads.batch_file(codec, 1024) == file
+    assert list(tmp_path.iterdir()) == [file]
+    raw, values, sizes = file.read_bytes(), [], []
+    while raw:
+        (size,) = struct.unpack_from(">I", raw)
+        batch = read_batch(raw[4 : 4 + size], codec)
+        assert (batch.size, batch.attributes) == (size, NAMES.index(codec))
+        values += [record.value for record in batch.records()]
+        sizes.append(batch.count)
+        raw = raw[4 + size :]
+    assert sizes == [40, 20]
+    assert values == list(payloads.records_of(1024, 60))
+
+
+def test_records_that_are_sent_one_by_one_have_no_codec():
+    with pytest.raises(ValueError, match="are not compressed"):
+        generators.run_light(generators.Load("", "t", 1, 1024, one_by_one=True, codec="lz4"))
+    with pytest.raises(ValueError, match="1000 records each"):
+        generators.run_prepared(generators.Load("", "t", 1500, 1024, codec="lz4"))
+
+
+def unpacked_sizes(codec, payload):
+    """The bytes that a batch's records have, without ever holding all of them."""
+    unpack = {
+        "gzip": zlib.decompressobj(wbits=31).decompress,
+        "lz4": lz4.frame.LZ4FrameDecompressor().decompress,
+        "zstd": zstandard.ZstdDecompressor().decompressobj().decompress,
+    }[codec]
+    return sum(len(unpack(payload[at : at + 4096])) for at in range(0, len(payload), 4096))
+
+
+@pytest.mark.parametrize("bomb", [*bomb_batches.BOMBS[:-1], bomb_batches.Bomb("zstd", 130)])
+def test_a_bomb_is_a_sound_batch_of_at_most_a_mebibyte(bomb):
+    raw = bomb.batch()
+    batch = read_batch(raw, bomb.name)
+    assert len(raw) == batch.size <= 2**20
+    assert batch.attributes == NAMES.index(bomb.codec)
+    if bomb.codec == "snappy":
+        (record,) = batch.records()
+        assert record.value == bytes(bomb.mib * 2**20)
+    else:
+        zeros = bomb.mib * 2**20
+        assert zeros < unpacked_sizes(bomb.codec, batch.payload) <= zeros + 30 * batch.count
+
+
+def test_a_bomb_that_a_codec_cannot_make_is_refused():
+    with pytest.raises(ValueError, match="more than 1048576"):
+        bomb_batches.Bomb("snappy", 30).batch()
+
+
+@pytest.mark.parametrize(("damage", "code"), [(0, "0"), (1, "2")])
+def test_attackers_count_what_a_broker_answers(damage, code):
+    batch = bytearray(raw_batches.sound_batch([b"one"], base_timestamp=time.time_ns() // 10**6))
+    batch[-1] ^= damage
+    with Broker() as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        admin.create_topics([NewTopic("attacked", 2)])["attacked"].result()
+        attackers = attack.Attack(broker.bootstrap, "attacked", bytes(batch), bytes_per_s=10**4)
+        threads = [threading.Thread(target=attackers.send_from, args=(n,)) for n in range(2)]
+        for thread in threads:
+            thread.start()
+        limit = time.monotonic() + 30
+        while attackers.answers.total() < 5 and time.monotonic() < limit:
+            threading.Event().wait(0.05)
+        attackers.stopped.set()
+        for thread in threads:
+            thread.join()
+    assert attackers.answers.total() >= 5
+    assert set(attackers.answers) == {code}
+
+
+def test_attackers_count_connections_that_are_closed():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        host, port = server.getsockname()
+        attackers = attack.Attack(f"{host}:{port}", "attacked", b"batch", bytes_per_s=10**4)
+        thread = threading.Thread(target=attackers.send_from, args=(0,))
+        thread.start()
+        for _ in range(2):
+            server.accept()[0].close()
+        attackers.stopped.set()
+    thread.join()
+    assert attackers.answers.keys() == {attack.CLOSED}
+
+
+def test_processes_together_are_held_to_half_a_core():
+    with HalfCore() as half_core:
+        loops = [half_core.start([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+        try:
+            pids = [loop.pid for loop in loops]
+            before, began = proc.usage(pids), time.monotonic()
+            threading.Event().wait(1.0)
+            used, seconds = proc.usage(pids).since(before), time.monotonic() - began
+            niceness = {os.getpriority(os.PRIO_PROCESS, pid) for pid in pids}
+        finally:
+            for loop in loops:
+                loop.kill()
+                loop.communicate()
+    if half_core.held_by == "cgroup":
+        assert 0 < used.cpu_seconds <= 0.7 * seconds
+    else:
+        assert niceness == {19}
+
+
+def test_peak_of_memory_begins_anew():
+    pid, grown = os.getpid(), bytearray(64 << 20)
+    grown[::4096] = bytes(len(grown[::4096]))
+    assert proc.peak_resident_mib([pid]) >= proc.resident_mib([pid]) > 64
+    del grown
+    before = proc.peak_resident_mib([pid])
+    proc.forget_peak([pid])
+    assert proc.peak_resident_mib([pid]) < before - 32
 
 
 STACKS = """\

@@ -13,6 +13,7 @@ import resource
 import sys
 
 from tests.bench.before import Before, BeforeError
+from tests.bench.codec import codecs_of
 from tests.bench.report import progress
 from tests.bench.sides import GENERATOR_CPU
 
@@ -43,6 +44,7 @@ BENCHES = {
     "restart_one": "a broker killed with -9 under load: the gap as its clients see it",
     "recovery_growth": "start after a stop and after a kill, as the log grows",
     "cost_at_slo": "CPU and memory at the load and within the latency that kafka3 has",
+    "bombs": "a client's p99 beside batches that decompress to 100 MiB and 2 GiB",
     "profile": "where the broker's CPU time goes under LOAD=produce, fragmented, storage or tail",
 }
 
@@ -59,7 +61,20 @@ BESIDE_BEFORE = {
     "restart_one",
     "recovery_growth",
     "cost_at_slo",
+    "bombs",
 }
+
+# Those whose producers can compress.
+WITH_CODEC = {"produce_throughput", "cpu_per_gib", "profile"}
+
+
+def check_codec(bench: str, choice: str) -> None:
+    """Raises `ValueError` if the bench takes no codec, or there is none of this name."""
+    if bench not in WITH_CODEC:
+        able = ", ".join(sorted(WITH_CODEC))
+        message = f"{bench} takes no codec: leave CODEC out, or run one of {able}"
+        raise ValueError(message)
+    codecs_of(choice)
 
 
 def commit_before(bench: str, name: str, builds: Before) -> str:
@@ -84,14 +99,16 @@ def main() -> int:
         for name, line in BENCHES.items():
             print(f"make bench B={name:<20} # {line}")
         return 0
-    given = {"minutes": arguments.minutes, "scale": arguments.scale}
+    given = {"minutes": arguments.minutes, "scale": arguments.scale, "codec": arguments.codec}
     try:
+        if arguments.codec:
+            check_codec(arguments.name, arguments.codec)
         if arguments.before:
             builds = Before()
             given["before"] = commit_before(arguments.name, arguments.before, builds)
             if not arguments.check:
                 builds.check_built(given["before"])
-    except BeforeError as error:
+    except (BeforeError, ValueError) as error:
         print(error, file=sys.stderr)
         return REFUSED
     if arguments.check:
@@ -140,6 +157,11 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         default=float(os.environ.get("SCALE") or 0) or None,
         help="how much of the load, such as 0.1, to try the bench itself",
+    )
+    parser.add_argument(
+        "--codec",
+        default=os.environ.get("CODEC") or None,
+        help="how producers compress: none, gzip, snappy, lz4, zstd, or all (none, lz4, zstd)",
     )
     parser.add_argument(
         "--before",

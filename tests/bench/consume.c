@@ -1,18 +1,20 @@
-// A light consumer on librdkafka: reads partitions of one topic and throws the records away. It
-// says `ready` when its positions are fixed, and prints one JSON line at the end.
+// A light consumer on librdkafka. It reads partitions of one topic and discards the records. It
+// prints `ready` when it knows the offsets from which it will read, and one JSON line at the end.
 //
 // usage: consume BOOTSTRAP TOPIC PARTITIONS RECORDS [KEY=VALUE]...
-//        Ends when each reader has read RECORDS.
-//        KEY=VALUE are settings of librdkafka, but for
-//          readers=N    so many consumers, each with connections of its own, each reading all
-//          divide=1     the readers divide the partitions, and read RECORDS together
-//          from_end=1   from what is the end now, and not from the beginning
-//          stamped=1    records begin with the moment at which they were due (8 bytes, ns): latency
-//          skip_ms=N    latencies of the first so many milliseconds are not kept
-//          bytes_per_s=N  all readers together read so many bytes a second, and not faster
-//          seconds=N    ends after so many seconds, whatever was read
+//        It ends when each reader has read RECORDS.
+//        KEY=VALUE are settings of librdkafka, except these:
+//          readers=N    reads with N consumers, each with its own connections; each reads all
+//          divide=1     divides the partitions among the readers, which read RECORDS together
+//          from_end=1   reads from the present end of the log, and not from its beginning
+//          stamped=1    takes from the first 8 bytes of a record when it was due, in nanoseconds,
+//                       and keeps the latency from then on
+//          skip_ms=N    keeps no latencies of the first N milliseconds
+//          bytes_per_s=N  reads at most N bytes a second with all readers together
+//          seconds=N    ends after N seconds, even if not all was read
 
 #include "generator.h"
+#include "sockets.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -34,7 +36,7 @@ struct reader {
   char first_error[TEXT_MAX];
 };
 
-// Of readers that divide the partitions among themselves.
+// The records of all readers, for those that divide the partitions.
 static _Atomic uint64_t records_together;
 
 static bool take_own_option(const char *text, struct options *options) {
@@ -47,8 +49,8 @@ static bool take_own_option(const char *text, struct options *options) {
          take_option(text, "seconds", &options->seconds);
 }
 
-// Whoever is ahead of the rate waits, record by record: librdkafka hands over all that it has at
-// once. Its bounded queue then holds the broker back.
+// Waits if the reader is ahead of its rate. It has to do so after each record, because librdkafka
+// calls back for all the records that it has. Meanwhile its queue fills, and it stops fetching.
 static void hold_back(const struct reader *reader) {
   const struct options *options = reader->options;
   if (!options->bytes_per_s) return;
@@ -120,11 +122,12 @@ static void open_reader(struct reader *reader, int argc, char **argv) {
   struct options ignored;
   rd_kafka_conf_t *conf = rd_kafka_conf_new();
   set(conf, "bootstrap.servers", argv[1]);
-  // Nothing is committed; librdkafka wants a name.
+  // librdkafka requires a group, although no offset is committed.
   set(conf, "group.id", "bench");
   set(conf, "enable.auto.commit", "false");
   for (int i = 5; i < argc; i++)
     if (!take_own_option(argv[i], &ignored)) take_setting(conf, argv[i]);
+  count_sockets_of(conf);
   reader->consumer = rd_kafka_new(RD_KAFKA_CONSUMER, conf, why, sizeof why);
   if (!reader->consumer) fail("no consumer", why);
   rd_kafka_poll_set_consumer(reader->consumer);
@@ -153,7 +156,8 @@ static void print_result(struct reader *readers, const struct options *options, 
          ", \"first_error\": \"%s\", ",
          records, bytes, errors, first_error);
   print_latencies(&all);
-  printf("\"seconds\": %.6f, \"cpu_seconds\": %.3f}\n",
+  printf("\"wire_bytes\": %" PRIu64 ", \"seconds\": %.6f, \"cpu_seconds\": %.3f}\n",
+         bytes_carried().received,
          ended_ns > began_ns ? (double)(ended_ns - began_ns) / NS_PER_S : 0, cpu);
 }
 

@@ -1,4 +1,4 @@
-// What all generators share: the clock, settings, percentiles, CPU time.
+// What all load generators share: the clock, options, percentiles and CPU time.
 
 #ifndef FRESHET_GENERATOR_H
 #define FRESHET_GENERATOR_H
@@ -15,8 +15,8 @@
 
 enum { TEXT_MAX = 512, NS_PER_US = 1000, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
 
-// One clock for all processes of a machine: a record carries the moment at which it was due, and
-// whoever reads it takes the difference.
+// Returns the time in nanoseconds. The clock is the same for all processes of a machine: a record
+// carries the moment at which it was due, and its reader subtracts that from the moment of reading.
 static inline uint64_t now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -28,23 +28,26 @@ static inline void wait_until_ns(uint64_t moment) {
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) continue;
 }
 
+// Ends the program with a message on standard error.
 static inline void fail(const char *what, const char *why) {
   fprintf(stderr, "generator: %s: %s\n", what, why);
   exit(1);
 }
 
+// Returns memory that is set to zero. The program ends if there is none.
 static inline void *allocate(size_t count, size_t size) {
   void *memory = calloc(count ? count : 1, size);
   if (!memory) fail("memory", strerror(ENOMEM));
   return memory;
 }
 
+// Sets one setting of librdkafka.
 static inline void set(rd_kafka_conf_t *conf, const char *key, const char *value) {
   char why[TEXT_MAX];
   if (rd_kafka_conf_set(conf, key, value, why, sizeof why) != RD_KAFKA_CONF_OK) fail(key, why);
 }
 
-// A whole number of our own by its name, if `text` is NAME=NUMBER.
+// If `text` is NAME=NUMBER with this name, stores the number and returns true.
 static inline bool take_option(const char *text, const char *name, uint64_t *value) {
   size_t length = strlen(name);
   if (strncmp(text, name, length) != 0 || text[length] != '=') return false;
@@ -52,6 +55,15 @@ static inline bool take_option(const char *text, const char *name, uint64_t *val
   return true;
 }
 
+// If `text` is NAME=TEXT with this name, stores where its text begins and returns true.
+static inline bool take_text(const char *text, const char *name, const char **value) {
+  size_t length = strlen(name);
+  if (strncmp(text, name, length) != 0 || text[length] != '=') return false;
+  *value = text + length + 1;
+  return true;
+}
+
+// Passes KEY=VALUE to librdkafka.
 static inline void take_setting(rd_kafka_conf_t *conf, char *text) {
   char *equals = strchr(text, '=');
   if (!equals) fail(text, "not KEY=VALUE");
@@ -60,6 +72,7 @@ static inline void take_setting(rd_kafka_conf_t *conf, char *text) {
   *equals = '=';
 }
 
+// Returns the CPU time of this process so far, of user and system.
 static inline double cpu_seconds(void) {
   struct rusage use;
   getrusage(RUSAGE_SELF, &use);
@@ -67,7 +80,7 @@ static inline double cpu_seconds(void) {
          (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
 }
 
-// Every latency is kept, so percentiles are exact.
+// Latencies in microseconds. Each one is kept, so that percentiles are exact.
 struct latencies {
   uint32_t *us;
   uint64_t count;
@@ -90,12 +103,12 @@ static inline double percentile_ms(const struct latencies *latencies, double sha
   return latencies->us[(uint64_t)((double)(latencies->count - 1) * share)] / 1000.0;
 }
 
-// Percentiles are of latencies that are sorted.
+// Has to be called before `percentile_ms`.
 static inline void sort_latencies(struct latencies *latencies) {
   qsort(latencies->us, latencies->count, sizeof(uint32_t), by_value);
 }
 
-// Prints them as members of a JSON object that goes on.
+// Prints members of a JSON object, with a comma after the last one.
 static inline void print_latencies(struct latencies *latencies) {
   sort_latencies(latencies);
   printf("\"samples\": %" PRIu64 ", \"p50_ms\": %.3f, \"p99_ms\": %.3f, \"p999_ms\": %.3f, "

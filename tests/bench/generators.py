@@ -1,5 +1,6 @@
-"""Load generators: Kafka's own ProducerPerformance, a light one on librdkafka (`produce.c`), and
-one that sends each record as a request of its own (`trickle.c`)."""
+"""Load generators: Kafka's own ProducerPerformance, a light one on librdkafka (`produce.c`), one
+that sends batches that were made beforehand (`prepared.c`), and one that sends each record as a
+request of its own (`trickle.c`)."""
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ import re
 import resource
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from tests.bench.payloads import RECORDS_A_BATCH, batch_file, record_file
 from tests.bench.programs import Program
 from tests.bench.sides import GENERATOR_CPU
 from tests.peer.kafka import java_tool
@@ -26,6 +29,9 @@ SUMMARY = re.compile(
 READ_ROW = re.compile(
     r"^\d{4}-[^,]+,[^,]+,\s*(?P<mb>[\d.]+),\s*(?P<rate>[\d.]+),\s*(?P<n>\d+),", re.MULTILINE
 )
+OUTGOING_BYTES = re.compile(
+    r"^producer-metrics:outgoing-byte-total:\{[^}]*\}\s*:\s*(?P<bytes>[\d.]+)", re.MULTILINE
+)
 PERCENTILES = re.compile(r"50th = (?P<p50>\d+), 99th = (?P<p99>\d+), 99\.9th = (?P<p999>\d+)")
 
 
@@ -33,12 +39,15 @@ PERCENTILES = re.compile(r"50th = (?P<p50>\d+), 99th = (?P<p99>\d+), 99\.9th = (
 class Load:
     """What is to be produced: `records` of `record_bytes` each, to one topic.
 
-    The rest is not for Kafka's generator. `settings` are librdkafka's, and win over what its
-    generator sets itself; `one_by_one` has each record be a request, without librdkafka, and
-    `settings` be that generator's. `rate` is in records a second, where 0 is as fast as it goes;
-    with a rate, latencies count from the moment at which a record was due. `producers` take turns.
-    `stamp` puts that moment into each record, for whoever reads it. Latencies of the first
-    `skip_ms` do not count.
+    With a `codec`, of which `none` is one too, the records are those of `payloads.py`; without one
+    they are bytes that do not compress, and are not compressed.
+
+    The rest is for neither Kafka's generator nor prepared batches. `settings` are librdkafka's, and
+    win over what its generator sets itself; `one_by_one` has each record be a request, without
+    librdkafka, and `settings` be that generator's. `rate` is in records a second, where 0 is as
+    fast as it goes; with a rate, latencies count from the moment at which a record was due.
+    `producers` take turns. `stamp` puts that moment into each record, for whoever reads it.
+    Latencies of the first `skip_ms` do not count.
     """
 
     bootstrap: str
@@ -51,18 +60,25 @@ class Load:
     stamp: bool = False
     skip_ms: int = 0
     one_by_one: bool = False
+    codec: str | None = None
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of all records' values."""
+        """Bytes of all records' values, uncompressed."""
         return self.records * self.record_bytes
 
 
 @dataclass(frozen=True)
 class Produced:
-    """What a generator saw. Latencies are to a record's acknowledgement; see `Load`."""
+    """What a generator saw. Latencies are to a record's acknowledgement; see `Load`.
+
+    `wire_bytes` is all that it sent to brokers, and `compression` how often that is in the bytes of
+    the records' values. Rates are of the values, and `wire_mib_per_s` is of what was sent.
+    """
 
     mib_per_s: float
+    wire_bytes: int
+    compression: float
     p50_ms: float
     p99_ms: float
     p999_ms: float
@@ -73,6 +89,11 @@ class Produced:
     seconds: float = 0.0
     # Of records that are sent one by one: from when one was due until it was handed to the socket.
     late_p99_ms: float | None = None
+
+    @property
+    def wire_mib_per_s(self) -> float:
+        """The rate of the bytes that were sent."""
+        return self.mib_per_s / self.compression
 
 
 LIBRDKAFKA_SETTINGS = {
@@ -92,9 +113,13 @@ class Producing:
     """A light generator at work."""
 
     def __init__(self, load: Load) -> None:
+        if load.one_by_one and load.codec is not None:
+            message = "records that are sent one by one are not compressed"
+            raise ValueError(message)
         self._load = load
         settings = {
             **({} if load.one_by_one else LIBRDKAFKA_SETTINGS),
+            **_codec_settings(load),
             **load.settings,
             "rate": load.rate,
             "producers": load.producers,
@@ -107,22 +132,48 @@ class Producing:
 
     def result(self) -> Produced:
         """Waits for the end. Raises `RuntimeError` if a record was not acknowledged."""
-        seen = self._program.result()
-        return Produced(
-            mib_per_s=self._load.total_bytes / 2**20 / seen["seconds"],
-            p50_ms=seen["p50_ms"],
-            p99_ms=seen["p99_ms"],
-            p999_ms=seen["p999_ms"],
-            generator_cpu_share=seen["cpu_seconds"] / seen["seconds"],
-            gap_max_ms=seen["gap_max_ms"],
-            max_ms=seen["max_ms"],
-            seconds=seen["seconds"],
-            late_p99_ms=seen.get("late_p99_ms"),
-        )
+        return produced_of(self._load, self._program.result())
 
     def close(self) -> None:
         """Ends it before its end."""
         self._program.close()
+
+
+def _codec_settings(load: Load) -> dict[str, object]:
+    if load.codec is None:
+        return {}
+    return {"compression.codec": load.codec, "payloads": record_file(load.record_bytes)}
+
+
+def produced_of(load: Load, seen: Mapping[str, Any]) -> Produced:
+    """What one of the C programs printed at its end."""
+    return Produced(
+        mib_per_s=load.total_bytes / 2**20 / seen["seconds"],
+        wire_bytes=seen["wire_bytes"],
+        compression=load.total_bytes / seen["wire_bytes"],
+        p50_ms=seen["p50_ms"],
+        p99_ms=seen["p99_ms"],
+        p999_ms=seen["p999_ms"],
+        generator_cpu_share=seen["cpu_seconds"] / seen["seconds"],
+        gap_max_ms=seen["gap_max_ms"],
+        max_ms=seen["max_ms"],
+        seconds=seen["seconds"],
+        late_p99_ms=seen.get("late_p99_ms"),
+    )
+
+
+def run_prepared(load: Load) -> Produced:
+    """Produces batches of a thousand records that were made and compressed beforehand.
+
+    Raises `RuntimeError` if a batch was not acknowledged.
+    """
+    if load.codec is None or load.records % RECORDS_A_BATCH:
+        message = f"prepared batches have a codec and {RECORDS_A_BATCH} records each, not {load}"
+        raise ValueError(message)
+    file = batch_file(load.codec, load.record_bytes)
+    batches = load.records // RECORDS_A_BATCH
+    program = Program("prepared", (load.bootstrap, load.topic, batches, file))
+    return produced_of(load, program.result())
 
 
 def run_light(load: Load) -> Produced:
@@ -136,32 +187,44 @@ def run_producer_performance(load: Load) -> Produced:
     result = java_tool(
         "org.apache.kafka.tools.ProducerPerformance",
         *("--topic", load.topic, "--num-records", str(load.records)),
-        *("--record-size", str(load.record_bytes), "--throughput", "-1"),
+        *_java_payload(load),
+        *("--throughput", "-1", "--print-metrics"),
         *("--warmup-records", str(load.records // 5)),
         "--command-property",
         f"bootstrap.servers={load.bootstrap}",
         *("acks=all", "linger.ms=1", f"batch.size={BATCH_BYTES}", "enable.idempotence=true"),
+        f"compression.type={load.codec or 'none'}",
         cpus=GENERATOR_CPU,
         heap="1g",
         timeout=RUN_SECONDS_MAX,
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     summaries = list(SUMMARY.finditer(result.stdout))
-    if not summaries:
+    sent = OUTGOING_BYTES.search(result.stdout)
+    if not summaries or sent is None:
         message = f"ProducerPerformance gave no summary: {result.stdout}{result.stderr}"
         raise RuntimeError(message)
     # The last summary is the one without the warm-up.
     summary = summaries[-1]
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     rate = float(summary["rate"])
+    wire_bytes = round(float(sent["bytes"]))
     return Produced(
         mib_per_s=rate,
+        wire_bytes=wire_bytes,
+        compression=load.total_bytes / wire_bytes,
         p50_ms=float(summary["p50"]),
         p99_ms=float(summary["p99"]),
         p999_ms=float(summary["p999"]),
         # Java's own start counts in CPU and not in time, so this is an upper bound.
         generator_cpu_share=min(1.0, cpu / (load.total_bytes / 2**20 / rate)),
     )
+
+
+def _java_payload(load: Load) -> tuple[str, str]:
+    if load.codec is None:
+        return "--record-size", str(load.record_bytes)
+    return "--payload-file", str(record_file(load.record_bytes))
 
 
 def run_consumer_performance(bootstrap: str, topic: str, records: int) -> float:
@@ -197,5 +260,6 @@ def run_end_to_end_latency(bootstrap: str, topic: str, records: int, size: int) 
 
 GENERATORS: dict[str, Callable[[Load], Produced]] = {
     "librdkafka": run_light,
+    "prepared": run_prepared,
     "java": run_producer_performance,
 }

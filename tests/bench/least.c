@@ -1,11 +1,11 @@
-// The least that an acknowledgement takes on a machine: a server that takes the requests of
-// `trickle.c`, writes what has arrived past the page cache, syncs it, and answers. It checks,
-// keeps and knows nothing. What such a server does not hold, no broker holds there. Says `ready`,
-// and runs until it is killed.
+// The least time that an acknowledgement takes on a machine. This server receives the requests of
+// `trickle.c`, writes what has arrived past the page cache, syncs it, and answers. It does not
+// check the requests and does not remember them. A rate that it does not reach, no broker reaches
+// on that machine. It prints `ready`, and runs until it is killed.
 //
 // usage: least PORT FILE TOPIC
 
-#define _GNU_SOURCE  // for reads and writes past the page cache
+#define _GNU_SOURCE  // for O_DIRECT
 
 #include "generator.h"
 #include "wire.h"
@@ -20,14 +20,14 @@ enum {
   CLIENTS_MAX = 1024,
   EVENTS_MAX = 256,
   REQUEST_BYTES_MAX = 1 << 16,
-  // Requests have a record of a kilobyte each: no more of them arrive together.
+  // Each request has a record of a kilobyte, so that no more of them arrive together.
   WAITING_MAX = EVENTS_MAX * (REQUEST_BYTES_MAX >> 10),
   PAGE_BYTES = 4096,
   WRITE_BYTES_MAX = EVENTS_MAX * REQUEST_BYTES_MAX,
   FILE_BYTES = 64 << 20,
   ANSWER_BYTES_MAX = 512,
   LISTENER = CLIENTS_MAX,
-  // Of a request, and of its answer.
+  // Places in a request and in its answer, counted from the first byte of the length.
   CORRELATION_AT = 8,
   TOPIC_AT = 14,
 };
@@ -54,7 +54,8 @@ struct server {
   off_t position;
 };
 
-// Blocks that were written before are written over: nothing but their content changes.
+// Opens the file and fills it. Later writes then go over blocks that exist, so that a sync has only
+// their content to write.
 static void open_file(struct server *server, const char *path) {
   server->file = open(path, O_RDWR | O_CREAT | O_DIRECT | O_CLOEXEC, 0600);
   if (server->file < 0) fail(path, strerror(errno));
@@ -142,7 +143,7 @@ static void make_durable(struct server *server) {
   server->write_bytes = 0;
 }
 
-// One topic by name, one partition by index, and zeros: no error.
+// Answers each request: its topic, one partition, and zeros, which say that there was no error.
 static void answer_all(struct server *server) {
   uint8_t answer[ANSWER_BYTES_MAX] = {0};
   size_t name = strlen(server->topic), length = TOPIC_AT + name + 4 + 4 + 2 + 8 + 8 + 8 + 4;
@@ -154,7 +155,7 @@ static void answer_all(struct server *server) {
   write_32(answer + TOPIC_AT + name, 1);
   for (size_t i = 0; i < server->waiting_count; i++) {
     memcpy(answer + 4, server->waiting[i].correlation, sizeof server->waiting[i].correlation);
-    // Whoever left wants no answer.
+    // A client may have closed its connection meanwhile.
     send(server->waiting[i].socket, answer, length, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
   server->waiting_count = 0;

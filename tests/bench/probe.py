@@ -52,11 +52,11 @@ def wait_until_served(
 
 def _ask_broker(port: int, since: float) -> tuple[float, float]:
     with socket.create_connection(("127.0.0.1", port), REPLY_SECONDS) as connection:
-        (error,) = struct.unpack_from(">h", _call_api(connection, API_VERSIONS, 0, b""))
+        (error,) = struct.unpack_from(">h", call_api(connection, API_VERSIONS, 0, b""))
         versions_after = time.monotonic() - since
         # A null array asks for all topics; the answer begins with the brokers.
         (brokers,) = struct.unpack_from(
-            ">i", _call_api(connection, METADATA, 1, b"\xff\xff\xff\xff")
+            ">i", call_api(connection, METADATA, 1, b"\xff\xff\xff\xff")
         )
         metadata_after = time.monotonic() - since
     if error != 0 or brokers < 1:
@@ -77,7 +77,7 @@ def partitions_with_end(address: str, topics: Mapping[str, int]) -> set[tuple[st
         body += b"".join(struct.pack(">iq", partition, LATEST) for partition in range(partitions))
     host, port = address.rsplit(":", 1)
     with socket.create_connection((host, int(port)), REPLY_SECONDS) as connection:
-        return set(_without_error(_call_api(connection, LIST_OFFSETS, 1, body)))
+        return set(_without_error(call_api(connection, LIST_OFFSETS, 1, body)))
 
 
 def _without_error(answer: bytes) -> Iterator[tuple[str, int]]:
@@ -95,8 +95,11 @@ def _without_error(answer: bytes) -> Iterator[tuple[str, int]]:
                 yield topic, partition
 
 
-def _call_api(connection: socket.socket, api: int, version: int, body: bytes) -> bytes:
-    """Sends a request and returns its answer's body."""
+def call_api(connection: socket.socket, api: int, version: int, body: bytes) -> bytes:
+    """Sends a request and returns its answer's body.
+
+    Raises `NotServedError` if the broker closes the connection or answers something else.
+    """
     header = struct.pack(">hhih", api, version, api, -1)
     connection.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
     (size,) = struct.unpack(">i", _receive_bytes(connection, 4))

@@ -50,6 +50,17 @@ def resident_mib(pids: Sequence[int]) -> float:
     return sum(_value(Path(f"/proc/{pid}/status"), "VmRSS:") for pid in pids) / 1024
 
 
+def forget_peak(pids: Sequence[int]) -> None:
+    """Has `peak_resident_mib` begin anew. See proc(5), clear_refs."""
+    for pid in pids:
+        Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def peak_resident_mib(pids: Sequence[int]) -> float:
+    """The most resident memory that the processes had since they began, or since `forget_peak`."""
+    return sum(_value(Path(f"/proc/{pid}/status"), "VmHWM:") for pid in pids) / 1024
+
+
 def private_mib(pids: Sequence[int]) -> float:
     """Memory that would be free if the processes were gone."""
     total = 0

@@ -1,16 +1,19 @@
-// A light load generator on librdkafka: produces records of one size to one topic as fast as the
-// brokers take them, or at a rate, and prints one JSON line. It stores one number per record, so
-// that a core of it drives brokers harder than the Java producer can.
+// A light load generator on librdkafka. It produces records of one size to one topic, at a rate or
+// as fast as the brokers take them, and prints one JSON line. It stores one number for each record,
+// so that on one core it loads brokers more than the Java producer can.
 //
 // usage: produce BOOTSTRAP TOPIC RECORDS RECORD_SIZE [KEY=VALUE]...
-//        KEY=VALUE are settings of librdkafka, but for
-//          rate=N       so many records a second, and latencies count from when a record was due:
-//                       a broker that stalls is charged for all that should have been sent
-//          producers=N  so many producers, each with connections of its own, in turn
-//          stamp=1      each record begins with the moment at which it was due (8 bytes, ns)
-//          skip_ms=N    latencies of the first so many milliseconds are not kept
+//        KEY=VALUE are settings of librdkafka, except these:
+//          rate=N       sends N records a second. The latency of a record then counts from when it
+//                       was due, so that a stall counts for all records that were due meanwhile.
+//          producers=N  sends with N producers in turn, each with its own connections
+//          stamp=1      writes into a record's first 8 bytes when it was due, in nanoseconds
+//          skip_ms=N    keeps no latencies of the first N milliseconds
+//          payloads=F   sends the records of the file F in turn, which has one of RECORD_SIZE bytes
+//                       in each line, and not always the same bytes that do not compress
 
 #include "producing.h"
+#include "sockets.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,22 +22,22 @@ enum { POLL_MS = 100, QUEUE_FULL_NS = 200 * NS_PER_US };
 
 struct load {
   struct options options;
-  rd_kafka_topic_t **topics;  // of each producer its own
-  char *payload;
+  rd_kafka_topic_t **topics;  // by producer
+  struct payloads payloads;
   struct outcome outcome;
   _Atomic uint64_t done;
-  pthread_mutex_t lock;  // of the outcome
+  pthread_mutex_t lock;  // guards the outcome
 };
 
 static void on_delivery(rd_kafka_t *producer, const rd_kafka_message_t *message, void *opaque) {
   (void)producer;
   struct load *load = opaque;
-  uint64_t now = now_ns();  // before others are waited for
+  uint64_t now = now_ns();  // taken before waiting for the lock
   pthread_mutex_lock(&load->lock);
   if (message->err)
     note_error(&load->outcome, message->err);
   else
-    // The record's own opaque is the moment at which it was due.
+    // A record's opaque is the moment at which it was due.
     note_delivered(&load->outcome, (uint64_t)(uintptr_t)message->_private, now);
   pthread_mutex_unlock(&load->lock);
   atomic_fetch_add(&load->done, 1);
@@ -52,6 +55,7 @@ static rd_kafka_t *open_producer(int argc, char **argv, struct load *load) {
   set(conf, "bootstrap.servers", argv[1]);
   for (int i = OWN_ARGUMENTS; i < argc; i++)
     if (!take_own_option(argv[i], &ignored)) take_setting(conf, argv[i]);
+  count_sockets_of(conf);
   rd_kafka_conf_set_opaque(conf, load);
   rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
   rd_kafka_t *producer = rd_kafka_new(RD_KAFKA_PRODUCER, conf, why, sizeof why);
@@ -61,7 +65,7 @@ static rd_kafka_t *open_producer(int argc, char **argv, struct load *load) {
   return producer;
 }
 
-// Connecting and looking the topic up are not part of the rate.
+// Connects and looks up the topic, which is done before the clock starts.
 static rd_kafka_topic_t *open_topic(rd_kafka_t *producer, const char *name) {
   rd_kafka_topic_t *topic = rd_kafka_topic_new(producer, name, NULL);
   const struct rd_kafka_metadata *metadata;
@@ -83,7 +87,7 @@ static void send_all_records(void *opaque) {
   struct load *load = opaque;
   const struct options *options = &load->options;
   uint64_t began_ns = now_ns();
-  // Without a stamp the payload is neither copied nor freed.
+  // Without a stamp librdkafka reads the payload where it is, and does not free it.
   int flags = options->stamp ? RD_KAFKA_MSG_F_COPY : 0;
   for (uint64_t sent = 0; sent < options->records;) {
     uint64_t due_ns = now_ns();
@@ -91,9 +95,10 @@ static void send_all_records(void *opaque) {
       due_ns = due_ns_of(options, began_ns, sent);
       if (due_ns > now_ns()) wait_until_ns(due_ns);
     }
-    if (options->stamp) memcpy(load->payload, &due_ns, STAMP_BYTES);
+    char *payload = payload_of(&load->payloads, sent);
+    if (options->stamp) memcpy(payload, &due_ns, STAMP_BYTES);
     if (rd_kafka_produce(load->topics[sent % options->producers], RD_KAFKA_PARTITION_UA, flags,
-                         load->payload, options->size, NULL, 0, (void *)(uintptr_t)due_ns) == 0)
+                         payload, options->size, NULL, 0, (void *)(uintptr_t)due_ns) == 0)
       sent++;
     else if (rd_kafka_last_error() == RD_KAFKA_RESP_ERR__QUEUE_FULL)
       wait_until_ns(now_ns() + QUEUE_FULL_NS);
@@ -101,18 +106,18 @@ static void send_all_records(void *opaque) {
       fail("produce", rd_kafka_err2str(rd_kafka_last_error()));
   }
   wait_for_deliveries(load);
+  load->outcome.wire_bytes = bytes_carried().sent;
 }
 
 int main(int argc, char **argv) {
   struct options options = options_of(argc, argv);
   struct load load = {.options = options,
                       .topics = allocate(options.producers, sizeof *load.topics),
-                      .payload = allocate(options.size, 1),
+                      .payloads = payloads_of(&options),
                       .outcome = outcome_of(&options),
                       .lock = PTHREAD_MUTEX_INITIALIZER};
-  fill(load.payload, options.size);
   for (uint64_t i = 0; i < options.producers; i++)
     load.topics[i] = open_topic(open_producer(argc, argv, &load), argv[2]);
-  // Producers would take their time to end in order; the kernel does it at once.
+  // Producers would take a while to end in order. The kernel ends them at once.
   _Exit(measure(&load.outcome, &options, send_all_records, &load));
 }

@@ -1,20 +1,26 @@
-// What both load generators that produce share: options, the load itself, what became of it.
+// What all load generators that produce share: their options, the content of records, and what is
+// counted of the records that were sent.
 
 #ifndef FRESHET_PRODUCING_H
 #define FRESHET_PRODUCING_H
 
 #include "generator.h"
 
-// For the last records to be answered; bytes of a record's stamp.
+// REST_SECONDS_MAX is how long the last records may take to be acknowledged. A stamp is the moment
+// at which a record was due, in its first bytes. Before OWN_ARGUMENTS are those that have no name.
 enum { REST_SECONDS_MAX = 120, STAMP_BYTES = 8, OWN_ARGUMENTS = 5 };
 
 struct options {
   uint64_t records, size, rate, producers, stamp, skip_ms;
+  const char *payloads;  // a file, or NULL
 };
 
-// What became of the records. How late they were sent is known where no client library sends them.
+// What is counted of the records. `late` is the time from when a record was due until it was handed
+// to the socket, which only generators without a client library know. `wire_bytes` is what was sent
+// to brokers, requests' headers included.
 struct outcome {
   struct latencies latencies, late;
+  uint64_t wire_bytes;
   uint64_t delivered, errors, kept_from_ns, last_ns, gap_max_ns;
   char first_error[TEXT_MAX];
 };
@@ -23,10 +29,11 @@ static inline bool take_own_option(const char *text, struct options *options) {
   return take_option(text, "rate", &options->rate) ||
          take_option(text, "producers", &options->producers) ||
          take_option(text, "stamp", &options->stamp) ||
-         take_option(text, "skip_ms", &options->skip_ms);
+         take_option(text, "skip_ms", &options->skip_ms) ||
+         take_text(text, "payloads", &options->payloads);
 }
 
-// Of BOOTSTRAP TOPIC RECORDS RECORD_SIZE [KEY=VALUE]...; options that are not ours are left.
+// Reads BOOTSTRAP TOPIC RECORDS RECORD_SIZE [KEY=VALUE]... It passes over options of librdkafka.
 static inline struct options options_of(int argc, char **argv) {
   if (argc < OWN_ARGUMENTS)
     fail("usage", "BOOTSTRAP TOPIC RECORDS RECORD_SIZE [KEY=VALUE]...");
@@ -39,7 +46,7 @@ static inline struct options options_of(int argc, char **argv) {
   return options;
 }
 
-// The same numbers in every run (xorshift).
+// Random numbers, the same in each run (xorshift).
 struct drawn {
   uint64_t state;
 };
@@ -51,13 +58,49 @@ static inline uint64_t draw(struct drawn *drawn) {
   return drawn->state ^= drawn->state << 17;
 }
 
-// Bytes that do not compress.
+// Fills memory with bytes that do not compress.
 static inline void fill(char *bytes, size_t size) {
   struct drawn drawn = FIRST_DRAWN;
   for (size_t i = 0; i < size; i++) bytes[i] = (char)draw(&drawn);
 }
 
-// When the `number`th record is due, at a rate.
+// The content of records. It is ready before the clock starts.
+struct payloads {
+  char *bytes;
+  uint64_t count;
+  size_t step;  // from one record to the next
+};
+
+// Reads a file of records of `size` bytes, each followed by a line break.
+static inline struct payloads read_payloads(const char *path, size_t size) {
+  FILE *file = fopen(path, "rb");
+  if (!file || fseek(file, 0, SEEK_END)) fail(path, strerror(errno));
+  long bytes = ftell(file);
+  rewind(file);
+  struct payloads payloads = {NULL, (uint64_t)bytes / (size + 1), size + 1};
+  if (payloads.count == 0 || (uint64_t)bytes % payloads.step)
+    fail(path, "it does not consist of records of this size");
+  payloads.bytes = allocate((size_t)bytes, 1);
+  if (fread(payloads.bytes, 1, (size_t)bytes, file) != (size_t)bytes) fail(path, "read in part");
+  fclose(file);
+  for (uint64_t i = 1; i <= payloads.count; i++)
+    if (payloads.bytes[i * payloads.step - 1] != '\n') fail(path, "records differ in size");
+  return payloads;
+}
+
+// Returns the records of the file that the options name, or one record that does not compress.
+static inline struct payloads payloads_of(const struct options *options) {
+  if (options->payloads) return read_payloads(options->payloads, options->size);
+  struct payloads payloads = {allocate(options->size, 1), 1, options->size};
+  fill(payloads.bytes, options->size);
+  return payloads;
+}
+
+static inline char *payload_of(const struct payloads *payloads, uint64_t number) {
+  return payloads->bytes + number % payloads->count * payloads->step;
+}
+
+// Returns when the record with this number is due, for a load at a rate.
 static inline uint64_t due_ns_of(const struct options *options, uint64_t began_ns,
                                  uint64_t number) {
   return began_ns + (uint64_t)((double)number * NS_PER_S / (double)options->rate);
@@ -92,12 +135,13 @@ static inline void print_outcome(struct outcome *outcome, double seconds, double
     sort_latencies(&outcome->late);
     printf("\"late_p99_ms\": %.3f, ", percentile_ms(&outcome->late, 0.99));
   }
-  printf("\"gap_max_ms\": %.3f, \"seconds\": %.6f, \"cpu_seconds\": %.3f}\n",
-         (double)outcome->gap_max_ns / NS_PER_MS, seconds, cpu);
+  printf("\"gap_max_ms\": %.3f, \"wire_bytes\": %" PRIu64
+         ", \"seconds\": %.6f, \"cpu_seconds\": %.3f}\n",
+         (double)outcome->gap_max_ns / NS_PER_MS, outcome->wire_bytes, seconds, cpu);
   fflush(stdout);
 }
 
-// Runs a load and prints what became of it. Gives the program's exit code.
+// Runs a load and prints its outcome. Returns the program's exit code.
 static inline int measure(struct outcome *outcome, const struct options *options,
                           void (*send_all_records)(void *load), void *load) {
   double cpu_before = cpu_seconds();

@@ -152,16 +152,28 @@ def summary(stacks: Counter[Stack]) -> dict[str, dict[str, float]]:
     }
 
 
-def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
-    """Runs one load, `LOAD`, under `perf`. There are no rounds and no other side."""
+def run(
+    rounds: int | None = None,
+    only: Sequence[str] | None = None,
+    scale: float = 1.0,
+    codec: str | None = None,
+) -> Report:
+    """Runs one load, `LOAD`, under `perf`. There are no rounds and no other side.
+
+    With a `codec`, producers send what they send in `produce_throughput`. Raises `ValueError` for
+    several codecs, and for one with `fragmented`, whose records are not compressed.
+    """
     load = os.environ.get("LOAD", "produce")
+    if codec is not None and (codec == "all" or load == "fragmented"):
+        message = f"LOAD={load} cannot be profiled with CODEC={codec}: choose another of either"
+        raise ValueError(message)
     play = LOADS[load]
     side = FreshetSide()
     try:
         side.start()
         create_topic(side, TOPIC, PARTITIONS)
         run_light(Load(side.bootstrap, TOPIC, WARM_UP_RECORDS, RECORD_BYTES))
-        perf, cpu_seconds, gib = play(side, scale)
+        perf, cpu_seconds, gib = play(side, scale, codec)
     finally:
         side.close()
     progress("reading the profile")
@@ -179,19 +191,26 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
         value=round(cpu_seconds / gib, 3),
         unit="CPU-s/GiB",
         peer=None,
-        details={"load": load, "samples": stacks.total(), "gib": round(gib, 3), **shares_by_kind},
+        details={
+            "load": load,
+            "codec": codec,
+            "samples": stacks.total(),
+            "gib": round(gib, 3),
+            **shares_by_kind,
+        },
     )
 
 
 Played = tuple[Perf, float, float]
 
 
-def _play_produce(side: FreshetSide, scale: float) -> Played:
+def _play_produce(side: FreshetSide, scale: float, codec: str | None) -> Played:
     records = round(RECORDS * scale)
-    return _under_perf(side, "produce", [Load(side.bootstrap, TOPIC, records, RECORD_BYTES)])
+    load = Load(side.bootstrap, TOPIC, records, RECORD_BYTES, codec=codec)
+    return _under_perf(side, "produce", [load])
 
 
-def _play_fragmented(side: FreshetSide, scale: float) -> Played:
+def _play_fragmented(side: FreshetSide, scale: float, codec: str | None) -> Played:
     records = round(FRAGMENTED_RATE * PACED_SECONDS * scale)
     load = Load(
         side.bootstrap,
@@ -201,22 +220,23 @@ def _play_fragmented(side: FreshetSide, scale: float) -> Played:
         one_by_one=True,
         rate=FRAGMENTED_RATE,
         producers=100,
+        codec=codec,
     )
     return _under_perf(side, "fragmented", [load])
 
 
-def _play_tail(side: FreshetSide, scale: float) -> Played:
+def _play_tail(side: FreshetSide, scale: float, codec: str | None) -> Played:
     records = round(TAIL_RATE * PACED_SECONDS * scale)
-    load = Load(side.bootstrap, TOPIC, records, RECORD_BYTES, rate=TAIL_RATE)
+    load = Load(side.bootstrap, TOPIC, records, RECORD_BYTES, rate=TAIL_RATE, codec=codec)
     reading = Reading(
         side.bootstrap, TOPIC, PARTITIONS, records, readers=TAIL_READERS, from_end=True
     )
     return _under_perf(side, "tail", [load], reading)
 
 
-def _play_storage(side: FreshetSide, scale: float) -> Played:
+def _play_storage(side: FreshetSide, scale: float, codec: str | None) -> Played:
     records = round(RECORDS * scale)
-    run_light(Load(side.bootstrap, TOPIC, records, RECORD_BYTES))
+    run_light(Load(side.bootstrap, TOPIC, records, RECORD_BYTES, codec=codec))
     side.stop()
     side.start()
     whole = Reading(side.bootstrap, TOPIC, PARTITIONS, records + WARM_UP_RECORDS)

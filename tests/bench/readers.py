@@ -42,10 +42,15 @@ class Reading:
 
 @dataclass(frozen=True)
 class Consumed:
-    """What readers saw together. Latencies are from when a record was due to when it was read."""
+    """What readers saw together. Latencies are from when a record was due to when it was read.
+
+    `total_bytes` are those of the records' values, uncompressed; `wire_bytes` are all that brokers
+    sent.
+    """
 
     records: int
     total_bytes: int
+    wire_bytes: int
     seconds: float
     reader_cpu_share: float
     samples: int
@@ -55,8 +60,13 @@ class Consumed:
 
     @property
     def mib_per_s(self) -> float:
-        """The rate of all readers together."""
+        """The rate of all readers together, of the records' values."""
         return self.total_bytes / 2**20 / self.seconds if self.seconds else 0.0
+
+    @property
+    def wire_mib_per_s(self) -> float:
+        """The rate of all that brokers sent."""
+        return self.wire_bytes / 2**20 / self.seconds if self.seconds else 0.0
 
 
 class Consuming:
@@ -84,6 +94,7 @@ class Consuming:
         return Consumed(
             records=seen["records"],
             total_bytes=seen["bytes"],
+            wire_bytes=seen["wire_bytes"],
             seconds=seen["seconds"],
             reader_cpu_share=seen["cpu_seconds"] / seen["seconds"] if seen["seconds"] else 0.0,
             samples=seen["samples"],

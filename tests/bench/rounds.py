@@ -71,19 +71,39 @@ class Rounds:
 
     def play(self, measure: Callable[[str], Figures]) -> Samples:
         """Calls `measure` with every side, once a round; returns all figures."""
-        samples: Samples = {name: defaultdict(list) for name in self.sides}
+        return self.play_variants([""], lambda name, _: measure(name))[""]
+
+    def play_variants(
+        self, variants: Sequence[str], measure: Callable[[str, str], Figures]
+    ) -> dict[str, Samples]:
+        """Calls `measure` with every side and variant, such as a codec, once a round.
+
+        All sides of a variant follow one another, because they are what is compared. Returns the
+        figures of each variant, apart from those of the others.
+        """
+        samples: dict[str, Samples] = {
+            variant: {name: defaultdict(list) for name in self.sides} for variant in variants
+        }
         for number in range(self.count):
-            for name in rotated(self.sides, number):
-                turn = f"{number} {name}"
-                if turn not in self._figures:
-                    progress(f"round {number + 1} of {self.count}: {name}")
-                    self._figures[turn] = measure(name)
-                    progress(f"  { {key: round(v, 2) for key, v in self._figures[turn].items()} }")
-                    self._keep()
-                for key, value in self._figures[turn].items():
-                    samples[name][key].append(value)
+            for variant in rotated(variants, number):
+                for name in rotated(self.sides, number):
+                    figures = self._figures_of(number, name, variant, measure)
+                    for key, value in figures.items():
+                        samples[variant][name][key].append(value)
         self._file.unlink(missing_ok=True)
         return samples
+
+    def _figures_of(
+        self, number: int, name: str, variant: str, measure: Callable[[str, str], Figures]
+    ) -> Figures:
+        """What was measured in this turn, now or in the run that this one goes on with."""
+        turn = f"{number} {name} {variant}".rstrip()
+        if turn not in self._figures:
+            progress(f"round {number + 1} of {self.count}: {name} {variant}".rstrip())
+            self._figures[turn] = measure(name, variant)
+            progress(f"  { {key: round(v, 2) for key, v in self._figures[turn].items()} }")
+            self._keep()
+        return self._figures[turn]
 
     @property
     def _file(self) -> Path:
@@ -124,6 +144,15 @@ def beside_earlier(samples: Samples, commit: str | None, value: float | None) ->
     names = [key for key in samples.get(FRESHET, {}) if key in samples.get(BEFORE, {})]
     figures = {key: (median(samples, FRESHET, key), median(samples, BEFORE, key)) for key in names}
     return Earlier(commit, value, figures)
+
+
+def named_by_variant(samples: Mapping[str, Samples]) -> Samples:
+    """The figures of all variants together, each with its variant before its name."""
+    together: Samples = defaultdict(dict)
+    for variant, sides in samples.items():
+        for name, figures in sides.items():
+            together[name] |= {f"{variant} {key}": values for key, values in figures.items()}
+    return together
 
 
 def summarize_sides(samples: Samples) -> dict[str, Any]:

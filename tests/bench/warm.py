@@ -20,10 +20,13 @@ RECORDS = 1_200_000
 READS = 8
 
 
-def produce_records(side: Side, scale: float = 1.0) -> None:
-    """Produces to a topic of its own, as fast as the side takes it, until the brokers rest."""
+def produce_records(side: Side, scale: float = 1.0, codec: str | None = None) -> None:
+    """Produces to a topic of its own, as fast as the side takes it, until the brokers rest.
+
+    `codec` is that of the measurement, as `Load` has it: its code has to be compiled, too.
+    """
     create_topic(side, TOPIC, PARTITIONS)
-    run_light(Load(side.bootstrap, TOPIC, _records(scale), RECORD_BYTES))
+    run_light(Load(side.bootstrap, TOPIC, _records(scale), RECORD_BYTES, codec=codec))
     proc.wait_for_rest(side.pids)
 
 

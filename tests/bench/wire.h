@@ -1,4 +1,4 @@
-// Kafka's numbers: the highest byte first.
+// Writes and reads numbers as Kafka's protocol has them: the highest byte first.
 
 #ifndef FRESHET_WIRE_H
 #define FRESHET_WIRE_H

@@ -1,0 +1,101 @@
+"""Processes that are held to half a core, all together: by a cgroup where one can be made.
+
+Where none can be made (no root, or no cgroups that may be written) they get the lowest priority and
+nothing holds them; `held_by` says which of the two it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.bench.sides import GENERATOR_CPU
+from tests.kubernetes.pods.needs import cgroup_trees
+from tests.peer.processes import bound_command
+
+PERIOD_US = 100_000
+QUOTA_US = PERIOD_US // 2
+# The kernel takes a moment to forget processes that have ended.
+REMOVE_TRIES = 50
+REMOVE_WAIT_S = 0.1
+# The shell puts itself into the cgroup before it becomes the command.
+ENTER = 'echo $$ > "$0" && exec "$@"'
+
+
+class HalfCore:
+    """Half of a core for the processes that are started in it. `close` after they have ended."""
+
+    def __init__(self) -> None:
+        self._cgroup = _make_cgroup()
+
+    @property
+    def held_by(self) -> str:
+        """`cgroup` or `nice`."""
+        return "nice" if self._cgroup is None else "cgroup"
+
+    def start(self, command: Sequence[str]) -> subprocess.Popen[str]:
+        """Starts a command beside the load generators, with pipes to talk to it."""
+        if self._cgroup is None:
+            held = ["nice", "-n", "19", *command]
+        else:
+            held = ["sh", "-c", ENTER, str(self._cgroup / "cgroup.procs"), *command]
+        return subprocess.Popen(
+            bound_command(held, GENERATOR_CPU),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def close(self) -> None:
+        """Removes the cgroup."""
+        if self._cgroup is None:
+            return
+        for _ in range(REMOVE_TRIES):
+            with contextlib.suppress(OSError):
+                self._cgroup.rmdir()
+                return
+            threading.Event().wait(REMOVE_WAIT_S)
+        message = f"{self._cgroup} cannot be removed: a process is left in it"
+        raise RuntimeError(message)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _make_cgroup() -> Path | None:
+    """A new cgroup with half a core, of either version; `None` if this machine allows none."""
+    for tree in cgroup_trees():
+        folder = tree / f"freshet-bench-{os.getpid()}"
+        with contextlib.suppress(OSError):
+            folder.mkdir()
+            if _limit(folder):
+                return folder
+            folder.rmdir()
+    return None
+
+
+def _limit(folder: Path) -> bool:
+    """Whether the limit could be set: only where the CPU is among the tree's controllers."""
+    with contextlib.suppress(OSError):
+        if (folder / "cpu.max").exists():
+            (folder / "cpu.max").write_text(f"{QUOTA_US} {PERIOD_US}")
+            return True
+        if (folder / "cpu.cfs_quota_us").exists():
+            (folder / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+            (folder / "cpu.cfs_quota_us").write_text(str(QUOTA_US))
+            return True
+    return False
