@@ -33,7 +33,8 @@ fmt: ## format Python, Rust and Go (after `make setup`)
 	@.venv/bin/ruff check --fix-only --quiet .
 	@.venv/bin/ruff format .
 	@cargo fmt --all $(manifest)
-	@gofmt -w provisioning/deliverables/terraform
+	@cargo fmt --manifest-path tests/clients/programs/rust/Cargo.toml
+	@gofmt -w provisioning/deliverables/terraform tests/clients/programs/go
 
 bench: ## B=<name>: run a bench against real Kafka [and BEFORE=<commit>]; without B, list them
 	@.ci/bench $(B)
@@ -72,6 +73,6 @@ kube-demo: ## all of it as pods of a real Kubernetes on this machine, as root; C
 	@.venv/bin/python -m tests.kubernetes.demo $(ARGS)
 
 clean: ## remove what set-up and builds left in the checkout (not your data)
-	rm -rf frontend/dist frontend/node_modules
+	rm -rf frontend/dist frontend/node_modules tests/clients/programs/js/node_modules
 	rm -rf .venv .tools .peer .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	rm -rf brokers/core/target brokers/_core*.so

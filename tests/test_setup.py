@@ -104,5 +104,5 @@ def test_a_part_that_there_is_not_is_named_before_anything_begins(machine):
         check=False,
     )
     assert (result.returncode, result.stdout) == (2, "")
-    parts = "everyday engine stores kubernetes terraform fuzzing rest"
+    parts = "everyday engine stores kubernetes terraform fuzzing clients rest"
     assert result.stderr == f"there is no part pods; the parts are: {parts}\n"
