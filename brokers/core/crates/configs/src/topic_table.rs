@@ -68,8 +68,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("-1"),
             rule: Rule::BetweenOr(1, 9, -1),
             effect: Effect::Acts,
-            documentation: "Level at which the broker compresses with gzip, where `compression.type` \
-                asks for it; -1 is gzip's default.",
+            documentation: "Level at which the broker compresses with gzip, where \
+                `compression.type` asks for it; -1 is gzip's default.",
         },
         broker_names: &[same("compression.gzip.level")],
     },
@@ -80,8 +80,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("9"),
             rule: Rule::Between(1, 17),
             effect: Effect::Reported,
-            documentation: "Level at which the broker compresses with lz4, where `compression.type` asks \
-                for it. Freshet's lz4 has one level.",
+            documentation: "Level at which the broker compresses with lz4, where \
+                `compression.type` asks for it. Freshet's lz4 has one level.",
         },
         broker_names: &[same("compression.lz4.level")],
     },
@@ -92,8 +92,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("producer"),
             rule: Rule::OneOf(&["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"]),
             effect: Effect::Acts,
-            documentation: "Codec in which batches are stored: `producer` keeps them as they were sent; \
-                with any other value, batches of another codec are compressed anew.",
+            documentation: "Codec in which batches are stored: `producer` keeps them as they were \
+                sent; with any other value, batches of another codec are compressed anew.",
         },
         broker_names: &[same("compression.type")],
     },
@@ -104,8 +104,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("3"),
             rule: Rule::Between(-131_072, 22),
             effect: Effect::Acts,
-            documentation: "Level at which the broker compresses with zstd, where `compression.type` \
-                asks for it.",
+            documentation: "Level at which the broker compresses with zstd, where \
+                `compression.type` asks for it.",
         },
         broker_names: &[same("compression.zstd.level")],
     },

@@ -74,7 +74,10 @@ impl<'a> Rewriter<'a> {
             let compacted = compacted || run.iter().any(|segment| segment.compacted);
             self.writer.begin(partition.id(), first.base_offset, compacted);
             for batch in batches {
-                self.writer.add(partition.id(), batch, written_at_ms.unwrap_or(0));
+                // Read anew: an earlier release believed what producers said.
+                let largest = partition.largest_timestamp(batch);
+                let written_at_ms = written_at_ms.unwrap_or(0);
+                self.writer.add_with_timestamp(partition.id(), batch, written_at_ms, largest);
             }
             self.segments += 1;
         }

@@ -1,7 +1,7 @@
 //! A partition that this incarnation leads. It gives batches their offsets, recognises retries of
 //! producers, knows which batches are durable, and reads records. See the crate's `README.md`.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -28,6 +28,7 @@ use freshet_telemetry::{Metrics, TopicMetrics};
 use freshet_wire::ids::{Epoch, PartitionId};
 use freshet_wire::records::{StoredBatch, ValidatedBatch};
 
+mod damaged;
 pub mod load;
 pub mod read;
 pub mod read_faults;
@@ -186,6 +187,8 @@ pub struct Partition {
     readers: Mutex<Vec<Weak<Notify>>>,
     /// The fetches that wait for batches of others, or for storage.
     bystanders: Mutex<Vec<Weak<Notify>>>,
+    /// The first offsets of batches that cannot be read.
+    damaged: Mutex<BTreeSet<i64>>,
     /// A copy of whether `State::access` is that of clients, for fetches.
     serves_clients: AtomicBool,
 }

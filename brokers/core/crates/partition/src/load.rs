@@ -112,6 +112,7 @@ impl Partition {
             state: Mutex::new(state),
             readers: Mutex::default(),
             bystanders: Mutex::default(),
+            damaged: Mutex::default(),
             serves_clients: AtomicBool::new(true),
         }))
     }

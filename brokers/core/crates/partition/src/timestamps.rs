@@ -9,9 +9,7 @@ use super::read::ReadError;
 use super::{Partition, State};
 use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::cold::segment::Segment;
-use freshet_wire::records::{
-    DECOMPRESSED_BYTES_MAX, StoredBatch, TimestampType, find_by_timestamp,
-};
+use freshet_wire::records::{StoredBatch, TimestampType, find_by_timestamp};
 
 /// The offset and the timestamp of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +65,11 @@ impl Partition {
             for chunk in chunks.iter().filter(|chunk| chunk.max_timestamp >= timestamp) {
                 let mut record = None;
                 let mut visit = |batch: &StoredBatch, log_start| {
-                    record = find_by_timestamp(batch, timestamp, log_start);
+                    let look_up = find_by_timestamp(batch, timestamp, log_start);
+                    if let Some(error) = look_up.damage {
+                        self.note_damaged(&batch.header(), &error);
+                    }
+                    record = look_up.record;
                     if record.is_some() {
                         ControlFlow::Break(())
                     } else {
@@ -137,7 +139,7 @@ impl Partition {
             return vec![Part { segment: None, ..part }];
         };
         let of_chunks = chunks.iter().map(|chunk| Part {
-            max_timestamp: chunk.max_timestamp,
+            max_timestamp: bound(chunk.max_timestamp),
             base_offset: Reverse(chunk.base_offset),
             end_offset: chunk.end_offset,
             segment: None,
@@ -183,13 +185,13 @@ impl Partition {
 fn parts(state: &State) -> impl Iterator<Item = Part> {
     let Manifest { log_start, segments, .. } = state.manifest.as_ref();
     let segments = segments.iter().enumerate().map(|(at, segment)| Part {
-        max_timestamp: segment.max_timestamp,
+        max_timestamp: bound(segment.max_timestamp),
         base_offset: Reverse(segment.base_offset),
         end_offset: segment.end_offset,
         segment: Some(at),
     });
     let unsplit = state.unsplit.iter().map(|batch| Part {
-        max_timestamp: batch.max_timestamp,
+        max_timestamp: bound(batch.max_timestamp),
         base_offset: Reverse(batch.base_offset),
         end_offset: batch.end_offset,
         segment: None,
@@ -212,20 +214,25 @@ fn newest_of(batch: &StoredBatch, from: i64) -> Option<TimedOffset> {
     }
     if header.base_offset >= from
         && named >= header.base_timestamp
-        && let Some((offset, timestamp)) = find_by_timestamp(batch, named, from)
+        && let Some((offset, timestamp)) = find_by_timestamp(batch, named, from).record
     {
         return Some(TimedOffset { offset, timestamp });
     }
-    let Ok(records) = batch.records(DECOMPRESSED_BYTES_MAX) else { return Some(first) };
     let mut newest: Option<TimedOffset> = None;
-    for record in records.without_headers() {
-        let Ok(record) = record else { return newest.or(Some(first)) };
-        let timed = TimedOffset { offset: record.offset, timestamp: record.timestamp };
-        if timed.offset >= from && timed.precedes(newest) {
+    let walked = batch.walk(|record| {
+        let offset = header.base_offset.saturating_add(record.offset_delta.into());
+        let timed = TimedOffset { offset, timestamp: record.timestamp };
+        if offset >= from && timed.precedes(newest) {
             newest = Some(timed);
         }
-    }
-    newest
+    });
+    if walked.is_ok() { newest } else { newest.or(Some(first)) }
+}
+
+/// The bound of a part's timestamps by what its index names. An earlier release stored what
+/// producers sent, of which some name none: such a part is read.
+fn bound(indexed: i64) -> i64 {
+    if indexed >= 0 { indexed } else { i64::MAX }
 }
 
 #[cfg(test)]

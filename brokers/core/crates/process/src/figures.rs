@@ -6,7 +6,7 @@ use std::sync::Arc;
 use freshet_broker::context::Broker;
 use freshet_broker::engine::Engine;
 use freshet_broker::server::Server;
-use freshet_telemetry::{BrokerState, Gauges, Sample, StateLabel};
+use freshet_telemetry::{BrokerState, Gauges, PartitionLabels, Sample, StateLabel};
 use freshet_world::env::usage::process_usage;
 
 /// Returns a function that fills the gauges from a running broker and its server.
@@ -55,6 +55,19 @@ fn set_engine_gauges(engine: &Engine, gauges: &Gauges) {
     gauges.unsplit_bytes.set(unsplit.cast_signed());
     gauges.lane_queue_items.set(count(engine.lane.waiting()));
     gauges.incarnation.set(engine.incarnation.0.cast_signed());
+    set_damaged_batches(engine, gauges);
+}
+
+/// Names the partitions that have a damaged batch, and forgets the others.
+fn set_damaged_batches(engine: &Engine, gauges: &Gauges) {
+    gauges.damaged_batches.clear();
+    for partition in engine.partitions.all() {
+        if let Some(offset) = partition.first_damaged() {
+            let topic = partition.topic().to_string();
+            let labels = PartitionLabels { topic, partition: partition.id().index };
+            gauges.damaged_batches.get_or_create(&labels).set(offset);
+        }
+    }
 }
 
 /// Fills the gauges of groups. While groups are being loaded the gauges keep their last values.

@@ -5,7 +5,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::labels::StateLabel;
+use super::labels::{PartitionLabels, StateLabel};
 use freshet_world::env::usage::ProcessUsage;
 
 /// Values that are looked up when the metrics are read. Each field names its metric.
@@ -31,6 +31,8 @@ pub struct Gauges {
     pub groups: Gauge,
     /// `freshet_groups`
     pub groups_by_state: Family<StateLabel, Gauge>,
+    /// `freshet_damaged_batch_first_offset`
+    pub damaged_batches: Family<PartitionLabels, Gauge>,
     /// `freshet_catch_up_fetch_bytes`
     pub catch_up_fetch_bytes: Gauge,
     /// `freshet_block_bytes`
@@ -116,6 +118,9 @@ impl Gauges {
         }
         let help = "Groups by state";
         registry.register("freshet_groups", help, gauges.groups_by_state.clone());
+        let help = "Offset of a partition's first batch that clients cannot read, as far as known";
+        let damaged = gauges.damaged_batches.clone();
+        registry.register("freshet_damaged_batch_first_offset", help, damaged);
         gauges.process.register(registry);
         gauges
     }

@@ -37,6 +37,15 @@ pub struct StateLabel {
     pub state: &'static str,
 }
 
+/// A partition.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct PartitionLabels {
+    /// The topic's name.
+    pub topic: String,
+    /// The partition's index.
+    pub partition: i32,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct StageLabel {
     pub(super) stage: &'static str,

@@ -29,8 +29,8 @@ mod requests;
 
 pub use gauges::{BrokerState, Gauges, ProcessGauges};
 pub use jobs::{JobMetrics, RewriteMetrics};
-pub use labels::StateLabel;
 use labels::{KindLabel, SourceLabel, TopicLabel};
+pub use labels::{PartitionLabels, StateLabel};
 pub use lane::{CommitStage, LaneMetrics};
 pub use reads::BlockMetrics;
 pub use requests::{ApiMetrics, RequestMetrics, RequestTimer};

@@ -139,6 +139,7 @@ impl BatchReading {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "it computes, and waits for nothing")]
 async fn read_on_blocking_thread(mut work: Work, held: Held) -> Work {
     let lost = work.lost();
     let read = tokio::task::spawn_blocking(move || {

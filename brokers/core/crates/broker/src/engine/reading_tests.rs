@@ -1,3 +1,5 @@
+//! Reading what producers sent: where, how much at a time, and for how long.
+
 use super::*;
 use bytes::Bytes;
 use freshet_s3::open_world;
@@ -87,6 +89,7 @@ async fn a_bomb_of_a_client_that_has_gone_is_left_alone() {
         }
     };
     tokio::select! {
+        biased;
         _ = &mut read => panic!("read before it was looked at"),
         () = entered => {}
     }

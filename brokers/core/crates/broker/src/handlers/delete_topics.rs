@@ -25,18 +25,18 @@ pub async fn handle(
     let time_limit = time_limit(request.timeout_ms);
     let by_name = request.topic_names.into_iter();
     let by_name = by_name.map(|name| DeleteTopicState::default().with_name(Some(name)));
-    let mut times_named = BTreeMap::new();
-    for topic in request.topics.into_iter().chain(by_name) {
-        *times_named.entry((topic.name, topic.topic_id)).or_insert(0) += 1;
+    let topics: Vec<DeleteTopicState> = request.topics.into_iter().chain(by_name).collect();
+    let mut times_named: BTreeMap<_, usize> = BTreeMap::new();
+    for topic in &topics {
+        *times_named.entry((topic.name.clone(), topic.topic_id)).or_default() += 1;
     }
     let mut responses = Vec::new();
-    for ((name, topic_id), times) in times_named {
-        let topic = DeleteTopicState::default().with_name(name).with_topic_id(topic_id);
-        responses.push(if times == 1 {
-            handle_topic(context, topic, time_limit).await
-        } else {
-            refuse_repeated(context, topic)
-        });
+    for topic in topics {
+        match times_named.remove(&(topic.name.clone(), topic.topic_id)) {
+            Some(1) => responses.push(handle_topic(context, topic, time_limit).await),
+            Some(_) => responses.push(refuse_repeated(context, topic)),
+            None => {} // answered already
+        }
     }
     DeleteTopicsResponse::default().with_responses(responses)
 }

@@ -1,6 +1,8 @@
 //! Produce: batches are read, then get their offsets at once, in the order of the requests. The
 //! response is sent once they are durable.
 
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,12 +89,14 @@ struct PreparedTopic {
 /// a connection are staged in the order in which they came.
 pub async fn stage_request(
     context: &RequestContext,
-    request: ProduceRequest,
+    mut request: ProduceRequest,
     frame: Frame,
 ) -> StagedProduce {
     let begun = Instant::now();
     let time_limit = time_limit(request.timeout_ms);
-    let refusal = refuse_all(context, &request);
+    let refusal = merge_repeated(&mut request)
+        .then(|| ResponseError::InvalidRequest.into())
+        .or_else(|| refuse_all(context, &request));
     let Frame { bytes: frame_bytes, memory } = frame;
     let mut preparer = Preparer { context, frame_bytes, refusal, unread: Vec::new() };
     let topics: Vec<_> = request.topics.into_iter().map(|topic| preparer.topic(topic)).collect();
@@ -150,6 +154,35 @@ fn refuse_all(context: &RequestContext, request: &ProduceRequest) -> Option<Refu
         error: ResponseError::PolicyViolation,
         message: Some(reason.as_ref().to_owned()),
     })
+}
+
+/// Joins the topics that are named twice, so that each is answered once. Returns whether a partition
+/// is named twice, of which one stays: Kafka appends one of its batches and drops the others, which
+/// here refuses the request.
+fn merge_repeated(request: &mut ProduceRequest) -> bool {
+    let mut merged: Vec<ProduceTopic> = Vec::with_capacity(request.topics.len());
+    let mut places = BTreeMap::new();
+    for topic in std::mem::take(&mut request.topics) {
+        match places.entry((topic.name.clone(), topic.topic_id)) {
+            Entry::Occupied(place) => {
+                let known: &mut ProduceTopic = &mut merged[*place.get()];
+                known.partitions.extend(topic.partitions);
+            }
+            Entry::Vacant(place) => {
+                place.insert(merged.len());
+                merged.push(topic);
+            }
+        }
+    }
+    let mut is_repeated = false;
+    for topic in &mut merged {
+        let mut seen = BTreeSet::new();
+        let named = topic.partitions.len();
+        topic.partitions.retain(|partition| seen.insert(partition.index));
+        is_repeated |= topic.partitions.len() < named;
+    }
+    request.topics = merged;
+    is_repeated
 }
 
 /// Whether any batch says that it belongs to a transaction.

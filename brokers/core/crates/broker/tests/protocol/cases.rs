@@ -11,7 +11,7 @@ use super::harness::{Client, TestBroker, topic_name};
 use super::offsets::list_offset;
 
 #[derive(Deserialize)]
-struct Cases {
+struct Table {
     t0_ms: i64,
     topic_configs: std::collections::BTreeMap<String, String>,
     cases: Vec<Case>,
@@ -67,7 +67,7 @@ async fn stored(client: &mut Client, topic: &str, t0_ms: i64) -> Stored {
 
 #[tokio::test]
 async fn each_case_gets_kafkas_answer_and_is_stored_as_there() {
-    let Cases { t0_ms, topic_configs, cases } =
+    let Table { t0_ms, topic_configs, cases } =
         serde_json::from_str(include_str!("cases/produce_batches.json")).unwrap();
     let configs: Vec<(&str, &str)> =
         topic_configs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();

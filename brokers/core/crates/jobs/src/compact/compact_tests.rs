@@ -59,7 +59,7 @@ fn round_of(manifest: &Manifest, batches: &[StoredBatch], bytes: usize, now_ms: 
     let mut keys = KeyOffsets::new(DirtyRange { from, until }, bytes);
     let mut transactions = Transactions::new(&manifest.aborted);
     for batch in batches.iter().filter(|batch| batch.header().next_offset() > from) {
-        if note_batch(&mut keys, &mut transactions, batch) == Visit::Enough {
+        if note_batch(&mut keys, &mut transactions, batch, |_| {}) == Visit::Enough {
             break;
         }
     }

@@ -13,7 +13,7 @@ use super::rewrite::{OBJECT_BYTES, Rewriter, Source, Visit};
 use freshet_partition::Partition;
 use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::cold::segment::Segment;
-use freshet_wire::records::{RecordFacts, Retained, StoredBatch};
+use freshet_wire::records::{RecordFacts, RecordsError, Retained, StoredBatch};
 
 mod keys;
 mod plan;
@@ -94,7 +94,11 @@ async fn note_keys(
     let dirty = manifest.segments.iter();
     let dirty = dirty.skip_while(|segment| segment.end_offset <= range.from);
     for segment in dirty.take_while(|segment| segment.end_offset <= range.until) {
-        let mut note = |batch| note_batch(&mut keys, &mut transactions, &batch);
+        let mut note = |batch: StoredBatch| {
+            note_batch(&mut keys, &mut transactions, &batch, |error| {
+                partition.note_damaged(&batch.header(), error);
+            })
+        };
         if source.visit(partition.id(), segment, &mut note).await? == Visit::Enough {
             break;
         }
@@ -108,6 +112,7 @@ fn note_batch(
     keys: &mut KeyOffsets,
     transactions: &mut Transactions,
     batch: &StoredBatch,
+    note_damaged: impl FnOnce(&RecordsError),
 ) -> Visit {
     let header = batch.header();
     let (from, end) = (keys.end, header.next_offset());
@@ -131,7 +136,7 @@ fn note_batch(
     });
     if let Err(error) = noted {
         // A batch that cannot be decoded stays as it is, so that readers see the damage.
-        tracing::warn!(offset = header.base_offset, %error, "compaction skips a damaged batch");
+        note_damaged(&error);
     }
     let Some(offset) = no_room_at else { return Visit::More };
     keys.end = offset;

@@ -186,9 +186,20 @@ impl SegmentWriter {
 
     /// Adds a batch to a partition's segment; `written_at_ms` is that of its block.
     pub fn add(&mut self, partition: PartitionId, batch: &StoredBatch, written_at_ms: i64) {
-        let header = batch.header();
         // A batch that an earlier release stored may be damaged; its header is all that is left.
-        let largest = batch.largest_timestamp().unwrap_or(header.max_timestamp);
+        let largest = batch.largest_timestamp().unwrap_or(batch.header().max_timestamp);
+        self.add_with_timestamp(partition, batch, written_at_ms, largest);
+    }
+
+    /// Does what [`Self::add`] does with a batch whose largest timestamp the caller has read.
+    pub fn add_with_timestamp(
+        &mut self,
+        partition: PartitionId,
+        batch: &StoredBatch,
+        written_at_ms: i64,
+        largest: i64,
+    ) {
+        let header = batch.header();
         let bytes = batch.size_bytes() as u64;
         if self.sections.last().is_none_or(|section| section.partition != partition) {
             self.begin(partition, header.base_offset, false);

@@ -42,23 +42,32 @@ impl StoredBatch {
     }
 }
 
-/// Offset and timestamp of the batch's first record from offset `from` on whose timestamp is at
-/// least `timestamp`, in milliseconds; `None` where there is none.
+/// What a look-up by time finds in a batch.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LookUp {
+    /// Offset and timestamp of the record; `None` where there is none.
+    pub record: Option<(i64, i64)>,
+    /// Why the records cannot be read to their end.
+    pub damage: Option<RecordsError>,
+}
+
+/// Looks for the batch's first record from offset `from` on whose timestamp is at least
+/// `timestamp`, in milliseconds.
 ///
 /// A batch that an earlier release stored may be damaged. If this one cannot be read up to such a
 /// record, its first offset and largest timestamp are returned instead, if that reaches: a reader
 /// that starts there misses nothing.
-pub fn find_by_timestamp(batch: &StoredBatch, timestamp: i64, from: i64) -> Option<(i64, i64)> {
+pub fn find_by_timestamp(batch: &StoredBatch, timestamp: i64, from: i64) -> LookUp {
     let header = batch.header();
     // Compaction leaves batches without records.
     let empty = header.record_count == 0;
     if empty || !header.may_reach(timestamp) || header.next_offset() <= from {
-        return None;
+        return LookUp::default();
     }
     let whole = Some((header.base_offset.max(from), header.max_timestamp))
         .filter(|_| header.max_timestamp >= timestamp);
     if header.timestamp_type() == TimestampType::LogAppendTime {
-        return whole;
+        return LookUp { record: whole, damage: None };
     }
     let mut first = None;
     let walked = batch.walk(|record| {
@@ -67,7 +76,10 @@ pub fn find_by_timestamp(batch: &StoredBatch, timestamp: i64, from: i64) -> Opti
             first = Some((offset, record.timestamp));
         }
     });
-    if walked.is_ok() { first } else { first.or(whole) }
+    match walked {
+        Ok(()) => LookUp { record: first, damage: None },
+        Err(error) => LookUp { record: first.or(whole), damage: Some(error) },
+    }
 }
 
 #[cfg(test)]
@@ -77,6 +89,10 @@ mod tests {
 
     fn batch(builder: BatchBuilder) -> StoredBatch {
         StoredBatch::from_contiguous(builder.build()).unwrap()
+    }
+
+    fn find(batch: &StoredBatch, timestamp: i64, from: i64) -> Option<(i64, i64)> {
+        find_by_timestamp(batch, timestamp, from).record
     }
 
     fn sample() -> BatchBuilder {
@@ -89,21 +105,21 @@ mod tests {
     fn the_first_record_at_or_after_the_time_is_found() {
         for codec in [Compression::None, Compression::Gzip, Compression::Lz4] {
             let batch = batch(sample().compression(codec));
-            assert_eq!(find_by_timestamp(&batch, i64::MIN, 0), Some((100, 10)));
-            assert_eq!(find_by_timestamp(&batch, 11, 0), Some((101, 30)));
-            assert_eq!(find_by_timestamp(&batch, 31, 0), Some((103, 40)));
-            assert_eq!(find_by_timestamp(&batch, 41, 0), None);
+            assert_eq!(find(&batch, i64::MIN, 0), Some((100, 10)));
+            assert_eq!(find(&batch, 11, 0), Some((101, 30)));
+            assert_eq!(find(&batch, 31, 0), Some((103, 40)));
+            assert_eq!(find(&batch, 41, 0), None);
             // Records that were deleted are not found.
-            assert_eq!(find_by_timestamp(&batch, 11, 102), Some((102, 20)));
-            assert_eq!(find_by_timestamp(&batch, 30, 102), Some((103, 40)));
-            assert_eq!(find_by_timestamp(&batch, 11, 104), None);
+            assert_eq!(find(&batch, 11, 102), Some((102, 20)));
+            assert_eq!(find(&batch, 30, 102), Some((103, 40)));
+            assert_eq!(find(&batch, 11, 104), None);
         }
     }
 
     #[test]
     fn log_append_time_means_the_whole_batch() {
         let batch = batch(sample().timestamp_type(TimestampType::LogAppendTime));
-        assert_eq!(find_by_timestamp(&batch, 35, 0), Some((100, 40)));
+        assert_eq!(find(&batch, 35, 0), Some((100, 40)));
     }
 
     /// As Sarama sends it: the largest timestamp is -1.
@@ -118,14 +134,14 @@ mod tests {
         for codec in [Compression::None, Compression::Zstd] {
             let batch = without_largest(codec);
             assert_eq!(batch.largest_timestamp(), Ok(40));
-            assert_eq!(find_by_timestamp(&batch, 31, 0), Some((103, 40)));
-            assert_eq!(find_by_timestamp(&batch, 41, 0), None);
+            assert_eq!(find(&batch, 31, 0), Some((103, 40)));
+            assert_eq!(find(&batch, 41, 0), None);
         }
         let mut bytes = without_largest(Compression::None).to_bytes().to_vec();
         bytes[HEADER_BYTES] = 0x01;
         let damaged = StoredBatch::from_contiguous(bytes.into()).unwrap();
         assert!(damaged.largest_timestamp().is_err());
-        assert_eq!(find_by_timestamp(&damaged, 5, 0), None);
+        assert_eq!(find(&damaged, 5, 0), None);
     }
 
     #[test]
@@ -133,6 +149,7 @@ mod tests {
         let mut bytes = sample().build().to_vec();
         bytes[HEADER_BYTES] = 0x01;
         let batch = StoredBatch::from_contiguous(bytes.into()).unwrap();
-        assert_eq!(find_by_timestamp(&batch, 35, 0), Some((100, 40)));
+        assert_eq!(find(&batch, 35, 0), Some((100, 40)));
+        assert!(find_by_timestamp(&batch, 35, 0).damage.is_some());
     }
 }

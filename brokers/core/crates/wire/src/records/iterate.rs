@@ -123,7 +123,7 @@ impl ValidatedBatch {
     /// # Errors
     /// As [`Records::new`].
     pub fn records(&self, limit_bytes: usize) -> Result<Records, RecordsError> {
-        Records::new(*self.header(), &self.payload(), limit_bytes)
+        Records::new(*self.header(), self.payload(), limit_bytes)
     }
 }
 

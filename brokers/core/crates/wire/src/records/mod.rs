@@ -23,7 +23,7 @@ mod walk;
 
 pub use build::BatchBuilder;
 pub use compression::{Compression, compress, decompress};
-pub use find::find_by_timestamp;
+pub use find::{LookUp, find_by_timestamp};
 pub use header::{BatchHeader, HEADER_BYTES, TimestampType};
 pub use iterate::{DECOMPRESSED_BYTES_MAX, Record, Records};
 pub use pack::Codec;

@@ -118,7 +118,7 @@ fn zstd_frame_window(payload: &[u8]) -> Option<u64> {
 /// A payload that is being decompressed, a piece at a time.
 pub(super) struct Unpacker<'a> {
     compression: Compression,
-    decoder: Decoder<'a>,
+    stream: Stream<'a>,
     limits: UnpackLimits<'a>,
     /// The present piece, where it was decompressed.
     piece: Vec<u8>,
@@ -127,7 +127,7 @@ pub(super) struct Unpacker<'a> {
     produced: usize,
 }
 
-enum Decoder<'a> {
+enum Stream<'a> {
     /// All of it is the next piece, as it is.
     Slice(&'a [u8]),
     /// All of it is the next piece, and was decompressed already.
@@ -150,19 +150,19 @@ impl<'a> Unpacker<'a> {
         limits: UnpackLimits<'a>,
     ) -> Result<Self, RecordsError> {
         let (needed, limit) = (memory_to_unpack(compression, payload), limits.memory_bytes);
-        let decoder = match compression {
-            Compression::None => Decoder::Slice(payload),
-            Compression::Zstd if needed > limit => Decoder::Whole(unpack_whole(payload, limits)?),
+        let stream = match compression {
+            Compression::None => Stream::Slice(payload),
+            Compression::Zstd if needed > limit => Stream::Whole(unpack_whole(payload, limits)?),
             _ if needed > limit => return Err(RecordsError::Memory { needed, limit }),
-            Compression::Gzip => Decoder::Gzip(Box::new(GzDecoder::new(payload))),
-            Compression::Snappy => Decoder::Snappy(SnappyBlocks::new(payload)),
-            Compression::Lz4 => Decoder::Lz4(Box::new(lz4_decoder(payload)?)),
+            Compression::Gzip => Stream::Gzip(Box::new(GzDecoder::new(payload))),
+            Compression::Snappy => Stream::Snappy(SnappyBlocks::new(payload)),
+            Compression::Lz4 => Stream::Lz4(Box::new(lz4_decoder(payload)?)),
             Compression::Zstd => {
                 let decoder = zstd::stream::read::Decoder::with_buffer(payload);
-                Decoder::Zstd(decoder.map_err(|error| compression.refused(&error))?)
+                Stream::Zstd(decoder.map_err(|error| compression.refused(&error))?)
             }
         };
-        Ok(Self { compression, decoder, limits, piece: Vec::new(), slice: &[], produced: 0 })
+        Ok(Self { compression, stream, limits, piece: Vec::new(), slice: &[], produced: 0 })
     }
 
     /// The present piece.
@@ -179,15 +179,15 @@ impl<'a> Unpacker<'a> {
     /// work was ended.
     pub(super) fn advance(&mut self) -> Result<bool, RecordsError> {
         let limit = self.limits.output_bytes;
-        match &mut self.decoder {
-            Decoder::Slice(slice) => self.slice = std::mem::take(slice),
-            Decoder::Whole(whole) => self.piece = std::mem::take(whole),
-            Decoder::Snappy(blocks) => {
+        match &mut self.stream {
+            Stream::Slice(slice) => self.slice = std::mem::take(slice),
+            Stream::Whole(whole) => self.piece = std::mem::take(whole),
+            Stream::Snappy(blocks) => {
                 blocks.unpack_next(&mut self.piece, limit - self.produced, limit)?;
             }
-            decoder => {
+            stream => {
                 self.piece.resize(PIECE_BYTES, 0);
-                let length = decoder.read(&mut self.piece);
+                let length = stream.read(&mut self.piece);
                 let length = length.map_err(|error| self.compression.refused(&error))?;
                 self.piece.truncate(length);
             }
@@ -204,7 +204,7 @@ impl<'a> Unpacker<'a> {
     }
 }
 
-impl Decoder<'_> {
+impl Stream<'_> {
     /// Reads from a decoder that is a stream by itself; 0 at the end.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
@@ -218,7 +218,7 @@ impl Decoder<'_> {
 
 /// Reads on in the next member where one ends. What follows a member and does not begin as another
 /// one is ignored, as by Java's `GZIPInputStream`.
-fn read_gzip<'a>(member: &mut GzDecoder<&'a [u8]>, buffer: &mut [u8]) -> io::Result<usize> {
+fn read_gzip(member: &mut GzDecoder<&[u8]>, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         let length = member.read(buffer)?;
         if length > 0 {

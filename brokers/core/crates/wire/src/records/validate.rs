@@ -2,7 +2,7 @@
 //! `UnifiedLog.analyzeAndValidateRecords`, `LogValidator`). No batch is acknowledged that was not
 //! read from its first record to its last.
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use kafka_protocol::ResponseError;
 
 use super::header::{
@@ -67,12 +67,13 @@ impl ValidatedBatch {
     /// # Errors
     /// Any error of [`BatchHeader::parse`]; [`RecordsError::Inconsistent`] where the bytes are not
     /// exactly one batch.
-    pub fn trusted(bytes: Bytes) -> Result<Self, RecordsError> {
+    pub fn trusted(mut bytes: Bytes) -> Result<Self, RecordsError> {
         let header = BatchHeader::parse(&bytes)?;
         if header.size_bytes() != bytes.len() {
             return Err(RecordsError::Inconsistent("not exactly one batch"));
         }
-        Ok(Self { header, payload: bytes.slice(HEADER_BYTES..) })
+        bytes.advance(HEADER_BYTES);
+        Ok(Self { header, payload: bytes })
     }
 
     /// The header.
@@ -313,7 +314,7 @@ impl BatchHead {
 /// The batch that a partition's records must be, without what follows it where that is too short
 /// for another one. Each error is the one that Kafka answers (`ProduceRequest.validateRecords`,
 /// `ByteBufferLogInputStream`).
-fn parse_only_batch(records: Bytes) -> Result<(Bytes, BatchHeader), RecordRejection> {
+fn parse_only_batch(mut records: Bytes) -> Result<(Bytes, BatchHeader), RecordRejection> {
     let Some(head) = BatchHead::parse(&records)? else {
         return Err(invalid("a partition's records must be exactly one record batch"));
     };
@@ -335,7 +336,8 @@ fn parse_only_batch(records: Bytes) -> Result<(Bytes, BatchHeader), RecordReject
             header.base_offset
         )));
     }
-    Ok((records.slice(..head.size), header))
+    records.truncate(head.size);
+    Ok((records, header))
 }
 
 fn check_size(size: usize, limits: &ProduceLimits) -> Result<(), RecordRejection> {
@@ -730,7 +732,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_ends_the_reading_is_told_apart_from_a_fault() {
+    fn a_limit_that_ends_the_reading_is_no_fault_of_the_batch() {
         let zeros = BatchBuilder::new(0).record(NOW, None, Some(&vec![0; 1 << 20]));
         for codec in [Compression::Gzip, Compression::Lz4, Compression::Snappy, Compression::Zstd] {
             let batch = zeros.clone().compression(codec).build();
