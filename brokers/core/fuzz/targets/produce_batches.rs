@@ -1,5 +1,5 @@
-//! One batch, as a producer sends it: what is accepted can be read back, from its first record to its
-//! last, also where it was compressed anew.
+//! One batch, as a producer sends it: what is accepted can be read back, from its first record to
+//! its last, also where it was compressed anew.
 #![no_main]
 
 use bytes::Bytes;

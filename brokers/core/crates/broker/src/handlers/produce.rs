@@ -156,9 +156,9 @@ fn refuse_all(context: &RequestContext, request: &ProduceRequest) -> Option<Refu
     })
 }
 
-/// Joins the topics that are named twice, so that each is answered once. Returns whether a partition
-/// is named twice, of which one stays: Kafka appends one of its batches and drops the others, which
-/// here refuses the request.
+/// Joins the topics that are named twice, so that each is answered once. Returns whether a
+/// partition is named twice, of which one stays: Kafka appends one of its batches and drops the
+/// others, while here the request is refused.
 fn merge_repeated(request: &mut ProduceRequest) -> bool {
     let mut merged: Vec<ProduceTopic> = Vec::with_capacity(request.topics.len());
     let mut places = BTreeMap::new();

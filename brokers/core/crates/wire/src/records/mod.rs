@@ -2,9 +2,9 @@
 //! stored and fetched.
 //!
 //! Every record of a batch is walked before the batch is acknowledged ([`walk`]). The batch is not
-//! rebuilt: the broker keeps the records as the very allocation that was received, and only a header
-//! of its own before them, with the place in the log and the largest timestamp. The exception is a
-//! topic whose `compression.type` is another than the batch's.
+//! rebuilt: the broker keeps the records as the very allocation that was received, and only puts a
+//! header of its own before them, with the place in the log and the largest timestamp. The
+//! exception is a topic whose `compression.type` is another than the batch's.
 
 use crate::codec::WireError;
 
