@@ -46,13 +46,15 @@ impl UnpackLimits<'static> {
 /// How much memory it takes to decompress a payload, in bytes: an upper bound, by what its frames
 /// announce.
 pub fn memory_to_unpack(compression: Compression, payload: &[u8]) -> usize {
-    match compression {
-        Compression::None => 0,
-        Compression::Gzip => PIECE_BYTES + DECODER_BYTES,
-        Compression::Snappy => snappy_block_bytes_max(payload) + DECODER_BYTES,
-        Compression::Lz4 => 2 * lz4_block_bytes(payload) + PIECE_BYTES + DECODER_BYTES,
-        Compression::Zstd => zstd_window_bytes(payload) + PIECE_BYTES + DECODER_BYTES,
-    }
+    let window = match compression {
+        Compression::None => return 0,
+        Compression::Gzip => 0,
+        Compression::Snappy => snappy_block_bytes_max(payload),
+        Compression::Lz4 => 2 * lz4_block_bytes(payload),
+        Compression::Zstd => zstd_window_bytes(payload),
+    };
+    // A frame may announce any size.
+    window.saturating_add(PIECE_BYTES + DECODER_BYTES)
 }
 
 /// The largest content that a block of the payload announces and can have.

@@ -282,3 +282,15 @@ fn a_limit_that_ends_the_reading_is_no_fault_of_the_batch() {
         assert!(memory, "{codec:?}: {little:?}");
     }
 }
+
+/// A zstd frame of one segment whose content is said to have 2⁶⁴ - 3 bytes.
+#[test]
+fn a_frame_that_announces_more_than_there_can_be_is_refused() {
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0xe0];
+    frame.extend((u64::MAX - 2).to_le_bytes());
+    frame.extend([0x01, 0, 0]);
+    let error = error_of(with_payload(4, &frame), &limits());
+    assert_eq!(error, ResponseError::InvalidRecord);
+    let batch = ProducedBatch::parse(with_payload(4, &frame), &limits()).unwrap();
+    assert_eq!(batch.memory_to_read(), usize::MAX);
+}
