@@ -3,21 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use kafka_protocol::ResponseError;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::storage_reads::{FromStorage, StorageRead, StorageReads};
 use super::topics::{NotServed, open_to_clients};
 use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_metadata::view::Topic;
-use freshet_partition::read::{Fetched as Records, ReadError};
+use freshet_partition::read::Fetched as Records;
 use freshet_partition::{Bounds, Partition};
 use freshet_storage::usage::Handing;
-use freshet_wire::budget::{Budget, Demand, Share};
+use freshet_wire::budget::{Demand, Share};
 use freshet_wire::ids::TopicId;
 use freshet_wire::protocol::fetch::{
     EpochEndOffset, FetchPartition, FetchPartitionResponse, FetchRequest, FetchResponse,
@@ -33,6 +32,8 @@ const LEADERS_FROM: i16 = 16;
 /// short against a read from storage, so that it adds little to the latency, and long enough for
 /// reads that were begun together.
 const FOLLOWS_WITHIN: Duration = Duration::from_millis(10);
+/// A fetch without records waits for those that come from storage for so long beyond its own wait.
+const STORAGE_TIME: Duration = Duration::from_secs(1);
 /// One response may take at most one part in this many of the memory for older records. A client
 /// that reads slowly holds its part for long, and others must be able to catch up meanwhile.
 const CATCH_UP_SHARES_MIN: usize = 4;
@@ -129,17 +130,6 @@ struct RequestedPartition {
     /// Whether records are being read from storage for it.
     is_reading: bool,
 }
-
-/// Records that were read from storage, for the partition at this place of the request: (index of
-/// the topic, index of the partition within it).
-struct StorageRead {
-    place: (usize, usize),
-    room: usize,
-    read: Result<(Records, Share), ReadError>,
-}
-
-/// The reads from storage that run at the same time for one request.
-type StorageReads = FuturesUnordered<BoxFuture<'static, StorageRead>>;
 
 /// A fetch request while its response is being gathered.
 struct Fetch<'a> {
@@ -266,12 +256,15 @@ impl Fetch<'_> {
             }
             self.memory.newest.shrink();
             self.memory.older.shrink();
-            let enough = self.memory.bytes() >= bytes_min;
+            // Records that exist are given, also to a client that waits for none.
+            let owes = self.memory.bytes() == 0 && !storage_reads.is_empty();
+            let enough = self.memory.bytes() >= bytes_min && !owes;
             let enough = enough || self.has_failed || self.topics.is_empty();
+            let until = if owes { deadline + STORAGE_TIME } else { deadline };
             if enough && self.memory.newest.bytes == 0 {
                 self.take_what_follows(&mut storage_reads, deadline).await;
             }
-            if enough || Instant::now() >= deadline {
+            if enough || Instant::now() >= until {
                 return self.answer_rest();
             }
             tokio::select! {
@@ -281,7 +274,7 @@ impl Fetch<'_> {
                 }
                 Some(arrived) = storage_reads.next() => self.add_read(arrived),
                 () = news.notified() => {}
-                () = sleep_until(deadline) => {}
+                () = sleep_until(until) => {}
             }
         }
     }
@@ -550,32 +543,6 @@ impl Fetch<'_> {
         let response =
             FetchResponse { throttle_time_ms, topics, node_endpoints, ..FetchResponse::default() };
         Fetched { response, egress, memory: self.memory, handing }
-    }
-}
-
-/// A read from storage that is to be started.
-struct FromStorage {
-    partition: Arc<Partition>,
-    offset: i64,
-    room: usize,
-    is_first: bool,
-    budget: Budget,
-    /// The memory for its records; `None` where the read must wait for it first.
-    share: Option<Share>,
-}
-
-impl FromStorage {
-    fn read(self, place: (usize, usize)) -> BoxFuture<'static, StorageRead> {
-        let Self { partition, offset, room, is_first, budget, share } = self;
-        async move {
-            let share = match share {
-                Some(share) => share,
-                None => budget.acquire(room).await,
-            };
-            let read = partition.read(offset, room, is_first).await;
-            StorageRead { place, room, read: read.map(|read| (read, share)) }
-        }
-        .boxed()
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod config_changes;
 mod errors;
+mod storage_reads;
 mod topics;
 
 pub mod alter_client_quotas;

@@ -363,4 +363,10 @@ async fn older_records_come_from_lanes_and_segments() {
     assert_eq!(records, [vec![(0, 1)], vec![(2, 2)], vec![(0, 1)], vec![(0, 1)]]);
     client.metadata(&[]).await;
     assert!(broker.engine.egress.total_bytes(topic) > 0);
+    // A client that does not wait for new records gets those that exist.
+    for min_bytes in [0, 1] {
+        let hasty = fetch("t", &[(2, 1)]).with_max_wait_ms(0).with_min_bytes(min_bytes);
+        let response = client.call(11, hasty).await;
+        assert_eq!(offsets(&response.responses[0].partitions[0]), [(0, 1)]);
+    }
 }
