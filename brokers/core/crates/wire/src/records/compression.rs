@@ -103,10 +103,7 @@ pub fn compress(compression: Compression, bytes: &[u8]) -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
-    use lz4_flex::frame::{BlockMode, FrameEncoder, FrameInfo};
     use proptest::prelude::*;
 
     const CODECS: [Compression; 5] = [
@@ -149,16 +146,6 @@ mod tests {
         let two = compress(Compression::Gzip, b"two");
         let both = Bytes::from([one, two].concat());
         assert_eq!(decompress(Compression::Gzip, &both, 100).unwrap(), "one two");
-    }
-
-    #[test]
-    fn dependent_lz4_blocks_are_refused_as_in_kafka() {
-        let info = FrameInfo::new().block_mode(BlockMode::Linked);
-        let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
-        encoder.write_all(b"abc").unwrap();
-        let frame = encoder.finish().unwrap();
-        let result = decompress(Compression::Lz4, &frame.into(), 100);
-        assert!(matches!(result, Err(RecordsError::Payload { codec: "lz4", .. })));
     }
 
     proptest! {

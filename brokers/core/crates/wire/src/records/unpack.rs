@@ -235,17 +235,21 @@ fn read_gzip(member: &mut GzDecoder<&[u8]>, buffer: &mut [u8]) -> io::Result<usi
     }
 }
 
-/// A decoder of one LZ4 frame: what follows it is ignored. As in Kafka, only version 1 with
-/// independent blocks.
+/// A decoder of one LZ4 frame: what follows it is ignored.
 fn lz4_decoder(payload: &[u8]) -> Result<FrameDecoder<&[u8]>, RecordsError> {
-    const INDEPENDENT_BIT: u8 = 0x20;
-    match payload.strip_prefix(&LZ4_MAGIC).and_then(|rest| rest.first()) {
-        None => Err(Compression::Lz4.refused(&"not an LZ4 frame")),
-        Some(flags) if flags & INDEPENDENT_BIT == 0 => {
-            Err(Compression::Lz4.refused(&"dependent blocks are not supported"))
-        }
-        Some(_) => Ok(FrameDecoder::new(payload)),
+    if payload.starts_with(&LZ4_MAGIC) {
+        Ok(FrameDecoder::new(payload))
+    } else {
+        Err(Compression::Lz4.refused(&"not an LZ4 frame"))
     }
+}
+
+/// Whether an LZ4 frame has blocks that need the ones before them. Kafka's clients in Java cannot
+/// read such, while others can: they are refused, and read where an earlier release stored them.
+pub(super) fn has_linked_lz4_blocks(payload: &[u8]) -> bool {
+    const INDEPENDENT_BIT: u8 = 0x20;
+    let flags = payload.strip_prefix(&LZ4_MAGIC).and_then(|rest| rest.first());
+    flags.is_some_and(|flags| flags & INDEPENDENT_BIT == 0)
 }
 
 /// Decompresses zstd in one shot into a buffer that doubles until it suffices, and is both output

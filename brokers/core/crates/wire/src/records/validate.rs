@@ -12,7 +12,7 @@ use super::header::{
 use super::iterate::RECORD_BYTES_MIN;
 use super::pack::{Codec, Packer};
 use super::stored::check;
-use super::unpack::UnpackLimits;
+use super::unpack::{UnpackLimits, has_linked_lz4_blocks};
 use super::walk::{RecordOutline, walk_and_copy, walk_records};
 use super::{Compression, NO_TIMESTAMP, RecordsError, memory_to_unpack};
 use crate::codec::crc32c;
@@ -180,6 +180,9 @@ impl ProducedBatch {
         if header.timestamp_type() == TimestampType::LogAppendTime {
             let message = "producers must not set the timestamp type to LogAppendTime";
             return Err(reject(ResponseError::InvalidTimestamp, message).into());
+        }
+        if compression == Compression::Lz4 && has_linked_lz4_blocks(&bytes[HEADER_BYTES..]) {
+            return Err(invalid("lz4 blocks that need the ones before are not supported").into());
         }
         let mut judge = RecordJudge::new(limits, compression);
         let payload = bytes.slice(HEADER_BYTES..);

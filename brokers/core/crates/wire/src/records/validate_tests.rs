@@ -1,5 +1,9 @@
 //! Which batches are accepted, and how they are stored.
 
+use std::io::Write;
+
+use lz4_flex::frame::{BlockMode, FrameEncoder, FrameInfo};
+
 use super::super::build::reseal;
 use super::*;
 use crate::records::{BatchBuilder, StoredBatch, compress};
@@ -293,4 +297,16 @@ fn a_frame_that_announces_more_than_there_can_be_is_refused() {
     assert_eq!(error, ResponseError::InvalidRecord);
     let batch = ProducedBatch::parse(with_payload(4, &frame), &limits()).unwrap();
     assert_eq!(batch.memory_to_read(), usize::MAX);
+}
+
+#[test]
+fn linked_lz4_blocks_are_refused_as_in_kafka_and_read_where_they_are_stored() {
+    let records = sample().build().slice(HEADER_BYTES..);
+    let info = FrameInfo::new().block_mode(BlockMode::Linked);
+    let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
+    encoder.write_all(&records).unwrap();
+    let batch = with_payload(3, &encoder.finish().unwrap());
+    assert_eq!(error_of(batch.clone(), &limits()), ResponseError::InvalidRecord);
+    let stored = StoredBatch::from_contiguous(batch).unwrap();
+    assert_eq!(stored.records(1000).unwrap().count(), 2);
 }
