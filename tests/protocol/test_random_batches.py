@@ -48,15 +48,15 @@ class Outcome:
 def outcome(world: World, topic: str, batch: bytes) -> Outcome:
     """Sends a batch, and reads back what is stored of it."""
     partition = {"Index": 0, "Records": batch}
-    body = {"TopicData": [{"Name": topic, "PartitionData": [partition]}]}
-    body |= {"Acks": -1, "TimeoutMs": REQUEST_TIMEOUT_MS}
+    topics: list[object] = [{"Name": topic, "PartitionData": [partition]}]
+    body = {"Acks": -1, "TimeoutMs": REQUEST_TIMEOUT_MS, "TopicData": topics}
     (result,) = world.ask("Produce", body, 9)["Responses"][0]["PartitionResponses"]
     error, base = result["ErrorCode"], result["BaseOffset"]
     if error != 0:
         return Outcome(error)
     entry = {"Partition": 0, "FetchOffset": base, "PartitionMaxBytes": 1 << 20}
-    body = {"MaxWaitMs": 1_000, "MinBytes": 1}
-    body |= {"Topics": [{"Topic": topic, "Partitions": [entry]}]}
+    topics = [{"Topic": topic, "Partitions": [entry]}]
+    body = {"MaxWaitMs": 1_000, "MinBytes": 1, "Topics": topics}
     (fetched,) = world.ask("Fetch", body, 11)["Responses"][0]["Partitions"]
     data = fetched["Records"]
     (_, _, _, _, _, attributes, last, first_ms, largest_ms, *_, count) = HEADER.unpack(
