@@ -69,22 +69,31 @@ def write_sample(folder: Path) -> None:
     while not is_complete(folder):
         broker.ended(0.1)
     broker.crash()
+    close_store(folder)
+
+
+def close_store(folder: Path) -> None:
+    """Makes the metadata store one file: the write-ahead log goes into it."""
     with closing(sqlite3.connect(folder / "metadata.sqlite")) as store:
-        # One file: the write-ahead log goes into it.
         store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         store.execute("PRAGMA journal_mode = DELETE")
 
 
-def is_complete(folder: Path) -> bool:
-    """Whether the first lane was split and the second holds usage counters."""
+def scan_copy(folder: Path) -> LogScan:
+    """Scans a copy of the storage, while a broker uses it."""
     copy = folder.with_name(f"{folder.name}-copy")
     try:
         shutil.copytree(folder, copy)
-        scan = LogScan(copy / "dfs", copy / "bucket", copy / "metadata.sqlite")
-        kinds = {block.kind for block in scan.lanes[2].blocks}
-        return not scan.lanes[1].blocks and USAGE in kinds
+        return LogScan(copy / "dfs", copy / "bucket", copy / "metadata.sqlite")
     finally:
         shutil.rmtree(copy)
+
+
+def is_complete(folder: Path) -> bool:
+    """Whether the first lane was split and the second holds usage counters."""
+    scan = scan_copy(folder)
+    kinds = {block.kind for block in scan.lanes[2].blocks}
+    return not scan.lanes[1].blocks and USAGE in kinds
 
 
 if __name__ == "__main__":
