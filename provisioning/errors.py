@@ -98,6 +98,13 @@ class CredentialReplaced(Conflict):
     title = "The credential was replaced"
 
 
+class NotDamaged(Conflict):
+    """At this offset no damaged batch begins: it can be decoded, or the log begins behind it."""
+
+    code = "not_damaged"
+    title = "There is no damaged batch"
+
+
 class GroupActive(Conflict):
     """The group has members, so its offsets cannot be changed."""
 

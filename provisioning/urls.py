@@ -65,6 +65,11 @@ urlpatterns = [
         name="topic-delete-records",
     ),
     re_path(
+        rf"{TOPIC}:skip-damaged$",
+        TopicViewSet.as_view({"post": "skip_damaged"}),
+        name="topic-skip-damaged",
+    ),
+    re_path(
         rf"{IN_CLUSTER}/deleted-topics$",
         DeletedTopicViewSet.as_view({"get": "list"}),
         name="deleted-topic-list",

@@ -15,6 +15,7 @@ class IncidentKind(models.TextChoices):
     MACHINE_LOST = "machine_lost", "A machine that brokers ran on is lost"
     PLATFORM_UNREACHABLE = "platform_unreachable", "What runs brokers cannot be asked"
     METADATA_FULL = "metadata_full", "A cell's metadata store is nearly full"
+    DAMAGED_BATCH = "damaged_batch", "A topic has a batch that cannot be decoded"
     OPERATION_STUCK = "operation_stuck", "An operation does not end"
     TASKS_DELAYED = "tasks_delayed", "Background work does not run"
     USAGE_INCOMPLETE = "usage_incomplete", "Usage of an hour is missing"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -27,11 +28,12 @@ KEEPER_SILENT = timedelta(minutes=2)
 ETCD_FILE_PERCENT = 70
 ETCD_IN_USE_PERCENT = 50
 # Incidents that only the metadata store of a cell can prove or disprove.
-OF_CLUSTERS = frozenset({IncidentKind.BROKERS_CRASHING})
+OF_CLUSTERS = frozenset({IncidentKind.BROKERS_CRASHING, IncidentKind.DAMAGED_BATCH})
 # Incidents that only a recent report of the keeper can prove or disprove.
 OF_KEEPERS = frozenset(
     {
         IncidentKind.BROKERS_UNHEALTHY,
+        IncidentKind.DAMAGED_BATCH,
         IncidentKind.MACHINE_LOST,
         IncidentKind.PLATFORM_UNREACHABLE,
     }
@@ -41,6 +43,9 @@ IT_IS_BACK = "It is back."
 
 # The length of the column `subject`.
 SUBJECT_CHARS_MAX = 64
+# Of a topic's name its digest is in a subject, and its beginning in a title.
+DIGEST_CHARS = 16
+TITLE_NAME_CHARS = 120
 
 Key = tuple[str, str]
 
@@ -85,6 +90,22 @@ class UsageFact:
 
 
 @dataclass(frozen=True, slots=True)
+class DamageFact:
+    """The lowest damaged batch of a partition that brokers know of, by its first offset."""
+
+    cluster_id: str
+    topic: str
+    partition: int
+    offset: int
+
+    @property
+    def subject(self) -> str:
+        """The subject of its incident, which begins with the cluster's id."""
+        digest = hashlib.sha256(self.topic.encode()).hexdigest()[:DIGEST_CHARS]
+        return f"{self.cluster_id}/{digest}/{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
 class HealthFact:
     """The last report of a cell's keeper.
 
@@ -92,7 +113,7 @@ class HealthFact:
     `unhealthy`: how many brokers should run, and how many of these do not serve. `platform`: why
     the driver cannot ask what runs the brokers; empty where it can. `machines`: names of lost
     machines. `etcd_file_bytes`: 0 where it is not known; `etcd_quota_bytes`: 0 where there is no
-    quota.
+    quota. `damage_unknown`: clusters that run and of which `damaged` may lack some.
     """
 
     reported_at: datetime
@@ -104,6 +125,37 @@ class HealthFact:
     etcd_file_bytes: int = 0
     etcd_in_use_bytes: int = 0
     etcd_quota_bytes: int = 0
+    damaged: Sequence[DamageFact] = ()
+    damage_unknown: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Certainty:
+    """What is known, and so proves that an incident is over.
+
+    `cell_answers`: whether the cell's metadata store answers. `keeper_speaks`: whether the keeper
+    reported not long ago. `size_known`: whether it is known how full the metadata store is.
+    `damage_known`: the clusters of which every damaged batch that brokers know of is reported; the
+    brokers of a cluster that does not run report nothing.
+    """
+
+    cell_answers: bool
+    keeper_speaks: bool = True
+    size_known: bool = True
+    damage_known: frozenset[str] = frozenset()
+
+    def covers(self, incident: Known) -> bool:
+        """Whether enough is known to say that an incident is over."""
+        if incident.kind in OF_CLUSTERS and not self.cell_answers:
+            return False
+        if incident.kind in OF_KEEPERS and not self.keeper_speaks:
+            return False
+        if incident.kind is IncidentKind.METADATA_FULL:
+            return self.size_known
+        if incident.kind is IncidentKind.DAMAGED_BATCH:
+            cluster_id, *_ = incident.subject.split("/")
+            return cluster_id in self.damage_known
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,16 +180,23 @@ class Facts:
     out_of_space: bool | None = False
 
     @property
-    def size_known(self) -> bool:
-        """Whether it is known how full the metadata store is."""
-        health = self.health if self.keeper_speaks else None
-        reported = health is not None and health.etcd_file_bytes > 0
-        return reported and self.out_of_space is not None
-
-    @property
     def keeper_speaks(self) -> bool:
         """Whether the keeper's last report is recent enough to be relied on."""
         return self.health is not None and self.at - self.health.reported_at < KEEPER_SILENT
+
+    @property
+    def certainty(self) -> Certainty:
+        """What these facts can prove."""
+        health = self.health if self.keeper_speaks else None
+        reported = health is not None and health.etcd_file_bytes > 0
+        unknown = () if health is None else health.damage_unknown
+        running = {cluster.id for cluster in self.clusters if cluster.phase == "running"}
+        return Certainty(
+            cell_answers=self.cell_answers,
+            keeper_speaks=self.keeper_speaks,
+            size_known=reported and self.out_of_space is not None,
+            damage_known=frozenset(running - set(unknown)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +278,7 @@ def find_problems(facts: Facts) -> list[Finding]:
             if facts.at - operation.created_at >= OPERATION_STUCK
         ),
         *(_usage_finding(usage) for usage in facts.usage),
+        *_damage_findings(facts),
     ]
 
 
@@ -227,14 +287,12 @@ def decide_changes(
     known: Collection[Known],
     *,
     at: datetime,
-    cell_answers: bool,
-    keeper_speaks: bool = True,
-    size_known: bool = True,
+    certainty: Certainty,
 ) -> list[Change]:
     """Returns the changes after which every finding has an incident, and nothing else has one.
 
-    `present`: the findings. `known`: the incidents so far. The last three arguments are the
-    properties of `Facts`: where something is not known, its incidents stay as they are.
+    `present`: the findings. `known`: the incidents so far. Those of which not enough is known stay
+    as they are.
     """
     wrong = {finding.key: finding for finding in present}
     incidents = _latest_by_key(known)
@@ -244,10 +302,9 @@ def decide_changes(
         if change is not None:
             changes_due.append(change)
     for key, incident in sorted(incidents.items()):
-        unknown = incident.kind in OF_CLUSTERS and not cell_answers
-        unknown |= incident.kind in OF_KEEPERS and not keeper_speaks
-        unknown |= incident.kind is IncidentKind.METADATA_FULL and not size_known
-        if key in wrong or unknown or incident.state is IncidentState.CLOSED:
+        if key in wrong or incident.state is IncidentState.CLOSED:
+            continue
+        if not certainty.covers(incident):
             continue
         if incident.state is IncidentState.SUSPECTED:
             changes_due.append(Forget(incident.id))
@@ -365,7 +422,7 @@ def _keeper_findings(facts: Facts) -> list[Finding]:
 
 def _space_findings(facts: Facts) -> list[Finding]:
     """The texts hold no figures that change: every other text would be another update."""
-    health = facts.health if facts.size_known else None
+    health = facts.health if facts.certainty.size_known else None
     cell = facts.cell
     title = "The metadata store is nearly full"
     if facts.out_of_space:
@@ -390,6 +447,37 @@ def _space_findings(facts: Facts) -> list[Finding]:
             "of its members makes it smaller."
         )
     return [Finding(IncidentKind.METADATA_FULL, cell[:SUBJECT_CHARS_MAX], None, "", title, text)]
+
+
+def _damage_findings(facts: Facts) -> list[Finding]:
+    """A damaged batch stays an incident while its cluster sleeps: the keeper remembers it."""
+    if facts.health is None or not facts.keeper_speaks:
+        return []
+    clusters = {cluster.id: cluster for cluster in facts.clusters}
+    findings = []
+    for damage in facts.health.damaged:
+        cluster = clusters.get(damage.cluster_id)
+        if cluster is None:
+            continue
+        name = damage.topic
+        if len(name) > TITLE_NAME_CHARS:
+            name = f"{name[:TITLE_NAME_CHARS]}…"
+        findings.append(
+            Finding(
+                kind=IncidentKind.DAMAGED_BATCH,
+                subject=damage.subject,
+                organization_id=cluster.organization_id,
+                cluster_id=cluster.id,
+                title=f"A batch of {name} is damaged",
+                text=f"The topic {damage.topic} of the cluster {cluster.name} has a damaged batch: "
+                f"partition {damage.partition}, offset {damage.offset}. Consumers may stop before "
+                "it. The service stored it as its producer sent it. Consumers go on once the "
+                "partition begins behind it; what would be deleted with it says "
+                f"`freshet topic skip-damaged {damage.topic} --partition {damage.partition} "
+                f"--offset {damage.offset}`.",
+            )
+        )
+    return findings
 
 
 def _has_reached(percent: int, size_bytes: int, health: HealthFact) -> bool:

@@ -56,6 +56,9 @@ class CellHealth:
     - `etcd_file_bytes`: size of the database file of etcd's fullest member, of which
       `etcd_in_use_bytes` are in use; both are 0 where that is not known, as of a cell in SQLite.
     - `etcd_quota_bytes`: how large that file may become; 0 where there is no quota.
+    - `damaged`: the lowest damaged batches that brokers knew of last: cluster, topic, partition,
+      offset.
+    - `damage_unknown`: clusters that run and of which `damaged` may lack some.
     """
 
     told_at_ms: int
@@ -69,6 +72,8 @@ class CellHealth:
     etcd_file_bytes: int = 0
     etcd_in_use_bytes: int = 0
     etcd_quota_bytes: int = 0
+    damaged: tuple[tuple[str, str, int, int], ...] = ()
+    damage_unknown: tuple[str, ...] = ()
 
 
 def put_removal(store: CellStore, cluster_id: str, removal: Removal) -> None:

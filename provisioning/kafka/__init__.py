@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from provisioning.kafka.access import Access
 from provisioning.kafka.calls import (
-    Access,
-    browse,
     delete_group,
     delete_records,
     describe_group,
     describe_groups,
     end_offset,
     list_group_names,
+    next_head,
     produce,
     reset_offsets,
     sample_groups,
-    tail,
     wait_acls,
     wait_topic,
     wait_user,
@@ -32,8 +31,11 @@ from provisioning.kafka.errors import (
     WorkersBusyError,
 )
 from provisioning.kafka.filters import FilterError, compile_filter
+from provisioning.kafka.reading import browse, judge, tail
 from provisioning.kafka.shapes import (
+    BatchHead,
     Browse,
+    Damaged,
     Group,
     LowWatermark,
     NewRecord,
@@ -50,8 +52,10 @@ __all__ = [
     "CLIENT_ID",
     "SUPER_USER",
     "Access",
+    "BatchHead",
     "Browse",
     "Connection",
+    "Damaged",
     "FilterError",
     "Group",
     "GroupActiveError",
@@ -79,7 +83,9 @@ __all__ = [
     "describe_group",
     "describe_groups",
     "end_offset",
+    "judge",
     "list_group_names",
+    "next_head",
     "produce",
     "reset_offsets",
     "sample_groups",

@@ -6,46 +6,25 @@ further errors that they name. `wait_acls`, `wait_user` and `wait_topic` raise n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Iterable, Mapping
+from typing import cast
 
-from provisioning.kafka.connection import Connection
+from provisioning.kafka.access import LIMIT_S, Access
 from provisioning.kafka.errors import KafkaCallError, WorkerDiedError
 from provisioning.kafka.shapes import (
     AclFields,
-    Browse,
+    BatchHead,
     Group,
     LowWatermark,
     NewRecord,
-    Page,
     PlannedOffset,
     Produced,
-    TailBatch,
     Target,
 )
-from provisioning.kafka.workers import Workers
 
-# The time limit of a call, which makes several requests of some seconds each.
-LIMIT_S = 30.0
-TAIL_S = 600.0
 # How long to wait for a change to take effect. Brokers follow the metadata store within tens of
 # milliseconds.
 EFFECT_S = 2.0
-
-
-@dataclass(frozen=True)
-class Access:
-    """Reaches the brokers of one cluster through workers."""
-
-    workers: Workers
-    connection: Connection
-
-    def call(
-        self, name: str, *arguments: object, limit_s: float = LIMIT_S, **options: object
-    ) -> Any:  # noqa: ANN401 (JSON)
-        """Calls a worker's function by name. Returns its result as JSON has it."""
-        return self.workers.call(self.connection, name, *arguments, limit_s=limit_s, **options)
 
 
 def list_group_names(access: Access) -> list[str]:
@@ -112,13 +91,6 @@ def delete_records(
     return cast("list[LowWatermark]", done)
 
 
-def browse(access: Access, topic: str, request: Browse) -> Page:
-    """Reads one page of records. Raises `UnknownPartitionError`."""
-    page = access.call("browse", topic, request, limit_s=LIMIT_S + request.timeout_s)
-    positions = page["positions"]
-    return Page(**page | {"positions": None if positions is None else _int_keys(positions)})
-
-
 def produce(access: Access, topic: str, record: NewRecord) -> Produced:
     """Produces one record and waits until it is durable.
 
@@ -128,37 +100,12 @@ def produce(access: Access, topic: str, record: NewRecord) -> Produced:
     return cast("Produced", access.call("produce", topic, record))
 
 
-def tail(
-    access: Access,
-    topic: str,
-    *,
-    positions: Mapping[int, int] | None = None,
-    stopped: Callable[[], bool] = lambda: False,
-    seconds_max: float = TAIL_S,
-    filter: str | None = None,  # noqa: A002 (its name in a page's and a stream's query)
-) -> Generator[TailBatch]:
-    """Yields batches of new records, at least one every quarter second, which may be empty.
+def next_head(access: Access, topic: str, partition: int, offset: int) -> BatchHead | None:
+    """The header of the first batch at or after an offset that holds records; None at the end.
 
-    A `filter` leaves records out. The tail begins at the end of the topic, or at `positions` (of an
-    earlier tail). It ends once `stopped` returns True, or after `seconds_max` seconds.
-    Raises `UnknownPartitionError`.
+    Raises `RefusedError` where the offset lies outside of the log, and `UnknownPartitionError`.
     """
-    batches = access.workers.stream(
-        access.connection,
-        "tail",
-        topic,
-        positions=positions,
-        seconds_max=seconds_max,
-        filter=filter,
-        limit_s=LIMIT_S,
-    )
-    try:
-        for batch in batches:
-            yield TailBatch(**batch | {"positions": _int_keys(batch["positions"])})
-            if stopped():
-                return
-    finally:
-        batches.close()
+    return cast("BatchHead | None", access.call("next_head", topic, partition, offset))
 
 
 def end_offset(access: Access, topic: str, partition: int) -> int:
@@ -186,8 +133,8 @@ def _describe_carefully(
 ) -> object:
     """Calls a function that describes groups, and repeats it once where that ends the worker.
 
-    The second call is `careful`: librdkafka does not decode assignments, some of which end its
-    process.
+    The second call is `careful`: librdkafka decodes neither assignments nor records, some of which
+    end its process.
     """
     try:
         return access.call(name, *arguments, limit_s=limit_s)
@@ -200,8 +147,3 @@ def _is_in_effect(access: Access, name: str, argument: object, timeout_s: float)
         return bool(access.call(name, argument, timeout_s))
     except KafkaCallError:
         return False
-
-
-def _int_keys(positions: Mapping[str, int]) -> dict[int, int]:
-    """Offsets by partition. JSON has the partitions' numbers as strings."""
-    return {int(number): offset for number, offset in positions.items()}

@@ -60,6 +60,8 @@ class Connection:
             "fetch.wait.max.ms": 100,
             "fetch.error.backoff.ms": 50,
             "fetch.message.max.bytes": 262_144,
+            # For a partition whose batch it cannot decode librdkafka asks for ever more.
+            "fetch.max.bytes": 4_194_304,
             "queued.max.messages.kbytes": 16_384,
         }
 

@@ -16,6 +16,9 @@ TIMEOUT_S = 5.0
 BYTES_MAX = 8 * 1024 * 1024
 LIMIT_MAX = 500
 
+# Why a batch cannot be decoded: see `Damaged`.
+UNDECODABLE, TOO_SLOW, ENDS_READER = "undecodable", "too_slow", "ends_reader"
+
 
 class Bytes(TypedDict):
     """Bytes as JSON. `text` is None unless they are UTF-8.
@@ -54,6 +57,40 @@ class Record(TypedDict):
     size: int
 
 
+class Damaged(TypedDict):
+    """Offsets of a batch that cannot be decoded: from `first_offset` to before `next_offset`.
+
+    `reason`: `undecodable` where the reader refuses its bytes, `too_slow` where it did not come to
+    an end in time, `ends_reader` where it ended the process that tried.
+    """
+
+    partition: int
+    first_offset: int
+    next_offset: int
+    reason: str
+
+
+class BatchHead(TypedDict):
+    """What the header of a batch says.
+
+    `records`: how many it holds. `crc` is the checksum of what follows it in the batch,
+    `timestamp_ms` the moment of its first record (Unix time).
+    """
+
+    partition: int
+    first_offset: int
+    next_offset: int
+    records: int
+    crc: int
+    timestamp_ms: int
+
+
+class Verdict(BatchHead):
+    """A batch that cannot be decoded, and why: see `Damaged`."""
+
+    reason: str
+
+
 @dataclass(frozen=True)
 class Browse:
     """A request for a page of a topic's records.
@@ -67,6 +104,9 @@ class Browse:
       seconds.
     - `filter`: the text of a filter (see `filters.py`). Records that it leaves out count towards
       `bytes_max` too.
+    - `skip`: offsets that are not read, since their batches cannot be decoded: partition, first
+      offset, next offset behind them.
+    - `careful`: read batch by batch, and announce the place of each before it is read.
     """
 
     start: Literal["newest", "oldest", "offset", "timestamp"] = "newest"
@@ -77,6 +117,8 @@ class Browse:
     bytes_max: int = BYTES_MAX
     timeout_s: float = TIMEOUT_S
     filter: str | None = None
+    skip: Sequence[tuple[int, int, int]] = ()
+    careful: bool = False
 
 
 class Reached(TypedDict):
@@ -98,6 +140,10 @@ class Page:
     - `reached`: how far each partition was read.
     - `records_read`, `bytes_read`: what was read for the page, records that a filter left out
       included.
+    - `damaged`: the batches among the offsets of the page that cannot be decoded, by partition and
+      offset.
+    - `stuck`: where partitions gave nothing more before their end, by partition. A worker's page
+      has it; in a page for people it is empty.
     """
 
     records: list[Record]
@@ -106,6 +152,8 @@ class Page:
     reached: list[Reached]
     records_read: int
     bytes_read: int
+    damaged: list[Damaged] = field(default_factory=list)
+    stuck: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -115,6 +163,7 @@ class TailBatch:
     - `positions`: where the next batch begins, by partition.
     - `skipped`: how many offsets were left out because records arrive faster than they are read.
     - `records_read`, `bytes_read`: what was read, records that a filter left out included.
+    - `damaged`: batches before the positions that cannot be decoded, and were left out.
     """
 
     records: list[Record]
@@ -122,6 +171,7 @@ class TailBatch:
     skipped: int = 0
     records_read: int = 0
     bytes_read: int = 0
+    damaged: list[Damaged] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -173,15 +174,22 @@ class Workers:
         name: str,
         *arguments: object,
         limit_s: float,
+        on_item: Callable[[Any], None] = lambda _: None,
         **options: object,
     ) -> Any:  # noqa: ANN401 (JSON)
         """Makes a call in a worker. Returns its result as JSON has it.
 
-        Raises the `KafkaCallError` that the call raised in the worker, `UnavailableError` where no
-        answer came within `limit_s` seconds, `WorkerDiedError` and `WorkersBusyError`.
+        `on_item` gets what the call announces before its result. Raises the `KafkaCallError` that
+        the call raised in the worker, `UnavailableError` where no answer came within `limit_s`
+        seconds, `WorkerDiedError` and `WorkersBusyError`.
         """
+        deadline = time.monotonic() + limit_s
         with self._started_call(Request(connection, name, arguments, options, limit_s)) as exchange:
-            return exchange.next_answer().get("result")
+            while "item" in (answer := exchange.next_answer()):
+                if time.monotonic() >= deadline:
+                    raise _timed_out(limit_s)
+                on_item(answer["item"])
+            return answer.get("result")
 
     def stream(
         self,

@@ -5,9 +5,11 @@ import json
 import pytest
 from confluent_kafka import Consumer
 
+from console.programs.cli.answers import damage_text
 from console.programs.cli.consume import event_id
 from provisioning.administration.api import streams
 from tests.cli.running import LOST, WholeReply, json_reply
+from tests.provisioning.control.damaging import store_damaged
 from tests.provisioning.control.world import access_of, running_broker
 
 
@@ -61,6 +63,59 @@ def test_records_go_in_and_come_out(awake, tmp_path):
     cut = awake("topic", "delete-records", "t", "--before", "0:2", "--before", "1:end", "-y")
     assert cut.rows() == [["0", "2", "2"], ["1", "1", "1"]]
     assert awake("consume", "t", "-b").out == "/wA=\n"
+
+
+def test_damaged_batches_are_named_and_deleted(freshet, cluster_id):
+    with running_broker(cluster_id) as broker:
+
+        def run_line(*arguments):
+            return freshet(*arguments, FRESHET_CLUSTER=cluster_id)
+
+        assert run_line("topic", "create", "t").code == 0
+        store_damaged(broker, cluster_id, "t", ["a", "b", "c", "d", "e"], [1, 2, 4])
+        named = [
+            "Partition 0: 1 offset (1) cannot be decoded: skipped.",
+            "Partition 0: 1 offset (2) cannot be decoded: skipped.",
+            "Partition 0: 1 offset (4) cannot be decoded: skipped.",
+        ]
+        for where in (("--from-beginning",), ("--last", "9"), ("-b", "-o", "json")):
+            result = run_line("consume", "t", *where)
+            assert len(result.out.splitlines()) == 2
+            assert result.err.splitlines() == named
+        listed = run_line("message", "list", "t", "--from", "oldest")
+        assert [row[1] for row in listed.rows()] == ["0", "3"]
+        assert listed.err.splitlines() == named
+        listed = run_line("message", "list", "t", "--from", "oldest", "-o", "json").json
+        assert [batch["first_offset"] for batch in listed["damaged"]] == [1, 2, 4]
+
+        skip = ["topic", "skip-damaged", "t", "--partition", "0", "-o", "json"]
+        planned = run_line(*skip, "--offset", "2").json
+        assert (planned["records_before"], planned["skipped"]) == (2, False)
+        assert len(run_line("consume", "t", "-b").out.splitlines()) == 2
+        done = run_line(*skip, "--offset", "2", "--confirm").json
+        assert done == {**planned, "skipped": True}
+        assert run_line("consume", "t", "-b").out.split()[0] == "d"
+        again = run_line(*skip, "--offset", "2", "--confirm")
+        assert (again.code, "begins at 3 by now" in again.err) == (5, True)
+
+
+def test_several_offsets_are_a_range():
+    batch = {"partition": 3, "first_offset": 94, "next_offset": 97, "reason": "undecodable"}
+    text = "Partition 3: 3 offsets (94–96) cannot be decoded: skipped."
+    assert damage_text(batch) == text
+
+
+def test_a_live_tail_says_what_it_skipped(scripted):
+    damaged = {"partition": 0, "first_offset": 5, "next_offset": 7, "reason": "too_slow"}
+    answers = [
+        json_reply(200, END),
+        stream_reply(("damaged", damaged), ("damaged", {**damaged, "partition": 1})),
+        stream_reply(("message", record(7, "b"))),
+    ]
+    result, requests, _ = scripted(answers, "consume", "t", "-n", "1", "--partition", "0")
+    assert (result.code, result.out) == (0, "b\n")
+    assert result.err == "Partition 0: 2 offsets (5–6) cannot be decoded: skipped.\n"
+    assert requests[-1].headers["Last-Event-ID"] == event_id({0: 7, 1: 7})
 
 
 def test_a_group_is_watched_moved_and_deleted(awake, cluster_id):

@@ -9,6 +9,7 @@ from tests.provisioning.control import conftest as control
 tenant, other_tenant, api = console.tenant, console.other_tenant, console.api
 cell, reconcile = control.cell, control.reconcile
 make_cluster, cluster_id = control.make_cluster, control.cluster_id
+report_damage = control.report_damage
 
 
 @pytest.fixture

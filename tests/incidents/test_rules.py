@@ -48,7 +48,9 @@ def reporting(**fields):
     return replace(WELL, health=replace(HEALTH, **fields))
 
 
+DAMAGE = rules.DamageFact("cl_a", "orders", 3, 94)
 ILL = {
+    "damage": reporting(damaged=[DAMAGE]),
     "held": reporting(held=True, unhealthy=7),
     "machine": reporting(machines=["node-1"]),
     "platform": reporting(platform="no answer"),
@@ -66,12 +68,7 @@ ILL = {
 
 def changed(facts, *known, later=timedelta(0)):
     return rules.decide_changes(
-        rules.find_problems(facts),
-        known,
-        at=AT + later,
-        cell_answers=facts.cell_answers,
-        keeper_speaks=facts.keeper_speaks,
-        size_known=facts.size_known,
+        rules.find_problems(facts), known, at=AT + later, certainty=facts.certainty
     )
 
 
@@ -194,6 +191,49 @@ def test_where_its_size_is_not_known_a_full_metadata_store_stays_one(facts, ill)
     assert Advance("inc_a", CLOSED, rules.IT_IS_OVER) not in changed(facts, incident_of(ILL[ill]))
 
 
+def test_an_incident_of_a_damaged_batch_says_where_it_lies():
+    (finding,) = rules.find_problems(ILL["damage"])
+    assert (finding.cluster_id, finding.organization_id) == ("cl_a", "org_a")
+    for part in ("orders", "partition 3", "offset 94"):
+        assert part in finding.text
+    # The next one of the same partition is an update, that of another one is another incident.
+    (change,) = changed(
+        reporting(damaged=[replace(DAMAGE, offset=200)]), incident_of(ILL["damage"])
+    )
+    assert (change.id, change.state) == ("inc_a", OPEN)
+    assert "offset 200" in change.text
+    others = [replace(DAMAGE, partition=4), replace(DAMAGE, topic="another")]
+    assert len({batch.subject for batch in (DAMAGE, *others)}) == 3
+    long = replace(DAMAGE, topic="x" * 249, cluster_id="cl_" + "a" * 26, partition=2**31 - 1)
+    assert len(long.subject) <= rules.SUBJECT_CHARS_MAX
+    # A cluster that is not active any more has none.
+    gone = reporting(damaged=[replace(DAMAGE, cluster_id="cl_gone")])
+    assert rules.find_problems(gone) == []
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        # Its brokers have not been asked since the keeper began, or know of more than is reported.
+        reporting(damage_unknown=["cl_a"]),
+        # Its keeper began while it slept.
+        replace(WELL, clusters=[replace(CLUSTER, phase="asleep")]),
+        replace(WELL, clusters=[], cell_answers=False),
+        replace(WELL, health=None),
+        ILL["silent"],
+    ],
+)
+def test_where_damage_is_not_known_its_incident_stays(facts):
+    assert Advance("inc_a", CLOSED, rules.IT_IS_OVER) not in changed(
+        facts, incident_of(ILL["damage"])
+    )
+
+
+def test_a_sleeping_clusters_damage_stays_an_incident():
+    asleep = replace(ILL["damage"], clusters=[replace(CLUSTER, phase="asleep")])
+    assert changed(asleep, incident_of(ILL["damage"])) == []
+
+
 STATES = st.sampled_from(list(IncidentState))
 KEYS = st.sampled_from(
     [
@@ -217,7 +257,7 @@ def test_after_the_changes_nothing_is_left_to_do(facts, before):
     for _ in range(2):
         present = rules.find_problems(facts)
         changes = rules.decide_changes(
-            present, list(incidents.values()), at=at, cell_answers=facts.cell_answers
+            present, list(incidents.values()), at=at, certainty=facts.certainty
         )
         for change in changes:
             incidents = apply_change(incidents, change, at)

@@ -194,6 +194,31 @@ def report_size(file_bytes, in_use_bytes=1, quota_bytes=100):
     put_health(cell_store(), health)
 
 
+def test_a_damaged_batch(api, other_tenant, tenant, cluster_id, report_damage):
+    run_outbox()
+    mail.outbox.clear()
+    put_status(cluster_id, "running")
+    report_damage((cluster_id, "orders", 3, 94))
+    services.sweep_incidents()
+    (incident,) = listed_incidents(api)
+    assert (incident["kind"], incident["state"]) == ("damaged_batch", "open")
+    assert incident["cluster_id"] == cluster_id
+    (update,) = incident["updates"]
+    for part in ("orders", "partition 3", "offset 94"):
+        assert part in update["text"]
+    assert api(other_tenant.key).get("/incidents").json()["items"] == []
+    assert services.sweep_incidents() == 0
+    # Another broker has not been asked yet.
+    report_damage(unknown=(cluster_id,))
+    assert services.sweep_incidents() == 0
+    # The log begins behind it by now.
+    report_damage()
+    services.sweep_incidents()
+    assert [incident["state"] for incident in listed_incidents(api)] == ["closed"]
+    run_outbox()
+    assert [message.to for message in mail.outbox] == [[tenant.owner.email]] * 2
+
+
 @pytest.fixture
 def cell_at(settings):
     """Gives the test a cell whose metadata store is at a location."""

@@ -16,6 +16,7 @@ from console.incidents import restarts
 from console.incidents.models import RestartCount
 from console.incidents.rules import (
     ClusterFact,
+    DamageFact,
     Facts,
     HealthFact,
     OperationFact,
@@ -77,6 +78,8 @@ def _read_health() -> HealthFact | None:
         etcd_file_bytes=health.etcd_file_bytes,
         etcd_in_use_bytes=health.etcd_in_use_bytes,
         etcd_quota_bytes=health.etcd_quota_bytes,
+        damaged=[DamageFact(*batch) for batch in health.damaged],
+        damage_unknown=health.damage_unknown,
     )
 
 

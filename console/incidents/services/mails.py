@@ -18,6 +18,7 @@ MAILED = {
     IncidentKind.BROKERS_CRASHING.value,
     IncidentKind.BROKERS_UNHEALTHY.value,
     IncidentKind.CELL_UNREACHABLE.value,
+    IncidentKind.DAMAGED_BATCH.value,
     IncidentKind.KEEPER_SILENT.value,
     IncidentKind.MACHINE_LOST.value,
     IncidentKind.METADATA_FULL.value,

@@ -50,9 +50,7 @@ def sweep_incidents() -> int:
             find_problems(facts),
             _known_incidents(at),
             at=at,
-            cell_answers=facts.cell_answers,
-            keeper_speaks=facts.keeper_speaks,
-            size_known=facts.size_known,
+            certainty=facts.certainty,
         )
         return sum(_make_change_apart(change, at) for change in changes_due)
 

@@ -39,8 +39,19 @@ def print_items(session: Session, answer: dict[str, Any], columns: str) -> None:
     """Prints an answer that holds all items of a list."""
     if session.as_json:
         session.print_json(answer)
-    else:
-        print_rows(session, answer["items"], columns)
+        return
+    print_rows(session, answer["items"], columns)
+    for batch in answer.get("damaged", []):
+        session.note(damage_text(batch))
+
+
+def damage_text(batch: Mapping[str, Any]) -> str:
+    """Returns a line about a damaged batch that was skipped."""
+    first, last = batch["first_offset"], batch["next_offset"] - 1
+    what = (
+        f"1 offset ({first})" if first == last else f"{last - first + 1} offsets ({first}–{last})"
+    )
+    return f"Partition {batch['partition']}: {what} cannot be decoded: skipped."
 
 
 def print_rows(session: Session, rows: list[dict[str, Any]], columns: str) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 
-from console.programs.cli import options, output
+from console.programs.cli import answers, options, output
 from console.programs.cli.errors import (
     NOT_ALLOWED,
     NOT_FOUND,
@@ -72,6 +72,7 @@ class Consumer:
             page = self.session.client.call("GET", self.path, query=query).json()
             for record in page["items"]:
                 self.print_record(record)
+            self.print_damage(page.get("damaged", []))
             for partition in page["scanned"]["partitions"]:
                 self.positions[partition["partition"]] = partition["position"]
             cursor = page["next_cursor"]
@@ -86,6 +87,7 @@ class Consumer:
             query["limit"] = min(PAGE_RECORDS, count - len(records))
             page = self.session.client.call("GET", self.path, query=query).json()
             records += page["items"]
+            self.print_damage(page.get("damaged", []))
             for partition in page["scanned"]["partitions"]:
                 self.positions.setdefault(partition["partition"], partition["end"])
             query["cursor"] = page["next_cursor"]
@@ -153,8 +155,18 @@ class Consumer:
             self.positions[data["partition"]] = data["offset"] + 1
             if self.partition in {None, data["partition"]}:
                 self.print_record(data)
+        elif kind == "damaged":
+            self.positions[data["partition"]] = data["next_offset"]
+            if self.partition in {None, data["partition"]}:
+                self.print_damage([data])
         elif kind == "skipped":
             self.session.note(f"{data['count']} records were skipped, as they arrive too fast.")
+
+    @staticmethod
+    def print_damage(damaged: Iterable[dict[str, Any]]) -> None:
+        """Says which batches were skipped, also where the output is JSON: it lacks them."""
+        for batch in damaged:
+            output.print_note(answers.damage_text(batch))
 
     def print_record(self, record: dict[str, Any]) -> None:
         """Prints a record in the style `style`, unless enough records were printed."""

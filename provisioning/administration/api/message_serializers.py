@@ -11,11 +11,22 @@ from rest_framework import serializers
 
 from provisioning import kafka
 from provisioning.kafka.filters import CHARS_MAX
-from provisioning.kafka.shapes import BYTES_MAX, LIMIT_MAX
+from provisioning.kafka.shapes import (
+    BYTES_MAX,
+    ENDS_READER,
+    LIMIT_MAX,
+    TOO_SLOW,
+    UNDECODABLE,
+)
 
 VALUE_BYTES_MAX = 1024 * 1024
 HEADERS_MAX = 100
 SCAN_BYTES_MAX = 64 * 1024 * 1024
+DAMAGE_REASONS = [UNDECODABLE, TOO_SLOW, ENDS_READER]
+DAMAGE_REASONS_TEXT = (
+    "`undecodable`: its bytes are damaged; `too_slow`: decoding it did not end in time; "
+    "`ends_reader`: decoding it ended the process that tried."
+)
 FILTER = (
     "A text that key, value or headers contain, or an expression such as "
     '`value.total > 100 and (key ~ eu- or headers.source = "web")`.'
@@ -73,6 +84,15 @@ class ScannedSerializer(serializers.Serializer[Any]):
     partitions = ReachedSerializer(many=True)
 
 
+class DamagedSerializer(serializers.Serializer[Any]):
+    """Offsets of a batch that cannot be decoded."""
+
+    partition = serializers.IntegerField()
+    first_offset = serializers.IntegerField()
+    next_offset = serializers.IntegerField(help_text="The offset behind the batch.")
+    reason = serializers.ChoiceField(choices=DAMAGE_REASONS, help_text=DAMAGE_REASONS_TEXT)
+
+
 class MessagePageSerializer(serializers.Serializer[Any]):
     """A page of records."""
 
@@ -84,6 +104,9 @@ class MessagePageSerializer(serializers.Serializer[Any]):
         choices=["limit", "bytes", "time", "end"], help_text="Which limit ended the page."
     )
     scanned = ScannedSerializer()
+    damaged = DamagedSerializer(
+        many=True, help_text="What of the page's offsets was skipped, as it cannot be decoded."
+    )
 
 
 @extend_schema_field(

@@ -55,7 +55,8 @@ class MessageViewSet(ClusterViewSet):
         """A page of records: the newest, or forward from the oldest, an offset or a moment.
 
         With a `filter` a page may have few records or none although there are more: `scanned` says
-        how far it was looked, and `next_cursor` goes on from there.
+        how far it was looked, and `next_cursor` goes on from there. Batches that cannot be decoded
+        are skipped, and listed as `damaged`.
         """
         query = self.query()
         start = query["from"]
@@ -82,6 +83,7 @@ class MessageViewSet(ClusterViewSet):
                     "bytes": page.bytes_read,
                     "partitions": page.reached,
                 },
+                "damaged": page.damaged,
             }
         )
 
@@ -113,11 +115,11 @@ class MessageStreamViewSet(ClusterViewSet):
         """Watches a topic, from its end or from the `Last-Event-ID` of an earlier stream.
 
         Events: `live` (what is written from now on is shown), `message` (a record), `skipped`
-        (`{"count": n}`, where records come faster than they are shown), `progress` (with a
-        `filter`, `{"records": n, "bytes": n}` looked at since the beginning), `end` (`{"reason":
-        …}`: ask again, but for `access_ended`, which follows within 5 seconds of a revoked key or
-        an ended session, and for `unreadable`, where a record cannot be decoded). At most ten
-        minutes.
+        (`{"count": n}`, where records come faster than they are shown), `damaged` (a batch that
+        cannot be decoded and was skipped, as in a page of messages), `progress` (with a `filter`,
+        `{"records": n, "bytes": n}` looked at since the beginning), `end` (`{"reason": …}`: ask
+        again, but for `access_ended`, which follows within 5 seconds of a revoked key or an ended
+        session, and for `unreadable`, where something cannot be read at all). At most ten minutes.
         """
         query = self.query()
         messages.require_open_topic(cluster=self.cluster, topic=name)

@@ -213,7 +213,7 @@ class StreamProgress:
 
 
 def events_of(batch: kafka.TailBatch) -> list[bytes]:
-    """The events of a batch: its records, then how many were skipped.
+    """The events of a batch: its records, damaged batches, then how many records were skipped.
 
     The id of an event holds the positions behind its record.
     """
@@ -226,6 +226,7 @@ def events_of(batch: kafka.TailBatch) -> list[bytes]:
     for record in batch.records:
         positions[record["partition"]] = record["offset"] + 1
         shown.append(event("message", dict(record), positions))
+    shown += [event("damaged", dict(damaged), batch.positions) for damaged in batch.damaged]
     if batch.skipped:
         shown.append(event("skipped", {"count": batch.skipped}, batch.positions))
     return shown

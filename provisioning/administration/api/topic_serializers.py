@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -9,7 +10,12 @@ from typing import Any
 from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
-from brokers.metadata_records import TopicConfig
+from brokers.metadata_records import Partition, TopicConfig
+from provisioning.administration.api.message_serializers import (
+    DAMAGE_REASONS,
+    DAMAGE_REASONS_TEXT,
+)
+from provisioning.administration.services.damage import REPORTED
 from provisioning.administration.services.topics import ShownTopic
 from provisioning.clusters.api.cluster_serializers import ConditionSerializer
 
@@ -164,12 +170,25 @@ class PartitionsSerializer(serializers.Serializer[Any]):
     count = serializers.IntegerField(min_value=1, max_value=PARTITIONS_MAX)
 
 
+@dataclass(frozen=True)
+class ShownPartition:
+    """A partition as the API shows it: what the metadata store says, and damage that is known."""
+
+    facts: Partition
+    damaged_first_offset: int | None
+
+
 class PartitionSerializer(serializers.Serializer[Any]):
     """A partition. `leader` is null while no broker leads it."""
 
-    partition = serializers.IntegerField()
-    leader = serializers.IntegerField(allow_null=True)
-    leader_epoch = serializers.IntegerField()
+    partition = serializers.IntegerField(source="facts.partition")
+    leader = serializers.IntegerField(source="facts.leader", allow_null=True)
+    leader_epoch = serializers.IntegerField(source="facts.leader_epoch")
+    damaged_first_offset = serializers.IntegerField(
+        allow_null=True,
+        help_text="Where the lowest damaged batch begins that brokers know of; null: they know of "
+        "none. As the keeper reported it some seconds ago.",
+    )
 
 
 class RecordsBeforeSerializer(serializers.Serializer[Any]):
@@ -211,6 +230,37 @@ class RecordsDeletedSerializer(serializers.Serializer[Any]):
     """Where partitions begin now."""
 
     items = LowWatermarkSerializer(many=True)
+
+
+class SkipDamagedSerializer(serializers.Serializer[Any]):
+    """Which damaged batch is to be skipped."""
+
+    partition = serializers.IntegerField(min_value=0, max_value=PARTITIONS_MAX)
+    first_offset = serializers.IntegerField(
+        min_value=0,
+        max_value=2**63 - 1,
+        help_text="Where the batch begins, as `damaged` of a page of messages has it.",
+    )
+    confirm = serializers.BooleanField(
+        default=False, help_text="Delete. Without it, only say what would be deleted."
+    )
+
+
+class SkippedBatchSerializer(serializers.Serializer[Any]):
+    """A damaged batch, and what is deleted with it."""
+
+    partition = serializers.IntegerField()
+    first_offset = serializers.IntegerField()
+    next_offset = serializers.IntegerField(help_text="Where the partition begins afterwards.")
+    reason = serializers.ChoiceField(
+        choices=[*DAMAGE_REASONS, REPORTED],
+        help_text=f"{DAMAGE_REASONS_TEXT} `reported`: brokers know that it is damaged.",
+    )
+    log_start = serializers.IntegerField(help_text="Where the partition began before.")
+    records_before = serializers.IntegerField(
+        help_text="Offsets before the batch that are deleted too: as many good records at most."
+    )
+    skipped = serializers.BooleanField(help_text="Whether the records were deleted.")
 
 
 class TopicListQuerySerializer(serializers.Serializer[Any]):

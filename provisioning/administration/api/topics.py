@@ -11,10 +11,11 @@ from rest_framework.response import Response
 
 from console.base.common.api import etags
 from provisioning.administration.api import topic_serializers as shapes
-from provisioning.administration.services import topics
+from provisioning.administration.services import damage, topics
 from provisioning.cells import cluster_store, metadata_errors
 from provisioning.clusters.api import examples
 from provisioning.clusters.api.bases import ClusterViewSet
+from provisioning.clusters.services.damage import reported_damage
 
 # A list costs one read of the metadata store however long it is, so tools may read all at once.
 LIST_LIMIT_MAX = 2_000
@@ -29,15 +30,18 @@ class TopicViewSet(ClusterViewSet):
         "partial_update": shapes.TopicUpdateSerializer,
         "add_partitions": shapes.PartitionsSerializer,
         "delete_records": shapes.DeleteRecordsSerializer,
+        "skip_damaged": shapes.SkipDamagedSerializer,
     }
     output_serializers = {"list_partitions": shapes.PartitionSerializer}
     query_serializers = {
         "list": shapes.TopicListQuerySerializer,
         "delete_records": shapes.DeleteRecordsQuerySerializer,
+        "skip_damaged": shapes.DeleteRecordsQuerySerializer,
     }
     responses = {
         "create": {201: shapes.TOPIC_OR_TOPICS},
         "delete_records": {200: shapes.RecordsDeletedSerializer},
+        "skip_damaged": {200: shapes.SkippedBatchSerializer},
     }
     validates = ("create", "partial_update", "destroy", "add_partitions", "delete_records")
     lists = ("list_partitions",)
@@ -101,8 +105,10 @@ class TopicViewSet(ClusterViewSet):
         """Partitions of a topic, with their leaders."""
         with metadata_errors():
             partitions = cluster_store(self.cluster.pk).partitions(name)
+        damaged = reported_damage(cluster=self.cluster, topic=name)
+        shown = [shapes.ShownPartition(facts, damaged.get(facts.partition)) for facts in partitions]
         return self.page(
-            partitions, key=lambda facts: f"{facts.partition:010}", limit_max=LIST_LIMIT_MAX
+            shown, key=lambda item: f"{item.facts.partition:010}", limit_max=LIST_LIMIT_MAX
         )
 
     def add_partitions(self, request: Request, name: str, **kwargs: Any) -> Response:
@@ -133,6 +139,21 @@ class TopicViewSet(ClusterViewSet):
             validate_only=self.validate_only,
         )
         return Response({"items": marks})
+
+    def skip_damaged(self, request: Request, name: str, **kwargs: Any) -> Response:
+        """Deletes a partition's records up to the end of a damaged batch.
+
+        Without `confirm` it says how many good records before the batch would be deleted too, and
+        changes nothing. 409 `not_damaged` where no damaged batch begins at the offset any more.
+        """
+        batch = damage.skip_damaged(
+            actor=self.actor,
+            cluster=self.cluster,
+            name=name,
+            **self.validated_input(),
+            wake=self.query()["wake"],
+        )
+        return Response(shapes.SkippedBatchSerializer(batch).data)
 
     def _hold(self, name: str) -> None:
         """Makes other requests that change the topic wait, and checks the `If-Match` header.

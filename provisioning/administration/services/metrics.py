@@ -1,7 +1,8 @@
 """Metrics of an organization's clusters, for its own Prometheus, as OpenMetrics text.
 
 They come from the cell's metadata store alone, so a scrape neither wakes a cluster nor asks its
-brokers: connections as the keeper wrote them, topics and groups from its last sample.
+brokers: connections and damaged batches as the keeper wrote them, topics and groups from its last
+sample.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from prometheus_client.registry import Collector
 from brokers.errors import MetadataError
 from brokers.metadata_records import ClusterStatus, Sample, Topic
 from provisioning.cells import cell_store, cluster_store
+from provisioning.clusters.services.damage import reported_by_cluster
 from provisioning.models import Cluster
 
 logger = logging.getLogger(__name__)
@@ -26,6 +28,7 @@ logger = logging.getLogger(__name__)
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 CLUSTER = ("cluster_id", "cluster")
 TOPIC = (*CLUSTER, "topic")
+PARTITION = (*TOPIC, "partition")
 GROUP = (*CLUSTER, "group")
 # (metric, help), in the order in which a sample lists a topic's counters.
 COUNTERS = (
@@ -44,17 +47,22 @@ class ClusterFacts:
     status: ClusterStatus | None = None
     sample: Sample | None = None
     topics: Sequence[Topic] = field(default=())
+    # Topic, partition and first offset.
+    damaged: Sequence[tuple[str, int, int]] = field(default=())
 
 
 def metrics_text(clusters: Iterable[Cluster]) -> bytes:
     """The metrics of clusters. A cluster whose cell does not answer has `up` 0 and no counts."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Clusters([read_facts(cluster) for cluster in clusters]))
+    damaged = reported_by_cluster()
+    registry.register(
+        _Clusters([read_facts(cluster, damaged.get(cluster.pk, ())) for cluster in clusters])
+    )
     text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
     return text
 
 
-def read_facts(cluster: Cluster) -> ClusterFacts:
+def read_facts(cluster: Cluster, damaged: Sequence[tuple[str, int, int]] = ()) -> ClusterFacts:
     """Reads a cluster's status, sample and topics: three reads of the cell's metadata store."""
     cell = cell_store()
     try:
@@ -64,6 +72,7 @@ def read_facts(cluster: Cluster) -> ClusterFacts:
             status=cell.status(cluster.pk),
             sample=cell.sample(cluster.pk),
             topics=[topic for topic in _topics(cluster) if not topic.internal],
+            damaged=damaged,
         )
     except MetadataError as error:
         logger.warning("metrics.unknown", extra={"cluster": cluster.pk, "error": str(error)})
@@ -123,7 +132,18 @@ class _Clusters(Collector):
                 # They start at 0 with the topic's broker; Prometheus handles counters that reset.
                 for family, count in zip(counters, counted.get(topic.name, ()), strict=False):
                     family.add_metric(labels, count)
-        yield from (partitions, *counters)
+        yield from (partitions, *counters, self._damaged())
+
+    def _damaged(self) -> Metric:
+        damaged = GaugeMetricFamily(
+            "freshet_topic_damaged_first_offset",
+            "Where the lowest damaged batch of a partition begins.",
+            labels=PARTITION,
+        )
+        for facts in self._facts:
+            for topic, partition, offset in facts.damaged:
+                damaged.add_metric([*_labels(facts), topic, str(partition)], offset)
+        return damaged
 
     def _groups(self) -> Iterator[Metric]:
         members = GaugeMetricFamily(

@@ -184,6 +184,14 @@ class ClusterTask:
         )
 
     @property
+    def damaged(self) -> tuple[tuple[str, int, int], ...] | None:
+        """Topic, partition and offset of the lowest damaged batches that its brokers knew last.
+
+        None while that is not known of brokers that run.
+        """
+        return self._prober.damaged
+
+    @property
     def is_gone(self) -> bool:
         """Whether the cluster was purged and nothing is left of it."""
         return self._spec is None and self._wake is None and self._vacant and not self._kept

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from brokers.etcd import MemberStatus
 from provisioning.cell.drivers.base import BrokerState, ClusterObservation
@@ -17,6 +17,9 @@ START_MS = 30_000
 UNANSWERED = 5
 # The most names of machines, and of clusters, that are reported.
 NAMED_MAX = 50
+# The most damaged batches that are reported of a cluster, and of the cell.
+DAMAGED_MAX_CLUSTER = 20
+DAMAGED_MAX = 1_000
 
 
 @dataclass(frozen=True)
@@ -103,3 +106,21 @@ def health_of_cell(
         etcd_in_use_bytes=0 if etcd is None else etcd.in_use_bytes,
         etcd_quota_bytes=0 if etcd is None else etcd.quota_bytes,
     )
+
+
+def with_damage(
+    health: CellHealth, damaged: Mapping[str, Sequence[tuple[str, int, int]] | None]
+) -> CellHealth:
+    """The cell's health with the damaged batches that its brokers know of.
+
+    `damaged`: topic, partition and offset by cluster; None where brokers run of which it is not
+    known. Of many batches the first are named, and the clusters of the others count as unknown.
+    """
+    named: list[tuple[str, str, int, int]] = []
+    unknown = []
+    for cluster_id, batches in sorted(damaged.items()):
+        room = min(DAMAGED_MAX_CLUSTER, DAMAGED_MAX - len(named))
+        named += [(cluster_id, *batch) for batch in (batches or ())[:room]]
+        if batches is None or len(batches) > room:
+            unknown.append(cluster_id)
+    return replace(health, damaged=tuple(named), damage_unknown=tuple(unknown))

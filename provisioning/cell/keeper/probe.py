@@ -15,6 +15,12 @@ TOPIC = re.compile(
     rb'\{topic="([A-Za-z0-9._-]+)"\} (\d+)(?:\.0+)?(?: |$)',
     re.MULTILINE,
 )
+# The first offset of the lowest damaged batch of a partition.
+DAMAGED = re.compile(
+    rb"^freshet_damaged_batch_first_offset"
+    rb'\{topic="([A-Za-z0-9._-]+)",partition="(\d+)"\} (\d+)(?:\.0+)?(?: |$)',
+    re.MULTILINE,
+)
 TOPIC_COUNTERS = (b"bytesin", b"bytesout", b"messagesin")
 ANSWER_BYTES_MAX = 64 * 1024 * 1024
 
@@ -49,6 +55,16 @@ def topics_in(pages: Iterable[bytes]) -> dict[str, list[int]]:
                 counts = topics.setdefault(topic.decode(), [0] * len(TOPIC_COUNTERS))
                 counts[TOPIC_COUNTERS.index(counter)] += int(count)
     return topics
+
+
+def damaged_in(pages: Iterable[bytes]) -> tuple[tuple[str, int, int], ...]:
+    """Topic, partition and offset of the lowest damaged batch of each partition, sorted."""
+    lowest: dict[tuple[str, int], int] = {}
+    for page in pages:
+        for topic, number, offset in DAMAGED.findall(page):
+            partition = topic.decode(), int(number)
+            lowest[partition] = min(int(offset), lowest.get(partition, int(offset)))
+    return tuple((topic, number, offset) for (topic, number), offset in sorted(lowest.items()))
 
 
 async def _get_metrics(address: str) -> bytes | None:

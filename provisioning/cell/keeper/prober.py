@@ -11,7 +11,7 @@ from console.base.runtime.clock import Clock
 from provisioning.cell.drivers.base import BrokerObservation, BrokerState
 from provisioning.cell.keeper.decide import Reading
 from provisioning.cell.keeper.metrics import Metrics
-from provisioning.cell.keeper.probe import connections_in, scrape_metrics
+from provisioning.cell.keeper.probe import connections_in, damaged_in, scrape_metrics
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class Prober:
         self.reading: Reading | None = None
         # The metrics of each broker, from the last round in which all of them answered.
         self.pages: tuple[bytes, ...] = ()
+        self._damaged: tuple[tuple[str, int, int], ...] | None = None
         self._clock = clock
         self._metrics = metrics
         self._pace = pace
@@ -55,6 +56,14 @@ class Prober:
     def unanswered(self) -> tuple[tuple[int, int], ...]:
         """Pairs of a slot and how often in a row its broker did not answer, sorted by slot."""
         return tuple(sorted((target.slot, count) for target, count in self._unanswered.items()))
+
+    @property
+    def damaged(self) -> tuple[tuple[str, int, int], ...] | None:
+        """The damaged batches in the last metrics, which may be those of earlier brokers.
+
+        None where brokers run, and not all of them have ever answered.
+        """
+        return () if self._damaged is None and not self._targets else self._damaged
 
     def look_at(self, brokers: Sequence[BrokerObservation]) -> None:
         """Sets the brokers to scrape: those of `brokers` that serve."""
@@ -111,6 +120,7 @@ class Prober:
         pages = tuple(answer for answer in answers if answer is not None)
         if len(pages) == len(targets):
             self.pages = pages
+            self._damaged = damaged_in(pages)
         total = None if None in counts else sum(count for count in counts if count is not None)
         self.reading = Reading(taken_ms, total)
         self._seen()

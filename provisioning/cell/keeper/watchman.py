@@ -10,7 +10,7 @@ from dataclasses import replace
 from provisioning.cell.drivers.base import Answer
 from provisioning.cell.keeper.cluster import DRIVER_TIMEOUT_S, CellParts, ClusterTask
 from provisioning.cell.keeper.guard import Guard, guard_after
-from provisioning.cell.keeper.health import health_of_cell
+from provisioning.cell.keeper.health import health_of_cell, with_damage
 from provisioning.cell.keeper.records import StoreError
 from provisioning.cell.notes import CellHealth
 
@@ -58,6 +58,8 @@ class Watchman:
             now_ms=now_ms,
             etcd=None if cell.maintenance is None else cell.maintenance.fullest,
         )
+        damaged = {cluster.cluster_id: cluster.damaged for cluster in clusters}
+        health = with_damage(health, damaged)
         await self._hold_deletions(health)
         await self._report_health(health)
 

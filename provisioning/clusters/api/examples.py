@@ -226,11 +226,31 @@ TOPICS = {
         ),
         answer("Changed", TOPIC),
     ],
-    "list_partitions": [answer("One", {"partition": 0, "leader": 0, "leader_epoch": 3})],
+    "list_partitions": [
+        answer(
+            "One", {"partition": 0, "leader": 0, "leader_epoch": 3, "damaged_first_offset": None}
+        )
+    ],
     "delete_records": [
         body("All of one partition", {"partitions": [{"partition": 0, "before_offset": -1}]}),
         answer(
             "Deleted", {"items": [{"partition": 0, "low_watermark": 42, "deleted_offsets": 40}]}
+        ),
+    ],
+    "skip_damaged": [
+        body("What would go", {"partition": 0, "first_offset": 94}),
+        body("Delete", {"partition": 0, "first_offset": 94, "confirm": True}),
+        answer(
+            "What would go",
+            {
+                "partition": 0,
+                "first_offset": 94,
+                "next_offset": 96,
+                "reason": "undecodable",
+                "log_start": 40,
+                "records_before": 54,
+                "skipped": False,
+            },
         ),
     ],
     "add_partitions": [body("Twelve", {"count": 12}), answer("Changed", TOPIC)],
@@ -409,6 +429,14 @@ MESSAGES = {
                     "bytes": 336,
                     "partitions": [{"partition": 0, "position": 0, "begin": 0, "end": 42}],
                 },
+                "damaged": [
+                    {
+                        "partition": 0,
+                        "first_offset": 12,
+                        "next_offset": 14,
+                        "reason": "undecodable",
+                    }
+                ],
             },
         )
     ],

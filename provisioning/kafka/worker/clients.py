@@ -16,9 +16,14 @@ from confluent_kafka.admin import AdminClient
 
 from provisioning.kafka.connection import Connection
 from provisioning.kafka.errors import RefusedError
+from provisioning.kafka.worker.batches import BatchConsumer
 from provisioning.kafka.worker.errors import kafka_errors
 
 PRODUCE_TIMEOUT_S = 10.0
+
+# Clients one of whose threads may never return. Freeing one would wait for that thread, so they
+# stay until the process ends.
+_hung: list[Any] = []
 
 
 @dataclass
@@ -26,7 +31,16 @@ class KafkaClients:
     """The Kafka clients of the worker's connection. Each is lent to one caller at a time."""
 
     connection: Connection
+    # Reports to the caller how far the call is.
+    announce: Callable[[object], None] = lambda _: None
+    # Whether this process should make no further call.
+    tainted: bool = False
     _kept: dict[str, Any] = field(default_factory=dict)
+
+    def taint(self, client: Consumer | BatchConsumer) -> None:
+        """Notes that a client may hang, so that neither it nor this process is used again."""
+        self.tainted = True
+        _hung.append(client)
 
     @contextmanager
     def admin(self) -> Iterator[AdminClient]:
@@ -49,7 +63,14 @@ class KafkaClients:
         with self._lend_client(isolation, lambda: Consumer(settings)) as client:
             yield client
             # Reached only without an error: a consumer that failed is not lent again.
-            assign_partitions(client, [])
+            if client not in _hung:
+                assign_partitions(client, [])
+
+    @contextmanager
+    def batch_consumer(self) -> Iterator[BatchConsumer]:
+        """Lends the consumer that decodes one batch at a time."""
+        with self._lend_client("batches", lambda: BatchConsumer(self.connection)) as client:
+            yield client
 
     @contextmanager
     def _lend_client(self, kind: str, make: Callable[[], Any]) -> Iterator[Any]:
@@ -61,9 +82,11 @@ class KafkaClients:
         except RefusedError:
             # After a refusal of the broker a client still works. A consumer is dropped
             # nevertheless, because it still has its partitions.
-            if not isinstance(client, Consumer):
+            if not isinstance(client, (Consumer, BatchConsumer)):
                 self._kept[kind] = client
             raise
+        if client in _hung:
+            return
         # Not reached after any other error: then a new client is safer, because the broker may have
         # moved, and an idempotent producer may have given up.
         self._kept[kind] = client

@@ -88,9 +88,9 @@ def describe_groups(
     """Describes groups with their members and lag, in the order of `groups`.
 
     Seconds of lag that cannot be read within `timeout_s` are None; anything else that is missing
-    raises. With `careful` members' assignments are decoded here and not by librdkafka; static
-    members then have no `instance_id`. `now_ms` is the clock (Unix time) by which ages are
-    measured.
+    raises. With `careful` members' assignments are decoded here and not by librdkafka, and no
+    records are; static members then have no `instance_id`. `now_ms` is the clock (Unix time) by
+    which ages are measured.
     """
     names = list(groups)
     if not names:
@@ -105,7 +105,7 @@ def describe_groups(
             partition for offsets in committed.values() for partition in offsets
         }
         ends = _known_ends(admin, partitions_committed, timeout_s)
-    partitions = _partitions_with_lag(access, committed, ends, timeout_s, now_ms)
+    partitions = _partitions_with_lag(access, committed, ends, timeout_s, now_ms, careful)
     _cut_assignments(descriptions)
     return [
         _make_group(description, partitions[name])
@@ -198,6 +198,7 @@ def _partitions_with_lag(
     ends: dict[Partition, int],
     timeout_s: float,
     now_ms: Callable[[], int],
+    careful: bool,
 ) -> dict[str, list[GroupPartition]]:
     behind = {
         (name, partition): offset
@@ -205,7 +206,7 @@ def _partitions_with_lag(
         for partition, offset in offsets.items()
         if record_lag(offset, ends.get(partition))
     }
-    ages = _ages_by_position(access, behind, timeout_s, now_ms)
+    ages = _ages_by_position(access, behind, timeout_s, now_ms, careful)
     return {
         name: [
             _group_partition(partition, offset, ends.get(partition), ages.get((partition, offset)))
@@ -220,13 +221,14 @@ def _ages_by_position(
     behind: dict[tuple[str, Partition], int],
     timeout_s: float,
     now_ms: Callable[[], int],
+    careful: bool,
 ) -> dict[tuple[Partition, int], float]:
     """The lag in seconds by position; positions that could not be read are left out."""
     waiting = {(partition, offset) for (_, partition), offset in behind.items()}
     if not waiting:
         return {}
     try:
-        timestamps = first_timestamps(access, waiting, timeout_s)
+        timestamps = first_timestamps(access, waiting, timeout_s, careful)
     except UnavailableError:
         return {}  # the offsets are known nevertheless, so only the seconds are unknown
     moment_ms = now_ms()

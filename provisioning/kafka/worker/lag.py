@@ -4,19 +4,25 @@ The lag in seconds is the age of the first record that the group has not committ
 record's timestamp, which is read from the record itself. It is not interpolated between samples, so
 it is right at the first look at a group, for a producer that stopped, and for a topic with gaps.
 Where the record could not be read in time, the lag is unknown (None), never zero.
+
+A record in a batch that cannot be decoded hides no other one: the moments of what is left then come
+from the headers of batches, which have that of their first record.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Message, TopicPartition
 
-from provisioning.kafka.errors import UnavailableError
+from provisioning.kafka.errors import KafkaCallError, UnavailableError
 from provisioning.kafka.shapes import Partition
 from provisioning.kafka.worker.clients import KafkaClients, assign_partitions, take_messages
 from provisioning.kafka.worker.errors import error_of
+from provisioning.kafka.worker.heads import heads_from
+from provisioning.kafka.worker.ranges import QUIET_S
 
 POLL_S = 0.1
 # How many partitions are read at a time, each of which costs a fetch of a batch.
@@ -37,13 +43,16 @@ def record_lag(committed: int | None, end: int | None) -> int | None:
 
 
 def first_timestamps(
-    access: KafkaClients, positions: Collection[Position], timeout_s: float
+    access: KafkaClients,
+    positions: Collection[Position],
+    timeout_s: float,
+    careful: bool = False,
 ) -> dict[Position, int | None]:
     """The timestamp (Unix ms) of the first record at or after each position.
 
     It is None where no record is left there, but only control records of transactions. A position
     is left out where nothing was read within `timeout_s` seconds, its record has no timestamp, or
-    its partition is gone.
+    its partition is gone. With `careful` no record is decoded.
     """
     deadline = time.monotonic() + timeout_s
     waiting: dict[Partition, list[int]] = {}
@@ -51,12 +60,39 @@ def first_timestamps(
         waiting.setdefault(partition, []).append(offset)
     timestamps: dict[Position, int | None] = {}
     partitions = sorted(waiting)
+    if careful:
+        _read_heads(access, waiting, timestamps, deadline)
+        return timestamps
     # Records of open transactions count too, because lag is measured against the high watermark.
     with access.consumer("read_uncommitted") as consumer:
         for at in range(0, len(partitions), PARTITIONS_AT_A_TIME):
             part = {pair: waiting[pair] for pair in partitions[at : at + PARTITIONS_AT_A_TIME]}
             _read_first(consumer, part, timestamps, deadline)
+            if part:
+                # It may hang, so the other partitions are read without it.
+                access.taint(consumer)
+                left = {pair: waiting[pair] for pair in partitions[at:] if waiting[pair]}
+                _read_heads(access, left, timestamps, deadline)
+                break
     return timestamps
+
+
+def _read_heads(
+    access: KafkaClients,
+    waiting: Mapping[Partition, list[int]],
+    timestamps: dict[Position, int | None],
+    deadline: float,
+) -> None:
+    """Enters the moments in the headers of the batches where the waiting offsets lie."""
+    for (topic, number), offsets in waiting.items():
+        for offset in offsets:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return
+            heads = heads_from(access, topic, number, offset, left_s)
+            with suppress(KafkaCallError):
+                head = next(heads, None)
+                timestamps[(topic, number), offset] = head and head["timestamp_ms"]
 
 
 def _read_first(
@@ -67,13 +103,16 @@ def _read_first(
 ) -> None:
     """Reads the timestamps of `waiting`, offsets by partition with the lowest last.
 
-    Offsets with an answer are removed from it, and entered in `timestamps`.
+    Offsets with an answer are removed from it, and entered in `timestamps`. What is left gave
+    nothing in time, or for a while.
     """
     assign_partitions(
         consumer, [TopicPartition(t, n, offsets[-1]) for (t, n), offsets in waiting.items()]
     )
-    while waiting and time.monotonic() < deadline:
+    last_s = time.monotonic()
+    while waiting and time.monotonic() < min(deadline, last_s + QUIET_S):
         for message in take_messages(consumer, MESSAGES_AT_A_TIME, POLL_S):
+            last_s = time.monotonic()
             partition = (message.topic(), message.partition())
             if partition in waiting:
                 _note_timestamp(message, partition, waiting, timestamps)

@@ -1,7 +1,8 @@
 """Reads pages of a topic's records, and produces one record.
 
 Reading changes nothing: it joins no group and commits no offset. Every read has limits of records,
-bytes and time. Where one is reached, the page says which, and where the next page begins.
+bytes and time. Where one is reached, the page says which, and where the next page begins. A page
+ends where a batch cannot be decoded, and says so: see `provisioning.kafka.reading`.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from confluent_kafka import Consumer, KafkaError, Message
+from confluent_kafka import KafkaError, Message
 from confluent_kafka.admin import AdminClient
 
 from provisioning.kafka.errors import UnavailableError, UnknownPartitionError
-from provisioning.kafka.filters import Filter, compile_filter
+from provisioning.kafka.filters import compile_filter
 from provisioning.kafka.shapes import Browse, NewRecord, Page, Produced, Reached
 from provisioning.kafka.worker.clients import PRODUCE_TIMEOUT_S, KafkaClients
 from provisioning.kafka.worker.errors import error_of
@@ -27,7 +28,7 @@ from provisioning.kafka.worker.offsets import (
     offsets_at,
     partitions_of,
 )
-from provisioning.kafka.worker.ranges import Budget, Read, read_ranges
+from provisioning.kafka.worker.ranges import Budget, Read, Reader, read_around
 from provisioning.kafka.worker.records import record_of, timestamp_of
 
 # The most offsets of a partition in one window, when reading backwards.
@@ -38,14 +39,24 @@ WINDOW_MAX = 100_000
 class _Log:
     """A topic with its partitions' offsets, the request of a page, and the budget of reading it."""
 
-    topic: str
+    reader: Reader
     starts: Mapping[int, int]
     ends: Mapping[int, int]
     request: Browse
-    budget: Budget
-    keep: Filter | None
 
-    def page(self, taken: list[Message], positions: Mapping[int, int], *, complete: bool) -> Page:
+    @property
+    def budget(self) -> Budget:
+        """The budget of reading it."""
+        return self.reader.budget
+
+    def page(
+        self,
+        taken: list[Message],
+        positions: Mapping[int, int],
+        *,
+        complete: bool,
+        stuck: Mapping[int, int],
+    ) -> Page:
         """Makes the page of the messages `taken`. `complete`: nothing is left in this direction."""
         stopped = "limit" if len(taken) >= self.request.limit else self.budget.spent() or "limit"
         return Page(
@@ -58,6 +69,7 @@ class _Log:
             ],
             records_read=self.budget.records_read,
             bytes_read=self.budget.bytes_read,
+            stuck=dict(stuck),
         )
 
 
@@ -75,11 +87,10 @@ def browse(access: KafkaClients, topic: str, request: Browse) -> Page:
         else:
             lows = _first_offsets(admin, topic, request, starts, ends)
     keep = None if request.filter is None else compile_filter(request.filter)
-    log = _Log(topic, starts, ends, request, budget, keep)
-    with access.consumer() as consumer:
-        if request.start == "newest":
-            return _read_newest(consumer, log, highs)
-        return _read_forward(consumer, log, lows)
+    log = _Log(Reader(access, topic, budget, keep, request.careful), starts, ends, request)
+    if request.start == "newest":
+        return _read_newest(log, highs)
+    return _read_forward(log, lows)
 
 
 def _partitions_to_read(admin: AdminClient, topic: str, request: Browse) -> list[int]:
@@ -111,10 +122,10 @@ def _first_offsets(
     return {n: min(max(low, starts[n]), ends[n]) for n, low in lows.items()}
 
 
-def _read_forward(consumer: Consumer, log: _Log, lows: Mapping[int, int]) -> Page:
+def _read_forward(log: _Log, lows: Mapping[int, int]) -> Page:
     ends, limit = log.ends, log.request.limit
     ranges = {n: (lows[n], ends[n]) for n in lows}
-    read = read_ranges(consumer, log.topic, ranges, log.budget, each_max=limit, keep=log.keep)
+    read = read_around(log.reader, ranges, log.request.skip, each_max=limit)
     taken, rest = _merge_messages(read.messages, limit, key=lambda m: _timestamp_ms(m[0]), at=0)
     positions = dict(lows)
     for number in lows:
@@ -124,26 +135,31 @@ def _read_forward(consumer: Consumer, log: _Log, lows: Mapping[int, int]) -> Pag
             positions[number] = ends[number]
         else:
             positions[number] = read.at[number]
-    return log.page(taken, positions, complete=all(positions[n] >= ends[n] for n in lows))
+    stuck = {n: read.at[n] for n in read.stuck}
+    complete = all(positions[n] >= ends[n] for n in lows)
+    return log.page(taken, positions, complete=complete, stuck=stuck)
 
 
-def _read_newest(consumer: Consumer, log: _Log, highs: Mapping[int, int]) -> Page:
+def _read_newest(log: _Log, highs: Mapping[int, int]) -> Page:
     """Reads the newest records backwards in windows that grow.
 
     So a few large records cost as little as many small ones, and the page is filled even where the
-    log has gaps or a filter leaves few records.
+    log has gaps or a filter leaves few records. A partition that is stuck ends this: what lies
+    behind the place is newer than what would be read next.
     """
     starts, limit, budget = log.starts, log.request.limit, log.budget
     records: dict[int, list[Message]] = {n: [] for n in highs}
     lows = dict(highs)
     size = max(1, math.ceil(limit / len(highs)))
     bytes_max = budget.bytes_left
-    while budget.spent() is None:
+    stuck: dict[int, int] = {}
+    while budget.spent() is None and not stuck:
         open_ = [n for n in lows if lows[n] > starts[n] and len(records[n]) < limit]
         if not open_:
             break
-        ranges = {n: (max(starts[n], lows[n] - size), lows[n]) for n in open_}
-        read = read_ranges(consumer, log.topic, ranges, budget, keep=log.keep)
+        ranges = {n: (_window_low(log, n, lows[n] - size), lows[n]) for n in open_}
+        read = read_around(log.reader, ranges, log.request.skip)
+        stuck = {n: read.at[n] for n in read.stuck}
         _prepend_window(records, lows, read, ranges)
         size = min(2 * size, _affordable_offsets(budget, len(open_)))
         if budget.spent() == "bytes" and lows == highs and max(_range_sizes(ranges)) > 1:
@@ -152,7 +168,16 @@ def _read_newest(consumer: Consumer, log: _Log, highs: Mapping[int, int]) -> Pag
             size, budget.bytes_left = max(1, max(_range_sizes(ranges)) // 4), bytes_max
     taken, rest = _merge_messages(records, limit, key=lambda m: -_timestamp_ms(m[-1]), at=-1)
     positions = {n: rest[n][-1].offset() + 1 if rest[n] else lows[n] for n in lows}
-    return log.page(taken, positions, complete=all(positions[n] <= starts[n] for n in lows))
+    complete = all(positions[n] <= starts[n] for n in lows)
+    return log.page(taken, positions, complete=complete, stuck=stuck)
+
+
+def _window_low(log: _Log, number: int, low: int) -> int:
+    """Where a window begins that should begin at `low`: not within a batch that is skipped."""
+    for partition, first, after in log.request.skip:
+        if partition == number and first < low < after:
+            low = first
+    return max(low, log.starts[number])
 
 
 def _range_sizes(ranges: Mapping[int, tuple[int, int]]) -> list[int]:

@@ -16,6 +16,8 @@ from provisioning.kafka.worker import (
     deleting,
     effective,
     groups,
+    heads,
+    judging,
     messages,
     offsets,
     reset,
@@ -42,6 +44,8 @@ CALLS: dict[str, Callable[..., Any]] = {
         groups.describe_groups,
         groups.list_group_names,
         groups.sample_groups,
+        heads.next_head,
+        judging.judge,
         messages.browse,
         messages.produce,
         offsets.end_offset,
@@ -52,17 +56,24 @@ CALLS: dict[str, Callable[..., Any]] = {
 
 
 def serve_calls(connection: socket.socket, idle_s: float = IDLE_S) -> None:
-    """Answers requests until the caller closes the socket or sends none for `idle_s` seconds."""
+    """Answers requests until the caller closes the socket or sends none for `idle_s` seconds.
+
+    It also ends after a call that left a client behind which may hang.
+    """
     access: KafkaClients | None = None
     while select.select([connection], [], [], idle_s)[0]:
         request = receive_request(connection)
         if request is None:
             return
-        access = access or KafkaClients(request.connection)
+        access = access or KafkaClients(
+            request.connection, announce=lambda item: send_answer(connection, item=item)
+        )
         try:
             _answer_request(connection, access, request)
         except ConnectionError:
             return  # the caller has closed the socket
+        if access.tainted:
+            break
     # Announces the end, so that the caller sends a request that comes now to another worker.
     send_answer(connection, bye=True)
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
+from provisioning.kafka.errors import UndecodableError
 from provisioning.kafka.filters import compile_filter
 from provisioning.kafka.shapes import TIMEOUT_S, TailBatch
 from provisioning.kafka.worker.clients import KafkaClients, assign_partitions, take_messages
 from provisioning.kafka.worker.errors import error_of
 from provisioning.kafka.worker.offsets import earliest_offsets, end_offsets, partitions_of
+from provisioning.kafka.worker.ranges import QUIET_S
 from provisioning.kafka.worker.records import Readable, record_of, size_of
 
 POLL_S = 0.1
@@ -34,7 +37,8 @@ def tail(
 
     A `filter` leaves records out. The tail begins at the end of the topic, or at `positions` (of an
     earlier tail), and ends after `seconds_max` seconds.
-    Raises `UnknownPartitionError` and `UnavailableError`.
+    Raises `UnknownPartitionError`, `UnavailableError`, and `UndecodableError` where a partition has
+    more records and gives none: see `ranges`.
     """
     keep = None if filter is None else compile_filter(filter)
     deadline = time.monotonic() + seconds_max
@@ -47,8 +51,13 @@ def tail(
     with access.consumer() as consumer:
         assign_partitions(consumer, [TopicPartition(topic, n, offset) for n, offset in at.items()])
         yield TailBatch([], dict(at))
+        watch = _Watch(consumer, topic, at, ends)
         while time.monotonic() < deadline:
-            messages = _read_batch(consumer, at)
+            try:
+                messages = watch.read_batch()
+            except UndecodableError:
+                access.taint(consumer)
+                raise
             skipped = _skip_backlog(consumer, topic, at)
             yield TailBatch(
                 records=[record_of(m) for m in messages if keep is None or keep(Readable(m))],
@@ -59,18 +68,49 @@ def tail(
             )
 
 
-def _read_batch(consumer: Consumer, at: dict[int, int]) -> list[Message]:
-    records: list[Message] = []
-    until = time.monotonic() + BATCH_S
-    while len(records) < BATCH_RECORDS_MAX and time.monotonic() < until:
-        for message in take_messages(consumer, BATCH_RECORDS_MAX - len(records), POLL_S):
-            error = message.error()
-            if error is None:
-                records.append(message)
-                at[message.partition()] = message.offset() + 1
-            elif error.code() != KafkaError._PARTITION_EOF:
-                raise error_of(error)
-    return records
+@dataclass
+class _Watch:
+    """Reads what arrives. `at` holds the next offset of each partition, and is moved on.
+
+    `ends` holds the offset behind the last record when the tail began, for each partition.
+    """
+
+    consumer: Consumer
+    topic: str
+    at: dict[int, int]
+    ends: Mapping[int, int]
+    # Partitions that were read to their end, so that nothing is due of them.
+    _ended: set[int] = field(default_factory=set)
+    _last_s: float = field(default_factory=time.monotonic)
+
+    def read_batch(self) -> list[Message]:
+        """The messages of the next quarter second. Raises `UndecodableError`, also where none came.
+
+        None came where a partition has not been read to its end, and gave nothing for a while.
+        """
+        records: list[Message] = []
+        until = time.monotonic() + BATCH_S
+        while len(records) < BATCH_RECORDS_MAX and time.monotonic() < until:
+            for message in take_messages(self.consumer, BATCH_RECORDS_MAX - len(records), POLL_S):
+                error = message.error()
+                self._last_s = time.monotonic()
+                if error is None:
+                    records.append(message)
+                    self.at[message.partition()] = message.offset() + 1
+                    self._ended.discard(message.partition())
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    self._ended.add(message.partition())
+                elif records:
+                    # The error comes again, behind these.
+                    return records
+                else:
+                    raise error_of(error)
+        if not records and self._is_due() and time.monotonic() - self._last_s > QUIET_S:
+            raise UndecodableError("_BAD_MSG", "a partition gives no record before its end")
+        return records
+
+    def _is_due(self) -> bool:
+        return any(self.at[n] < end for n, end in self.ends.items() if n not in self._ended)
 
 
 def _skip_backlog(consumer: Consumer, topic: str, at: dict[int, int]) -> int:

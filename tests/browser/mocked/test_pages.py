@@ -39,6 +39,10 @@ PAGES = {
     "credentials": (f"{HERE}/credentials", "SCRAM-SHA-512"),
     "new-credential": (f"{HERE}/credentials?panel=new", "Create credential"),
     "delete-records": (f"{THE_TOPIC}/partitions?panel=delete-records", "Show what will be deleted"),
+    "skip-damaged": (
+        f"{THE_TOPIC}/partitions?panel=skip-damaged-0-94",
+        "Show what will be deleted",
+    ),
     "acls": (f"{HERE}/acls", "User:"),
     "new-acl": (f"{HERE}/acls?panel=new", "Kafka Streams"),
     "quotas": (f"{HERE}/quotas", "1.0 MiB/s"),

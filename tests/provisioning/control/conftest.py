@@ -5,7 +5,9 @@ import uuid
 import pytest
 
 from console.base.common import metered
+from console.base.common.clock import now, unix_ms
 from console.base.common.tenancy import organization_scope
+from provisioning.cell.notes import KEEPER, CellHealth, put_health
 from provisioning.cells import cell_store
 from provisioning.models import Cluster
 from provisioning.reconciling import service as reconciling
@@ -83,6 +85,18 @@ def awake(cluster_id):
     """Starts the cluster's broker; gives the control plane's access to it."""
     with running_broker(cluster_id):
         yield access_of(cluster_id)
+
+
+@pytest.fixture
+def report_damage(cell):
+    """Writes what a keeper would report: cluster, topic, partition, offset of damaged batches."""
+
+    def report(*damaged, unknown=()):
+        put_health(cell, CellHealth(unix_ms(now()), damaged=damaged, damage_unknown=unknown))
+
+    yield report
+    # All tests share the cell.
+    cell.remove_cluster(KEEPER)
 
 
 @pytest.fixture

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 
-from provisioning.kafka import calls
+from provisioning import kafka
+from provisioning.kafka import NewRecord, calls
 from provisioning.kafka.workers import shared_workers
 from tests.console import cases
 from tests.provisioning.control.test_awake import read_events
@@ -70,7 +72,7 @@ def test_a_headers_name_that_is_no_text_is_shown_again_and_again(api, topic, raw
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_live_tail_whose_reader_died_says_so(topic, tenant):
+def test_a_live_tail_goes_on_where_its_reader_died_and_says_where_all_do(topic, tenant, awake):
     address = f"/api/v1{topic}/messages/stream"
     headers = {"Authorization": f"Bearer {tenant.key}", "Accept": "text/event-stream"}
 
@@ -79,14 +81,27 @@ def test_a_live_tail_whose_reader_died_says_so(topic, tenant):
         response: Any = await AsyncClient().get(address, headers=headers)
         stream = response.streaming_content
         assert b"event: live" in await anext(stream)
-        while not (new := readers() - before):
-            await asyncio.sleep(0.01)
-        for process in new:
-            os.kill(process, signal.SIGKILL)
-        return await read_events(stream, 1)
+        await end_readers(before)
+        await sync_to_async(kafka.produce)(awake, "t", NewRecord(value=b"x", partition=0))
+        ((kind, data, _),) = await read_events(stream, 1)
+        assert (kind, data["value"]["text"]) == ("message", "x")
+        ending = asyncio.create_task(end_readers(before, again=True))
+        last = (await read_events(stream, 1))[-1]
+        ending.cancel()
+        return last
 
-    kind, data, _ = asyncio.run(watch())[-1]
+    kind, data, _ = asyncio.run(watch())
     assert (kind, data) == ("end", {"reason": "unreadable"})
+
+
+async def end_readers(before, *, again=False):
+    """Kills the worker processes that are not in `before`: once, or until it is cancelled."""
+    ended: set[int] = set()
+    while again or not ended:
+        for process in readers() - before - ended:
+            os.kill(process, signal.SIGKILL)
+            ended.add(process)
+        await asyncio.sleep(0.01)
 
 
 def readers():

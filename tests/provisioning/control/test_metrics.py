@@ -93,6 +93,17 @@ def test_metrics_of_a_cluster_that_runs(api, sampled):
     assert named(values, "freshet_cluster_connections") == 4
 
 
+def test_metrics_name_the_damaged_batches_that_brokers_know_of(api, sampled, report_damage):
+    report_damage((sampled, "orders", 2, 94), ("cl_another", "orders", 2, 7))
+    values = values_of(api().get("/metrics"))
+    name = "freshet_topic_damaged_first_offset"
+    assert named(values, name, topic="orders", partition="2", cluster_id=sampled) == 94
+    assert {dict(pairs)["cluster_id"] for _, *pairs in values} == {sampled}
+    report_damage()
+    values = values_of(api().get(f"/clusters/{sampled}/metrics"))
+    assert name not in {metric for metric, *_ in values}
+
+
 def test_all_clusters_in_one_scrape(api, sampled, make_cluster):
     other = make_cluster()
     values = values_of(api().get("/metrics"))

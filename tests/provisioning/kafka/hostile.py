@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 
-from aiokafka.record.util import calc_crc32c
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from tests.gateway.raw import Raw
@@ -15,7 +14,6 @@ NOT_COORDINATOR = 16
 PRODUCE_VERSION = 7
 BATCH_BYTES_MAX = 65_536
 SESSION_MS = 300_000
-CRC_AT, CRC_COVERS_FROM = 17, 21
 NOT_UTF8 = b"\xff\xfe"
 
 
@@ -72,23 +70,16 @@ def produce_with_raw_header(raw: Raw, topic: str, value: bytes) -> None:
     assert error == 0, error
 
 
+def produce_batch(raw: Raw, topic: str, batch: bytes) -> None:
+    """Produces a batch that was made elsewhere to partition 0."""
+    error = _send_batch(raw, topic, batch)
+    assert error == 0, error
+
+
 def offer_to_internal_topic(raw: Raw, topic: str) -> int:
     """Produces with the client id of Kafka's own admin client. Returns the error code."""
     raw.client_id = b"__admin_client"
     return _produce(raw, topic, b"x", [])
-
-
-def produce_damaged(raw: Raw, topic: str, codec: int) -> None:
-    """Produces a batch that is marked as compressed and is not."""
-    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, BATCH_BYTES_MAX)
-    builder.append(0, 1_700_000_000_000, None, b"neither gzip nor any other codec", [])
-    batch = bytearray(builder.build())
-    # The codec is in the low bits of the attributes, which follow the checksum and are covered by
-    # it.
-    batch[CRC_COVERS_FROM + 1] |= codec
-    batch[CRC_AT:CRC_COVERS_FROM] = struct.pack(">I", calc_crc32c(bytes(batch[CRC_COVERS_FROM:])))
-    error = _send_batch(raw, topic, bytes(batch))
-    assert error == 0, error
 
 
 def _produce(raw: Raw, topic: str, value: bytes, headers: list[tuple[str, bytes]]) -> int:

@@ -19,7 +19,6 @@ from provisioning.kafka import (
     RefusedError,
     Target,
     UnavailableError,
-    UndecodableError,
     UnknownGroupError,
     UnknownPartitionError,
     WorkerDiedError,
@@ -49,7 +48,6 @@ from tests.provisioning.kafka.conftest import MANAGED, PASSWORD
 from tests.provisioning.kafka.hostile import (
     join_alone,
     log_in,
-    produce_damaged,
     produce_with_raw_header,
 )
 
@@ -218,13 +216,6 @@ def test_commits_for_an_internal_topic_have_no_age_and_hide_none(remote, topic, 
     assert lags["__consumer_offsets"] is None
     assert lags[topic] is not None
     assert name in [group["group"] for group in sample_groups(remote, limit_s=30.0)]
-
-
-@pytest.mark.parametrize("codec", [1, 2, 3, 4])
-def test_a_batch_that_cannot_be_decompressed_is_reported_as_such(remote, raw, topic, codec):
-    produce_damaged(raw, topic, codec)
-    with pytest.raises((UndecodableError, WorkerDiedError)):
-        browse(remote, topic, Browse("oldest", partitions=[0]))
 
 
 def test_a_paused_broker_costs_the_call_its_time_and_no_more(topic, workers):

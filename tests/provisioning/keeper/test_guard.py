@@ -1,5 +1,8 @@
 """When deletions are held, and how often a slot's broker is replaced."""
 
+import json
+from dataclasses import asdict
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +16,15 @@ from provisioning.cell.keeper.guard import (
     Replaced,
     guard_after,
 )
-from provisioning.cell.keeper.health import START_MS, Beat, beat_of, health_of_cell
+from provisioning.cell.keeper.health import (
+    DAMAGED_MAX,
+    DAMAGED_MAX_CLUSTER,
+    START_MS,
+    Beat,
+    beat_of,
+    health_of_cell,
+    with_damage,
+)
 from provisioning.cell.keeper.records import ClusterPhase, Status
 
 RULES = GuardRules()
@@ -132,6 +143,22 @@ def test_the_health_of_a_cell_has_numbers_machines_and_orphans():
     assert health.orphans == ("cl_x",)
     # The size of a cell in SQLite, or of an etcd that does not report it.
     assert (health.etcd_file_bytes, health.etcd_in_use_bytes, health.etcd_quota_bytes) == (0, 0, 0)
+
+
+def test_the_health_of_a_cell_names_damaged_batches_and_says_where_some_may_lack():
+    well = health_of_cell([], Guard(), platform="", orphans=[], now_ms=NOW)
+    many = [("t", number, 5) for number in range(DAMAGED_MAX_CLUSTER + 1)]
+    damaged = {"cl_c": [("t", 0, 94)], "cl_b": [], "cl_d": None, "cl_a": many}
+    health = with_damage(well, damaged)
+    of_a = [entry for entry in health.damaged if entry[0] == "cl_a"]
+    assert of_a == [("cl_a", *batch) for batch in many[:DAMAGED_MAX_CLUSTER]]
+    assert [entry for entry in health.damaged if entry not in of_a] == [("cl_c", "t", 0, 94)]
+    assert health.damage_unknown == ("cl_a", "cl_d")
+    # A cell's report stays within what a record of the metadata store takes.
+    crowd = {f"cl_{n:020}": [("x" * 249, p, 2**63 - 1) for p in range(20)] for n in range(200)}
+    report = with_damage(well, crowd)
+    assert len(report.damaged) == DAMAGED_MAX
+    assert len(json.dumps(asdict(report))) < 700 * 1024
 
 
 def test_the_health_of_a_cell_has_the_size_of_its_etcd():

@@ -11,6 +11,7 @@ import pytest
 
 from provisioning.cell.drivers.base import BrokerState
 from provisioning.cell.drivers.process import identify_process
+from provisioning.cell.keeper import prober
 from provisioning.cell.keeper.probe import connections_in, scrape_metrics
 from provisioning.cell.keeper.records import ClusterPhase, SpecState
 from tests.provisioning.driver_conformance import LossyDriver
@@ -211,6 +212,27 @@ def test_a_cluster_without_spec_and_removal_is_stopped_and_stays(world):
             await until(lambda: not run.exists())
             world.want("cl_third")
             await until(lambda: CLUSTER not in keeper.cluster_ids())
+
+    asyncio.run(scenario())
+
+
+def test_damage_that_brokers_know_of_is_reported_also_while_they_sleep(world, monkeypatch):
+    monkeypatch.setattr(prober, "damaged_in", lambda pages: (("t", 0, 94),))
+
+    async def scenario():
+        async with world.keeping():
+            world.want()
+            await world.until_phase(ClusterPhase.ASLEEP)
+            await until(lambda: world.store.last_health is not None)
+            assert world.store.last_health.damaged == ()
+            world.wake()
+            await world.running()
+            reported = ((CLUSTER, "t", 0, 94),)
+            await until(lambda: world.store.last_health.damaged == reported)
+            assert world.store.last_health.damage_unknown == ()
+            world.want(generation=2, idle_timeout_ms=1)
+            await world.until_phase(ClusterPhase.ASLEEP)
+            assert world.store.last_health.damaged == reported
 
     asyncio.run(scenario())
 

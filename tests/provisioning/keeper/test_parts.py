@@ -15,7 +15,7 @@ from console.base.runtime.clock import SteadyClock
 from provisioning.cell.drivers.base import BrokerObservation, BrokerState, Endpoints
 from provisioning.cell.keeper.lock import KeeperLock
 from provisioning.cell.keeper.metrics import Metrics
-from provisioning.cell.keeper.probe import connections_in, scrape_metrics, topics_in
+from provisioning.cell.keeper.probe import connections_in, damaged_in, scrape_metrics, topics_in
 from provisioning.cell.keeper.prober import Pace, Prober
 from provisioning.cell.keeper.records import ClusterPhase
 from provisioning.cell.keeper.sampler import (
@@ -74,6 +74,36 @@ RECORDS = "kafka_server_brokertopicmetrics_messagesin_total"
 )
 def test_topics_are_what_the_metrics_say(pages, topics):
     assert topics_in(page.encode() for page in pages) == topics
+
+
+DAMAGED = "freshet_damaged_batch_first_offset"
+
+
+@pytest.mark.parametrize(
+    ("pages", "damaged"),
+    [
+        ([], ()),
+        (
+            [f'# TYPE {DAMAGED} gauge\n{DAMAGED}{{topic="a.b-c_d",partition="10"}} 94\n'],
+            (("a.b-c_d", 10, 94),),
+        ),
+        (
+            [f'{DAMAGED}{{topic="a",partition="1"}} 7.0\n{DAMAGED}{{topic="a",partition="0"}} 0\n'],
+            (("a", 0, 0), ("a", 1, 7)),
+        ),
+        # Two brokers know of another one each.
+        (
+            [
+                f'{DAMAGED}{{topic="a",partition="0"}} 9\n',
+                f'{DAMAGED}{{topic="a",partition="0"}} 4\n',
+            ],
+            (("a", 0, 4),),
+        ),
+        ([f'{DAMAGED}{{topic="a",partition="0"}} NaN\n{DAMAGED} 3\n'], ()),
+    ],
+)
+def test_damaged_batches_are_what_the_metrics_say(pages, damaged):
+    assert damaged_in(page.encode() for page in pages) == damaged
 
 
 @asynccontextmanager
@@ -174,6 +204,42 @@ def test_connections_of_all_brokers_count():
                 await until(lambda: prober.reading is not None)
                 assert connections(prober) is None
                 assert prober.unanswered == ((0, 0), (1, 0))
+
+    asyncio.run(scenario())
+
+
+def damaged_page(offset):
+    series = "" if offset is None else f'{DAMAGED}{{topic="t",partition="0"}} {offset}\n'
+    body = f"freshet_client_connections 0\n{series}".encode()
+    return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def damage(prober):
+    """The damaged batches that the brokers knew last."""
+    return prober.damaged
+
+
+def test_damage_is_what_all_brokers_knew_last():
+    async def scenario():
+        async with probing() as (prober, _):
+            # No broker runs.
+            assert damage(prober) == ()
+            async with answering(damaged_page(94)) as a:
+                prober.look_at([broker(0, "a", a), broker(1, "b", "127.0.0.1:1")])
+                assert damage(prober) is None
+                await until(lambda: dict(prober.unanswered)[1] >= 2)
+                assert damage(prober) is None
+                prober.look_at([broker(0, "a", a)])
+                await until(lambda: damage(prober) is not None)
+                assert damage(prober) == (("t", 0, 94),)
+            # It is not forgotten when the brokers sleep, nor before those after them have answered.
+            prober.look_at([])
+            prober.look_at([broker(0, "c", "127.0.0.1:1")])
+            await until(lambda: dict(prober.unanswered)[0] >= 2)
+            assert damage(prober) == (("t", 0, 94),)
+            async with answering(damaged_page(None)) as d:
+                prober.look_at([broker(0, "d", d)])
+                await until(lambda: damage(prober) == ())
 
     asyncio.run(scenario())
 

@@ -108,9 +108,9 @@ COMMANDS = (
     CommandRow(
         "topic partitions",
         f"GET {TOPICS}/{{name}}/partitions",
-        "A topic's partitions, and which broker leads each.",
+        "A topic's partitions, which broker leads each, and where damage is known.",
         shape=Shape.PAGES,
-        columns="partition leader leader_epoch",
+        columns="partition leader leader_epoch damaged_first_offset",
     ),
     CommandRow(
         "topic add-partitions",
@@ -136,6 +136,18 @@ COMMANDS = (
         Shape.ITEMS,
         "partition low_watermark deleted_offsets",
         confirm=Confirm.YES,
+    ),
+    CommandRow(
+        "topic skip-damaged",
+        f"POST {TOPICS}/{{name}}:skip-damaged",
+        "Say what deleting a partition's records up to a damaged batch would take with it; with "
+        "--confirm, delete them for good.",
+        (
+            integer("partition", "The partition of the batch.", required=True),
+            integer("first_offset", "Where the batch begins.", option="offset", required=True),
+            flag("confirm", "Delete the batch and the `records_before` it."),
+            wake(),
+        ),
     ),
     CommandRow(
         "topic delete",

@@ -93,6 +93,7 @@ const topicConsumers = createRoute({
 const topicPartitions = createRoute({
   getParentRoute: () => topic,
   path: "/partitions",
+  validateSearch: panelSearch,
   component: lazyRouteComponent(
     () => import("../pages/TopicPartitionsPage"),
     "TopicPartitionsPage",

@@ -181,6 +181,42 @@ test("live records appear as they come, the newest first", async () => {
   expect(await screen.findByText(/1\s500 came too fast to be shown/)).toBeVisible();
 });
 
+test("batches that cannot be decoded are named, each with a way to delete up to it", async () => {
+  const damaged = [0, 1, 2, 3, 4, 5, 6].map((at) => ({
+    partition: 0,
+    first_offset: 1_000 * (at + 1),
+    next_offset: 1_000 * (at + 1) + (at === 0 ? 1 : 2),
+    reason: "undecodable" as const,
+  }));
+  change(READ, (page) => (page.damaged = damaged));
+  const { user, address } = visit(TOPIC);
+  expect(await screen.findByText(/^1 offset \(1\s000\) of partition 0 cannot/)).toBeVisible();
+  expect(screen.getByText(/^2 offsets \(2\s000–2\s001\) of partition 0 cannot/)).toBeVisible();
+  expect(screen.getByText("and 2 more")).toBeVisible();
+  const [first] = screen.getAllByRole("link", { name: "Delete up to here" });
+  if (first) await user.click(first);
+  await dialog("Delete up to a damaged batch of payments");
+  expect(address()).toBe(`${TOPIC}/partitions?panel=skip-damaged-0-1000`);
+});
+
+test("a topic without damage has no note of it", async () => {
+  change(READ, (page) => (page.damaged = []));
+  visit(TOPIC);
+  await gridRows();
+  expect(screen.queryByText(/cannot be decoded/)).toBeNull();
+});
+
+test("a live tail names the batches that it skipped", async () => {
+  const send = streaming();
+  const { user } = visit(`${TOPIC}?from=live`);
+  await screen.findByText(/^Live: /);
+  const batch = { partition: 3, first_offset: 94, next_offset: 96, reason: "too_slow" };
+  send("damaged", batch);
+  expect(await screen.findByText(/^2 offsets \(94–95\) of partition 3 cannot/)).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Clear" }));
+  expect(screen.queryByText(/cannot be decoded/)).toBeNull();
+});
+
 test("what comes while it is paused waits, and is shown when it goes on", async () => {
   const send = streaming();
   const { user } = visit(`${TOPIC}?from=live`);

@@ -21,6 +21,8 @@ const CREATE = "POST /api/v1/clusters/{cluster_id}/topics";
 const UPDATE = "PATCH /api/v1/clusters/{cluster_id}/topics/{name}";
 const DELETE = "DELETE /api/v1/clusters/{cluster_id}/topics/{name}";
 const RECORDS = "POST /api/v1/clusters/{cluster_id}/topics/{name}:delete-records";
+const SKIP = "POST /api/v1/clusters/{cluster_id}/topics/{name}:skip-damaged";
+const PARTITIONS = "GET /api/v1/clusters/{cluster_id}/topics/{name}/partitions";
 const DELETED = "GET /api/v1/clusters/{cluster_id}/deleted-topics";
 const ORPHANED = "GET /api/v1/clusters/{cluster_id}/orphaned-topics";
 
@@ -194,6 +196,53 @@ test("a group that has not read all of it is named before records go", async () 
   const panel = await dialog("Delete records of payments");
   await user.click(panel.getByRole("button", { name: "Show what will be deleted" }));
   expect(await panel.findByText("billing would never see 12 records")).toBeVisible();
+});
+
+test("a partition is deleted up to its damaged batch after a look at what goes", async () => {
+  change(PARTITIONS, ({ items: [partition] }) => {
+    if (partition) partition.damaged_first_offset = 94;
+  });
+  change("GET /api/v1/clusters/{cluster_id}/groups", ({ items: [group] }) => {
+    const [partition] = group?.partitions ?? [];
+    if (partition) partition.committed = 90;
+  });
+  const { user } = visit(`${TOPIC}/partitions`);
+  const name = "Delete partition 0 up to its damaged batch";
+  await user.click(await screen.findByRole("button", { name }));
+  const panel = await dialog("Delete up to a damaged batch of payments");
+  expect(panel.getByText(/^The batch at offset 94 of partition 0/)).toBeVisible();
+  expect(sentTo(SKIP)).toEqual([]);
+  await user.click(panel.getByRole("button", { name: "Show what will be deleted" }));
+  expect(
+    await panel.findByText("Up to 54 good records before the batch are deleted with it."),
+  ).toBeVisible();
+  const goes = within(await panel.findByRole("table", { name: "What goes" }));
+  expect(goes.getByText("40 to 95")).toBeVisible();
+  expect(panel.getByText("billing would never see 6 records")).toBeVisible();
+
+  change(SKIP, (batch) => (batch.skipped = true));
+  await user.click(panel.getByRole("button", { name: "Delete 54 good records and the batch" }));
+  const asked = await dialog("Delete up to the damaged batch");
+  await user.type(asked.getByRole("textbox"), "payments{Enter}");
+  expect(await screen.findByText("Partition 0 begins at 96")).toBeVisible();
+  expect(sentTo(SKIP).map(({ body }) => body)).toEqual([
+    { partition: 0, first_offset: 94, confirm: false },
+    { partition: 0, first_offset: 94, confirm: true },
+  ]);
+});
+
+test("a damaged batch that is gone by now is not deleted", async () => {
+  refuse(SKIP, { status: 409, code: "not_damaged", detail: "The log begins at 96 by now." });
+  const { user } = visit(`${TOPIC}/partitions?panel=skip-damaged-0-94`);
+  const panel = await dialog("Delete up to a damaged batch of payments");
+  await user.click(panel.getByRole("button", { name: "Show what will be deleted" }));
+  expect(await panel.findByText("The effect could not be computed")).toBeVisible();
+});
+
+test("partitions without damage have no column of it", async () => {
+  visit(`${TOPIC}/partitions`);
+  const table = within(await loadedTable("Partitions"));
+  expect(table.queryByText("Damaged batch")).toBeNull();
 });
 
 test("a topic is deleted only after its name was typed", async () => {

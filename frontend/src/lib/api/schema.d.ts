@@ -599,7 +599,8 @@ export interface paths {
          * @description A page of records: the newest, or forward from the oldest, an offset or a moment.
          *
          *     With a `filter` a page may have few records or none although there are more: `scanned` says
-         *     how far it was looked, and `next_cursor` goes on from there.
+         *     how far it was looked, and `next_cursor` goes on from there. Batches that cannot be decoded
+         *     are skipped, and listed as `damaged`.
          */
         get: operations["clusters_topics_messages_retrieve"];
         put?: never;
@@ -622,11 +623,11 @@ export interface paths {
          * @description Watches a topic, from its end or from the `Last-Event-ID` of an earlier stream.
          *
          *     Events: `live` (what is written from now on is shown), `message` (a record), `skipped`
-         *     (`{"count": n}`, where records come faster than they are shown), `progress` (with a
-         *     `filter`, `{"records": n, "bytes": n}` looked at since the beginning), `end` (`{"reason":
-         *     …}`: ask again, but for `access_ended`, which follows within 5 seconds of a revoked key or
-         *     an ended session, and for `unreadable`, where a record cannot be decoded). At most ten
-         *     minutes.
+         *     (`{"count": n}`, where records come faster than they are shown), `damaged` (a batch that
+         *     cannot be decoded and was skipped, as in a page of messages), `progress` (with a `filter`,
+         *     `{"records": n, "bytes": n}` looked at since the beginning), `end` (`{"reason": …}`: ask
+         *     again, but for `access_ended`, which follows within 5 seconds of a revoked key or an ended
+         *     session, and for `unreadable`, where something cannot be read at all). At most ten minutes.
          */
         get: operations["clusters_topics_messages_stream_retrieve"];
         put?: never;
@@ -670,6 +671,28 @@ export interface paths {
          *     With `validate_only` it returns what would be deleted.
          */
         post: operations["clusters_topics_:delete_records_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster_id}/topics/{name}:skip-damaged": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Deletes a partition's records up to the end of a damaged batch.
+         *
+         *     Without `confirm` it says how many good records before the batch would be deleted too, and
+         *     changes nothing. 409 `not_damaged` where no damaged batch begins at the offset any more.
+         */
+        post: operations["clusters_topics_:skip_damaged_create"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2362,6 +2385,17 @@ export interface components {
         };
         /** @enum {string} */
         CredentialRole: "full" | "producer" | "consumer" | "none";
+        /** @description Offsets of a batch that cannot be decoded. */
+        Damaged: {
+            partition: number;
+            first_offset: number;
+            /** @description The offset behind the batch. */
+            next_offset: number;
+            /** @description `undecodable`: its bytes are damaged; `too_slow`: decoding it did not end in time; `ends_reader`: decoding it ended the process that tried. */
+            reason: components["schemas"]["DamagedReasonEnum"];
+        };
+        /** @enum {string} */
+        DamagedReasonEnum: "undecodable" | "too_slow" | "ends_reader";
         /** @enum {string} */
         DaysEnum: "mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun";
         /** @description Which records of a topic go. */
@@ -2508,7 +2542,7 @@ export interface components {
             updates: components["schemas"]["IncidentUpdate"][];
         };
         /** @enum {string} */
-        IncidentKind: "brokers_crashing" | "cell_unreachable" | "brokers_unhealthy" | "keeper_silent" | "machine_lost" | "platform_unreachable" | "metadata_full" | "operation_stuck" | "tasks_delayed" | "usage_incomplete";
+        IncidentKind: "brokers_crashing" | "cell_unreachable" | "brokers_unhealthy" | "keeper_silent" | "machine_lost" | "platform_unreachable" | "metadata_full" | "damaged_batch" | "operation_stuck" | "tasks_delayed" | "usage_incomplete";
         /** @enum {string} */
         IncidentState: "open" | "closed";
         /** @description An update of an incident. */
@@ -2796,6 +2830,8 @@ export interface components {
             /** @description Which limit ended the page. */
             stopped: components["schemas"]["StoppedEnum"];
             scanned: components["schemas"]["Scanned"];
+            /** @description What of the page's offsets was skipped, as it cannot be decoded. */
+            damaged: components["schemas"]["Damaged"][];
         };
         /** @description How far usage is metered. */
         Meter: {
@@ -3186,6 +3222,8 @@ export interface components {
             partition: number;
             leader: number | null;
             leader_epoch: number;
+            /** @description Where the lowest damaged batch begins that brokers know of; null: they know of none. As the keeper reported it some seconds ago. */
+            damaged_first_offset: number | null;
         };
         /** @description How many partitions a topic shall have. */
         PartitionsRequest: {
@@ -3726,6 +3764,37 @@ export interface components {
             organization: components["schemas"]["Organization"];
             api_key: components["schemas"]["ApiKeyCreated"];
         };
+        /** @description Which damaged batch is to be skipped. */
+        SkipDamagedRequest: {
+            partition: number;
+            /**
+             * Format: int64
+             * @description Where the batch begins, as `damaged` of a page of messages has it.
+             */
+            first_offset: number;
+            /**
+             * @description Delete. Without it, only say what would be deleted.
+             * @default false
+             */
+            confirm?: boolean;
+        };
+        /** @description A damaged batch, and what is deleted with it. */
+        SkippedBatch: {
+            partition: number;
+            first_offset: number;
+            /** @description Where the partition begins afterwards. */
+            next_offset: number;
+            /** @description `undecodable`: its bytes are damaged; `too_slow`: decoding it did not end in time; `ends_reader`: decoding it ended the process that tried. `reported`: brokers know that it is damaged. */
+            reason: components["schemas"]["SkippedBatchReasonEnum"];
+            /** @description Where the partition began before. */
+            log_start: number;
+            /** @description Offsets before the batch that are deleted too: as many good records at most. */
+            records_before: number;
+            /** @description Whether the records were deleted. */
+            skipped: boolean;
+        };
+        /** @enum {string} */
+        SkippedBatchReasonEnum: "undecodable" | "too_slow" | "ends_reader" | "reported";
         /** @enum {string} */
         SourceEnum: "api" | "console" | "kafka" | "system";
         /** @description What is wanted of a cluster. */
@@ -6443,6 +6512,50 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RecordsDeleted"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "clusters_topics_:skip_damaged_create": {
+        parameters: {
+            query?: {
+                /** @description Wake a sleeping cluster; otherwise 409 `cluster_asleep`. */
+                wake?: boolean;
+            };
+            header?: {
+                /** @description Any text of at most 255 characters that is new for each intended change. A repeat of the request within 24 hours gets the same answer, and the change happens once. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The cluster's id. */
+                cluster_id: string;
+                /** @description The topic's name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SkipDamagedRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkippedBatch"];
                 };
             };
             400: components["responses"]["Problem400"];

@@ -29,6 +29,7 @@ export type ConfigDetail = Schemas["ConfigDetail"];
 export type Credential = Schemas["Credential"];
 export type CredentialCreated = Schemas["CredentialCreated"];
 export type CredentialRole = Credential["role"];
+export type Damaged = Schemas["Damaged"];
 export type DeletedTopic = Schemas["DeletedTopic"];
 export type DeleteRecords = Schemas["DeleteRecordsRequest"];
 export type Endpoint = Schemas["Endpoint"];
@@ -55,6 +56,8 @@ export type ResetRequest = Schemas["ResetRequest"];
 export type ResetTarget = Exclude<ResetRequest["to"], object>;
 export type Role = Schemas["Role"];
 export type Session = Schemas["Session"];
+export type SkipDamaged = Schemas["SkipDamagedRequest"];
+export type SkippedBatch = Schemas["SkippedBatch"];
 export type Topic = Schemas["Topic"];
 
 /** The query of a topic's messages, with the place where reading begins. */

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import type { Message } from "@/lib/api/types";
+import type { Damaged, Message } from "@/lib/api/types";
 
 /** At most so many records stay on the page; older ones are dropped. */
 export const TAIL_MAX = 2_000;
@@ -19,6 +19,8 @@ export interface Tail {
   held: number;
   /** How many records came too fast to be shown. */
   skipped: number;
+  /** Batches that cannot be decoded, the newest first. */
+  damaged: Damaged[];
   setPaused: (paused: boolean) => void;
   clear: () => void;
 }
@@ -56,6 +58,7 @@ export function useTail(
   const [messages, setMessages] = useState<Message[]>([]);
   const [held, setHeld] = useState<Message[]>([]);
   const [skipped, setSkipped] = useState(0);
+  const [damaged, setDamaged] = useState<Damaged[]>([]);
   const [connection, setConnection] = useState<Connection>("connecting");
   const [paused, setPausedState] = useState(false);
   const pausedNow = useRef(false);
@@ -77,6 +80,10 @@ export function useTail(
     source.addEventListener("skipped", (event: MessageEvent<string>) => {
       const { count } = JSON.parse(event.data) as { count: number };
       setSkipped((before) => before + count);
+    });
+    source.addEventListener("damaged", (event: MessageEvent<string>) => {
+      const batch = JSON.parse(event.data) as Damaged;
+      setDamaged((before) => [batch, ...before].slice(0, TAIL_MAX));
     });
     source.addEventListener("end", (event: MessageEvent<string>) => {
       const { reason } = JSON.parse(event.data) as { reason: string };
@@ -109,7 +116,8 @@ export function useTail(
     setMessages([]);
     setHeld([]);
     setSkipped(0);
+    setDamaged([]);
   };
   const state = paused ? "paused" : connection;
-  return { state, messages, held: held.length, skipped, setPaused, clear };
+  return { state, messages, held: held.length, skipped, damaged, setPaused, clear };
 }

@@ -5,6 +5,7 @@ import { Empty } from "@/components/Empty";
 import { formatCount } from "@/lib/format/bytes";
 import { type TailState, useTail } from "../api/useTail";
 import { AsleepHere } from "./AsleepHere";
+import { DamagedNote } from "./DamagedNote";
 import classes from "./MessageExplorer.module.css";
 import { MessageSplit } from "./MessageSplit";
 
@@ -59,6 +60,7 @@ function Tail({ clusterId, topic, wake, filter, firstStep }: Props): ReactElemen
           Clear
         </Button>
       </Group>
+      <DamagedNote clusterId={clusterId} topic={topic} damaged={tail.damaged} />
       {tail.messages.length === 0 ? (
         <Empty title="Waiting for messages">{firstStep}</Empty>
       ) : (

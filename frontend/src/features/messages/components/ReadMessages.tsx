@@ -8,6 +8,7 @@ import { isCode } from "@/lib/api/client";
 import { formatBytes, formatNumber } from "@/lib/format/bytes";
 import { messagesQuery, type Start } from "../api/messages";
 import { AsleepHere } from "./AsleepHere";
+import { DamagedNote } from "./DamagedNote";
 import classes from "./MessageExplorer.module.css";
 import { MessageSplit } from "./MessageSplit";
 
@@ -29,8 +30,10 @@ export function ReadMessages({ clusterId, topic, start, firstStep, onWake }: Pro
     return <ErrorPanel error={query.error} what="The messages could not be read" onRetry={retry} />;
   }
   const messages = query.data.pages.flatMap((page) => page.items);
+  const damaged = query.data.pages.flatMap((page) => page.damaged);
   return (
     <>
+      <DamagedNote clusterId={clusterId} topic={topic} damaged={damaged} />
       {messages.length === 0 ? (
         <Empty title={start.filter ? "Nothing matches so far" : "No messages here"}>
           {start.filter
