@@ -66,6 +66,8 @@ struct Work {
     results: Vec<Option<ReadBatch>>,
     /// For how long it took a thread.
     busy: Duration,
+    /// The most memory that one of the batches takes.
+    memory_bytes: usize,
     /// The most memory that the decompression of one batch may hold.
     memory_bytes_max: usize,
     cancelled: Arc<AtomicBool>,
@@ -92,11 +94,11 @@ impl BatchReading {
         let _cancel = CancelOnDrop(Arc::clone(&work.cancelled));
         self.read_here(&mut work);
         if work.is_unfinished() {
-            let held = self.enter(&self.prompt, work.memory_to_read()).await;
+            let held = self.enter(&self.prompt, work.memory_bytes).await;
             work = read_on_blocking_thread(work, held).await;
         }
         if work.is_unfinished() {
-            let held = self.enter(&self.lengthy, work.memory_to_read()).await;
+            let held = self.enter(&self.lengthy, work.memory_bytes).await;
             work = self.read_aside(work, held).await;
         }
         let busy = work.busy;
@@ -105,11 +107,10 @@ impl BatchReading {
 
     fn read_here(&self, work: &mut Work) {
         let bytes: usize = work.batches.iter().map(|unread| unread.batch.size_bytes()).sum();
-        let memory_bytes = work.memory_to_read();
-        if bytes > HERE_BYTES || memory_bytes > HERE_MEMORY_BYTES {
+        if bytes > HERE_BYTES || work.memory_bytes > HERE_MEMORY_BYTES {
             return;
         }
-        if let Some(_memory) = self.memory.try_acquire(memory_bytes) {
+        if let Some(_memory) = self.memory.try_acquire(work.memory_bytes) {
             work.read(HERE_OUTPUT_BYTES);
         }
     }
@@ -156,8 +157,10 @@ async fn read_on_blocking_thread(mut work: Work, held: Held) -> Work {
 impl Work {
     fn new(batches: Vec<UnreadBatch>, memory_bytes_max: usize) -> Self {
         let results = batches.iter().map(|_| None).collect();
+        let memory = batches.iter().map(|unread| unread.batch.memory_to_read());
+        let memory_bytes = memory.max().unwrap_or(0);
         let (busy, cancelled) = (Duration::ZERO, Arc::default());
-        Self { batches, results, busy, memory_bytes_max, cancelled }
+        Self { batches, results, busy, memory_bytes, memory_bytes_max, cancelled }
     }
 
     /// What is left of the work where its thread does not return it.
@@ -168,11 +171,6 @@ impl Work {
 
     fn is_unfinished(&self) -> bool {
         self.results.iter().any(Option::is_none)
-    }
-
-    /// The most memory that one of the batches takes.
-    fn memory_to_read(&self) -> usize {
-        self.batches.iter().map(|unread| unread.batch.memory_to_read()).max().unwrap_or(0)
     }
 
     /// Reads the batches that have no result, until more than `output_bytes` came out of their
