@@ -82,7 +82,7 @@ def _sizes(total_bytes: int) -> list[int]:
 def _records(sizes: list[int]) -> Iterator[bytes]:
     for number, size in enumerate(sizes):
         body = raw_batches.record_body(bytes(size), number)
-        yield raw_batches.varint(len(body)) + body
+        yield raw_batches.write_varint(len(body)) + body
 
 
 def _in_pieces(compressor: _Compressor, pieces: Iterator[bytes], begin: bytes = b"") -> bytes:

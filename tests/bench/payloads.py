@@ -19,30 +19,15 @@ import json
 import os
 import random
 import struct
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-
-import cramjam
-import lz4.frame  # type: ignore[import-untyped]
-import zstandard
 
 from tests.bench.codec import NAMES
 from tests.brokers import raw_batches
 from tests.peer.jars import ROOT
 
 BUILD = ROOT / ".bench" / "build"
-
-ZSTD_LEVEL = 3
-# By name, with the levels and the framing of Kafka's own clients.
-COMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    "none": bytes,
-    "gzip": lambda records: zlib.compress(records, wbits=31),
-    "snappy": lambda records: bytes(cramjam.snappy.compress_raw(records)),
-    "lz4": lambda records: bytes(lz4.frame.compress(records, block_linked=False, store_size=False)),
-    "zstd": lambda records: zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(records),
-}
 
 RECORDS = 32_000
 RECORDS_A_BATCH = 1_000
@@ -152,8 +137,9 @@ def batch_file(codec: str, size: int) -> Path:
 def _batches(codec: str, size: int) -> Iterator[bytes]:
     left = records_of(size, RECORDS)
     while values := list(islice(left, RECORDS_A_BATCH)):
-        payload = COMPRESS[codec](raw_batches.records(values))
-        batch = raw_batches.batch(payload, len(values), codec=NAMES.index(codec))
+        number = NAMES.index(codec)
+        payload = raw_batches.compressed[number](raw_batches.records(values))
+        batch = raw_batches.batch(payload, len(values), codec=number)
         yield struct.pack(">I", len(batch)) + batch
 
 

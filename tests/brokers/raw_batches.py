@@ -11,24 +11,29 @@ import zlib
 from collections.abc import Callable, Sequence
 
 import cramjam
+import lz4.frame  # type: ignore[import-untyped]
 import zstandard
 from aiokafka.record.util import calc_crc32c
 
 from tests.brokers.batches import HEADER, HEADER_BYTES
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+ZSTD_LEVEL = 3
 JUNK = b"neither records nor what any codec makes of them"
 
+
+# By number, with the levels and the framing of Kafka's own clients, which read no LZ4 blocks that
+# need the ones before them.
 compressed: dict[int, Callable[[bytes], bytes]] = {
     NONE: bytes,
     GZIP: lambda data: zlib.compress(data, wbits=31),
     SNAPPY: lambda data: bytes(cramjam.snappy.compress_raw(data)),
-    LZ4: lambda data: bytes(cramjam.lz4.compress(data)),
-    ZSTD: lambda data: zstandard.ZstdCompressor().compress(data),
+    LZ4: lambda data: bytes(lz4.frame.compress(data, block_linked=False, store_size=False)),
+    ZSTD: lambda data: zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(data),
 }
 
 
-def varint(number: int) -> bytes:
+def write_varint(number: int) -> bytes:
     """A number as a zigzag varint."""
     zigzag = (number << 1) ^ (number >> 63)
     encoded = bytearray()
@@ -41,14 +46,14 @@ def varint(number: int) -> bytes:
 
 def record_body(value: bytes, offset_delta: int, timestamp_delta: int = 0) -> bytes:
     """A record without its length: no key, no headers."""
-    fields = b"\0" + varint(timestamp_delta) + varint(offset_delta) + varint(-1)
-    return fields + varint(len(value)) + value + varint(0)
+    fields = b"\0" + write_varint(timestamp_delta) + write_varint(offset_delta) + write_varint(-1)
+    return fields + write_varint(len(value)) + value + write_varint(0)
 
 
 def records(values: Sequence[bytes], *, step_ms: int = 0) -> bytes:
     """Records with these values, each `step_ms` later than the one before."""
     bodies = [record_body(value, n, n * step_ms) for n, value in enumerate(values)]
-    return b"".join(varint(len(body)) + body for body in bodies)
+    return b"".join(write_varint(len(body)) + body for body in bodies)
 
 
 def batch(
@@ -98,8 +103,8 @@ def damaged_batches(base_timestamp: int) -> dict[str, bytes]:
     """A batch of each kind of damage, by the kind's name."""
     one, two = records([b"lost 0 " + bytes(24)]), records([b"lost 0", b"lost 1"])
     body = record_body(b"lost 0", 0)
-    long_key = b"\0\0\0" + varint(1_000) + b"key" + varint(1) + b"v" + varint(0)
-    many_headers = b"\0\0\0" + varint(-1) + varint(1) + b"v" + varint(2**31 - 1)
+    long_key = b"\0\0\0" + write_varint(1_000) + b"key" + write_varint(1) + b"v" + write_varint(0)
+    many_headers = b"\0\0\0" + write_varint(-1) + write_varint(1) + b"v" + write_varint(2**31 - 1)
     payloads: dict[str, tuple[int, bytes, int]] = {
         "junk under gzip": (GZIP, JUNK, 2),
         "junk under snappy": (SNAPPY, JUNK, 2),
@@ -119,12 +124,12 @@ def damaged_batches(base_timestamp: int) -> dict[str, bytes]:
         "gzip, says 3 records, holds 1": (GZIP, compressed[GZIP](one), 3),
         "gzip, says 1 record, holds 2": (GZIP, compressed[GZIP](two), 1),
         "bytes behind the last record": (NONE, two + bytes(4), 2),
-        "record longer than its batch": (NONE, varint(len(body) + 100) + body, 1),
-        "record of 2 GiB": (NONE, varint(2**31 - 1) + body, 1),
-        "record of negative length": (NONE, varint(-5) + body, 1),
-        "record of no byte": (NONE, varint(0) + body, 1),
-        "key longer than its record": (NONE, varint(len(long_key)) + long_key, 1),
-        "2 billion headers": (NONE, varint(len(many_headers)) + many_headers, 1),
+        "record longer than its batch": (NONE, write_varint(len(body) + 100) + body, 1),
+        "record of 2 GiB": (NONE, write_varint(2**31 - 1) + body, 1),
+        "record of negative length": (NONE, write_varint(-5) + body, 1),
+        "record of no byte": (NONE, write_varint(0) + body, 1),
+        "key longer than its record": (NONE, write_varint(len(long_key)) + long_key, 1),
+        "2 billion headers": (NONE, write_varint(len(many_headers)) + many_headers, 1),
         ENDS_READERS: (SNAPPY, b"\xff\xff\xff\xff\x0f" + JUNK, 2),
     }
     return {

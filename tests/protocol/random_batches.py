@@ -9,7 +9,8 @@ from aiokafka.record.util import calc_crc32c
 from hypothesis import strategies as st
 
 from tests.brokers.batches import HEADER_BYTES
-from tests.protocol.records import CODECS, Record, compressed, write_batch
+from tests.brokers.raw_batches import compressed
+from tests.protocol.records import CODECS, Record, write_batch
 
 T0 = 1_700_000_000_000
 CRC_AT, ATTRIBUTES_AT, DELTA_AT, MAX_TIMESTAMP_AT, COUNT_AT = 17, 21, 23, 35, 57
@@ -71,7 +72,7 @@ def sent_batches(draw: st.DrawFn) -> SentBatch:
     match damage:
         case "records":
             plain = write_batch(records)[HEADER_BYTES:]
-            payload = compressed(codec, turned(plain, draw(places)))
+            payload = compressed[CODECS.index(codec)](turned(plain, draw(places)))
         case "payload":
             payload = turned(payload, draw(places))
         case "count":

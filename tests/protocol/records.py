@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import cramjam
-import zstandard
 from aiokafka.record.util import calc_crc32c
 
 from tests.brokers.batches import (
@@ -20,6 +17,7 @@ from tests.brokers.batches import (
     sized,
     varint,
 )
+from tests.brokers.raw_batches import compressed, write_varint
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 MAGIC = 2
@@ -55,42 +53,15 @@ def write_batch(
 ) -> bytes:
     """A batch as a producer sends it. `producer` is its id, its epoch and the first sequence."""
     base = records[0].timestamp
-    payload = compressed(codec, b"".join(_write_record(*pair, base) for pair in enumerate(records)))
+    payload = compressed[CODECS.index(codec)](
+        b"".join(_write_record(*pair, base) for pair in enumerate(records))
+    )
     newest = max(record.timestamp for record in records)
     last = len(records) - 1
     covered = struct.pack(">hiqq", CODECS.index(codec), last, base, newest)
     covered += struct.pack(">qhii", *producer, len(records)) + payload
     head = struct.pack(">ib", -1, MAGIC) + struct.pack(">I", calc_crc32c(covered))
     return struct.pack(">qi", 0, len(head) + len(covered)) + head + covered
-
-
-def compressed(codec: str, data: bytes) -> bytes:
-    """The records of a batch under a codec."""
-    match codec:
-        case "none":
-            return data
-        case "gzip":
-            return gzip.compress(data)
-        case "snappy":
-            return bytes(cramjam.snappy.compress_raw(data))
-        case "lz4":
-            # Kafka reads no blocks that need the ones before them.
-            compressor = cramjam.lz4.Compressor(block_linked=False)
-            compressor.compress(data)
-            return bytes(compressor.finish())
-        case _:
-            return zstandard.ZstdCompressor().compress(data)
-
-
-def write_varint(value: int) -> bytes:
-    """A signed number of variable length."""
-    rest = value << 1 if value >= 0 else (-value << 1) - 1
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
 
 
 def _write_sized(data: bytes | None) -> bytes:

@@ -6,14 +6,13 @@ import pytest
 from aiokafka.record.util import calc_crc32c
 
 from tests.brokers.batches import CRC_COVERS_FROM, HEADER_BYTES, DamageError
+from tests.brokers.raw_batches import GZIP, compressed, write_varint
 from tests.protocol.records import (
     CODECS,
     Record,
-    compressed,
     damaged,
     read_stored,
     write_batch,
-    write_varint,
 )
 from tests.protocol.world import START_MS, records_of
 
@@ -57,7 +56,7 @@ SOUND = write_varint(len(BODY)) + BODY
         with_records(write_varint(len(BODY)) + b"\1" + BODY[1:]),
         with_records(write_varint(len(BODY)) + b"\0\2" + BODY[2:]),
         with_records(write_varint(len(BODY)) + b"\0\0\2" + BODY[3:]),
-        with_records(compressed("gzip", SOUND + b"\0"), codec="gzip"),
+        with_records(compressed[GZIP](SOUND + b"\0"), codec="gzip"),
     ],
 )
 def test_damage_is_refused(data):
