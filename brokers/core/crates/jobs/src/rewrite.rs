@@ -75,7 +75,7 @@ impl<'a> Rewriter<'a> {
             self.writer.begin(partition.id(), first.base_offset, compacted);
             for batch in batches {
                 // Read anew: an earlier release believed what producers said.
-                let largest = partition.largest_timestamp(batch);
+                let largest = partition.read_largest_timestamp(batch);
                 let written_at_ms = written_at_ms.unwrap_or(0);
                 self.writer.add_with_timestamp(partition.id(), batch, written_at_ms, largest);
             }

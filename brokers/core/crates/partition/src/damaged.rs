@@ -10,8 +10,17 @@ use super::Partition;
 const DAMAGED_MAX: usize = 1_000;
 
 impl Partition {
-    /// Remembers a batch whose records cannot be read, and logs it the first time.
+    /// Remembers a batch whose records cannot be read, and logs it the first time. Where a limit
+    /// ended the reading, the batch may be sound: one that is accepted may decompress to more than
+    /// compaction holds.
     pub fn note_damaged(&self, header: &BatchHeader, error: &RecordsError) {
+        if error.is_limit() {
+            tracing::warn!(
+                topic = %self.topic(), partition = %self.id(), offset = header.base_offset, %error,
+                "a batch is too large to be compacted: it stays as it is"
+            );
+            return;
+        }
         let first_offset = header.base_offset;
         let mut damaged = self.damaged.lock();
         if damaged.len() < DAMAGED_MAX && damaged.insert(first_offset) {
@@ -33,16 +42,11 @@ impl Partition {
 
     /// The largest timestamp of a batch's records, of which every one is read; that of the header
     /// where they cannot be read, which is noted.
-    pub fn largest_timestamp(&self, batch: &StoredBatch) -> i64 {
-        let header = batch.header();
-        let mut largest = -1;
-        match batch.walk(|record| largest = largest.max(record.timestamp)) {
-            Ok(()) if header.record_count > 0 => largest,
-            Ok(()) => header.max_timestamp,
-            Err(error) => {
-                self.note_damaged(&header, &error);
-                header.max_timestamp
-            }
-        }
+    pub fn read_largest_timestamp(&self, batch: &StoredBatch) -> i64 {
+        batch.read_largest_timestamp().unwrap_or_else(|error| {
+            let header = batch.header();
+            self.note_damaged(&header, &error);
+            header.max_timestamp
+        })
     }
 }

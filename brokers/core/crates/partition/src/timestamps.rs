@@ -213,7 +213,7 @@ fn newest_of(batch: &StoredBatch, from: i64) -> Option<TimedOffset> {
         return Some(first);
     }
     if header.base_offset >= from
-        && named >= header.base_timestamp
+        && header.names_largest_timestamp()
         && let Some((offset, timestamp)) = find_by_timestamp(batch, named, from).record
     {
         return Some(TimedOffset { offset, timestamp });

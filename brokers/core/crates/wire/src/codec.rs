@@ -127,24 +127,16 @@ impl Reader {
     /// [`WireError::Truncated`] or [`WireError::Varint`].
     pub fn uvarint(&mut self) -> Result<u64, WireError> {
         let position = self.position;
-        let mut value = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.u8()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err(WireError::Varint { position })
+        decode_uvarint(|| self.u8())?.ok_or(WireError::Varint { position })
     }
 
-    /// Reads a zigzag varint of at most 64 bits.
+    /// Reads a zigzag varint of at most ten bytes; bits beyond the 64th are lost, as in Kafka.
     ///
     /// # Errors
     /// [`WireError::Truncated`] or [`WireError::Varint`].
     pub fn varint(&mut self) -> Result<i64, WireError> {
-        let raw = self.uvarint()?;
-        Ok((raw >> 1).cast_signed() ^ -((raw & 1).cast_signed()))
+        let position = self.position;
+        decode_varint(|| self.u8())?.ok_or(WireError::Varint { position })
     }
 
     /// Reads a zigzag varint of at most five bytes; bits beyond the 32nd are lost, as in Kafka.
@@ -153,15 +145,7 @@ impl Reader {
     /// [`WireError::Truncated`] or [`WireError::Varint`].
     pub fn varint32(&mut self) -> Result<i32, WireError> {
         let position = self.position;
-        let mut raw = 0_u32;
-        for shift in (0..32).step_by(7) {
-            let byte = self.u8()?;
-            raw |= u32::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok((raw >> 1).cast_signed() ^ -((raw & 1).cast_signed()));
-            }
-        }
-        Err(WireError::Varint { position })
+        decode_varint32(|| self.u8())?.ok_or(WireError::Varint { position })
     }
 
     /// Checks a count read from outside: at least `bytes_each` bytes an element must remain.
@@ -192,6 +176,45 @@ impl Reader {
     pub fn rest(self) -> Bytes {
         self.bytes
     }
+}
+
+/// An unsigned varint from the bytes that `next` returns; `None` where it has more than ten.
+#[inline]
+fn decode_uvarint<E>(mut next: impl FnMut() -> Result<u8, E>) -> Result<Option<u64>, E> {
+    let mut value = 0;
+    for shift in (0..u64::BITS).step_by(7) {
+        let byte = next()?;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(Some(value));
+        }
+    }
+    Ok(None)
+}
+
+/// A zigzag varint from the bytes that `next` returns (`ByteUtils.readVarlong`); `None` where it
+/// has more than ten.
+#[inline]
+pub(crate) fn decode_varint<E>(next: impl FnMut() -> Result<u8, E>) -> Result<Option<i64>, E> {
+    let zigzag = |raw: u64| (raw >> 1).cast_signed() ^ -((raw & 1).cast_signed());
+    Ok(decode_uvarint(next)?.map(zigzag))
+}
+
+/// A zigzag varint of 32 bits from the bytes that `next` returns (`ByteUtils.readVarint`); `None`
+/// where it has more than five.
+#[inline]
+pub(crate) fn decode_varint32<E>(
+    mut next: impl FnMut() -> Result<u8, E>,
+) -> Result<Option<i32>, E> {
+    let mut raw = 0_u32;
+    for shift in (0..u32::BITS).step_by(7) {
+        let byte = next()?;
+        raw |= u32::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(Some((raw >> 1).cast_signed() ^ -((raw & 1).cast_signed())));
+        }
+    }
+    Ok(None)
 }
 
 /// Additions to [`BytesMut`] for the storage formats and for Kafka's varints.

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use freshet_broker::engine::Engine;
 use freshet_inspect::inspect::{InspectOptions, PartitionReport, inspect};
+use freshet_jobs::deletion::DeleteBefore;
 use freshet_metadata::SqliteStore;
 use freshet_partition::Partition;
-use freshet_wire::records::{BatchBuilder, Compression};
+use freshet_wire::records::{BatchBuilder, Compression, RecordsError};
 
 use crate::fixture::{Cluster, append, create_topic, open};
 use crate::lane_fixture::{CLUSTER, eventually};
@@ -139,6 +140,24 @@ async fn keys_that_find_no_room_take_more_rounds() {
     let expected: Vec<_> =
         (10..).zip(keys).map(|(offset, key)| row(offset, key, Some("3"))).collect();
     eventually("superseded records go", async || table(&partition).await == expected).await;
+}
+
+/// Damage is noted of what cannot be read, and not of what is only more than a reader holds.
+#[tokio::test]
+async fn a_batch_is_named_as_damaged_until_the_log_begins_behind_it() {
+    let cluster = Cluster::new();
+    let engine = cluster.start().await;
+    let topic = create_topic(&engine, "t", 1, &COMPACT).await;
+    let partition = open(&engine, topic, 0);
+    append(&engine, &partition, BatchBuilder::new(0).record(5, Some(b"k"), None)).await;
+    let batch = partition.hot_batch(0).unwrap();
+    partition.note_damaged(&batch.header(), &RecordsError::TooLarge { limit: 1 });
+    assert_eq!(partition.first_damaged(), None);
+    partition.note_damaged(&batch.header(), &RecordsError::Inconsistent("junk"));
+    assert_eq!(partition.first_damaged(), Some(0));
+    let deletion = DeleteBefore { partition: partition.id(), offset: 1 };
+    engine.delete_records(vec![deletion]).await.unwrap();
+    assert_eq!(partition.first_damaged(), None);
 }
 
 #[tokio::test]

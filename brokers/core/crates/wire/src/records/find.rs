@@ -2,32 +2,49 @@
 
 use super::validate::UNPACKED_BYTES_MAX;
 use super::{
-    BatchHeader, RecordOutline, RecordsError, StoredBatch, TimestampType, UnpackLimits,
-    walk_records,
+    BatchHeader, NO_TIMESTAMP, RecordOutline, RecordsError, StoredBatch, TimestampType,
+    UnpackLimits, walk_records,
 };
 
 impl BatchHeader {
-    /// Whether the batch may have a record whose timestamp is at least `timestamp`. A header whose
-    /// largest timestamp lies before its base decides nothing: an earlier release stored what
-    /// producers sent, and some leave it at -1.
+    /// Whether the largest timestamp may be that of the records. One that lies before the base is
+    /// not: an earlier release stored what producers sent, and some leave it at -1. Of a batch with
+    /// a delete horizon, which stands in the base's place, the broker has computed it.
+    pub fn names_largest_timestamp(&self) -> bool {
+        self.max_timestamp >= self.base_timestamp || self.delete_horizon_ms().is_some()
+    }
+
+    /// Whether the batch may have a record whose timestamp is at least `timestamp`.
     pub fn may_reach(&self, timestamp: i64) -> bool {
-        self.max_timestamp >= timestamp || self.max_timestamp < self.base_timestamp
+        self.max_timestamp >= timestamp || !self.names_largest_timestamp()
     }
 }
 
 impl StoredBatch {
-    /// The largest timestamp of its records, in milliseconds: that of the header, unless it lies
-    /// before the base ([`BatchHeader::may_reach`]), where the records are read.
+    /// The largest timestamp of its records, in milliseconds, which are read only where the header
+    /// cannot name it.
     ///
     /// # Errors
     /// Any [`RecordsError`] where the records cannot be read.
     pub fn largest_timestamp(&self) -> Result<i64, RecordsError> {
         let header = self.header();
-        let is_plausible = header.max_timestamp >= header.base_timestamp;
-        if is_plausible || header.record_count == 0 {
+        if header.names_largest_timestamp() {
             return Ok(header.max_timestamp);
         }
-        let mut largest = header.max_timestamp;
+        self.read_largest_timestamp()
+    }
+
+    /// The largest timestamp of its records, in milliseconds, of which every one is read; that of
+    /// the header where there is no record.
+    ///
+    /// # Errors
+    /// Any [`RecordsError`] where the records cannot be read.
+    pub fn read_largest_timestamp(&self) -> Result<i64, RecordsError> {
+        let header = self.header();
+        if header.record_count == 0 {
+            return Ok(header.max_timestamp);
+        }
+        let mut largest = NO_TIMESTAMP;
         self.walk(|record| largest = largest.max(record.timestamp))?;
         Ok(largest)
     }

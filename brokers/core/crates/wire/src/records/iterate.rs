@@ -127,7 +127,8 @@ impl ValidatedBatch {
     }
 }
 
-fn nullable_bytes(reader: &mut Reader) -> Result<Option<Bytes>, WireError> {
+/// Bytes behind their length. Any negative length says that there are none, as in Kafka.
+pub(super) fn nullable_bytes(reader: &mut Reader) -> Result<Option<Bytes>, WireError> {
     let length = reader.varint32()?;
     if length < 0 {
         return Ok(None);

@@ -102,3 +102,10 @@ pub enum RecordsError {
     #[error("{0}")]
     Inconsistent(&'static str),
 }
+
+impl RecordsError {
+    /// Whether a limit of the caller ended the work: that says nothing about the bytes.
+    pub fn is_limit(&self) -> bool {
+        matches!(self, Self::TooLarge { .. } | Self::Memory { .. } | Self::Stopped)
+    }
+}

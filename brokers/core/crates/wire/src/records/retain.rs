@@ -9,6 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::build::assemble;
 use super::header::{BatchHeader, COMPRESSION_MASK, DELETE_HORIZON_BIT};
+use super::iterate::nullable_bytes;
 use super::{
     DECOMPRESSED_BYTES_MAX, NO_TIMESTAMP, RecordsError, StoredBatch, TimestampType, compress,
     decompress,
@@ -115,23 +116,16 @@ fn raw_records(batch: &StoredBatch) -> Result<Vec<RawRecord>, RecordsError> {
     let mut records = Vec::new();
     while reader.remaining() > 0 {
         let start = reader.position();
-        let length = reader.varint()?;
-        let length = reader.count(length, 1)?;
+        let length = reader.varint32()?;
+        let length = reader.count(length.into(), 1)?;
         let body = reader.take(length)?;
         let mut fields = Reader::new(body.clone());
         let attributes = fields.i8()?;
         let timestamp_delta = fields.varint()?;
         let rest = body.slice(fields.position()..);
-        let offset = header.base_offset.saturating_add(fields.varint()?);
-        let key_length = fields.varint()?;
-        let key = match key_length {
-            -1 => None,
-            length => {
-                let length = fields.count(length, 1)?;
-                Some(fields.take(length)?)
-            }
-        };
-        let has_value = fields.varint()? >= 0;
+        let offset = header.base_offset.saturating_add(fields.varint32()?.into());
+        let key = nullable_bytes(&mut fields)?;
+        let has_value = fields.varint32()? >= 0;
         let whole = payload.slice(start..reader.position());
         let facts = RecordFacts { offset, key, has_value };
         records.push(RawRecord { facts, whole, attributes, timestamp_delta, rest });

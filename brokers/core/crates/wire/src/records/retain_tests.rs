@@ -109,3 +109,26 @@ fn a_batch_that_cannot_be_unpacked_is_refused() {
     assert!(damaged.retain(HORIZON_MS, false, |_| true).is_err());
     assert!(damaged.visit_facts(|_| panic!("nothing is visited")).is_err());
 }
+
+/// Any negative length of a key says that there is none: such a batch is accepted.
+#[test]
+fn a_record_whose_key_has_the_length_minus_five_has_no_key() {
+    let mut bytes = BatchBuilder::new(0).record(1, None, Some(b"v")).build().to_vec();
+    let key_length = crate::records::HEADER_BYTES + 4;
+    assert_eq!(bytes[key_length], 1, "-1, zigzag");
+    bytes[key_length] = 9;
+    let batch = StoredBatch::from_contiguous(bytes.into()).unwrap();
+    batch.walk(|record| assert!(!record.has_key)).unwrap();
+    let mut keys = Vec::new();
+    batch.visit_facts(|record| keys.push(record.key.clone())).unwrap();
+    assert_eq!(keys, [None]);
+}
+
+/// The horizon stands in the place of the base timestamp, and lies behind all records.
+#[test]
+fn a_batch_with_a_delete_horizon_names_its_largest_timestamp() {
+    let kept = rewritten(sample(Compression::None).retain(HORIZON_MS, false, |_| true).unwrap());
+    assert!(kept.header().base_timestamp > kept.header().max_timestamp);
+    assert!(kept.header().names_largest_timestamp());
+    assert!(!kept.header().may_reach(1_201));
+}

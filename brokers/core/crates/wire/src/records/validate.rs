@@ -120,8 +120,7 @@ pub enum ReadFailure {
     /// The batch is refused.
     #[error(transparent)]
     Rejected(#[from] RecordRejection),
-    /// A limit of the caller ended it: [`RecordsError::TooLarge`], [`RecordsError::Memory`] or
-    /// [`RecordsError::Stopped`].
+    /// A limit of the caller ended it ([`RecordsError::is_limit`]).
     #[error(transparent)]
     Unfinished(RecordsError),
 }
@@ -224,11 +223,10 @@ impl ProducedBatch {
 }
 
 fn failure(error: RecordsError) -> ReadFailure {
-    match error {
-        RecordsError::TooLarge { .. } | RecordsError::Memory { .. } | RecordsError::Stopped => {
-            ReadFailure::Unfinished(error)
-        }
-        error => invalid(error.to_string()).into(),
+    if error.is_limit() {
+        ReadFailure::Unfinished(error)
+    } else {
+        invalid(error.to_string()).into()
     }
 }
 

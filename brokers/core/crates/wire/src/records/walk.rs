@@ -6,7 +6,7 @@
 
 use super::unpack::{UnpackLimits, Unpacker};
 use super::{BatchHeader, Compression, RecordsError, TimestampType};
-use crate::codec::WireError;
+use crate::codec::{WireError, decode_varint, decode_varint32};
 
 /// A record without its key, value and headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,30 +105,16 @@ fn skip_headers(source: &mut impl Source) -> Result<(), RecordsError> {
     Ok(())
 }
 
-/// Reads a zigzag varint of at most five bytes; bits beyond the 32nd are lost.
 fn varint32(source: &mut impl Source) -> Result<i32, RecordsError> {
-    let mut raw = 0_u32;
-    for shift in (0..32).step_by(7) {
-        let byte = source.byte()?;
-        raw |= u32::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Ok((raw >> 1).cast_signed() ^ -((raw & 1).cast_signed()));
-        }
-    }
-    Err(WireError::Varint { position: source.position() }.into())
+    decode_varint32(|| source.byte())?.ok_or_else(|| too_long(source))
 }
 
-/// Reads a zigzag varint of at most ten bytes; bits beyond the 64th are lost.
 fn varint64(source: &mut impl Source) -> Result<i64, RecordsError> {
-    let mut raw = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let byte = source.byte()?;
-        raw |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Ok((raw >> 1).cast_signed() ^ -((raw & 1).cast_signed()));
-        }
-    }
-    Err(WireError::Varint { position: source.position() }.into())
+    decode_varint(|| source.byte())?.ok_or_else(|| too_long(source))
+}
+
+fn too_long(source: &impl Source) -> RecordsError {
+    WireError::Varint { position: source.position() }.into()
 }
 
 /// Where a walk reads records from.
