@@ -131,6 +131,17 @@ def test_one_that_stands_down_is_started_again(slots):
     slots.drive(scenario)
 
 
+def test_one_that_serves_between_two_polls_has_not_failed_to_start(slots):
+    slots.options = replace(slots.options, ready_poll_s=3600.0)
+
+    async def scenario(watched):
+        await watched.driver.apply(slots.plan(brief=True))
+        stood_down = await watched.until(lambda o: o.restarts >= 5)
+        assert stood_down.brokers[0].failures == 0
+
+    slots.drive(scenario)
+
+
 def test_one_that_never_serves_is_killed_and_started_again(slots):
     slots.options = replace(slots.options, start_timeout_s=0.3)
 

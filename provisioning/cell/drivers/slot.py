@@ -298,6 +298,9 @@ class Slot:
 
     def _on_end(self, process: Process) -> None:
         status = process.ended.result()
+        if self._endpoints is None and not self._killed:
+            # It may have served, and ended, since the last poll of its output.
+            self._find_endpoints()
         served_s = None if self._served_at is None else _now() - self._served_at
         self._process, self._endpoints, self._stop_sent_at = None, None, None
         with contextlib.suppress(OSError):
