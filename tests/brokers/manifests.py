@@ -33,6 +33,7 @@ EPOCH = struct.Struct("<iq")
 ABORTED = struct.Struct("<qqq")
 PRODUCER = struct.Struct("<qhiqqB")
 PRODUCED = struct.Struct("<iiqq")
+DAMAGED = struct.Struct("<q")
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,8 @@ def read_manifest(path: Path) -> Manifest:
             last.append(PRODUCED.unpack_from(raw, arrays.position))
             arrays.position += PRODUCED.size
         producers[producer] = (producer_epoch, last)
+    if arrays.position < len(raw):  # Releases that did not read records end before this table.
+        list(arrays.rows(DAMAGED))
     check(arrays.position == len(raw), f"{path}: {len(raw) - arrays.position} bytes too many")
     return Manifest(
         PartitionId(uuid.UUID(bytes=topic), index),

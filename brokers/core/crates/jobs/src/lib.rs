@@ -26,6 +26,7 @@ use freshet_world::env::store::{ObjectStore, StoreError};
 use freshet_world::env::{Clock, Disk};
 
 mod broker;
+mod check;
 mod cluster;
 pub mod compact;
 pub mod deletion;
@@ -169,9 +170,10 @@ pub struct JobSettings {
     pub retention_interval: Duration,
     /// The time between two rounds of sweeping. An object is deleted after two rounds.
     pub sweep_interval: Duration,
-    /// The time between two rounds of joining and compaction (Kafka's `log.cleaner.backoff.ms`).
+    /// The time between two rounds of joining, of compaction (Kafka's `log.cleaner.backoff.ms`) and
+    /// of the check.
     pub rewrite_interval: Duration,
-    /// How many bytes joining and compaction together may read per second.
+    /// How many bytes joining, compaction and the check together may read per second.
     pub rewrite_bytes_per_s: u64,
     /// The memory, in bytes, for the keys of a partition that is being compacted.
     pub compaction_keys_bytes: usize,
@@ -265,6 +267,7 @@ mod tests {
             bytes: *bytes,
             written_at_ms: 0,
             compacted: false,
+            read: true,
         };
         let segments: Vec<Segment> = (0..).zip(bytes).map(segment).collect();
         let end = segments.last().map_or(0, |last| last.end_offset);

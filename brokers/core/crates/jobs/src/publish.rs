@@ -62,7 +62,10 @@ impl JobContext {
             let current = partition.manifest();
             let next = change(&current).and_then(|next| self.check_next(&current, next));
             match next {
-                Ok(Some(manifest)) => changed.push((partition, manifest)),
+                Ok(Some(mut manifest)) => {
+                    manifest.damaged = partition.damaged_from(manifest.log_start);
+                    changed.push((partition, manifest));
+                }
                 Ok(None) => {}
                 Err(JobError::Records(bad)) => self.take_offline(&bad),
                 Err(error) => return Err(error),

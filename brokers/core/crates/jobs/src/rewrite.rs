@@ -74,10 +74,8 @@ impl<'a> Rewriter<'a> {
             let compacted = compacted || run.iter().any(|segment| segment.compacted);
             self.writer.begin(partition.id(), first.base_offset, compacted);
             for batch in batches {
-                // Read anew: an earlier release believed what producers said.
-                let largest = partition.read_largest_timestamp(batch);
-                let written_at_ms = written_at_ms.unwrap_or(0);
-                self.writer.add_with_timestamp(partition.id(), batch, written_at_ms, largest);
+                let batch = partition.read_batch(batch.clone());
+                self.writer.add(partition.id(), &batch, written_at_ms.unwrap_or(0));
             }
             self.segments += 1;
         }

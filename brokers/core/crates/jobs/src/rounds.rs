@@ -1,9 +1,10 @@
-//! Rounds of rewriting: each round looks at every partition, and compacts it or joins its segments
-//! where that is due.
+//! Rounds of rewriting: each round looks at every partition, compacts it or joins its segments
+//! where that is due, and reads what an earlier release wrote without reading it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::check::Checker;
 use super::compact::{CompactionRules, cleanable, compact_partition};
 use super::join::join_segments;
 use super::rewrite::{Rewriter, Source};
@@ -41,6 +42,7 @@ impl<'a> Rounds<'a> {
         let pace = Pace::new(self.settings.rewrite_bytes_per_s.max(1));
         let compacting = Source::new(context, &pace, &metrics.compact);
         let joining = Source::new(context, &pace, &metrics.join);
+        let mut checker = Checker::new(Source::new(context, &pace, &metrics.check));
         let mut rewriter = Rewriter::new(context);
         let mut backlog = Backlog::default();
         let mut known = None;
@@ -71,11 +73,16 @@ impl<'a> Rounds<'a> {
                 Ok(None) => join_segments(&joining, &mut rewriter, &partition).await,
                 Err(error) => Err(error),
             };
+            let outcome = match outcome {
+                Ok(()) => checker.check(&mut rewriter, &partition).await,
+                failed => failed,
+            };
             self.judge_outcome(&partition, name, outcome)?;
         }
         metrics.uncleanable_partitions.set(self.damaged.len().try_into().unwrap_or(i64::MAX));
         backlog.report(metrics);
-        rewriter.finish().await
+        rewriter.finish().await?;
+        checker.finish(context).await
     }
 
     /// Forgets the damaged partitions that are gone, or that have another manifest than the one

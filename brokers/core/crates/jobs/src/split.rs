@@ -169,7 +169,7 @@ impl Splitter {
             };
             match read {
                 Err(JobError::Records(bad)) => context.take_offline(&bad),
-                read => made.add(&partition, placed, &read?).await?,
+                read => made.add(&partition, placed, read?).await?,
             }
         }
         made.install(self.topics.producer_expiration_ms()).await
@@ -301,14 +301,17 @@ impl<'a> Made<'a> {
         &mut self,
         partition: &Arc<Partition>,
         placed: &PlacedBatch,
-        batch: &StoredBatch,
+        batch: StoredBatch,
     ) -> Result<(), JobError> {
         // A partition is continued in the next object only where it alone fills one.
         let continues = self.additions.contains_key(&placed.partition);
         if self.writer.bytes() >= self.object_bytes * if continues { 2 } else { 1 } {
             self.put().await?;
         }
-        self.writer.add(placed.partition, batch, placed.spot.written_at_ms);
+        // What this incarnation stored, it has read.
+        let is_own = placed.spot.incarnation == self.context.incarnation;
+        let batch = if is_own { batch } else { partition.read_batch(batch) };
+        self.writer.add(placed.partition, &batch, placed.spot.written_at_ms);
         let addition = self.additions.entry(placed.partition).or_insert_with(|| Addition {
             partition: Arc::clone(partition),
             batches: Vec::new(),

@@ -2,6 +2,8 @@
 //! acknowledged. No job changes them and no new one is accepted; they are named, so that the owner
 //! can move the log start past them.
 
+use std::collections::BTreeSet;
+
 use freshet_wire::records::{BatchHeader, RecordsError, StoredBatch};
 
 use super::Partition;
@@ -10,17 +12,22 @@ use super::Partition;
 const DAMAGED_MAX: usize = 1_000;
 
 impl Partition {
-    /// Remembers a batch whose records cannot be read, and logs it the first time. Where a limit
-    /// ended the reading, the batch may be sound: one that is accepted may decompress to more than
-    /// compaction holds.
-    pub fn note_damaged(&self, header: &BatchHeader, error: &RecordsError) {
+    /// Remembers a batch that compaction cannot read. Where a limit ended the reading, the batch
+    /// may be sound, because compaction holds less than one that is accepted may decompress to.
+    pub fn note_uncompacted(&self, header: &BatchHeader, error: &RecordsError) {
         if error.is_limit() {
             tracing::warn!(
                 topic = %self.topic(), partition = %self.id(), offset = header.base_offset, %error,
                 "a batch is too large to be compacted: it stays as it is"
             );
-            return;
+        } else {
+            self.note_damaged(header, error);
         }
+    }
+
+    /// Remembers a batch that cannot be read within the limits of what is accepted, and logs it the
+    /// first time.
+    pub fn note_damaged(&self, header: &BatchHeader, error: &RecordsError) {
         let first_offset = header.base_offset;
         let mut damaged = self.damaged.lock();
         if damaged.len() < DAMAGED_MAX && damaged.insert(first_offset) {
@@ -40,13 +47,21 @@ impl Partition {
         damaged.first().copied()
     }
 
-    /// The largest timestamp of a batch's records, of which every one is read; that of the header
-    /// where they cannot be read, which is noted.
-    pub fn read_largest_timestamp(&self, batch: &StoredBatch) -> i64 {
-        batch.read_largest_timestamp().unwrap_or_else(|error| {
-            let header = batch.header();
-            self.note_damaged(&header, &error);
-            header.max_timestamp
-        })
+    /// The first offsets of the damaged batches that are known and end behind `log_start`.
+    pub fn damaged_from(&self, log_start: i64) -> BTreeSet<i64> {
+        self.damaged.lock().range(log_start..).copied().collect()
+    }
+
+    /// Reads every record of a batch that an earlier release may have stored, and names their
+    /// largest timestamp in its header. Where they cannot be read, that is noted, and the batch
+    /// stays as it is.
+    pub fn read_batch(&self, batch: StoredBatch) -> StoredBatch {
+        match batch.read_largest_timestamp() {
+            Ok(largest) => batch.with_largest_timestamp(largest),
+            Err(error) => {
+                self.note_damaged(&batch.header(), &error);
+                batch
+            }
+        }
     }
 }

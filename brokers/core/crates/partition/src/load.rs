@@ -63,6 +63,7 @@ impl Partition {
     /// [`MissingOffsets`] where the batches of the tail do not follow the manifest and each other.
     pub fn open(opening: Opening, sources: Arc<Sources>) -> Result<Arc<Self>, MissingOffsets> {
         let manifest = opening.manifest;
+        let damaged = manifest.damaged.clone();
         let mut state = State {
             next_offset: manifest.covered_end,
             end: manifest.covered_end,
@@ -112,7 +113,7 @@ impl Partition {
             state: Mutex::new(state),
             readers: Mutex::default(),
             bystanders: Mutex::default(),
-            damaged: Mutex::default(),
+            damaged: Mutex::new(damaged),
             serves_clients: AtomicBool::new(true),
         }))
     }

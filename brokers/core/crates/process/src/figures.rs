@@ -53,6 +53,8 @@ fn set_engine_gauges(engine: &Engine, gauges: &Gauges) {
     gauges.unsplit_batches.set(count(batches));
     let unsplit: u64 = partitions.iter().map(|partition| partition.unsplit_bytes()).sum();
     gauges.unsplit_bytes.set(unsplit.cast_signed());
+    let unread = partitions.iter().map(|partition| partition.manifest().unread_bytes());
+    gauges.unread_bytes.set(unread.sum::<u64>().cast_signed());
     gauges.lane_queue_items.set(count(engine.lane.waiting()));
     gauges.incarnation.set(engine.incarnation.0.cast_signed());
     set_damaged_batches(engine, gauges);

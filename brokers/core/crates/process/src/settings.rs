@@ -206,9 +206,9 @@ pub struct JobsSection {
     pub retention_interval_ms: u64,
     /// Between two rounds of sweeping.
     pub sweep_interval_ms: u64,
-    /// Between two rounds of joining and compaction.
+    /// Between two rounds of joining, of compaction and of the check.
     pub rewrite_interval_ms: u64,
-    /// Bytes of segments that joining and compaction may read in a second.
+    /// Bytes of segments that these rounds may read in a second.
     pub rewrite_bytes_per_s: u64,
     /// Memory for the keys of a partition that is compacted.
     pub compaction_keys_bytes: usize,

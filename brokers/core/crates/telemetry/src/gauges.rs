@@ -45,6 +45,8 @@ pub struct Gauges {
     pub unsplit_bytes: Gauge,
     /// `freshet_lane_unsplit_batches`
     pub unsplit_batches: Gauge,
+    /// `freshet_unread_bytes`
+    pub unread_bytes: Gauge,
     /// `freshet_lane_queue_items`
     pub lane_queue_items: Gauge,
     /// `freshet_incarnation`
@@ -160,7 +162,7 @@ impl Gauges {
         ]
     }
 
-    fn own(&self) -> [(&'static str, &'static str, &Gauge); 11] {
+    fn own(&self) -> [(&'static str, &'static str, &Gauge); 12] {
         [
             (
                 "freshet_client_connections",
@@ -191,6 +193,11 @@ impl Gauges {
             ("freshet_cache_pinned_bytes", "Memory of the newest batches", &self.cache_bytes),
             ("freshet_lane_unsplit_bytes", "Record bytes not in segments yet", &self.unsplit_bytes),
             ("freshet_lane_unsplit_batches", "Batches not in segments yet", &self.unsplit_batches),
+            (
+                "freshet_unread_bytes",
+                "Bytes in segments of an earlier release whose records are still to be read",
+                &self.unread_bytes,
+            ),
             ("freshet_lane_queue_items", "Items that wait for a write", &self.lane_queue_items),
             ("freshet_incarnation", "Which start of a broker this is", &self.incarnation),
         ]

@@ -1,4 +1,4 @@
-//! Metrics of joining and compaction.
+//! Metrics of joining, compaction and the check.
 
 use std::sync::atomic::AtomicU64;
 
@@ -9,7 +9,7 @@ use prometheus_client::registry::Registry;
 
 use super::labels::JobLabel;
 
-/// Metrics of one kind of job that rewrites segments.
+/// Metrics of one kind of job that reads and rewrites segments.
 #[derive(Debug, Clone)]
 pub struct RewriteMetrics {
     /// Partitions of which something was rewritten.
@@ -20,13 +20,15 @@ pub struct RewriteMetrics {
     pub written_bytes: Counter,
 }
 
-/// Metrics of joining and compaction.
+/// Metrics of joining, compaction and the check.
 #[derive(Debug, Clone)]
 pub struct JobMetrics {
     /// Joining of small segments.
     pub join: RewriteMetrics,
     /// Compaction.
     pub compact: RewriteMetrics,
+    /// The check, which only reads.
+    pub check: RewriteMetrics,
     /// Records that compaction took out.
     pub dropped_records: Counter,
     /// Bytes that compaction may see and has not seen yet, by the last round.
@@ -51,7 +53,10 @@ impl JobMetrics {
             "freshet_rewrites",
             "Partitions of which segments were rewritten, by `join` and `compact`",
         );
-        let read = family("freshet_rewrite_read_bytes", "Bytes read to rewrite segments");
+        let read = family(
+            "freshet_rewrite_read_bytes",
+            "Bytes read to rewrite segments, or by `check` only to read records",
+        );
         let written =
             family("freshet_rewrite_written_bytes", "Bytes of record batches written anew");
         let of = |job| RewriteMetrics {
@@ -62,6 +67,7 @@ impl JobMetrics {
         let metrics = Self {
             join: of("join"),
             compact: of("compact"),
+            check: of("check"),
             dropped_records: Counter::default(),
             backlog_bytes: Gauge::default(),
             backlog_partitions: Gauge::default(),

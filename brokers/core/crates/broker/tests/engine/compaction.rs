@@ -151,9 +151,9 @@ async fn a_batch_is_named_as_damaged_until_the_log_begins_behind_it() {
     let partition = open(&engine, topic, 0);
     append(&engine, &partition, BatchBuilder::new(0).record(5, Some(b"k"), None)).await;
     let batch = partition.hot_batch(0).unwrap();
-    partition.note_damaged(&batch.header(), &RecordsError::TooLarge { limit: 1 });
+    partition.note_uncompacted(&batch.header(), &RecordsError::TooLarge { limit: 1 });
     assert_eq!(partition.first_damaged(), None);
-    partition.note_damaged(&batch.header(), &RecordsError::Inconsistent("junk"));
+    partition.note_uncompacted(&batch.header(), &RecordsError::Inconsistent("junk"));
     assert_eq!(partition.first_damaged(), Some(0));
     let deletion = DeleteBefore { partition: partition.id(), offset: 1 };
     engine.delete_records(vec![deletion]).await.unwrap();

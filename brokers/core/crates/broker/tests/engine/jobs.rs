@@ -113,6 +113,7 @@ async fn put_unknown(
         bytes: 1,
         written_at_ms: 1,
         compacted: false,
+        read: true,
     };
     let name = ManifestRef { epoch: 1, number: 0 };
     let manifest =
@@ -172,6 +173,7 @@ fn with_segments(segments: &[(i64, u64)]) -> Manifest {
         bytes: *bytes,
         written_at_ms: 500,
         compacted: false,
+        read: true,
     };
     let segments = segments.iter().enumerate().map(of).collect();
     Manifest { segments, ..Manifest::empty(partition(0)) }

@@ -96,7 +96,7 @@ async fn note_keys(
     for segment in dirty.take_while(|segment| segment.end_offset <= range.until) {
         let mut note = |batch: StoredBatch| {
             note_batch(&mut keys, &mut transactions, &batch, |error| {
-                partition.note_damaged(&batch.header(), error);
+                partition.note_uncompacted(&batch.header(), error);
             })
         };
         if source.visit(partition.id(), segment, &mut note).await? == Visit::Enough {

@@ -149,6 +149,7 @@ mod tests {
             bytes: 100,
             written_at_ms: 0,
             compacted: false,
+            read: true,
         }
     }
 

@@ -1,26 +1,27 @@
 //! A partition's manifest: its segments, and what the partition remembers at exactly their end. It
 //! is immutable, and counts only once its install record is durable in the lane.
 //!
-//! Format version 2, little-endian: magic `FRMF`, version `u16`, zero `u16`, CRC-32C `u32` over
-//! all that follows; topic id (16), partition `i32`, epoch `i32`, number `u64`, log start `i64`,
+//! Format version 2, little-endian: magic `FRMF`, version `u16`, zero `u16`, CRC-32C `u32` over all
+//! that follows; topic id (16), partition `i32`, epoch `i32`, number `u64`, log start `i64`,
 //! covered end `i64`, last stable offset `i64`, first dirty offset `i64`; then, each behind a `u32`
 //! count: segments (object incarnation `u64`, object number `u64`, section position `u64`, section
-//! bytes `u32`, flags `u32`: 1 for compacted; base offset `i64`, end offset `i64`, largest
-//! timestamp `i64`, bytes `u64`, when its last block was laid out in ms `i64`, largest timestamp of
-//! its first batch `i64`), segments that retention let go within [`DROPPED_KEPT_MS`] (bytes `u64`,
-//! when its last block was laid out `i64`, largest timestamp `i64`, when it was let go `i64`), what
-//! was split by days (first millisecond of the day `i64`, bytes `u64`), bytes that rewriting let go
-//! (bytes `u64`, since `i64`, until `i64`), epochs (epoch `i32`, start offset `i64`), aborted
-//! transactions (producer `i64`, first offset `i64`, last offset `i64`), producers (id `i64`, epoch
-//! `i16`, coordinator epoch `i32`, first offset of the open transaction or -1 `i64`, last timestamp
-//! `i64`, `u8` count of batches, each first sequence `i32`, last sequence `i32`, base offset `i64`,
-//! last offset `i64`).
+//! bytes `u32`, flags `u32`: 1 for compacted, 2 for read; base offset `i64`, end offset `i64`,
+//! largest timestamp `i64`, bytes `u64`, when its last block was laid out in ms `i64`, largest
+//! timestamp of its first batch `i64`), segments that retention let go within [`DROPPED_KEPT_MS`]
+//! (bytes `u64`, when its last block was laid out `i64`, largest timestamp `i64`, when it was let
+//! go `i64`), what was split by days (first millisecond of the day `i64`, bytes `u64`), bytes that
+//! rewriting let go (bytes `u64`, since `i64`, until `i64`), epochs (epoch `i32`, start offset
+//! `i64`), aborted transactions (producer `i64`, first offset `i64`, last offset `i64`), producers
+//! (id `i64`, epoch `i16`, coordinator epoch `i32`, first offset of the open transaction or -1
+//! `i64`, last timestamp `i64`, `u8` count of batches, each first sequence `i32`, last sequence
+//! `i32`, base offset `i64`, last offset `i64`), first offsets of damaged batches (`i64`). Where an
+//! earlier release wrote it, the last of these is missing.
 //!
 //! Version 1, which is read, lacks the first dirty offset (0), flags (0), timestamps of first
 //! batches (the segment's largest), and the two tables of the meter (what was split is what the
 //! segments and those let go add up to).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -40,6 +41,7 @@ const SUMMED_FROM: usize = 12;
 const SEGMENT_BYTES: usize = 80;
 const SEGMENT_BYTES_V1: usize = 72;
 const COMPACTED_FLAG: u32 = 1;
+const READ_FLAG: u32 = 2;
 const DROPPED_BYTES: usize = 32;
 const DAY_BYTES: usize = 16;
 const REPLACED_BYTES: usize = 24;
@@ -124,6 +126,9 @@ pub struct Manifest {
     pub aborted: Vec<AbortedTransaction>,
     /// Producers at exactly `covered_end`.
     pub producers: Producers,
+    /// First offsets of the batches that clients cannot read, as far as they are known. An earlier
+    /// release stored them.
+    pub damaged: BTreeSet<i64>,
 }
 
 impl Manifest {
@@ -143,6 +148,7 @@ impl Manifest {
             epochs: EpochTable::default(),
             aborted: Vec::new(),
             producers: Producers::default(),
+            damaged: BTreeSet::new(),
         }
     }
 
@@ -175,6 +181,11 @@ impl Manifest {
     /// Bytes of record batches from the log start on, whole segments counted.
     pub fn bytes(&self) -> u64 {
         self.segments.iter().map(|segment| segment.bytes).sum()
+    }
+
+    /// Bytes of the segments whose records nobody has read.
+    pub fn unread_bytes(&self) -> u64 {
+        self.segments.iter().filter(|segment| !segment.read).map(|segment| segment.bytes).sum()
     }
 
     /// Adds a segment with what was split.
@@ -231,6 +242,7 @@ impl Manifest {
         self.drop_segments(ended, now_ms);
         self.epochs.trim(log_start);
         self.aborted.retain(|aborted| aborted.last_offset >= log_start);
+        self.damaged = self.damaged.split_off(&log_start);
     }
 
     /// Forgets dropped and replaced bytes that are older than the meter needs.
@@ -277,6 +289,8 @@ impl Manifest {
         for (id, producer) in self.producers.iter() {
             put_producer(&mut out, id, producer);
         }
+        put_count(&mut out, self.damaged.len());
+        self.damaged.iter().for_each(|offset| out.put_i64_le(*offset));
         let checksum = crc32c(&out[SUMMED_FROM..]);
         out[SUMMED_FROM - 4..SUMMED_FROM].copy_from_slice(&checksum.to_le_bytes());
         out.freeze()
@@ -371,7 +385,8 @@ fn put_segment(out: &mut BytesMut, segment: &Segment) {
     out.put_u64_le(segment.object.number);
     out.put_u64_le(segment.section_position);
     out.put_u32_le(segment.section_bytes);
-    out.put_u32_le(if segment.compacted { COMPACTED_FLAG } else { 0 });
+    let compacted = if segment.compacted { COMPACTED_FLAG } else { 0 };
+    out.put_u32_le(compacted | if segment.read { READ_FLAG } else { 0 });
     out.put_i64_le(segment.base_offset);
     out.put_i64_le(segment.end_offset);
     out.put_i64_le(segment.max_timestamp);
@@ -447,6 +462,10 @@ fn parse_manifest(bytes: Bytes, version: u16) -> Result<Manifest, WireError> {
     })?;
     let producers = get_all(&mut reader, PRODUCER_BYTES, get_producer)?;
     manifest.producers = producers.into_iter().collect();
+    if reader.remaining() > 0 {
+        let damaged = get_all(&mut reader, size_of::<i64>(), Reader::i64_le)?;
+        manifest.damaged = damaged.into_iter().collect();
+    }
     Ok(manifest)
 }
 
@@ -489,6 +508,7 @@ fn get_segment(reader: &mut Reader) -> Result<Segment, WireError> {
         written_at_ms: reader.i64_le()?,
         first_timestamp: NO_TIMESTAMP,
         compacted: flags & COMPACTED_FLAG != 0,
+        read: flags & READ_FLAG != 0,
     })
 }
 

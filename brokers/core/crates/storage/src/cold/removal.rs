@@ -58,6 +58,7 @@ mod tests {
             bytes: (end_offset - base_offset).unsigned_abs(),
             written_at_ms: 0,
             compacted: false,
+            read: true,
         }
     }
 

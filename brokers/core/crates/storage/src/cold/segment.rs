@@ -62,6 +62,9 @@ pub struct Segment {
     pub written_at_ms: i64,
     /// Whether compaction may have taken records out: offsets may be missing.
     pub compacted: bool,
+    /// Whether each record in it was read once, before its acknowledgement or when the segment was
+    /// written, so that its damaged batches are known. Earlier releases did not read records.
+    pub read: bool,
 }
 
 impl Segment {
@@ -97,6 +100,11 @@ impl Chunk {
     /// Whether the chunk is one batch, of which a client cannot use a part.
     pub fn is_one_batch(&self) -> bool {
         self.length > CHUNK_BYTES_MAX
+    }
+
+    /// Its end in the object; the largest number where a damaged section puts it beyond that.
+    pub fn end(&self) -> u64 {
+        self.position.saturating_add(self.length)
     }
 
     /// Its byte range in an object whose records end at `limit`.
@@ -184,22 +192,11 @@ impl SegmentWriter {
         self.position
     }
 
-    /// Adds a batch to a partition's segment; `written_at_ms` is that of its block.
+    /// Adds a batch to a partition's segment; `written_at_ms` is that of its block. Each of its
+    /// records was read, and its header names their largest timestamp.
     pub fn add(&mut self, partition: PartitionId, batch: &StoredBatch, written_at_ms: i64) {
-        // A batch that an earlier release stored may be damaged; its header is all that is left.
-        let largest = batch.largest_timestamp().unwrap_or(batch.header().max_timestamp);
-        self.add_with_timestamp(partition, batch, written_at_ms, largest);
-    }
-
-    /// Does what [`Self::add`] does with a batch whose largest timestamp the caller has read.
-    pub fn add_with_timestamp(
-        &mut self,
-        partition: PartitionId,
-        batch: &StoredBatch,
-        written_at_ms: i64,
-        largest: i64,
-    ) {
         let header = batch.header();
+        let largest = header.max_timestamp;
         let bytes = batch.size_bytes() as u64;
         if self.sections.last().is_none_or(|section| section.partition != partition) {
             self.begin(partition, header.base_offset, false);
@@ -266,6 +263,7 @@ impl SegmentWriter {
                 bytes: section.chunks.iter().map(|chunk| chunk.length).sum(),
                 written_at_ms: section.written_at_ms,
                 compacted: section.compacted,
+                read: true,
             };
             segments.push((section.partition, segment));
             self.position += encoded.len() as u64;

@@ -1,6 +1,6 @@
 //! Objects and manifests read back as written, and every damage of them is refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use freshet_storage::cold::manifest::{
@@ -11,6 +11,7 @@ use freshet_storage::names::ManifestRef;
 use freshet_storage::names::ObjectRef;
 use freshet_storage::state::epochs::EpochTable;
 use freshet_storage::state::producers::{ProducedBatch, Producer, Producers};
+use freshet_wire::codec::crc32c;
 use freshet_wire::ids::Incarnation;
 use freshet_wire::records::{Batches, Tail};
 
@@ -31,6 +32,7 @@ pub fn manifest() -> Manifest {
         bytes: 1 << 33,
         written_at_ms: 1_700_000_000_500 + base_offset,
         compacted: base_offset == 50,
+        read: base_offset == 100,
     };
     let dropped = DroppedSegment {
         bytes: 1 << 34,
@@ -67,6 +69,7 @@ pub fn manifest() -> Manifest {
         epochs: EpochTable::from_entries(vec![(1, 60), (4, 110)]),
         aborted: vec![AbortedTransaction { producer_id: 9, first_offset: 61, last_offset: 70 }],
         producers,
+        damaged: BTreeSet::from([61, 110]),
     }
 }
 
@@ -83,6 +86,27 @@ fn a_manifest_reads_back_and_every_damage_is_refused() {
     }
     let empty = Manifest::empty(partition(0));
     assert_eq!(Manifest::decode(&empty.encode()).unwrap(), empty);
+}
+
+/// Earlier releases did not read records, and wrote neither the flag nor the table of damaged
+/// batches.
+#[test]
+fn a_manifest_of_an_earlier_release_says_that_its_segments_were_not_read() {
+    let mut earlier = manifest();
+    earlier.segments.iter_mut().for_each(|segment| segment.read = false);
+    earlier.damaged.clear();
+    let mut bytes = earlier.encode().to_vec();
+    bytes.truncate(bytes.len() - 4);
+    let checksum = crc32c(&bytes[12..]);
+    bytes[8..12].copy_from_slice(&checksum.to_le_bytes());
+    assert_eq!(Manifest::decode(&bytes.into()).unwrap(), earlier);
+}
+
+#[test]
+fn damaged_batches_go_with_the_log_start() {
+    let mut manifest = manifest();
+    manifest.start_at(62, 1_700_000_000_600);
+    assert_eq!(manifest.damaged, BTreeSet::from([110]));
 }
 
 #[test]

@@ -49,6 +49,16 @@ impl StoredBatch {
         BatchHeader::parse(&self.header).expect("checked when the batch was made")
     }
 
+    /// The batch with the largest timestamp of its records in its header.
+    pub fn with_largest_timestamp(mut self, max_timestamp: i64) -> Self {
+        let header = self.header();
+        if header.max_timestamp != max_timestamp {
+            let header = BatchHeader { max_timestamp, ..header };
+            self.header = header.sealed(&self.payload).to_bytes();
+        }
+        self
+    }
+
     /// Size in bytes.
     pub fn size_bytes(&self) -> usize {
         HEADER_BYTES + self.payload.len()
@@ -132,6 +142,16 @@ mod tests {
         assert_eq!(StoredBatch::from_contiguous(cut.clone()), Err(expected));
         let more = Bytes::from([&bytes[..], b"x"].concat());
         assert!(matches!(StoredBatch::from_contiguous(more), Err(RecordsError::Inconsistent(_))));
+    }
+
+    #[test]
+    fn a_header_that_names_another_largest_timestamp_is_a_whole_header() {
+        let stored = StoredBatch::from_contiguous(sample()).unwrap();
+        let named = stored.clone().with_largest_timestamp(40);
+        named.verify_checksum().unwrap();
+        assert_eq!(named.header().max_timestamp, 40);
+        assert_eq!(named.payload(), stored.payload());
+        assert_eq!(named.with_largest_timestamp(stored.header().max_timestamp), stored);
     }
 
     #[test]
