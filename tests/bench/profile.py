@@ -1,10 +1,11 @@
 """Where the broker's CPU time goes: `perf` on the release build while one kind of load runs.
 
 `LOAD` chooses it: `produce` (unthrottled, 1 MiB batches), `fragmented` (100 producers, linger 0),
-`storage` (a restarted broker read from the beginning), `tail` (ten readers at the end of a paced
-load). Stacks are unwound by DWARF, without the inlined functions. `value` is CPU seconds per GiB
-under the profiler; `details` has the time by thread, by module of the engine, and by function. The
-flame graph stays in `.bench/profile/<load>.svg`, the folded stacks beside it.
+`storage` (a restarted broker read from the beginning), `storage_10` (the same by ten readers),
+`tail` (ten readers at the end of a paced load). Stacks are unwound by DWARF, without the inlined
+functions. `value` is CPU seconds per GiB under the profiler; `details` has the time by thread, by
+module of the engine, and by function. The flame graph stays in `.bench/profile/<load>.svg`, the
+folded stacks beside it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import signal
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -37,7 +39,7 @@ WARM_UP_RECORDS = 100_000
 FRAGMENTED_RATE = 10_000
 TAIL_RATE = 20_000
 PACED_SECONDS = 20
-TAIL_READERS = 10
+MANY_READERS = 10
 SAMPLES_PER_SECOND = 499
 STACK_BYTES = 16_384
 SHOWN = 30
@@ -229,18 +231,18 @@ def _play_tail(side: FreshetSide, scale: float, codec: str | None) -> Played:
     records = round(TAIL_RATE * PACED_SECONDS * scale)
     load = Load(side.bootstrap, TOPIC, records, RECORD_BYTES, rate=TAIL_RATE, codec=codec)
     reading = Reading(
-        side.bootstrap, TOPIC, PARTITIONS, records, readers=TAIL_READERS, from_end=True
+        side.bootstrap, TOPIC, PARTITIONS, records, readers=MANY_READERS, from_end=True
     )
     return _under_perf(side, "tail", [load], reading)
 
 
-def _play_storage(side: FreshetSide, scale: float, codec: str | None) -> Played:
+def _play_storage(side: FreshetSide, scale: float, codec: str | None, readers: int = 1) -> Played:
     records = round(RECORDS * scale)
     run_light(Load(side.bootstrap, TOPIC, records, RECORD_BYTES, codec=codec))
     side.stop()
     side.start()
-    whole = Reading(side.bootstrap, TOPIC, PARTITIONS, records + WARM_UP_RECORDS)
-    return _under_perf(side, "storage", [], whole)
+    whole = Reading(side.bootstrap, TOPIC, PARTITIONS, records + WARM_UP_RECORDS, readers)
+    return _under_perf(side, "storage" if readers == 1 else f"storage_{readers}", [], whole)
 
 
 def _under_perf(
@@ -269,4 +271,5 @@ LOADS = {
     "fragmented": _play_fragmented,
     "tail": _play_tail,
     "storage": _play_storage,
+    f"storage_{MANY_READERS}": partial(_play_storage, readers=MANY_READERS),
 }

@@ -252,14 +252,13 @@ impl Partition {
         };
         let first = chunks.partition_point(|chunk| chunk.end_offset <= range.offset);
         let mut gathering = range.gathering();
-        let end = chunks.last().map_or(0, |last| last.position.saturating_add(last.length));
-        for chunk in &chunks[first..] {
+        for (at, chunk) in chunks.iter().enumerate().skip(first) {
             let some_fits = gathering.is_empty() && !chunk.is_one_batch();
             if !some_fits && !gathering.takes_whole(chunk.length) {
                 break;
             }
-            let reach = chunk.position.saturating_add(range.bytes_max as u64).min(end);
-            let read = match self.sources.cold.fetch(segment, chunk, reach).await {
+            let (following, bytes_max) = (&chunks[at..], range.bytes_max as u64);
+            let read = match self.sources.cold.fetch(segment, following, bytes_max).await {
                 Ok(read) => read,
                 Err(error) => return error.into(),
             };

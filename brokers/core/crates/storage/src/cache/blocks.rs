@@ -1,10 +1,9 @@
 //! Parts of lane files and objects in memory, for readers that are behind the newest batches.
 //!
-//! Storage is read in runs of up to 8 MiB, never across a multiple of that: exactly what a reader
-//! needs, where that is long, or else whole pages. Readers at one place need the same run, and it
-//! is read once for all of them (single flight). All runs together keep within a budget of bytes,
-//! which counts a run as long as any slice of it lives. A run for which there is no room is read
-//! for its reader alone and not kept.
+//! Storage is read in runs of up to 8 MiB: exactly what a reader needs, where that is long, or else
+//! whole pages. Readers at one place need the same run, and it is read once for all of them (single
+//! flight). All runs together keep within a budget of bytes, which counts a run as long as any
+//! slice of it lives. A run for which there is no room is read for its reader alone and not kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -21,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::pace::Pace;
-use super::runs::{FRAME_BYTES, frame_of, runs, widen};
+use super::runs::{RUN_BYTES_MAX, cut_run, runs, widen};
 use crate::failures::{ColdError, LaneError};
 use crate::names::{LaneFile, ObjectRef};
 use freshet_telemetry::BlockMetrics;
@@ -245,7 +244,7 @@ impl State {
 
     fn forget_failed(&mut self, source: Source, range: &Range<u64>) {
         let now = Instant::now();
-        let from = range.start.saturating_sub(FRAME_BYTES);
+        let from = range.start.saturating_sub(RUN_BYTES_MAX);
         let around = self.entries.range((source, from)..(source, range.end));
         let over = around.filter(|(_, entry)| entry.is_over(now)).map(|(key, _)| *key);
         for key in over.collect::<Vec<_>>() {
@@ -359,7 +358,7 @@ impl BlockCache {
                 match first.expect("the range is not empty") {
                     Piece::Missing(gap) => {
                         let reach = reach.clamp(range.end, limit);
-                        let around = frame_of(widen(gap.start..reach, limit), gap.start);
+                        let around = cut_run(widen(gap.start..reach, limit));
                         let begun = self.begin(&mut state, loader, source, &around, gap.start);
                         begun.map(Piece::Loading)
                     }

@@ -14,7 +14,7 @@ pub mod blocks;
 pub(crate) mod flight;
 pub mod pace;
 pub(crate) mod recent;
-mod runs;
+pub(crate) mod runs;
 
 /// An owner of hot batches: a partition.
 pub trait HotHolder: Send + Sync {

@@ -13,6 +13,7 @@ use super::segment::{Chunk, Segment, decode_section};
 use crate::cache::blocks::{BlockCache, LoadError, Loader, Source};
 use crate::cache::flight::Flights;
 use crate::cache::recent::Recent;
+use crate::cache::runs::RUN_BYTES_MAX;
 use crate::names::ObjectRef;
 use freshet_wire::ids::PartitionId;
 use freshet_world::env::store::{ObjectStore, StoreError, StoreResult};
@@ -90,17 +91,24 @@ impl ColdReader {
         Ok(bytes)
     }
 
-    /// Reads and checks one chunk of a segment for a client. Where it has to be loaded, what
-    /// follows in the segment up to `reach` is loaded with it.
+    /// Reads and checks the first of a segment's `chunks` for a client. Where it has to be loaded,
+    /// those of the others that end within `bytes_max` bytes of its start are loaded with it.
     ///
     /// # Errors
     /// [`LoadError::Cold`] where it cannot be read or its checksum is wrong.
+    ///
+    /// # Panics
+    /// Where there is no chunk.
     pub async fn fetch(
         &self,
         segment: &Segment,
-        chunk: &Chunk,
-        reach: u64,
+        chunks: &[Chunk],
+        bytes_max: u64,
     ) -> Result<Bytes, LoadError> {
+        let chunk = &chunks[0];
+        let far = chunk.position.saturating_add(bytes_max.min(RUN_BYTES_MAX));
+        let near = chunks.partition_point(|other| other.end() <= far);
+        let reach = chunks[..near].last().map_or(0, Chunk::end);
         let object = segment.object;
         let loader = Arc::clone(&self.objects) as Arc<dyn Loader>;
         let limit = segment.section_position;
