@@ -1,6 +1,6 @@
 //! The object store: whole objects under keys, written once, read in ranges.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 
-use super::{Disk, DiskError, is_draft};
+use super::{Disk, DiskError, File, is_draft};
 
 /// Errors of the object store, by what the caller can do.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -83,9 +83,15 @@ const PUBLISH_TRIES_MAX: usize = 3;
 /// has.
 const FOLDERS_OF_A_KEY: usize = 2;
 
+/// Objects that are kept open: to open one takes as long as to read a part of it, and on a file
+/// server a request of its own.
+const OPEN_MAX: usize = 32;
+
 /// An object store in a directory.
 pub struct FolderStore {
     disk: Arc<dyn Disk>,
+    /// Objects of which parts were read, the last one first.
+    open: Mutex<VecDeque<(String, Arc<dyn File>)>>,
     /// Folders that are known to be durable. To sync one again costs a flush of the device, and
     /// thousands of partitions share the same ones.
     durable: Mutex<BTreeSet<PathBuf>>,
@@ -94,7 +100,8 @@ pub struct FolderStore {
 impl FolderStore {
     /// Objects are files of `disk`, their keys its paths.
     pub fn new(disk: Arc<dyn Disk>) -> Self {
-        Self { disk, durable: Mutex::new(BTreeSet::from([PathBuf::new()])) }
+        let durable = Mutex::new(BTreeSet::from([PathBuf::new()]));
+        Self { disk, open: Mutex::default(), durable }
     }
 
     /// Publishes a file, and makes its folder where there is none; again where the folder was
@@ -147,14 +154,37 @@ impl FolderStore {
         names.map_err(|error| store_error(folder, &error))
     }
 
-    async fn read(&self, key: &str, range: Option<(u64, u64)>) -> Result<Bytes, DiskError> {
+    /// Reads a part of an object, which is kept open for the next part. Objects never change, so a
+    /// part that is there is right; a file that another broker removed may have to be looked for
+    /// anew.
+    async fn read_part(&self, key: &str, position: u64, length: usize) -> Result<Bytes, DiskError> {
+        if let Some(file) = self.find_open(key)
+            && let Ok(bytes) = file.read_at(position, length).await
+        {
+            return Ok(bytes);
+        }
         let file = self.disk.open(Path::new(key)).await?;
-        let (position, length) = match range {
-            Some(range) => range,
-            None => (0, file.size().await?),
-        };
-        let length = usize::try_from(length).expect("objects fit the address space");
+        self.keep_open(key, Some(Arc::clone(&file)));
         file.read_at(position, length).await
+    }
+
+    fn find_open(&self, key: &str) -> Option<Arc<dyn File>> {
+        let mut open = self.open.lock();
+        let place = open.iter().position(|(name, _)| name == key)?;
+        let newest = open.remove(place)?;
+        let file = Arc::clone(&newest.1);
+        open.push_front(newest);
+        Some(file)
+    }
+
+    /// Keeps an object open in place of what was kept under its key; `None` keeps nothing.
+    fn keep_open(&self, key: &str, file: Option<Arc<dyn File>>) {
+        let mut open = self.open.lock();
+        open.retain(|(name, _)| name != key);
+        if let Some(file) = file {
+            open.push_front((key.to_owned(), file));
+            open.truncate(OPEN_MAX);
+        }
     }
 }
 
@@ -174,13 +204,19 @@ impl ObjectStore for FolderStore {
     }
 
     async fn get(&self, key: &str) -> StoreResult<Bytes> {
-        self.read(key, None).await.map_err(|error| store_error(key, &error))
+        let read = async {
+            let file = self.disk.open(Path::new(key)).await?;
+            let length = usize::try_from(file.size().await?).expect("objects fit memory");
+            file.read_at(0, length).await
+        };
+        read.await.map_err(|error| store_error(key, &error))
     }
 
     async fn get_range(&self, key: &str, position: u64, length: u64) -> StoreResult<Bytes> {
-        let bytes = self.read(key, Some((position, length))).await;
+        let part_bytes = usize::try_from(length).expect("parts fit memory");
+        let bytes = self.read_part(key, position, part_bytes).await;
         let bytes = bytes.map_err(|error| store_error(key, &error))?;
-        if bytes.len() as u64 == length {
+        if bytes.len() == part_bytes {
             return Ok(bytes);
         }
         Err(StoreError::Unavailable(format!("{key} is shorter than {position} + {length}")))
@@ -205,6 +241,7 @@ impl ObjectStore for FolderStore {
     async fn delete(&self, key: &str) -> StoreResult<()> {
         let path = Path::new(key);
         self.disk.remove(path).await.map_err(|error| store_error(key, &error))?;
+        self.keep_open(key, None);
         for folder in path.ancestors().skip(1).take(FOLDERS_OF_A_KEY) {
             self.durable.lock().remove(folder);
             // An error is usual: most folders still have something in them.
