@@ -1,6 +1,8 @@
 //! Recycled files: retired lane files that are written again. To fill a new file with zeros ahead
 //! of use costs as much as to write it; a retired file has its blocks allocated on the disk
-//! already.
+//! already. In a new file that is only reserved, each commit waits for the file system's journal
+//! too: that is worth it only where files fill so fast that the zeros would take as much of the
+//! disk as the records.
 //!
 //! A retired `<k>.wal` becomes `<k>.spare`, and that becomes the next `<n>.wal`, each by a rename.
 //! Before it gets its new name its first page is cleared and synced, so that a file never begins
@@ -13,16 +15,19 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::block::ALIGNMENT;
 use super::{LaneError, LaneFile, LanePaths};
-use freshet_world::env::{Disk, DiskError, DiskResult, File};
+use freshet_world::env::{Disk, DiskError, DiskResult, File, Room};
 
 /// Recycled files that are kept at most: as many as the splitter retires at once.
 const RECYCLED_MAX: usize = 8;
+/// New files are only reserved where files fill at this rate or faster.
+const RESERVED_FROM_BYTES_PER_S: u64 = 32 << 20;
 /// Recycled files that a lane keeps which seldom fills a file.
 const RECYCLED_FEW: usize = 2;
 
@@ -42,6 +47,8 @@ pub(super) struct RecycledFiles {
 #[derive(Default)]
 struct Kept {
     numbers: Vec<u64>,
+    /// How the next new file is made.
+    room: Room,
     /// Whether there is a reserve.
     reserve: bool,
     /// The file that was made of it, which is smaller than others.
@@ -67,7 +74,7 @@ impl RecycledFiles {
                 return Ok(());
             }
         }
-        self.disk.create(&self.paths.reserve(), self.reserve_bytes()).await?;
+        self.disk.create(&self.paths.reserve(), self.reserve_bytes(), Room::Filled).await?;
         self.kept.lock().reserve = true;
         Ok(())
     }
@@ -152,15 +159,25 @@ impl RecycledFiles {
         if closed { self.remove_all().await } else { Ok(()) }
     }
 
+    /// Notes how long it took to fill a file with so many bytes, which says how the next new file
+    /// is made.
+    pub(super) fn note_filled(&self, bytes: u64, filled_in: Duration) {
+        self.kept.lock().room = room_after(bytes, filled_in);
+    }
+
     /// Makes the `number`th file, from a recycled one where there is one. Its name and its first
     /// page, which is zeros, are durable when this returns.
     pub(super) async fn make_file(&self, number: u64, bytes: u64) -> DiskResult<Arc<dyn File>> {
         let path = self.paths.file(LaneFile::Wal(number));
-        let recycled = if bytes == self.bytes { self.kept.lock().numbers.pop() } else { None };
-        let Some(recycled) = recycled else { return self.disk.create(&path, bytes).await };
+        let (recycled, room) = {
+            let mut kept = self.kept.lock();
+            let recycled = if bytes == self.bytes { kept.numbers.pop() } else { None };
+            (recycled, kept.room)
+        };
+        let Some(recycled) = recycled else { return self.disk.create(&path, bytes, room).await };
         let recycled = self.paths.recycled(recycled);
         let file = match self.disk.open(&recycled).await {
-            Err(DiskError::NotFound(_)) => return self.disk.create(&path, bytes).await,
+            Err(DiskError::NotFound(_)) => return self.disk.create(&path, bytes, room).await,
             opened => opened?,
         };
         self.begin(file, &recycled, number).await
@@ -185,5 +202,26 @@ impl RecycledFiles {
         self.kept.lock().closed = true;
         while self.make_room().await? {}
         Ok(())
+    }
+}
+
+/// How new files are made after one of so many bytes that took so long to fill.
+fn room_after(bytes: u64, filled_in: Duration) -> Room {
+    let bytes_per_s = u128::from(bytes) * 1_000_000 / filled_in.as_micros().max(1);
+    if bytes_per_s >= u128::from(RESERVED_FROM_BYTES_PER_S) { Room::Reserved } else { Room::Filled }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lane_that_fills_files_fast_does_without_zeros() {
+        let second = Duration::from_secs(1);
+        assert_eq!(room_after(64 << 20, 2 * second), Room::Reserved);
+        assert_eq!(room_after(64 << 20, 3 * second), Room::Filled);
+        assert_eq!(room_after(1 << 20, second / 10), Room::Filled);
+        assert_eq!(room_after(1 << 20, Duration::ZERO), Room::Reserved);
+        assert_eq!(room_after(0, second), Room::Filled, "nothing was written to it");
     }
 }

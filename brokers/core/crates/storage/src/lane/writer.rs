@@ -29,7 +29,7 @@ use crate::liveness::Liveness;
 use crate::rules::{Rule, Rules};
 use freshet_telemetry::{CommitStage, LaneMetrics};
 use freshet_wire::ids::Incarnation;
-use freshet_world::env::{Clock, Disk, DiskError, DiskResult, File};
+use freshet_world::env::{Clock, Disk, DiskError, DiskResult, File, Room};
 
 /// Sizes and times of a lane.
 #[derive(Debug, Clone, Copy)]
@@ -152,7 +152,7 @@ async fn open_lane(parts: WriterParts) -> Result<StartedLane, LaneError> {
     let (liveness, recycled) = (parts.liveness.clone(), Arc::new(recycled));
     let lane = Arc::new(Lane::new(parts.incarnation, liveness.clone(), settings, recycled));
     let first_bytes = settings.file_bytes_first;
-    let file = disk.create(&parts.paths.file(LaneFile::Wal(0)), first_bytes).await?;
+    let file = disk.create(&parts.paths.file(LaneFile::Wal(0)), first_bytes, Room::Filled).await?;
     let mut writer = Writer {
         parts,
         lane: Arc::clone(&lane),
@@ -502,11 +502,13 @@ impl Writer {
     async fn go_on_in(&mut self, file: Arc<dyn File>, size: u64) -> Result<(), LaneError> {
         let number = self.current.number + 1;
         let ended = std::mem::replace(&mut self.current, OpenFile::new(number, file, size));
+        let filled_in = ended.used_since.map(|since| since.elapsed()).unwrap_or_default();
+        self.lane.recycled.note_filled(ended.position, filled_in);
         let last_sequence = self.sequence;
         self.write_checkpoint().await?;
         self.prepare_next();
         self.parts.metrics.file_rolled();
-        self.hand_over(ended, last_sequence);
+        self.hand_over(ended, last_sequence, filled_in);
         Ok(())
     }
 
@@ -544,14 +546,13 @@ impl Writer {
         self.next = Some(AbortOnDropHandle::new(preparing));
     }
 
-    fn hand_over(&self, ended: OpenFile, last_sequence: u64) {
+    fn hand_over(&self, ended: OpenFile, last_sequence: u64, filled_in: Duration) {
         let leftover = Leftover {
             incarnation: self.parts.incarnation,
             file: ended.number,
             sequences: (ended.first_sequence, last_sequence),
             blocks: ended.blocks,
         };
-        let filled_in = ended.used_since.map(|since| since.elapsed()).unwrap_or_default();
         (self.parts.rolled)(RolledFile { batches: ended.batches, leftover, filled_in });
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use freshet_world::env::{Disk, DiskResult, File};
+use freshet_world::env::{Disk, DiskResult, File, Room};
 
 /// A test's hooks at a disk.
 pub trait Watcher: Send + Sync + 'static {
@@ -44,9 +44,9 @@ impl<W: Watcher> Disk for Watched<W> {
         self.disk.create_folder_exclusive(path).await
     }
 
-    async fn create(&self, path: &Path, zeros: u64) -> DiskResult<Arc<dyn File>> {
+    async fn create(&self, path: &Path, zeros: u64, room: Room) -> DiskResult<Arc<dyn File>> {
         self.watcher.makes_file()?;
-        Ok(self.watch(self.disk.create(path, zeros).await?))
+        Ok(self.watch(self.disk.create(path, zeros, room).await?))
     }
 
     async fn open(&self, path: &Path) -> DiskResult<Arc<dyn File>> {

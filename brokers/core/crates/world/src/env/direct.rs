@@ -117,21 +117,22 @@ pub(super) fn read_at(
     Ok(memory.into_part(skip.min(end)..end))
 }
 
-/// Reserves room for a new file, so that writes past the cache need not look for it one by one.
-/// A file system that cannot do that finds the room as it is written.
+/// Reserves room for a new file, which gets this length, so that writes past the cache need not
+/// look for it one by one. Returns false where the file system cannot do that: it finds the room as it
+/// is written.
 ///
 /// # Errors
 /// [`io::ErrorKind::StorageFull`] where there is none.
 #[allow(unsafe_code)]
-pub(super) fn reserve(file: &fs::File, bytes: u64) -> io::Result<()> {
-    let Ok(length) = libc::off_t::try_from(bytes) else { return Ok(()) };
+pub(super) fn reserve(file: &fs::File, bytes: u64) -> io::Result<bool> {
+    let Ok(length) = libc::off_t::try_from(bytes) else { return Ok(false) };
     // SAFETY: the descriptor is open as long as `file` is; the call touches no memory.
     if length == 0 || unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) } == 0 {
-        return Ok(());
+        return Ok(true);
     }
     let error = io::Error::last_os_error();
     let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&error.kind());
-    if full { Err(error) } else { Ok(()) }
+    if full { Err(error) } else { Ok(false) }
 }
 
 #[cfg(test)]
@@ -143,7 +144,7 @@ mod tests {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let path = folder.path().join("file");
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
-        reserve(&file, 4 << 20).unwrap();
+        let _ = reserve(&file, 4 << 20).unwrap();
         let Ok(direct) = open(&file) else { return };
         let pieces: Vec<Bytes> =
             [0, 1, 5000, BUFFER_BYTES - 1, BUFFER_BYTES + 3, 70_000, 0].map(sample).to_vec();

@@ -109,6 +109,17 @@ pub trait File: Send + Sync {
     async fn size(&self) -> DiskResult<u64>;
 }
 
+/// How room is made for a new file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Room {
+    /// Zeros are written, so that later writes change nothing but their bytes.
+    #[default]
+    Filled,
+    /// Only reserved, where the file system can do that: the first write of each part takes longer
+    /// to become durable.
+    Reserved,
+}
+
 /// A shared file system. Paths are relative to its root.
 #[async_trait]
 pub trait Disk: Send + Sync {
@@ -118,9 +129,9 @@ pub trait Disk: Send + Sync {
     /// Creates one folder that must not exist, made durable in its parent.
     async fn create_folder_exclusive(&self, path: &Path) -> DiskResult<()>;
 
-    /// Creates a file that must not exist, filled with `zeros` zero bytes. The name and the zeros
-    /// are durable when this returns.
-    async fn create(&self, path: &Path, zeros: u64) -> DiskResult<Arc<dyn File>>;
+    /// Creates a file that must not exist, of `zeros` bytes that read as zero. The name and the
+    /// length are durable when this returns, and there is room for the bytes.
+    async fn create(&self, path: &Path, zeros: u64, room: Room) -> DiskResult<Arc<dyn File>>;
 
     /// Opens a file for reading and writing.
     async fn open(&self, path: &Path) -> DiskResult<Arc<dyn File>>;

@@ -16,8 +16,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::store::ObjectStore;
 use super::{
-    Clock, Disk, DiskError, DiskResult, Environment, File, Listener, Network, Randomness, Stream,
-    direct, draft_name, memory,
+    Clock, Disk, DiskError, DiskResult, Environment, File, Listener, Network, Randomness, Room,
+    Stream, direct, draft_name, memory,
     thread::{self, Purpose},
     turns::{self, Turns},
 };
@@ -161,12 +161,12 @@ impl Disk for FolderDisk {
         .await
     }
 
-    async fn create(&self, path: &Path, zeros: u64) -> DiskResult<Arc<dyn File>> {
+    async fn create(&self, path: &Path, zeros: u64, room: Room) -> DiskResult<Arc<dyn File>> {
         let remote = self.remote;
         let file = self
             .blocking(path, move |full| {
                 let file = OpenOptions::new().read(true).write(true).create_new(true).open(full)?;
-                let filled = fill_with_zeros(&file, zeros).and_then(|()| file.sync_all());
+                let filled = make_room(&file, zeros, room).and_then(|()| file.sync_all());
                 if let Err(error) = filled {
                     // The file that was made in part would take the last room of a full disk.
                     absent_is_fine(fs::remove_file(full))?;
@@ -303,9 +303,11 @@ fn is_taken(written: io::Result<()>) -> io::Result<bool> {
     }
 }
 
-fn fill_with_zeros(mut file: &fs::File, zeros: u64) -> io::Result<()> {
+fn make_room(mut file: &fs::File, zeros: u64, room: Room) -> io::Result<()> {
     const CHUNK: usize = 1 << 20;
-    direct::reserve(file, zeros)?;
+    if direct::reserve(file, zeros)? && room == Room::Reserved {
+        return Ok(());
+    }
     if zeros.is_multiple_of(memory::ALIGNMENT as u64)
         && let Ok(direct) = direct::open(file)
         && is_taken(direct::fill_with_zeros(&direct, zeros))?

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use super::faults::DiskFaults;
 use super::random::Seeded;
-use crate::env::{Disk, DiskError, DiskResult, File};
+use crate::env::{Disk, DiskError, DiskResult, File, Room};
 
 /// A torn write leaves a whole number of sectors of this size.
 const SECTOR_BYTES: usize = 512;
@@ -505,7 +505,7 @@ impl Disk for Mount {
         self.ask(Operation::CreateFolderExclusive(path.to_owned())).await.map(drop)
     }
 
-    async fn create(&self, path: &Path, zeros: u64) -> DiskResult<Arc<dyn File>> {
+    async fn create(&self, path: &Path, zeros: u64, _room: Room) -> DiskResult<Arc<dyn File>> {
         let zeros = vec![0; usize::try_from(zeros).expect("small files")];
         match self.ask(Operation::Create(path.to_owned(), zeros)).await? {
             Reply::Opened(inode) => Ok(self.handle(inode)),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use freshet_world::env::{Disk, DiskError};
+use freshet_world::env::{Disk, DiskError, Room};
 use freshet_world::sim::faults::DiskFaults;
 use freshet_world::sim::world::World;
 
@@ -38,10 +38,18 @@ async fn folders(disk: &dyn Disk) {
 async fn files(disk: &dyn Disk) {
     let path = Path::new("a/file");
     assert!(matches!(disk.open(path).await.err(), Some(DiskError::NotFound(_))));
-    let file = disk.create(path, 10).await.unwrap();
+    let reserved = Path::new("a/reserved");
+    let file = disk.create(reserved, 1 << 20, Room::Reserved).await.unwrap();
+    assert_eq!(file.size().await.unwrap(), 1 << 20);
+    file.write_and_sync(4096, vec![Bytes::from_static(&[7; 4096])]).await.unwrap();
+    let expected = [[0; 4096], [7; 4096], [0; 4096]].concat();
+    assert_eq!(file.read_at(0, expected.len()).await.unwrap(), expected);
+    assert_eq!(file.read_uncached_at(0, expected.len()).await.unwrap(), expected);
+    disk.remove(reserved).await.unwrap();
+    let file = disk.create(path, 10, Room::Filled).await.unwrap();
     assert_eq!(file.size().await.unwrap(), 10);
     assert_eq!(file.read_at(0, 10).await.unwrap(), [0; 10][..]);
-    assert!(matches!(disk.create(path, 0).await.err(), Some(DiskError::Exists(_))));
+    assert!(matches!(disk.create(path, 0, Room::Filled).await.err(), Some(DiskError::Exists(_))));
     let pieces = vec![Bytes::from_static(b"ab"), Bytes::new(), Bytes::from_static(b"cd")];
     file.write_and_sync(2, pieces).await.unwrap();
     file.write_and_sync(0, vec![Bytes::new()]).await.unwrap();
@@ -84,7 +92,7 @@ async fn renaming(disk: &dyn Disk) {
     let (from, to) = (Path::new("a/recycled"), Path::new("a/renamed"));
     let absent = disk.rename(from, to).await;
     assert!(matches!(absent, Err(DiskError::NotFound(_))), "{absent:?}");
-    let open = disk.create(from, 3).await.unwrap();
+    let open = disk.create(from, 3, Room::Filled).await.unwrap();
     disk.rename(from, to).await.unwrap();
     disk.make_durable(to).await.unwrap();
     assert!(matches!(disk.open(from).await.err(), Some(DiskError::NotFound(_))));
@@ -96,10 +104,10 @@ async fn renaming(disk: &dyn Disk) {
     let absent = disk.rename(from, to).await;
     assert!(matches!(absent, Err(DiskError::NotFound(_))), "{absent:?}");
     disk.create_folder_exclusive(from).await.unwrap();
-    let open = disk.create(&from.join("file"), 3).await.unwrap();
+    let open = disk.create(&from.join("file"), 3, Room::Filled).await.unwrap();
     disk.rename(from, to).await.unwrap();
     disk.make_durable(to).await.unwrap();
-    let late = disk.create(&from.join("late"), 3).await.err();
+    let late = disk.create(&from.join("late"), 3, Room::Filled).await.err();
     assert!(matches!(late, Some(DiskError::NotFound(_))), "the folder is gone: {late:?}");
     open.write_and_sync(0, vec![Bytes::from_static(b"new")]).await.unwrap();
     assert_eq!(disk.list(to).await.unwrap(), ["file"]);
@@ -129,7 +137,7 @@ async fn removal(disk: &dyn Disk) {
 #[tokio::test]
 async fn a_folder_takes_any_number_of_pieces() {
     let folder = Folder::new();
-    let file = folder.disk.create(Path::new("file"), 0).await.unwrap();
+    let file = folder.disk.create(Path::new("file"), 0, Room::Filled).await.unwrap();
     for pieces in [1, 1023, 1024, 1025, 3000] {
         let mut write: Vec<Bytes> =
             (0..pieces).map(|number: u32| Bytes::from(number.to_le_bytes().to_vec())).collect();
