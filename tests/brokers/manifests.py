@@ -33,7 +33,7 @@ EPOCH = struct.Struct("<iq")
 ABORTED = struct.Struct("<qqq")
 PRODUCER = struct.Struct("<qhiqqB")
 PRODUCED = struct.Struct("<iiqq")
-DAMAGED = struct.Struct("<q")
+DAMAGED = struct.Struct("<qq")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 //! acknowledged. No job changes them and no new one is accepted; they are named, so that the owner
 //! can move the log start past them.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use freshet_wire::records::{BatchHeader, RecordsError, StoredBatch};
 
@@ -30,26 +30,30 @@ impl Partition {
     pub fn note_damaged(&self, header: &BatchHeader, error: &RecordsError) {
         let first_offset = header.base_offset;
         let mut damaged = self.damaged.lock();
-        if damaged.len() < DAMAGED_MAX && damaged.insert(first_offset) {
+        let next_offset = header.next_offset();
+        if damaged.len() < DAMAGED_MAX && damaged.insert(first_offset, next_offset).is_none() {
             tracing::error!(
-                topic = %self.topic(), partition = %self.id(), first_offset,
-                next_offset = header.next_offset(), %error,
+                topic = %self.topic(), partition = %self.id(), first_offset, next_offset, %error,
                 "a stored batch is damaged: clients cannot read it"
             );
         }
     }
 
-    /// The offset of the first batch that is known to be damaged and still in the log.
+    /// The offset of the first batch that is known to be damaged and of which the log still has
+    /// a part: readers that begin within it get all of it.
     pub fn first_damaged(&self) -> Option<i64> {
         let log_start = self.bounds().log_start;
         let mut damaged = self.damaged.lock();
-        *damaged = damaged.split_off(&log_start);
-        damaged.first().copied()
+        damaged.retain(|_, next_offset| *next_offset > log_start);
+        damaged.keys().next().copied()
     }
 
-    /// The first offsets of the damaged batches that are known and end behind `log_start`.
-    pub fn damaged_from(&self, log_start: i64) -> BTreeSet<i64> {
-        self.damaged.lock().range(log_start..).copied().collect()
+    /// The damaged batches that are known and end behind `log_start`: the offset of the batch that
+    /// follows by that of the first record.
+    pub fn damaged_from(&self, log_start: i64) -> BTreeMap<i64, i64> {
+        let damaged = self.damaged.lock();
+        let left = damaged.iter().filter(|(_, next_offset)| **next_offset > log_start);
+        left.map(|(first, next)| (*first, *next)).collect()
     }
 
     /// Reads every record of a batch that an earlier release may have stored, and names their

@@ -1,7 +1,7 @@
 //! A partition that this incarnation leads. It gives batches their offsets, recognises retries of
 //! producers, knows which batches are durable, and reads records. See the crate's `README.md`.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -188,7 +188,7 @@ pub struct Partition {
     /// The fetches that wait for batches of others, or for storage.
     bystanders: Mutex<Vec<Weak<Notify>>>,
     /// The first offsets of batches that cannot be read.
-    damaged: Mutex<BTreeSet<i64>>,
+    damaged: Mutex<BTreeMap<i64, i64>>,
     /// A copy of whether `State::access` is that of clients, for fetches.
     serves_clients: AtomicBool,
 }

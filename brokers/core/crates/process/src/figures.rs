@@ -53,7 +53,8 @@ fn set_engine_gauges(engine: &Engine, gauges: &Gauges) {
     gauges.unsplit_batches.set(count(batches));
     let unsplit: u64 = partitions.iter().map(|partition| partition.unsplit_bytes()).sum();
     gauges.unsplit_bytes.set(unsplit.cast_signed());
-    let unread = partitions.iter().map(|partition| partition.manifest().unread_bytes());
+    let served = partitions.iter().filter(|partition| partition.serves_clients());
+    let unread = served.map(|partition| partition.manifest().unread_bytes());
     gauges.unread_bytes.set(unread.sum::<u64>().cast_signed());
     gauges.lane_queue_items.set(count(engine.lane.waiting()));
     gauges.incarnation.set(engine.incarnation.0.cast_signed());
@@ -63,7 +64,10 @@ fn set_engine_gauges(engine: &Engine, gauges: &Gauges) {
 /// Names the partitions that have a damaged batch, and forgets the others.
 fn set_damaged_batches(engine: &Engine, gauges: &Gauges) {
     gauges.damaged_batches.clear();
-    for partition in engine.partitions.all() {
+    // A deleted topic keeps its partitions for as long as it can be restored, and its name may be
+    // that of another one by now.
+    let served = engine.partitions.all().into_iter().filter(|partition| partition.serves_clients());
+    for partition in served {
         if let Some(offset) = partition.first_damaged() {
             let topic = partition.topic().to_string();
             let labels = PartitionLabels { topic, partition: partition.id().index };

@@ -14,14 +14,14 @@
 //! `i64`), aborted transactions (producer `i64`, first offset `i64`, last offset `i64`), producers
 //! (id `i64`, epoch `i16`, coordinator epoch `i32`, first offset of the open transaction or -1
 //! `i64`, last timestamp `i64`, `u8` count of batches, each first sequence `i32`, last sequence
-//! `i32`, base offset `i64`, last offset `i64`), first offsets of damaged batches (`i64`). Where an
-//! earlier release wrote it, the last of these is missing.
+//! `i32`, base offset `i64`, last offset `i64`), damaged batches (first offset `i64`, offset of the
+//! next one `i64`). Where an earlier release wrote it, the last of these is missing.
 //!
 //! Version 1, which is read, lacks the first dirty offset (0), flags (0), timestamps of first
 //! batches (the segment's largest), and the two tables of the meter (what was split is what the
 //! segments and those let go add up to).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -49,6 +49,7 @@ const EPOCH_BYTES: usize = 12;
 const ABORTED_BYTES: usize = 24;
 const PRODUCER_BYTES: usize = 31;
 const PRODUCED_BATCH_BYTES: usize = 24;
+const DAMAGED_BYTES: usize = 16;
 
 /// For how long a manifest remembers segments that retention let go: the meter, which counts what
 /// is stored minute by minute, may come late by this much.
@@ -126,9 +127,9 @@ pub struct Manifest {
     pub aborted: Vec<AbortedTransaction>,
     /// Producers at exactly `covered_end`.
     pub producers: Producers,
-    /// First offsets of the batches that clients cannot read, as far as they are known. An earlier
-    /// release stored them.
-    pub damaged: BTreeSet<i64>,
+    /// The batches that clients cannot read, as far as they are known: the offset of the next one
+    /// by that of the first record. An earlier release stored them.
+    pub damaged: BTreeMap<i64, i64>,
 }
 
 impl Manifest {
@@ -148,7 +149,7 @@ impl Manifest {
             epochs: EpochTable::default(),
             aborted: Vec::new(),
             producers: Producers::default(),
-            damaged: BTreeSet::new(),
+            damaged: BTreeMap::new(),
         }
     }
 
@@ -242,7 +243,7 @@ impl Manifest {
         self.drop_segments(ended, now_ms);
         self.epochs.trim(log_start);
         self.aborted.retain(|aborted| aborted.last_offset >= log_start);
-        self.damaged = self.damaged.split_off(&log_start);
+        self.damaged.retain(|_, next_offset| *next_offset > log_start);
     }
 
     /// Forgets dropped and replaced bytes that are older than the meter needs.
@@ -290,7 +291,10 @@ impl Manifest {
             put_producer(&mut out, id, producer);
         }
         put_count(&mut out, self.damaged.len());
-        self.damaged.iter().for_each(|offset| out.put_i64_le(*offset));
+        for (first, next) in &self.damaged {
+            out.put_i64_le(*first);
+            out.put_i64_le(*next);
+        }
         let checksum = crc32c(&out[SUMMED_FROM..]);
         out[SUMMED_FROM - 4..SUMMED_FROM].copy_from_slice(&checksum.to_le_bytes());
         out.freeze()
@@ -463,7 +467,8 @@ fn parse_manifest(bytes: Bytes, version: u16) -> Result<Manifest, WireError> {
     let producers = get_all(&mut reader, PRODUCER_BYTES, get_producer)?;
     manifest.producers = producers.into_iter().collect();
     if reader.remaining() > 0 {
-        let damaged = get_all(&mut reader, size_of::<i64>(), Reader::i64_le)?;
+        let damaged =
+            get_all(&mut reader, DAMAGED_BYTES, |reader| Ok((reader.i64_le()?, reader.i64_le()?)))?;
         manifest.damaged = damaged.into_iter().collect();
     }
     Ok(manifest)

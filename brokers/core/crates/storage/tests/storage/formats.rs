@@ -1,6 +1,6 @@
 //! Objects and manifests read back as written, and every damage of them is refused.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use freshet_storage::cold::manifest::{
@@ -69,7 +69,7 @@ pub fn manifest() -> Manifest {
         epochs: EpochTable::from_entries(vec![(1, 60), (4, 110)]),
         aborted: vec![AbortedTransaction { producer_id: 9, first_offset: 61, last_offset: 70 }],
         producers,
-        damaged: BTreeSet::from([61, 110]),
+        damaged: BTreeMap::from([(59, 61), (110, 112)]),
     }
 }
 
@@ -105,8 +105,10 @@ fn a_manifest_of_an_earlier_release_says_that_its_segments_were_not_read() {
 #[test]
 fn damaged_batches_go_with_the_log_start() {
     let mut manifest = manifest();
-    manifest.start_at(62, 1_700_000_000_600);
-    assert_eq!(manifest.damaged, BTreeSet::from([110]));
+    manifest.start_at(60, 1_700_000_000_600);
+    assert_eq!(manifest.damaged.len(), 2, "the log begins within the first");
+    manifest.start_at(61, 1_700_000_000_600);
+    assert_eq!(manifest.damaged, BTreeMap::from([(110, 112)]));
 }
 
 #[test]
