@@ -30,7 +30,7 @@ const HERE_OUTPUT_BYTES: usize = 128 << 10;
 /// And if its decoder holds at most so much.
 const HERE_MEMORY_BYTES: usize = 16 << 20;
 /// A request that decompresses to more than this is read with low priority.
-const PROMPT_OUTPUT_BYTES: usize = 16 << 20;
+const PROMPT_OUTPUT_BYTES: usize = 4 << 20;
 
 /// A batch, and the limits of its topic.
 pub struct UnreadBatch {
