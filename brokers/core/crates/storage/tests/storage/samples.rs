@@ -23,6 +23,7 @@ use freshet_storage::names::ObjectRef;
 use freshet_storage::rules::Rules;
 use freshet_storage::state::epochs::EpochTable;
 use freshet_storage::state::producers::Producers;
+use freshet_wire::codec::crc32c;
 use freshet_wire::ids::{Incarnation, TopicId};
 use freshet_wire::records::{
     BatchBuilder, Batches, Compression, StoredBatch, Tail, ValidatedBatch,
@@ -47,22 +48,38 @@ struct Sample {
     batch: StoredBatch,
 }
 
-fn sample(index: i32, principal: &'static str, base_offset: i64, batch: BatchBuilder) -> Sample {
-    let batch = ValidatedBatch::trusted(batch.build()).unwrap();
+/// What the encoder that wrote version 1 put around the records of the second batch.
+const GZIP_HEAD: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x01'\0\xd8\xff";
+const GZIP_TAIL: &[u8] = b"z\xaf|\x1f'\0\0\0";
+
+/// The second batch with its records as that encoder gave them.
+fn with_gzip(batch: &Bytes) -> Bytes {
+    const HEADER_BYTES: usize = 61;
+    let (header, records) = batch.split_at(HEADER_BYTES);
+    let mut bytes = [header, GZIP_HEAD, records, GZIP_TAIL].concat();
+    bytes[22] |= Compression::Gzip as u8;
+    let length = i32::try_from(bytes.len() - 12).unwrap();
+    bytes[8..12].copy_from_slice(&length.to_be_bytes());
+    let checksum = crc32c(&bytes[21..]);
+    bytes[17..21].copy_from_slice(&checksum.to_be_bytes());
+    bytes.into()
+}
+
+fn sample(index: i32, principal: &'static str, base_offset: i64, batch: Bytes) -> Sample {
+    let batch = ValidatedBatch::trusted(batch).unwrap();
     Sample { index, principal, batch: StoredBatch::new(batch, base_offset, 3) }
 }
 
 fn batches() -> [Sample; 4] {
     let headers: &[(&str, Option<&[u8]>)] = &[("h", Some(b"1")), ("none", None)];
     let plain = BatchBuilder::new(0)
-        .compression(Compression::Gzip)
         .record_with_headers(TIME_MS, Some(b"key"), None, headers)
         .record(-1, None, Some(b"undated"));
     [
-        sample(0, "User:alice", 0, produced((7, 2), 0, TIME_MS, 3)),
-        sample(1, "User:bob", 0, plain),
-        sample(0, "User:alice", 3, produced((7, 2), 3, TIME_MS + 50, 2)),
-        sample(0, "User:bob", 5, produced((8, 0), 0, TIME_MS + 90, 1)),
+        sample(0, "User:alice", 0, produced((7, 2), 0, TIME_MS, 3).build()),
+        sample(1, "User:bob", 0, with_gzip(&plain.build())),
+        sample(0, "User:alice", 3, produced((7, 2), 3, TIME_MS + 50, 2).build()),
+        sample(0, "User:bob", 5, produced((8, 0), 0, TIME_MS + 90, 1).build()),
     ]
 }
 
@@ -267,7 +284,8 @@ async fn assert_sealed_lane(disk: &dyn Disk, version: u16) {
     let blocks_read = blocks(disk, 2, seal.end).await;
     let places: Vec<_> = blocks_read.iter().map(|(.., file)| *file).collect();
     assert_eq!(places, [LaneFile::Wal(0), LaneFile::Wal(0), LaneFile::Seal]);
-    let expected = |offset| data(&sample(0, "User:alice", offset, record_of(offset)), version);
+    let sample = |offset| sample(0, "User:alice", offset, record_of(offset).build());
+    let expected = |offset| data(&sample(offset), version);
     assert_eq!((&blocks_read[1].4, &blocks_read[2].4), (&expected(0), &expected(1)));
 }
 

@@ -22,6 +22,8 @@ const TRANSACTIONAL_BIT: i16 = 0x10;
 const CONTROL_BIT: i16 = 0x20;
 /// The base timestamp is a delete horizon (KIP-534).
 pub(super) const DELETE_HORIZON_BIT: i16 = 0x40;
+/// Bits that have no meaning. Kafka clears them where it changes a header.
+pub(super) const RESERVED_BITS: i16 = !0x7f;
 
 /// Who set a batch's timestamps (`message.timestamp.type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -24,6 +24,9 @@ const SNAPPY_GROWTH_MAX: usize = 32;
 const DECODER_BYTES: usize = 256 << 10;
 const LZ4_MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// The largest window that zstd's decoders take by default, and so all clients
+/// (`ZSTD_MAXWINDOWSIZE_DEFAULT`).
+const ZSTD_WINDOW_BYTES_MAX: u64 = (1 << 27) + 1;
 
 /// How far the records of a batch may be decompressed.
 #[derive(Clone, Copy)]
@@ -85,36 +88,60 @@ fn lz4_block_bytes(payload: &[u8]) -> usize {
 }
 
 /// The largest window of the payload's frames, of which no more is held than a frame's content.
-fn zstd_window_bytes(mut payload: &[u8]) -> usize {
+fn zstd_window_bytes(payload: &[u8]) -> usize {
+    let held = |frame: ZstdFrame| frame.content.unwrap_or(u64::MAX).min(frame.window);
+    usize::try_from(zstd_frames_max(payload, held)).unwrap_or(usize::MAX)
+}
+
+/// The largest value that a function has for any of the payload's frames; 0 where there is none.
+fn zstd_frames_max(mut payload: &[u8], value_of: impl Fn(ZstdFrame) -> u64) -> u64 {
     let mut largest = 0;
-    while let Some(window) = zstd_frame_window(payload) {
-        largest = largest.max(window);
+    while let Some(frame) = zstd_frame(payload) {
+        largest = largest.max(value_of(frame));
         match zstd_safe::find_frame_compressed_size(payload) {
             Ok(length) if length > 0 && length < payload.len() => payload = &payload[length..],
             _ => break,
         }
     }
-    usize::try_from(largest).unwrap_or(usize::MAX)
+    largest
 }
 
-/// The window of the first frame by its header (RFC 8878, section 3.1.1.1); 0 where the frame is
-/// one to be skipped, `None` where there is no frame.
-fn zstd_frame_window(payload: &[u8]) -> Option<u64> {
+/// What a frame's header says.
+#[derive(Clone, Copy)]
+struct ZstdFrame {
+    window: u64,
+    content: Option<u64>,
+}
+
+/// The first frame by its header (RFC 8878, section 3.1.1.1), of no window where it is one to be
+/// skipped; `None` where there is no frame.
+fn zstd_frame(payload: &[u8]) -> Option<ZstdFrame> {
     let (magic, header) = payload.split_first_chunk::<4>()?;
     if *magic != ZSTD_MAGIC {
         const SKIPPABLE: u32 = 0x184d_2a50;
-        return (u32::from_le_bytes(*magic) & !0xf == SKIPPABLE).then_some(0);
+        let skipped = ZstdFrame { window: 0, content: None };
+        return (u32::from_le_bytes(*magic) & !0xf == SKIPPABLE).then_some(skipped);
     }
     let descriptor = *header.first()?;
     let content = zstd_safe::get_frame_content_size(payload).ok().flatten();
     let is_single_segment = descriptor & 0x20 != 0;
     if is_single_segment {
-        return content;
+        return content.map(|window| ZstdFrame { window, content });
     }
     let window = *header.get(1)?;
     let base = 1_u64 << (10 + (window >> 3));
     let window = base + base / 8 * u64::from(window & 7);
-    Some(content.map_or(window, |content| content.min(window)))
+    Some(ZstdFrame { window, content })
+}
+
+/// Refuses frames with a window that clients' decoders do not take.
+fn check_zstd_windows(payload: &[u8]) -> Result<(), RecordsError> {
+    let window = zstd_frames_max(payload, |frame| frame.window);
+    if window <= ZSTD_WINDOW_BYTES_MAX {
+        return Ok(());
+    }
+    let what = format!("a window of {window} bytes, more than {ZSTD_WINDOW_BYTES_MAX}");
+    Err(Compression::Zstd.refused(&what))
 }
 
 /// A payload that is being decompressed, a piece at a time.
@@ -152,6 +179,9 @@ impl<'a> Unpacker<'a> {
         limits: UnpackLimits<'a>,
     ) -> Result<Self, RecordsError> {
         let (needed, limit) = (memory_to_unpack(compression, payload), limits.memory_bytes);
+        if compression == Compression::Zstd {
+            check_zstd_windows(payload)?;
+        }
         let stream = match compression {
             Compression::None => Stream::Slice(payload),
             Compression::Zstd if needed > limit => Stream::Whole(unpack_whole(payload, limits)?),
@@ -237,11 +267,36 @@ fn read_gzip(member: &mut GzDecoder<&[u8]>, buffer: &mut [u8]) -> io::Result<usi
 
 /// A decoder of one LZ4 frame: what follows it is ignored.
 fn lz4_decoder(payload: &[u8]) -> Result<FrameDecoder<&[u8]>, RecordsError> {
-    if payload.starts_with(&LZ4_MAGIC) {
-        Ok(FrameDecoder::new(payload))
-    } else {
-        Err(Compression::Lz4.refused(&"not an LZ4 frame"))
+    if !payload.starts_with(&LZ4_MAGIC) {
+        return Err(Compression::Lz4.refused(&"not an LZ4 frame"));
     }
+    // The decoder takes the end of the bytes for the end of the frame, which other clients do not.
+    if !has_lz4_end_mark(payload) {
+        return Err(Compression::Lz4.refused(&"the frame has no end mark"));
+    }
+    Ok(FrameDecoder::new(payload))
+}
+
+/// Whether the blocks of a frame are followed by its end mark.
+fn has_lz4_end_mark(payload: &[u8]) -> bool {
+    const BLOCK_CHECKSUM_BIT: u8 = 0x10;
+    const CONTENT_SIZE_BIT: u8 = 0x08;
+    const DICTIONARY_BIT: u8 = 0x01;
+    const LENGTH_MASK: u32 = 0x7fff_ffff;
+    let Some(flags) = payload.get(LZ4_MAGIC.len()) else { return false };
+    let bytes_if = |bit: u8, bytes: usize| if flags & bit == 0 { 0 } else { bytes };
+    // Magic, flags, block size, what the flags name, and the header's checksum.
+    let header_bytes = 7 + bytes_if(CONTENT_SIZE_BIT, 8) + bytes_if(DICTIONARY_BIT, 4);
+    let mut rest = payload.get(header_bytes..).unwrap_or_default();
+    while let Some((length, blocks)) = rest.split_first_chunk::<4>() {
+        let length = u32::from_le_bytes(*length);
+        if length == 0 {
+            return true;
+        }
+        let block_bytes = (length & LENGTH_MASK) as usize + bytes_if(BLOCK_CHECKSUM_BIT, 4);
+        rest = blocks.get(block_bytes..).unwrap_or_default();
+    }
+    false
 }
 
 /// Whether an LZ4 frame has blocks that need the ones before them. Kafka's clients in Java cannot

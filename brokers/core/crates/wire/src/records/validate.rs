@@ -6,8 +6,8 @@ use bytes::{Buf, Bytes};
 use kafka_protocol::ResponseError;
 
 use super::header::{
-    ATTRIBUTES_AT, BatchHeader, HEADER_BYTES, LOG_APPEND_TIME_BIT, LOG_OVERHEAD, MAGIC_AT,
-    TimestampType,
+    ATTRIBUTES_AT, BatchHeader, DELETE_HORIZON_BIT, HEADER_BYTES, LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD, MAGIC_AT, RESERVED_BITS, TimestampType,
 };
 use super::iterate::RECORD_BYTES_MIN;
 use super::pack::{Codec, Packer};
@@ -176,10 +176,14 @@ impl ProducedBatch {
             .map_err(|error| reject(ResponseError::CorruptMessage, error.to_string()))?;
         let compression = check_counts(header, bytes.len())?;
         check_producer(header)?;
-        if header.timestamp_type() == TimestampType::LogAppendTime {
+        let claims_append_time = header.timestamp_type() == TimestampType::LogAppendTime;
+        if claims_append_time && limits.message_timestamp_type == TimestampType::LogAppendTime {
             let message = "producers must not set the timestamp type to LogAppendTime";
             return Err(reject(ResponseError::InvalidTimestamp, message).into());
         }
+        // Where the topic keeps producers' times, those of the records count, as in Kafka.
+        let attributes = header.attributes & !LOG_APPEND_TIME_BIT;
+        let header = &BatchHeader { attributes, ..*header };
         if compression == Compression::Lz4 && has_linked_lz4_blocks(&bytes[HEADER_BYTES..]) {
             return Err(invalid("lz4 blocks that need the ones before are not supported").into());
         }
@@ -207,15 +211,20 @@ impl ProducedBatch {
         max_timestamp: i64,
         limits: &ProduceLimits,
     ) -> ValidatedBatch {
-        let mut header = BatchHeader { max_timestamp, ..self.header };
+        let attributes = self.header.attributes & !LOG_APPEND_TIME_BIT;
+        let mut header = BatchHeader { attributes, max_timestamp, ..self.header };
         if limits.message_timestamp_type == TimestampType::LogAppendTime {
             header.attributes |= LOG_APPEND_TIME_BIT;
             header.max_timestamp = limits.now_ms;
         }
-        if let Some(codec) = limits.stored_codec {
+        if let Some(codec) = limits.stored_codec
+            && Ok(codec.compression) != header.compression()
+        {
             header.set_compression(codec.compression);
+            header.attributes &= !DELETE_HORIZON_BIT;
         }
         if header != self.header {
+            header.attributes &= !RESERVED_BITS;
             header = header.sealed(&payload);
         }
         ValidatedBatch { header, payload }

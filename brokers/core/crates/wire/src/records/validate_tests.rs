@@ -143,9 +143,13 @@ fn timestamps_out_of_range_are_named_by_record() {
 }
 
 #[test]
-fn producers_do_not_set_log_append_time() {
-    let batch = sample().timestamp_type(TimestampType::LogAppendTime).build();
-    assert_eq!(error_of(batch, &limits()), ResponseError::InvalidTimestamp);
+fn a_producer_that_sets_log_append_time_is_refused_where_it_acts_and_else_ignored() {
+    let batch = || sample().timestamp_type(TimestampType::LogAppendTime).build();
+    let acts = ProduceLimits { message_timestamp_type: TimestampType::LogAppendTime, ..limits() };
+    assert_eq!(error_of(batch(), &acts), ResponseError::InvalidTimestamp);
+    let kept = StoredBatch::new(validate_produced(batch(), &limits()).unwrap(), 0, 1);
+    let plain = StoredBatch::new(validate_produced(sample().build(), &limits()).unwrap(), 0, 1);
+    assert_eq!(kept, plain);
 }
 
 #[test]
@@ -284,6 +288,43 @@ fn a_limit_that_ends_the_reading_is_no_fault_of_the_batch() {
         let little = read(2 << 20, 1000, usize::MAX);
         let memory = matches!(little, Err(ReadFailure::Unfinished(RecordsError::Memory { .. })));
         assert!(memory, "{codec:?}: {little:?}");
+    }
+}
+
+/// A match of 258 bytes, 100 bytes back, behind a single byte: some decoders take zeros for it.
+#[test]
+fn gzip_that_reaches_before_its_start_is_refused() {
+    let member = [
+        0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xff, 0x4b, 0x1c, 0xb5, 0x03, 0x00,
+        0xe2, 0x9f, 0xe2, 0x39, 0x03, 0x01, 0x00, 0x00,
+    ];
+    let refused = super::super::decompress(Compression::Gzip, &member.to_vec().into(), 1000);
+    assert!(matches!(refused, Err(RecordsError::Payload { .. })), "{refused:?}");
+}
+
+#[test]
+fn lz4_without_its_end_mark_is_refused() {
+    let records = sample().build().slice(HEADER_BYTES..);
+    let frame = compress(Compression::Lz4, &records);
+    // What this encoder writes behind the last block: the end mark, and no checksum.
+    for cut in 1..=4 {
+        let cut = with_payload(3, &frame[..frame.len() - cut]);
+        assert_eq!(error_of(cut, &limits()), ResponseError::InvalidRecord);
+    }
+    validate_produced(with_payload(3, &[&frame[..], b"more"].concat()), &limits()).unwrap();
+}
+
+#[test]
+fn a_zstd_window_that_clients_do_not_take_is_refused() {
+    let records = sample().build().slice(HEADER_BYTES..);
+    // A frame with one raw block and a window descriptor: 2^27 bytes, and one step more.
+    for (descriptor, accepted) in [(17 << 3, true), (17 << 3 | 1, false), (21 << 3, false)] {
+        let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, descriptor];
+        let block = u32::try_from(records.len() << 3 | 1).unwrap().to_le_bytes();
+        frame.extend(&block[..3]);
+        frame.extend(&records);
+        let result = validate_produced(with_payload(4, &frame), &limits());
+        assert_eq!(result.is_ok(), accepted, "{descriptor:#x}: {result:?}");
     }
 }
 

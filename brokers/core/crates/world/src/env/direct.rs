@@ -118,8 +118,8 @@ pub(super) fn read_at(
 }
 
 /// Reserves room for a new file, which gets this length, so that writes past the cache need not
-/// look for it one by one. Returns false where the file system cannot do that: it finds the room as it
-/// is written.
+/// look for it one by one. Returns false where the file system cannot do that: it finds the room
+/// as it is written.
 ///
 /// # Errors
 /// [`io::ErrorKind::StorageFull`] where there is none.
