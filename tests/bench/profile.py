@@ -15,7 +15,7 @@ import re
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -266,7 +266,7 @@ def _under_perf(
     return perf, proc.usage(side.pids).since(before).cpu_seconds, moved / GIB
 
 
-LOADS = {
+LOADS: dict[str, Callable[[FreshetSide, float, str | None], Played]] = {
     "produce": _play_produce,
     "fragmented": _play_fragmented,
     "tail": _play_tail,
