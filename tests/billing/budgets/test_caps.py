@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from django.utils import timezone
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -152,6 +152,7 @@ STEPS = st.lists(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=STEPS)
+@example(steps=[("set", 1), ("spend", 1), ("set", 1)])
 def test_whatever_people_do_a_month_is_billed_what_its_last_budget_let_them_spend(
     steps, monkeypatch
 ):
@@ -165,6 +166,8 @@ def test_whatever_people_do_a_month_is_billed_what_its_last_budget_let_them_spen
     budget: Budget | None = None
     for kind, number in steps:
         moment += timedelta(seconds=1)
+        # Setting what is set already changes nothing, and so evaluates nothing.
+        is_evaluated = kind != "spend" and (kind, number) != ("set", limit)
         with organization_scope(tenant.id):
             lock_budgets(organization_id=tenant.id)
             if kind == "spend":
@@ -188,5 +191,5 @@ def test_whatever_people_do_a_month_is_billed_what_its_last_budget_let_them_spen
             cap = budget_caps(tenant.id, NOVEMBER)
             assert (spent if cap is None else min(spent, cap)) == billable
             holding = budget is not None and budget.suspended_at is not None
-            if kind != "spend":
+            if is_evaluated:
                 assert holding == (limit is not None and spent >= limit)
