@@ -21,19 +21,6 @@ impl BatchHeader {
 }
 
 impl StoredBatch {
-    /// The largest timestamp of its records, in milliseconds, which are read only where the header
-    /// cannot name it.
-    ///
-    /// # Errors
-    /// Any [`RecordsError`] where the records cannot be read.
-    pub fn largest_timestamp(&self) -> Result<i64, RecordsError> {
-        let header = self.header();
-        if header.names_largest_timestamp() {
-            return Ok(header.max_timestamp);
-        }
-        self.read_largest_timestamp()
-    }
-
     /// The largest timestamp of its records, in milliseconds, of which every one is read; that of
     /// the header where there is no record.
     ///
@@ -150,14 +137,14 @@ mod tests {
     fn a_header_below_its_base_is_not_believed() {
         for codec in [Compression::None, Compression::Zstd] {
             let batch = without_largest(codec);
-            assert_eq!(batch.largest_timestamp(), Ok(40));
+            assert_eq!(batch.read_largest_timestamp(), Ok(40));
             assert_eq!(find(&batch, 31, 0), Some((103, 40)));
             assert_eq!(find(&batch, 41, 0), None);
         }
         let mut bytes = without_largest(Compression::None).to_bytes().to_vec();
         bytes[HEADER_BYTES] = 0x01;
         let damaged = StoredBatch::from_contiguous(bytes.into()).unwrap();
-        assert!(damaged.largest_timestamp().is_err());
+        assert!(damaged.read_largest_timestamp().is_err());
         assert_eq!(find(&damaged, 5, 0), None);
     }
 
