@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from unittest import mock
 
 import orjson
+import psycopg
 from celery import current_app
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
@@ -32,6 +33,7 @@ from provisioning.kafka import Connection, Workers
 from provisioning.kafka.worker import clients as kafka_clients
 from provisioning.kafka.worker.errors import kafka_errors
 from provisioning.kafka.worker.serving import CALLS
+from tests.supervisor.run import wait_until
 
 T = TypeVar("T")
 # A task and its arguments.
@@ -207,8 +209,28 @@ def _end_process() -> Killed:
     """Closes the database connection, whose open transaction is lost, and returns the exception
     that ends the process.
     """
+    _end_backend()
     connection.close()
     return Killed()
+
+
+def _end_backend() -> None:
+    """Closes the connection beneath Django, and waits until its server process has ended.
+
+    That process holds the locks of the lost transaction until it has noticed: a request that is
+    repeated at once would still meet them.
+    """
+    raw = connection.connection
+    if raw is None or raw.closed:
+        return
+    backend = raw.info.backend_pid
+    raw.close()
+    with psycopg.connect(**connection.get_connection_params(), autocommit=True) as beside:
+        running = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
+        wait_until(
+            lambda: beside.execute(running, [backend]).fetchone() is None,
+            f"the server process {backend} has ended",
+        )
 
 
 def _has_written(connection: BaseDatabaseWrapper) -> bool:
@@ -221,9 +243,7 @@ def _has_written(connection: BaseDatabaseWrapper) -> bool:
 
 def _lose_connection() -> OperationalError:
     """Closes the connection as a server that goes away does, and returns the error for it."""
-    raw = connection.connection
-    if raw is not None:
-        raw.close()
+    _end_backend()
     return OperationalError("server closed the connection unexpectedly")
 
 
