@@ -26,6 +26,7 @@ use freshet_s3::open_world;
 use freshet_storage::liveness::Liveness;
 use freshet_telemetry::BrokerFigures;
 use freshet_wire::text::split_address;
+use freshet_world::env::priority::serve_promptly;
 use freshet_world::env::usage::bound_allocator;
 use freshet_world::env::{Environment, Listener};
 
@@ -135,6 +136,7 @@ impl BrokerProcess {
             .event_interval(TURNS_BETWEEN_LOOKS)
             .thread_stack_size(STACK_BYTES)
             .thread_name("freshet")
+            .on_thread_start(serve_promptly)
             .enable_all()
             .build()
             .map_err(system_error("threads"))?;

@@ -13,15 +13,17 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use kafka_protocol::ResponseError;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
 use freshet_wire::budget::{Budget, Share};
 use freshet_wire::records::{
     ProduceLimits, ProducedBatch, ReadFailure, RecordRejection, RecordsError, UNPACKED_BYTES_MAX,
     UnpackLimits, ValidatedBatch,
 };
-use freshet_world::env::Disk;
+use freshet_world::env::{Disk, DiskResult};
 
 /// A request with at most so many bytes of batches is read where it is handled, if it decompresses
 /// to at most [`HERE_OUTPUT_BYTES`].
@@ -48,8 +50,23 @@ pub struct BatchReading {
     memory: Budget,
     prompt: Arc<Semaphore>,
     lengthy: Arc<Semaphore>,
-    disk: Arc<dyn Disk>,
+    aside: Aside,
 }
+
+/// The thread of low priority, which is started when it is needed first. It remains, because the
+/// kernel would not count the time that earlier threads took against a new one.
+struct Aside {
+    disk: Arc<dyn Disk>,
+    thread: Mutex<Option<AsideThread>>,
+}
+
+struct AsideThread {
+    work: mpsc::UnboundedSender<AsideWork>,
+    _running: AbortOnDropHandle<()>,
+}
+
+/// Work for that thread, what it holds until it ends, and where its results go.
+type AsideWork = (Work, Held, oneshot::Sender<Work>);
 
 /// Sets a flag when it is dropped: the request's connection has ended.
 struct CancelOnDrop(Arc<AtomicBool>);
@@ -83,7 +100,7 @@ impl BatchReading {
             memory: Budget::new(memory_bytes),
             prompt: Arc::new(Semaphore::new(threads.max(1))),
             lengthy: Arc::new(Semaphore::new(1)),
-            disk,
+            aside: Aside { disk, thread: Mutex::new(None) },
         }
     }
 
@@ -99,7 +116,7 @@ impl BatchReading {
         }
         if work.is_unfinished() {
             let held = self.enter(&self.lengthy, work.memory_bytes).await;
-            work = self.read_aside(work, held).await;
+            work = self.aside.read(work, held).await;
         }
         let busy = work.busy;
         (work.results.into_iter().map(|result| result.unwrap_or_else(unread)).collect(), busy)
@@ -119,24 +136,46 @@ impl BatchReading {
         let turn = Arc::clone(turns).acquire_owned().await;
         (turn.expect("the semaphore is never closed"), self.memory.acquire(memory_bytes).await)
     }
+}
 
+impl Aside {
     /// Reads with low priority, up to any size that is accepted.
-    async fn read_aside(&self, mut work: Work, held: Held) -> Work {
-        let (done, ended) = oneshot::channel();
+    async fn read(&self, work: Work, held: Held) -> Work {
         let lost = work.lost();
-        let task = async move {
-            work.read(usize::MAX);
-            drop(held);
-            // Nobody waits any more where the connection has ended.
-            let _ = done.send(work);
-        };
-        match self.disk.set_aside(task.boxed()) {
-            Ok(_running) => ended.await.unwrap_or(lost),
+        let (done, ended) = oneshot::channel();
+        match self.hand_over((work, held, done)) {
+            Ok(()) => ended.await.unwrap_or(lost),
             Err(error) => {
                 tracing::error!(%error, "there is no thread to read a produced batch on");
                 lost
             }
         }
+    }
+
+    fn hand_over(&self, mut work: AsideWork) -> DiskResult<()> {
+        let mut thread = self.thread.lock();
+        if let Some(running) = &*thread {
+            match running.work.send(work) {
+                Ok(()) => return Ok(()),
+                // It panicked, and with it the request that it had.
+                Err(mpsc::error::SendError(returned)) => work = returned,
+            }
+        }
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let running = self.disk.set_aside(read_all_aside(receiver).boxed())?;
+        // The receiver lives as long as the task, which has only begun.
+        let _ = sender.send(work);
+        *thread = Some(AsideThread { work: sender, _running: running });
+        Ok(())
+    }
+}
+
+async fn read_all_aside(mut works: mpsc::UnboundedReceiver<AsideWork>) {
+    while let Some((mut work, held, done)) = works.recv().await {
+        work.read(usize::MAX);
+        drop(held);
+        // Nobody waits any more where the connection has ended.
+        let _ = done.send(work);
     }
 }
 

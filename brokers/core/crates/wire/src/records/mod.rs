@@ -20,6 +20,7 @@ mod stored;
 mod unpack;
 mod validate;
 mod walk;
+mod zstd_stream;
 
 pub use build::BatchBuilder;
 pub use compression::{Compression, compress, decompress};

@@ -10,6 +10,7 @@ use flate2::bufread::GzDecoder;
 use lz4_flex::frame::FrameDecoder;
 use zstd::zstd_safe;
 
+use super::zstd_stream::ZstdStream;
 use super::{Compression, RecordsError};
 
 /// The bytes of one piece, except that a snappy block is always one piece.
@@ -164,7 +165,7 @@ enum Stream<'a> {
     Gzip(Box<GzDecoder<&'a [u8]>>),
     Snappy(SnappyBlocks<'a>),
     Lz4(Box<FrameDecoder<&'a [u8]>>),
-    Zstd(zstd::stream::read::Decoder<'static, &'a [u8]>),
+    Zstd(ZstdStream<'a>),
 }
 
 impl<'a> Unpacker<'a> {
@@ -189,10 +190,7 @@ impl<'a> Unpacker<'a> {
             Compression::Gzip => Stream::Gzip(Box::new(GzDecoder::new(payload))),
             Compression::Snappy => Stream::Snappy(SnappyBlocks::new(payload)),
             Compression::Lz4 => Stream::Lz4(Box::new(lz4_decoder(payload)?)),
-            Compression::Zstd => {
-                let decoder = zstd::stream::read::Decoder::with_buffer(payload);
-                Stream::Zstd(decoder.map_err(|error| compression.refused(&error))?)
-            }
+            Compression::Zstd => Stream::Zstd(ZstdStream::new(payload, needed)),
         };
         Ok(Self { compression, stream, limits, piece: Vec::new(), slice: &[], produced: 0 })
     }

@@ -19,6 +19,7 @@ mod direct;
 pub mod files;
 pub mod hedge;
 mod memory;
+pub mod priority;
 pub mod real;
 pub mod store;
 mod thread;

@@ -11,6 +11,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinError;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::priority::give_way;
+
 /// Why a task has a thread of its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -21,9 +23,6 @@ pub(super) enum Purpose {
     Background,
 }
 
-/// What background work adds to its niceness. It is not more, because background work must not
-/// starve either: producers wait where the splitter falls behind.
-const BACKGROUND_NICE: i32 = 10;
 const BACKGROUND_CALLS_MAX: usize = 16;
 
 /// Where calls that block are made.
@@ -111,18 +110,12 @@ fn background_pool(name: &str) -> io::Result<Runtime> {
         .build()
 }
 
-/// Lowers the priority of this thread, and of those that it starts, below that of clients.
-fn give_way() {
-    if let Err(error) = rustix::process::nice(BACKGROUND_NICE) {
-        tracing::warn!(%error, "background work has the same priority as clients");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
     use rustix::process::getpriority_process;
 
+    use super::super::priority::BACKGROUND_NICE;
     use super::*;
 
     /// The niceness of a task's thread and of those on which its calls block.
