@@ -201,6 +201,7 @@ fn parts(state: &State) -> impl Iterator<Item = Part> {
 
 /// The record of a batch with the largest timestamp, and of several the first, from offset `from`
 /// on. Of a batch that cannot be read it is the first one with the timestamp that the header names.
+/// A record without a time is not the newest, as in Kafka.
 fn newest_of(batch: &StoredBatch, from: i64) -> Option<TimedOffset> {
     let header = batch.header();
     // Compaction leaves batches without records.
@@ -213,20 +214,23 @@ fn newest_of(batch: &StoredBatch, from: i64) -> Option<TimedOffset> {
         return Some(first);
     }
     if header.base_offset >= from
+        && named >= 0
         && header.names_largest_timestamp()
         && let Some((offset, timestamp)) = find_by_timestamp(batch, named, from).record
     {
         return Some(TimedOffset { offset, timestamp });
     }
     let mut newest: Option<TimedOffset> = None;
+    let own = first.offset..header.next_offset();
     let walked = batch.walk(|record| {
         let offset = header.base_offset.saturating_add(record.offset_delta.into());
         let timed = TimedOffset { offset, timestamp: record.timestamp };
-        if offset >= from && timed.precedes(newest) {
+        if own.contains(&offset) && timed.timestamp >= 0 && timed.precedes(newest) {
             newest = Some(timed);
         }
     });
-    if walked.is_ok() { newest } else { newest.or(Some(first)) }
+    let first = Some(first).filter(|_| walked.is_err() && named >= 0);
+    newest.or(first)
 }
 
 /// The bound of a part's timestamps by what its index names. An earlier release stored what
@@ -264,6 +268,13 @@ mod tests {
             assert_eq!(newest_of(&batch, 105), None);
         }
         assert_eq!(newest_of(&batch(sample()).emptied(), 0), None);
+    }
+
+    #[test]
+    fn a_record_without_a_time_is_not_the_newest() {
+        let untimed = BatchBuilder::new(100).record(-2, None, Some(b"v"));
+        assert_eq!(newest_of(&batch(untimed.clone()), 0), None);
+        assert_eq!(newest_of(&batch(untimed.record(5, None, Some(b"v"))), 0), Some(at(101, 5)));
     }
 
     #[test]

@@ -74,9 +74,11 @@ pub fn find_by_timestamp(batch: &StoredBatch, timestamp: i64, from: i64) -> Look
         return LookUp { record: whole, damage: None };
     }
     let mut first = None;
+    // A record's own delta may be any: plain batches are stored as they come.
+    let own = from.max(header.base_offset)..header.next_offset();
     let walked = batch.walk(|record| {
         let offset = header.base_offset.saturating_add(record.offset_delta.into());
-        if first.is_none() && record.timestamp >= timestamp && offset >= from {
+        if first.is_none() && record.timestamp >= timestamp && own.contains(&offset) {
             first = Some((offset, record.timestamp));
         }
     });
@@ -146,6 +148,15 @@ mod tests {
         let damaged = StoredBatch::from_contiguous(bytes.into()).unwrap();
         assert!(damaged.read_largest_timestamp().is_err());
         assert_eq!(find(&damaged, 5, 0), None);
+    }
+
+    #[test]
+    fn an_offset_beyond_the_batch_is_not_found() {
+        let mut bytes = sample().build().to_vec();
+        // The first record's offset delta: 50 as a zigzag number, instead of 0.
+        bytes[HEADER_BYTES + 3] = 100;
+        let batch = StoredBatch::from_contiguous(bytes.into()).unwrap();
+        assert_eq!(find(&batch, 5, 0), Some((101, 30)));
     }
 
     #[test]
