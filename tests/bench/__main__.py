@@ -45,6 +45,7 @@ BENCHES = {
     "recovery_growth": "start after a stop and after a kill, as the log grows",
     "cost_at_slo": "CPU and memory at the load and within the latency that kafka3 has",
     "bombs": "a client's p99 beside batches that decompress to 100 MiB and 2 GiB",
+    "isolation": "a tenant's p99 (produce, log in, REST) beside each attack of another tenant",
     "profile": "where the broker's CPU time goes under LOAD=produce, fragmented, storage or tail",
 }
 

@@ -58,7 +58,7 @@ class Attack:
                 self.stopped.wait(RETRY_S)
 
     def _send_while_open(self, partition: int) -> None:
-        request = self._request(partition)
+        request = self.request(partition)
         host, port = self.address.rsplit(":", 1)
         error_at = TOPICS_BYTES + NAME_LENGTH_BYTES + len(self.topic) + PARTITIONS_BYTES
         with socket.create_connection((host, int(port)), ANSWER_SECONDS) as connection:
@@ -68,7 +68,8 @@ class Attack:
                 (error,) = struct.unpack_from(">h", answer, error_at + NUMBER_BYTES)
                 self._count(str(error))
 
-    def _request(self, partition: int) -> bytes:
+    def request(self, partition: int) -> bytes:
+        """A request with the batch for a partition."""
         name = self.topic.encode()
         head = struct.pack(">hhiih", -1, ACKS_ALL, ACK_TIMEOUT_MS, 1, len(name))
         return head + name + struct.pack(">iii", 1, partition, len(self.batch)) + self.batch

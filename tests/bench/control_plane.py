@@ -102,8 +102,21 @@ class ControlPlane:
 
         call_command("migrate", database="owner", verbosity=0, interactive=False)
 
-    def add_tenant(self, **cluster: Any) -> None:  # noqa: ANN401 (the row's own)
-        """Adds an organization with an owner's key and one cluster that its cell has too."""
+    def is_up(self) -> bool:
+        """Whether every process that was started runs."""
+        return all(server.poll() is None for server in self._servers)
+
+    def add_tenant(
+        self,
+        organization_id: str = "org_bench",
+        /,
+        **cluster: Any,  # noqa: ANN401 (the row's own)
+    ) -> str:
+        """Adds an organization with one cluster that its cell has too, and makes it the one that
+        requests are sent for.
+
+        Returns the secret of an owner's API key, as which `key` is set.
+        """
         from console.base.accounts import services  # noqa: PLC0415
         from console.base.accounts.models import Organization  # noqa: PLC0415
         from console.base.common.actor import Role, system_actor  # noqa: PLC0415
@@ -111,13 +124,13 @@ class ControlPlane:
         from console.base.common.tenancy import organization_scope  # noqa: PLC0415
         from provisioning.models import Cell, Cluster  # noqa: PLC0415
 
-        organization = Organization(id="org_bench", name="Bench", verified_at=now())
+        organization = Organization(id=organization_id, name="Bench", verified_at=now())
         with organization_scope(organization.pk):
             organization.save(force_insert=True)
             actor = system_actor(organization.pk)
             made = services.create_api_key(actor=actor, name="bench", role=Role.OWNER)
             self.key = made.secret
-            cell = Cell.objects.create(id="local", region="local")
+            cell, _ = Cell.objects.get_or_create(id="local", defaults={"region": "local"})
             Cluster.objects.create(
                 organization=organization,
                 project=services.create_default_project(actor=actor),
@@ -126,6 +139,22 @@ class ControlPlane:
                 provisioned_at=now(),
                 **cluster,
             )
+        return self.key
+
+    def add_operation(self, organization_id: str, cluster_id: str) -> str:
+        """Adds an operation that does not end, since no worker runs. Returns its id."""
+        from console.base.common.tenancy import organization_scope  # noqa: PLC0415
+        from provisioning.choices import OperationType  # noqa: PLC0415
+        from provisioning.models import Operation  # noqa: PLC0415
+
+        with organization_scope(organization_id):
+            operation = Operation.objects.create(
+                organization_id=organization_id,
+                cluster_id=cluster_id,
+                type=OperationType.WAKE_CLUSTER,
+                generation=2,
+            )
+        return str(operation.pk)
 
     def start_web(self) -> None:
         """Starts the web server and waits until it answers."""

@@ -43,30 +43,36 @@ class Service:
             (self.folder / part).mkdir(parents=True)
         self.secret = create_cell_secret(self.folder / "secret")
         self.store = CellStore(self.metadata)
-        (self.port,) = free_ports(1)
-        self.spec = ClusterSpec(
-            id=CLUSTER,
-            name="bench",
-            organization_id="org_bench",
+        self.spec = self.add_cluster(CLUSTER, "bench", idle_timeout_ms=idle_timeout_ms)
+        (self.port,) = self.spec.ports
+        self._servers: list[subprocess.Popen[bytes]] = []
+
+    def add_cluster(self, cluster_id: str, name: str, *, idle_timeout_ms: int) -> ClusterSpec:
+        """Adds a cluster with a user who may do everything; it sleeps until a client wakes it."""
+        spec = ClusterSpec(
+            id=cluster_id,
+            name=name,
+            organization_id=f"org_{name}",
             generation=1,
             state="active",
             scale=1,
             idle_timeout_ms=idle_timeout_ms,
-            ports=(self.port,),
-            host="bench",
+            ports=tuple(free_ports(1)),
+            host=name,
             connections_max=1000,
             # The limit is not what is measured.
             wakes_per_minute_max=100_000,
         )
-        cluster = self.store.cluster(CLUSTER)
+        cluster = self.store.cluster(cluster_id)
         cluster.create()
         cluster.set_user(USER, PASSWORD)
+        everything = [("TOPIC", "*"), ("GROUP", "*"), ("CLUSTER", "kafka-cluster")]
         cluster.add_acls(
-            Acl(resource_type=kind, resource_name=name, principal=f"User:{USER}", operation="ALL")
-            for kind, name in [("TOPIC", "*"), ("GROUP", "*"), ("CLUSTER", "kafka-cluster")]
+            Acl(resource_type=kind, resource_name=of, principal=f"User:{USER}", operation="ALL")
+            for kind, of in everything
         )
-        self.store.put_spec(self.spec)
-        self._servers: list[subprocess.Popen[bytes]] = []
+        self.store.put_spec(spec)
+        return spec
 
     @property
     def bootstrap(self) -> str:
@@ -125,19 +131,23 @@ class Service:
         self._servers.append(server)
         return server.pid
 
-    def wait_for(self, phases: Sequence[str]) -> ClusterStatus:
-        """Waits until the cluster is in one of these phases; gives its status."""
+    def wait_for(self, phases: Sequence[str], cluster_id: str = CLUSTER) -> ClusterStatus:
+        """Waits until a cluster is in one of these phases; gives its status."""
         deadline = time.monotonic() + LIMIT_S
         revision = 0
         while time.monotonic() < deadline:
             statuses = self.store.statuses()
-            status = statuses.get(CLUSTER)
+            status = statuses.get(cluster_id)
             if status is not None and status.phase in phases:
                 return status
             revision = statuses.revision
             self.store.watch("status/", revision, 1.0)
         message = f"the cluster is never {' or '.join(phases)}"
         raise RuntimeError(message)
+
+    def is_up(self) -> bool:
+        """Whether every process that was started runs."""
+        return all(server.poll() is None for server in self._servers)
 
     def close(self) -> None:
         """Ends all of it and removes its data."""

@@ -1,0 +1,275 @@
+"""One tenant's latencies while another attacks what they share: gateway, keeper, web server.
+
+A cell with a gateway, a keeper, a web server and two clusters. The victim produces at a steady
+rate, logs in with new connections, and lists topics by REST, all at once. The attackers are held to
+half a core. Before each attack is a control run in which a loop burns that half core; a round's
+control is the median of its control runs. `value` is the worst ratio of a victim's 99th percentile
+to that of the control run. `details` has all of them in milliseconds and as ratios, and what the
+attackers were answered. The run fails where a shared process ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+from tests.bench import hostile
+from tests.bench.bomb_batches import BOMBS
+from tests.bench.control_plane import ControlPlane
+from tests.bench.generators import Load as KafkaLoad
+from tests.bench.generators import run_light
+from tests.bench.held import HalfCore
+from tests.bench.probe import NotServedError
+from tests.bench.report import Report, progress, spread
+from tests.bench.requests import Load, Request, percentiles, run_loads
+from tests.bench.service import CLUSTER, PASSWORD, USER, Service
+from tests.bench.sides import FRESHET, GENERATOR_CPU, chosen, work_folder
+
+SIDES = (FRESHET,)
+ROUNDS = 1
+SECONDS = 20.0
+WARM_UP_SECONDS = 20.0
+RECORDS_PER_S, RECORD_BYTES = 500, 1024
+LISTS_PER_S = 5.0
+LOGINS_PER_S = 5.0
+TOPIC = "orders"
+ATTACKER = "cl_attacker"
+# Topics of the attacker, whose metadata is the largest answer.
+ATTACKED_TOPICS, PARTITIONS = 100, 30
+CONTROL = "control"
+# What counts as the latency of a request that was never answered.
+LOST_MS = 60_000.0
+CALM_MS, CALM_LOOK_SECONDS, CALM_SECONDS_MAX = 1_000.0, 2.0, 120.0
+LOOP = "while True: pass"
+READY = "ready\n"
+
+Latencies = dict[str, float]
+
+
+class Stage:
+    """What both tenants share, and what each of them has there."""
+
+    def __init__(self, service: Service, web: ControlPlane, folder: Path) -> None:
+        self.service, self.web = service, web
+        attacked = service.add_cluster(ATTACKER, "attacker", idle_timeout_ms=0)
+        for cluster_id, topics in ((CLUSTER, 1), (ATTACKER, ATTACKED_TOPICS)):
+            store = service.store.cluster(cluster_id)
+            for number in range(topics):
+                name = TOPIC if number == 0 else f"t-{number:03}"
+                store.create_topic(name, partitions=PARTITIONS)
+        service.start_gateway()
+        service.start_keeper()
+        for cluster_id in (CLUSTER, ATTACKER):
+            service.store.request_wake(cluster_id, requested_at_ms=0, by="bench")
+            service.wait_for(["running"], cluster_id)
+        hostile_key = web.add_tenant(
+            "org_attacker", id=ATTACKER, name="attacker", host="attacker", ports=[*attacked.ports]
+        )
+        operation = web.add_operation("org_attacker", ATTACKER)
+        web.add_tenant(id=CLUSTER, name="bench", host="bench", ports=[service.port])
+        web.start_web()
+        bomb = folder / "bomb"
+        bomb.write_bytes(next(b for b in BOMBS if b.codec == "zstd").batch())
+        self.target = hostile.Target(
+            kafka=f"127.0.0.1:{attacked.ports[0]}",
+            user=USER,
+            password=PASSWORD,
+            web=web.port,
+            key=hostile_key,
+            cluster=ATTACKER,
+            topic=TOPIC,
+            bomb=str(bomb),
+            operation=operation,
+        )
+
+    def check_processes(self) -> None:
+        """Raises `RuntimeError` where a process that tenants share has ended."""
+        if not (self.service.is_up() and self.web.is_up()):
+            message = f"a shared process has ended, see {self.service.folder} and {self.web.folder}"
+            raise RuntimeError(message)
+
+
+def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
+    """Runs the bench. `scale` shortens each measurement."""
+    rounds = rounds or ROUNDS
+    chosen(SIDES, only)
+    service = Service("isolation", idle_timeout_ms=0)
+    try:
+        with (
+            tempfile.TemporaryDirectory(dir=work_folder()) as folder,
+            ControlPlane("isolation", service.cell) as web,
+        ):
+            stage = Stage(service, web, Path(folder))
+            progress("both clusters run, and the web server answers")
+            os.sched_setaffinity(0, {int(GENERATOR_CPU)})
+            _measure_victim(stage, WARM_UP_SECONDS * scale)
+            return _report([_measure(stage, SECONDS * scale) for _ in range(rounds)])
+    finally:
+        service.close()
+
+
+Measured = dict[str, Latencies]
+
+
+def _measure(stage: Stage, seconds: float) -> tuple[Measured, dict[str, dict[str, int]]]:
+    """The victim's p99 of each kind by attack, `control` among them, and the attackers' answers."""
+    controls: dict[str, list[float]] = defaultdict(list)
+    measured: Measured = {}
+    answers: dict[str, dict[str, int]] = {}
+    with HalfCore() as half_core:
+        progress(f"attackers and loop are held by {half_core.held_by}")
+        for name in hostile.ATTACKS:
+            _wait_until_calm(stage)
+            with _burning(half_core):
+                control = _measure_victim(stage, seconds)
+            for kind, p99 in control.items():
+                controls[kind].append(p99)
+            with _attacking(half_core, name, stage.target) as answered:
+                measured[name] = _measure_victim(stage, seconds)
+            answers[name] = answered
+            stage.check_processes()
+            progress(f"{name}: {measured[name]} over {control}; answered {answered}")
+    measured[CONTROL] = {kind: statistics.median(p99s) for kind, p99s in controls.items()}
+    return measured, answers
+
+
+def _measure_victim(stage: Stage, seconds: float) -> Latencies:
+    """The victim's 99th percentiles by kind, in milliseconds; `LOST_MS` where it was refused."""
+    logins: list[float] = []
+    lists: list[float] = []
+    loads = [
+        threading.Thread(target=partial(_log_in_steadily, stage, seconds, logins)),
+        threading.Thread(target=partial(_list_steadily, stage, seconds, lists)),
+    ]
+    for load in loads:
+        load.start()
+    produce_p99_ms = _produce_steadily(stage, seconds)
+    for load in loads:
+        load.join()
+    return {
+        "produce_p99_ms": produce_p99_ms,
+        "login_p99_ms": percentiles(logins)["p99"],
+        "list_p99_ms": percentiles(lists)["p99"],
+    }
+
+
+def _wait_until_calm(stage: Stage) -> None:
+    """Waits until what is left of an attack is over, so that it is not in the next control run."""
+    deadline = time.monotonic() + CALM_SECONDS_MAX
+    while time.monotonic() < deadline:
+        if max(_measure_victim(stage, CALM_LOOK_SECONDS).values()) < CALM_MS:
+            return
+    message = f"the victim's latencies are above {CALM_MS:g} ms without an attack"
+    raise RuntimeError(message)
+
+
+def _produce_steadily(stage: Stage, seconds: float) -> float:
+    service, records = stage.service, round(RECORDS_PER_S * seconds)
+    load = KafkaLoad(service.bootstrap, TOPIC, records, RECORD_BYTES, service.login, RECORDS_PER_S)
+    try:
+        return run_light(load).p99_ms
+    except RuntimeError as error:
+        progress(f"the victim could not produce: {str(error)[-200:]}")
+        return LOST_MS
+
+
+def _list_steadily(stage: Stage, seconds: float, latencies_ms: list[float]) -> None:
+    """Lists topics at a fixed rate by connections of its own."""
+    load = Load("list", LISTS_PER_S, seconds, lambda _: _list_request())
+    with contextlib.suppress(RuntimeError):
+        run_loads(stage.web.port, stage.web.key, [load])
+    lost = round(LISTS_PER_S * seconds) - len(load.latencies_ms)
+    latencies_ms += [*load.latencies_ms, *[LOST_MS] * lost]
+
+
+def _list_request() -> Request:
+    return Request("GET", f"/api/v1/clusters/{CLUSTER}/topics?limit=50")
+
+
+def _log_in_steadily(stage: Stage, seconds: float, latencies_ms: list[float]) -> None:
+    """Logs in by a new connection at a fixed rate, each from when it was due."""
+    host, port = stage.service.bootstrap.rsplit(":", 1)
+    clock, began = threading.Event(), time.monotonic()
+    for number in range(round(LOGINS_PER_S * seconds)):
+        due = began + number / LOGINS_PER_S
+        clock.wait(max(0.0, due - time.monotonic()))
+        latency_ms = LOST_MS
+        with (
+            contextlib.suppress(OSError, NotServedError),
+            socket.create_connection((host, int(port)), hostile.TIMEOUT_S) as connection,
+        ):
+            if hostile.log_in(connection, USER, PASSWORD) == 0:
+                latency_ms = (time.monotonic() - due) * 1000
+        latencies_ms.append(latency_ms)
+
+
+@contextlib.contextmanager
+def _burning(half_core: HalfCore) -> Iterator[None]:
+    """A loop that takes the half core."""
+    loop = half_core.start([sys.executable, "-c", LOOP])
+    try:
+        yield
+    finally:
+        _kill(loop)
+
+
+@contextlib.contextmanager
+def _attacking(half_core: HalfCore, name: str, target: hostile.Target) -> Iterator[dict[str, int]]:
+    """An attack at work. What it was answered is in the dict once it has ended."""
+    command = [sys.executable, "-m", hostile.__name__, name, json.dumps(asdict(target))]
+    attackers = half_core.start(command)
+    answered: dict[str, int] = {}
+    try:
+        assert attackers.stdout is not None
+        if attackers.stdout.readline() != READY:
+            message = f"{name} did not begin: exit status {attackers.wait()}"
+            raise RuntimeError(message)
+        yield answered
+        text, _ = attackers.communicate()
+        answered |= json.loads(text)
+    finally:
+        _kill(attackers)
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        process.kill()
+        process.communicate()
+
+
+def _report(rounds: Sequence[tuple[Measured, dict[str, dict[str, int]]]]) -> Report:
+    kinds = list(rounds[0][0][CONTROL])
+    ratios = {
+        attack: {
+            kind: spread(
+                [measured[attack][kind] / measured[CONTROL][kind] for measured, _ in rounds]
+            )
+            for kind in kinds
+        }
+        for attack in hostile.ATTACKS
+    }
+    return Report(
+        bench="isolation",
+        value=max(ratio["median"] for by_kind in ratios.values() for ratio in by_kind.values()),
+        unit="ratio",
+        peer=None,
+        details={
+            "rounds": len(rounds),
+            "p99_ms": [measured for measured, _ in rounds],
+            "p99_over_control": ratios,
+            "attackers_answered": [answers for _, answers in rounds],
+        },
+    )
