@@ -66,6 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[allow(clippy::disallowed_methods, reason = "threads of the system are what is tested")]
     fn background_work_does_not_inherit_the_slice_of_the_thread_that_starts_it() {
         let slice = || attributes().unwrap().sched_runtime;
         let by_default = slice();
