@@ -7,7 +7,13 @@ from typing import Any
 # The roll-up runs Spark for minutes: it has workers of its own, so that no other task waits behind
 # it.
 NIGHTLY_QUEUE = "nightly"
-TASK_ROUTES = {"metering.roll_up_recent_days": {"queue": NIGHTLY_QUEUE}}
+# Calls to addresses that tenants chose: their workers reach nothing else of the service.
+OUTBOUND_QUEUE = "outbound"
+OUTBOUND_TASK = "outbound.call"
+TASK_ROUTES = {
+    "metering.roll_up_recent_days": {"queue": NIGHTLY_QUEUE},
+    OUTBOUND_TASK: {"queue": OUTBOUND_QUEUE},
+}
 BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "sweep-outbox": {"task": "common.sweep_outbox", "schedule": 10.0},
     "purge-expired": {"task": "common.purge_expired", "schedule": 3600.0},

@@ -20,7 +20,9 @@ from provisioning.deliverables.kubernetes.make_secrets import (
 from tests.kubernetes import installation
 from tests.kubernetes.installation import SYSTEM, named, of_kind, pods_of
 
-PARTS = {"web", "worker", "nightly", "scheduler", "keeper", "gateway", "agent", "migrate"}
+PARTS = {
+    *("web", "worker", "nightly", "outbound", "scheduler", "keeper", "gateway", "agent", "migrate")
+}
 ALONE = {"scheduler", "nightly", "migrate"}
 
 
@@ -83,6 +85,7 @@ def test_each_part_mounts_only_the_secrets_that_it_needs(overlay):
         "web": control_plane,
         "worker": control_plane,
         "nightly": control_plane,
+        "outbound": {"freshet-outbound"},
         "scheduler": {"freshet-control-plane"},
         "migrate": {"freshet-control-plane", "freshet-database-owner"},
         "keeper": {*cell, "freshet-brokers"},

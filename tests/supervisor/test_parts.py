@@ -17,12 +17,19 @@ from console.programs.supervisor.lock import HomeLock
 from console.programs.supervisor.output import LogFile, Output
 from console.programs.supervisor.ports import Port, check_ports
 from console.settings.config import build_config
-from console.settings.schedule import BEAT_SCHEDULE, NIGHTLY_QUEUE, TASK_ROUTES
+from console.settings.schedule import (
+    BEAT_SCHEDULE,
+    NIGHTLY_QUEUE,
+    OUTBOUND_QUEUE,
+    OUTBOUND_TASK,
+    TASK_ROUTES,
+)
 from metering.agent.settings import load_settings as load_agent_settings
 from provisioning.cell.keeper.settings import load_settings
 
 CHILDREN_IN_ORDER = [
-    *("postgres", "redis", "keeper", "gateway", "agent", "web", "worker", "nightly", "beat")
+    *("postgres", "redis", "keeper", "gateway", "agent", "web", "worker", "nightly", "outbound"),
+    "beat",
 ]
 
 
@@ -203,16 +210,20 @@ def test_all_parts_start_on_embedded_servers(config):
     assert waits["keeper"] == waits["gateway"] == waits["agent"] == ()
     assert waits["web"] == ("migrate",)
     assert waits["worker"] == waits["beat"] == ("migrate", "postgres", "redis")
+    assert waits["outbound"] == ("redis",)
 
 
-def test_tasks_that_take_minutes_have_workers_of_their_own(config):
+def test_tasks_that_take_minutes_or_call_out_have_workers_of_their_own(config):
     specs = {spec.name: spec.command for spec in services.specify_children(config, {}, None)}
     queues = {
-        name: specs[name][specs[name].index("--queues") + 1] for name in ("worker", "nightly")
+        name: command[command.index("--queues") + 1]
+        for name, command in specs.items()
+        if "--queues" in command
     }
-    assert queues == {"worker": "celery", "nightly": NIGHTLY_QUEUE}
-    assert {route["queue"] for route in TASK_ROUTES.values()} == {NIGHTLY_QUEUE}
-    assert TASK_ROUTES.keys() <= {entry["task"] for entry in BEAT_SCHEDULE.values()}
+    assert queues == {"worker": "celery", "nightly": NIGHTLY_QUEUE, "outbound": OUTBOUND_QUEUE}
+    assert {route["queue"] for route in TASK_ROUTES.values()} == {NIGHTLY_QUEUE, OUTBOUND_QUEUE}
+    due = {entry["task"] for entry in BEAT_SCHEDULE.values()}
+    assert TASK_ROUTES.keys() - due == {OUTBOUND_TASK}
 
 
 def test_forwarded_addresses_count_only_by_the_setting(config):

@@ -18,7 +18,10 @@ from tests.service.running import everybody_is_gone, up_again
 
 from .run import Run, wait_until
 
-PARTS = {"postgres", "redis", "keeper", "gateway", "agent", "web", "worker", "nightly", "beat"}
+PARTS = {
+    *("postgres", "redis", "keeper", "gateway", "agent", "web", "worker", "nightly", "outbound"),
+    "beat",
+}
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from prometheus_client.metrics_core import Metric
 from console.base.common.clock import now
 from console.base.common.metrics import gauge
 from console.base.common.models import OutboxEntry
-from console.settings.schedule import NIGHTLY_QUEUE
+from console.settings.schedule import NIGHTLY_QUEUE, OUTBOUND_QUEUE
 
-QUEUES = ("celery", NIGHTLY_QUEUE)
+QUEUES = ("celery", NIGHTLY_QUEUE, OUTBOUND_QUEUE)
 
 
 def outbox_metrics() -> Sequence[Metric]:

@@ -16,15 +16,18 @@ from console.programs.supervisor.child import Account, ChildSpec
 from console.programs.supervisor.conditions import AnswersHttp, AnswersPing, Says
 from console.programs.supervisor.leftovers import MARK
 from console.settings.config import Config
-from console.settings.schedule import NIGHTLY_QUEUE
+from console.settings.schedule import NIGHTLY_QUEUE, OUTBOUND_QUEUE
 
 ROOT = Path(__file__).resolve().parents[3]
 
 POSTGRES, REDIS, MIGRATE = "postgres", "redis", "migrate"
 KEEPER, GATEWAY, AGENT = "keeper", "gateway", "agent"
 WEB, WORKER, NIGHTLY, BEAT = "web", "worker", "nightly", "beat"
+OUTBOUND = "outbound"
 # In the order of their start; they stop in reverse. The migrations end by themselves.
-NAMES = (POSTGRES, REDIS, KEEPER, GATEWAY, AGENT, MIGRATE, WEB, WORKER, NIGHTLY, BEAT)
+NAMES = (
+    POSTGRES, REDIS, KEEPER, GATEWAY, AGENT, MIGRATE, WEB, WORKER, NIGHTLY, OUTBOUND, BEAT,
+)  # fmt: skip
 
 WORKER_PROCESSES = 2
 POOL_MAX = "20"
@@ -87,6 +90,7 @@ def specify_children(
         _worker_spec(config, WORKER, environment, stores, "celery", WORKER_PROCESSES),
         # Tasks that take minutes have a worker of their own, so that no short task waits for them.
         _worker_spec(config, NIGHTLY, environment, stores, NIGHTLY_QUEUE, 1),
+        _outbound_spec(environment, tuple(name for name in stores if name == REDIS)),
         _beat_spec(config, environment, stores),
     ]
 
@@ -99,8 +103,8 @@ def migrate_command() -> tuple[str, ...]:
     )
 
 
-def _celery_command(command: str) -> tuple[str, ...]:
-    return (sys.executable, "-m", "celery", "--app", "console.celery", "--quiet", command)
+def _celery_command(command: str, app: str = "console.celery") -> tuple[str, ...]:
+    return (sys.executable, "-m", "celery", "--app", app, "--quiet", command)
 
 
 def _postgres_spec(
@@ -241,6 +245,23 @@ def _worker_spec(
         },
         after=(MIGRATE, *stores),
         stop_timeout_s=15.0,
+        routine=re.compile(r"Task \S+ (received|succeeded)|Warm shutdown|Connected to|^\s*$"),
+    )
+
+
+def _outbound_spec(environment: Mapping[str, str], stores: tuple[str, ...]) -> ChildSpec:
+    """The worker of calls to addresses of organizations, which needs the queue and no database."""
+    return ChildSpec(
+        name=OUTBOUND,
+        command=(
+            *_celery_command("worker", "console.programs.outbound.worker"),
+            *("--hostname", f"{OUTBOUND}@%h", "--queues", OUTBOUND_QUEUE, "--loglevel", "INFO"),
+            *("--without-mingle", "--without-gossip", "--without-heartbeat"),
+        ),
+        ready=Says(re.compile(r"@\S+ ready\.")),
+        folder=ROOT,
+        environment={**environment, "PYTHONWARNINGS": "ignore:You're running the worker"},
+        after=stores,
         routine=re.compile(r"Task \S+ (received|succeeded)|Warm shutdown|Connected to|^\s*$"),
     )
 

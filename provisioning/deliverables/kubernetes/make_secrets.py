@@ -26,6 +26,8 @@ ASKED_LINES = {
     "FRESHET_MAIL_PASSWORD": "its password",
 }
 ASKED_FILES = {
+    "outbound-queue-url": "the address of the queue for the worker of outbound calls, whose user"
+    " reads the queue outbound and writes to the queue celery",
     "etcd-password": "the password of etcd's user freshet, which has the role root",
     "etcd-ca.crt": "the authority of etcd's certificates, in PEM",
     "s3-credentials": "an AWS shared-credentials file of the service's own parts",
