@@ -77,8 +77,8 @@ class Cell:
         cluster.set_user(user, password, "SCRAM-SHA-256")
         cluster.set_user(user, password, "SCRAM-SHA-512")
 
-    def broker(self, cluster_id: str) -> BrokerServer:
-        """A broker of a cluster, as the keeper would start it."""
+    def broker(self, cluster_id: str, **sections: Mapping[str, object]) -> BrokerServer:
+        """A broker of a cluster, as the keeper would start it. More settings by section."""
         (link,) = free_ports(1)
         return BrokerServer(
             self.folder / cluster_id,
@@ -91,19 +91,21 @@ class Cell:
             listener={
                 "link": f"127.0.0.1:{link}",
                 "link_secret": link_secret(self.secret, cluster_id),
+                **sections.pop("listener", {}),
             },
-            security={"allow_everyone_if_no_acl_found": False},
+            security={"allow_everyone_if_no_acl_found": False, **sections.pop("security", {})},
             lane={"roll_after_ms": 500},
+            **sections,
         )
 
 
 class KeeperStandIn:
     """Starts the broker of one cluster once it is asked to, and again whenever it ends."""
 
-    def __init__(self, cell: Cell, spec: ClusterSpec) -> None:
+    def __init__(self, cell: Cell, spec: ClusterSpec, **sections: Mapping[str, object]) -> None:
         self.cell = cell
         self.spec = spec
-        self.broker = cell.broker(spec.id)
+        self.broker = cell.broker(spec.id, **sections)
         self.link = _setting(self.broker, "listener.link")
         self.starts = 0
         self.asked_by = ""

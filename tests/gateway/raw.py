@@ -65,6 +65,13 @@ class Raw:
             received += piece
         return received
 
+    def rest(self) -> bytes:
+        """All that the other end still sends, until it closes."""
+        received = b""
+        while piece := self._exactly(1):
+            received += piece
+        return received
+
     def log_in(self, user: str, password: str) -> None:
         """Authenticates with PLAIN. Raises `Refused`, or `ConnectionError` where it is closed."""
         mechanism = b"PLAIN"

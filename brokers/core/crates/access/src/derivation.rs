@@ -41,6 +41,9 @@ pub enum CredentialError {
 }
 
 impl ScramMechanism {
+    /// Every mechanism, strongest last.
+    pub const ALL: [Self; 2] = [Self::Sha256, Self::Sha512];
+
     /// The name in SASL handshakes.
     pub fn name(self) -> &'static str {
         match self {
@@ -81,6 +84,20 @@ pub(super) fn hmac(mechanism: ScramMechanism, key: &[u8], parts: &[&[u8]]) -> Ve
     }
 }
 
+#[cfg(test)]
+thread_local! {
+    /// What this thread has derived, with how many iterations.
+    static WORK: std::cell::RefCell<Vec<(ScramMechanism, u32)>> = const {
+        std::cell::RefCell::new(Vec::new())
+    };
+}
+
+/// What this thread has derived since the last call.
+#[cfg(test)]
+pub(super) fn take_work() -> Vec<(ScramMechanism, u32)> {
+    WORK.take()
+}
+
 /// `Hi(password, salt, iterations)`: PBKDF2 with one block. It takes milliseconds of processor
 /// time, so it must not run on threads that serve requests.
 pub(super) fn salted_password(
@@ -89,6 +106,8 @@ pub(super) fn salted_password(
     salt: &[u8],
     iterations: u32,
 ) -> Vec<u8> {
+    #[cfg(test)]
+    WORK.with_borrow_mut(|work| work.push((mechanism, iterations)));
     let mut output = vec![0; mechanism.hash_bytes()];
     match mechanism {
         ScramMechanism::Sha256 => {

@@ -2,9 +2,10 @@
 //! PLAIN only under TLS or on loopback. It is checked against the user's SCRAM credential, so that
 //! no password is ever stored.
 //!
-//! The check takes one PBKDF2 of the credential's iterations, that is, milliseconds of processor
-//! time. So it has two steps: [`PlainCheck::prepare`] is cheap and looks the user up;
-//! [`PlainCheck::run`] is not, and belongs on a thread that serves no requests. Nothing is cached
+//! The check takes one PBKDF2 for each mechanism, that is, milliseconds of processor time. So it
+//! has two steps: [`PlainCheck::prepare`] is cheap and looks the user up; [`PlainCheck::run`] is
+//! not, and belongs on a thread that serves no requests. It computes both, also where the user has
+//! only one credential or none, so that the time does not tell who exists. Nothing is cached
 //! between connections: a cache would hold what is as good as a password, and would have to follow
 //! every change of one.
 
@@ -36,8 +37,7 @@ pub enum PlainError {
 pub struct PlainCheck {
     user: String,
     password: String,
-    mechanism: ScramMechanism,
-    keys: Keys,
+    keys: [(ScramMechanism, Keys); 2],
 }
 
 impl fmt::Debug for PlainCheck {
@@ -48,33 +48,38 @@ impl fmt::Debug for PlainCheck {
 }
 
 impl PlainCheck {
-    /// Parses a message and looks its user up. An unknown user gets a check that takes as long as
-    /// that of a user with SCRAM-SHA-256 and the decoy's iterations, and that fails.
+    /// Parses a message and looks up its user's credential for each mechanism. An unknown user gets
+    /// a check that does the same work as that of a user with both credentials and the decoy's
+    /// iterations, and that fails.
     ///
     /// # Errors
     /// [`PlainError::Malformed`] and [`PlainError::AuthorizationId`], both before any look-up.
     pub fn prepare(
         message: &[u8],
         decoy: &Decoy,
-        lookup: impl Fn(&str) -> Option<(ScramMechanism, ScramCredential)>,
+        lookup: impl Fn(&str, ScramMechanism) -> Option<ScramCredential>,
     ) -> Result<Self, PlainError> {
         let (user, password) = parse_message(message)?;
-        let stored = lookup(user);
-        let mechanism = stored.as_ref().map_or(ScramMechanism::Sha256, |(mechanism, _)| *mechanism);
-        let keys = decoy.keys(user, mechanism, stored.as_ref().map(|(_, credential)| credential));
-        Ok(Self { user: user.to_owned(), password: password.to_owned(), mechanism, keys })
+        let keys = ScramMechanism::ALL.map(|mechanism| {
+            (mechanism, decoy.keys(user, mechanism, lookup(user, mechanism).as_ref()))
+        });
+        Ok(Self { user: user.to_owned(), password: password.to_owned(), keys })
     }
 
-    /// Derives the key, compares it in constant time, and returns the user's name. It takes
+    /// Derives the keys, compares them in constant time, and returns the user's name. It takes
     /// milliseconds of processor time.
     ///
     /// # Errors
-    /// [`PlainError::InvalidCredentials`] where the user is unknown or the password is wrong.
+    /// [`PlainError::InvalidCredentials`] where the user is unknown, or the password is that of
+    /// none of its credentials.
     pub fn run(self) -> Result<String, PlainError> {
-        let Keys { salt, iterations, stored_key: expected, genuine, .. } = &self.keys;
-        let salted = salted_password(self.mechanism, self.password.as_bytes(), salt, *iterations);
-        let matches =
-            stored_key(self.mechanism, &salted).ct_eq(expected) & Choice::from(u8::from(*genuine));
+        let mut matches = Choice::from(0);
+        for (mechanism, keys) in &self.keys {
+            let Keys { salt, iterations, stored_key: expected, genuine, .. } = keys;
+            let salted = salted_password(*mechanism, self.password.as_bytes(), salt, *iterations);
+            let same = stored_key(*mechanism, &salted).ct_eq(expected);
+            matches |= same & Choice::from(u8::from(*genuine));
+        }
         if bool::from(matches) { Ok(self.user) } else { Err(PlainError::InvalidCredentials) }
     }
 }
@@ -110,6 +115,7 @@ fn parse_message(message: &[u8]) -> Result<(&str, &str), PlainError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::derivation::take_work;
     use super::*;
     use freshet_world::env::Randomness;
 
@@ -121,18 +127,20 @@ mod tests {
         }
     }
 
+    /// Alice and bob have one credential each, carol both, with a password for each.
+    fn credential(user: &str, mechanism: ScramMechanism) -> Option<ScramCredential> {
+        let password = match (user, mechanism) {
+            ("alice", ScramMechanism::Sha256) | ("bob", ScramMechanism::Sha512) => "pässword",
+            ("carol", ScramMechanism::Sha256) => "one",
+            ("carol", ScramMechanism::Sha512) => "two",
+            _ => return None,
+        };
+        Some(ScramCredential::from_password(password, mechanism, 4096, &Zeros).unwrap())
+    }
+
     fn check(message: &[u8]) -> Result<String, PlainError> {
         let decoy = Decoy::new([7; 32], 4096);
-        PlainCheck::prepare(message, &decoy, |user| {
-            let mechanism = match user {
-                "alice" => ScramMechanism::Sha256,
-                "bob" => ScramMechanism::Sha512,
-                _ => return None,
-            };
-            let made = ScramCredential::from_password("pässword", mechanism, 4096, &Zeros);
-            Some((mechanism, made.unwrap()))
-        })?
-        .run()
+        PlainCheck::prepare(message, &decoy, credential)?.run()
     }
 
     #[test]
@@ -141,6 +149,26 @@ mod tests {
             assert_eq!(check(message.as_bytes()), Ok("alice".into()));
         }
         assert_eq!(check("\0bob\0pässword".as_bytes()), Ok("bob".into()));
+        for password in ["one", "two"] {
+            assert_eq!(check(format!("\0carol\0{password}").as_bytes()), Ok("carol".into()));
+        }
+    }
+
+    #[test]
+    fn the_work_of_a_check_is_the_same_whoever_is_named() {
+        let work = |message: &str| {
+            let decoy = Decoy::new([7; 32], 4096);
+            let check = PlainCheck::prepare(message.as_bytes(), &decoy, credential).unwrap();
+            take_work();
+            let _ = check.run();
+            take_work()
+        };
+        let expected = vec![(ScramMechanism::Sha256, 4096), (ScramMechanism::Sha512, 4096)];
+        for message in
+            ["\0alice\0pässword", "\0alice\0x", "\0bob\0x", "\0carol\0one", "\0mallory\0x"]
+        {
+            assert_eq!(work(message), expected, "{message:?}");
+        }
     }
 
     #[test]
@@ -154,7 +182,7 @@ mod tests {
     fn malformed_messages_are_refused_without_a_look_up() {
         let decoy = Decoy::new([7; 32], 4096);
         let refuse = |message: &[u8]| {
-            PlainCheck::prepare(message, &decoy, |_| panic!("looked up")).unwrap_err()
+            PlainCheck::prepare(message, &decoy, |_, _| panic!("looked up")).unwrap_err()
         };
         let bad: [&[u8]; 7] =
             [b"", b"alice", b"\0alice", b"\0\0x", b"\0alice\0", b"\0a\0b\0c", b"\0\xff\0x"];
@@ -169,7 +197,7 @@ mod tests {
     #[test]
     fn the_password_is_in_no_debug_output() {
         let decoy = Decoy::new([7; 32], 4096);
-        let prepared = PlainCheck::prepare(b"\0alice\0hunter2", &decoy, |_| None).unwrap();
+        let prepared = PlainCheck::prepare(b"\0alice\0hunter2", &decoy, |_, _| None).unwrap();
         let text = format!("{prepared:?}");
         assert!(text.contains("alice") && !text.contains("hunter2"));
     }

@@ -258,12 +258,9 @@ impl SaslSession {
 
     fn start_plain(&mut self, token: &[u8], mechanism: Mechanism) -> Result<Step, SaslFailure> {
         let credentials = &self.settings.credentials;
-        let check = PlainCheck::prepare(token, &self.settings.decoy, |user| {
-            [ScramMechanism::Sha256, ScramMechanism::Sha512]
-                .into_iter()
-                .find_map(|mechanism| Some((mechanism, credentials.scram(user, mechanism)?)))
-        })
-        .map_err(|error| plain_failure(error, mechanism))?;
+        let decoy = &self.settings.decoy;
+        let check = PlainCheck::prepare(token, decoy, |user, hash| credentials.scram(user, hash))
+            .map_err(|error| plain_failure(error, mechanism))?;
         self.state = SessionState::Verifying(mechanism);
         Ok(Step::Verify(Verification(check)))
     }

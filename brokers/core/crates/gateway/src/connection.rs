@@ -6,14 +6,16 @@ use std::sync::Arc;
 use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
 
 use super::Gateway;
+use super::balancers::{HeaderError, read_header};
 use super::limits::{Full, Place};
-use super::login::{Login, LoginError, NotAdmitted};
-use super::pump::{Ended, Signals, pump};
+use super::login::{Login, LoginError};
+use super::pump::{Ended, Flow, Signals, pump};
 use super::reach::{Reached, Unreached};
 use super::tls::Decrypted;
-use super::view::{Target, check_usable};
+use super::view::Target;
 use freshet_access::principal::Principal;
 use freshet_link::{LinkedClient, ListenerKind};
 use freshet_wire::text::encode_hex;
@@ -29,6 +31,8 @@ const ID_BYTES: usize = 8;
 pub(super) enum Closed {
     #[error(transparent)]
     Full(Full),
+    #[error("PROXY protocol: {0}")]
+    Balancer(HeaderError),
     #[error("TLS: {0}")]
     Tls(std::io::Error),
     #[error("no such cluster: {0:?}")]
@@ -51,6 +55,8 @@ impl Closed {
     fn is_remarkable(&self) -> bool {
         match self {
             Self::Full(_) | Self::NoCluster(_) | Self::NotAuthenticated => true,
+            // A balancer that sees whether the gateway lives may connect and leave.
+            Self::Balancer(error) => !matches!(error, HeaderError::Io(_)),
             Self::Login(error) => error.is_suspicious(),
             Self::Unreached(_) => true,
             Self::Tls(_) | Self::LeftEarly | Self::Forwarded(_) => false,
@@ -58,23 +64,54 @@ impl Closed {
     }
 }
 
-/// A connection that has a place and has sent nothing yet.
+/// A connection that has a place and has not authenticated.
 struct Entry {
+    stream: Box<dyn Stream>,
+    /// The client's address, also where it comes through a balancer.
     peer: SocketAddr,
     /// The connection's id, which its wake request, the keeper's log, the broker and the audit log
     /// repeat.
     id: Arc<str>,
     place: Place,
-    /// When it must have authenticated.
-    due: Instant,
+    bound: Bound,
 }
 
-/// A connection on its way in.
+/// How long a connection may take to authenticate.
+#[derive(Clone)]
+struct Bound {
+    due: Instant,
+    /// Cancelled when another connection has got its place.
+    displaced: CancellationToken,
+}
+
+impl Bound {
+    /// Runs a step before authentication.
+    async fn run<T>(&self, step: impl Future<Output = T>) -> Result<T, Closed> {
+        tokio::select! {
+            biased;
+            () = self.displaced.cancelled() => Err(Closed::Full(Full::Displaced)),
+            done = timeout_at(self.due, step) => done.map_err(|_| Closed::NotAuthenticated),
+        }
+    }
+}
+
+/// A connection on its way in, to a cluster that is known.
 struct Arrival {
-    stream: Box<dyn Stream>,
     kind: ListenerKind,
     target: Target,
     entry: Entry,
+}
+
+impl Entry {
+    /// Learns from a balancer which client it connects.
+    async fn meet_balancer(&mut self) -> Result<(), Closed> {
+        let header = self.bound.run(read_header(self.stream.as_mut())).await?;
+        if let Some(client) = header.map_err(Closed::Balancer)? {
+            self.peer = client;
+            self.place.come_from(client.ip()).map_err(Closed::Full)?;
+        }
+        Ok(())
+    }
 }
 
 impl Gateway {
@@ -85,12 +122,12 @@ impl Gateway {
         peer: SocketAddr,
         port: u16,
     ) {
+        let target = self.view.borrow().of_port(port);
+        let cluster = target.as_ref().map(|target| Arc::clone(&target.cluster));
         let gateway = Arc::clone(self);
-        self.spawn(peer, move |entry| async move {
-            let target = gateway.view.borrow().of_port(port);
+        self.spawn(stream, peer, cluster.as_ref(), async move |entry| {
             let target = target.ok_or_else(|| Closed::NoCluster(port.to_string()))?;
-            let kind = ListenerKind::SaslPlaintext;
-            gateway.serve(Arrival { stream, kind, target, entry }).await
+            gateway.serve(Arrival { kind: ListenerKind::SaslPlaintext, target, entry }).await
         });
     }
 
@@ -102,30 +139,50 @@ impl Gateway {
         acceptor: TlsAcceptor,
     ) {
         let gateway = Arc::clone(self);
-        self.spawn(peer, move |entry| async move {
-            let accepted = timeout_at(entry.due, acceptor.accept(stream)).await;
-            let stream = accepted.map_err(|_| Closed::NotAuthenticated)?.map_err(Closed::Tls)?;
+        self.spawn(stream, peer, None, async move |entry| {
+            let Entry { stream, peer, id, mut place, bound } = entry;
+            let accepted = bound.run(acceptor.accept(stream)).await?;
+            let stream = accepted.map_err(Closed::Tls)?;
             let name = stream.get_ref().1.server_name().unwrap_or_default().to_owned();
             let target = gateway.view.borrow().of_name(&name, &gateway.names.domain);
             let target = target.ok_or(Closed::NoCluster(name))?;
-            let (stream, kind) = (Box::new(Decrypted(stream)), ListenerKind::SaslSsl);
-            gateway.serve(Arrival { stream, kind, target, entry }).await
+            place.aim_at(&target.cluster).map_err(Closed::Full)?;
+            let entry = Entry { stream: Box::new(Decrypted(stream)), peer, id, place, bound };
+            gateway.serve(Arrival { kind: ListenerKind::SaslSsl, target, entry }).await
         });
     }
 
-    fn spawn<F>(self: &Arc<Self>, peer: SocketAddr, serve: impl FnOnce(Entry) -> F)
-    where
-        F: Future<Output = Result<Ended, Closed>> + Send + 'static,
+    /// Serves a connection that has got a place, in a task of its own. `cluster` is the one that
+    /// the client names by connecting, if it does.
+    fn spawn<F>(
+        self: &Arc<Self>,
+        stream: Box<dyn Stream>,
+        peer: SocketAddr,
+        cluster: Option<&Arc<str>>,
+        serve: impl FnOnce(Entry) -> F + Send + 'static,
+    ) where
+        F: Future<Output = Result<Ended, Closed>> + Send,
     {
         let due = Instant::now() + self.authentication_time;
         let id = self.connection_id();
-        let place = match self.gate.admit(peer.ip()) {
+        let from_balancer = self.balancers.contain(peer.ip());
+        let address = (!from_balancer).then(|| peer.ip());
+        let place = match self.gate.admit(address, cluster) {
             Ok(place) => place,
             Err(full) => return self.report(peer, &id, &Closed::Full(full)),
         };
-        let serving = serve(Entry { peer, id: Arc::clone(&id), place, due });
+        let bound = Bound { due, displaced: place.displaced() };
+        let mut entry = Entry { stream, peer, id: Arc::clone(&id), place, bound };
         let gateway = Arc::clone(self);
         self.connections.spawn(async move {
+            let mut peer = peer;
+            let serving = async {
+                if from_balancer {
+                    entry.meet_balancer().await?;
+                    peer = entry.peer;
+                }
+                serve(entry).await
+            };
             let closed = serving.await.map_or_else(|closed| closed, Closed::Forwarded);
             gateway.report(peer, &id, &closed);
         });
@@ -139,17 +196,17 @@ impl Gateway {
     }
 
     async fn serve(&self, arrival: Arrival) -> Result<Ended, Closed> {
-        let Arrival { mut stream, kind, target, mut entry } = arrival;
-        let login = Login::new(self, &target.cluster);
-        let admitted = |_: &Principal| self.admit(&target, &mut entry.place);
-        let authenticating = timeout_at(entry.due, login.run(stream.as_mut(), admitted));
+        let Arrival { kind, target, mut entry } = arrival;
+        let login = Login::new(self, &target.cluster, &mut entry.place);
+        let authenticating = entry.bound.run(login.run(entry.stream.as_mut()));
         let principal = tokio::select! {
             biased;
             () = self.drain.cancelled() => return Ok(Ended::Stopping),
-            principal = authenticating => principal.map_err(|_| Closed::NotAuthenticated)??,
+            principal = authenticating => principal??,
         };
         let session = self.sessions.register(&target.cluster, principal.name());
         let client = self.linked_client(&target, principal, &entry, kind);
+        let Entry { mut stream, place: _place, .. } = entry;
         let mut early = vec![0; EARLY_BYTES];
         let (reached, read) = tokio::select! {
             biased;
@@ -160,22 +217,12 @@ impl Gateway {
         session.linked(&reached.link);
         early.truncate(read);
         early.shrink_to_fit();
-        let traffic = self.metrics.traffic(&target.cluster);
+        let flow = Flow {
+            traffic: self.metrics.traffic(&target.cluster),
+            buffers: self.buffers.of_cluster(&target.cluster),
+        };
         let signals = Signals { end: session.end.clone(), drain: self.drain.clone() };
-        Ok(pump(stream, reached.stream, early, &traffic, &signals).await)
-    }
-
-    /// Whether a client that has proven who it is may go on.
-    fn admit(&self, target: &Target, place: &mut Place) -> Result<(), NotAdmitted> {
-        let view = self.view.borrow().clone();
-        let spec = view.spec(&target.cluster);
-        check_usable(spec).map_err(NotAdmitted::Refused)?;
-        let most = spec.map_or(0, |spec| spec.connections_max);
-        let joined = place.join(&target.cluster, usize::try_from(most).unwrap_or(usize::MAX));
-        joined.map_err(|full| {
-            self.metrics.refused(full.label());
-            NotAdmitted::Closed(full.to_string())
-        })
+        Ok(pump(stream, reached.stream, early, &flow, &signals).await)
     }
 
     fn linked_client(
@@ -216,7 +263,10 @@ impl Gateway {
 
     fn report(&self, peer: SocketAddr, connection: &str, closed: &Closed) {
         match closed {
-            Closed::Full(full) => self.metrics.refused(full.label()),
+            Closed::Full(full) | Closed::Login(LoginError::Full(full)) => {
+                self.metrics.refused(full.label());
+            }
+            Closed::Balancer(_) => self.metrics.refused("balancer"),
             Closed::NoCluster(_) => self.metrics.refused("no_cluster"),
             Closed::NotAuthenticated => self.metrics.refused("not_authenticated"),
             Closed::Unreached(_) => self.metrics.refused("unreached"),

@@ -1,12 +1,10 @@
 //! A gateway: takes clients of all clusters of a cell, authenticates them, wakes their cluster, and
 //! forwards their bytes. The crate's `README.md` has the map and the invariants.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -15,9 +13,12 @@ use freshet_access::sasl::Mechanism;
 use freshet_greeting::log_limit::LogLimit;
 use freshet_metadata::MetadataStore;
 use freshet_metadata::cell::{CellError, CellMetadata};
-use freshet_wire::budget::Budget;
+use freshet_world::env::background::ComputeThreads;
 use freshet_world::env::{Clock, Network, Randomness};
 
+mod balancers;
+mod bucket;
+mod buffers;
 mod connection;
 mod frames;
 mod kinds;
@@ -31,12 +32,16 @@ mod reach;
 mod secret;
 mod sessions;
 mod settings;
+mod shares;
+#[cfg(test)]
+mod shares_tests;
 #[cfg(test)]
 #[path = "../tests/bed/mod.rs"]
 mod testing;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod turns;
 mod users;
 mod view;
 mod wake;
@@ -45,15 +50,19 @@ pub use process::{GatewayError, GatewayProcess};
 pub use secret::CellSecret;
 pub use settings::GatewaySettings;
 
+use balancers::Balancers;
+use buffers::BufferMemory;
 use limits::Gate;
 use metrics::GatewayMetrics;
 use sessions::Sessions;
+use turns::{TurnLimits, Turns};
 use users::Users;
 use view::{CellView, Follower, Names, check_usable};
 use wake::Wakes;
 
-/// Passwords that are checked at a time: each costs milliseconds of a core.
-const VERIFICATIONS_AT_ONCE: usize = 2;
+/// Users that are looked up in the metadata store at a time. Others of a cluster wait for theirs,
+/// so that who names many users of one cluster does not delay the clients of another.
+const LOOK_UPS: TurnLimits = TurnLimits { in_all: 32, by_cluster: 8 };
 
 /// The interfaces through which a gateway reaches the outside world.
 struct World {
@@ -61,6 +70,8 @@ struct World {
     clock: Arc<dyn Clock>,
     randomness: Arc<dyn Randomness>,
     network: Arc<dyn Network>,
+    /// Where passwords are checked.
+    compute: ComputeThreads,
 }
 
 /// The state that all connections share.
@@ -73,16 +84,20 @@ struct Gateway {
     mechanisms: Vec<Mechanism>,
     authentication_time: Duration,
     unauthenticated_bytes_max: usize,
-    unauthenticated_memory: Budget,
     hold_time: Duration,
     gate: Arc<Gate>,
     users: Users,
     sessions: Arc<Sessions>,
     wakes: Wakes,
     metrics: Arc<GatewayMetrics>,
-    verifications: Semaphore,
-    /// A semaphore per cluster, for as long as passwords of the cluster are checked.
-    verifications_by_cluster: Mutex<BTreeMap<Arc<str>, Arc<Semaphore>>>,
+    /// Networks of balancers, which say where their clients come from.
+    balancers: Balancers,
+    /// Turns at looking a user up in the metadata store.
+    look_ups: Arc<Turns>,
+    /// Turns at the check of a password, which takes milliseconds of a core.
+    verifications: Arc<Turns>,
+    verifying: ComputeThreads,
+    buffers: BufferMemory,
     closings: LogLimit,
     connections: TaskTracker,
     drain: CancellationToken,
@@ -112,15 +127,21 @@ impl Gateway {
             mechanisms: settings.mechanisms(),
             authentication_time: settings.authentication_time(),
             unauthenticated_bytes_max: limits.unauthenticated_bytes_max,
-            unauthenticated_memory: Budget::new(limits.unauthenticated_bytes),
             hold_time: Duration::from_millis(settings.wake.hold_ms),
             gate: Gate::new(settings.gate()),
             users: Users::new(world.store),
             sessions: Arc::default(),
             wakes: Wakes::new(cell, world.clock, Arc::clone(&metrics)),
             metrics,
-            verifications: Semaphore::new(VERIFICATIONS_AT_ONCE),
-            verifications_by_cluster: Mutex::default(),
+            balancers: settings.balancers(),
+            look_ups: Turns::new(LOOK_UPS),
+            verifications: Turns::new(TurnLimits {
+                in_all: world.compute.count(),
+                // So that a cluster whose passwords are guessed leaves a thread to others.
+                by_cluster: (world.compute.count() - 1).max(1),
+            }),
+            verifying: world.compute,
+            buffers: BufferMemory::default(),
             closings: LogLimit::default(),
             connections: TaskTracker::new(),
             drain: CancellationToken::new(),
@@ -159,7 +180,7 @@ impl Gateway {
                 self.users.forget(gone);
                 self.wakes.forget(gone);
                 self.metrics.forget(gone);
-                self.verifications_by_cluster.lock().remove(gone);
+                self.buffers.forget(gone);
             }
             known = view;
         }
@@ -179,12 +200,6 @@ impl Gateway {
                 }
             }
         }
-    }
-
-    fn verifications_of(&self, cluster: &Arc<str>) -> Arc<Semaphore> {
-        let mut semaphores = self.verifications_by_cluster.lock();
-        let of_cluster = semaphores.entry(Arc::clone(cluster));
-        Arc::clone(of_cluster.or_insert_with(|| Arc::new(Semaphore::new(1))))
     }
 
     /// Waits until all connections have ended: each when all its requests were answered, all within

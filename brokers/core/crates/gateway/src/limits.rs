@@ -1,4 +1,5 @@
-//! Limits on connections: in all, by address, and by cluster.
+//! Limits on connections: in all, by address, and by cluster; and on the memory of those that have
+//! not authenticated.
 //!
 //! Only connections that have authenticated count as their cluster's, so that clients without a
 //! password cannot use up a tenant's connections.
@@ -8,45 +9,20 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::bucket::Bucket;
+use super::shares::{Early, EarlyPlaces, Key};
+use freshet_greeting::addresses::counted_address;
 
 /// Addresses that may be remembered for their rate although they have no connection.
 const QUIET_ADDRESSES_MAX: usize = 10_000;
-
-/// A token bucket: a capacity that may be taken at once, and a rate a second at which it refills.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Bucket {
-    tokens: f64,
-    filled_at: Instant,
-}
-
-impl Bucket {
-    pub(super) fn full(capacity: u32) -> Self {
-        Self { tokens: f64::from(capacity), filled_at: Instant::now() }
-    }
-
-    fn fill(&mut self, capacity: u32, per_s: f64) {
-        let now = Instant::now();
-        let gained = now.duration_since(self.filled_at).as_secs_f64() * per_s;
-        self.tokens = (self.tokens + gained).min(f64::from(capacity));
-        self.filled_at = now;
-    }
-
-    /// Takes a token, if there is one; returns whether there was.
-    pub(super) fn take(&mut self, capacity: u32, per_s: f64) -> bool {
-        self.fill(capacity, per_s);
-        let enough = self.tokens >= 1.0;
-        if enough {
-            self.tokens -= 1.0;
-        }
-        enough
-    }
-
-    fn is_full(&mut self, capacity: u32, per_s: f64) -> bool {
-        self.fill(capacity, per_s);
-        self.tokens >= f64::from(capacity)
-    }
-}
+/// An address, and for memory a cluster too, has at most this part of what all clients may have
+/// together before they have authenticated.
+const SHARE: usize = 8;
+/// Bytes of a request for which each connection has its own memory before it has authenticated:
+/// more than any client's first requests have. Only what is larger is taken from the share.
+const OWN_BYTES: usize = 16 << 10;
 
 /// Bounds on connections.
 #[derive(Debug, Clone, Copy)]
@@ -57,13 +33,27 @@ pub(super) struct GateLimits {
     pub per_address: usize,
     /// At a time that have not authenticated.
     pub unauthenticated: usize,
+    /// Bytes in memory of those that have not authenticated.
+    pub unauthenticated_bytes: usize,
     /// New ones a second from one address, in the long run.
     pub per_s_per_address: u32,
     /// New ones at once from one address.
     pub at_once_per_address: u32,
 }
 
-/// Why a connection is not taken.
+impl GateLimits {
+    /// Bytes of memory that each connection has for itself.
+    fn own_bytes(&self) -> usize {
+        OWN_BYTES.min(self.unauthenticated_bytes / self.unauthenticated.max(1))
+    }
+
+    /// Bytes of memory that are shared out.
+    fn shared_bytes(&self) -> usize {
+        self.unauthenticated_bytes - self.own_bytes() * self.unauthenticated
+    }
+}
+
+/// Why a connection is not taken, or has to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Full {
     #[error("too many connections are open")]
@@ -74,6 +64,12 @@ pub(super) enum Full {
     Rate,
     #[error("too many connections have not authenticated")]
     Unauthenticated,
+    #[error("too many connections of this address have not authenticated")]
+    Share,
+    #[error("it kept others waiting, and one of them got its place")]
+    Displaced,
+    #[error("clients that have not authenticated hold too much memory")]
+    Memory,
     #[error("the cluster has all connections that it may have")]
     Cluster,
 }
@@ -86,6 +82,9 @@ impl Full {
             Self::Address => "address",
             Self::Rate => "rate",
             Self::Unauthenticated => "unauthenticated",
+            Self::Share => "share",
+            Self::Displaced => "displaced",
+            Self::Memory => "memory",
             Self::Cluster => "cluster",
         }
     }
@@ -100,14 +99,30 @@ pub(super) struct Gate {
 #[derive(Default)]
 struct Counts {
     open: usize,
-    unauthenticated: usize,
-    addresses: BTreeMap<IpAddr, Address>,
+    next: u64,
+    early: EarlyPlaces,
+    memory: SharedMemory,
+    addresses: BTreeMap<IpAddr, CountedAddress>,
     clusters: BTreeMap<Arc<str>, usize>,
 }
 
-struct Address {
+struct CountedAddress {
     open: usize,
     rate: Bucket,
+}
+
+/// Shared memory that is held, in bytes.
+#[derive(Default)]
+struct SharedMemory {
+    all: usize,
+    addresses: BTreeMap<IpAddr, usize>,
+    clusters: BTreeMap<Arc<str>, usize>,
+}
+
+/// The address by which places and memory are shared out. On the loopback all clients have one
+/// address, so there they are shared out by cluster alone.
+fn shared_address(counted: Option<IpAddr>) -> Option<IpAddr> {
+    counted.filter(|address| !address.is_loopback())
 }
 
 impl Gate {
@@ -115,40 +130,44 @@ impl Gate {
         Arc::new(Self { limits, counts: Mutex::default() })
     }
 
-    /// Gives a new connection a place, before it has authenticated.
-    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Place, Full> {
-        let address = address.to_canonical();
+    /// Gives a new connection a place, before it has authenticated. `address` is the client's;
+    /// `None` where a balancer will name it ([`Place::come_from`]). `cluster` is the one that it
+    /// names; `None` where it will name one ([`Place::aim_at`]).
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        address: Option<IpAddr>,
+        cluster: Option<&Arc<str>>,
+    ) -> Result<Place, Full> {
+        let address = address.map(counted_address);
         let limits = &self.limits;
         let mut counts = self.counts.lock();
         counts.forget_quiet(limits);
-        let of_address = counts
-            .addresses
-            .entry(address)
-            .or_insert_with(|| Address { open: 0, rate: Bucket::full(limits.at_once_per_address) });
-        let per_s = f64::from(limits.per_s_per_address);
-        if !of_address.rate.take(limits.at_once_per_address, per_s) {
-            return Err(Full::Rate);
-        }
-        if of_address.open >= limits.per_address {
-            return Err(Full::Address);
+        if let Some(address) = address {
+            counts.check_address(address, limits)?;
         }
         if counts.open >= limits.connections {
             return Err(Full::Connections);
         }
-        if counts.unauthenticated >= limits.unauthenticated {
+        let (cluster, shared) = (cluster.cloned(), shared_address(address));
+        if counts.early.len() >= limits.unauthenticated && !counts.early.displace(&cluster, shared)
+        {
             return Err(Full::Unauthenticated);
         }
+        let early = Early::new();
+        let key = Key { cluster, address: shared, number: counts.next };
+        counts.next += 1;
         counts.open += 1;
-        counts.unauthenticated += 1;
-        if let Some(of_address) = counts.addresses.get_mut(&address) {
+        counts.early.insert(&key, Arc::clone(&early));
+        if let Some(of_address) = address.and_then(|address| counts.addresses.get_mut(&address)) {
             of_address.open += 1;
         }
-        Ok(Place { gate: Arc::clone(self), address, cluster: None })
+        let gate = Arc::clone(self);
+        Ok(Place { gate, address, key, early, joined: None, shared_bytes: 0 })
     }
 
     /// Connections that have not authenticated.
     pub(super) fn unauthenticated(&self) -> usize {
-        self.counts.lock().unauthenticated
+        self.counts.lock().early.len()
     }
 
     /// Connections that have, by cluster.
@@ -158,6 +177,29 @@ impl Gate {
 }
 
 impl Counts {
+    /// Whether an address may have another connection. It takes a token of the address's rate.
+    fn check_address(&mut self, address: IpAddr, limits: &GateLimits) -> Result<(), Full> {
+        let of_address = self.addresses.entry(address).or_insert_with(|| CountedAddress {
+            open: 0,
+            rate: Bucket::full(limits.at_once_per_address),
+        });
+        let per_s = f64::from(limits.per_s_per_address);
+        if !of_address.rate.take(limits.at_once_per_address, per_s) {
+            return Err(Full::Rate);
+        }
+        if of_address.open >= limits.per_address {
+            return Err(Full::Address);
+        }
+        let share = (limits.unauthenticated / SHARE).max(1);
+        if let Some(shared) = shared_address(Some(address))
+            && self.early.of_address(shared) >= share
+            && !self.early.displace_of(shared)
+        {
+            return Err(Full::Share);
+        }
+        Ok(())
+    }
+
     /// Forgets addresses without connections whose rate has recovered, once there are more than
     /// [`QUIET_ADDRESSES_MAX`]. The others stay: to forget one would give it a new rate.
     fn forget_quiet(&mut self, limits: &GateLimits) {
@@ -170,133 +212,161 @@ impl Counts {
     }
 }
 
+impl SharedMemory {
+    /// Takes memory for a connection, where its address, its cluster and all together have not more
+    /// than they may; returns whether that is so.
+    fn take(&mut self, key: &Key, bytes: usize, most: usize) -> bool {
+        let of_address = key.address.and_then(|address| self.addresses.get(&address));
+        let of_cluster = key.cluster.as_ref().and_then(|cluster| self.clusters.get(cluster));
+        let share = most / SHARE;
+        let fits = |held: Option<&usize>| held.copied().unwrap_or(0) + bytes <= share;
+        if !fits(of_address) || !fits(of_cluster) || self.all + bytes > most {
+            return false;
+        }
+        self.all += bytes;
+        if let Some(address) = key.address {
+            *self.addresses.entry(address).or_default() += bytes;
+        }
+        if let Some(cluster) = &key.cluster {
+            *self.clusters.entry(Arc::clone(cluster)).or_default() += bytes;
+        }
+        true
+    }
+
+    fn give_back(&mut self, key: &Key, bytes: usize) {
+        self.all -= bytes;
+        if let Some(address) = &key.address {
+            lower(&mut self.addresses, address, bytes);
+        }
+        if let Some(cluster) = &key.cluster {
+            lower(&mut self.clusters, cluster, bytes);
+        }
+    }
+}
+
+/// Lowers a count, which is forgotten at 0.
+fn lower<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K, by: usize) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= by;
+        if *count == 0 {
+            counts.remove(key);
+        }
+    }
+}
+
 /// A connection's place, which is given back when this is dropped.
 pub(super) struct Place {
     gate: Arc<Gate>,
-    address: IpAddr,
-    cluster: Option<Arc<str>>,
+    address: Option<IpAddr>,
+    key: Key,
+    early: Arc<Early>,
+    /// The cluster whose connection it is, once the client has authenticated.
+    joined: Option<Arc<str>>,
+    /// Bytes of the shared memory that it holds.
+    shared_bytes: usize,
 }
 
 impl Place {
+    /// Cancelled when another connection has got the place, before this one has authenticated.
+    pub(super) fn displaced(&self) -> CancellationToken {
+        self.early.displaced.clone()
+    }
+
+    /// Notes that the gateway waits for the client now, or does not.
+    pub(super) fn set_waiting(&self, waits: bool) {
+        self.early.set_waiting(waits);
+    }
+
+    /// The address by which the client's share is counted; `None` on the loopback.
+    pub(super) fn shared_address(&self) -> Option<IpAddr> {
+        self.key.address
+    }
+
+    /// Counts the connection for its client's address, which a balancer has named.
+    pub(super) fn come_from(&mut self, address: IpAddr) -> Result<(), Full> {
+        let address = counted_address(address);
+        let gate = Arc::clone(&self.gate);
+        let mut counts = gate.counts.lock();
+        counts.forget_quiet(&gate.limits);
+        counts.check_address(address, &gate.limits)?;
+        self.move_to(&mut counts, |key| key.address = shared_address(Some(address)))?;
+        if let Some(of_address) = counts.addresses.get_mut(&address) {
+            of_address.open += 1;
+        }
+        self.address = Some(address);
+        Ok(())
+    }
+
+    /// Counts the connection for the cluster that its client has named.
+    pub(super) fn aim_at(&mut self, cluster: &Arc<str>) -> Result<(), Full> {
+        let gate = Arc::clone(&self.gate);
+        let mut counts = gate.counts.lock();
+        self.move_to(&mut counts, |key| key.cluster = Some(Arc::clone(cluster)))
+    }
+
+    /// Counts the connection, which holds no shared memory yet, under another key.
+    fn move_to(&mut self, counts: &mut Counts, change: impl FnOnce(&mut Key)) -> Result<(), Full> {
+        let early = counts.early.remove(&self.key).ok_or(Full::Displaced)?;
+        change(&mut self.key);
+        counts.early.insert(&self.key, early);
+        Ok(())
+    }
+
+    /// Takes memory until the connection has so many bytes for what its client sends.
+    pub(super) fn hold(&mut self, bytes: usize) -> Result<(), Full> {
+        let limits = &self.gate.limits;
+        let more = bytes.saturating_sub(limits.own_bytes()).saturating_sub(self.shared_bytes);
+        if more == 0 {
+            return Ok(());
+        }
+        let mut counts = self.gate.counts.lock();
+        if !counts.memory.take(&self.key, more, limits.shared_bytes()) {
+            return Err(Full::Memory);
+        }
+        self.shared_bytes += more;
+        Ok(())
+    }
+
+    /// Gives the memory back.
+    pub(super) fn release(&mut self) {
+        if self.shared_bytes > 0 {
+            self.gate.counts.lock().memory.give_back(&self.key, self.shared_bytes);
+            self.shared_bytes = 0;
+        }
+    }
+
     /// Counts the connection, whose client has authenticated, as a cluster's.
     pub(super) fn join(&mut self, cluster: &Arc<str>, most: usize) -> Result<(), Full> {
+        self.release();
         let mut counts = self.gate.counts.lock();
         let present = counts.clusters.get(cluster).copied().unwrap_or(0);
         if present >= most {
             return Err(Full::Cluster);
         }
+        counts.early.remove(&self.key).ok_or(Full::Displaced)?;
         counts.clusters.insert(Arc::clone(cluster), present + 1);
-        counts.unauthenticated -= 1;
-        self.cluster = Some(Arc::clone(cluster));
+        self.joined = Some(Arc::clone(cluster));
         Ok(())
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
+        self.release();
         let mut counts = self.gate.counts.lock();
         counts.open -= 1;
-        if let Some(address) = counts.addresses.get_mut(&self.address) {
-            address.open -= 1;
+        if let Some(of_address) =
+            self.address.and_then(|address| counts.addresses.get_mut(&address))
+        {
+            of_address.open -= 1;
         }
-        let Some(cluster) = &self.cluster else {
-            counts.unauthenticated -= 1;
-            return;
-        };
-        if let Some(count) = counts.clusters.get_mut(cluster) {
-            *count -= 1;
-            if *count == 0 {
-                counts.clusters.remove(cluster);
-            }
+        match &self.joined {
+            Some(cluster) => lower(&mut counts.clusters, cluster, 1),
+            None => drop(counts.early.remove(&self.key)),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use tokio::time::advance;
-
-    use super::*;
-
-    fn address(last: u8) -> IpAddr {
-        IpAddr::from([192, 0, 2, last])
-    }
-
-    fn limits() -> GateLimits {
-        GateLimits {
-            connections: 5,
-            per_address: 3,
-            unauthenticated: 4,
-            per_s_per_address: 2,
-            at_once_per_address: 4,
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_bucket_gives_so_much_at_once_and_then_at_its_rate() {
-        let mut bucket = Bucket::full(3);
-        let taken = |bucket: &mut Bucket| (0..10).filter(|_| bucket.take(3, 2.0)).count();
-        assert_eq!(taken(&mut bucket), 3);
-        advance(Duration::from_millis(499)).await;
-        assert_eq!(taken(&mut bucket), 0);
-        advance(Duration::from_millis(1)).await;
-        assert_eq!(taken(&mut bucket), 1);
-        advance(Duration::from_secs(3600)).await;
-        assert_eq!(taken(&mut bucket), 3);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_address_is_bounded_in_number_and_rate() {
-        let gate = Gate::new(limits());
-        let mut places: Vec<Place> = (0..3).map(|_| gate.admit(address(1)).unwrap()).collect();
-        assert_eq!(gate.admit(address(1)).err(), Some(Full::Address));
-        // The rate counts new connections: a place that is given back does not give back its token.
-        places.clear();
-        assert_eq!(gate.admit(address(1)).err(), Some(Full::Rate));
-        assert!(gate.admit(address(2)).is_ok());
-        advance(Duration::from_millis(500)).await;
-        assert!(gate.admit(address(1)).is_ok());
-        assert_eq!(gate.admit(address(1)).err(), Some(Full::Rate));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_address_of_both_families_is_one() {
-        let gate = Gate::new(limits());
-        let mapped: IpAddr = "::ffff:192.0.2.1".parse().unwrap();
-        let _places: Vec<Place> = (0..3).map(|_| gate.admit(address(1)).unwrap()).collect();
-        assert_eq!(gate.admit(mapped).err(), Some(Full::Address));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn unauthenticated_connections_take_no_place_of_a_cluster() {
-        let gate = Gate::new(limits());
-        let cluster: Arc<str> = "cl_1".into();
-        let mut inside = gate.admit(address(1)).unwrap();
-        let unauthenticated: Vec<Place> =
-            (2..5).map(|last| gate.admit(address(last)).unwrap()).collect();
-        assert_eq!(gate.admit(address(9)).err(), Some(Full::Unauthenticated));
-        inside.join(&cluster, 1).unwrap();
-        assert_eq!((gate.unauthenticated(), gate.by_cluster()[&cluster]), (3, 1));
-        let mut second = gate.admit(address(1)).unwrap();
-        assert_eq!(gate.admit(address(9)).err(), Some(Full::Connections));
-        assert_eq!(second.join(&cluster, 1).err(), Some(Full::Cluster));
-        drop(inside);
-        second.join(&cluster, 1).unwrap();
-        drop((second, unauthenticated));
-        assert_eq!(gate.unauthenticated(), 0);
-        assert!(gate.by_cluster().is_empty());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn addresses_whose_rate_has_recovered_are_forgotten() {
-        let gate = Gate::new(GateLimits { connections: 50_000, ..limits() });
-        for number in 0..=u32::try_from(QUIET_ADDRESSES_MAX).unwrap() {
-            drop(gate.admit(IpAddr::from(number.to_be_bytes())).unwrap());
-        }
-        advance(Duration::from_secs(10)).await;
-        let _place = gate.admit(address(1)).unwrap();
-        assert_eq!(gate.counts.lock().addresses.len(), 1);
-    }
-}
+#[path = "limits_tests.rs"]
+mod tests;

@@ -2,28 +2,31 @@
 //! SaslAuthenticate. The answers are built by the same code as a broker's.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{ApiKey, SaslAuthenticateRequest, SaslHandshakeRequest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::Instant;
 
 use super::Gateway;
+use super::limits::{Full, Place};
 use super::users::{Named, SUPER_USER, UserCredentials};
+use super::view::check_usable;
 use freshet_access::derivation::{Decoy, ITERATIONS_MIN};
 use freshet_access::principal::Principal;
 use freshet_access::sasl::{SaslFailure, SaslSession, SaslSettings, Step, Verification, Verified};
 use freshet_greeting::call::{Call, Refusal};
+use freshet_greeting::refusal_delay::delay_refusal;
 use freshet_greeting::{api_versions, sasl_authenticate, sasl_handshake};
 use freshet_metadata::ClusterError;
-use freshet_wire::protocol::frame::{FrameError, announced_length, read_body};
+use freshet_wire::protocol::frame::{FrameError, announced_length};
 use freshet_wire::protocol::header::{HeaderError, RequestHeader};
 use freshet_world::env::Stream;
 
-/// The pause before a failed authentication is answered, as a broker makes it, so that guessing
-/// takes time.
-const FAILED_AUTHENTICATION_DELAY: Duration = Duration::from_millis(100);
+/// The first memory of a request that is longer, in bytes: more than any client's first requests
+/// have.
+const FIRST_BYTES: usize = 4 << 10;
 
 /// Why a client was not let in.
 #[derive(Debug, thiserror::Error)]
@@ -40,8 +43,10 @@ pub(super) enum LoginError {
     Failed(String),
     #[error("credentials cannot be looked up: {0}")]
     NoCredentials(ClusterError),
+    #[error(transparent)]
+    Full(#[from] Full),
     #[error("{0}")]
-    NotAdmitted(String),
+    NotAdmitted(&'static str),
 }
 
 impl LoginError {
@@ -50,23 +55,16 @@ impl LoginError {
         match self {
             Self::ClientLeft | Self::Socket(_) | Self::Frame(FrameError::Io(_)) => false,
             Self::Frame(_) | Self::Refused(_) | Self::Failed(_) => true,
-            Self::NoCredentials(_) | Self::NotAdmitted(_) => true,
+            Self::NoCredentials(_) | Self::Full(_) | Self::NotAdmitted(_) => true,
         }
     }
-}
-
-/// Why a client that has proven who it is may not go on.
-pub(super) enum NotAdmitted {
-    /// It gets this text as an error.
-    Refused(&'static str),
-    /// Its connection is closed, so that it tries again.
-    Closed(String),
 }
 
 /// The authentication of one client.
 pub(super) struct Login<'a> {
     gateway: &'a Gateway,
     cluster: &'a Arc<str>,
+    place: &'a mut Place,
     named: Arc<Named>,
     session: SaslSession,
     bytes_left: usize,
@@ -79,7 +77,7 @@ enum Exchanged {
 }
 
 impl<'a> Login<'a> {
-    pub(super) fn new(gateway: &'a Gateway, cluster: &'a Arc<str>) -> Self {
+    pub(super) fn new(gateway: &'a Gateway, cluster: &'a Arc<str>, place: &'a mut Place) -> Self {
         let named = Arc::new(Named::default());
         let settings = Arc::new(SaslSettings {
             mechanisms: gateway.mechanisms.clone(),
@@ -88,27 +86,33 @@ impl<'a> Login<'a> {
             randomness: Arc::clone(&gateway.randomness),
         });
         let session = SaslSession::new(settings);
-        Self { gateway, cluster, named, session, bytes_left: gateway.unauthenticated_bytes_max }
+        Self {
+            gateway,
+            cluster,
+            place,
+            named,
+            session,
+            bytes_left: gateway.unauthenticated_bytes_max,
+        }
     }
 
-    /// Answers requests until the client has authenticated and `admit` lets it in. The caller
-    /// bounds the time.
+    /// Answers requests until the client has authenticated and the cluster has a place for it. The
+    /// caller bounds the time.
     ///
     /// # Errors
     /// [`LoginError`], after the client got the answer that Kafka gives in that case. The caller
     /// closes the connection.
-    pub(super) async fn run(
-        mut self,
-        stream: &mut dyn Stream,
-        mut admit: impl FnMut(&Principal) -> Result<(), NotAdmitted>,
-    ) -> Result<Principal, LoginError> {
+    pub(super) async fn run(mut self, stream: &mut dyn Stream) -> Result<Principal, LoginError> {
         loop {
+            self.place.set_waiting(true);
             let frame = self.next_frame(stream).await?;
+            self.place.set_waiting(false);
             let authenticated = if self.session.expects_raw_frames() {
-                self.take_bare_token(stream, &frame, &mut admit).await?
+                self.take_bare_token(stream, &frame).await?
             } else {
-                self.take_request(stream, frame, &mut admit).await?
+                self.take_request(stream, frame).await?
             };
+            self.place.release();
             if let Some(principal) = authenticated {
                 return Ok(principal);
             }
@@ -124,16 +128,36 @@ impl<'a> Login<'a> {
         };
         let length = announced_length(prefix, self.bytes_left)?;
         self.bytes_left = (self.bytes_left - length).saturating_sub(prefix.len());
-        let _memory = self.gateway.unauthenticated_memory.acquire(length).await;
-        let mut stream = stream;
-        Ok(read_body(&mut stream, length).await?)
+        self.read_body(stream, length).await
+    }
+
+    /// Reads what follows a frame's length. Memory is taken for what arrives: the buffer has at
+    /// most [`FIRST_BYTES`] or twice what has arrived. Where there is no memory for it the
+    /// connection ends at once, so that no client waits for another.
+    async fn read_body(
+        &mut self,
+        stream: &mut dyn Stream,
+        length: usize,
+    ) -> Result<Bytes, LoginError> {
+        let mut frame = Vec::new();
+        while frame.len() < length {
+            if frame.len() == frame.capacity() {
+                let capacity = (2 * frame.len()).max(FIRST_BYTES).min(length);
+                self.place.hold(capacity)?;
+                frame.reserve_exact(capacity - frame.len());
+            }
+            let room = frame.capacity().min(length) - frame.len();
+            if stream.read_buf(&mut (&mut frame).limit(room)).await? == 0 {
+                return Err(LoginError::ClientLeft);
+            }
+        }
+        Ok(frame.into())
     }
 
     async fn take_request(
         &mut self,
         stream: &mut dyn Stream,
         frame: Bytes,
-        admit: &mut impl FnMut(&Principal) -> Result<(), NotAdmitted>,
     ) -> Result<Option<Principal>, LoginError> {
         let (header, body) = match RequestHeader::decode(frame) {
             Ok(decoded) => decoded,
@@ -165,7 +189,7 @@ impl<'a> Login<'a> {
             }
             ApiKey::SaslAuthenticate => {
                 let request: SaslAuthenticateRequest = call.request(&body)?;
-                return self.take_token(stream, call, &request.auth_bytes, admit).await;
+                return self.take_token(stream, call, &request.auth_bytes).await;
             }
             api => return Err(Refusal::NotAuthenticated(api).into()),
         }
@@ -177,26 +201,24 @@ impl<'a> Login<'a> {
         stream: &mut dyn Stream,
         call: Call,
         token: &[u8],
-        admit: &mut impl FnMut(&Principal) -> Result<(), NotAdmitted>,
     ) -> Result<Option<Principal>, LoginError> {
         let failure = match self.exchange(token).await? {
             Ok(Exchanged::Continue(token)) => {
                 send_pieces(stream, call.answer(&sasl_authenticate::accepted(token))?).await?;
                 return Ok(None);
             }
-            Ok(Exchanged::Authenticated(principal, token)) => match admit(&principal) {
+            Ok(Exchanged::Authenticated(principal, token)) => match self.admit()? {
                 Ok(()) => {
                     send_pieces(stream, call.answer(&sasl_authenticate::accepted(token))?).await?;
                     return Ok(Some(principal));
                 }
-                Err(NotAdmitted::Closed(reason)) => return Err(LoginError::NotAdmitted(reason)),
-                Err(NotAdmitted::Refused(reason)) => {
+                Err(reason) => {
                     let error = ResponseError::SaslAuthenticationFailed;
                     let message = format!("Authentication failed: {reason}");
                     let failure = SaslFailure { error, message };
                     send_pieces(stream, call.answer(&sasl_authenticate::refused(&failure))?)
                         .await?;
-                    return Err(LoginError::NotAdmitted(reason.to_owned()));
+                    return Err(LoginError::NotAdmitted(reason));
                 }
             },
             Err(failure) => failure,
@@ -211,24 +233,33 @@ impl<'a> Login<'a> {
         &mut self,
         stream: &mut dyn Stream,
         token: &[u8],
-        admit: &mut impl FnMut(&Principal) -> Result<(), NotAdmitted>,
     ) -> Result<Option<Principal>, LoginError> {
         let (principal, token) = match self.exchange(token).await? {
             Ok(Exchanged::Continue(token)) => (None, token),
-            Ok(Exchanged::Authenticated(principal, token)) => (Some(principal), token),
+            Ok(Exchanged::Authenticated(principal, token)) => {
+                self.admit()?.map_err(LoginError::NotAdmitted)?;
+                (Some(principal), token)
+            }
             Err(failure) => return Err(LoginError::Failed(failure.message)),
         };
-        match principal.as_ref().map(admit) {
-            None | Some(Ok(())) => {}
-            Some(Err(NotAdmitted::Refused(reason))) => {
-                return Err(LoginError::NotAdmitted(reason.to_owned()));
-            }
-            Some(Err(NotAdmitted::Closed(reason))) => return Err(LoginError::NotAdmitted(reason)),
-        }
         let mut length = BytesMut::with_capacity(4);
         length.put_u32(u32::try_from(token.len()).expect("tokens are short"));
         send_pieces(stream, vec![length.freeze(), token]).await?;
         Ok(principal)
+    }
+
+    /// Whether a client that has proven who it is may go on. The inner error is the text that it
+    /// gets. After the outer one its connection is closed without an answer, so that it tries
+    /// again.
+    fn admit(&mut self) -> Result<Result<(), &'static str>, Full> {
+        let view = self.gateway.view.borrow().clone();
+        let spec = view.spec(self.cluster);
+        if let Err(reason) = check_usable(spec) {
+            return Ok(Err(reason));
+        }
+        let most = spec.map_or(0, |spec| spec.connections_max);
+        self.place.join(self.cluster, usize::try_from(most).unwrap_or(usize::MAX))?;
+        Ok(Ok(()))
     }
 
     /// Handles a token. The outer error ends the connection without an answer: the user's
@@ -237,8 +268,13 @@ impl<'a> Login<'a> {
         &mut self,
         token: &[u8],
     ) -> Result<Result<Exchanged, SaslFailure>, LoginError> {
+        let arrived_at = Instant::now();
         if let Some(user) = self.session.named_user(token) {
-            let mechanisms = self.gateway.users.look_up(self.cluster, &user).await;
+            let mechanisms = {
+                let address = self.place.shared_address();
+                let _turn = self.gateway.look_ups.take(self.cluster, address).await;
+                self.gateway.users.look_up(self.cluster, &user).await
+            };
             self.named.set(user, mechanisms.map_err(LoginError::NoCredentials)?);
         }
         let mut step = self.session.authenticate(token);
@@ -249,12 +285,12 @@ impl<'a> Login<'a> {
                     return Ok(self.authenticated(principal, bytes.into()));
                 }
                 Ok(Step::Verify(verification)) => {
-                    let verified = self.gateway.verify(self.cluster, verification).await;
+                    let verified = self.verify(verification).await;
                     step = self.session.verified(verified);
                 }
                 Err(failure) => {
                     self.gateway.metrics.authentication_failed(self.cluster);
-                    tokio::time::sleep(FAILED_AUTHENTICATION_DELAY).await;
+                    delay_refusal(arrived_at).await;
                     return Ok(Err(failure));
                 }
             }
@@ -274,19 +310,13 @@ impl<'a> Login<'a> {
         self.gateway.users.remember(self.cluster, principal.name(), credentials);
         Ok(Exchanged::Authenticated(principal, token))
     }
-}
 
-impl Gateway {
-    /// Checks a password off the threads that serve connections: one of a cluster at a time, so
-    /// that guessing a password of one cluster does not delay the others, and
-    /// [`VERIFICATIONS_AT_ONCE`] in all.
-    async fn verify(&self, cluster: &Arc<str>, verification: Verification) -> Verified {
-        let of_cluster = self.verifications_of(cluster);
-        let closed = "the semaphore is never closed";
-        let _turn = of_cluster.acquire().await.expect(closed);
-        let _turn_in_all = self.verifications.acquire().await.expect(closed);
-        #[allow(clippy::disallowed_methods, reason = "simulations have no gateway")]
-        let checking = tokio::task::spawn_blocking(move || verification.run());
+    /// Checks a password on a thread that gives way to those that serve, when it is this client's
+    /// turn.
+    async fn verify(&self, verification: Verification) -> Verified {
+        let address = self.place.shared_address();
+        let _turn = self.gateway.verifications.take(self.cluster, address).await;
+        let checking = self.gateway.verifying.run(move || verification.run());
         checking.await.expect("checking a password does not panic")
     }
 }

@@ -17,6 +17,7 @@ use freshet_etcd::location::open_store;
 use freshet_metadata::MetadataError;
 use freshet_metadata::cell::CellError;
 use freshet_wire::text::split_address;
+use freshet_world::env::background::ComputeThreads;
 use freshet_world::env::files::{FileError, read_private};
 use freshet_world::env::real::{SystemClock, SystemRandomness, Tcp};
 use freshet_world::env::usage::bound_allocator;
@@ -24,7 +25,7 @@ use freshet_world::env::{Listener, Network};
 
 /// How long tasks of a gateway that is dropped may still run.
 const KILL_TIME: Duration = Duration::from_secs(2);
-/// Threads for files and passwords, beyond those that serve.
+/// Threads for files, beyond those that serve.
 const BLOCKING_THREADS_MAX: usize = 16;
 /// An idle one of these ends after this long.
 const BLOCKING_THREAD_TIME: Duration = Duration::from_secs(10);
@@ -77,8 +78,7 @@ impl GatewayProcess {
     /// # Errors
     /// [`GatewayError`].
     pub fn start(settings: &GatewaySettings) -> Result<Self, GatewayError> {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let threads = settings.threads.on(cores);
+        let threads = serving_threads(settings);
         bound_allocator(threads);
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
@@ -207,8 +207,22 @@ async fn open(
         clock: Arc::new(SystemClock),
         randomness: Arc::new(SystemRandomness::open().map_err(system_error("randomness"))?),
         network: Arc::new(Tcp),
+        compute: ComputeThreads::new("freshet-verify", verifying_threads(settings))
+            .map_err(system_error("threads"))?,
     };
     Gateway::new(settings, names, secret, world).await.map_err(unreadable)
+}
+
+/// Threads that serve clients.
+fn serving_threads(settings: &GatewaySettings) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    settings.threads.on(cores)
+}
+
+/// Threads that check passwords: they may use all the cores that nobody needs for serving, and one
+/// more of them is left to other clusters when the passwords of one are guessed.
+fn verifying_threads(settings: &GatewaySettings) -> usize {
+    serving_threads(settings) + 1
 }
 
 async fn load_certificate(settings: &GatewaySettings) -> Result<Certificate, TlsError> {

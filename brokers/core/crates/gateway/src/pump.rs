@@ -9,17 +9,13 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::buffers::{Buffer, LargeBuffers};
 use super::frames::Frames;
 use super::metrics::Traffic;
 use freshet_world::env::Stream;
 
-/// The buffer of a direction while it is quiet, in bytes, so that thousands of idle connections
-/// need little memory.
-const SMALL_BYTES: usize = 8 << 10;
-/// The buffer of a busy direction, in bytes, for fewer and larger system calls.
-const LARGE_BYTES: usize = 256 << 10;
-/// After so many small pieces in a row the large buffer is given back.
-const SMALL_PIECES: u32 = 64;
+/// A direction in which nothing passes for this long gives its large buffer back.
+const QUIET_TIME: Duration = Duration::from_secs(1);
 /// How long a client may take to close when the gateway stops.
 const CLOSING_TIME: Duration = Duration::from_secs(1);
 /// How long the broker may still answer a client that has ended its direction.
@@ -50,16 +46,22 @@ pub(super) struct Signals {
     pub drain: CancellationToken,
 }
 
+/// What passes, and through which memory.
+pub(super) struct Flow {
+    pub traffic: Traffic,
+    pub buffers: LargeBuffers,
+}
+
 /// Forwards until one side ends or a signal comes. A client whose broker died gets a reset, so that
 /// it connects again at once.
 pub(super) async fn pump(
     mut client: Box<dyn Stream>,
     broker: Box<dyn Stream>,
     early: Vec<u8>,
-    traffic: &Traffic,
+    flow: &Flow,
     signals: &Signals,
 ) -> Ended {
-    let ended = forward_both(&mut client, broker, early, traffic, signals).await;
+    let ended = forward_both(&mut client, broker, early, flow, signals).await;
     match ended {
         Ended::BrokerFailed(_) | Ended::NotAllowed => client.reset_when_dropped(),
         Ended::Stopping => close_client(&mut client).await,
@@ -83,9 +85,10 @@ async fn forward_both(
     client: &mut Box<dyn Stream>,
     broker: Box<dyn Stream>,
     early: Vec<u8>,
-    traffic: &Traffic,
+    flow: &Flow,
     signals: &Signals,
 ) -> Ended {
+    let Flow { traffic, buffers } = flow;
     let requests = Requests::default();
     let (mut from_client, mut to_client) = split(client);
     let (mut from_broker, mut to_broker) = split(broker);
@@ -101,16 +104,15 @@ async fn forward_both(
             traffic.bytes_in.inc_by(bytes as u64);
             requests.asked.store(frames.ended(), Ordering::Relaxed);
         };
-        let (from, to) = (&mut from_client, &mut to_broker);
-        let last = forward_direction(from, to, frames, Some(&signals.drain), seen).await?;
+        let ways = Ways { from: &mut from_client, to: &mut to_broker, buffers };
+        let last = forward_direction(ways, frames, Some(&signals.drain), seen).await?;
         if matches!(last, Last::NoMore) {
             requests.all_answered().await;
         }
         Ok(last)
     };
     let down = forward_direction(
-        &mut from_broker,
-        &mut to_client,
+        Ways { from: &mut from_broker, to: &mut to_client, buffers },
         Frames::default(),
         None,
         |frames: &Frames, bytes: usize| {
@@ -181,44 +183,49 @@ enum Broken {
     Write(io::Error),
 }
 
+/// Where bytes of a direction come from and go to.
+struct Ways<'a, From, To> {
+    from: &'a mut From,
+    to: &'a mut To,
+    buffers: &'a LargeBuffers,
+}
+
 /// Forwards one direction until its sender ends, and passes that end on; or, once `no_more` is
 /// cancelled, to the end of the frame that is under way.
 async fn forward_direction(
-    from: &mut (impl AsyncRead + Unpin),
-    to: &mut (impl AsyncWrite + Unpin),
+    ways: Ways<'_, impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
     mut frames: Frames,
     no_more: Option<&CancellationToken>,
     seen: impl Fn(&Frames, usize),
 ) -> Result<Last, Broken> {
-    let mut buffer = vec![0; SMALL_BYTES];
-    let mut small_pieces = 0;
+    let Ways { from, to, buffers } = ways;
+    let mut buffer = Buffer::new(buffers.clone());
     let stops = || no_more.is_some_and(CancellationToken::is_cancelled);
     loop {
         let read = tokio::select! {
             biased;
             () = until_cancelled(no_more), if frames.is_between() => return Ok(Last::NoMore),
-            read = from.read(&mut buffer) => read.map_err(Broken::Read)?,
+            read = from.read(&mut buffer.bytes) => read.map_err(Broken::Read)?,
+            () = sleep(QUIET_TIME), if buffer.is_large() => {
+                buffer.make_small();
+                continue;
+            }
         };
         if read == 0 {
             to.shutdown().await.map_err(Broken::Write)?;
             return Ok(Last::End);
         }
+        let piece = &buffer.bytes[..read];
         let passed = if stops() {
-            frames.pass_rest(&buffer[..read])
+            frames.pass_rest(piece)
         } else {
-            frames.pass(&buffer[..read]);
+            frames.pass(piece);
             read
         };
-        to.write_all(&buffer[..passed]).await.map_err(Broken::Write)?;
+        to.write_all(&piece[..passed]).await.map_err(Broken::Write)?;
         to.flush().await.map_err(Broken::Write)?;
         seen(&frames, passed);
-        if read == buffer.len() && read < LARGE_BYTES {
-            buffer = vec![0; (read * 4).min(LARGE_BYTES)];
-        }
-        small_pieces = if read <= SMALL_BYTES { small_pieces + 1 } else { 0 };
-        if small_pieces >= SMALL_PIECES && buffer.len() > SMALL_BYTES {
-            buffer = vec![0; SMALL_BYTES];
-        }
+        buffer.adapt(read);
     }
 }
 
@@ -237,10 +244,14 @@ mod tests {
 
     use super::*;
 
+    /// Memory for large buffers: of both directions.
+    const MEMORY_BYTES: usize = 1 << 20;
+
     struct PumpFixture {
         client: DuplexStream,
         broker: DuplexStream,
         traffic: Traffic,
+        buffers: LargeBuffers,
         end: CancellationToken,
         drain: CancellationToken,
         pumping: JoinHandle<Ended>,
@@ -252,11 +263,13 @@ mod tests {
         let traffic = Traffic::default();
         let (end, drain) = (CancellationToken::new(), CancellationToken::new());
         let signals = Signals { end: end.clone(), drain: drain.clone() };
-        let (counted, early) = (traffic.clone(), early.to_vec());
+        let buffers = LargeBuffers::alone(MEMORY_BYTES);
+        let flow = Flow { traffic: traffic.clone(), buffers: buffers.clone() };
+        let early = early.to_vec();
         let pumping = tokio::spawn(async move {
-            pump(Box::new(near), Box::new(far), early, &counted, &signals).await
+            pump(Box::new(near), Box::new(far), early, &flow, &signals).await
         });
-        PumpFixture { client, broker, traffic, end, drain, pumping }
+        PumpFixture { client, broker, traffic, buffers, end, drain, pumping }
     }
 
     #[tokio::test]
@@ -281,6 +294,22 @@ mod tests {
         receiving.await.unwrap();
         assert!(matches!((&mut fixture.pumping).await.unwrap(), Ended::ClientLeft));
         assert_eq!(fixture.traffic.bytes_out.get(), 6);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_direction_that_has_become_quiet_gives_its_memory_back() {
+        let mut fixture = start(b"");
+        let (busy, mut received) = (vec![7; 1 << 20], vec![0; 1 << 20]);
+        let (sent, ()) = tokio::join!(fixture.client.write_all(&busy), async {
+            fixture.broker.read_exact(&mut received).await.unwrap();
+        });
+        sent.unwrap();
+        assert!(fixture.buffers.used_bytes() > 0);
+        sleep(Duration::from_secs(2)).await;
+        assert_eq!(fixture.buffers.used_bytes(), 0);
+        fixture.client.write_all(b"more").await.unwrap();
+        fixture.broker.read_exact(&mut received[..4]).await.unwrap();
+        assert_eq!(&received[..4], b"more");
     }
 
     #[tokio::test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::balancers::Balancers;
 use super::limits::GateLimits;
 use freshet_access::sasl::Mechanism;
 use freshet_settings::log::LogSettings;
@@ -65,6 +66,8 @@ pub struct ListenerSection {
     pub domain: String,
     /// The port that answers to TLS clients name; 0: the port that is listened on.
     pub tls_advertised_port: u16,
+    /// Networks of balancers, whose connections begin with a header of the PROXY protocol.
+    pub balancers: Vec<String>,
     /// Mechanisms offered.
     pub sasl: Vec<String>,
     /// `host:port` for `/metrics` and `/healthz`; empty: none.
@@ -78,6 +81,7 @@ impl Default for ListenerSection {
             tls: String::new(),
             domain: "kafka.localhost".into(),
             tls_advertised_port: 0,
+            balancers: Vec::new(),
             sasl: Mechanism::ALL.iter().map(|mechanism| mechanism.name().to_owned()).collect(),
             metrics: "127.0.0.1:0".into(),
         }
@@ -121,7 +125,8 @@ pub struct LimitSection {
     pub unauthenticated_connections_max: usize,
     /// Bytes that a client may send before it has authenticated.
     pub unauthenticated_bytes_max: usize,
-    /// Bytes that all clients together may have in memory before they have authenticated.
+    /// Bytes that all clients together may have in memory before they have authenticated. Each has
+    /// its own part of them, and the rest is shared out by address and by cluster.
     pub unauthenticated_bytes: usize,
     /// How long a client may take to authenticate, TLS included.
     pub authentication_timeout_ms: u64,
@@ -201,6 +206,10 @@ impl GatewaySettings {
                 return problem(key, "must be host:port");
             }
         }
+        if let Err(wrong) = Balancers::parse(&listener.balancers) {
+            let message = format!("must be networks such as 10.0.0.0/8, which {wrong:?} is not");
+            return problem("listener.balancers", &message);
+        }
         let allowed =
             |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
         let domain = &listener.domain;
@@ -269,6 +278,11 @@ impl GatewaySettings {
         self.listener.sasl.iter().filter_map(|name| name.parse().ok()).collect()
     }
 
+    /// Networks of balancers.
+    pub(super) fn balancers(&self) -> Balancers {
+        Balancers::parse(&self.listener.balancers).expect("settings were checked before")
+    }
+
     /// Bounds on connections.
     pub(super) fn gate(&self) -> GateLimits {
         let limits = &self.limits;
@@ -276,6 +290,7 @@ impl GatewaySettings {
             connections: limits.connections_max,
             per_address: limits.connections_per_address_max,
             unauthenticated: limits.unauthenticated_connections_max,
+            unauthenticated_bytes: limits.unauthenticated_bytes,
             per_s_per_address: limits.connections_per_s_per_address,
             at_once_per_address: limits.connections_at_once_per_address,
         }
@@ -315,6 +330,7 @@ mod tests {
             ("[listener]\ntls = '0.0.0.0:1'\n", "tls.folder: "),
             ("[listener]\ntls = 'x'\n", "line 5: listener.tls: must be host:port"),
             ("[listener]\ndomain = 'Kafka.'\n", "line 5: listener.domain: "),
+            ("[listener]\nbalancers = ['10.0.0.0/33']\n", "line 5: listener.balancers: "),
             ("[listener]\nsasl = []\n", "line 5: listener.sasl: "),
             ("[listener]\nsasl = ['GSSAPI']\n", "line 5: listener.sasl: unknown SASL mechanism"),
             ("[tls]\ncertificate = 'c'\n", "tls.key: "),

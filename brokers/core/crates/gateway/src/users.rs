@@ -20,8 +20,6 @@ use freshet_metadata::{ClusterError, MetadataStore, ScopedStore};
 /// gateway there is no such user, whatever a cluster's records say.
 pub(super) const SUPER_USER: &str = "__freshet";
 
-const MECHANISMS: [ScramMechanism; 2] = [ScramMechanism::Sha256, ScramMechanism::Sha512];
-
 /// A user's credentials by mechanism. Empty where there is no such user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct UserCredentials(BTreeMap<ScramMechanism, ScramCredential>);
@@ -66,7 +64,7 @@ impl Users {
     async fn read(&self, cluster: &str, user: &str) -> Result<UserCredentials, ClusterError> {
         let store = ScopedStore::new(Arc::clone(&self.store), cluster)?;
         let mut credentials = UserCredentials::default();
-        for mechanism in MECHANISMS {
+        for mechanism in ScramMechanism::ALL {
             let key = Key::Scram(mechanism, user.to_owned()).to_string();
             if let Some(entry) = store.get(&key).await? {
                 let record = Stored::<ScramRecord>::from_entry(&entry)?.record;

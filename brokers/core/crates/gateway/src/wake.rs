@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
-use super::limits::Bucket;
+use super::bucket::Bucket;
 use super::metrics::GatewayMetrics;
 use freshet_metadata::cell::CellMetadata;
 use freshet_metadata::schema::cell::{ClusterSpec, WakeRequest};

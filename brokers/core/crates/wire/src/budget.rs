@@ -91,7 +91,38 @@ impl Budget {
     }
 }
 
+impl Budget {
+    /// Adds to a share until it has so many units, if they are free right now. Returns whether it
+    /// has them.
+    fn try_grow(&self, share: &mut Share, target: u32) -> bool {
+        let missing = target.saturating_sub(share.units());
+        match Arc::clone(&self.units).try_acquire_many_owned(missing) {
+            Ok(more) => {
+                share.units.merge(more);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Waits until a share has so many units.
+    async fn grow(&self, share: &mut Share, target: u32) {
+        let missing = target.saturating_sub(share.units());
+        let more = Arc::clone(&self.units).acquire_many_owned(missing).await;
+        share.units.merge(more.expect("the semaphore is never closed"));
+    }
+
+    /// A share of nothing.
+    fn empty_share(&self) -> Share {
+        self.try_acquire(0).expect("nothing is always free")
+    }
+}
+
 impl Share {
+    fn units(&self) -> u32 {
+        u32::try_from(self.units.num_permits()).expect("a budget counts in 32 bits")
+    }
+
     /// Gives back the part of the share beyond `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
         let surplus = self.units.num_permits().saturating_sub(units(bytes) as usize);
@@ -106,6 +137,137 @@ impl Share {
     /// The demand for shares of this share's budget, which its holder may look at.
     pub fn demand(&self) -> Demand {
         self.demand.clone()
+    }
+}
+
+/// A budget for requests that arrive piece by piece. A request takes memory for the bytes that have
+/// arrived, whatever length it announced.
+///
+/// # Why no request waits for ever
+/// Requests that hold memory and wait for more could wait for each other. So those that have not
+/// arrived whole may hold together no more than the budget without its reserve. A request that
+/// cannot have more within that bound waits for the turn, which one request has at a time; it may
+/// take from the reserve. What is missing of the reserve is held by requests that are complete, and
+/// those are answered whatever happens to others. So the request that has the turn gets what it
+/// needs, is completed when its bytes arrive, and passes the turn on. Whoever reads it bounds the
+/// time for its bytes.
+///
+/// A request that needs more than the reserve and its own part of the rest is completed with as
+/// much.
+#[derive(Debug, Clone)]
+pub struct ArrivalBudget {
+    whole: Budget,
+    /// What requests that have not arrived whole may hold, without the one that has the turn.
+    partial: Budget,
+    reserve: u32,
+    turn: Arc<Semaphore>,
+}
+
+/// The memory of a request that arrives.
+#[derive(Debug)]
+pub struct ArrivingMemory {
+    budget: ArrivalBudget,
+    held: Share,
+    partial: Share,
+    turn: Option<OwnedSemaphorePermit>,
+}
+
+impl ArrivalBudget {
+    /// A budget of so many bytes. Its reserve has room for the largest request, but is at most half
+    /// of it.
+    pub fn new(bytes: usize, request_bytes_max: usize) -> Self {
+        let whole = Budget::new(bytes);
+        let reserve = units(request_bytes_max).min(whole.total / 2);
+        let rest = (whole.total - reserve) as usize * UNIT_BYTES;
+        let (partial, turn) = (Budget::new(rest), Arc::new(Semaphore::new(1)));
+        Self { whole, partial, reserve, turn }
+    }
+
+    /// The memory of a request of which nothing has arrived.
+    pub fn start(&self) -> ArrivingMemory {
+        let (held, partial) = (self.whole.empty_share(), self.partial.empty_share());
+        ArrivingMemory { budget: self.clone(), held, partial, turn: None }
+    }
+
+    /// Bytes that are held now.
+    pub fn used_bytes(&self) -> usize {
+        self.whole.used_bytes()
+    }
+
+    /// Whether requests wait for memory.
+    pub fn demand(&self) -> &Demand {
+        &self.whole.demand
+    }
+}
+
+impl ArrivingMemory {
+    /// Takes memory until it has `bytes`, if it is free right now. Returns whether it has them.
+    pub fn try_hold(&mut self, bytes: usize) -> bool {
+        let target = units(bytes);
+        let budget = &self.budget;
+        if self.turn.is_none() {
+            if target <= budget.partial.total {
+                let held = self.partial.units();
+                let granted = budget.partial.try_grow(&mut self.partial, target)
+                    && budget.whole.try_grow(&mut self.held, target);
+                if !granted {
+                    self.partial.shrink_to(held as usize * UNIT_BYTES);
+                }
+                return granted;
+            }
+            self.turn = Arc::clone(&budget.turn).try_acquire_owned().ok();
+            if self.turn.is_none() {
+                return false;
+            }
+        }
+        let target = self.with_turn(target);
+        self.budget.whole.try_grow(&mut self.held, target)
+    }
+
+    /// Waits until it has `bytes`.
+    pub async fn hold(&mut self, bytes: usize) {
+        let target = units(bytes);
+        let budget = self.budget.clone();
+        let _asking = Asking::new(&budget.whole.demand);
+        if self.turn.is_none() {
+            let turn = async {
+                let turn = Arc::clone(&budget.turn).acquire_owned().await;
+                turn.expect("the semaphore is never closed")
+            };
+            if target <= budget.partial.total {
+                tokio::select! {
+                    biased;
+                    () = budget.partial.grow(&mut self.partial, target) => {
+                        return budget.whole.grow(&mut self.held, target).await;
+                    }
+                    turn = turn => self.turn = Some(turn),
+                }
+            } else {
+                self.turn = Some(turn.await);
+            }
+        }
+        let target = self.with_turn(target);
+        budget.whole.grow(&mut self.held, target).await;
+    }
+
+    /// How much of the target the request may hold that has the turn: the reserve, and what it gets
+    /// of the rest without waiting.
+    fn with_turn(&mut self, target: u32) -> u32 {
+        let budget = &self.budget;
+        let part = target.min(budget.partial.total);
+        budget.partial.try_grow(&mut self.partial, part);
+        target.min(budget.reserve + self.partial.units())
+    }
+
+    /// Gives back what it has beyond `bytes`.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        self.held.shrink_to(bytes);
+        self.partial.shrink_to(bytes);
+    }
+
+    /// The memory of the request, which has arrived whole.
+    pub fn complete(self) -> Share {
+        self.held
     }
 }
 

@@ -7,8 +7,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use bytes::Bytes;
+use freshet_wire::budget::ArrivalBudget;
+use freshet_wire::protocol::arriving::{Piece, read_piece};
 use freshet_wire::protocol::fetch::FetchRequest;
-use freshet_wire::protocol::frame::read_frame;
+use freshet_wire::protocol::frame::announced_length;
 use freshet_wire::protocol::guard;
 use freshet_wire::protocol::header::RequestHeader;
 use freshet_wire::protocol::produce::ProduceRequest;
@@ -20,6 +22,7 @@ use freshet_wire::records::{
 use kafka_protocol::messages::ApiKey;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use tokio::io::AsyncReadExt;
 
 thread_local! {
     static LIVE: Cell<usize> = const { Cell::new(0) };
@@ -78,7 +81,7 @@ const LIMIT: usize = 1 << 20;
 /// step in which a `Vec` doubles.
 const CODEC_BYTES_MAX: usize = (9 << 20) + 2 * LIMIT;
 /// What reading a frame of few bytes may allocate.
-const FRAME_BYTES_MAX: usize = (2 << 20) + (64 << 10);
+const FRAME_BYTES_MAX: usize = (64 << 10) + (16 << 10);
 const NOW: i64 = 1_700_000_000_000;
 
 /// What decoding `length` bytes may allocate: a decoded element is larger than on the wire.
@@ -234,14 +237,31 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let mut stream = bytes.as_slice();
         let read = || runtime.block_on(async {
-            while let Ok(Some(frame)) = read_frame(&mut stream, 100 << 20).await {
+            while let Some(frame) = read_frame(&mut stream).await {
                 assert!(frame.len() <= bytes.len());
             }
         });
         let ((), peak) = peak_bytes(read);
-        // A usual request's buffer is made on the strength of its length, and no more than that.
+        // The first piece of memory is made when a frame begins to arrive, and no more than that.
         prop_assert!(peak <= FRAME_BYTES_MAX, "frames take {} bytes", peak);
     }
+}
+
+/// Reads a frame as brokers do; `None` where there is none, or only a part of one.
+async fn read_frame(stream: &mut &[u8]) -> Option<Bytes> {
+    let budget = ArrivalBudget::new(256 << 20, 100 << 20);
+    let mut prefix = [0; 4];
+    stream.read_exact(&mut prefix).await.ok()?;
+    let length = announced_length(prefix, 100 << 20).ok()?;
+    let (mut frame, mut memory) = (Vec::new(), budget.start());
+    while frame.len() < length {
+        match read_piece(stream, &mut frame, length, &mut memory).await.ok()? {
+            Piece::Read(0) => return None,
+            Piece::Read(_) => {}
+            Piece::NeedsMemory(bytes) => memory.hold(bytes).await,
+        }
+    }
+    Some(frame.into())
 }
 
 /// The entries of a corpus file: the words of its line, and the bytes.

@@ -11,6 +11,7 @@ use tokio::time::{sleep, timeout};
 use super::Server;
 use super::connection::{Ended, serve};
 use super::service::{LinkService, Peer, Service};
+use freshet_greeting::addresses::counted_address;
 use freshet_link::LinkError;
 use freshet_world::env::{Listener, Stream};
 
@@ -45,7 +46,7 @@ impl Place {
     /// Counts the place for the client's address. Returns false where that address has as many
     /// connections as it may have.
     fn claim(&mut self, peer: SocketAddr, linked: bool) -> bool {
-        let address = peer.ip().to_canonical();
+        let address = counted_address(peer.ip());
         let mut connections = self.server.connections.lock();
         let here = connections.by_address.get(&address).copied().unwrap_or(0);
         if here >= self.server.limits.connections_per_ip_max {

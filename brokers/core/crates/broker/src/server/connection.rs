@@ -29,6 +29,8 @@ pub(super) enum Ended {
     NotAuthenticated,
     #[error("a request arrived too slowly")]
     SlowRequest,
+    #[error("a request arrived slowly while others waited for memory")]
+    HeldMemory,
     #[error(transparent)]
     Frame(#[from] FrameError),
     #[error(transparent)]
@@ -50,7 +52,7 @@ impl Ended {
     pub(super) fn is_suspicious(&self) -> bool {
         match self {
             Self::NotAuthenticated | Self::SlowRequest | Self::Refused(_) => true,
-            Self::Stalled | Self::TooMany => true,
+            Self::Stalled | Self::HeldMemory | Self::TooMany => true,
             // A gateway whose client gave up, or that died, is not suspicious.
             Self::Link(error) => !matches!(error, LinkError::Io(_)),
             Self::Frame(error) => matches!(error, FrameError::Length { .. }),

@@ -1,6 +1,7 @@
 //! Kafka's sessions: decodes the header of a frame, authenticates the client, calls the handler of
 //! the API, and encodes its response.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,7 @@ use freshet_access::principal::Principal;
 use freshet_access::sasl::{Credentials, SaslFailure, SaslSession, SaslSettings};
 use freshet_access::types::{ScramCredential, ScramMechanism};
 use freshet_greeting::call::{Call, Refusal};
+use freshet_greeting::refusal_delay::delay_refusal;
 use freshet_greeting::{api_versions, sasl_authenticate, sasl_handshake};
 use freshet_metadata::MetadataView;
 use freshet_quota::{ConnectionGuard, ConnectionRefusal, Mute, SessionQuotas};
@@ -34,10 +36,6 @@ use freshet_wire::protocol::header::{HeaderError, RequestHeader};
 use freshet_wire::protocol::produce::ProduceRequest;
 use freshet_world::env::Listener;
 
-/// A failed authentication is answered after this delay, so that guessing passwords takes time
-/// (Kafka's `connection.failed.authentication.delay.ms`).
-const FAILED_AUTHENTICATION_DELAY: Duration = Duration::from_millis(100);
-
 /// Serves Kafka's APIs over one listener.
 pub struct KafkaService {
     broker: Arc<Broker>,
@@ -46,21 +44,45 @@ pub struct KafkaService {
 }
 
 /// Looks up credentials in the image of the metadata.
-struct ViewedUsers(Arc<MetadataView>);
+struct ViewedUsers {
+    view: Arc<MetadataView>,
+    /// The users that the listener lets in; `None`: all that have a credential.
+    only: Option<BTreeSet<Principal>>,
+}
 
 impl Credentials for ViewedUsers {
     fn scram(&self, user: &str, mechanism: ScramMechanism) -> Option<ScramCredential> {
-        self.0.snapshot().scram.get(&(mechanism, user.to_owned())).cloned()
+        let credential = self.view.snapshot().scram.get(&(mechanism, user.to_owned())).cloned();
+        let is_let_in = |only: &BTreeSet<Principal>| only.contains(&Principal::user(user));
+        // Looked up in any case, so that the time does not tell which users exist.
+        credential.filter(|_| self.only.as_ref().is_none_or(is_let_in))
     }
 }
 
 impl KafkaService {
     /// Creates it for a broker and one of its listeners.
     pub fn new(broker: Arc<Broker>, listener: ListenerFacts) -> Self {
+        Self::with_users(broker, listener, None)
+    }
+
+    /// Creates it for a listener on which only super users can authenticate. For any other user it
+    /// answers as for one that does not exist.
+    pub fn for_super_users(broker: Arc<Broker>, listener: ListenerFacts) -> Self {
+        let authorizer = broker.settings.authorizer.as_ref();
+        let only = authorizer.map(|settings| settings.super_users.clone()).unwrap_or_default();
+        Self::with_users(broker, listener, Some(only))
+    }
+
+    fn with_users(
+        broker: Arc<Broker>,
+        listener: ListenerFacts,
+        only: Option<BTreeSet<Principal>>,
+    ) -> Self {
+        let view = &broker.engine.view;
         let sasl = (!listener.sasl_mechanisms.is_empty()).then(|| {
             Arc::new(SaslSettings {
                 mechanisms: listener.sasl_mechanisms.clone(),
-                credentials: Arc::new(ViewedUsers(Arc::clone(&broker.engine.view))),
+                credentials: Arc::new(ViewedUsers { view: Arc::clone(view), only }),
                 decoy: broker.decoy(),
                 randomness: Arc::clone(&broker.engine.environment.randomness),
             })
@@ -285,9 +307,10 @@ impl KafkaSession {
     /// complete, the session is that of the authenticated client.
     ///
     /// # Errors
-    /// [`SaslFailure`] where the client is refused; it is returned after
-    /// [`FAILED_AUTHENTICATION_DELAY`].
+    /// [`SaslFailure`] where the client is refused; it is returned after a delay, which does not
+    /// depend on the user.
     async fn exchange(&mut self, token: &[u8]) -> Result<Bytes, SaslFailure> {
+        let arrived_at = Instant::now();
         let session = self.sasl.as_mut().expect("asked for by the callers");
         let exchanged = exchange_token(&self.client.broker, session, token).await;
         match exchanged {
@@ -302,7 +325,7 @@ impl KafkaSession {
             }
             Err(failure) => {
                 self.client.broker.engine.settings.metrics.authentication_failed();
-                tokio::time::sleep(FAILED_AUTHENTICATION_DELAY).await;
+                delay_refusal(arrived_at).await;
                 Err(failure)
             }
         }

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use freshet_greeting::log_limit::LogLimit;
 use freshet_storage::liveness::Liveness;
-use freshet_wire::budget::Budget;
+use freshet_wire::budget::ArrivalBudget;
 use freshet_wire::protocol::frame::{REQUEST_BYTES_MAX, UNAUTHENTICATED_BYTES_MAX};
 
 mod accept;
@@ -85,7 +85,7 @@ impl Default for ServerLimits {
 pub struct Server {
     limits: ServerLimits,
     liveness: Liveness,
-    budget: Budget,
+    budget: ArrivalBudget,
     connections: Mutex<Connections>,
     refusals: LogLimit,
     closings: LogLimit,
@@ -104,7 +104,7 @@ impl Server {
         Arc::new(Self {
             limits,
             liveness,
-            budget: Budget::new(limits.in_flight_bytes_total),
+            budget: ArrivalBudget::new(limits.in_flight_bytes_total, limits.request_bytes_max),
             connections: Mutex::default(),
             refusals: LogLimit::default(),
             closings: LogLimit::default(),

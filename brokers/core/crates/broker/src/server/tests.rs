@@ -436,6 +436,77 @@ async fn requests_in_flight_are_bounded_by_bytes_and_by_number() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn announced_lengths_take_no_memory_from_others() {
+    let limits = ServerLimits { in_flight_bytes_total: 1 << 20, ..limits() };
+    let harness = Harness::new(limits, Script::default());
+    let mut hostile = Vec::new();
+    for sent in [0, 1, 4000].into_iter().cycle().take(60) {
+        let mut client = harness.client();
+        client.0.write_all(&(1_u32 << 20).to_be_bytes()).await.unwrap();
+        client.0.write_all(&vec![b'e'; sent]).await.unwrap();
+        hostile.push(client);
+    }
+    sleep(Duration::from_millis(1)).await;
+    // The bytes that were sent, each rounded up to a KiB.
+    assert_eq!(harness.server.in_flight_bytes(), (20 * (1 + 4)) << 10);
+    let mut client = harness.client();
+    let asked_at = Instant::now();
+    let large = format!("e{}", "x".repeat(60_000));
+    client.send(&large).await;
+    assert_eq!(client.receive().await, large);
+    assert_eq!(asked_at.elapsed(), Duration::ZERO);
+    assert_eq!(harness.server.connections(), 61, "nobody had to be closed for it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_hold_memory_arrive_soon_or_are_closed_where_others_wait() {
+    let limits =
+        ServerLimits { in_flight_bytes_total: 96 << 10, request_bytes_max: 32 << 10, ..limits() };
+    let harness = Harness::new(limits, Script::default());
+    let mut slow = Vec::new();
+    for _ in 0..3 {
+        let mut client = harness.client();
+        client.0.write_all(&(32_u32 << 10).to_be_bytes()).await.unwrap();
+        client.0.write_all(&vec![b'e'; 31 << 10]).await.unwrap();
+        slow.push(client);
+    }
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(harness.server.connections(), 3, "nobody waits for their memory");
+    let large = format!("e{}", "x".repeat((32 << 10) - 1));
+    let mut clients: Vec<Client> = (0..2).map(|_| harness.client()).collect();
+    let asked_at = Instant::now();
+    for client in &mut clients {
+        client.send(&large).await;
+    }
+    for client in &mut clients {
+        assert_eq!(client.receive().await, large);
+    }
+    assert!(asked_at.elapsed() <= Duration::from_secs(1), "{:?}", asked_at.elapsed());
+    assert!(harness.server.connections() < 5, "a slow one was closed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_need_not_make_up_for_the_time_in_which_there_was_no_memory() {
+    let limits =
+        ServerLimits { in_flight_bytes_total: 64 << 10, request_bytes_max: 32 << 10, ..limits() };
+    let harness = Harness::new(limits, Script::default());
+    let large = "x".repeat((32 << 10) - 1);
+    let mut holding: Vec<Client> = (0..2).map(|_| harness.client()).collect();
+    for client in &mut holding {
+        client.send(&format!("k{large}")).await;
+        client.receive().await;
+    }
+    let mut late = harness.client();
+    late.0.write_all(&(32_u32 << 10).to_be_bytes()).await.unwrap();
+    late.0.write_all(b"e").await.unwrap();
+    // Longer than a request may take to arrive.
+    sleep(Duration::from_secs(60)).await;
+    harness.script.kept.lock().clear();
+    late.0.write_all(large.as_bytes()).await.unwrap();
+    assert_eq!(late.receive().await.len(), 32 << 10);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_outlives_its_answer_holds_its_share_of_the_budgets() {
     let limits = ServerLimits { in_flight_bytes_total: 4 << 10, ..limits() };
     let harness = Harness::new(limits, Script::default());

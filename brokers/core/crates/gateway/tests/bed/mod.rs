@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -35,6 +36,7 @@ use freshet_metadata::schema::cell::{
 use freshet_metadata::schema::{Key, ScramRecord, encode};
 use freshet_metadata::store::{Entry, Page, Transaction, Watch};
 use freshet_metadata::{MetadataError, MetadataStore, ScopedStore, SqliteStore};
+use freshet_world::env::background::ComputeThreads;
 use freshet_world::env::files;
 use freshet_world::env::{Clock, Listener, Network, Stream};
 use freshet_world::sim::random::{Seeded, SeededRandomness};
@@ -165,6 +167,11 @@ pub struct Cell {
 
 impl Cell {
     pub async fn new() -> Self {
+        Self::with(&GatewaySettings::default()).await
+    }
+
+    /// A cell whose gateway has these settings.
+    pub async fn with(settings: &GatewaySettings) -> Self {
         let switch = Switched::new();
         let store: Arc<dyn MetadataStore> = switch.clone();
         let metadata = CellMetadata::new(Arc::clone(&store));
@@ -177,7 +184,7 @@ impl Cell {
         // A record of the super user, written past the handlers, must let nobody in.
         add_user(&store, "cl_1", super::users::SUPER_USER, "secret").await;
         let network = Arc::new(Pipes::default());
-        let (gateway, background) = gateway(store, network.clone(), 3).await;
+        let (gateway, background) = gateway(settings, store, network.clone(), 3).await;
         let folder = tempfile::tempdir().unwrap();
         let made = ensure_authority(folder.path(), "kafka.localhost", &StoppedClock(now())).await;
         let certificate = Certificate::load(made.unwrap(), "kafka.localhost").await.unwrap();
@@ -196,7 +203,7 @@ impl Cell {
 
     /// Another gateway of the cell, and the task that keeps its view current.
     pub async fn beside(&self) -> (Arc<Gateway>, AbortOnDropHandle<()>) {
-        gateway(self.store(), self.network.clone(), 4).await
+        gateway(&GatewaySettings::default(), self.store(), self.network.clone(), 4).await
     }
 
     pub fn store(&self) -> Arc<dyn MetadataStore> {
@@ -206,6 +213,14 @@ impl Cell {
     /// A client at the port of `cl_1`.
     pub fn client(&self) -> Client {
         self.client_of(9092)
+    }
+
+    /// A client at the port of `cl_1`, from an address.
+    pub fn client_from(&self, address: &str) -> Client {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let peer = SocketAddr::new(address.parse().unwrap(), 50_000);
+        self.gateway.spawn_plain(Box::new(theirs), peer, 9092);
+        Client { stream: Box::new(ours) }
     }
 
     pub fn client_of(&self, port: u16) -> Client {
@@ -289,6 +304,7 @@ impl Cell {
 }
 
 async fn gateway(
+    settings: &GatewaySettings,
     store: Arc<dyn MetadataStore>,
     network: Arc<Pipes>,
     seed: u64,
@@ -300,9 +316,10 @@ async fn gateway(
         clock: Arc::new(StoppedClock(7)),
         randomness: Arc::new(SeededRandomness::new(Seeded::new(seed))),
         network,
+        compute: ComputeThreads::new("test", 2).unwrap(),
     };
     let secret = CellSecret::from_text(CELL_SECRET).unwrap();
-    let made = Gateway::new(&GatewaySettings::default(), names, secret, world).await;
+    let made = Gateway::new(settings, names, secret, world).await;
     let (gateway, background) = made.unwrap();
     (gateway, AbortOnDropHandle::new(tokio::spawn(background)))
 }

@@ -3,6 +3,7 @@
 //! Other APIs are decoded by the crate `kafka-protocol`, which trusts the client's lengths; so each
 //! body goes through [`guard::check`] first.
 
+pub mod arriving;
 pub mod decode;
 pub mod encode;
 pub mod fetch;

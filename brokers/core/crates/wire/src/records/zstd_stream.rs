@@ -17,7 +17,7 @@ static KEPT_DECODERS: Mutex<Vec<DCtx<'static>>> = Mutex::new(Vec::new());
 
 /// The frames of a payload, as one stream.
 pub(super) struct ZstdStream<'a> {
-    decoder: Decoder,
+    decoder: ZstdDecoder,
     rest: &'a [u8],
     within_frame: bool,
 }
@@ -25,7 +25,7 @@ pub(super) struct ZstdStream<'a> {
 impl<'a> ZstdStream<'a> {
     /// Begins a payload whose frames need at most `memory_bytes` of memory.
     pub(super) fn new(payload: &'a [u8], memory_bytes: usize) -> Self {
-        Self { decoder: Decoder::take(memory_bytes), rest: payload, within_frame: false }
+        Self { decoder: ZstdDecoder::take(memory_bytes), rest: payload, within_frame: false }
     }
 
     /// Decompresses the next bytes into `buffer`, which is not empty; 0 at the end.
@@ -55,13 +55,13 @@ impl<'a> ZstdStream<'a> {
 }
 
 /// A decoder, which may be kept when it is dropped.
-struct Decoder {
+struct ZstdDecoder {
     /// `None` only while it is dropped.
     context: Option<DCtx<'static>>,
     is_kept: bool,
 }
 
-impl Decoder {
+impl ZstdDecoder {
     fn take(memory_bytes: usize) -> Self {
         let is_kept = memory_bytes <= KEPT_MEMORY_BYTES_MAX;
         let kept = is_kept.then(|| kept_decoders().pop()).flatten();
@@ -69,7 +69,7 @@ impl Decoder {
     }
 }
 
-impl Drop for Decoder {
+impl Drop for ZstdDecoder {
     fn drop(&mut self) {
         let Some(mut context) = self.context.take().filter(|_| self.is_kept) else { return };
         // One that ended within a frame would go on with it.

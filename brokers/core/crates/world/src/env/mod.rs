@@ -15,6 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use store::ObjectStore;
 
+pub mod background;
 mod direct;
 pub mod files;
 pub mod hedge;
