@@ -14,12 +14,14 @@ from typing import Any
 from django.db.models import Q, Sum
 
 from brokers.errors import MetadataError
+from brokers.metadata_records import ClusterStatus
 from console.alerts.choices import OF_GROUPS, OF_STORAGE, AlertKind
 from console.alerts.models import Alert
 from console.alerts.rules import Reading, worst_group
 from metering.choices import UsageMeter
 from metering.models import ClusterCoverage, ProvisionalMinute
 from metering.periods import MINUTE_MS, from_ms, to_ms
+from provisioning.cell.samples import sampled_groups
 from provisioning.cells import cell_store
 
 logger = logging.getLogger(__name__)
@@ -38,7 +40,7 @@ def read_figures(alerts: Collection[Alert], at: datetime) -> dict[str, Reading]:
     figures: dict[str, Reading] = {}
     for cluster_id, of_cluster in _group_by_cluster(alerts).items():
         try:
-            figures |= _read_cluster(cluster_id, of_cluster, stored.get(cluster_id))
+            figures |= _read_cluster(cluster_id, of_cluster, stored.get(cluster_id), at)
         except Exception:
             # A record of one cluster that cannot be read must not stop the alerts of others.
             logger.exception("alerts.failed", extra={"cluster": cluster_id})
@@ -46,11 +48,13 @@ def read_figures(alerts: Collection[Alert], at: datetime) -> dict[str, Reading]:
 
 
 def _read_cluster(
-    cluster_id: str, alerts: Sequence[Alert], stored: tuple[int, int] | None
+    cluster_id: str, alerts: Sequence[Alert], stored: tuple[int, int] | None, at: datetime
 ) -> dict[str, Reading]:
     kinds = {alert.kind for alert in alerts}
-    groups = _sampled_groups(cluster_id) if kinds & OF_GROUPS else None
-    connections = _open_connections(cluster_id) if AlertKind.CONNECTIONS.value in kinds else None
+    wants_groups, wants_connections = kinds & OF_GROUPS, AlertKind.CONNECTIONS.value in kinds
+    status = _status(cluster_id) if wants_groups or wants_connections else None
+    groups = _sampled_groups(cluster_id, status, at) if wants_groups else None
+    connections = status.connections if wants_connections and status is not None else None
     readings = {alert.pk: _reading_of(alert, groups, connections, stored) for alert in alerts}
     return {pk: reading for pk, reading in readings.items() if reading is not None}
 
@@ -64,7 +68,7 @@ def _group_by_cluster(alerts: Iterable[Alert]) -> dict[str, list[Alert]]:
 
 def _reading_of(
     alert: Alert,
-    groups: list[Mapping[str, Any]] | None,
+    groups: Sequence[Mapping[str, Any]] | None,
     connections: int | None,
     stored: tuple[int, int] | None,
 ) -> Reading | None:
@@ -82,22 +86,23 @@ def _reading_of(
     return Reading(max(now_bytes - before_bytes, 0) if grows else now_bytes)
 
 
-def _sampled_groups(cluster_id: str) -> list[Mapping[str, Any]] | None:
+def _sampled_groups(
+    cluster_id: str, status: ClusterStatus | None, at: datetime
+) -> Sequence[Mapping[str, Any]] | None:
     try:
         sample = cell_store().sample(cluster_id)
     except MetadataError as error:
         logger.warning("alerts.unknown cluster=%s error=%s", cluster_id, error)
         return None
-    return None if sample is None else list(sample.content.get("groups", []))
+    return None if sample is None else sampled_groups(sample, status, to_ms(at))
 
 
-def _open_connections(cluster_id: str) -> int | None:
+def _status(cluster_id: str) -> ClusterStatus | None:
     try:
-        status = cell_store().status(cluster_id)
+        return cell_store().status(cluster_id)
     except MetadataError as error:
         logger.warning("alerts.unknown cluster=%s error=%s", cluster_id, error)
         return None
-    return None if status is None else status.connections
 
 
 def _stored_bytes(clusters: set[str], at: datetime) -> dict[str, tuple[int, int]]:

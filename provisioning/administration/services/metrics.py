@@ -19,6 +19,8 @@ from prometheus_client.registry import Collector
 
 from brokers.errors import MetadataError
 from brokers.metadata_records import ClusterStatus, Sample, Topic
+from console.base.common.clock import now, unix_ms
+from provisioning.cell.samples import sampled_groups
 from provisioning.cells import cell_store, cluster_store
 from provisioning.clusters.services.damage import reported_by_cluster
 from provisioning.models import Cluster
@@ -161,7 +163,7 @@ class _Clusters(Collector):
             unit="seconds",
         )
         for facts in self._facts:
-            for group in _content(facts, "groups", []):
+            for group in sampled_groups(facts.sample, facts.status, unix_ms(now())):
                 labels = [*_labels(facts), group["group"]]
                 members.add_metric(labels, len(group["members"]))
                 for topic, records, age in lag_by_topic(group["partitions"]):

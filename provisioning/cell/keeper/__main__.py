@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from brokers.backoff import Backoff
@@ -30,7 +29,6 @@ from provisioning.cell.drivers.logs import LogLimits
 from provisioning.cell.drivers.slot import LocalOptions
 from provisioning.cell.keeper.cellstore import CellRecords
 from provisioning.cell.keeper.cluster import CellParts
-from provisioning.cell.keeper.groups import sample_groups
 from provisioning.cell.keeper.keeper import Keeper
 from provisioning.cell.keeper.kubernetes import BrokerFiles, KubernetesSettings, make_driver
 from provisioning.cell.keeper.lease import KeeperLease, LeaseLostError
@@ -198,7 +196,6 @@ def make_cell(
         store=AsyncStore(records, metrics),
         clock=clock,
         metrics=metrics,
-        sample_groups=partial(sample_groups, limit_s=settings.keeper.sample_timeout_ms / 1000),
         files=files,
         maintenance=make_maintenance(settings, metrics, clock, lease),
     )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from brokers.metadata_records import BrokerStatus
-from brokers.secrets import SUPER_USER, super_password
 from console.base.runtime.clock import Clock
 from provisioning.cell.drivers.base import (
     Answer,
@@ -37,8 +36,8 @@ from provisioning.cell.keeper.health import UNANSWERED, Beat, GuardState, beat_o
 from provisioning.cell.keeper.kubernetes import BrokerFiles, KubernetesSettings, make_folder
 from provisioning.cell.keeper.maintenance import EtcdMaintenance
 from provisioning.cell.keeper.metrics import Metrics
+from provisioning.cell.keeper.picture import groups_in, topics_in
 from provisioning.cell.keeper.plan import cluster_plan
-from provisioning.cell.keeper.probe import topics_in
 from provisioning.cell.keeper.prober import Pace, Prober
 from provisioning.cell.keeper.records import (
     ClusterPhase,
@@ -48,7 +47,7 @@ from provisioning.cell.keeper.records import (
     StoreError,
     Wake,
 )
-from provisioning.cell.keeper.sampler import AT_ONCE, SampleGroups, Sampler
+from provisioning.cell.keeper.sampler import Sampler
 from provisioning.cell.keeper.settings import KeeperSettings
 from provisioning.cell.keeper.store import AsyncStore
 from provisioning.cell.notes import Removal
@@ -75,8 +74,6 @@ class CellParts:
     store: AsyncStore
     clock: Clock
     metrics: Metrics
-    sample_groups: SampleGroups
-    sampling: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
     crowd: Crowd = field(default_factory=Crowd)
     watch: GuardState = field(default_factory=GuardState)
     files: BrokerFiles = field(default_factory=BrokerFiles)
@@ -142,12 +139,10 @@ class ClusterTask:
         self._sampler = Sampler(
             cluster_id,
             self._take_sample,
-            topics=self._count_topics,
             store=cell.store,
             clock=cell.clock,
             metrics=cell.metrics,
             timeout_s=loop.sample_timeout_ms / 1000,
-            turns=cell.sampling,
             done=self.poke,
         )
 
@@ -475,20 +470,21 @@ class ClusterTask:
             self._wake = None
 
     def _next_sample_ms(self) -> int:
-        interval_ms = self._cell.settings.keeper.sample_interval_ms
-        return max(self._sampler.attempted_ms + interval_ms, self._sampler.next_ms)
+        return self._sampler.attempted_ms + self._cell.settings.keeper.sample_interval_ms
 
     def _start_sample(self, *, last: bool = False) -> None:
-        bootstrap = ",".join(broker.kafka for broker in self.brokers)
-        if bootstrap:
-            self._sampler.start(bootstrap, last=last)
+        if self.brokers:
+            self._sampler.start(last=last)
 
-    def _take_sample(self, bootstrap: str) -> Sequence[Mapping[str, object]]:
-        password = super_password(self._cell.secret, self.cluster_id)
-        return self._cell.sample_groups(bootstrap, SUPER_USER, password)
-
-    async def _count_topics(self) -> Mapping[str, Sequence[int]]:
-        return topics_in(await self._prober.pages_now())
+    async def _take_sample(self) -> Mapping[str, object] | None:
+        """The content of a sample; None where not all is known of the cluster."""
+        pictures = await self._prober.pictures_now()
+        if pictures is None:
+            return None
+        content: dict[str, object] = {"groups": groups_in(pictures), "topics": topics_in(pictures)}
+        if any(picture.cut for picture in pictures):
+            content["truncated"] = True
+        return content
 
     def _poke_later(self) -> None:
         asyncio.get_running_loop().call_later(RETRY_S, self.poke)

@@ -57,6 +57,8 @@ def _broker_settings(
         "listener": {
             "kafka": ANY_PORT,
             "sasl": ["PLAIN", "SCRAM-SHA-512"],
+            # Tenants' clients come through gateways.
+            "super_users_only": True,
             "link": ANY_PORT,
             "link_secret": link_secret(cell_secret, spec.cluster_id),
             "metrics": ANY_PORT,

@@ -1,84 +1,107 @@
-"""Reads a broker's metrics over HTTP, on loopback or inside the cell."""
+"""Reads a broker's status over HTTP, on loopback or inside the cell."""
 
 from __future__ import annotations
 
 import asyncio
-import math
-import re
-from collections.abc import Iterable
+from asyncio import StreamReader, StreamWriter
 
-# Connections over the link listener, which are those of tenants' clients.
-CONNECTIONS = re.compile(rb"^freshet_client_connections (\S+)", re.MULTILINE)
-# Counters of a topic since its broker started. Kafka's exporters use the same names.
-TOPIC = re.compile(
-    rb"^kafka_server_brokertopicmetrics_(\w+)_total"
-    rb'\{topic="([A-Za-z0-9._-]+)"\} (\d+)(?:\.0+)?(?: |$)',
-    re.MULTILINE,
-)
-# The first offset of the lowest damaged batch of a partition.
-DAMAGED = re.compile(
-    rb"^freshet_damaged_batch_first_offset"
-    rb'\{topic="([A-Za-z0-9._-]+)",partition="(\d+)"\} (\d+)(?:\.0+)?(?: |$)',
-    re.MULTILINE,
-)
-TOPIC_COUNTERS = (b"bytesin", b"bytesout", b"messagesin")
-ANSWER_BYTES_MAX = 64 * 1024 * 1024
+from provisioning.cell.keeper.picture import Picture
+
+# An answer of a broker has 256 KiB of entries, and at least one, of which none is large.
+ANSWER_BYTES_MAX = 1024 * 1024
+# How many answers in a row are read at a time: as many as all that a broker may have takes.
+ANSWERS_MAX = 64
+# What goes wrong with a connection.
+UNANSWERED = (OSError, EOFError, asyncio.LimitOverrunError)
 
 
-async def scrape_metrics(address: str, *, timeout_s: float) -> bytes | None:
-    """The text of `/metrics` at `host:port`; None where no valid answer came in time."""
-    try:
-        async with asyncio.timeout(timeout_s):
-            return await _get_metrics(address)
-    except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-        return None
+class StatusReader:
+    """Reads the status of one broker, over a connection that it keeps.
 
+    `picture` is what the broker said; a new one begins where an answer cannot be used.
+    """
 
-def connections_in(metrics: bytes) -> int | None:
-    """The number of tenants' client connections; None where the metrics do not have it."""
-    match = CONNECTIONS.search(metrics)
-    if match is None:
-        return None
-    try:
-        count = float(match.group(1))
-    except ValueError:
-        return None
-    return int(count) if math.isfinite(count) and count >= 0 else None
+    def __init__(self, address: str, slot: int = 0) -> None:
+        self.picture = Picture(slot)
+        # The bytes that were sent and received.
+        self.bytes_moved = 0
+        self._address = address
+        self._slot = slot
+        self._streams: tuple[StreamReader, StreamWriter] | None = None
+        self._turn = asyncio.Lock()
+        self._ended = False
 
+    async def read(self, *, timeout_s: float) -> bool:
+        """Reads what changed. Returns whether a valid answer came in time."""
+        try:
+            async with asyncio.timeout(timeout_s), self._turn:
+                await self._read_all()
+        except ValueError:
+            self.picture = Picture(self._slot)
+            return False
+        except UNANSWERED:
+            return False
+        return True
 
-def topics_in(pages: Iterable[bytes]) -> dict[str, list[int]]:
-    """`[bytes in, bytes out, records in]` by topic, summed over the metrics of several brokers."""
-    topics: dict[str, list[int]] = {}
-    for page in pages:
-        for counter, topic, count in TOPIC.findall(page):
-            if counter in TOPIC_COUNTERS:
-                counts = topics.setdefault(topic.decode(), [0] * len(TOPIC_COUNTERS))
-                counts[TOPIC_COUNTERS.index(counter)] += int(count)
-    return topics
+    def close(self) -> None:
+        """Closes the connection. Reads that are under way, or come later, fail."""
+        self._ended = True
+        self._disconnect()
 
+    def _disconnect(self) -> None:
+        if self._streams is not None:
+            self._streams[1].close()
+            self._streams = None
 
-def damaged_in(pages: Iterable[bytes]) -> tuple[tuple[str, int, int], ...]:
-    """Topic, partition and offset of the lowest damaged batch of each partition, sorted."""
-    lowest: dict[tuple[str, int], int] = {}
-    for page in pages:
-        for topic, number, offset in DAMAGED.findall(page):
-            partition = topic.decode(), int(number)
-            lowest[partition] = min(int(offset), lowest.get(partition, int(offset)))
-    return tuple((topic, number, offset) for (topic, number), offset in sorted(lowest.items()))
+    async def _read_all(self) -> None:
+        read = False
+        try:
+            for _ in range(ANSWERS_MAX):
+                if not self.picture.take(await self._ask()):
+                    break
+            read = True
+        finally:
+            if not read or self._ended:
+                # What is left of an answer must not be taken for the next one.
+                self._disconnect()
 
+    async def _ask(self) -> bytes:
+        kept = self._streams
+        if kept is not None and not kept[0].at_eof():
+            try:
+                return await self._converse(*kept)
+            except (OSError, EOFError):
+                # A broker ends connections after a while, which may be now.
+                pass
+        self._disconnect()
+        if self._ended:
+            message = "the reader is closed"
+            raise EOFError(message)
+        host, _, port = self._address.rpartition(":")
+        self._streams = await asyncio.open_connection(host.strip("[]"), int(port))
+        return await self._converse(*self._streams)
 
-async def _get_metrics(address: str) -> bytes | None:
-    host, _, port = address.rpartition(":")
-    reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
-    try:
-        request = f"GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n"
-        writer.write(request.encode())
+    async def _converse(self, reader: StreamReader, writer: StreamWriter) -> bytes:
+        query = f"?since={self.picture.next}" if self.picture.next else ""
+        request = f"GET /status{query} HTTP/1.1\r\nhost: {self._address}\r\n\r\n".encode()
+        writer.write(request)
         head = await reader.readuntil(b"\r\n\r\n")
         status, *lines = head.lower().split(b"\r\n")
         headers = dict(line.split(b":", 1) for line in lines if b":" in line)
         length = int(headers.get(b"content-length", b"-1"))
         if status.split(b" ")[1:2] != [b"200"] or not 0 <= length <= ANSWER_BYTES_MAX:
-            return None
-        return await reader.readexactly(length)
+            message = "the answer is not a status"
+            raise ValueError(message)
+        answer = await reader.readexactly(length)
+        self.bytes_moved += len(request) + len(head) + length
+        return answer
+
+
+async def read_status(address: str, *, timeout_s: float) -> Picture | None:
+    """What a broker at `host:port` says; None where no valid answer came in time."""
+    reader = StatusReader(address)
+    try:
+        answered = await reader.read(timeout_s=timeout_s)
     finally:
-        writer.close()
+        reader.close()
+    return reader.picture if answered else None

@@ -69,10 +69,10 @@ class LoopSettings:
         15_000, "How long that may take; brokers that are left then are killed.", minimum=1
     )
     scrape_interval_ms: int = setting(
-        1_000, "Interval at which a broker's metrics are read.", minimum=1
+        1_000, "Interval at which a broker's status is read.", minimum=1
     )
     scrape_timeout_ms: int = setting(
-        2_000, "How long a broker may take to answer with its metrics.", minimum=1
+        2_000, "How long a broker may take to answer with its status.", minimum=1
     )
     sample_interval_ms: int = setting(
         5_000, "Interval of samples of a running cluster's consumer groups.", minimum=1

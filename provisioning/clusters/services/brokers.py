@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 
 from brokers.errors import MetadataError
-from console.base.common.clock import now
+from console.base.common.clock import now, unix_ms
 from console.base.common.errors import Unavailable
 from console.base.common.requests import current_request_id
+from console.base.common.transactions import outside_transaction
+from provisioning.cell.samples import sampled_groups
 from provisioning.cells import broker_access, cell_store, metadata_errors
 from provisioning.choices import Intent, Phase
 from provisioning.clusters.services.observation import Observation, observe_cluster
@@ -58,7 +60,8 @@ def _wake_cluster(cluster: Cluster) -> Observation:
     while not is_serving(observation := observe_cluster(cluster)):
         if time.monotonic() >= deadline:
             break
-        time.sleep(LOOK_EVERY_S)
+        with outside_transaction("a cluster that wakes"):
+            time.sleep(LOOK_EVERY_S)
     return observation
 
 
@@ -67,10 +70,11 @@ def sample_of(cluster: Cluster) -> tuple[int, list[dict[str, object]]] | None:
 
     Raises `Unavailable`.
     """
+    cell = cell_store()
     try:
-        sample = cell_store().sample(cluster.pk)
+        sample, status = cell.sample(cluster.pk), cell.status(cluster.pk)
     except MetadataError as error:
         raise Unavailable("The cell's metadata store does not answer.") from error
     if sample is None:
         return None
-    return sample.taken_at_ms, list(sample.content.get("groups", []))
+    return sample.taken_at_ms, sampled_groups(sample, status, unix_ms(now()))

@@ -1,13 +1,12 @@
 """The keeper's small parts: probe, prober, sampler, lock, metrics."""
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
-import threading
 from contextlib import asynccontextmanager
 
+import orjson
 import pytest
 
 from brokers.etcd import MemberStatus
@@ -15,10 +14,11 @@ from console.base.runtime.clock import SteadyClock
 from provisioning.cell.drivers.base import BrokerObservation, BrokerState, Endpoints
 from provisioning.cell.keeper.lock import KeeperLock
 from provisioning.cell.keeper.metrics import Metrics
-from provisioning.cell.keeper.probe import connections_in, damaged_in, scrape_metrics, topics_in
+from provisioning.cell.keeper.probe import StatusReader, read_status
 from provisioning.cell.keeper.prober import Pace, Prober
 from provisioning.cell.keeper.records import ClusterPhase
 from provisioning.cell.keeper.sampler import (
+    BYTES_PER_S_MAX,
     CONTENT_BYTES_MAX,
     COUNTERS_EVERY_MS,
     Sampler,
@@ -30,94 +30,38 @@ from tests.provisioning.keeper.memory import MemoryStore
 from tests.provisioning.keeper.world import CLUSTER, LIMIT_S, ROOT, until
 
 
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [
-        ("freshet_client_connections 0\n", 0),
-        ("# HELP freshet_client_connections Clients\nfreshet_client_connections 7\n", 7),
-        ("x 1\nfreshet_client_connections 1e3 1700000000\ny 2", 1000),
-        ("freshet_client_connections_total 9\n", None),
-        ('freshet_client_connections{a="b"} 9\n', None),
-        ("freshet_client_connections \n", None),
-        ("freshet_client_connections many\n", None),
-        ("freshet_client_connections NaN\n", None),
-        ("freshet_client_connections -1\n", None),
-        ("", None),
-    ],
-)
-def test_connections_are_what_the_metric_says(text, count):
-    assert connections_in(text.encode()) == count
+def record(*, connections=0, **fields):
+    """A status record of a broker as JSON."""
+    head = {"v": 1, "incarnation": 7, "next": "7.0.0", "connections": [9, connections], "cpu_ms": 1}
+    return orjson.dumps(head | fields)
 
 
-IN = "kafka_server_brokertopicmetrics_bytesin_total"
-OUT = "kafka_server_brokertopicmetrics_bytesout_total"
-RECORDS = "kafka_server_brokertopicmetrics_messagesin_total"
-
-
-@pytest.mark.parametrize(
-    ("pages", "topics"),
-    [
-        ([], {}),
-        ([""], {}),
-        ([f"# HELP {IN} x\n{IN} 3\n"], {}),
-        ([f'{IN}{{topic="a.b-c_d"}} 5\n'], {"a.b-c_d": [5, 0, 0]}),
-        ([f'{IN}{{topic="a"}} 5 1700000000\n'], {"a": [5, 0, 0]}),
-        (
-            [f'{IN}{{topic="a"}} 1\n{OUT}{{topic="a"}} 2\n{RECORDS}{{topic="a"}} 3'],
-            {"a": [1, 2, 3]},
-        ),
-        # The sum over two brokers.
-        ([f'{IN}{{topic="a"}} 1\n', f'{IN}{{topic="a"}} 2\n'], {"a": [3, 0, 0]}),
-        ([f'{IN}{{topic="a"}} many\n{IN}{{topic="a"}} -1\n{IN}{{topic="a"}} NaN\n'], {}),
-        (['kafka_server_brokertopicmetrics_other_total{topic="a"} 1\n'], {}),
-    ],
-)
-def test_topics_are_what_the_metrics_say(pages, topics):
-    assert topics_in(page.encode() for page in pages) == topics
-
-
-DAMAGED = "freshet_damaged_batch_first_offset"
-
-
-@pytest.mark.parametrize(
-    ("pages", "damaged"),
-    [
-        ([], ()),
-        (
-            [f'# TYPE {DAMAGED} gauge\n{DAMAGED}{{topic="a.b-c_d",partition="10"}} 94\n'],
-            (("a.b-c_d", 10, 94),),
-        ),
-        (
-            [f'{DAMAGED}{{topic="a",partition="1"}} 7.0\n{DAMAGED}{{topic="a",partition="0"}} 0\n'],
-            (("a", 0, 0), ("a", 1, 7)),
-        ),
-        # Two brokers know of another one each.
-        (
-            [
-                f'{DAMAGED}{{topic="a",partition="0"}} 9\n',
-                f'{DAMAGED}{{topic="a",partition="0"}} 4\n',
-            ],
-            (("a", 0, 4),),
-        ),
-        ([f'{DAMAGED}{{topic="a",partition="0"}} NaN\n{DAMAGED} 3\n'], ()),
-    ],
-)
-def test_damaged_batches_are_what_the_metrics_say(pages, damaged):
-    assert damaged_in(page.encode() for page in pages) == damaged
+def page(content):
+    return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(content), content)
 
 
 @asynccontextmanager
-async def answering(answer):
-    """A server that answers every request with these bytes; with None it never answers."""
+async def answering(*answers, lasting=1):
+    """A server that answers requests with these bytes, one after another, and then the last again.
+
+    With None it does not answer. A connection ends after `lasting` requests. Yields its address,
+    and a list of the requests that came.
+    """
+    requests = []
 
     async def serve(reader, writer):
-        await reader.readuntil(b"\r\n\r\n")
-        if answer is None:
-            await reader.read()
-        else:
-            writer.write(answer)
-        writer.close()
-        await writer.wait_closed()
+        try:
+            for _ in range(lasting):
+                head = await reader.readuntil(b"\r\n\r\n")
+                requests.append(head.split(b" ")[1].decode())
+                answer = answers[min(len(requests), len(answers)) - 1]
+                if answer is None:
+                    await reader.read()
+                    break
+                writer.write(answer)
+                await writer.drain()
+        finally:
+            writer.close()
 
     handlers = []
     server = await asyncio.start_server(
@@ -125,46 +69,98 @@ async def answering(answer):
     )
     port = server.sockets[0].getsockname()[1]
     try:
-        yield f"127.0.0.1:{port}"
+        yield f"127.0.0.1:{port}", requests
     finally:
         server.close()
+        for handler in handlers:
+            handler.cancel()
         await asyncio.gather(*handlers, return_exceptions=True)
+        # The transports that were closed just now call back once more.
+        await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected"),
+    ("answer", "connections"),
     [
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", b"abc"),
-        (b"HTTP/1.1 503 No\r\ncontent-length: 3\r\n\r\nabc", None),
+        (page(record(connections=3)), 3),
+        (page(record()).replace(b"200 OK", b"503 No"), None),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nabc", None),
         (b"HTTP/1.1 200 OK\r\n\r\nabc", None),
         (b"HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n", None),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 999999999999\r\n\r\n", None),
+        (page(b"{}"), None),
+        (page(b"not JSON"), None),
         (b"\r\n\r\n", None),
         (b"x" * 100_000, None),
         (b"", None),
     ],
 )
-def test_a_scrape_gives_the_page_or_nothing(answer, expected):
+def test_a_status_is_a_record_or_nothing(answer, connections):
     async def scenario():
-        async with answering(answer) as address:
-            assert await scrape_metrics(address, timeout_s=LIMIT_S) == expected
+        async with answering(answer) as (address, _):
+            picture = await read_status(address, timeout_s=LIMIT_S)
+            assert (picture and picture.connections) == connections
 
     asyncio.run(scenario())
 
 
-def test_a_scrape_does_not_wait_for_ever():
+def test_a_read_does_not_wait_for_ever():
     async def scenario():
-        async with answering(None) as address:
-            assert await scrape_metrics(address, timeout_s=0.05) is None
-        assert await scrape_metrics(address, timeout_s=LIMIT_S) is None, "nobody listens"
+        async with answering(None) as (address, _):
+            assert await read_status(address, timeout_s=0.05) is None
+        assert await read_status(address, timeout_s=LIMIT_S) is None, "nobody listens"
 
     asyncio.run(scenario())
 
 
-def page(count):
-    body = f"freshet_client_connections {count}\n".encode()
-    return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+def test_a_read_goes_on_where_the_last_one_ended_over_one_connection():
+    """And over another one where the broker has ended the first."""
+    first = page(record(next="7.4.2", more=1, changes=[["t", 1, "a"]]))
+    second = page(record(next="7.4.4", changes=[["t", 2, "b"]]))
+
+    async def scenario(lasting):
+        async with answering(first, second, lasting=lasting) as (address, requests):
+            reader = StatusReader(address)
+            assert await reader.read(timeout_s=LIMIT_S)
+            assert requests == ["/status", "/status?since=7.4.2"]
+            assert reader.picture.entries("t") == {(1,): ("a",), (2,): ("b",)}
+            assert await reader.read(timeout_s=LIMIT_S)
+            assert requests[2:] == ["/status?since=7.4.4"]
+            reader.close()
+
+    for lasting in (1, 2, 3, 100):
+        asyncio.run(scenario(lasting))
+
+
+def test_a_record_that_cannot_be_used_makes_the_next_read_begin_anew():
+    answers = [
+        page(record(next="7.4.2", changes=[["t", 1, "a"]])),
+        page(record(changes=[["t", 1, 3]])),
+        page(record(anew=1, changes=[["t", 1, "b"]])),
+    ]
+
+    async def scenario():
+        async with answering(*answers, lasting=100) as (address, requests):
+            reader = StatusReader(address)
+            read = [await reader.read(timeout_s=LIMIT_S) for _ in answers]
+            assert read == [True, False, True]
+            assert requests == ["/status", "/status?since=7.4.2", "/status"]
+            assert reader.picture.entries("t") == {(1,): ("b",)}
+            reader.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_late_answer_is_not_taken_for_the_next_one():
+    async def scenario():
+        async with answering(None, page(record(connections=2)), lasting=100) as (address, _):
+            reader = StatusReader(address)
+            assert not await reader.read(timeout_s=0.05)
+            assert await reader.read(timeout_s=LIMIT_S)
+            assert reader.picture.connections == 2
+            reader.close()
+
+    asyncio.run(scenario())
 
 
 def broker(slot, name, metrics):
@@ -193,25 +189,25 @@ def connections(prober):
 
 def test_connections_of_all_brokers_count():
     async def scenario():
-        async with probing() as (prober, _), answering(page(2)) as a, answering(page(3)) as b:
+        two, three = page(record(connections=2)), page(record(connections=3))
+        async with probing() as (prober, _), answering(two) as (a, _), answering(three) as (b, _):
             prober.look_at([broker(0, "a", a), broker(1, "b", b)])
             await until(lambda: prober.reading is not None)
             assert connections(prober) == 5
             # Where one broker gives no number, the cluster's number is unknown.
-            async with answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n") as silent:
+            async with answering(page(b"{}")) as (silent, _):
                 prober.look_at([broker(0, "a", a), broker(1, "c", silent)])
                 assert prober.reading is None
                 await until(lambda: prober.reading is not None)
                 assert connections(prober) is None
-                assert prober.unanswered == ((0, 0), (1, 0))
+                assert dict(prober.unanswered)[0] == 0
+                assert dict(prober.unanswered)[1] > 0
 
     asyncio.run(scenario())
 
 
 def damaged_page(offset):
-    series = "" if offset is None else f'{DAMAGED}{{topic="t",partition="0"}} {offset}\n'
-    body = f"freshet_client_connections 0\n{series}".encode()
-    return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+    return page(record(changes=[["t", 1, "t"], ["p", 1, 0, 0, 200, 5, offset]]))
 
 
 def damage(prober):
@@ -224,7 +220,7 @@ def test_damage_is_what_all_brokers_knew_last():
         async with probing() as (prober, _):
             # No broker runs.
             assert damage(prober) == ()
-            async with answering(damaged_page(94)) as a:
+            async with answering(damaged_page(94)) as (a, _):
                 prober.look_at([broker(0, "a", a), broker(1, "b", "127.0.0.1:1")])
                 assert damage(prober) is None
                 await until(lambda: dict(prober.unanswered)[1] >= 2)
@@ -237,25 +233,27 @@ def test_damage_is_what_all_brokers_knew_last():
             prober.look_at([broker(0, "c", "127.0.0.1:1")])
             await until(lambda: dict(prober.unanswered)[0] >= 2)
             assert damage(prober) == (("t", 0, 94),)
-            async with answering(damaged_page(None)) as d:
+            async with answering(damaged_page(None)) as (d, _):
                 prober.look_at([broker(0, "d", d)])
                 await until(lambda: damage(prober) == ())
 
     asyncio.run(scenario())
 
 
-def test_pages_are_of_now_or_of_the_last_round_of_all():
+def test_pictures_are_of_now_and_of_all_brokers_or_none():
     async def scenario():
-        async with answering(page(2)) as a, answering(page(3)) as b:
+        loading = [page(record(loading=1)), page(record())]
+        async with answering(page(record())) as (a, _), answering(*loading) as (b, _):
             prober = Prober(SteadyClock(), Metrics(), Pace(LIMIT_S, LIMIT_S), lambda: None)
             prober.look_at([broker(0, "a", a), broker(1, "b", b)])
-            first = await prober.pages_now()
-            assert [connections_in(answer) for answer in first] == [2, 3]
+            assert await prober.pictures_now() is None, "one does not know its groups yet"
+            pictures = await prober.pictures_now()
+            assert pictures is not None
+            assert [picture.slot for picture in pictures] == [0, 1]
             assert prober.reading is None
-            task = asyncio.create_task(prober.run())
-            await until(lambda: prober.reading is not None)
-            task.cancel()
-        assert await prober.pages_now() == prober.pages == first
+        assert await prober.pictures_now() is None, "none answers"
+        prober.look_at([])
+        await asyncio.sleep(0)
 
     asyncio.run(scenario())
 
@@ -287,13 +285,17 @@ class LaterClock(SteadyClock):
         return super().now_ms() + self.passed_ms
 
 
+def sample_of(groups, topics):
+    async def take():
+        return {"groups": list(groups), "topics": dict(topics)}
+
+    return take
+
+
 class Sampled:
     """A sampler with a store in memory."""
 
-    def __init__(self, take, timeout_s=LIMIT_S, topics=dict, turns=None):
-        async def count():
-            return topics()
-
+    def __init__(self, take, timeout_s=LIMIT_S):
         self.store = MemoryStore()
         self.attempts = 0
         self.metrics = Metrics()
@@ -301,12 +303,10 @@ class Sampled:
         self.sampler = Sampler(
             CLUSTER,
             take,
-            topics=count,
             store=AsyncStore(self.store, self.metrics),
             clock=self.clock,
             metrics=self.metrics,
             timeout_s=timeout_s,
-            turns=turns or asyncio.Semaphore(1),
             done=self._count,
         )
 
@@ -315,113 +315,101 @@ class Sampled:
 
     async def attempt(self, *, last=False):
         due = self.attempts + 1
-        self.sampler.start("127.0.0.1:1", last=last)
+        self.sampler.start(last=last)
         await until(lambda: self.attempts == due)
 
+    @property
+    def stored(self):
+        return self.store.samples.get(CLUSTER)
 
-def test_a_sample_is_written_when_it_changed():
+
+def test_a_sample_is_written_when_it_changed_or_is_the_last():
     groups = [{"group": "a"}]
-    sampled = Sampled(lambda _: list(groups))
+    sampled = Sampled(sample_of(groups, {}))
 
     async def scenario():
         await sampled.attempt()
-        first = sampled.store.samples[CLUSTER]
+        first = sampled.stored
         assert first[1] == {"groups": [{"group": "a"}], "topics": {}}
+        sampled.clock.passed_ms += 1_000
         await sampled.attempt()
-        assert sampled.store.samples[CLUSTER] is first
+        assert sampled.stored is first
         groups.append({"group": "b"})
         await sampled.attempt()
-        assert sampled.store.samples[CLUSTER][1]["groups"] == groups
+        second = sampled.stored
+        assert second[1]["groups"] == groups
+        await sampled.attempt(last=True)
+        assert sampled.stored is not second
+        assert sampled.stored[1] == second[1]
 
     asyncio.run(scenario())
 
 
-def test_samples_of_many_clusters_wait_for_their_turn():
-    """And the wait does not count towards the time limit of a sample."""
+def test_samples_that_change_all_the_time_are_written_at_a_rate():
+    groups = [{"group": "x" * 10 * BYTES_PER_S_MAX}]
+    sampled = Sampled(sample_of(groups, {}))
 
     async def scenario():
-        turns = asyncio.Semaphore(1)
-        sampled = Sampled(lambda _: [], turns=turns, timeout_s=LIMIT_S)
-        await turns.acquire()
-        sampled.sampler.start("127.0.0.1:1")
-        sampled.clock.passed_ms += 60_000
-        await asyncio.sleep(0)
-        assert sampled.attempts == 0
-        assert CLUSTER not in sampled.store.samples
-        turns.release()
-        await until(lambda: sampled.attempts == 1)
-        assert CLUSTER in sampled.store.samples
-        assert sampled.sampler.next_ms - sampled.clock.now_ms() < 60_000
+        await sampled.attempt()
+        first = sampled.stored
+        groups.append({"group": "b"})
+        sampled.clock.passed_ms += 9_000
+        await sampled.attempt()
+        assert sampled.stored is first
+        sampled.clock.passed_ms += 2_000
+        await sampled.attempt()
+        assert sampled.stored[1]["groups"] == groups
 
     asyncio.run(scenario())
 
 
 def test_counters_alone_are_written_now_and_then():
-    groups, topics = [{"group": "a"}], {"orders": [1, 2, 3]}
-    sampled = Sampled(lambda _: list(groups), topics=lambda: dict(topics))
+    topics = {"orders": [1, 2, 3]}
+    sampled = Sampled(sample_of([{"group": "a"}], topics))
 
     async def scenario():
         await sampled.attempt()
-        first = sampled.store.samples[CLUSTER]
+        first = sampled.stored
         assert first[1]["topics"] == {"orders": [1, 2, 3]}
         topics["orders"] = [4, 5, 6]
+        sampled.clock.passed_ms = COUNTERS_EVERY_MS // 2
         await sampled.attempt()
-        assert sampled.store.samples[CLUSTER] is first
-        await sampled.attempt(last=True)
-        first = sampled.store.samples[CLUSTER]
-        assert first[1]["topics"] == {"orders": [4, 5, 6]}
-        topics["orders"] = [7, 8, 9]
-        await sampled.attempt()
-        assert sampled.store.samples[CLUSTER] is first
+        assert sampled.stored is first
         sampled.clock.passed_ms = COUNTERS_EVERY_MS
         await sampled.attempt()
-        second = sampled.store.samples[CLUSTER]
-        assert second[1]["topics"] == {"orders": [7, 8, 9]}
+        second = sampled.stored
+        assert second[1]["topics"] == {"orders": [4, 5, 6]}
         # It is not written again where nothing changed, however long ago the last one was.
         sampled.clock.passed_ms *= 2
         await sampled.attempt()
-        assert sampled.store.samples[CLUSTER] is second
+        assert sampled.stored is second
 
     asyncio.run(scenario())
 
 
 def test_a_sample_that_fails_is_an_attempt():
-    def refuse(_):
+    async def refuse():
         raise RuntimeError
 
+    async def know_nothing():
+        return None
+
+    async def hang():
+        await asyncio.Event().wait()
+
     async def scenario():
-        sampled = Sampled(refuse)
-        before = sampled.sampler.attempted_ms
-        await sampled.attempt()
-        assert sampled.sampler.attempted_ms > before
-        assert sampled.store.samples == {}
-        sampled = Sampled(lambda _: [])
+        for take, timeout_s in ((refuse, LIMIT_S), (know_nothing, LIMIT_S), (hang, 0.05)):
+            sampled = Sampled(take, timeout_s)
+            before = sampled.sampler.attempted_ms
+            await sampled.attempt()
+            assert sampled.sampler.attempted_ms > before
+            assert sampled.stored is None
+        sampled = Sampled(sample_of([], {}))
         sampled.store.fail("locked")
         await sampled.attempt()
         sampled.store.fail(None)
         await sampled.attempt()
-        assert CLUSTER in sampled.store.samples
-
-    asyncio.run(scenario())
-
-
-def test_samples_are_taken_one_at_a_time_and_not_for_long():
-    release, taken = threading.Event(), []
-
-    def hang(_):
-        taken.append(threading.current_thread())
-        release.wait(LIMIT_S)
-        return []
-
-    async def scenario():
-        sampled = Sampled(hang, timeout_s=0.05)
-        for _ in range(3):
-            await sampled.attempt()
-        assert len(taken) == 1, "the first one hangs still"
-        release.set()
-        await until(lambda: not taken[0].is_alive())
-        await sampled.attempt()
-        assert len(taken) == 2
+        assert sampled.stored
 
     asyncio.run(scenario())
 
@@ -433,10 +421,10 @@ def test_a_large_sample_keeps_what_fits():
     assert isinstance(kept, list)
     assert content["truncated"] is True
     assert kept == groups[: len(kept)]
-    assert CONTENT_BYTES_MAX * 0.9 < len(str(kept)) <= CONTENT_BYTES_MAX
+    assert CONTENT_BYTES_MAX * 0.9 < len(orjson.dumps(kept)) <= CONTENT_BYTES_MAX
     topics = {f"topic-{n:05}": [n, n, n] for n in range(30_000)}
     content = bounded_content({"groups": groups, "topics": topics})
-    assert len(json.dumps(content)) <= CONTENT_BYTES_MAX
+    assert len(orjson.dumps(content)) <= CONTENT_BYTES_MAX
     some = content["topics"]
     assert isinstance(some, dict)
     assert list(some) == sorted(topics)[: len(some)]
@@ -522,7 +510,7 @@ def test_metrics_are_counted_and_rendered():
 
 def test_the_keeper_needs_neither_django_nor_postgresql():
     code = (
-        "import sys, provisioning.cell.keeper.__main__, provisioning.cell.keeper.groups\n"
+        "import sys, provisioning.cell.keeper.__main__\n"
         "print(sorted({m.split('.')[0] for m in sys.modules} & {'django', 'psycopg', 'celery',"
         " 'confluent_kafka'}))"
     )

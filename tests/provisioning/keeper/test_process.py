@@ -15,8 +15,6 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import NewTopic
 
 from brokers.secrets import super_password
 from brokers.settings.writing import settings_toml
@@ -26,8 +24,8 @@ from provisioning.cell.keeper.settings import (
     KeeperSettings,
     LoopSettings,
 )
-from provisioning.kafka import SUPER_USER, Connection
-from provisioning.kafka.worker.clients import KafkaClients
+from provisioning.kafka import SUPER_USER, Access, Clients, Connection
+from tests.provisioning.kafka.clients import commit, create_topic, produce_records
 from tests.provisioning.kafka.hostile import join_alone, log_in
 from tests.provisioning.keeper.processes import CLUSTER, LIMIT_S, ROOT, Cell, KeeperServer, alive
 from tests.provisioning.survivors import kill_survivors
@@ -177,15 +175,10 @@ def test_a_group_that_no_library_decodes_ends_neither_keeper_nor_sample(settings
 
 def fall_behind(connection):
     """Creates a group that has read two of five records."""
-    access = KafkaClients(connection)
-    with access.admin() as admin:
-        admin.create_topics([NewTopic("orders", 1)])["orders"].result(LIMIT_S)
-        with access.producer() as producer:
-            for _ in range(5):
-                producer.produce("orders", b"x", partition=0)
-            assert producer.flush(LIMIT_S) == 0
-        offsets = ConsumerGroupTopicPartitions("billing", [TopicPartition("orders", 0, 2)])
-        admin.alter_consumer_group_offsets([offsets])["billing"].result(LIMIT_S)
+    access = Access(Clients(), connection)
+    create_topic(access, "orders", 1)
+    produce_records(access, "orders", [(0, b"x", 1_700_000_000_000)] * 5)
+    commit(access, "billing", {("orders", 0): 2})
 
 
 def test_suspended_and_deleted(settings, cell):

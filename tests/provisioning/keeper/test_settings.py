@@ -115,6 +115,7 @@ def test_a_plan_is_settings_that_a_broker_takes():
         assert resolved["security"]["super_users"] == ["User:__freshet"]
         assert resolved["security"]["allow_everyone_if_no_acl_found"] is False
         assert resolved["listener"]["sasl"] == ["PLAIN", "SCRAM-SHA-512"]
+        assert resolved["listener"]["super_users_only"] is True
         assert resolved["cache"]["hot_bytes"] == 1
         for listener in ("kafka", "link", "metrics"):
             assert resolved["listener"][listener] == "127.0.0.1:0"

@@ -13,7 +13,7 @@ from typing import Any
 
 from brokers.backoff import Backoff
 from brokers.metadata_records import BrokerStatus
-from brokers.secrets import create_cell_secret, link_secret
+from brokers.secrets import SUPER_USER, create_cell_secret, link_secret, super_password
 from console.base.runtime.clock import SteadyClock
 from provisioning.cell.drivers.base import Driver
 from provisioning.cell.drivers.local import LocalDriver
@@ -22,7 +22,6 @@ from provisioning.cell.keeper.cluster import CellParts
 from provisioning.cell.keeper.keeper import Keeper
 from provisioning.cell.keeper.metrics import Metrics
 from provisioning.cell.keeper.records import ClusterPhase, Spec, SpecState, Status
-from provisioning.cell.keeper.sampler import SampleGroups
 from provisioning.cell.keeper.settings import CellSettings, KeeperSettings, LoopSettings
 from provisioning.cell.keeper.store import AsyncStore
 from tests.provisioning.keeper.link import Linked, connect
@@ -49,8 +48,7 @@ class World:
     def __init__(self, folder: Path, **settings: int | bool) -> None:
         self.folder = folder
         self.store = MemoryStore()
-        self.sampled: list[str] = []
-        self.sample_groups: SampleGroups = self._sample
+        self.metrics = Metrics()
         self.wrap: Callable[[Driver], Driver] = lambda driver: driver
         self.broker: dict[str, dict[str, object]] = BROKER
         self.loop: dict[str, Any] = {
@@ -79,7 +77,7 @@ class World:
     @asynccontextmanager
     async def keeping(self) -> AsyncIterator[Keeper]:
         """Runs a keeper. At the end its brokers go on or stop, as the settings say."""
-        settings, metrics = self.settings(), Metrics()
+        settings, metrics = self.settings(), self.metrics
         local = LocalDriver(settings.keeper.folder / "run", LocalOptions(backoff=self.backoff))
         keeper = Keeper(
             CellParts(
@@ -89,7 +87,6 @@ class World:
                 store=AsyncStore(self.store, metrics),
                 clock=SteadyClock(),
                 metrics=metrics,
-                sample_groups=self.sample_groups,
             )
         )
         await keeper.start()
@@ -100,6 +97,13 @@ class World:
             running.cancel()
             await asyncio.wait({running})
             await keeper.close()
+
+    @property
+    def sampled(self) -> int:
+        """How many samples were taken or failed, whether or not anything changed."""
+        names = ("freshet_keeper_samples_total", "freshet_keeper_sample_failures_total")
+        lines = self.metrics.render().splitlines()
+        return sum(int(float(line.split()[-1])) for line in lines if line.startswith(names))
 
     def want(self, cluster_id: str = CLUSTER, **changes: int | SpecState) -> Spec:
         """Writes a cluster's spec, as the control plane does."""
@@ -153,15 +157,19 @@ class World:
         )
         return status.brokers[0]
 
+    def login(self, bootstrap: str, cluster_id: str = CLUSTER) -> dict[str, str]:
+        """The settings of a Kafka client as the service's own user."""
+        return {
+            "bootstrap.servers": bootstrap,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": SUPER_USER,
+            "sasl.password": super_password(self.secret, cluster_id),
+        }
+
     async def client(self, broker: BrokerStatus, cluster_id: str = CLUSTER) -> Linked:
         """A client connection through a gateway."""
         return await connect(broker.link, link_secret(self.secret, cluster_id))
-
-    def _sample(self, bootstrap: str, username: str, password: str) -> list[dict[str, object]]:
-        assert username == "__freshet"
-        assert password
-        self.sampled.append(bootstrap)
-        return [{"group": "orders", "sample": len(self.sampled)}]
 
 
 def kill(pid: int | None, number: signal.Signals = signal.SIGKILL) -> None:

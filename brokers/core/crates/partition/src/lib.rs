@@ -2,7 +2,7 @@
 //! producers, knows which batches are durable, and reads records. See the crate's `README.md`.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use kafka_protocol::ResponseError;
@@ -34,6 +34,7 @@ pub mod read;
 pub mod read_faults;
 pub mod registry;
 mod stretch;
+mod times;
 pub mod timestamps;
 
 use read_faults::ReadFaults;
@@ -54,6 +55,8 @@ pub struct Sources {
     pub read_faults: ReadFaults,
     /// Counts the batches that are not in a segment yet.
     pub backlog: Backlog,
+    /// How often the offsets that bound any partition have changed.
+    pub bound_changes: AtomicU64,
     /// Whether the incarnation may still act.
     pub liveness: Liveness,
     /// Which rules of safety hold: all of them, except in a simulation.
@@ -259,6 +262,7 @@ impl Partition {
             state.access = access;
             let serves_clients = access == Access::Clients;
             self.serves_clients.store(serves_clients, Ordering::Release);
+            self.sources.bound_changes.fetch_add(1, Ordering::Release);
             if serves_clients {
                 return;
             }
@@ -499,6 +503,7 @@ impl Partition {
             state.manifest = manifest;
             state.take_hot_below(removed_below)
         };
+        self.sources.bound_changes.fetch_add(1, Ordering::Release);
         self.give_back(&removed);
     }
 
@@ -553,6 +558,7 @@ impl BatchOwner for Partition {
             metrics.messages_in.inc_by(end_offset.abs_diff(base_offset));
         }
         self.sources.backlog.grow(1);
+        self.sources.bound_changes.fetch_add(1, Ordering::Release);
         self.announce(end_offset);
     }
 }

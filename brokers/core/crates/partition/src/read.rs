@@ -128,6 +128,30 @@ impl Partition {
         whole_first: bool,
     ) -> Result<Fetched, ReadError> {
         let range = ReadRange { offset, bytes_max, whole_first };
+        let (fetched, source) = self.read_planned(range, true).await?;
+        if let Some(source) = source {
+            self.sources.metrics.read(source, fetched.bytes as u64);
+        }
+        Ok(fetched)
+    }
+
+    /// Reads the batch that contains `offset`, or the first one after it. Nothing is read ahead,
+    /// and nothing is counted as read for a client.
+    ///
+    /// # Errors
+    /// Those of [`Partition::read`].
+    pub(super) async fn read_aside(&self, offset: i64) -> Result<Fetched, ReadError> {
+        let range = ReadRange { offset, bytes_max: 1, whole_first: true };
+        self.read_planned(range, false).await.map(|(fetched, _)| fetched)
+    }
+
+    /// Reads, and returns where from. With `follows`, what a reader of the whole log will read next
+    /// is read ahead.
+    async fn read_planned(
+        &self,
+        range: ReadRange,
+        follows: bool,
+    ) -> Result<(Fetched, Option<ReadSource>), ReadError> {
         let mut moved = String::new();
         for _ in 0..PLANS_MAX {
             let (plan, bounds) = self.plan(range)?;
@@ -135,21 +159,20 @@ impl Partition {
                 Plan::Empty => (None, Attempt::Done(range.gathering())),
                 Plan::Hot(gathered) => (Some(ReadSource::Hot), Attempt::Done(gathered)),
                 Plan::Lane(batches) => {
-                    let attempt = self.read_following(range, self.read_lane(&batches, range));
-                    (Some(ReadSource::Lane), attempt.await)
+                    let read = self.read_lane(&batches, range);
+                    let attempt = self.read_following(range, read, follows).await;
+                    (Some(ReadSource::Lane), attempt)
                 }
                 Plan::Cold(segment) => {
-                    let attempt = self.read_following(range, self.read_segment(&segment, range));
-                    (Some(ReadSource::Cold), attempt.await)
+                    let read = self.read_segment(&segment, range);
+                    let attempt = self.read_following(range, read, follows).await;
+                    (Some(ReadSource::Cold), attempt)
                 }
             };
             match attempt {
                 Attempt::Done(gathered) => {
                     let (stretches, bytes) = gathered.finish();
-                    if let Some(source) = source {
-                        self.sources.metrics.read(source, bytes as u64);
-                    }
-                    return Ok(Fetched { stretches, bytes, bounds });
+                    return Ok((Fetched { stretches, bytes, bounds }, source));
                 }
                 Attempt::Moved(what) => moved = what,
                 Attempt::Failed(what) => return Err(self.storage_error(what, false)),
@@ -187,13 +210,17 @@ impl Partition {
         Ok((plan_within(&state, range), bounds))
     }
 
-    /// Reads from storage, and has the blocks after it read ahead where the reader reads the log
-    /// from front to back.
+    /// Reads from storage, and with `follows` has the blocks after it read ahead where the reader
+    /// reads the log from front to back.
     async fn read_following(
         &self,
         range: ReadRange,
         read: impl Future<Output = Attempt> + Send,
+        follows: bool,
     ) -> Attempt {
+        if !follows {
+            return read.await;
+        }
         let followers = &self.sources.followers;
         let mut follower = followers.come(self.id(), range.offset);
         self.go_ahead(&mut follower, range);

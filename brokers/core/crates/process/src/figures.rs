@@ -1,13 +1,16 @@
 //! The gauges and the health of a broker, which are computed when `/metrics` or `/healthz` is read.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 
+use crate::{ProcessError, system_error};
 use freshet_broker::context::Broker;
 use freshet_broker::engine::Engine;
+use freshet_broker::engine::status::{Status, Surroundings};
 use freshet_broker::server::Server;
-use freshet_telemetry::{BrokerState, Gauges, PartitionLabels, Sample, StateLabel};
-use freshet_world::env::usage::process_usage;
+use freshet_telemetry::{BrokerState, Gauges, PartitionLabels, Sample, StateLabel, StatusSince};
+use freshet_world::env::usage::{process_cpu_ms, process_usage};
 
 /// Returns a function that fills the gauges from a running broker and its server.
 pub(super) fn sampler(broker: Arc<Broker>, server: Arc<Server>) -> Sample {
@@ -29,6 +32,26 @@ pub(super) fn sampler(broker: Arc<Broker>, server: Arc<Server>) -> Sample {
         gauges.active_controllers.set(i64::from(reason.is_none()));
         reason.map_or(Ok(()), |reason| Err(format!("stood down: {reason}")))
     })
+}
+
+/// Returns a function that answers what has changed of a running broker.
+///
+/// # Errors
+/// [`ProcessError::System`] where the machine refuses a thread.
+pub(super) fn status(
+    engine: Arc<Engine>,
+    server: Arc<Server>,
+) -> Result<StatusSince, ProcessError> {
+    let refused = |error| system_error("a thread of the status")(io::Error::other(error));
+    let status = Status::new(engine).map_err(refused)?;
+    Ok(Arc::new(move |next| {
+        let around = Surroundings {
+            connections: server.connections(),
+            client_connections: server.linked_connections(),
+            cpu_ms: process_cpu_ms().unwrap_or(0),
+        };
+        status.answer(next, around)
+    }))
 }
 
 fn count(value: usize) -> i64 {

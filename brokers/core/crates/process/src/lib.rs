@@ -258,8 +258,9 @@ impl Started {
         let metrics_address = for_metrics.as_ref().map(|at| at.local_address().to_string());
         let broker = Broker::new(Arc::clone(&engine), settings.handlers());
         let sample = figures::sampler(Arc::clone(&broker), Arc::clone(&server));
+        let status = figures::status(Arc::clone(&engine), Arc::clone(&server))?;
         let metrics = for_metrics.map(|listener| {
-            let figures = Arc::new(BrokerFigures { metrics, sample });
+            let figures = Arc::new(BrokerFigures { metrics, sample, status });
             let serving = freshet_telemetry::http::serve(listener, figures);
             AbortOnDropHandle::new(tokio::spawn(serving))
         });
@@ -269,7 +270,12 @@ impl Started {
             let service = KafkaLinks::new(Arc::clone(&broker), secret);
             service.serve(Arc::clone(&server), listener)
         });
-        let clients = KafkaService::new(broker, facts).serve(server, listener);
+        let service = if settings.listener.super_users_only {
+            KafkaService::for_super_users(broker, facts)
+        } else {
+            KafkaService::new(broker, facts)
+        };
+        let clients = service.serve(server, listener);
         let serving = tokio::spawn(async move {
             // Two tasks, so that the one kind of clients does not wait for the other.
             let links = links.map(|links| AbortOnDropHandle::new(tokio::spawn(links)));

@@ -95,6 +95,8 @@ pub struct ListenerSettings {
     pub advertised: String,
     /// Mechanisms offered; none: no authentication.
     pub sasl: Vec<String>,
+    /// Whether only super users can authenticate; all others come through gateways.
+    pub super_users_only: bool,
     /// `host:port` for `/metrics` and `/healthz`; empty: none.
     pub metrics: String,
     /// `host:port` for gateways; empty: none.
@@ -120,6 +122,7 @@ impl Default for ListenerSettings {
             kafka: "127.0.0.1:9092".into(),
             advertised: String::new(),
             sasl: Vec::new(),
+            super_users_only: false,
             metrics: "127.0.0.1:0".into(),
             link: String::new(),
             link_secret: Secret::default(),

@@ -1,4 +1,4 @@
-//! `/metrics` and `/healthz` over HTTP/1.1.
+//! `/metrics`, `/healthz` and a broker's `/status` over HTTP/1.1.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -29,6 +29,9 @@ const REST: Duration = Duration::from_millis(100);
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
+/// What names the place of a status to go on from, in a query.
+const SINCE: &str = "since=";
 
 /// A process's metrics and health.
 pub trait Exposed: Send + Sync + 'static {
@@ -40,6 +43,12 @@ pub trait Exposed: Send + Sync + 'static {
     /// # Errors
     /// A text that says what is wrong.
     fn health(&self) -> Result<(), String>;
+
+    /// What has changed since `next` of an earlier answer, as JSON; `None` where the process has no
+    /// status.
+    fn status(&self, _next: Option<&str>) -> Option<String> {
+        None
+    }
 }
 
 /// Serves until it is dropped.
@@ -71,7 +80,8 @@ pub async fn serve(mut listener: Box<dyn Listener>, exposed: Arc<dyn Exposed>) {
 
 async fn serve_connection(stream: Box<dyn Stream>, exposed: Arc<dyn Exposed>) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let response = answer_request(request.method(), request.uri().path(), exposed.as_ref());
+        let (method, uri) = (request.method(), request.uri());
+        let response = answer_request(method, uri.path(), uri.query(), exposed.as_ref());
         async move { Ok::<_, Infallible>(response) }
     });
     let connection = http1::Builder::new()
@@ -83,7 +93,13 @@ async fn serve_connection(stream: Box<dyn Stream>, exposed: Arc<dyn Exposed>) {
     }
 }
 
-fn answer_request(method: &Method, path: &str, exposed: &dyn Exposed) -> Response<Full<Bytes>> {
+fn answer_request(
+    method: &Method,
+    path: &str,
+    query: Option<&str>,
+    exposed: &dyn Exposed,
+) -> Response<Full<Bytes>> {
+    let not_there = || text_response(StatusCode::NOT_FOUND, TEXT, "/metrics or /healthz\n".into());
     if method != Method::GET && method != Method::HEAD {
         let mut refused =
             text_response(StatusCode::METHOD_NOT_ALLOWED, TEXT, "GET or HEAD\n".into());
@@ -98,7 +114,14 @@ fn answer_request(method: &Method, path: &str, exposed: &dyn Exposed) -> Respons
                 text_response(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{reason}\n"))
             }
         },
-        _ => text_response(StatusCode::NOT_FOUND, TEXT, "/metrics or /healthz\n".into()),
+        "/status" => {
+            let next = query.and_then(|query| query.strip_prefix(SINCE));
+            match exposed.status(next) {
+                Some(status) => text_response(StatusCode::OK, JSON, status),
+                None => not_there(),
+            }
+        }
+        _ => not_there(),
     }
 }
 
@@ -113,14 +136,16 @@ fn text_response(status: StatusCode, kind: &'static str, body: String) -> Respon
 mod tests {
     use http_body_util::BodyExt;
 
-    use super::super::{BrokerFigures, Metrics, Sample};
+    use super::super::{BrokerFigures, Metrics, Sample, StatusSince};
     use super::*;
 
     async fn get(method: Method, path: &str, well: bool) -> (StatusCode, String) {
         let sample: Sample =
             Arc::new(move |_| if well { Ok(()) } else { Err("stood down".to_owned()) });
-        let figures = BrokerFigures { metrics: Arc::new(Metrics::new()), sample };
-        let response = answer_request(&method, path, &figures);
+        let status: StatusSince = Arc::new(|next| format!("{next:?}"));
+        let figures = BrokerFigures { metrics: Arc::new(Metrics::new()), sample, status };
+        let (path, query) = path.split_once('?').map_or((path, None), |(p, q)| (p, Some(q)));
+        let response = answer_request(&method, path, query, &figures);
         let status = response.status();
         let body = response.into_body().collect().await.unwrap().to_bytes();
         (status, String::from_utf8(body.into()).unwrap())
@@ -138,6 +163,17 @@ mod tests {
         let (status, body) = get(Method::GET, "/metrics", false).await;
         assert_eq!(status, StatusCode::OK);
         assert!(body.ends_with("# EOF\n"));
+    }
+
+    #[tokio::test]
+    async fn a_status_goes_on_where_the_query_says() {
+        for (path, next) in [
+            ("/status", "None"),
+            ("/status?since=7.1.2", r#"Some("7.1.2")"#),
+            ("/status?other=1", "None"),
+        ] {
+            assert_eq!(get(Method::GET, path, false).await, (StatusCode::OK, next.to_owned()));
+        }
     }
 
     #[tokio::test]

@@ -26,6 +26,7 @@ mod labels;
 mod lane;
 mod reads;
 mod requests;
+pub mod traffic;
 
 pub use gauges::{BrokerState, Gauges, ProcessGauges};
 pub use jobs::{JobMetrics, RewriteMetrics};
@@ -80,6 +81,8 @@ pub struct Metrics {
     authentications: Counter,
     authentication_failures: Counter,
     reads: [(Counter, Counter); 3],
+    /// What principals and clients take.
+    pub traffic: traffic::Traffic,
     /// Those of requests.
     pub requests: RequestMetrics,
     /// The lane's.
@@ -168,6 +171,7 @@ impl Metrics {
                 "Clients whose credentials were wrong",
             ),
             reads: register_reads(&mut registry),
+            traffic: traffic::Traffic::default(),
             requests: RequestMetrics::register(&mut registry),
             lane: LaneMetrics::register(&mut registry),
             blocks: BlockMetrics::register(&mut registry),
@@ -199,6 +203,20 @@ impl Metrics {
             bytes_out: of(&self.topics.bytes_out),
             messages_in: of(&self.topics.messages_in),
         }
+    }
+
+    /// What was counted of a topic: bytes produced, bytes fetched, records produced. `None` where
+    /// the topic is not counted.
+    pub fn topic_counts(&self, name: &str) -> Option<[u64; 3]> {
+        let label = TopicLabel { topic: name.to_owned() };
+        let of = |family: &Family<TopicLabel, Counter>| Some(family.get(&label)?.get());
+        let topics = &self.topics;
+        Some([of(&topics.bytes_in)?, of(&topics.bytes_out)?, of(&topics.messages_in)?])
+    }
+
+    /// Partitions of Produce and of Fetch requests that were refused or failed.
+    pub fn failures(&self) -> [u64; 2] {
+        [self.failed_produces.get(), self.failed_fetches.get()]
     }
 
     /// Stops reporting a topic that was deleted.
@@ -269,12 +287,17 @@ fn register_reads(registry: &mut Registry) -> [(Counter, Counter); 3] {
 /// Fills the gauges and checks that the broker is healthy; the error's text says what is wrong.
 pub type Sample = Arc<dyn Fn(&Gauges) -> Result<(), String> + Send + Sync>;
 
-/// The metrics and the health of a broker.
+/// Returns a broker's status: what has changed since `next` of an earlier one.
+pub type StatusSince = Arc<dyn Fn(Option<&str>) -> String + Send + Sync>;
+
+/// The metrics, the health and the status of a broker.
 pub struct BrokerFigures {
     /// Its metrics.
     pub metrics: Arc<Metrics>,
     /// Called when the metrics or the health are read.
     pub sample: Sample,
+    /// Called when the status is read.
+    pub status: StatusSince,
 }
 
 impl http::Exposed for BrokerFigures {
@@ -286,6 +309,10 @@ impl http::Exposed for BrokerFigures {
 
     fn health(&self) -> Result<(), String> {
         (self.sample)(&self.metrics.gauges)
+    }
+
+    fn status(&self, next: Option<&str>) -> Option<String> {
+        Some((self.status)(next))
     }
 }
 
@@ -329,7 +356,9 @@ mod tests {
     fn a_deleted_topic_is_not_reported_any_more() {
         let metrics = Metrics::new();
         metrics.topic("orders").messages_in.inc();
+        assert_eq!(metrics.topic_counts("orders"), Some([0, 0, 1]));
         metrics.forget_topic("orders");
+        assert_eq!(metrics.topic_counts("orders"), None);
         assert!(!metrics.render().contains("orders"));
     }
 }

@@ -74,6 +74,12 @@ impl Settings {
             let message = "must have at least 32 hexadecimal digits where listener.link is set";
             return Some(Problem { key: "listener.link_secret", message: message.to_owned() });
         }
+        if listener.super_users_only && listener.sasl.is_empty() {
+            let message = "must be false where listener.sasl names no mechanism: clients that do \
+                           not authenticate are no super users";
+            let key = "listener.super_users_only";
+            return Some(Problem { key, message: message.to_owned() });
+        }
         for name in &listener.sasl {
             let problem = |message| Some(Problem { key: "listener.sasl", message });
             match Mechanism::from_str(name) {

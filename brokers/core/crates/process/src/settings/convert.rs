@@ -75,6 +75,7 @@ impl From<&GroupsSection> for GroupSettings {
             offset_metadata_max_bytes: size(section.offset_metadata_bytes_max),
             offsets_retention_minutes: section.offsets_retention_minutes,
             offsets_retention_check_interval_ms: section.offsets_retention_check_interval_ms,
+            ..Self::default()
         }
     }
 }

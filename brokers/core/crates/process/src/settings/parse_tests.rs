@@ -39,6 +39,8 @@ fn values_of_the_wrong_type_are_refused_with_line_and_key() {
 fn values_that_make_no_sense_are_refused_with_line_and_key() {
     let said = message("[listener]\nsasl = ['DIGEST-MD5']\n");
     assert!(said.starts_with("line 6: listener.sasl: unknown SASL mechanism"), "{said}");
+    let said = message("[listener]\nsuper_users_only = true\n");
+    assert!(said.starts_with("line 6: listener.super_users_only: must be false where"), "{said}");
     let said = message("[limits]\nconnections_max = 0\n");
     assert!(said.starts_with("line 6: limits.connections_max: "), "{said}");
     let said = Settings::from_toml("", &[]).unwrap_err().to_string();
