@@ -1,9 +1,10 @@
 """The errors of brokers and of metadata, by what the caller can do about them.
 
 `BrokerError` is the parent of all, `MetadataError` of those below `brokers.metadata`; each of these
-has a `kind` (`not_found`, `exists`, `conflict`, `invalid`, `too_large`, `unavailable`, `unknown`,
-`compacted`, `corrupt`), and a `field` where an argument is wrong: a JSON pointer without the slash
-in front, such as `configs/retention.ms`. They are raised by the extension, in one place there.
+has a `kind` (`not_found`, `exists`, `conflict`, `invalid`, `limit_reached`, `too_large`,
+`unavailable`, `unknown`, `compacted`, `corrupt`), and a `field` where an argument is wrong: a JSON
+pointer without the slash in front, such as `configs/retention.ms`. They are raised by the
+extension, in one place there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from brokers._core import (
     CorruptError,
     ExistsError,
     InvalidError,
+    LimitReachedError,
     MetadataError,
     NotFoundError,
     StartError,
@@ -34,6 +36,7 @@ __all__ = [
     "CorruptError",
     "ExistsError",
     "InvalidError",
+    "LimitReachedError",
     "MetadataError",
     "NotFoundError",
     "StartError",

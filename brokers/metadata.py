@@ -16,6 +16,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +26,7 @@ from brokers.metadata_records import (
     Acl,
     BrokerStatus,
     Change,
+    ClusterLimits,
     ClusterRecord,
     ClusterSpec,
     ClusterStatus,
@@ -50,6 +52,7 @@ from brokers.metadata_records import (
     WakeRequest,
     history_of,
     lane_of,
+    limits_json,
     quota_of,
     sample_of,
     spec_of,
@@ -62,6 +65,7 @@ __all__ = [
     "BrokerStatus",
     "CellStore",
     "Change",
+    "ClusterLimits",
     "ClusterRecord",
     "ClusterSpec",
     "ClusterStatus",
@@ -105,8 +109,15 @@ class CellStore:
     none, and its folder must exist. An etcd is for any number of machines.
     """
 
-    def __init__(self, location: str | Path) -> None:
+    def __init__(
+        self,
+        location: str | Path,
+        *,
+        around: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
+        """`around` makes the block that each call runs in, those of `watch` excepted."""
         self.location = str(location)
+        self._around = around
         self._lock = threading.Lock()
         self._opened: _core.Metadata | None = None
         self._process = 0
@@ -227,7 +238,8 @@ class CellStore:
         return ClusterStore(self, cluster_id, dict(broker_configs or {}))
 
     def _call(self, call: str, **arguments: object) -> Any:  # noqa: ANN401 (JSON)
-        return json.loads(self._handle().call(json.dumps({"call": call, **arguments})))
+        with self._around():
+            return json.loads(self._handle().call(json.dumps({"call": call, **arguments})))
 
     def _handle(self) -> _core.Metadata:
         with self._lock:
@@ -240,7 +252,12 @@ class CellStore:
 
 
 class ClusterStore:
-    """One cluster's own metadata. Made by `CellStore.cluster`."""
+    """One cluster's own metadata. Made by `CellStore.cluster`.
+
+    Calls that add something take `limits`, to which they are held: where there is no room they
+    raise `LimitReachedError`, with `name`, `limit` and `used`, and change nothing. Without `limits`
+    they are held to none.
+    """
 
     def __init__(self, cell: CellStore, cluster_id: str, broker_configs: Mapping[str, str]) -> None:
         self.cluster_id = cluster_id
@@ -283,6 +300,7 @@ class ClusterStore:
         partitions: int | None = None,
         replication_factor: int | None = None,
         configs: Mapping[str, str] | None = None,
+        limits: ClusterLimits | None = None,
     ) -> Topic:
         """Makes a topic, checked as CreateTopics is; None is the cluster's default.
 
@@ -290,7 +308,7 @@ class ClusterStore:
         Raises `ExistsError`, `InvalidError` with the field (`name`, `partitions`,
         `replication_factor`, `configs/<name>`), `NotFoundError` where there is no such cluster.
         """
-        given = (partitions, replication_factor, configs)
+        given = (partitions, replication_factor, configs, limits)
         return self._create_topic(name, *given, validate_only=False)
 
     def validate_topic(
@@ -300,9 +318,10 @@ class ClusterStore:
         partitions: int | None = None,
         replication_factor: int | None = None,
         configs: Mapping[str, str] | None = None,
+        limits: ClusterLimits | None = None,
     ) -> Topic:
         """Checks what `create_topic` checks; returns the topic it would make, with an empty id."""
-        given = (partitions, replication_factor, configs)
+        given = (partitions, replication_factor, configs, limits)
         return self._create_topic(name, *given, validate_only=True)
 
     def _create_topic(
@@ -311,6 +330,7 @@ class ClusterStore:
         partitions: int | None,
         replication_factor: int | None,
         configs: Mapping[str, str] | None,
+        limits: ClusterLimits | None,
         *,
         validate_only: bool,
     ) -> Topic:
@@ -321,6 +341,7 @@ class ClusterStore:
             replication_factor=replication_factor,
             configs=dict(configs or {}),
             validate_only=validate_only,
+            limits=limits_json(limits),
         )
         return Topic(**facts)
 
@@ -335,27 +356,52 @@ class ClusterStore:
         call = {"name": name, "configs": dict(changes), "validate_only": validate_only}
         return Topic(**self._call("alter_topic_configs", **call))
 
-    def create_partitions(self, name: str, partitions: int) -> Topic:
+    def create_partitions(
+        self, name: str, partitions: int, *, limits: ClusterLimits | None = None
+    ) -> Topic:
         """Raises the number of partitions of a topic to `partitions`.
 
         Raises `NotFoundError`, `InvalidError` where it would not be more.
         """
-        return Topic(**self._call("create_partitions", name=name, partitions=partitions))
+        call = {"name": name, "partitions": partitions, "limits": limits_json(limits)}
+        return Topic(**self._call("create_partitions", **call))
 
-    def delete_topic(self, name: str) -> Topic:
+    def check_topic_room(self, limits: ClusterLimits, *, topics: int, partitions: int) -> None:
+        """Checks that so many more topics and partitions fit. Raises `LimitReachedError`."""
+        adding = {"topics": topics, "partitions": partitions}
+        self._call("check_topic_room", **adding, limits=limits_json(limits))
+
+    def limits(self) -> ClusterLimits:
+        """The limits that brokers enforce."""
+        return ClusterLimits(**self._call("limits"))
+
+    def set_limits(self, limits: ClusterLimits) -> None:
+        """Replaces the limits that brokers enforce; those that run do within moments.
+
+        What exists beyond a limit stays. Raises `NotFoundError` where there is no such cluster.
+        """
+        self._call("set_limits", record=limits_json(limits))
+
+    def delete_topic(self, name: str, *, limits: ClusterLimits | None = None) -> Topic:
         """Removes a topic, which can be restored for as long as `delete.topic.restorable.ms` says.
 
-        Its records stay for so long and count for nothing. With 0 it is gone for good. Raises
-        `NotFoundError`.
+        Its records stay for so long and count for nothing. With 0 it is gone for good. With
+        `limits`, topics that were deleted earlier are gone for good where all deleted ones together
+        are more. Raises `NotFoundError`.
         """
-        return Topic(**self._call("delete_topic", name=name))
+        return Topic(**self._call("delete_topic", name=name, limits=limits_json(limits)))
 
     def deleted_topics(self) -> list[DeletedTopic]:
         """Topics that can be restored, the last deleted one first."""
         return [DeletedTopic(**topic) for topic in self._call("deleted_topics")]
 
     def undelete_topic(
-        self, topic_id: str, name: str | None = None, *, validate_only: bool = False
+        self,
+        topic_id: str,
+        name: str | None = None,
+        *,
+        limits: ClusterLimits | None = None,
+        validate_only: bool = False,
     ) -> Topic:
         """Brings a deleted topic back with all that it had, under its old name or another one.
 
@@ -364,7 +410,7 @@ class ClusterStore:
         taken, `InvalidError` with the field `name`.
         """
         arguments = {"id": topic_id, "name": name, "validate_only": validate_only}
-        return Topic(**self._call("undelete_topic", **arguments))
+        return Topic(**self._call("undelete_topic", **arguments, limits=limits_json(limits)))
 
     def purge_topic(self, topic_id: str) -> Topic:
         """Removes a deleted or orphaned topic and its records for good. Raises `NotFoundError`."""
@@ -379,7 +425,12 @@ class ClusterStore:
         return [OrphanedTopic(**topic) for topic in self._call("orphaned_topics")]
 
     def attach_topic(
-        self, topic_id: str, name: str | None = None, *, validate_only: bool = False
+        self,
+        topic_id: str,
+        name: str | None = None,
+        *,
+        limits: ClusterLimits | None = None,
+        validate_only: bool = False,
     ) -> Topic:
         """Makes an orphaned topic one of the cluster's again, with its id and records.
 
@@ -388,19 +439,26 @@ class ClusterStore:
         given.
         """
         arguments = {"id": topic_id, "name": name, "validate_only": validate_only}
-        return Topic(**self._call("attach_topic", **arguments))
+        return Topic(**self._call("attach_topic", **arguments, limits=limits_json(limits)))
 
     def quotas(self) -> list[Quota]:
         """All quotas, sorted by entity, in one read of the store."""
         return [quota_of(quota) for quota in self._call("quotas")]
 
-    def set_quota(self, entity: QuotaEntity, values: Mapping[str, float]) -> None:
+    def set_quota(
+        self,
+        entity: QuotaEntity,
+        values: Mapping[str, float],
+        *,
+        limits: ClusterLimits | None = None,
+    ) -> None:
         """Replaces all quotas of an entity; running brokers apply them at once.
 
         Raises `InvalidError` with the field: `entity`, `user`, `client-id`, `ip` or the name of a
         value. Raises `NotFoundError` where there is no such cluster.
         """
-        self._call("set_quota", entity=asdict(entity), values=dict(values))
+        call = {"entity": asdict(entity), "values": dict(values)}
+        self._call("set_quota", **call, limits=limits_json(limits))
 
     def remove_quota(self, entity: QuotaEntity) -> bool:
         """Removes the quotas of an entity; returns whether there were any."""
@@ -451,19 +509,21 @@ class ClusterStore:
 
         Raises `NotFoundError` where the topic does not exist, or was removed meanwhile.
         """
-        answer = self._handle().call(json.dumps({"call": "wait_led", "name": name}), timeout_s)
+        with self._cell._around():
+            answer = self._handle().call(json.dumps({"call": "wait_led", "name": name}), timeout_s)
         return answer is not None
 
     def list_acls(self) -> list[Acl]:
         """The access control list."""
         return [Acl(**acl) for acl in self._call("list_acls")]
 
-    def add_acls(self, acls: Iterable[Acl]) -> None:
+    def add_acls(self, acls: Iterable[Acl], *, limits: ClusterLimits | None = None) -> None:
         """Adds entries; those that are there stay.
 
         Raises `InvalidError` with the field `acls/<place>/<name>`, and then adds none.
         """
-        self._call("add_acls", acls=[asdict(acl) for acl in acls])
+        entries = [asdict(acl) for acl in acls]
+        self._call("add_acls", acls=entries, limits=limits_json(limits))
 
     def remove_acls(self, acls: Iterable[Acl]) -> None:
         """Removes entries; those that are not there are no error."""
@@ -480,6 +540,7 @@ class ClusterStore:
         mechanism: Mechanism = "SCRAM-SHA-512",
         *,
         iterations: int | None = None,
+        limits: ClusterLimits | None = None,
     ) -> None:
         """Sets the password of a user for a mechanism; only what verifies it is stored.
 
@@ -487,7 +548,7 @@ class ClusterStore:
         4096, as brokers expect. Raises `InvalidError` with the field.
         """
         given = {"user": user, "password": password, "mechanism": mechanism}
-        self._call("set_user", **given, iterations=iterations)
+        self._call("set_user", **given, iterations=iterations, limits=limits_json(limits))
 
     def remove_user(self, user: str) -> bool:
         """Removes a user for all mechanisms; returns whether there was one."""
@@ -502,7 +563,8 @@ class ClusterStore:
         return removed
 
     def _call(self, call: str, **arguments: object) -> Any:  # noqa: ANN401 (JSON)
-        answer = self._handle().call(json.dumps({"call": call, **arguments}))
+        with self._cell._around():
+            answer = self._handle().call(json.dumps({"call": call, **arguments}))
         if answer is None:
             message = "a call without a limit has an answer"
             raise AssertionError(message)

@@ -7,7 +7,7 @@ same are equal whatever their revisions are. Times are milliseconds since 1970, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeVar
 
 SpecState = Literal["active", "suspended", "deleted"]
@@ -47,6 +47,33 @@ class ClusterSpec:
     """[from, until) in ms, ascending, in which it was deleted and could be restored; the last one
     may have no end yet. Nothing that it stores then is counted."""
     revision: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterLimits:
+    """How much a cluster may have, by the names of the published limits; None: any number."""
+
+    topics: int | None = None
+    """Topics, without Kafka's internal ones."""
+    partitions: int | None = None
+    """Partitions of all these topics."""
+    acls: int | None = None
+    """Entries of the access control list."""
+    credentials: int | None = None
+    """Users with a password, without the service's own."""
+    quotas: int | None = None
+    """Entities that have quotas."""
+    groups: int | None = None
+    """Groups, with those that only have committed offsets."""
+    group_members: int | None = None
+    """Members of one group."""
+
+
+def limits_json(limits: ClusterLimits | None) -> dict[str, int] | None:
+    """The limits as the core reads them; None: no limits."""
+    if limits is None:
+        return None
+    return {name: value for name, value in asdict(limits).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

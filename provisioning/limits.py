@@ -6,14 +6,18 @@ not answer.
 
 from __future__ import annotations
 
+from console.base.common.concurrency import concurrency
 from console.base.limits.signals import limit_granted
 from console.base.limits.usage import register_clusters, register_usage
+from provisioning.administration.services.credentials import count_users, rotated_users
+from provisioning.cell.samples import GROUPS
 from provisioning.cells import cell_store, cluster_store, metadata_errors
+from provisioning.clusters.services import limits
 from provisioning.clusters.services.clusters import enqueue_reconcile
-from provisioning.models import Cluster, Credential
+from provisioning.models import Cluster
 
 # The limits that a cell enforces, because they are part of a cluster's specification.
-ENFORCED_BY_CELLS = {"connections", "wakes_per_minute"}
+ENFORCED_BY_CELLS = {"connections", "wakes_per_minute", *limits.NAMES}
 
 
 def register_limits() -> None:
@@ -26,7 +30,9 @@ def register_limits() -> None:
     register_usage("topics", topics_used)
     register_usage("partitions", partitions_used)
     register_usage("quotas", quotas_used)
+    register_usage("groups", groups_used)
     register_usage("connections", connections_used)
+    register_usage("live_tails", live_tails_used)
     limit_granted.connect(send_limit_to_cells, dispatch_uid="provisioning")
 
 
@@ -47,9 +53,10 @@ def brokers_used(organization_id: str, cluster_id: str) -> int:
 
 
 def credentials_used(organization_id: str, cluster_id: str) -> int:
-    """The number of credentials, without those that were rotated and still authenticate."""
-    credentials = Credential.objects.for_organization(organization_id).named()
-    return credentials.filter(cluster_id=cluster_id).count()
+    """The number of users, without those that were rotated and still authenticate."""
+    cluster = Cluster.objects.for_organization(organization_id).get(pk=cluster_id)
+    with metadata_errors():
+        return count_users(store=cluster_store(cluster_id), rotated=rotated_users(cluster=cluster))
 
 
 def acls_used(organization_id: str, cluster_id: str) -> int:
@@ -74,11 +81,23 @@ def quotas_used(organization_id: str, cluster_id: str) -> int:
         return len(cluster_store(cluster_id).quotas())
 
 
+def groups_used(organization_id: str, cluster_id: str) -> int:
+    """The number of groups, as the keeper last saw them."""
+    with metadata_errors():
+        sample = cell_store().sample(cluster_id)
+    return 0 if sample is None else len(sample.content.get(GROUPS, []))
+
+
 def connections_used(organization_id: str, cluster_id: str) -> int:
     """The number of clients' connections, as the keeper last counted them."""
     with metadata_errors():
         status = cell_store().status(cluster_id)
     return 0 if status is None else status.connections
+
+
+def live_tails_used(organization_id: str, cluster_id: str) -> int:
+    """The number of live tails that are open. `cluster_id` is ignored."""
+    return concurrency().used("live_tails", organization_id)
 
 
 def send_limit_to_cells(*, organization_id: str, cluster_id: str, name: str, **_: object) -> None:

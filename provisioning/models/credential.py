@@ -15,12 +15,15 @@ from provisioning.models.cluster import Cluster
 from provisioning.querysets import CredentialQuerySet
 
 NAME_CHARS_MAX = 100
+# Brokers take no longer user names.
+KAFKA_USER_CHARS_MAX = 255
 
 
 class Credential(models.Model):
     """A user of a cluster. The metadata store has a salted key; the password is stored nowhere."""
 
-    # Also the user name at Kafka. It is a pseudonym, so that usage and logs name no person.
+    # Also the user name at Kafka, unless a client made the user. It is a pseudonym, so that usage
+    # and logs name no person.
     id = models.CharField(
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "cred"), editable=False
     )
@@ -32,6 +35,10 @@ class Credential(models.Model):
     role = models.CharField(max_length=16, choices=CredentialRole.choices)
     mechanism = models.CharField(
         max_length=16, choices=Mechanism.choices, default=Mechanism.SCRAM_SHA_512.value
+    )
+    # The user name at Kafka where a client made the user over the Kafka protocol; otherwise empty.
+    kafka_user = models.CharField(
+        max_length=KAFKA_USER_CHARS_MAX, default="", db_default="", blank=True
     )
     # Counts changes of name and expiry, for the ETag.
     generation = models.PositiveIntegerField(default=1)
@@ -58,6 +65,11 @@ class Credential(models.Model):
                 condition=Q(removed_at=None, replaced_at=None),
                 name="one_credential_a_name",
             ),
+            models.UniqueConstraint(
+                fields=["cluster", "kafka_user"],
+                condition=~Q(kafka_user=""),
+                name="one_credential_a_kafka_user",
+            ),
         )
         indexes = (
             models.Index(fields=["cluster", "-created_at", "-id"], name="credentials_newest"),
@@ -80,7 +92,7 @@ class Credential(models.Model):
     @property
     def username(self) -> str:
         """The user name at Kafka."""
-        return self.pk
+        return self.kafka_user or self.pk
 
     @property
     def principal(self) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from brokers.metadata_records import ClusterSpec, ClusterStatus
+from brokers.metadata_records import ClusterLimits, ClusterSpec, ClusterStatus
 from provisioning.choices import OperationType
 
 # After this time an operation that waits for brokers fails. The keeper still goes on starting them.
@@ -25,6 +25,8 @@ HEARD_LATE_MS = 30_000
 SLEEP_SOON_MS = 1_000
 # The idle time that means: the cluster never sleeps, and is started where it does not run.
 NEVER_MS = 0
+# What brokers hold clients to before the control plane has written limits.
+NO_LIMITS = ClusterLimits()
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class DesiredCluster:
 
     `sample_data`: it shall have the sample topic and its records. `purge`: it was deleted so long
     ago that its data is to be removed. `produce_suspension`: why its brokers shall refuse produce;
-    None where they shall take records.
+    None where they shall take records. `limits`: what its brokers shall hold clients to.
     """
 
     spec: ClusterSpec
@@ -50,6 +52,7 @@ class DesiredCluster:
     sample_data: bool = False
     purge: bool = False
     produce_suspension: str | None = None
+    limits: ClusterLimits = NO_LIMITS
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class Observed:
 
     `wake`: there is a wake request. `record`: the cluster has a record of its own, which says its
     `scale`. `sample_topic`: it has the sample topic. `produce_suspension`: why its brokers refuse
-    produce; None where they take records.
+    produce; None where they take records. `limits`: what its brokers hold clients to.
     """
 
     known: bool
@@ -69,6 +72,7 @@ class Observed:
     scale: int | None = None
     sample_topic: bool = False
     produce_suspension: str | None = None
+    limits: ClusterLimits = NO_LIMITS
 
     @property
     def running(self) -> bool:
@@ -143,6 +147,13 @@ class ResumeProduce:
 
 
 @dataclass(frozen=True)
+class SetLimits:
+    """Have the cluster's brokers, present and future ones, hold clients to these limits."""
+
+    limits: ClusterLimits
+
+
+@dataclass(frozen=True)
 class PutSpec:
     """Write the cluster's spec to the cell."""
 
@@ -198,6 +209,7 @@ Action = (
     | ProduceSamples
     | SuspendProduce
     | ResumeProduce
+    | SetLimits
     | PutSpec
     | MarkReconciled
     | RequestWake
@@ -238,6 +250,9 @@ def _plan_record(desired: DesiredCluster, observed: Observed) -> list[Action]:
             actions.append(CreateSampleTopic())
     if observed.record or desired.spec.state != "deleted":
         actions += _plan_produce_suspension(desired, observed)
+    if desired.spec.state != "deleted" and observed.limits != desired.limits:
+        # Before the spec, so that brokers which start on it hold clients to the limits at once.
+        actions.append(SetLimits(desired.limits))
     if observed.spec != desired.spec:
         actions.append(PutSpec(desired.spec))
     actions.append(MarkReconciled(desired.spec.generation))

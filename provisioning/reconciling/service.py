@@ -15,7 +15,7 @@ from prometheus_client import Counter
 
 from brokers.errors import MetadataError, NotFoundError
 from brokers.metadata import ClusterStore
-from brokers.metadata_records import ClusterRecord, ClusterSpec, SpecState
+from brokers.metadata_records import ClusterLimits, ClusterRecord, ClusterSpec, SpecState
 from console.base.common import locks
 from console.base.common.actor import system_actor
 from console.base.common.audit import record_audit
@@ -43,6 +43,7 @@ from provisioning.clusters.services.deletion_guard import (
     report_purge,
     use_permit,
 )
+from provisioning.clusters.services.limits import limits_of_cluster
 from provisioning.clusters.services.operations import finish_operation, note_progress
 from provisioning.clusters.services.placement import release_ports
 from provisioning.clusters.services.scheduling import follow_schedules, look_again_at
@@ -233,6 +234,7 @@ def desired_of(cluster: Cluster, operation: Operation | None) -> reconcile.Desir
         operation=running,
         sample_data=cluster.sample_data == SampleData.WANTED,
         purge=_purge_is_due(cluster),
+        limits=limits_of_cluster(cluster=cluster),
     )
 
 
@@ -282,6 +284,7 @@ def observe_cluster(cluster: Cluster) -> reconcile.Observed:
             scale=None if record is None else record.scale,
             sample_topic=wants_samples and record is not None and has_sample_topic(store),
             produce_suspension=None if record is None else store.produce_suspension(),
+            limits=ClusterLimits() if record is None else store.limits(),
         )
     except MetadataError as error:
         logger.warning("reconcile.unknown", extra={"cluster": cluster.pk, "error": str(error)})
@@ -346,6 +349,8 @@ def _write_to_cell(cluster: Cluster, operation: Operation | None, action: reconc
             store.suspend_produce(action.reason)
         case reconcile.ResumeProduce():
             store.resume_produce()
+        case reconcile.SetLimits():
+            store.set_limits(action.limits)
         case reconcile.PutSpec():
             # The keeper starts brokers as soon as it sees the spec.
             allow_brokers(cluster.pk)

@@ -526,6 +526,7 @@ def test_errors_are_of_one_family(tmp_path):
         "corrupt",
         "exists",
         "invalid",
+        "limit_reached",
         "not_found",
         "too_large",
         "unavailable",

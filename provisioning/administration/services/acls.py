@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from brokers.metadata import ClusterStore
-from brokers.metadata_records import Acl
+from brokers.metadata_records import Acl, ClusterLimits
 from console.base.common import locks
 from console.base.common.actor import Actor
 from console.base.common.audit import record_audit
 from console.base.common.errors import FieldError, NotFound, ValidationFailed
 from console.base.common.models import AuditEntry
-from console.base.limits import services as limits
+from console.base.limits.services import check_room
 from provisioning.administration.acl_ids import acl_id
 from provisioning.administration.acl_templates import (
     TEMPLATES,
@@ -25,6 +25,7 @@ from provisioning.administration.services.effect import Effect, wait_effect
 from provisioning.administration.services.repeating import repeat_unknown
 from provisioning.administration.services.topics import writable_store
 from provisioning.cells import cluster_store, metadata_errors
+from provisioning.clusters.services.limits import limits_of_cluster
 from provisioning.models import Cluster
 
 DELETED = "acl.delete"
@@ -66,16 +67,15 @@ def create_acls(
 
     When this returns, running brokers apply the entries, or the effect's condition is `unknown`.
     """
-    store = writable_store(cluster)
-    # The lock makes the second of two concurrent requests count the first one's entries.
-    locks.lock("acls", cluster.pk)
+    store, limits = writable_store(cluster), limits_of_cluster(cluster=cluster)
     with metadata_errors():
-        existing = set(store.list_acls())
-        require_room(cluster=cluster, existing=existing, new=set(acls))
         if validate_only:
+            require_room(limits=limits, existing=set(store.list_acls()), new=set(acls))
             return Effect(())
+        # A deletion that is under way ends first, or finds the entries that are added here.
+        locks.lock("acls", cluster.pk)
         record_earlier_deletions(cluster=cluster, action=DELETED)
-        repeat_unknown(lambda: store.add_acls(acls))
+        repeat_unknown(lambda: store.add_acls(acls, limits=limits))
     record_audit(
         actor=actor,
         action="acl.create",
@@ -132,15 +132,14 @@ def are_gone(cluster_id: str, entry: AuditEntry) -> bool:
     return existing.isdisjoint(Acl(**acl) for acl in entry.detail["acls"])
 
 
-def require_room(*, cluster: Cluster, existing: set[Acl], new: set[Acl]) -> None:
-    """Raises `LimitReached` where the cluster may not have the `new` entries beside `existing`."""
-    limits.require_room(
-        "acls",
-        organization_id=cluster.organization_id,
-        cluster_id=cluster.pk,
-        used=len(existing),
-        adding=len(new - existing),
-    )
+def require_room(*, limits: ClusterLimits, existing: set[Acl], new: set[Acl]) -> None:
+    """Raises `LimitReached` where the cluster may not have the `new` entries beside `existing`.
+
+    For calls that only validate: the metadata store holds others to the limits itself.
+    """
+    if limits.acls is not None:
+        adding = len(new - existing)
+        check_room("acls", limit=limits.acls, used=len(existing), adding=adding)
 
 
 def _matches(entry: Acl, matching: Mapping[str, str]) -> bool:

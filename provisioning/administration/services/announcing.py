@@ -2,8 +2,8 @@
 
 The deletion is made in the cell, its audit entry in PostgreSQL. A request that died between the two
 would leave a deletion without an entry, and the same request sent again would find nothing to
-delete. So the entry is first committed as an announcement, in a transaction beside the request's,
-and becomes a row of the audit log with the request's own commit. The sweep goes on with
+delete. So the entry is first committed as an announcement, before the deletion is made, and becomes
+a row of the audit log with the request's last commit. The sweep goes on with
 announcements of requests that died: it finds out whether the deletion was made, and if so adds the
 entry.
 """
@@ -25,6 +25,7 @@ from console.base.common.clock import now
 from console.base.common.errors import AppError, UserError
 from console.base.common.models import AuditEntry
 from console.base.common.tenancy import organization_scope, system_scope
+from console.base.common.transactions import commit_so_far, current_transaction
 from provisioning.models import Announcement, Cluster
 
 logger = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ def announced(
     entry = new_entry(
         actor=actor, action=action, target_type=target[0], target_id=target[1], detail=detail
     )
-    # While this transaction lasts, the sweep and other requests leave the announcement alone.
+    # Until the request ends, the sweep and other requests leave the announcement alone.
     locks.lock(LOCK, entry.pk)
     _announce(entry, cluster)
     try:
@@ -100,6 +101,7 @@ def record_earlier_deletions(*, cluster: Cluster, action: str) -> None:
         if locks.try_lock(LOCK, entry.pk) and _checks[action](cluster.pk, entry):
             entry.save(force_insert=True)
             announcement.delete()
+            commit_so_far()
 
 
 def settle_announcements() -> int:
@@ -155,6 +157,16 @@ def _entry_of(announcement: Announcement) -> AuditEntry:
 
 def _announce(entry: AuditEntry, cluster: Cluster) -> None:
     fields = {name: getattr(entry, name) for name in (*STORED_FIELDS, "detail")}
+    if current_transaction() is not None:
+        Announcement.objects.create(
+            id=entry.pk,
+            organization_id=entry.organization_id,
+            cluster_id=cluster.pk,
+            created_at=entry.created_at,
+            entry=fields,
+        )
+        commit_so_far()
+        return
     with committed_beside(entry.organization_id) as cursor:
         cursor.execute(
             "INSERT INTO provisioning_announcement"
@@ -164,5 +176,9 @@ def _announce(entry: AuditEntry, cluster: Cluster) -> None:
 
 
 def _take_back(entry: AuditEntry) -> None:
+    if current_transaction() is not None:
+        Announcement.objects.filter(pk=entry.pk).delete()
+        commit_so_far()
+        return
     with committed_beside(entry.organization_id) as cursor:
         cursor.execute("DELETE FROM provisioning_announcement WHERE id = %s", [entry.pk])

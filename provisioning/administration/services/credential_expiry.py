@@ -44,8 +44,6 @@ def _expire_credential(organization_id: str, cluster_id: str, credential_id: str
         if not locks.try_lock("cluster", cluster_id):
             return False  # somebody else changes the cluster: the next call is soon
         due = Credential.objects.due(moment=now()).select_related("cluster")
-        # A request that changes the credential holds its row and waits for the cluster's lock, so
-        # waiting for the row here would be a deadlock.
         row = due.select_for_update(of=("self",), skip_locked=True).filter(pk=credential_id).first()
         if row is None:
             return False

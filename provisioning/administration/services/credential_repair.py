@@ -1,6 +1,14 @@
-"""Removes what a lost answer left of a credential: a user without a row, or a row to be removed."""
+"""Makes the rows of a cluster's credentials match the users in its metadata store.
+
+A lost answer may have left a user without a row, or a row that is to be removed. And clients make
+and remove users over the Kafka protocol: each of these gets a row, by which it is listed, expires
+and is deleted as any other credential.
+"""
 
 from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Mapping
 
 from brokers.metadata_records import Acl
 from console.base.common.ids import is_id
@@ -8,22 +16,28 @@ from console.base.common.models import AuditEntry
 from provisioning.administration.services.credentials import acls_to_end
 from provisioning.administration.services.quotas import remove_quotas_of
 from provisioning.cells import cluster_store
-from provisioning.models import Cluster
+from provisioning.choices import CredentialRole
+from provisioning.kafka import SUPER_USER
+from provisioning.models import Cluster, Credential
+from provisioning.models.credential import NAME_CHARS_MAX
 
 USER = "User:"
 
 
 def repair_credentials(*, cluster: Cluster) -> int:
-    """Removes such users and rows with their ACLs and quotas; returns how many.
+    """Removes leftovers with their ACLs and quotas, and returns how many; adopts clients' users.
 
     The caller holds the cluster's lock. Whoever creates a credential holds it too, so a user whose
     row is about to be committed is not taken for a leftover. Raises `MetadataError`.
     """
     store = cluster_store(cluster.pk)
-    rows = {credential.pk: credential for credential in cluster.credentials.all()}
-    users = {user.user for user in store.list_users() if is_id(user.user, "cred")}
+    rows = {credential.username: credential for credential in cluster.credentials.all()}
+    mechanisms = {
+        user.user: user.mechanism for user in store.list_users() if user.user != SUPER_USER
+    }
+    users = {name for name in mechanisms if is_id(name, "cred")}
     acls = store.list_acls()
-    leaving = {pk for pk, row in rows.items() if row.removed_at is not None}
+    leaving = {name for name, row in rows.items() if row.removed_at is not None}
     unrecorded = _unrecorded_users(cluster, acls, known=users | set(rows))
     leftovers = sorted((users - set(rows)) | leaving | unrecorded)
     for username in leftovers:
@@ -35,8 +49,40 @@ def repair_credentials(*, cluster: Cluster) -> int:
         else:
             # Nobody ever had its password, so nobody else added ACLs to it.
             store.remove_acls([acl for acl in acls if acl.principal == USER + username])
-    cluster.credentials.filter(pk__in=leftovers).delete()
+    gone = [rows[name].pk for name in leftovers if name in rows]
+    # A client removed them: its own change is in the audit log.
+    gone += [row.pk for name, row in rows.items() if row.kafka_user and name not in mechanisms]
+    cluster.credentials.filter(pk__in=gone).delete()
+    adopted = set(mechanisms) - users - set(rows)
+    _adopt(cluster, {name: mechanisms[name] for name in adopted})
     return len(leftovers)
+
+
+def _adopt(cluster: Cluster, users: Mapping[str, str]) -> None:
+    """Gives each user (name → mechanism) a row. Its name is the user's, or begins like that."""
+    taken = set(cluster.credentials.named().values_list("name", flat=True)) if users else set()
+    for username, mechanism in sorted(users.items()):
+        name = free_name(username, taken)
+        taken.add(name)
+        Credential.objects.create(
+            organization_id=cluster.organization_id,
+            cluster=cluster,
+            name=name,
+            role=CredentialRole.NONE,
+            mechanism=mechanism,
+            kafka_user=username,
+        )
+
+
+def free_name(given: str, taken: Collection[str]) -> str:
+    """The name, cut to what a name may have, with a number where it is taken. Pure."""
+    name = given[:NAME_CHARS_MAX]
+    for number in itertools.count(2):
+        if name not in taken:
+            break
+        ending = f" ({number})"
+        name = given[: NAME_CHARS_MAX - len(ending)] + ending
+    return name
 
 
 def _unrecorded_users(cluster: Cluster, acls: list[Acl], *, known: set[str]) -> set[str]:

@@ -24,6 +24,7 @@ from provisioning.administration.services.credentials import (
 from provisioning.administration.services.quotas import copy_quotas
 from provisioning.administration.services.topics import writable_store
 from provisioning.cells import metadata_errors
+from provisioning.clusters.services.limits import limits_of_cluster
 from provisioning.errors import CredentialReplaced, RotationInProgress
 from provisioning.models import Credential
 
@@ -52,10 +53,7 @@ def rotate_credential(
     ends_at = moment + timedelta(seconds=overlap_s)
     if credential.expires_at is not None:
         ends_at = min(ends_at, credential.expires_at)
-    credential.replaced_at, credential.expires_at = moment, ends_at
-    credential.generation += 1
-    credential.save(update_fields=["replaced_at", "expires_at", "generation"])
-    successor = Credential.objects.create(
+    successor = Credential(
         organization_id=credential.organization_id,
         cluster=cluster,
         name=credential.name,
@@ -70,12 +68,19 @@ def rotate_credential(
         store=store,
         credential=successor,
         acls=acls,
+        # Whoever has as many credentials as the limit allows can rotate them all the same.
+        limits=replace(limits_of_cluster(cluster=cluster), credentials=None),
         password=password,
         validate_only=validate_only,
     )
     if not validate_only:
         with metadata_errors():
             copy_quotas(store=store, of=credential.username, to=successor.username)
+        # The rows are written once the cell has the user.
+        credential.replaced_at, credential.expires_at = moment, ends_at
+        credential.generation += 1
+        credential.save(update_fields=["replaced_at", "expires_at", "generation"])
+        successor.save(force_insert=True)
         detail = {"replaces": credential.pk, "replaced_expires_at": shown_moment(ends_at)}
         audit_credential(actor, successor, "credential.rotate", detail)
     return created

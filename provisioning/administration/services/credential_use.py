@@ -14,10 +14,18 @@ USER = "User:"
 NOTE = """
 WITH used AS (
     SELECT * FROM unnest(%s::text[], %s::text[], %s::timestamptz[]) AS u (cluster_id, id, at)
-), free AS (
+), found AS (
     SELECT known.id, used.at FROM provisioning_credential AS known
     JOIN used ON used.id = known.id AND used.cluster_id = known.cluster_id
-    WHERE known.last_used_at IS NULL OR known.last_used_at < used.at
+    WHERE known.kafka_user = ''
+    UNION ALL
+    SELECT known.id, used.at FROM provisioning_credential AS known
+    JOIN used ON used.id = known.kafka_user AND used.cluster_id = known.cluster_id
+    WHERE known.kafka_user <> ''
+), free AS (
+    SELECT known.id, found.at FROM provisioning_credential AS known
+    JOIN found ON found.id = known.id
+    WHERE known.last_used_at IS NULL OR known.last_used_at < found.at
     FOR UPDATE OF known SKIP LOCKED
 )
 UPDATE provisioning_credential AS known SET last_used_at = free.at

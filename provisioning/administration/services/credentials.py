@@ -7,14 +7,15 @@ nowhere: the metadata store holds a salted key that verifies it.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 from brokers.errors import MetadataError
 from brokers.metadata import ClusterStore
-from brokers.metadata_records import Acl, Mechanism
+from brokers.metadata_records import Acl, ClusterLimits, Mechanism
 from console.base.common import locks
 from console.base.common.actor import Actor
 from console.base.common.audit import record_audit
@@ -22,7 +23,7 @@ from console.base.common.clock import now
 from console.base.common.errors import AppError, FieldError, Unavailable, ValidationFailed
 from console.base.common.models import AuditEntry
 from console.base.common.names import require_free_name
-from console.base.limits import services as limits
+from console.base.limits.services import check_room
 from provisioning.administration.acl_templates import acls_of_role
 from provisioning.administration.services.acls import require_room
 from provisioning.administration.services.announcing import announced
@@ -33,15 +34,20 @@ from provisioning.administration.services.topics import writable_store
 from provisioning.cells import cluster_store, metadata_errors
 from provisioning.choices import CredentialRole
 from provisioning.clusters.services.clusters import enqueue_reconcile
+from provisioning.clusters.services.limits import limits_of_cluster
 from provisioning.errors import (
     CredentialReplaced,
     OutcomeUnknown,
 )
+from provisioning.kafka import SUPER_USER
 from provisioning.models import Cluster, Credential
 
 DELETED = "credential.delete"
 PASSWORD_BYTES = 24
 SCRAM_SHA_512: Mechanism = "SCRAM-SHA-512"
+# Of every password the metadata store gets the keys for both, so that clients may use either, and
+# nobody learns from the one that a user lacks who exists.
+MECHANISMS: tuple[Mechanism, ...] = ("SCRAM-SHA-256", SCRAM_SHA_512)
 
 
 @dataclass(frozen=True)
@@ -66,16 +72,22 @@ def create_credential(  # noqa: PLR0913 (what a credential consists of)
 ) -> CreatedCredential:
     """Makes a user with the ACLs of a role. Raises `LimitReached`, `NameTaken`, `OutcomeUnknown`.
 
-    Where the metadata store's answer is lost the row is rolled back and the sweep removes the user.
-    With `validate_only` the store is not changed, and the caller rolls the row back.
+    The row is written once the cell has the user: where the metadata store's answer is lost there
+    is none, and the sweep removes the user. With `validate_only` nothing is changed.
     """
-    store = writable_store(cluster)
+    store, limits = writable_store(cluster), limits_of_cluster(cluster=cluster)
     # The sweep holds this lock too, because it removes users that have no row.
     locks.lock("cluster", cluster.pk)
-    require_room_for_credential(cluster=cluster)
+    rotated = rotated_users(cluster=cluster)
+    with metadata_errors():
+        used = count_users(store=store, rotated=rotated)
+    if limits.credentials is not None:
+        check_room("credentials", limit=limits.credentials, used=used, adding=1)
+        # The metadata store counts those that were rotated too.
+        limits = replace(limits, credentials=limits.credentials + len(rotated))
     _require_free_name(cluster, name)
     require_future(expires_at)
-    credential = Credential.objects.create(
+    credential = Credential(
         organization_id=cluster.organization_id,
         cluster=cluster,
         name=name,
@@ -88,10 +100,12 @@ def create_credential(  # noqa: PLR0913 (what a credential consists of)
         store=store,
         credential=credential,
         acls=acls,
+        limits=limits,
         password=password,
         validate_only=validate_only,
     )
     if not validate_only:
+        credential.save(force_insert=True)
         detail = {"name": name, "role": role, "expires_at": shown_moment(expires_at)}
         audit_credential(actor, credential, "credential.create", detail)
     return created
@@ -102,6 +116,7 @@ def make_user(
     store: ClusterStore,
     credential: Credential,
     acls: Sequence[Acl],
+    limits: ClusterLimits,
     password: str | None,
     validate_only: bool,
 ) -> CreatedCredential:
@@ -110,14 +125,15 @@ def make_user(
     Raises `LimitReached`, `OutcomeUnknown`.
     """
     password = password or secrets.token_urlsafe(PASSWORD_BYTES)
-    mechanism = cast("Mechanism", credential.mechanism)
     with metadata_errors():
-        require_room(cluster=credential.cluster, existing=set(store.list_acls()), new=set(acls))
         if validate_only:
+            require_room(limits=limits, existing=set(store.list_acls()), new=set(acls))
             return CreatedCredential(credential, password, Effect(()))
         # ACLs first, so that the user has its rights from its first connection on.
-        repeat_unknown(lambda: store.add_acls(acls))
-        repeat_unknown(lambda: store.set_user(credential.username, password, mechanism))
+        repeat_unknown(lambda: store.add_acls(acls, limits=limits))
+        for mechanism in MECHANISMS:
+            set_user = partial(store.set_user, credential.username, password, mechanism)
+            repeat_unknown(partial(set_user, limits=limits))
     effect = wait_effect(cluster=credential.cluster, acls=acls, user=credential.username)
     return CreatedCredential(credential, password, effect)
 
@@ -125,7 +141,7 @@ def make_user(
 def update_credential(
     *, actor: Actor, credential: Credential, changes: Mapping[str, Any]
 ) -> Credential:
-    """Changes name or expiry of a credential whose row is locked.
+    """Changes name or expiry of a credential. The caller holds the cluster's lock.
 
     Raises `NameTaken`, `ValidationFailed`, and `CredentialReplaced` where a credential that was
     rotated would get another name or no expiry.
@@ -176,9 +192,10 @@ def is_ended(cluster_id: str, entry: AuditEntry) -> bool:
     """
     if not locks.try_lock("cluster", cluster_id):
         raise Unavailable("Another request or worker changes the cluster at this moment.")
-    if entry.target_id in {user.user for user in cluster_store(cluster_id).list_users()}:
-        return False
     row = Credential.objects.select_related("cluster").filter(pk=entry.target_id).first()
+    username = entry.target_id if row is None else row.username
+    if username in {user.user for user in cluster_store(cluster_id).list_users()}:
+        return False
     if row is not None:
         end_credential(credential=row)
     return True
@@ -191,8 +208,6 @@ def end_credential(*, credential: Credential) -> bool:
     caller holds the cluster's lock.
     """
     cluster = credential.cluster
-    credential.removed_at = now()
-    credential.save(update_fields=["removed_at"])
     store = cluster_store(cluster.pk)
     try:
         repeat_unknown(lambda: store.remove_user(credential.username))
@@ -200,6 +215,8 @@ def end_credential(*, credential: Credential) -> bool:
         repeat_unknown(lambda: store.remove_acls(ending))
         remove_quotas_of(store=store, user=credential.username)
     except MetadataError:
+        credential.removed_at = now()
+        credential.save(update_fields=["removed_at"])
         enqueue_reconcile(cluster=cluster)
         return False
     credential.delete()
@@ -218,14 +235,17 @@ def acls_to_end(*, store: ClusterStore, credential: Credential) -> list[Acl]:
     return sorted(ending)
 
 
-def require_room_for_credential(*, cluster: Cluster) -> None:
-    """Raises `LimitReached`. Credentials that were rotated and still authenticate do not count."""
-    limits.require_room(
-        "credentials",
-        organization_id=cluster.organization_id,
-        cluster_id=cluster.pk,
-        used=cluster.credentials.named().count(),
-    )
+def rotated_users(*, cluster: Cluster) -> set[str]:
+    """The users of credentials that were rotated and still authenticate: no limit counts them."""
+    return {row.username for row in cluster.credentials.current().exclude(replaced_at=None)}
+
+
+def count_users(*, store: ClusterStore, rotated: Set[str]) -> int:
+    """How many users the limit counts: all but the service's own and those that were rotated.
+
+    Users that clients made over the Kafka protocol are among them. Raises `MetadataError`.
+    """
+    return len({user.user for user in store.list_users()} - {SUPER_USER} - rotated)
 
 
 def require_future(expires_at: datetime | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from brokers.errors import NotFoundError, UnknownOutcomeError
-from brokers.metadata import ClusterStore
 from brokers.metadata_records import DeletedTopic, OrphanedTopic, Topic
 from console.base.common import locks
 from console.base.common.actor import Actor
@@ -12,10 +11,10 @@ from console.base.common.errors import FieldError, NameNotConfirmed, NotFound
 from console.base.common.models import AuditEntry
 from provisioning.administration.services.announcing import announced
 from provisioning.administration.services.effect import wait_topic_known
-from provisioning.administration.services.topic_room import require_topic_room
 from provisioning.administration.services.topics import ShownTopic, show_topic, writable_store
 from provisioning.administration.services.unrecorded import is_back_unrecorded
 from provisioning.cells import cluster_store, metadata_errors
+from provisioning.clusters.services.limits import limits_of_cluster
 from provisioning.errors import (
     OutcomeUnknown,
 )
@@ -53,16 +52,16 @@ def undelete_topic(
     """
     locks.lock("deleted-topic", f"{cluster.pk}/{topic}")
     restored = _restored_before(cluster, topic, name)
-    store = writable_store(cluster)
-    if restored is None:
-        deleted = get_deleted_topic(cluster=cluster, topic=topic)
-        _require_room(cluster, store, deleted)
+    # It counts as a new topic does.
+    store, limits = writable_store(cluster), limits_of_cluster(cluster=cluster)
     with metadata_errors():
         if validate_only:
-            would_be = restored or store.undelete_topic(topic, name, validate_only=True)
+            would_be = restored or store.undelete_topic(
+                topic, name, limits=limits, validate_only=True
+            )
             return ShownTopic(would_be, ())
         try:
-            restored = restored or store.undelete_topic(topic, name)
+            restored = restored or store.undelete_topic(topic, name, limits=limits)
         except (UnknownOutcomeError, NotFoundError):
             restored = _restored_before(cluster, topic, name)
             if restored is None:
@@ -151,24 +150,15 @@ def attach_topic(
     With `validate_only` it returns the topic as it would be, and changes nothing. Raises
     `NotFound`, `NameTaken`, `LimitReached`, `ValidationFailed`, `OutcomeUnknown`.
     """
-    orphaned = get_orphaned_topic(cluster=cluster, topic=topic)
-    store = writable_store(cluster)
-    _require_room(cluster, store, orphaned)
+    store, limits = writable_store(cluster), limits_of_cluster(cluster=cluster)
     with metadata_errors():
         if validate_only:
-            return ShownTopic(store.attach_topic(topic, name, validate_only=True), ())
-        attached = store.attach_topic(topic, name)
+            would_be = store.attach_topic(topic, name, limits=limits, validate_only=True)
+            return ShownTopic(would_be, ())
+        attached = store.attach_topic(topic, name, limits=limits)
     _audit(actor, cluster, "topic.attach", attached.name, topic)
     wait_topic_known(cluster=cluster, name=attached.name)
     return show_topic(cluster=cluster, store=store, topic=attached)
-
-
-def _require_room(
-    cluster: Cluster, store: ClusterStore, topic: DeletedTopic | OrphanedTopic
-) -> None:
-    """Raises `LimitReached` where the topic does not fit: it counts as a new topic does."""
-    with metadata_errors():
-        require_topic_room(cluster=cluster, store=store, topics=1, partitions=topic.partitions)
 
 
 def _audit(actor: Actor, cluster: Cluster, action: str, name: str, topic: str) -> None:

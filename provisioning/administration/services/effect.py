@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from brokers.metadata_records import Acl
-from provisioning.cells import broker_access
+from console.base.common.transactions import outside_transaction
+from provisioning.cells import BROKERS, broker_access
 from provisioning.clusters.services.brokers import is_serving
 from provisioning.clusters.services.observation import Condition, observe_cluster
 from provisioning.kafka import wait_acls, wait_topic, wait_user
@@ -41,7 +42,9 @@ def wait_effect(*, cluster: Cluster, acls: Sequence[Acl] = (), user: str | None 
         )
         for acl in acls
     ]
-    if wait_acls(access, fields) and (user is None or wait_user(access, user)):
+    with outside_transaction(BROKERS):
+        effective = wait_acls(access, fields) and (user is None or wait_user(access, user))
+    if effective:
         return _effect("true", "Effective", "The brokers have it.")
     return _effect("unknown", "Pending", "The brokers did not confirm it yet.")
 
@@ -53,7 +56,8 @@ def wait_topic_known(*, cluster: Cluster, name: str) -> None:
     """
     observation = observe_cluster(cluster)
     if is_serving(observation) and observation.cell is not None:
-        wait_topic(broker_access(cluster.pk, observation.cell), name)
+        with outside_transaction(BROKERS):
+            wait_topic(broker_access(cluster.pk, observation.cell), name)
 
 
 def _effect(status: str, reason: str, message: str) -> Effect:

@@ -22,7 +22,8 @@ from console.base.common.models import AuditEntry
 from console.base.common.models.audit import ACTION_CHARS_MAX, ACTOR_CHARS_MAX, TARGET_CHARS_MAX
 from console.base.common.tenancy import organization_scope
 from provisioning.cells import cluster_store
-from provisioning.models import Credential
+from provisioning.clusters.services.clusters import enqueue_reconcile
+from provisioning.models import Cluster, Credential
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ def ingest_protocol_changes(*, organization_id: str, cluster_id: str) -> int:
 
     A cell that does not answer raises nothing: the next sweep reads them.
     """
-    store, read = cluster_store(cluster_id), 0
+    store, read, users_changed = cluster_store(cluster_id), 0, False
     try:
         for _ in range(PAGES_MAX):
             changes = store.changes(after=0, limit=PAGE_CHANGES)
@@ -51,11 +52,16 @@ def ingest_protocol_changes(*, organization_id: str, cluster_id: str) -> int:
                 AuditEntry.objects.bulk_create(entries, ignore_conflicts=True)
             # Only now, after the commit, may the cell forget them.
             store.forget_changes(changes[-1].sequence)
+            users_changed |= any(change.target_type == "user" for change in changes)
             read += len(changes)
             if len(changes) < PAGE_CHANGES:
                 break
     except MetadataError as error:
         logger.warning("changes.later", extra={"cluster": cluster_id, "error": str(error)})
+    if users_changed:
+        # A reconcile gives users that clients made their rows.
+        with organization_scope(organization_id):
+            enqueue_reconcile(cluster=Cluster.objects.get(pk=cluster_id))
     return read
 
 

@@ -9,18 +9,19 @@ from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, replace
 
 from brokers.metadata import ClusterStore
-from brokers.metadata_records import Quota, QuotaEntity
+from brokers.metadata_records import ClusterLimits, Quota, QuotaEntity
 from console.base.common import locks
 from console.base.common.actor import Actor
 from console.base.common.audit import record_audit
 from console.base.common.errors import AppError, FieldError, NotFound, ValidationFailed
 from console.base.common.ids import RANDOM_CHARS
 from console.base.common.models import AuditEntry
-from console.base.limits.services import require_room
+from console.base.limits.services import check_room
 from provisioning.administration.services.announcing import announced, record_earlier_deletions
 from provisioning.administration.services.repeating import repeat_unknown
 from provisioning.administration.services.topics import writable_store
 from provisioning.cells import cluster_store, metadata_errors
+from provisioning.clusters.services.limits import limits_of_cluster
 from provisioning.models import Cluster
 
 REMOVED = "quota.remove"
@@ -83,24 +84,17 @@ def set_quota(
 
     Raises `ValidationFailed`, `LimitReached`, `OutcomeUnknown`.
     """
-    store = writable_store(cluster)
-    # The lock makes the second of two concurrent requests count the first one's entity.
-    locks.lock("quotas", cluster.pk)
+    store, limits = writable_store(cluster), limits_of_cluster(cluster=cluster)
     kafka_values = {KAFKA_NAMES[name]: value for name, value in values.items()}
-    with metadata_errors():
-        entities = {quota.entity for quota in store.quotas()}
-    if entity not in entities:
-        require_room(
-            "quotas",
-            organization_id=cluster.organization_id,
-            cluster_id=cluster.pk,
-            used=len(entities),
-        )
-    if not validate_only:
+    if validate_only:
+        _check_room(store, limits, entity)
+    else:
+        # A removal that is under way ends first, or finds the quotas that are set here.
+        locks.lock("quotas", cluster.pk)
         try:
             with metadata_errors():
                 record_earlier_deletions(cluster=cluster, action=REMOVED)
-                repeat_unknown(lambda: store.set_quota(entity, kafka_values))
+                repeat_unknown(lambda: store.set_quota(entity, kafka_values, limits=limits))
         except AppError as error:
             raise _with_rest_pointers(error) from error
         record_audit(
@@ -111,6 +105,13 @@ def set_quota(
             detail={"entity": asdict(entity), "values": dict(values)},
         )
     return ShownQuota(entity, kafka_values)
+
+
+def _check_room(store: ClusterStore, limits: ClusterLimits, entity: QuotaEntity) -> None:
+    with metadata_errors():
+        entities = {quota.entity for quota in store.quotas()}
+    if entity not in entities and limits.quotas is not None:
+        check_room("quotas", limit=limits.quotas, used=len(entities), adding=1)
 
 
 def remove_quota(*, actor: Actor, cluster: Cluster, entity: QuotaEntity) -> None:

@@ -17,13 +17,12 @@ from brokers.errors import (
     UnknownOutcomeError,
 )
 from brokers.metadata import ClusterStore
-from brokers.metadata_records import Topic, TopicConfig
+from brokers.metadata_records import ClusterLimits, Topic, TopicConfig
 from console.base.common import locks
 from console.base.common.actor import Actor
 from console.base.common.audit import record_audit
 from console.base.common.errors import AppError, FieldError, ValidationFailed
 from provisioning import kafka
-from provisioning.administration.services.topic_room import require_topic_room
 from provisioning.administration.services.unrecorded import (
     MADE,
     has_grown_unrecorded,
@@ -32,6 +31,7 @@ from provisioning.administration.services.unrecorded import (
 from provisioning.cells import cluster_store, kafka_errors, metadata_errors
 from provisioning.choices import Intent, Phase
 from provisioning.clusters.services.brokers import require_brokers
+from provisioning.clusters.services.limits import limits_of_cluster
 from provisioning.clusters.services.observation import Condition, observe_cluster
 from provisioning.errors import ClusterDeleted, at_item
 from provisioning.models import Cluster
@@ -110,14 +110,12 @@ def create_topic(
     Where they do not within `LED_TIMEOUT_S`, its condition says so. Raises `NameTaken`,
     `ValidationFailed`, `LimitReached`, `OutcomeUnknown`.
     """
-    store = writable_store(cluster)
+    store, limits = writable_store(cluster), limits_of_cluster(cluster=cluster)
     with metadata_errors():
-        partitions = new_topic.partitions or 1
-        require_topic_room(cluster=cluster, store=store, topics=1, partitions=partitions)
         if validate_only:
-            return ShownTopic(_validate(store, new_topic), ())
+            return ShownTopic(_validate(store, new_topic, limits), ())
         hold_topic(cluster=cluster, name=new_topic.name)
-        topic = _create_topic(cluster, store, new_topic)
+        topic = _create_topic(cluster, store, new_topic, limits)
     _audit(actor, cluster, "topic.create", new_topic.name, {"partitions": topic.partitions})
     return show_topic(cluster=cluster, store=store, topic=topic)
 
@@ -129,55 +127,63 @@ def create_topics(
 
     Raises as `create_topic` does; the pointers of errors begin with the topic's place in `items`.
     """
-    store = writable_store(cluster)
-    count = len(new_topics)
+    store, limits = writable_store(cluster), limits_of_cluster(cluster=cluster)
     with metadata_errors():
         partitions = sum(new_topic.partitions or 1 for new_topic in new_topics)
-        require_topic_room(cluster=cluster, store=store, topics=count, partitions=partitions)
+        store.check_topic_room(limits, topics=len(new_topics), partitions=partitions)
     if not validate_only:
         # Every request locks in the order of names, so that no two wait for each other.
         for name in sorted(new_topic.name for new_topic in new_topics):
             hold_topic(cluster=cluster, name=name)
     checked = [
-        _create_item(place, cluster, store, new_topic, validate_only=True)
+        _create_item(place, cluster, store, new_topic, limits, validate_only=True)
         for place, new_topic in enumerate(new_topics)
     ]
     if validate_only:
         return [ShownTopic(topic, ()) for topic in checked]
     created = []
     for place, new_topic in enumerate(new_topics):
-        topic = _create_item(place, cluster, store, new_topic, validate_only=False)
+        topic = _create_item(place, cluster, store, new_topic, limits, validate_only=False)
         _audit(actor, cluster, "topic.create", new_topic.name, {"partitions": topic.partitions})
         created.append(topic)
     return [show_topic(cluster=cluster, store=store, topic=topic) for topic in created]
 
 
 def _create_item(
-    place: int, cluster: Cluster, store: ClusterStore, new_topic: NewTopic, *, validate_only: bool
+    place: int,
+    cluster: Cluster,
+    store: ClusterStore,
+    new_topic: NewTopic,
+    limits: ClusterLimits,
+    *,
+    validate_only: bool,
 ) -> Topic:
     """Creates or validates one topic of several; errors point at its place in `items`."""
     try:
         with metadata_errors():
             if validate_only:
-                return _validate_item(cluster, store, new_topic)
-            return _create_topic(cluster, store, new_topic)
+                return _validate_item(cluster, store, new_topic, limits)
+            return _create_topic(cluster, store, new_topic, limits)
     except AppError as error:
         raise at_item(error, place) from error
 
 
-def _validate(store: ClusterStore, new_topic: NewTopic) -> Topic:
+def _validate(store: ClusterStore, new_topic: NewTopic, limits: ClusterLimits) -> Topic:
     return store.validate_topic(
         new_topic.name,
         partitions=new_topic.partitions,
         replication_factor=new_topic.replication_factor,
         configs=new_topic.configs,
+        limits=limits,
     )
 
 
-def _validate_item(cluster: Cluster, store: ClusterStore, new_topic: NewTopic) -> Topic:
+def _validate_item(
+    cluster: Cluster, store: ClusterStore, new_topic: NewTopic, limits: ClusterLimits
+) -> Topic:
     """Validates a new topic. One that a request made before it died does not count as existing."""
     try:
-        return _validate(store, new_topic)
+        return _validate(store, new_topic, limits)
     except ExistsError:
         existing = store.topic(new_topic.name)
         if _is_leftover(cluster, store, new_topic, existing):
@@ -185,19 +191,21 @@ def _validate_item(cluster: Cluster, store: ClusterStore, new_topic: NewTopic) -
         raise
 
 
-def _create_topic(cluster: Cluster, store: ClusterStore, new_topic: NewTopic) -> Topic:
+def _create_topic(
+    cluster: Cluster, store: ClusterStore, new_topic: NewTopic, limits: ClusterLimits
+) -> Topic:
     """Creates a topic, or returns the one that this request's lost call or a dead request made.
 
     Raises as `ClusterStore.create_topic` does.
     """
     name = new_topic.name
     try:
-        return _create_once(store, new_topic)
+        return _create_once(store, new_topic, limits)
     except UnknownOutcomeError:
         try:
             existing = store.topic(name)
         except NotFoundError:
-            return _create_once(store, new_topic)
+            return _create_once(store, new_topic, limits)
         if _is_same(new_topic, existing):
             return existing
         message = f"Topic '{name}' already exists."
@@ -209,12 +217,13 @@ def _create_topic(cluster: Cluster, store: ClusterStore, new_topic: NewTopic) ->
         raise
 
 
-def _create_once(store: ClusterStore, new_topic: NewTopic) -> Topic:
+def _create_once(store: ClusterStore, new_topic: NewTopic, limits: ClusterLimits) -> Topic:
     return store.create_topic(
         new_topic.name,
         partitions=new_topic.partitions,
         replication_factor=new_topic.replication_factor,
         configs=new_topic.configs,
+        limits=limits,
     )
 
 
@@ -261,29 +270,33 @@ def add_partitions(
 
     Raises `ValidationFailed` where it has as many already, `NotFound`, `LimitReached`.
     """
-    store = writable_store(cluster)
+    store, limits = writable_store(cluster), limits_of_cluster(cluster=cluster)
     with metadata_errors():
         before = store.topic(name)
         grown = has_grown_unrecorded(cluster=cluster, store=store, topic=before, count=count)
         if count <= before.partitions and not grown:
             detail = f"The topic has {before.partitions} partitions: they only go up."
             raise ValidationFailed(errors=[FieldError("/count", "invalid", detail)])
-        adding = count - before.partitions
-        require_topic_room(cluster=cluster, store=store, topics=0, partitions=adding)
         if validate_only:
+            adding = count - before.partitions
+            store.check_topic_room(limits, topics=0, partitions=adding)
             return ShownTopic(replace(before, partitions=count), ())
-        topic = before if grown else _grow_topic(cluster, store, name, count)
+        topic = before if grown else _grow_topic(cluster, store, name, count, limits)
     _audit(actor, cluster, "topic.add_partitions", name, {"partitions": count})
     return show_topic(cluster=cluster, store=store, topic=topic)
 
 
-def _grow_topic(cluster: Cluster, store: ClusterStore, name: str, count: int) -> Topic:
+def _grow_topic(
+    cluster: Cluster, store: ClusterStore, name: str, count: int, limits: ClusterLimits
+) -> Topic:
     """Adds partitions. Reads the topic after a lost answer, and where the call arrived twice."""
     try:
-        return store.create_partitions(name, count)
+        return store.create_partitions(name, count, limits=limits)
     except UnknownOutcomeError:
         topic = store.topic(name)
-        return topic if topic.partitions == count else store.create_partitions(name, count)
+        if topic.partitions == count:
+            return topic
+        return store.create_partitions(name, count, limits=limits)
     except InvalidError:
         topic = store.topic(name)
         if has_grown_unrecorded(cluster=cluster, store=store, topic=topic, count=count):
@@ -298,10 +311,10 @@ def hold_topic(*, cluster: Cluster, name: str) -> None:
 
 def delete_topic(*, actor: Actor, cluster: Cluster, name: str) -> None:
     """Deletes a topic; it can be restored for a while (`deleted_topics`). Raises `NotFound`."""
-    store = writable_store(cluster)
+    store, limits = writable_store(cluster), limits_of_cluster(cluster=cluster)
     with metadata_errors():
         try:
-            store.delete_topic(name)
+            store.delete_topic(name, limits=limits)
         except UnknownOutcomeError:
             _delete_if_there(store, name)
         except NotFoundError:

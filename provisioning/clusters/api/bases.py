@@ -75,6 +75,11 @@ class ClusterViewSet(ApiViewSet):
     # Action → serializer of the query parameters.
     query_serializers: ClassVar[Mapping[str, SerializerType]] = {}
 
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Has audit entries written at the end: changes are made in the cell, outside of it all."""
+        self.transaction.defers_audit = True
+        super().initial(request, *args, **kwargs)
+
     def check_permissions(self, request: Request) -> None:
         """Checks the actor's rights in the cluster's project before anything else is done."""
         super().check_permissions(request)

@@ -12,7 +12,12 @@ from console.base.common.conf import config
 from console.base.common.ids import ID_CHARS_MAX
 from provisioning.choices import OperationState, OperationType, Phase
 from provisioning.clusters.schedules import DAYS, MIDNIGHT, ScheduledState, minutes_of, zone_of
-from provisioning.clusters.services.observation import Observation, observe_cluster
+from provisioning.clusters.services.observation import (
+    Observation,
+    ReadStatus,
+    observation_read,
+    read_status,
+)
 from provisioning.clusters.services.scheduling import scheduled_state_of
 from provisioning.models import Cluster
 from provisioning.models.cluster import (
@@ -76,9 +81,9 @@ class ShownCluster:
         return scheduled_state_of(self.cluster) if self.cluster.schedules else None
 
 
-def show_cluster(cluster: Cluster) -> ShownCluster:
-    """Reads a cluster's status and returns both as the API shows them."""
-    return ShownCluster(cluster, observe_cluster(cluster))
+def show_cluster(cluster: Cluster, read: ReadStatus | None = None) -> ShownCluster:
+    """Returns a cluster as the API shows it, with its status: `read` earlier, or read now."""
+    return ShownCluster(cluster, observation_read(cluster, read or read_status(cluster.pk)))
 
 
 class ConditionSerializer(serializers.Serializer[Any]):

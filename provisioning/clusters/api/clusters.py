@@ -22,13 +22,19 @@ from console.base.common.api.views import (
     UpdateAction,
 )
 from console.base.common.conf import config
+from console.base.common.transactions import outside_transaction
 from provisioning.clusters.api import cluster_serializers as shapes
 from provisioning.clusters.api import examples
 from provisioning.clusters.api.bases import ClusterSchema
 from provisioning.clusters.services import clusters
+from provisioning.clusters.services.deletion_guard import deletions_held
+from provisioning.clusters.services.observation import ReadStatus, read_status
 from provisioning.models import Cluster, Operation
 
-LOOK_EVERY_S = 0.1
+# How long a request that waits for an operation pauses between two looks.
+LOOK_S_FIRST = 0.1
+LOOK_S_GROWTH = 1.25
+LOOK_S_MAX = 0.5
 RENEW_EVERY_S = 3.0
 ACCEPTED = {202: shapes.OperationSerializer}
 
@@ -60,6 +66,10 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
     examples = examples.CLUSTERS
     lookup_value_regex = "cl_[a-z2-7]+"
 
+    # What the cell said before a row was locked: of the cluster, and whether deletions are held.
+    _read: ReadStatus
+    _held: bool
+
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """One page of clusters, each with its status at this moment."""
         filters = self.validated_query(shapes.ClusterListQuerySerializer)
@@ -79,16 +89,23 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
         """Begins to create a cluster."""
         return accepted(clusters.create_cluster(actor=self.actor, **data))
 
+    def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Changes the cluster's specification; only the members that the body has."""
+        # Read before the row is locked: nothing waits behind that.
+        self._read = read_status(kwargs[self.lookup_url_kwarg])
+        return super().partial_update(request, *args, **kwargs)
+
     def perform_update(self, instance: Cluster, data: dict[str, Any]) -> object:
-        """Changes the cluster's specification."""
+        """Changes the specification."""
         changed = clusters.update_cluster(actor=self.actor, cluster=instance, changes=data)
-        return shapes.show_cluster(changed)
+        return shapes.show_cluster(changed, self._read)
 
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Deletes a cluster: it can be restored for seven days.
 
         Needs its name (in the query or the body), and deletion protection switched off.
         """
+        self._held = deletions_held()
         return super().destroy(request, *args, **kwargs)
 
     def perform_destroy(self, instance: Cluster) -> Response:
@@ -96,7 +113,9 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
         body = self.request.data if isinstance(self.request.data, dict) else {}
         name = self.request.query_params.get("name") or body.get("name")
         return self._begin(
-            lambda: clusters.delete_cluster(actor=self.actor, cluster=instance, name=name)
+            lambda: clusters.delete_cluster(
+                actor=self.actor, cluster=instance, name=name, held=self._held
+            )
         )
 
     def undelete(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -160,9 +179,12 @@ class OperationViewSet(ListAction, RetrieveAction):
         """One operation; with `wait` as soon as it is finished, or when the time is over."""
         deadline = time.monotonic() + self.validated_query(shapes.OperationQuerySerializer)["wait"]
         operation = self.get_object()
-        renew_at = time.monotonic() + RENEW_EVERY_S
+        renew_at, look_s = time.monotonic() + RENEW_EVERY_S, LOOK_S_FIRST
         while not operation.finished and time.monotonic() < deadline:
-            time.sleep(LOOK_EVERY_S)
+            # Neither a transaction nor a connection is held between two looks.
+            with outside_transaction("an operation"):
+                time.sleep(min(look_s, max(deadline - time.monotonic(), 0)))
+            look_s = min(LOOK_S_GROWTH * look_s, LOOK_S_MAX)
             if time.monotonic() >= renew_at:
                 # Whoever lost the key, session or role while it waited must be shown nothing.
                 request.auth = renew_actor(self.actor)

@@ -136,11 +136,14 @@ def update_cluster(*, actor: Actor, cluster: Cluster, changes: dict[str, Any]) -
     return cluster
 
 
-def delete_cluster(*, actor: Actor, cluster: Cluster, name: str | None) -> Operation:
+def delete_cluster(
+    *, actor: Actor, cluster: Cluster, name: str | None, held: bool = False
+) -> Operation:
     """Deletes a cluster, whose row is locked; it can be restored for seven days.
 
-    `name` must be its name. Raises `DeletionProtected`, `NameNotConfirmed`, `ClusterDeleted`,
-    `OperationInProgress`, `DeletionsHeld`.
+    `name` must be its name. `held`: whether deletions were held a moment ago. Raises
+    `DeletionProtected`, `NameNotConfirmed`, `ClusterDeleted`, `OperationInProgress`,
+    `DeletionsHeld`.
     """
     _require_active(cluster)
     if name != cluster.name:
@@ -150,7 +153,7 @@ def delete_cluster(*, actor: Actor, cluster: Cluster, name: str | None) -> Opera
         raise DeletionProtected("Set deletion_protection to false first.")
     superseded = (*HARMLESS, OperationType.SLEEP_CLUSTER, *SUSPENSIONS)
     require_idle(cluster=cluster, but_for=superseded)
-    require_deletion_allowed(cluster=cluster)
+    require_deletion_allowed(cluster=cluster, held=held)
     return _begin_deletion(actor, cluster, supersedes=superseded)
 
 

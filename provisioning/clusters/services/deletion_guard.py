@@ -13,6 +13,7 @@ from brokers.errors import MetadataError
 from console.base.common.actor import Actor, system_actor
 from console.base.common.audit import record_audit
 from console.base.common.clock import now, unix_ms
+from console.base.common.transactions import commit_so_far
 from provisioning.cell.notes import CellHealth, Removal, health_of, put_removal, removal_of
 from provisioning.cells import cell_store
 from provisioning.choices import Intent
@@ -43,9 +44,12 @@ def deletions_held() -> bool:
     return health is not None and health.held
 
 
-def require_deletion_allowed(*, cluster: Cluster) -> None:
-    """Raises `DeletionsHeld` where deletions are held and no permit is left, which it then uses."""
-    if deletions_held() and use_permit(cluster=cluster) is None:
+def require_deletion_allowed(*, cluster: Cluster, held: bool) -> None:
+    """Raises `DeletionsHeld` where deletions are `held` and no permit is left, which it then uses.
+
+    The caller has asked `deletions_held` before it locked the cluster's row.
+    """
+    if held and use_permit(cluster=cluster) is None:
         raise DeletionsHeld(HELD)
 
 
@@ -74,7 +78,7 @@ def break_glass(*, actor: Actor, cluster: Cluster, reason: str, lasts_s: int) ->
     """Permits one deletion of a cluster for `lasts_s` seconds.
 
     The cluster's organization reads the reason in its audit log. Where the cluster is purged and
-    the keeper waits for the permit, it is used at once. Raises `MetadataError`.
+    the keeper waits for the permit, it is committed and used at once. Raises `MetadataError`.
     """
     expires_at = now() + timedelta(seconds=lasts_s)
     entry = record_audit(
@@ -93,6 +97,7 @@ def break_glass(*, actor: Actor, cluster: Cluster, reason: str, lasts_s: int) ->
         expires_at=expires_at,
     )
     if cluster.intent == Intent.PURGED:
+        commit_so_far()
         waiting = removal_of(cell_store(), cluster.pk)
         if waiting is not None:
             report_purge(cluster=cluster, permit=permit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from brokers.errors import MetadataError
 from brokers.metadata_records import ClusterStatus
@@ -43,13 +43,31 @@ class Observation:
     cell: ClusterStatus | None = None
 
 
+class ReadStatus(NamedTuple):
+    """What the cell's metadata store says of a cluster. `reachable`: whether it answered."""
+
+    reachable: bool
+    status: ClusterStatus | None
+
+
 def observe_cluster(cluster: Cluster) -> Observation:
     """Reads the cluster's status: one point read of its cell's metadata store."""
+    return observation_read(cluster, read_status(cluster.pk))
+
+
+def read_status(cluster_id: str) -> ReadStatus:
+    """Reads a cluster's status, before its row is changed: a request does not wait behind that."""
     try:
-        status = cell_store().status(cluster.pk)
+        return ReadStatus(reachable=True, status=cell_store().status(cluster_id))
     except MetadataError as error:
         # The error's text names files and hosts of the service, so it is logged and not shown.
-        logger.warning("observe.unknown", extra={"cluster": cluster.pk, "error": str(error)})
+        logger.warning("observe.unknown", extra={"cluster": cluster_id, "error": str(error)})
+        return ReadStatus(reachable=False, status=None)
+
+
+def observation_read(cluster: Cluster, read: ReadStatus) -> Observation:
+    """The status that follows from a cluster's row and what was read. Pure."""
+    if not read.reachable:
         return Observation(
             phase=Phase.UNKNOWN,
             since=None,
@@ -58,7 +76,7 @@ def observe_cluster(cluster: Cluster) -> Observation:
                 cluster, _condition("Ready", "unknown", "CellUnreachable", UNREACHABLE)
             ),
         )
-    return observation_of(cluster, status)
+    return observation_of(cluster, read.status)
 
 
 def observation_of(cluster: Cluster, status: ClusterStatus | None) -> Observation:

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{AdminError, ClusterAdmin};
 use freshet_access::acl::{AclError, BindingCodes};
 use freshet_access::types::{AclBinding, kafka_name};
+use freshet_metadata::cluster::check_acl;
 
 /// An entry as Kafka's tools write it: `TOPIC`, `PREFIXED`, `User:alice`, `*`, `READ`, `ALLOW`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,14 +76,17 @@ impl AclText {
             operation: binding.operation.code(),
             permission: binding.permission.code(),
         };
-        AclBinding::try_from(codes).map_err(|error| {
+        let checked = AclBinding::try_from(codes).map_err(|error| {
             let name = match error {
                 AclError::ClusterName | AclError::EmptyResourceName => "resource_name",
                 AclError::Principal(_) => "principal",
                 AclError::Code { .. } | AclError::UnknownFilter(_) => "resource_type",
             };
             AdminError::invalid(&field(name), error.to_string())
-        })
+        })?;
+        check_acl(&checked)
+            .map_err(|error| AdminError::invalid(&field("resource_name"), error.to_string()))?;
+        Ok(checked)
     }
 }
 
@@ -106,8 +110,8 @@ impl ClusterAdmin {
     /// Adds entries. Entries that exist already are no error.
     ///
     /// # Errors
-    /// [`AdminError::Invalid`], and then none was added; [`AdminError::NotFound`] where the cluster
-    /// has no record; those of the metadata store.
+    /// [`AdminError::Invalid`] and [`AdminError::LimitReached`], and then none was added;
+    /// [`AdminError::NotFound`] where the cluster has no record; those of the metadata store.
     pub async fn add_acls(&self, acls: &[AclText]) -> Result<(), AdminError> {
         let bindings = bindings(acls)?;
         self.require_record().await?;

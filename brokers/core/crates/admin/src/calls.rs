@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::{AclText, AdminError, ClusterAdmin, QuotaEntityText, TopicRequest};
 use freshet_metadata::cell::{CellChange, CellMetadata, CellRecord, Listing};
 use freshet_metadata::cluster::ConfigChanges;
-use freshet_metadata::schema::Stored;
 use freshet_metadata::schema::cell::{CellKind, ClusterSpec, ClusterStatus, Sample, WakeRequest};
+use freshet_metadata::schema::{LimitsRecord, Stored};
 
 /// A call on the records of the cell itself.
 #[derive(Debug, Deserialize)]
@@ -130,6 +130,20 @@ enum ClusterCall {
     },
     ResumeProduce,
     ProduceSuspension,
+    Limits,
+    SetLimits {
+        record: LimitsRecord,
+    },
+    CheckTopicRoom {
+        topics: u64,
+        partitions: u64,
+    },
+}
+
+/// The limits to which the additions of a call are held; without them to none.
+#[derive(Deserialize)]
+struct Within {
+    limits: Option<LimitsRecord>,
 }
 
 #[derive(Serialize)]
@@ -208,7 +222,12 @@ async fn answer_cell(cell: &CellMetadata, request: &str) -> Result<String, Admin
 /// # Errors
 /// Any [`AdminError`].
 pub fn call_cluster<'a>(admin: &'a ClusterAdmin, request: &'a str) -> Answer<'a> {
-    Box::pin(answer_cluster(admin, request))
+    Box::pin(async move {
+        match read::<Within>(request)?.limits {
+            Some(limits) => answer_cluster(&admin.within(limits), request).await,
+            None => answer_cluster(admin, request).await,
+        }
+    })
 }
 
 async fn answer_cluster(admin: &ClusterAdmin, request: &str) -> Result<String, AdminError> {
@@ -234,6 +253,8 @@ async fn answer_cluster(admin: &ClusterAdmin, request: &str) -> Result<String, A
         ClusterCall::SuspendProduce { reason } => to_json(&admin.suspend_produce(&reason).await?),
         ClusterCall::ResumeProduce => to_json(&admin.resume_produce().await?),
         ClusterCall::ProduceSuspension => to_json(&admin.produce_suspension().await?),
+        ClusterCall::Limits => to_json(&admin.limits().await?),
+        ClusterCall::SetLimits { record } => to_json(&admin.set_limits(&record).await?),
         ClusterCall::Quotas => to_json(&admin.quotas().await?),
         ClusterCall::SetQuota { entity, values } => {
             to_json(&admin.set_quota(entity, &values).await?)
@@ -280,6 +301,9 @@ async fn call_topics(admin: &ClusterAdmin, call: ClusterCall) -> Result<String, 
         ClusterCall::CreatePartitions { name, partitions } => {
             let partitions = narrow("partitions", partitions)?;
             to_json(&admin.create_partitions(&name, partitions).await?)
+        }
+        ClusterCall::CheckTopicRoom { topics, partitions } => {
+            to_json(&admin.check_topic_room(topics, partitions).await?)
         }
         ClusterCall::DeleteTopic { name } => to_json(&admin.delete_topic(&name).await?),
         ClusterCall::TopicConfigs { name } => to_json(&admin.topic_configs(name.as_deref()).await?),

@@ -2,7 +2,7 @@
 
 use freshet_metadata::MetadataError;
 use freshet_metadata::cell::CellError;
-use freshet_metadata::cluster::ClusterError;
+use freshet_metadata::cluster::{ClusterError, LimitReached};
 use freshet_metadata::schema::SchemaError;
 
 /// Why a call failed. The metadata store causes `Conflict`, `Unavailable`, `Unknown`, `Compacted`
@@ -27,6 +27,9 @@ pub enum AdminError {
         /// What is wrong with it.
         message: String,
     },
+    /// A limit of the cluster is reached; nothing was changed.
+    #[error(transparent)]
+    LimitReached(LimitReached),
     /// A record would be too large.
     #[error("{0}")]
     TooLarge(String),
@@ -88,7 +91,9 @@ impl From<ClusterError> for AdminError {
             ClusterError::InvalidPartitions(_) => Self::invalid("partitions", text),
             ClusterError::InvalidReplicationFactor(_) => Self::invalid("replication_factor", text),
             ClusterError::InvalidUser => Self::invalid("user", text),
+            ClusterError::AclTooLong => Self::invalid("resource_name", text),
             ClusterError::InvalidQuota(refusal) => Self::invalid(refusal.field, text),
+            ClusterError::LimitReached(refusal) => Self::LimitReached(refusal),
             ClusterError::TooLarge { .. } => Self::TooLarge(text),
             ClusterError::Invariant(_) => Self::Corrupt(text),
             ClusterError::WrongCluster { .. }

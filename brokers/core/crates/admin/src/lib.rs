@@ -14,7 +14,7 @@ use serde::Serialize;
 use freshet_configs::{BrokerConfig, ConfigError, Overrides};
 use freshet_metadata::ScopedStore;
 use freshet_metadata::cluster::{ClusterFacts, ClusterMetadata};
-use freshet_metadata::schema::{ClusterRecord, ConfigScope, Stored};
+use freshet_metadata::schema::{ClusterRecord, ConfigScope, LimitsRecord, Stored};
 use freshet_metadata::store::{MetadataStore, Transaction, Write};
 use freshet_world::env::{Clock, Randomness};
 
@@ -158,6 +158,43 @@ impl ClusterAdmin {
             }
         }
         Ok(removed)
+    }
+
+    /// The same access, whose additions are held to these limits.
+    #[must_use]
+    pub fn within(&self, limits: LimitsRecord) -> Self {
+        Self {
+            metadata: self.metadata.within(limits),
+            store: Arc::clone(&self.store),
+            clock: Arc::clone(&self.clock),
+            randomness: Arc::clone(&self.randomness),
+            fixed: self.fixed.clone(),
+        }
+    }
+
+    /// The limits that brokers enforce.
+    ///
+    /// # Errors
+    /// Those of the metadata store (see [`AdminError`]).
+    pub async fn limits(&self) -> Result<LimitsRecord, AdminError> {
+        Ok(self.metadata.limits().await?)
+    }
+
+    /// Replaces the limits that brokers enforce, which those that run do within moments.
+    ///
+    /// # Errors
+    /// [`AdminError::NotFound`] where the cluster has no record; those of the metadata store.
+    pub async fn set_limits(&self, limits: &LimitsRecord) -> Result<(), AdminError> {
+        self.require_record().await?;
+        Ok(self.metadata.set_limits(limits).await?)
+    }
+
+    /// Checks that so many more topics and partitions fit in the limits.
+    ///
+    /// # Errors
+    /// [`AdminError::LimitReached`]; those of the metadata store.
+    pub async fn check_topic_room(&self, topics: u64, partitions: u64) -> Result<(), AdminError> {
+        Ok(self.metadata.check_topic_room(topics, partitions).await?)
     }
 
     /// The broker configs in force: stored ones override the static ones.

@@ -187,8 +187,9 @@ impl ClusterAdmin {
     /// the leader of its partitions.
     ///
     /// # Errors
-    /// [`AdminError::Exists`], [`AdminError::Invalid`], [`AdminError::TooLarge`],
-    /// [`AdminError::NotFound`] where the cluster has no record; those of the metadata store.
+    /// [`AdminError::Exists`], [`AdminError::Invalid`], [`AdminError::LimitReached`],
+    /// [`AdminError::TooLarge`], [`AdminError::NotFound`] where the cluster has no record; those of
+    /// the metadata store.
     pub async fn create_topic(&self, requested: TopicRequest) -> Result<TopicFacts, AdminError> {
         self.require_record().await?;
         let new = self.new_topic(requested).await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::schema::{
     AclRecord, BrokerConfigRecord, ClusterRecord, ConfigScope, Configs, ControllerTerm,
-    DeletedTopicRecord, HiddenTopicRecord, IncarnationRecord, Key, PartitionRecord,
+    DeletedTopicRecord, HiddenTopicRecord, IncarnationRecord, Key, LimitsRecord, PartitionRecord,
     ProduceSuspensionRecord, QuotaEntity, QuotaRecord, QuotaValues, Record, SchemaError,
     ScramRecord, Stored, TopicRecord, decode,
 };
@@ -145,6 +145,8 @@ pub struct Snapshot {
     pub scram: Arc<ScramUsers>,
     /// Why brokers take no records but the service's own; `None` where they take all.
     pub produce_suspension: Option<Arc<str>>,
+    /// How much the cluster may have.
+    pub limits: LimitsRecord,
     /// All quotas. The `Arc` is another one exactly where a quota changed.
     pub quotas: Arc<Quotas>,
 }
@@ -188,6 +190,8 @@ pub struct ViewChange {
     pub produce_suspension: bool,
     /// Whether quotas changed.
     pub quotas: bool,
+    /// Whether the cluster's limits changed.
+    pub limits: bool,
 }
 
 impl ViewChange {
@@ -208,6 +212,7 @@ impl ViewChange {
         self.scram |= other.scram;
         self.produce_suspension |= other.produce_suspension;
         self.quotas |= other.quotas;
+        self.limits |= other.limits;
     }
 
     /// The difference between any two snapshots.
@@ -221,6 +226,7 @@ impl ViewChange {
             scram: old.scram != new.scram,
             produce_suspension: old.produce_suspension != new.produce_suspension,
             quotas: old.quotas != new.quotas,
+            limits: old.limits != new.limits,
             ..Self::default()
         };
         for topic in old.led_topics().chain(new.led_topics()) {
@@ -319,6 +325,7 @@ impl Builder {
                 self.change.scram = true;
             }
             Key::ProduceSuspension => self.apply_suspension(decode_stored(key, value, revision)?),
+            Key::Limits => self.apply_limits(decode_stored(key, value, revision)?),
             Key::Quota(entity) => self.apply_quota(entity, decode_stored(key, value, revision)?),
             // Read by whoever writes them, never from a view.
             Key::IncarnationCounter
@@ -326,7 +333,8 @@ impl Builder {
             | Key::TopicId(_)
             | Key::TopicCollision(_)
             | Key::ChangeCounter
-            | Key::Change(_) => {}
+            | Key::Change(_)
+            | Key::Added(_) => {}
         }
         Ok(())
     }
@@ -335,6 +343,11 @@ impl Builder {
         let reason = record.map(|stored| Arc::from(stored.record.reason));
         self.snapshot.produce_suspension = reason;
         self.change.produce_suspension = true;
+    }
+
+    fn apply_limits(&mut self, record: Option<Stored<LimitsRecord>>) {
+        self.snapshot.limits = record.map(|stored| stored.record).unwrap_or_default();
+        self.change.limits = true;
     }
 
     fn apply_quota(&mut self, entity: QuotaEntity, record: Option<Stored<QuotaRecord>>) {

@@ -54,7 +54,9 @@ impl Kinded for ClusterError {
             | Self::InvalidReplicationFactor(_)
             | Self::InternalTopic(_)
             | Self::InvalidUser
+            | Self::AclTooLong
             | Self::InvalidQuota(_)
+            | Self::LimitReached(_)
             | Self::TooLarge { .. } => ErrorKind::Correct,
         }
     }

@@ -7,6 +7,8 @@ pub const TOPIC_NAME_MAX: usize = 249;
 pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
 /// Kafka's own log of metadata, which no client may touch.
 pub const METADATA_TOPIC: &str = "__cluster_metadata";
+/// The user as whom the service itself comes to its brokers.
+pub const SERVICE_USER: &str = "__freshet";
 /// Topics in which Kafka itself keeps state.
 const INTERNAL_TOPICS: [&str; 4] =
     [OFFSETS_TOPIC, "__transaction_state", "__share_group_state", METADATA_TOPIC];

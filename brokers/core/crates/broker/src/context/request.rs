@@ -16,6 +16,7 @@ use freshet_metadata::ClusterMetadata;
 use freshet_metadata::cluster::Actor;
 use freshet_quota::bucket::Bucket;
 use freshet_quota::{ClientLimits, Mute};
+use freshet_telemetry::traffic::Use;
 use freshet_wire::protocol::leader::NodeEndpoint;
 
 /// A listener as clients see it.
@@ -120,6 +121,7 @@ impl RequestContext {
     /// Counts bytes that were produced. Returns for how many milliseconds the response asks the
     /// client to pause; its connection is not read for that long.
     pub fn charge_produce(&self, bytes: usize) -> i32 {
+        self.count(&Use { bytes_in: bytes as u64, ..Use::default() });
         let bucket = |limits: &ClientLimits| limits.produce.clone();
         self.charge(QuotaKind::Produce, bucket, bytes as f64)
     }
@@ -127,12 +129,14 @@ impl RequestContext {
     /// Counts bytes that are fetched, as [`RequestContext::charge_produce`] does. With 0 bytes it
     /// returns the pause that is due for earlier ones.
     pub fn charge_fetch(&self, bytes: usize) -> i32 {
+        self.count(&Use { bytes_out: bytes as u64, ..Use::default() });
         let bucket = |limits: &ClientLimits| limits.fetch.clone();
         self.charge(QuotaKind::Fetch, bucket, bytes as f64)
     }
 
     /// Counts the time for which a thread worked, as [`RequestContext::charge_produce`] does.
     pub fn charge_request(&self, spent: Duration) -> i32 {
+        self.count(&Use { busy: spent, ..Use::default() });
         let bucket = |limits: &ClientLimits| limits.request.clone();
         self.charge(QuotaKind::Request, bucket, spent.as_secs_f64())
     }
@@ -144,6 +148,14 @@ impl RequestContext {
             self.throttling.as_ref().and_then(|throttling| throttling.limits.fetch.clone());
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
         bucket.map_or(usize::MAX, |bucket| (bucket.capacity() as usize).max(1))
+    }
+
+    /// Counts what the client has taken, for the broker's status.
+    fn count(&self, used: &Use) {
+        if *used != Use::default() {
+            let traffic = &self.broker().engine.settings.metrics.traffic;
+            traffic.add(&self.client.payer, &self.client_id, used);
+        }
     }
 
     /// Takes `units` from the client's bucket of this kind. Where that is overdrawn, it mutes the
@@ -173,13 +185,16 @@ impl RequestContext {
         &self.client.broker
     }
 
-    /// The cluster's metadata, through which changes are recorded in the name of this client.
-    /// Changes by a super user are not: the control plane records what it was asked for itself.
+    /// The cluster's metadata, through which changes are recorded in the name of this client and
+    /// held to the cluster's limits. Changes by a super user are neither: the control plane records
+    /// and counts what it was asked for itself.
     pub(crate) fn metadata(&self) -> ClusterMetadata {
         let metadata = &self.broker().engine.metadata;
         if self.is_super_user(&self.client.principal) {
             return ClusterMetadata::clone(metadata);
         }
+        let view = &self.broker().engine.view;
+        let metadata = metadata.within_for_client(view.snapshot().limits, view);
         metadata.on_behalf_of(Actor {
             principal: self.client.principal.as_str().to_owned(),
             client_id: self.client_id.to_string(),

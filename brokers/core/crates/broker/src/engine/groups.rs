@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use kafka_protocol::ResponseError;
 
 use super::EngineSettings;
-use freshet_coordinator::group::{DeletedTopics, GroupCoordinator};
+use freshet_coordinator::group::{DeletedTopics, GroupCoordinator, GroupLimits};
 use freshet_coordinator::{CoordinatorLog, CoordinatorRecord, RecordVisitor};
 use freshet_metadata::view::{MetadataView, Snapshot};
 use freshet_partition::Partition;
@@ -103,13 +103,23 @@ pub fn create_coordinator(
         principal: PRINCIPAL.into(),
     };
     let existing = view.topics().by_name(OFFSETS_TOPIC).map(|topic| topic.record.partitions);
-    Arc::new(GroupCoordinator::new(
+    let groups = GroupCoordinator::new(
         settings.groups.clone(),
         existing.unwrap_or(settings.offsets_partitions),
         Arc::new(log),
         Arc::clone(&environment.clock),
         Arc::clone(&environment.randomness),
-    ))
+    );
+    let view = Arc::clone(view);
+    groups.limit_by(move || limits_in(&view.snapshot()));
+    Arc::new(groups)
+}
+
+fn limits_in(snapshot: &Snapshot) -> GroupLimits {
+    let number =
+        |limit: Option<u64>| limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let limits = &snapshot.limits;
+    GroupLimits { groups: number(limits.groups), members: number(limits.group_members) }
 }
 
 /// Returns a function that loads a partition of `__consumer_offsets` which has been opened; it does

@@ -39,6 +39,7 @@ mod kinds;
 pub mod opening;
 pub mod reading;
 mod start;
+pub mod status;
 pub mod takeover;
 mod topic_jobs;
 pub mod topics;

@@ -3,6 +3,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -442,6 +443,7 @@ fn sources(
         read_faults: ReadFaults::new(counted),
         blocks,
         backlog: Backlog::default(),
+        bound_changes: AtomicU64::new(0),
         liveness: liveness.clone(),
         rules: settings.rules,
         metrics: Arc::clone(&settings.metrics),

@@ -9,6 +9,7 @@ use super::errors::ApiError;
 use crate::context::RequestContext;
 use freshet_access::acl::BindingCodes;
 use freshet_access::types::{AclBinding, Operation};
+use freshet_metadata::cluster::{AddedAcls, ClusterError, check_acl};
 
 /// Handles the request. The response is sent once the entries are in force on this broker.
 pub async fn handle(context: &RequestContext, request: CreateAclsRequest) -> CreateAclsResponse {
@@ -18,14 +19,14 @@ pub async fn handle(context: &RequestContext, request: CreateAclsRequest) -> Cre
         .into_iter()
         .map(|creation| match &refused {
             Some(error) => Err(error.clone()),
-            None => binding(&creation),
+            None => binding(context, &creation),
         })
         .collect();
     let bindings: Vec<AclBinding> =
         checked.iter().filter_map(|checked| checked.as_ref().ok()).cloned().collect();
-    let added = if bindings.is_empty() { Ok(()) } else { add_acls(context, &bindings).await };
+    let mut added = add_acls(context, &bindings).await.into_iter();
     let results = checked.into_iter().map(|checked| {
-        let outcome = checked.and_then(|_| added.clone());
+        let outcome = checked.and_then(|_| added.next().expect("an outcome of each entry"));
         let result = AclCreationResult::default();
         match outcome {
             Ok(()) => result.with_error_message(None),
@@ -37,7 +38,7 @@ pub async fn handle(context: &RequestContext, request: CreateAclsRequest) -> Cre
     CreateAclsResponse::default().with_results(results.collect())
 }
 
-fn binding(creation: &AclCreation) -> Result<AclBinding, ApiError> {
+fn binding(context: &RequestContext, creation: &AclCreation) -> Result<AclBinding, ApiError> {
     let codes = BindingCodes {
         resource_type: creation.resource_type,
         resource_name: creation.resource_name.to_string(),
@@ -47,15 +48,40 @@ fn binding(creation: &AclCreation) -> Result<AclBinding, ApiError> {
         operation: creation.operation,
         permission: creation.permission_type,
     };
-    AclBinding::try_from(codes)
-        .map_err(|error| ApiError::new(error.kafka_error(), error.to_string()))
+    let binding = AclBinding::try_from(codes)
+        .map_err(|error| ApiError::new(error.kafka_error(), error.to_string()))?;
+    check_acl(&binding).map_err(|error| context.broker().metadata_error(&error))?;
+    Ok(binding)
 }
 
-async fn add_acls(context: &RequestContext, bindings: &[AclBinding]) -> Result<(), ApiError> {
+/// Adds entries, each by itself. Returns the outcome of each.
+async fn add_acls(context: &RequestContext, bindings: &[AclBinding]) -> Vec<Result<(), ApiError>> {
+    if bindings.is_empty() {
+        return Vec::new();
+    }
+    match add_those_that_fit(context, bindings).await {
+        Ok(added) => {
+            let refusal = added.refusal.map(ClusterError::from);
+            let refusal = refusal.map(|error| context.broker().metadata_error(&error));
+            let outcome = |is_refused: bool| match &refusal {
+                Some(refusal) if is_refused => Err(refusal.clone()),
+                _ => Ok(()),
+            };
+            added.refused.into_iter().map(outcome).collect()
+        }
+        Err(error) => vec![Err(error); bindings.len()],
+    }
+}
+
+async fn add_those_that_fit(
+    context: &RequestContext,
+    bindings: &[AclBinding],
+) -> Result<AddedAcls, ApiError> {
     let broker = context.broker();
-    let added = context.metadata().add_acls(broker.engine.fence(), bindings).await;
-    let revision = added.map_err(|error| broker.metadata_error(&error))?;
-    broker.await_revision(revision).await
+    let added = context.metadata().add_acls_that_fit(broker.engine.fence(), bindings).await;
+    let added = added.map_err(|error| broker.metadata_error(&error))?;
+    broker.await_revision(added.revision).await?;
+    Ok(added)
 }
 
 impl RequestContext {

@@ -56,16 +56,18 @@ async fn extend_topic(
     let broker = context.broker();
     let known = broker.engine.view.topics().by_name(name).cloned();
     let topic = known.ok_or(ResponseError::UnknownTopicOrPartition)?;
-    check_count(context, requested, topic.record.partitions)?;
     if topic.record.internal {
         let message = format!("The partitions of the internal topic {name} are fixed.");
-        return Err(ApiError::new(ResponseError::InvalidRequest, message));
+        return Err(ApiError::new(ResponseError::TopicAuthorizationFailed, message));
     }
+    check_count(context, requested, topic.record.partitions)?;
+    let metadata = context.metadata();
     if validate_only {
-        return Ok(());
+        let adding = requested.count.abs_diff(topic.record.partitions);
+        let checked = metadata.check_topic_room(0, adding.into()).await;
+        return checked.map_err(|error| broker.metadata_error(&error));
     }
     let leader = Some(broker.engine.incarnation);
-    let metadata = context.metadata();
     let extended =
         metadata.create_partitions(broker.engine.fence(), name, requested.count, leader).await;
     let stored = extended.map_err(|error| broker.metadata_error(&error))?;

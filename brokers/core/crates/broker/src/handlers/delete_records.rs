@@ -82,7 +82,7 @@ fn find_topic(context: &RequestContext, name: &str) -> Result<Arc<Topic>, Respon
     let topics = context.broker().engine.view.topics();
     let topic = topics.by_name(name).ok_or(ResponseError::UnknownTopicOrPartition)?;
     if topic.record.internal {
-        return Err(ResponseError::InvalidTopicException);
+        return Err(ResponseError::TopicAuthorizationFailed);
     }
     if !context.broker().topic_config(topic).cleanup.delete {
         // A compacted topic keeps the newest record of each key, as Kafka does.

@@ -141,7 +141,7 @@ async fn delete_topic(context: &RequestContext, name: &str, id: Uuid) -> Result<
     }
     if is_internal(name) {
         let message = format!("{name} is internal and cannot be deleted.");
-        return Err(ApiError::new(ResponseError::InvalidRequest, message));
+        return Err(ApiError::new(ResponseError::TopicAuthorizationFailed, message));
     }
     let keep_ms = broker.config().topic_restorable_ms;
     let metadata = context.metadata();

@@ -63,7 +63,9 @@ impl Broker {
             ClusterError::InternalTopic(_) => ResponseError::TopicAuthorizationFailed,
             ClusterError::InvalidQuota(_) => ResponseError::InvalidRequest,
             ClusterError::InvalidUser => ResponseError::UnacceptableCredential,
-            ClusterError::TooLarge { .. } => ResponseError::PolicyViolation,
+            ClusterError::TooLarge { .. }
+            | ClusterError::LimitReached(_)
+            | ClusterError::AclTooLong => ResponseError::PolicyViolation,
             ClusterError::Fenced(_) => {
                 self.engine.liveness.stand_down(&error.to_string());
                 ResponseError::NotController

@@ -12,6 +12,7 @@ use kafka_protocol::messages::{BrokerId, MetadataRequest, MetadataResponse, Topi
 use kafka_protocol::protocol::StrBytes;
 use uuid::Uuid;
 
+use super::errors::ApiError;
 use super::topics::OFFSETS_TOPIC;
 use crate::context::{Broker, RequestContext};
 use freshet_access::acl::CLUSTER_NAME;
@@ -147,9 +148,10 @@ async fn missing_topic(
         leader: Some(broker.engine.incarnation),
     };
     match broker.make_topic(&context.metadata(), &new).await {
-        Err(error) if error.error == ResponseError::InvalidTopicException => {
-            return Err(error.error);
-        }
+        Err(ApiError {
+            error: error @ (ResponseError::InvalidTopicException | ResponseError::PolicyViolation),
+            ..
+        }) => return Err(error),
         // Somebody else may have created it meanwhile: whether it exists now is looked up below.
         Err(error) => tracing::debug!(%error, topic = name.as_str(), "not created automatically"),
         Ok(_) => {}

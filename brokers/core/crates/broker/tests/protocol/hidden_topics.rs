@@ -218,7 +218,7 @@ async fn records_that_must_stay_are_not_deleted() {
     };
     assert_eq!(refusal("compacted", 0).await, E::PolicyViolation.code());
     assert_eq!(refusal("compacted", 7).await, E::PolicyViolation.code());
-    assert_eq!(refusal("__consumer_offsets", 0).await, E::InvalidTopicException.code());
+    assert_eq!(refusal("__consumer_offsets", 0).await, E::TopicAuthorizationFailed.code());
     assert_eq!(refusal("nowhere", 0).await, E::UnknownTopicOrPartition.code());
 }
 

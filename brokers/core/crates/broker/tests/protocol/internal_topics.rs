@@ -4,13 +4,18 @@ use bytes::Bytes;
 use freshet_wire::ids::PartitionId;
 use freshet_wire::records::BatchBuilder;
 use kafka_protocol::ResponseError as E;
+use kafka_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use kafka_protocol::messages::create_topics_request::CreatableTopic;
+use kafka_protocol::messages::delete_records_request::{
+    DeleteRecordsPartition, DeleteRecordsTopic,
+};
+use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::{
-    AlterConfigsRequest, BrokerId, CreateTopicsRequest, FetchRequest,
-    IncrementalAlterConfigsRequest, MetadataRequest, alter_configs_request,
-    incremental_alter_configs_request,
+    AlterConfigsRequest, BrokerId, CreatePartitionsRequest, CreateTopicsRequest,
+    DeleteRecordsRequest, DeleteTopicsRequest, FetchRequest, IncrementalAlterConfigsRequest,
+    MetadataRequest, alter_configs_request, incremental_alter_configs_request,
 };
 use uuid::Uuid;
 
@@ -143,6 +148,43 @@ async fn clients_do_not_alter_them() {
     }
     let stored = broker.engine.metadata.topic(OFFSETS).await.unwrap().unwrap();
     assert_eq!(stored.record.configs["cleanup.policy"], "compact");
+}
+
+#[tokio::test]
+async fn nobody_deletes_or_extends_them_or_removes_their_records() {
+    let broker = secured().await;
+    let mut client = client_of(&broker, "admin").await;
+    coordinator(&mut client).await;
+    let id = client.metadata(&[OFFSETS]).await.topics[0].topic_id;
+    let refused = E::TopicAuthorizationFailed.code();
+    for name in NAMES {
+        client.name = name;
+        for validate_only in [true, false] {
+            let topic = CreatePartitionsTopic::default()
+                .with_name(topic_name(OFFSETS))
+                .with_count(99)
+                .with_assignments(None);
+            let request = CreatePartitionsRequest::default()
+                .with_topics(vec![topic])
+                .with_validate_only(validate_only);
+            assert_eq!(client.call(3, request).await.results[0].error_code, refused);
+        }
+        let named = DeleteTopicState::default().with_name(Some(topic_name(OFFSETS)));
+        let by_id = DeleteTopicState::default().with_name(None).with_topic_id(id);
+        for topic in [named, by_id] {
+            let request = DeleteTopicsRequest::default().with_topics(vec![topic]);
+            assert_eq!(client.call(6, request).await.responses[0].error_code, refused);
+        }
+        let partition = DeleteRecordsPartition::default().with_offset(-1);
+        let topic = DeleteRecordsTopic::default()
+            .with_name(topic_name(OFFSETS))
+            .with_partitions(vec![partition]);
+        let request = DeleteRecordsRequest::default().with_topics(vec![topic]);
+        let answer = client.call(2, request).await;
+        assert_eq!(answer.topics[0].partitions[0].error_code, refused);
+    }
+    let topic = client.metadata(&[OFFSETS]).await.topics.remove(0);
+    assert_eq!((topic.topic_id, topic.partitions.len()), (id, 2));
 }
 
 #[tokio::test]

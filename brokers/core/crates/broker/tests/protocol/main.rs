@@ -13,6 +13,7 @@ mod fetch;
 mod groups;
 mod hidden_topics;
 mod internal_topics;
+mod limits;
 mod links;
 mod offsets;
 mod produce;

@@ -31,6 +31,13 @@ pub struct Protocol {
     pub metadata: Bytes,
 }
 
+impl Protocol {
+    /// Bytes of name and metadata together.
+    pub(super) fn size(&self) -> usize {
+        self.name.len() + self.metadata.len()
+    }
+}
+
 /// `JoinGroup`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinRequest {

@@ -87,6 +87,8 @@ pub struct Context<'a> {
     pub now: Now,
     /// Limits and delays.
     pub settings: &'a GroupSettings,
+    /// The most members of a group; at most `group.max.size`.
+    pub members_max: usize,
     /// The effects to be performed after the step, in order.
     pub effects: Vec<Effect>,
 }
@@ -94,7 +96,14 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     /// A step without any effect yet.
     pub fn new(now: Now, settings: &'a GroupSettings) -> Self {
-        Self { now, settings, effects: Vec::new() }
+        Self { now, settings, members_max: settings.max_size, effects: Vec::new() }
+    }
+
+    /// The same step under a limit on the members of a group.
+    #[must_use]
+    pub fn with_members_max(self, members_max: Option<usize>) -> Self {
+        let given = members_max.unwrap_or(usize::MAX);
+        Self { members_max: given.min(self.members_max), ..self }
     }
 
     pub(super) fn answer_join(&mut self, waiter: Waiter, response: JoinResponse) {

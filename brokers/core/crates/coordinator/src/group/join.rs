@@ -68,6 +68,11 @@ impl Group {
             };
             self.rejoin_static(rejoin, cx);
         } else if instance.is_none() && request.api_version >= REQUIRES_KNOWN_MEMBER_ID {
+            if self.pending_joins.len() >= cx.members_max {
+                // Each id that was given out is kept until its session ends.
+                cx.refuse_join(waiter, "", ResponseError::GroupMaxSizeReached);
+                return;
+            }
             let at = cx.after_ms(request.session_timeout_ms);
             self.timers.schedule(Timer::Member(new_id.clone()), at);
             cx.refuse_join(waiter, &new_id, ResponseError::MemberIdRequired);

@@ -32,7 +32,7 @@ pub(super) fn rebalance_timeout_ms(request: &JoinRequest) -> i32 {
 }
 
 impl Group {
-    /// Whether the group has room for this member, by `group.max.size`. During the join phase the
+    /// Whether the group has room for this member. During the join phase the
     /// members that wait are counted, and not those of the last generation: where the limit was
     /// lowered, the last ones to rejoin are refused.
     pub(super) fn has_room_for(&self, member_id: &str, cx: &Context<'_>) -> bool {
@@ -40,10 +40,10 @@ impl Group {
             GroupState::Empty | GroupState::Dead => true,
             GroupState::PreparingRebalance => {
                 let waits = self.members.get(member_id).is_some_and(|member| member.join.is_some());
-                waits || self.joined_count < cx.settings.max_size
+                waits || self.joined_count < cx.members_max
             }
             GroupState::CompletingRebalance | GroupState::Stable => {
-                self.members.contains_key(member_id) || self.members.len() < cx.settings.max_size
+                self.members.contains_key(member_id) || self.members.len() < cx.members_max
             }
         }
     }

@@ -33,6 +33,8 @@ pub use api::{
 };
 pub use context::{Context, Effect, Now, Persist, Purpose, StaticRejoin, Waiter};
 pub use offsets::{CommittedOffset, Offsets};
-pub use service::{DeletedTopics, GroupCoordinator, LoadSummary};
+pub use service::{
+    DeletedTopics, GroupCoordinator, GroupLimits, GroupNews, GroupView, LoadSummary,
+};
 pub use settings::GroupSettings;
 pub use state::{Group, GroupState};

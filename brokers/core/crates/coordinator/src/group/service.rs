@@ -9,7 +9,9 @@
 mod admin;
 mod load;
 mod membership;
+mod news;
 mod offsets;
+mod places;
 mod removal;
 mod timer;
 mod writes;
@@ -35,6 +37,10 @@ use crate::{CoordinatorLog, partition_for};
 use freshet_metadata::cluster::Term;
 use freshet_world::env::{Clock, Randomness};
 pub use load::LoadSummary;
+use news::News;
+pub use news::{GroupNews, GroupView};
+pub use places::GroupLimits;
+use places::{GroupPlace, GroupPlaces, LimitSource};
 pub use removal::DeletedTopics;
 use timer::TimerKey;
 use writes::Queue;
@@ -62,6 +68,10 @@ struct Inner {
     /// The right to run the cluster's jobs, of which expiry is one; without it nothing expires.
     term: OnceLock<Term>,
     next_number: AtomicU64,
+    news: News,
+    /// The limits that hold now; none where nobody has set where they come from.
+    limits: OnceLock<LimitSource>,
+    places: GroupPlaces,
     closed: CancellationToken,
 }
 
@@ -85,6 +95,7 @@ struct Shard {
     /// The number of the load, which distinguishes it from a later one.
     epoch: u64,
     groups: BTreeMap<String, Entry>,
+    places: GroupPlaces,
     waiters: BTreeMap<Waiter, Reply>,
 }
 
@@ -97,6 +108,8 @@ struct Entry {
     queue: Queue,
     /// When the timer task looks at the group next. Nothing need be due then.
     scheduled: Option<Duration>,
+    /// By it the group counts as one of those that there may be.
+    _place: GroupPlace,
 }
 
 /// The channel to a parked request.
@@ -106,13 +119,14 @@ enum Reply {
 }
 
 impl Entry {
-    fn new(group: Group) -> Self {
+    fn new(group: Group, place: GroupPlace) -> Self {
         Self {
             group,
             offsets: Offsets::default(),
             in_log: false,
             queue: Queue::default(),
             scheduled: None,
+            _place: place,
         }
     }
 
@@ -134,9 +148,20 @@ impl Shard {
 
     fn entry(&mut self, group_id: &str) -> &mut Entry {
         if !self.groups.contains_key(group_id) {
-            self.groups.insert(group_id.to_owned(), Entry::new(Group::new(group_id)));
+            let entry = Entry::new(Group::new(group_id), self.places.take());
+            self.groups.insert(group_id.to_owned(), entry);
         }
         self.groups.get_mut(group_id).expect("it was just put in")
+    }
+
+    /// As [`Shard::entry`], for a request that may make the group; `None` where it would be a new
+    /// one and there are as many as there may be.
+    fn entry_within(&mut self, group_id: &str, limits: GroupLimits) -> Option<&mut Entry> {
+        if !self.groups.contains_key(group_id) {
+            let place = self.places.take_below(limits.groups)?;
+            self.groups.insert(group_id.to_owned(), Entry::new(Group::new(group_id), place));
+        }
+        self.groups.get_mut(group_id)
     }
 
     fn answer(&mut self, effect: Effect) {
@@ -185,7 +210,11 @@ impl Inner {
     }
 
     fn context(&self) -> Context<'_> {
-        Context::new(self.now(), &self.settings)
+        Context::new(self.now(), &self.settings).with_members_max(self.limits().members)
+    }
+
+    fn limits(&self) -> GroupLimits {
+        self.limits.get().map(|limits| limits()).unwrap_or_default()
     }
 
     fn next_number(&self) -> u64 {
@@ -229,6 +258,7 @@ impl Inner {
 
     /// Forgets a group of which nothing is left; schedules the next deadline of any other.
     fn tidy(&self, index: i32, shard: &mut Shard, group_id: &str) {
+        self.news.note(group_id);
         let Some(entry) = shard.groups.get_mut(group_id) else {
             return;
         };
@@ -273,6 +303,9 @@ impl GroupCoordinator {
             deadlines_changed: Notify::new(),
             term: OnceLock::new(),
             next_number: AtomicU64::new(1),
+            news: News::default(),
+            limits: OnceLock::new(),
+            places: GroupPlaces::default(),
             closed: CancellationToken::new(),
         });
         tokio::spawn(Arc::clone(&inner).run_timers());
@@ -287,6 +320,12 @@ impl GroupCoordinator {
         }
         let count = i32::try_from(self.inner.partitions.len()).unwrap_or(i32::MAX);
         (0..count).for_each(|index| self.inner.schedule_expiry(index));
+    }
+
+    /// Sets where the limits come from that hold for new groups and members; only the first call
+    /// has an effect. What exists beyond a limit stays.
+    pub fn limit_by(&self, source: impl Fn() -> GroupLimits + Send + Sync + 'static) {
+        let _ = self.inner.limits.set(Box::new(source));
     }
 
     /// The partition of `__consumer_offsets` that holds the group.

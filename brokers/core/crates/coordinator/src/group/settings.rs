@@ -12,6 +12,8 @@ pub struct GroupSettings {
     pub initial_rebalance_delay_ms: i32,
     /// `group.max.size`: members that a group may have.
     pub max_size: usize,
+    /// The most bytes of a member's protocols, and of its assignment. Kafka has no such setting.
+    pub member_bytes_max: usize,
     /// `group.new.member.join.timeout.ms`: how long the `JoinGroup` of a member that has never been
     /// in a generation is kept waiting before the member is dropped.
     pub new_member_join_timeout_ms: i32,
@@ -31,6 +33,7 @@ impl Default for GroupSettings {
             max_session_timeout_ms: 30 * 60 * 1_000,
             initial_rebalance_delay_ms: 3_000,
             max_size: i32::MAX as usize,
+            member_bytes_max: 1 << 20,
             new_member_join_timeout_ms: 5 * 60 * 1_000,
             offset_metadata_max_bytes: 4_096,
             offsets_retention_minutes: 7 * 24 * 60,

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::limits::Gate;
 use super::topics::check_internal;
 use super::{
     ClusterError, ClusterMetadata, Fence, Step, Transaction, as_read, batches, compare_absent,
@@ -12,7 +13,8 @@ use super::{
 use crate::names::check_topic_name;
 use crate::schema::keys::HIDDEN_TOPICS;
 use crate::schema::{
-    HiddenTopicRecord, Key, PartitionRecord, Stored, TopicNameRecord, TopicRecord,
+    HiddenTopicRecord, Key, LimitsRecord, PartitionRecord, Stored, Table, TopicNameRecord,
+    TopicRecord,
 };
 use crate::store::{Compare, Expected};
 use freshet_wire::ids::{PartitionId, TopicId};
@@ -41,8 +43,8 @@ impl ClusterMetadata {
     ///
     /// # Errors
     /// `UnknownHiddenTopic` where there is none, or its time is over; `InvalidTopicName`,
-    /// `InternalTopic`, `TopicExists`, `TopicCollision`, `Fenced` of [`ClusterError`];
-    /// [`ClusterError::Store`].
+    /// `InternalTopic`, `TopicExists`, `TopicCollision`, `LimitReached`, `Fenced` of
+    /// [`ClusterError`]; [`ClusterError::Store`].
     pub async fn restore_topic(
         &self,
         fence: Option<Fence>,
@@ -50,9 +52,11 @@ impl ClusterMetadata {
         name: Option<&str>,
     ) -> Result<Stored<TopicRecord>, ClusterError> {
         let key = Key::HiddenTopic(id);
+        let _turn = self.turn(Table::Topics).await;
         let mut retry = self.retry();
         loop {
             let Stored { record, revision } = self.restored_topic(id, name).await?;
+            let gate = self.restoring_gate(&record).await?;
             let (topic, collision) =
                 (Key::Topic(record.name.clone()), Key::collision_of(&record.name));
             let index = TopicNameRecord { name: record.name.clone() };
@@ -67,7 +71,9 @@ impl ClusterMetadata {
                 put(&collision, &index)?,
                 put(&topic, &record)?,
             ];
-            match self.commit(fence, Transaction { compares, writes }).await {
+            let mut transaction = Transaction { compares, writes };
+            gate.guard(&mut transaction);
+            match self.commit(fence, transaction).await {
                 Ok(revision) => return Ok(Stored { record, revision }),
                 Err(error) => retry.after(error).await?,
             }
@@ -92,7 +98,16 @@ impl ClusterMetadata {
         check_topic_name(&record.name)?;
         check_internal(&record.name, record.internal)?;
         self.check_name_free(&record.name).await?;
+        self.restoring_gate(&record).await.map(drop)?;
         Ok(Stored { record, revision: stored.revision })
+    }
+
+    /// The gate of a topic that comes back: it counts as a new one does.
+    async fn restoring_gate(&self, topic: &TopicRecord) -> Result<Gate, ClusterError> {
+        if topic.internal {
+            return Ok(Gate::none());
+        }
+        self.topic_gate(1, u64::try_from(topic.partitions).unwrap_or(0)).await
     }
 
     /// Removes a hidden topic for good, after which its records may be deleted. Returns the topic,
@@ -125,6 +140,45 @@ impl ClusterMetadata {
             );
         }
         Ok(purged)
+    }
+
+    /// Gives up the topics that were deleted first, where the deleted ones together are more than
+    /// the limits of topics and partitions allow. They are led and kept as topics that exist are:
+    /// without this, whoever makes and deletes topics again and again would have any number of
+    /// them. The topic `last` stays.
+    pub(super) async fn give_up_oldest(
+        &self,
+        fence: Option<Fence>,
+        last: TopicId,
+    ) -> Result<(), ClusterError> {
+        let Some(LimitsRecord { topics, partitions, .. }) = self.topic_limits() else {
+            return Ok(());
+        };
+        let hidden = self.hidden_topics().await?.into_iter();
+        let mut deleted: Vec<_> = hidden.filter(|hidden| !hidden.is_orphaned()).collect();
+        deleted.sort_by_key(|hidden| (hidden.hidden_at_ms, hidden.topic.id));
+        let count =
+            |hidden: &HiddenTopicRecord| u64::try_from(hidden.topic.partitions).unwrap_or(0);
+        let mut kept = (deleted.len() as u64, deleted.iter().map(count).sum::<u64>());
+        for hidden in deleted {
+            let fits =
+                kept.0 <= topics.unwrap_or(u64::MAX) && kept.1 <= partitions.unwrap_or(u64::MAX);
+            if fits {
+                break;
+            }
+            if hidden.topic.id == last {
+                continue;
+            }
+            match self.purge_topic(fence, hidden.topic.id).await {
+                // Somebody else has restored it or given it up.
+                Ok(_) | Err(ClusterError::UnknownHiddenTopic(_)) => {
+                    kept = (kept.0 - 1, kept.1 - count(&hidden));
+                    tracing::info!(topic = hidden.topic.name, "gave up a topic for later ones");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Adds a topic that storage has and the metadata does not know as a hidden one. It appears at

@@ -21,15 +21,17 @@ mod access;
 mod changes;
 mod hidden_topics;
 mod incarnations;
+mod limits;
 mod partitions;
 mod quotas;
 mod settings;
 mod term;
 mod topics;
 
-pub use access::USER_BYTES_MAX;
+pub use access::{ACL_BYTES_MAX, AddedAcls, USER_BYTES_MAX, check_acl};
 pub use changes::{Actor, CHANGES_KEPT_MAX, Note};
 pub use hidden_topics::FoundTopic;
+pub use limits::{LimitReached, reserve_of};
 pub use partitions::{PartitionUpdate, Updated};
 pub use quotas::{QuotaChanges, QuotaRefusal, check_quotas};
 pub use settings::{ClusterFacts, PRODUCER_ID_BLOCK};
@@ -121,9 +123,15 @@ pub enum ClusterError {
     /// A user cannot have this name.
     #[error("a user name has 1 to {USER_BYTES_MAX} bytes")]
     InvalidUser,
+    /// The names in an ACL are too long.
+    #[error("resource name, principal and host of an ACL have at most {ACL_BYTES_MAX} bytes")]
+    AclTooLong,
     /// An entity cannot have this quota.
     #[error(transparent)]
     InvalidQuota(#[from] QuotaRefusal),
+    /// There is no room for what would be added.
+    #[error(transparent)]
+    LimitReached(#[from] LimitReached),
     /// A record would be larger than [`RECORD_BYTES_MAX`].
     #[error("{key} would have {bytes} bytes, {RECORD_BYTES_MAX} are allowed")]
     TooLarge {
@@ -165,6 +173,9 @@ pub struct ClusterMetadata {
     randomness: Arc<dyn Randomness>,
     /// The client whose changes are noted; `None` for changes that no client requested.
     actor: Option<Arc<Actor>>,
+    /// The limits to which additions are held; `None` for additions that have no limit.
+    bounds: Option<Arc<limits::Bounds>>,
+    turns: Arc<limits::Turns>,
 }
 
 impl ClusterMetadata {
@@ -176,7 +187,7 @@ impl ClusterMetadata {
         clock: Arc<dyn Clock>,
         randomness: Arc<dyn Randomness>,
     ) -> Self {
-        Self { store, clock, randomness, actor: None }
+        Self { store, clock, randomness, actor: None, bounds: None, turns: Arc::default() }
     }
 
     /// The store behind it, for a view.

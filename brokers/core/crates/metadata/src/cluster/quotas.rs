@@ -7,7 +7,7 @@ use super::changes::Note;
 use super::{ClusterError, ClusterMetadata, Fence, Transaction, as_read, delete, put};
 use crate::schema::keys::QUOTAS;
 use crate::schema::{
-    Key, QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, QuotaValues, Stored,
+    Key, QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, QuotaValues, Stored, Table,
 };
 
 /// The largest value: 2⁵³ − 1, up to which an `f64` holds every whole number.
@@ -56,7 +56,8 @@ impl ClusterMetadata {
     /// that a view can wait for, and the quotas that the entity has now.
     ///
     /// # Errors
-    /// [`ClusterError::InvalidQuota`], [`ClusterError::Fenced`]; [`ClusterError::Store`].
+    /// [`ClusterError::InvalidQuota`], [`ClusterError::LimitReached`], [`ClusterError::Fenced`];
+    /// [`ClusterError::Store`].
     pub async fn alter_quotas(
         &self,
         fence: Option<Fence>,
@@ -75,6 +76,22 @@ impl ClusterMetadata {
             values
         })
         .await
+    }
+
+    /// Checks that an alteration fits in the limits, and writes nothing.
+    ///
+    /// # Errors
+    /// [`ClusterError::LimitReached`]; [`ClusterError::Store`].
+    pub async fn check_quota_room(
+        &self,
+        entity: &QuotaEntity,
+        changes: &QuotaChanges,
+    ) -> Result<(), ClusterError> {
+        let known = self.read::<QuotaRecord>(&Key::Quota(entity.clone())).await?.is_some();
+        if known || changes.values().all(Option::is_none) {
+            return Ok(());
+        }
+        self.quota_gate().await.map(drop)
     }
 
     /// Replaces all quotas of an entity; an empty map removes the entity. Returns a revision that a
@@ -100,6 +117,7 @@ impl ClusterMetadata {
         change: impl Fn(&QuotaValues) -> QuotaValues,
     ) -> Result<(u64, QuotaValues), ClusterError> {
         let key = Key::Quota(entity.clone());
+        let _turn = self.turn(Table::Quotas).await;
         let mut retry = self.retry();
         loop {
             let stored = self.read::<QuotaRecord>(&key).await?;
@@ -116,6 +134,9 @@ impl ClusterMetadata {
             } else {
                 put(&key, &QuotaRecord { entity: entity.clone(), values: values.clone() })?
             });
+            if stored.is_none() {
+                self.quota_gate().await?.guard(&mut transaction);
+            }
             let note = || Note::of_quotas(entity, &before, &values);
             match self.commit_noted(fence, transaction, note).await {
                 Ok(revision) => return Ok((revision, values)),

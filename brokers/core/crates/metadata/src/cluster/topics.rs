@@ -12,6 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::changes::Note;
+use super::limits::Gate;
 use super::{
     ClusterError, ClusterMetadata, Fence, MetadataError, Step, Transaction, as_read, batches,
     compare_absent, compare_revision, delete, put, transaction_of,
@@ -20,7 +21,7 @@ use crate::names::{check_topic_name, is_internal_topic};
 use crate::schema::keys::{HIDDEN_TOPICS, TOPIC_IDS, TOPICS};
 use crate::schema::{
     Configs, DeletedTopicRecord, HiddenTopicRecord, Key, PartitionRecord, REPLICATION_FACTOR_MAX,
-    SchemaError, Stored, TopicNameRecord, TopicRecord,
+    SchemaError, Stored, Table, TopicNameRecord, TopicRecord,
 };
 use crate::store::{Compare, Expected, Write};
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
@@ -74,7 +75,16 @@ impl ClusterMetadata {
         if !(1..=REPLICATION_FACTOR_MAX).contains(&new.replication_factor) {
             return Err(ClusterError::InvalidReplicationFactor(new.replication_factor));
         }
-        self.check_name_free(&new.name).await
+        self.check_name_free(&new.name).await?;
+        self.gate_of(new).await.map(drop)
+    }
+
+    /// The gate of a new topic. Internal topics do not count.
+    async fn gate_of(&self, new: &NewTopic) -> Result<Gate, ClusterError> {
+        if new.internal {
+            return Ok(Gate::none());
+        }
+        self.topic_gate(1, u64::try_from(new.partitions).unwrap_or(0)).await
     }
 
     pub(super) async fn check_name_free(&self, name: &str) -> Result<(), ClusterError> {
@@ -98,16 +108,19 @@ impl ClusterMetadata {
     ///
     /// # Errors
     /// `InvalidTopicName`, `InternalTopic`, `InvalidPartitions`, `InvalidReplicationFactor`,
-    /// `TopicExists`, `TopicCollision`, `TooLarge` and `Fenced` of [`ClusterError`];
-    /// [`ClusterError::Store`]. After any error but `Unknown` the topic does not exist.
+    /// `TopicExists`, `TopicCollision`, `LimitReached`, `TooLarge` and `Fenced` of
+    /// [`ClusterError`]; [`ClusterError::Store`]. After any error but `Unknown` the topic does not
+    /// exist.
     pub async fn create_topic(
         &self,
         fence: Option<Fence>,
         new: &NewTopic,
     ) -> Result<Stored<TopicRecord>, ClusterError> {
+        let _turn = self.turn(Table::Topics).await;
         self.check_new_topic(new).await?;
         let mut retry = self.retry();
         loop {
+            let gate = self.gate_of(new).await?;
             let record = TopicRecord {
                 id: self.random_id(),
                 name: new.name.clone(),
@@ -119,7 +132,7 @@ impl ClusterMetadata {
                 partition_counts: Vec::new(),
                 deletions: Vec::new(),
             };
-            match self.create_as(fence, &record, new.leader).await {
+            match self.create_as(fence, &record, new.leader, &gate).await {
                 Ok(revision) => return Ok(Stored { record, revision }),
                 Err(error) => retry.after(error).await?,
             }
@@ -132,6 +145,7 @@ impl ClusterMetadata {
         fence: Option<Fence>,
         record: &TopicRecord,
         leader: Option<Incarnation>,
+        gate: &Gate,
     ) -> Result<u64, ClusterError> {
         let (topic, index) = (Key::Topic(record.name.clone()), Key::TopicId(record.id));
         let collision = Key::collision_of(&record.name);
@@ -152,12 +166,14 @@ impl ClusterMetadata {
         if steps.len() <= PARTITIONS_AT_ONCE {
             first.writes.extend(steps.into_iter().map(|step| step.write));
             first.writes.extend(visible);
+            gate.guard(&mut first);
             return self.commit_noted(fence, first, || Note::of_topic(record)).await;
         }
         let revision = self.commit(fence, first).await?;
         let begun = compare_revision(&index, revision);
         let mut last = Transaction { compares: free.into(), writes: visible.into() };
         last.compares.push(begun.clone());
+        gate.guard(&mut last);
         let result = self.create_in_steps(fence, &begun, steps, last, record).await;
         if matches!(result, Err(ClusterError::Store(MetadataError::Conflict { .. }))) {
             self.remove_rest(fence, record.id).await?;
@@ -184,8 +200,9 @@ impl ClusterMetadata {
 
     /// Deletes a topic with all its partitions, which disappear at once. With `id`, it must be this
     /// topic and not a later one of the same name. Returns the topic, with the revision of the
-    /// deletion. For `keep_ms` it can be restored ([`ClusterMetadata::restore_topic`]); where that
-    /// is not above 0 it is deleted for good, and storage removes its records.
+    /// deletion. For `keep_ms` it can be restored ([`ClusterMetadata::restore_topic`]), unless so
+    /// many are deleted after it that all deleted ones together exceed the limits of topics; where
+    /// `keep_ms` is not above 0 it is deleted for good, and storage removes its records.
     ///
     /// # Errors
     /// `UnknownTopic`, `Fenced` of [`ClusterError`]; [`ClusterError::Store`].
@@ -217,6 +234,9 @@ impl ClusterMetadata {
             }
         };
         if keep_ms > 0 {
+            if let Err(error) = self.give_up_oldest(fence, record.id).await {
+                tracing::warn!(topic = name, %error, "more deleted topics are kept than may be");
+            }
             return Ok(Stored { record, revision });
         }
         if let Err(error) = self.remove_rest(fence, record.id).await {
@@ -263,7 +283,8 @@ impl ClusterMetadata {
     /// Raises the number of partitions to `total`; the new ones are led by `leader`.
     ///
     /// # Errors
-    /// `UnknownTopic`, `InvalidPartitions`, `Fenced` of [`ClusterError`]; [`ClusterError::Store`].
+    /// `UnknownTopic`, `InvalidPartitions`, `LimitReached`, `Fenced` of [`ClusterError`];
+    /// [`ClusterError::Store`].
     pub async fn create_partitions(
         &self,
         fence: Option<Fence>,
@@ -271,12 +292,15 @@ impl ClusterMetadata {
         total: i32,
         leader: Option<Incarnation>,
     ) -> Result<Stored<TopicRecord>, ClusterError> {
+        let _turn = self.turn(Table::Topics).await;
         let mut retry = self.retry();
         loop {
             let stored = self.known_topic(name).await?;
             check_partitions(stored.record.partitions, total)?;
+            let adding = total.abs_diff(stored.record.partitions);
+            let gate = self.topic_gate(0, adding.into()).await?;
             let record = stored.record.extended(total, self.clock.now_ms());
-            match self.extend_topic(fence, &stored, &record, leader).await {
+            match self.extend_topic(fence, &stored, &record, leader, &gate).await {
                 Ok(revision) => return Ok(Stored { record, revision }),
                 Err(error) => retry.after(error).await?,
             }
@@ -289,6 +313,7 @@ impl ClusterMetadata {
         stored: &Stored<TopicRecord>,
         record: &TopicRecord,
         leader: Option<Incarnation>,
+        gate: &Gate,
     ) -> Result<u64, ClusterError> {
         // An earlier attempt that stopped half-way may have written some; no view shows them.
         let left: BTreeMap<PartitionId, Stored<PartitionRecord>> =
@@ -319,7 +344,9 @@ impl ClusterMetadata {
             Note::new("topic.create_partitions", record.name.clone())
                 .with("partitions", record.partitions.to_string())
         };
-        self.commit_noted(fence, guarded(&last), note).await
+        let mut last = guarded(&last);
+        gate.guard(&mut last);
+        self.commit_noted(fence, last, note).await
     }
 
     /// Changes configurations of a topic. The caller has checked names and values. With `expected`,

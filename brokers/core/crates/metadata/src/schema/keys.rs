@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 use sha2::{Digest, Sha256};
 
 use super::SchemaError;
+use super::limits::Table;
 use super::quotas::{QuotaEntity, QuotaEntityType};
 use crate::names::collision_key;
 use freshet_access::types::{AclBinding, ScramMechanism};
@@ -76,6 +77,10 @@ pub enum Key {
     ProducerIds,
     /// `produce_suspension`
     ProduceSuspension,
+    /// `limits`
+    Limits,
+    /// `added/<table>`
+    Added(Table),
     /// `quota/<type>:<name, escaped as in URLs>`, or `quota/<type>` for the default; of two
     /// types joined by `/`
     Quota(QuotaEntity),
@@ -108,6 +113,8 @@ impl fmt::Display for Key {
             }
             Self::ProducerIds => f.write_str("producer_id/block"),
             Self::ProduceSuspension => f.write_str("produce_suspension"),
+            Self::Limits => f.write_str("limits"),
+            Self::Added(table) => write!(f, "added/{}", table.name()),
             Self::Quota(entity) => write_quota(f, entity),
             Self::ChangeCounter => f.write_str("counter/change"),
             Self::Change(sequence) => write!(f, "change/{sequence:020}"),
@@ -159,6 +166,8 @@ impl Key {
             "change" => rest.parse().ok().map(Self::Change),
             "producer_id" if rest == "block" => Some(Self::ProducerIds),
             "produce_suspension" if rest.is_empty() => Some(Self::ProduceSuspension),
+            "limits" if rest.is_empty() => Some(Self::Limits),
+            "added" => Table::ALL.into_iter().find(|table| table.name() == rest).map(Self::Added),
             "incarnation" => rest.parse().ok().map(|id| Self::Incarnation(Incarnation(id))),
             "topic" => Some(Self::Topic(rest.to_owned())),
             "topic_id" => parse_topic_id(rest).map(Self::TopicId),
@@ -311,6 +320,8 @@ mod tests {
             ),
             (Key::ProducerIds, "producer_id/block".to_owned()),
             (Key::ProduceSuspension, "produce_suspension".to_owned()),
+            (Key::Limits, "limits".to_owned()),
+            (Key::Added(Table::Users), "added/users".to_owned()),
             (Key::Quota(quota(&[(User, Some("a/ü"))])), "quota/user:a%2F%C3%BC".to_owned()),
             (
                 Key::Quota(quota(&[(ClientId, Some("")), (User, None)])),
@@ -365,6 +376,7 @@ mod tests {
             "quota/client-id/user",
             "quota/",
             "change/7",
+            "added/x",
         ] {
             assert_eq!(Key::parse(key), Err(SchemaError::Key(key.to_owned())), "{key}");
         }

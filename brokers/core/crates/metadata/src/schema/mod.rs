@@ -14,11 +14,13 @@ pub mod cell;
 pub mod changes;
 pub mod invariants;
 pub mod keys;
+pub mod limits;
 pub mod quotas;
 pub mod records;
 
 pub use changes::ChangeRecord;
 pub use keys::{ConfigScope, Key};
+pub use limits::{AdditionRecord, LimitsRecord, Table};
 pub use quotas::{QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, QuotaValues};
 pub use records::{
     AclRecord, BrokerConfigRecord, ClusterRecord, Configs, ControllerTerm, CounterRecord,

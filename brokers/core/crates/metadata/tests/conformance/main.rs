@@ -1,11 +1,13 @@
 //! What every metadata store must do (`freshet_metadata::conformance`), what is true of the SQLite
 //! one besides (`sqlite.rs`), and what is built on any of them (`cluster.rs`, `topics.rs`,
-//! `hidden_topics.rs`, `view.rs`); the stored formats are held by samples (`samples.rs`).
+//! `hidden_topics.rs`, `limits.rs`, `view.rs`); the stored formats are held by samples
+//! (`samples.rs`).
 #![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap as tests may")]
 
 mod cluster;
 mod fixture;
 mod hidden_topics;
+mod limits;
 mod samples;
 mod sqlite;
 mod topics;

@@ -11,11 +11,11 @@ use freshet_metadata::schema::cell::{
     BrokerStatus, ClusterSpec, ClusterStatus, Phase, Sample, SpecState, WakeRequest,
 };
 use freshet_metadata::schema::{
-    AclRecord, BrokerConfigRecord, ChangeRecord, ClusterRecord, ControllerTerm, CounterRecord,
-    DeletedTopicRecord, Extent, HiddenTopicRecord, IncarnationRecord, IncarnationState, Key,
-    PartitionRecord, ProduceSuspensionRecord, ProducerIdRecord, QuotaEntity, QuotaEntityType,
-    QuotaKey, QuotaRecord, Record, ScramRecord, SealedEnd, TopicNameRecord, TopicRecord, decode,
-    encode,
+    AclRecord, AdditionRecord, BrokerConfigRecord, ChangeRecord, ClusterRecord, ControllerTerm,
+    CounterRecord, DeletedTopicRecord, Extent, HiddenTopicRecord, IncarnationRecord,
+    IncarnationState, Key, LimitsRecord, PartitionRecord, ProduceSuspensionRecord,
+    ProducerIdRecord, QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, Record, ScramRecord,
+    SealedEnd, TopicNameRecord, TopicRecord, decode, encode,
 };
 use freshet_metadata::store::Change;
 use freshet_metadata::{MetadataStore, MetadataView, SqliteStore};
@@ -143,6 +143,21 @@ fn topic_and_partition_samples_are_read() {
     assert_sample("partition.json", &partition);
     let unled = PartitionRecord { leader: None, epoch: 0, extents: vec![] };
     assert_sample("partition_without_leader.json", &unled);
+}
+
+#[test]
+fn limit_samples_are_read() {
+    let limits = LimitsRecord {
+        topics: Some(2_000),
+        partitions: Some(4_000),
+        acls: Some(2_000),
+        credentials: Some(200),
+        quotas: Some(1_000),
+        groups: Some(2_000),
+        group_members: Some(1_000),
+    };
+    assert_sample("limits.json", &limits);
+    assert_sample("addition.json", &AdditionRecord {});
 }
 
 #[test]

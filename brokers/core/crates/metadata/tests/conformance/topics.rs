@@ -11,9 +11,11 @@ use tokio::sync::Notify;
 
 use super::fixture::{Hooked, Outcome, broker, metadata, metadata_of, new_topic, on_file};
 
+/// The keys under a prefix, without the note of the last addition, which stays.
 async fn keys(metadata: &ClusterMetadata, prefix: &str) -> Vec<String> {
     let page = metadata.store().range(prefix, None, usize::MAX).await.unwrap();
-    page.entries.into_iter().map(|entry| entry.key).collect()
+    let keys = page.entries.into_iter().map(|entry| entry.key);
+    keys.filter(|key| key != "added/topics").collect()
 }
 
 /// How many keys there are under a prefix.

@@ -141,6 +141,7 @@ impl GroupCoordinator {
         for effect in cx.effects {
             shard.answer(effect);
         }
+        self.inner.news.note_all();
         info!(index, groups = shard.groups.len(), "unloaded a partition of __consumer_offsets");
     }
 }
@@ -153,11 +154,12 @@ impl Inner {
         epoch: u64,
         replay: Replay,
     ) -> LoadSummary {
-        let mut shard = Shard { epoch, ..Shard::default() };
+        let places = self.places.clone();
+        let mut shard = Shard { epoch, places, ..Shard::default() };
         let mut cx = self.context();
         for (group_id, metadata) in replay.groups {
             let group = Group::load(group_id.as_str(), metadata, &mut cx);
-            let entry = Entry { in_log: true, ..Entry::new(group) };
+            let entry = Entry { in_log: true, ..Entry::new(group, self.places.take()) };
             shard.groups.insert(group_id, entry);
         }
         for (group_id, offsets) in replay.offsets {
@@ -177,6 +179,7 @@ impl Inner {
             self.tidy(index, &mut shard, group_id);
         }
         *state = PartitionState::Active(shard);
+        self.news.note_all();
         self.schedule_expiry(index);
         summary
     }

@@ -8,12 +8,15 @@ use super::writes::Settled;
 use super::{GroupCoordinator, Inner, Reply, Shard};
 use crate::group::api::{
     HeartbeatRequest, JoinRequest, JoinResponse, LeaveRequest, LeaveResponse, LeavingMember,
-    LeftMember, SyncRequest, SyncResponse,
+    LeftMember, Protocol, SyncRequest, SyncResponse,
 };
 use crate::group::context::{Effect, Waiter};
 
 impl GroupCoordinator {
-    /// `JoinGroup`. Returns once the rebalance has admitted the member.
+    /// `JoinGroup`. Returns once the rebalance has admitted the member. Answers
+    /// `GROUP_MAX_SIZE_REACHED` also for a new group where there are as many as there may be: the
+    /// only error of a limit that clients know in this answer. `POLICY_VIOLATION` is for protocols
+    /// with too many bytes.
     pub async fn join_group(&self, request: JoinRequest) -> JoinResponse {
         match self.start_join(&request) {
             Ok(answer) => answer.await.unwrap_or_else(|_| {
@@ -33,11 +36,18 @@ impl GroupCoordinator {
         if !session.contains(&request.session_timeout_ms) {
             return Err(ResponseError::InvalidSessionTimeout);
         }
+        let bytes: usize = request.protocols.iter().map(Protocol::size).sum();
+        if bytes > inner.settings.member_bytes_max {
+            return Err(ResponseError::PolicyViolation);
+        }
         let index = inner.index_of(&request.group_id);
         let mut state = inner.lock(index)?;
         let shard = state.active()?;
         if !request.member_id.is_empty() && shard.existing(&request.group_id).is_none() {
             return Err(ResponseError::UnknownMemberId);
+        }
+        if shard.entry_within(&request.group_id, inner.limits()).is_none() {
+            return Err(ResponseError::GroupMaxSizeReached);
         }
         let (reply, answer) = oneshot::channel();
         let waiter = inner.park(shard, Reply::Join(reply));
@@ -64,6 +74,10 @@ impl GroupCoordinator {
     ) -> Result<oneshot::Receiver<SyncResponse>, ResponseError> {
         let inner = &self.inner;
         check_group_id(&request.group_id)?;
+        let bytes_max = inner.settings.member_bytes_max;
+        if request.assignments.iter().any(|(_, assignment)| assignment.len() > bytes_max) {
+            return Err(ResponseError::PolicyViolation);
+        }
         let index = inner.index_of(&request.group_id);
         let mut state = inner.lock(index)?;
         let shard = state.active()?;

@@ -28,6 +28,7 @@ impl GroupCoordinator {
     /// For all offsets alike: those of
     /// [`crate::group::Group::validate_commit`], `GROUP_ID_NOT_FOUND` or (before
     /// version 9) `ILLEGAL_GENERATION` where a member commits to an unknown group,
+    /// `POLICY_VIOLATION` for a new group where there are as many as there may be,
     /// `NOT_COORDINATOR`, `COORDINATOR_LOAD_IN_PROGRESS`, and that of the append.
     pub async fn commit_offsets(
         &self,
@@ -83,6 +84,9 @@ impl GroupCoordinator {
             .collect();
         if offsets.is_empty() {
             return Ok(None);
+        }
+        if shard.entry_within(&request.group_id, inner.limits()).is_none() {
+            return Err(ResponseError::PolicyViolation);
         }
         let (outcome, settled) = oneshot::channel();
         inner.enqueue_offsets(index, shard, &request.group_id, offsets, outcome);

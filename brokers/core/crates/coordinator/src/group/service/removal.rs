@@ -149,6 +149,7 @@ impl Inner {
             for (topic, partition) in chunk {
                 entry.offsets.remove(topic, *partition);
             }
+            self.news.note(group_id);
             if is_last {
                 if doomed.group {
                     entry.forget_group(group_id);

@@ -297,6 +297,7 @@ impl Inner {
                 for (topic, partition, value) in offsets {
                     entry.offsets.put(&topic, partition, value);
                 }
+                self.news.note(group_id);
             }
             Then::Group(purpose) => {
                 let mut cx = self.context();

@@ -7,11 +7,13 @@
 mod expiry;
 mod join;
 mod leave;
+mod limits;
 mod machine;
 mod property;
 mod records;
 mod service;
 mod service_faults;
+mod service_news;
 mod service_offsets;
 mod service_support;
 mod static_members;
