@@ -14,6 +14,11 @@ __all__ = [
     "ExistsError",
     "GatewayProcess",
     "InvalidError",
+    "KafkaBatch",
+    "KafkaClient",
+    "KafkaError",
+    "KafkaPartition",
+    "LimitReachedError",
     "Metadata",
     "MetadataError",
     "NotFoundError",
@@ -56,6 +61,17 @@ class StartError(BrokerError):
 class StoppedError(BrokerError):
     """A broker that does not run."""
 
+class KafkaError(BrokerError):
+    """A call to a cluster's brokers failed.
+
+    `kind`: `refused` (a broker answered with an error), `passing` (with one that passes by itself),
+    `unreachable`, `timed_out` (in both cases, and in the second, the call may have taken effect),
+    `undecodable`, or `busy`. `name` is Kafka's name of the error that a broker answered.
+    """
+
+    kind: str
+    name: str | None
+
 class MetadataError(BrokerError):
     """A call on metadata failed."""
 
@@ -73,6 +89,13 @@ class ConflictError(MetadataError):
 
 class InvalidError(MetadataError):
     """An argument is wrong; `field` says which."""
+
+class LimitReachedError(MetadataError):
+    """A limit of the cluster leaves no room; nothing was changed."""
+
+    name: str
+    limit: int
+    used: int
 
 class TooLargeError(MetadataError):
     """A record would be too large."""
@@ -123,6 +146,168 @@ class BrokerProcess:
     @property
     def incarnation(self) -> int:
         """The incarnation: the number of this start among all of its cluster's brokers."""
+
+class _Member(TypedDict):
+    """A member of a group: `assignment` has its partitions by topic, sorted."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    assignment: list[tuple[str, list[int]]]
+    truncated: bool
+    undecodable: bool
+
+class _Group(TypedDict):
+    """A group. `fault` says why its members are not known; None where they are."""
+
+    group: str
+    state: str
+    protocol_type: str
+    protocol: str
+    coordinator: int | None
+    fault: str | None
+    members: list[_Member]
+
+# Offset, moment (Unix ms; −1 for none), key, its size, value, its size, headers (name, value, its
+# size), bytes in all. Key, values and names may be cut.
+_Record = tuple[
+    int, int, bytes | None, int, bytes | None, int, list[tuple[bytes, bytes | None, int]], int
+]
+
+@final
+class KafkaClient:
+    """The brokers of one cluster. `provisioning.kafka` wraps it.
+
+    Calls may be made from any thread. They release the interpreter's lock, end by `timeout_s` or by
+    a signal, and raise `KafkaError`.
+    """
+
+    def __new__(
+        cls,
+        bootstrap: Sequence[str],
+        *,
+        user: str,
+        password: str,
+        mechanism: str,
+        client_id: str,
+    ) -> KafkaClient:
+        """A client of these addresses, which connects when it is used. Raises `ConfigError`."""
+
+    @property
+    def idle_connections(self) -> int:
+        """Connections that wait for a request."""
+
+    def list_groups(self, timeout_s: float) -> list[tuple[str, str, str, str]]:
+        """Id, protocol type, state and type of every group, sorted."""
+
+    def describe_groups(
+        self, names: Sequence[str], assigned_max: int, timeout_s: float
+    ) -> list[_Group]:
+        """Groups with members, of whose partitions at most `assigned_max` in all are returned."""
+
+    def committed_offsets(
+        self, names: Sequence[str], timeout_s: float
+    ) -> list[dict[tuple[str, int], int] | None]:
+        """Committed offsets by partition, for each group; None where they cannot be decoded."""
+
+    def commit_offsets(
+        self, group: str, offsets: Mapping[tuple[str, int], int], timeout_s: float
+    ) -> None:
+        """Commits offsets of a group without members."""
+
+    def delete_group(self, group: str, timeout_s: float) -> None:
+        """Deletes a group without members, with its offsets."""
+
+    def partitions(self, topics: Sequence[str] | None, timeout_s: float) -> dict[str, list[int]]:
+        """The partitions of those topics that exist; of all topics for None."""
+
+    def list_offsets(
+        self, specs: Mapping[tuple[str, int], int], timeout_s: float
+    ) -> dict[tuple[str, int], int | None]:
+        """Offsets by partition: for −1 the end, −2 the beginning, else of a moment (Unix ms)."""
+
+    def delete_records(
+        self, before: Mapping[tuple[str, int], int], timeout_s: float
+    ) -> dict[tuple[str, int], int]:
+        """Deletes records before offsets (−1 is the end). Returns where partitions begin now."""
+
+    def fetch(
+        self,
+        positions: Mapping[tuple[str, int], int],
+        *,
+        bytes_max: int,
+        partition_bytes_max: int,
+        wait_s: float,
+        committed_only: bool,
+        timeout_s: float,
+    ) -> list[KafkaPartition]:
+        """What partitions hold from offsets on; waits `wait_s` where there is nothing yet."""
+
+    def produce(
+        self,
+        topic: str,
+        *,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes | None]],
+        partition: int | None,
+        timeout_s: float,
+    ) -> tuple[int, int, int]:
+        """Produces one record, once. Returns its partition, its offset and its moment (Unix ms)."""
+
+    def acls(
+        self, principal: str, timeout_s: float
+    ) -> list[tuple[int, str, int, str, str, int, int]]:
+        """A principal's ACLs by Kafka's codes: type, name, pattern, principal, host, operation,
+        permission.
+        """
+
+    def has_user(self, user: str, timeout_s: float) -> bool:
+        """Whether a user has credentials."""
+
+@final
+class KafkaPartition:
+    """What was fetched of a partition. `end` is the offset of its next new record."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def out_of_range(self) -> bool: ...
+    def next_batch(self) -> KafkaBatch | None:
+        """The next batch; None at the end of what was fetched. Raises `KafkaError`."""
+
+@final
+class KafkaBatch:
+    """A batch, by its header. `timestamp_ms` is the moment of its first record, or its append."""
+
+    @property
+    def first_offset(self) -> int: ...
+    @property
+    def next_offset(self) -> int: ...
+    @property
+    def records(self) -> int: ...
+    @property
+    def crc(self) -> int: ...
+    @property
+    def timestamp_ms(self) -> int: ...
+    @property
+    def append_time(self) -> bool: ...
+    @property
+    def control(self) -> bool: ...
+    def open(self, timeout_s: float) -> str | None:
+        """Decodes it, once. Returns `undecodable`, `too_slow` or `too_large`, or None if it can."""
+
+    def take(self, from_offset: int, count: int, bytes_max: int, shown_max: int) -> list[_Record]:
+        """The next records from an offset on, of at most `bytes_max` bytes unless the first has
+        more. Keys, values and names are cut to `shown_max` bytes.
+        """
 
 @final
 class Metadata:

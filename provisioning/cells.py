@@ -1,7 +1,8 @@
 """Access to a cell: its metadata store, its secret, and the brokers of its clusters.
 
 This is the thin edge between provisioning and the data plane. Errors of the metadata store and of
-brokers are raised here as the errors that the API shows.
+brokers are raised here as the errors that the API shows, and every call of a request interrupts the
+request's transaction.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from brokers import errors as metadata
@@ -24,12 +25,15 @@ from console.base.common.errors import (
     AppError,
     Conflict,
     FieldError,
+    LimitReached,
     NameTaken,
     NotFound,
     PlatformError,
+    Quota,
     Unavailable,
     ValidationFailed,
 )
+from console.base.common.transactions import outside_transaction
 from provisioning import kafka
 from provisioning.errors import (
     GroupActive,
@@ -41,6 +45,10 @@ from provisioning.errors import (
 
 logger = logging.getLogger(__name__)
 
+# What requests wait for, as messages name it.
+METADATA = "the cell's metadata store"
+BROKERS = "the cluster's brokers"
+
 
 def cell_store() -> CellStore:
     """The cell's metadata store, opened once a process; a forked child opens it anew by itself."""
@@ -49,7 +57,7 @@ def cell_store() -> CellStore:
 
 @cache
 def _open_store(location: str) -> CellStore:
-    return CellStore(location)
+    return CellStore(location, around=partial(outside_transaction, METADATA))
 
 
 def cluster_store(cluster_id: str) -> ClusterStore:
@@ -107,7 +115,7 @@ def broker_access(cluster_id: str, status: ClusterStatus) -> kafka.Access:
     """Access to the brokers that a cluster's status names, as the control plane's own user."""
     bootstrap = ",".join(broker.kafka for broker in status.brokers)
     password = super_password(_secret(str(config().cell.secret)), cluster_id)
-    return kafka.Access(kafka.shared_workers(), kafka.Connection(bootstrap, password))
+    return kafka.Access(kafka.shared_clients(), kafka.Connection(bootstrap, password))
 
 
 @cache
@@ -136,6 +144,9 @@ def app_error(error: metadata.MetadataError) -> AppError:  # noqa: PLR0911 (one 
             field = getattr(error, "field", None)
             pointer = f"/{field}" if field else "/"
             return ValidationFailed(errors=[FieldError(pointer, "invalid", text)])
+        case metadata.LimitReachedError():
+            # An empty text stands for the error's own title.
+            return LimitReached("", quota=Quota(error.name, error.limit, error.used))
         case metadata.TooLargeError():
             return RecordTooLarge(text)
         case metadata.ConflictError():
@@ -150,22 +161,28 @@ def app_error(error: metadata.MetadataError) -> AppError:  # noqa: PLR0911 (one 
 
 @contextmanager
 def kafka_errors() -> Iterator[None]:
-    """Raises a `KafkaCallError` of the block as the `AppError` that the API shows for it."""
+    """Raises a `KafkaCallError` of the block as the `AppError` that the API shows for it.
+
+    The block runs outside of the request's transaction (`outside_transaction`).
+    """
     try:
-        yield
+        with outside_transaction(BROKERS):
+            yield
     except kafka.GroupActiveError as error:
         raise GroupActive(error.detail, extra={"kafka_error": error.name}) from error
     except (kafka.UnknownGroupError, kafka.UnknownPartitionError) as error:
         raise NotFound(error.detail) from error
     except kafka.RefusedError as error:
         raise KafkaRefused(error.detail, extra={"kafka_error": error.name}) from error
-    except (kafka.UndecodableError, kafka.WorkerDiedError) as error:
+    except kafka.UndecodableError as error:
         raise KafkaUnreadable(
             "Something that the cluster's brokers hold (a record, a group, an assignment) cannot be"
             " decoded here. The cluster itself and its clients are not affected."
         ) from error
-    except kafka.WorkersBusyError as error:
+    except kafka.BusyError as error:
         detail = "Too many requests wait for the cluster's brokers at this moment."
         raise Unavailable(detail, retry_after_s=1) from error
+    except kafka.NotReadyError as error:
+        raise Unavailable(f"The cluster's brokers answer {error.name}: {error.detail}.") from error
     except kafka.KafkaCallError as error:
         raise Unavailable("The cluster's brokers do not answer.") from error

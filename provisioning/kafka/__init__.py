@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 from provisioning.kafka.access import Access
-from provisioning.kafka.calls import (
-    delete_group,
-    delete_records,
-    describe_group,
-    describe_groups,
-    end_offset,
-    list_group_names,
-    next_head,
-    produce,
-    reset_offsets,
-    sample_groups,
-    wait_acls,
-    wait_topic,
-    wait_user,
-)
+from provisioning.kafka.clients import Clients, shared_clients
 from provisioning.kafka.connection import CLIENT_ID, SUPER_USER, Connection
+from provisioning.kafka.damage import judge, next_head
+from provisioning.kafka.deleting import delete_records
+from provisioning.kafka.effective import wait_acls, wait_topic, wait_user
 from provisioning.kafka.errors import (
+    BusyError,
     GroupActiveError,
     KafkaCallError,
+    NotReadyError,
     RefusedError,
     UnavailableError,
     UndecodableError,
     UnknownGroupError,
     UnknownPartitionError,
-    WorkerDiedError,
-    WorkersBusyError,
 )
 from provisioning.kafka.filters import FilterError, compile_filter
-from provisioning.kafka.reading import browse, judge, tail
+from provisioning.kafka.groups import (
+    delete_group,
+    describe_group,
+    describe_groups,
+    list_group_names,
+    sample_groups,
+)
+from provisioning.kafka.offsets import end_offset
+from provisioning.kafka.pages import browse
+from provisioning.kafka.producing import produce
+from provisioning.kafka.reset import reset_offsets
 from provisioning.kafka.shapes import (
     BatchHead,
     Browse,
@@ -46,7 +45,7 @@ from provisioning.kafka.shapes import (
     TailBatch,
     Target,
 )
-from provisioning.kafka.workers import Workers, shared_workers
+from provisioning.kafka.tail import tail
 
 __all__ = [
     "CLIENT_ID",
@@ -54,6 +53,8 @@ __all__ = [
     "Access",
     "BatchHead",
     "Browse",
+    "BusyError",
+    "Clients",
     "Connection",
     "Damaged",
     "FilterError",
@@ -62,6 +63,7 @@ __all__ = [
     "KafkaCallError",
     "LowWatermark",
     "NewRecord",
+    "NotReadyError",
     "Page",
     "PlannedOffset",
     "Produced",
@@ -73,9 +75,6 @@ __all__ = [
     "UndecodableError",
     "UnknownGroupError",
     "UnknownPartitionError",
-    "WorkerDiedError",
-    "Workers",
-    "WorkersBusyError",
     "browse",
     "compile_filter",
     "delete_group",
@@ -89,7 +88,7 @@ __all__ = [
     "produce",
     "reset_offsets",
     "sample_groups",
-    "shared_workers",
+    "shared_clients",
     "tail",
     "wait_acls",
     "wait_topic",

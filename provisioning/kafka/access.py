@@ -1,37 +1,25 @@
-"""Reaches the brokers of one cluster through worker processes."""
+"""Reaches the brokers of one cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
+from brokers import _core
+from provisioning.kafka.clients import Clients
 from provisioning.kafka.connection import Connection
-from provisioning.kafka.workers import Workers
-
-# The time limit of a call, which makes several requests of some seconds each.
-LIMIT_S = 30.0
 
 
 @dataclass(frozen=True)
 class Access:
-    """Reaches the brokers of one cluster through workers."""
+    """Reaches the brokers of one cluster through one of this process's clients."""
 
-    workers: Workers
+    clients: Clients
     connection: Connection
 
-    def call(
-        self,
-        name: str,
-        *arguments: object,
-        limit_s: float = LIMIT_S,
-        on_item: Callable[[Any], None] = lambda _: None,
-        **options: object,
-    ) -> Any:  # noqa: ANN401 (JSON)
-        """Calls a worker's function by name. Returns its result as JSON has it.
-
-        `on_item` gets what the function announces before its result.
-        """
-        return self.workers.call(
-            self.connection, name, *arguments, limit_s=limit_s, on_item=on_item, **options
-        )
+    @contextmanager
+    def client(self) -> Iterator[_core.KafkaClient]:
+        """Lends the cluster's client for one call. See `Clients.lend`."""
+        with self.clients.lend(self.connection) as client:
+            yield client

@@ -1,16 +1,22 @@
 """The errors of calls to a broker, by what the caller can do about them.
 
-- `UnavailableError`: no answer came in time, so the call may or may not have taken effect.
+- `UnavailableError`: no answer came in time, or no connection, so the call may or may not have
+  taken effect.
+- `NotReadyError`: a broker answered that it cannot yet, or not any more: it starts, moves or stops.
+  The call may or may not have taken effect.
 - `RefusedError`: the broker answered with an error, whose Kafka name is `name`. The same call gets
   the same answer until something changes. Its subclasses are refusals that callers handle by
   themselves.
 - `UndecodableError`: the answer cannot be decoded, and a repeated call gets the same answer.
-- `WorkerDiedError`: the answer ended the process that read it, so the call may or may not have
-  taken effect.
-- `WorkersBusyError`: the call was not made, because too many are being made already.
+- `BusyError`: the call was not made, or not finished, because too many are being made.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from brokers import _core
 
 
 class KafkaCallError(Exception):
@@ -23,15 +29,15 @@ class KafkaCallError(Exception):
 
 
 class UnavailableError(KafkaCallError):
-    """No answer came in time, so the outcome is unknown."""
+    """No answer came in time, or no connection, so the outcome is unknown."""
 
 
-class WorkerDiedError(KafkaCallError):
-    """The process that read the brokers' answers ended, so the outcome is unknown."""
+class NotReadyError(KafkaCallError):
+    """A broker answered that it cannot yet, or not any more."""
 
 
-class WorkersBusyError(KafkaCallError):
-    """This process makes as many calls as it may at a time, so the call was not made."""
+class BusyError(KafkaCallError):
+    """This process makes as many calls as it may at a time."""
 
 
 class UndecodableError(KafkaCallError):
@@ -54,15 +60,33 @@ class UnknownPartitionError(RefusedError):
     """The topic does not exist, or has no such partition."""
 
 
-# The errors that a worker may answer instead of a result, by name.
-ANSWERED = {
-    error.__name__: error
-    for error in (
-        UnavailableError,
-        UndecodableError,
-        RefusedError,
-        GroupActiveError,
-        UnknownGroupError,
-        UnknownPartitionError,
-    )
+# By the kind of the client's error: the class, and a name for those that no broker answered.
+KINDS: dict[str, tuple[type[KafkaCallError], str]] = {
+    "unreachable": (UnavailableError, "NETWORK_EXCEPTION"),
+    "timed_out": (UnavailableError, "REQUEST_TIMED_OUT"),
+    "passing": (NotReadyError, ""),
+    "busy": (BusyError, "TOO_MANY_CALLS"),
+    "undecodable": (UndecodableError, "CORRUPT_MESSAGE"),
+    "refused": (RefusedError, ""),
 }
+# By Kafka's name of the error.
+REFUSALS: dict[str, type[RefusedError]] = {
+    "NON_EMPTY_GROUP": GroupActiveError,
+    "UNKNOWN_MEMBER_ID": GroupActiveError,
+    "ILLEGAL_GENERATION": GroupActiveError,
+    "GROUP_ID_NOT_FOUND": UnknownGroupError,
+    "UNKNOWN_TOPIC_OR_PARTITION": UnknownPartitionError,
+}
+
+
+@contextmanager
+def kafka_errors() -> Iterator[None]:
+    """Raises a `KafkaCallError` for an error of the client that its block raises."""
+    try:
+        yield
+    except _core.KafkaError as error:
+        kind, name = KINDS[error.kind]
+        name = error.name or name
+        if kind is RefusedError:
+            kind = REFUSALS.get(name, RefusedError)
+        raise kind(name, str(error)) from error

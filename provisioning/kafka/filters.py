@@ -17,7 +17,8 @@ offsets and timestamps. A number of more than 1,000 characters or with an expone
 three digits, NaN and Infinity are not null, but they equal nothing, and are neither less nor
 greater than anything. `~` searches a number as it is written in the record.
 
-There are no regular expressions, because a filter must not hold up a worker.
+There are no regular expressions, because a filter must not hold up the process that it runs in. Of
+a key or a value it reads the first MiB (`records.FILTERED_BYTES_MAX`).
 """
 
 from __future__ import annotations

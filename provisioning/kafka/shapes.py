@@ -1,4 +1,4 @@
-"""The types of requests and answers, as both sides of a worker use them."""
+"""The types of requests and answers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ TIMEOUT_S = 5.0
 BYTES_MAX = 8 * 1024 * 1024
 LIMIT_MAX = 500
 
-# Why a batch cannot be decoded: see `Damaged`.
-UNDECODABLE, TOO_SLOW, ENDS_READER = "undecodable", "too_slow", "ends_reader"
+# Why a batch's records are not shown: see `Damaged`.
+UNDECODABLE, TOO_SLOW, TOO_LARGE = "undecodable", "too_slow", "too_large"
 
 
 class Bytes(TypedDict):
@@ -58,10 +58,10 @@ class Record(TypedDict):
 
 
 class Damaged(TypedDict):
-    """Offsets of a batch that cannot be decoded: from `first_offset` to before `next_offset`.
+    """Offsets of a batch that is left out: from `first_offset` to before `next_offset`.
 
-    `reason`: `undecodable` where the reader refuses its bytes, `too_slow` where it did not come to
-    an end in time, `ends_reader` where it ended the process that tried.
+    `reason`: `undecodable` where its bytes make no sense, `too_slow` where they were not decoded in
+    time, `too_large` where its records are larger than is read here; they may be sound.
     """
 
     partition: int
@@ -104,9 +104,6 @@ class Browse:
       seconds.
     - `filter`: the text of a filter (see `filters.py`). Records that it leaves out count towards
       `bytes_max` too.
-    - `skip`: offsets that are not read, since their batches cannot be decoded: partition, first
-      offset, next offset behind them.
-    - `careful`: read batch by batch, and announce the place of each before it is read.
     """
 
     start: Literal["newest", "oldest", "offset", "timestamp"] = "newest"
@@ -117,8 +114,6 @@ class Browse:
     bytes_max: int = BYTES_MAX
     timeout_s: float = TIMEOUT_S
     filter: str | None = None
-    skip: Sequence[tuple[int, int, int]] = ()
-    careful: bool = False
 
 
 class Reached(TypedDict):
@@ -142,8 +137,6 @@ class Page:
       included.
     - `damaged`: the batches among the offsets of the page that cannot be decoded, by partition and
       offset.
-    - `stuck`: where partitions gave nothing more before their end, by partition. A worker's page
-      has it; in a page for people it is empty.
     """
 
     records: list[Record]
@@ -153,7 +146,6 @@ class Page:
     records_read: int
     bytes_read: int
     damaged: list[Damaged] = field(default_factory=list)
-    stuck: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

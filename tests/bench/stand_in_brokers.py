@@ -2,7 +2,7 @@
 
 `python -m tests.bench.stand_in_brokers KUBECONFIG NODES SECRET METRICS_PORT KAFKA_PORT` has nodes
 whose pods run as soon as they are bound. From then until its end a pod answers at an address of its
-own in 127.0.0.0/8: `/metrics` reports no connection, and the Kafka port logs the service's own
+own in 127.0.0.0/8: `/status` reports no connection, and the Kafka port logs the service's own
 user in, by SCRAM with its cluster's password, and lists no group. Nothing else is answered.
 """
 
@@ -29,10 +29,10 @@ LOOPBACK_NETWORK = 127
 CAPACITY = {"cpu": "64", "memory": "256Gi", "pods": "110", "ephemeral-storage": "1Ti"}
 
 METADATA, LIST_GROUPS, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 3, 16, 17, 18, 36
-# By kind of request, the versions that are answered: the last without compact fields.
+# By kind of request, the versions that are answered: those in which our own client asks.
 VERSIONS = {
-    METADATA: (1, 1),
-    LIST_GROUPS: (0, 0),
+    METADATA: (12, 12),
+    LIST_GROUPS: (5, 5),
     SASL_HANDSHAKE: (1, 1),
     API_VERSIONS: (0, 0),
     SASL_AUTHENTICATE: (0, 0),
@@ -48,11 +48,8 @@ UNREADABLE = (
     *(struct.error, asyncio.LimitOverrunError),
 )
 
-METRICS = b"# TYPE freshet_client_connections gauge\nfreshet_client_connections 0\n"
-PAGE = (
-    b"HTTP/1.1 200 OK\r\ncontent-type: text/plain; version=0.0.4\r\n"
-    b"content-length: %d\r\nconnection: close\r\n\r\n%s" % (len(METRICS), METRICS)
-)
+STATUS = b'{"v":1,"incarnation":1,"next":"1.0.0","connections":[0,0],"cpu_ms":0}'
+PAGE = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(STATUS), STATUS)
 
 
 class Brokers(Marking):
@@ -93,10 +90,10 @@ class Server:
         self._kafka_port = kafka_port
 
     async def metrics(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answers one request for metrics."""
+        """Answers the requests for the status over one connection."""
         try:
-            await reader.readuntil(b"\r\n\r\n")
-            if self._brokers.cluster_at(_address(writer)) is not None:
+            while self._brokers.cluster_at(_address(writer)) is not None:
+                await reader.readuntil(b"\r\n\r\n")
                 writer.write(PAGE)
                 await writer.drain()
         except UNREADABLE:
@@ -145,11 +142,15 @@ class Server:
             raise ValueError(message)
         if kind == SASL_HANDSHAKE:
             return struct.pack(">hi", 0, 1) + _text(MECHANISM)
+        # These have compact fields: a length of n is written as n + 1, and each structure, also the
+        # answer's head, ends with the number of its tagged fields.
         if kind == LIST_GROUPS:
-            return struct.pack(">hi", 0, 0)
+            return struct.pack(">bihbb", 0, 0, 0, 1, 0)
         # One broker without a rack, which is the controller, and no topic.
-        broker = struct.pack(">i", 0) + _text(address) + struct.pack(">ih", self._kafka_port, -1)
-        return struct.pack(">i", 1) + broker + struct.pack(">ii", 0, 0)
+        host = address.encode()
+        broker = struct.pack(">ib", 0, len(host) + 1) + host
+        broker += struct.pack(">ibb", self._kafka_port, 0, 0)
+        return struct.pack(">bib", 0, 0, 2) + broker + struct.pack(">bibb", 0, 0, 1, 0)
 
 
 class Login:

@@ -11,6 +11,7 @@ from provisioning.administration.api import streams
 from tests.cli.running import LOST, WholeReply, json_reply
 from tests.provisioning.control.damaging import store_damaged
 from tests.provisioning.control.world import access_of, running_broker
+from tests.provisioning.kafka.clients import settings as client_settings
 
 
 @pytest.fixture
@@ -120,7 +121,7 @@ def test_a_live_tail_says_what_it_skipped(scripted):
 
 def test_a_group_is_watched_moved_and_deleted(awake, cluster_id):
     awake("produce", "t", "--partition", "0", stdin_text="a\nb\nc\n")
-    settings = access_of(cluster_id).connection.settings()
+    settings = client_settings(access_of(cluster_id).connection)
     member = Consumer(settings | {"group.id": "billing", "auto.offset.reset": "earliest",
                                   "enable.auto.commit": False})  # fmt: skip
     member.subscribe(["t"])

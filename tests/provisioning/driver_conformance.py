@@ -25,7 +25,7 @@ from provisioning.cell.drivers.base import (
     Driver,
     Outcome,
 )
-from provisioning.cell.keeper.probe import scrape_metrics
+from provisioning.cell.keeper.probe import read_status
 
 # A time limit that a test reaches only where something is wrong.
 LIMIT_S = 120.0
@@ -185,7 +185,7 @@ class DriverConformance:
                 broker = await watched.until_running()
                 assert broker.slot == 0
                 assert broker.endpoints is not None
-                assert await scrape_metrics(broker.endpoints.metrics, timeout_s=LIMIT_S)
+                assert await read_status(broker.endpoints.metrics, timeout_s=LIMIT_S)
                 assert broker.failures == 0
                 assert await driver.clusters() == {rig.cluster}
                 notified = watched.notified
@@ -220,7 +220,7 @@ class DriverConformance:
                 await accepted(lambda: watched.driver.apply(rig.plan(rig.cluster)))
                 broker = await watched.until_running()
                 assert broker.endpoints is not None
-                assert await scrape_metrics(broker.endpoints.metrics, timeout_s=LIMIT_S)
+                assert await read_status(broker.endpoints.metrics, timeout_s=LIMIT_S)
                 assert (await watched.driver.observe(rig.cluster)).restarts == 0, (
                     "it was asked to end"
                 )

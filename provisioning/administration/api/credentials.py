@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from rest_framework import status
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.base.common import locks
 from console.base.common.api.views import (
     CreateAction,
     DestroyAction,
@@ -43,6 +45,8 @@ class CredentialViewSet(
     responses = {"rotate": CREATED}
     validates = ("create", "partial_update", "rotate")
     examples = examples.CREDENTIALS
+    # Changes are made in the cell, so they hold the cluster's lock.
+    locks_rows = False
 
     def get_queryset(self) -> Any:
         """The credentials of the cluster that the address names."""
@@ -50,6 +54,20 @@ class CredentialViewSet(
         if getattr(self, "swagger_fake_view", False):
             return rows
         return rows.filter(cluster=self.cluster).select_related("cluster", "replaces", "successor")
+
+    def get_object(self) -> Credential:
+        """The credential of the address; a change holds the cluster's lock from here on."""
+        if self.request.method not in SAFE_METHODS:
+            locks.lock("cluster", self.cluster.pk)
+        row: Credential = super().get_object()
+        return row
+
+    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Creates a credential; with `validate_only` it checks everything and changes nothing."""
+        if self.validate_only:
+            self.perform_create(self.validated_input())
+            return Response({"valid": True})
+        return super().create(request, *args, **kwargs)
 
     def perform_create(self, data: dict[str, Any]) -> object:
         """Creates a credential; the answer is the only one that has its password."""
@@ -77,7 +95,8 @@ class CredentialViewSet(
         """
         instance, data = self.get_object(), self.validated_input()
         if self.validate_only:
-            return self.validated(lambda: self._rotate(instance, data, validate_only=True))
+            self._rotate(instance, data, validate_only=True)
+            return Response({"valid": True})
         created = self._rotate(instance, data, validate_only=False)
         place = self.request.path.rpartition("/")[0] + f"/{created.credential.pk}"
         return self.answer(

@@ -13,8 +13,8 @@ from provisioning import kafka
 from provisioning.kafka.filters import CHARS_MAX
 from provisioning.kafka.shapes import (
     BYTES_MAX,
-    ENDS_READER,
     LIMIT_MAX,
+    TOO_LARGE,
     TOO_SLOW,
     UNDECODABLE,
 )
@@ -22,10 +22,10 @@ from provisioning.kafka.shapes import (
 VALUE_BYTES_MAX = 1024 * 1024
 HEADERS_MAX = 100
 SCAN_BYTES_MAX = 64 * 1024 * 1024
-DAMAGE_REASONS = [UNDECODABLE, TOO_SLOW, ENDS_READER]
+DAMAGE_REASONS = [UNDECODABLE, TOO_SLOW, TOO_LARGE]
 DAMAGE_REASONS_TEXT = (
     "`undecodable`: its bytes are damaged; `too_slow`: decoding it did not end in time; "
-    "`ends_reader`: decoding it ended the process that tried."
+    "`too_large`: its records are larger than are read here, and may be sound."
 )
 FILTER = (
     "A text that key, value or headers contain, or an expression such as "

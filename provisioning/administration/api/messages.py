@@ -127,7 +127,7 @@ class MessageStreamViewSet(ClusterViewSet):
         positions = streams.positions_of(request.headers.get("Last-Event-ID"))
         text = query.get("filter")
         stream = streams.Stream(self.actor, self.cluster, access, name, positions, text)
-        response = StreamingHttpResponse(stream.events(), content_type="text/event-stream")
+        response = StreamingHttpResponse(stream, content_type="text/event-stream")
         response.headers["Cache-Control"] = "no-store"
         response.headers["X-Accel-Buffering"] = "no"
         return response

@@ -13,7 +13,6 @@ import contextlib
 import json
 import logging
 import threading
-from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -22,7 +21,7 @@ from django.db import close_old_connections
 
 from console.base.accounts.services import renew_actor
 from console.base.common.actor import Actor
-from console.base.common.errors import Quota
+from console.base.common.concurrency import Count, Place, TooManyAtOnce, concurrency
 from console.base.common.tenancy import organization_scope
 from console.base.limits.services import limit_of
 from provisioning import kafka
@@ -39,15 +38,17 @@ QUEUE_BATCHES = 4
 # records come, and that its actor may still see the cluster.
 LOOK_EVERY_S = 3.0
 PROGRESS_EVERY_BATCHES = 4
-
-# Organization's id → its open tails.
-_open: Counter[str] = Counter()
-_lock = threading.Lock()
+LIMIT = "live_tails"
+# A tail whose process died counts for so long; one that goes on says so at each look.
+COUNTED_S = 30.0
 
 
 @dataclass
 class Stream:
-    """One live tail. Making one raises `TooManyStreams` at the organization's limit."""
+    """One live tail, as an answer's parts: iterating it opens it, `close` ends it.
+
+    Making one counts it, and raises `TooManyStreams` at the organization's limit.
+    """
 
     actor: Actor
     cluster: Cluster
@@ -59,18 +60,26 @@ class Stream:
     # Batches that may still be handed over before the client takes one.
     _room: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(QUEUE_BATCHES))
 
-    def __post_init__(self) -> None:
-        limit = limit_of("live_tails", organization_id=self.actor.organization_id)
-        with _lock:
-            used = _open[self.actor.organization_id]
-            if used >= limit:
-                quota = Quota("live_tails", limit, used)
-                raise TooManyStreams(quota=quota, retry_after_s=5)
+    _place: Place = field(init=False)
 
-    async def events(self) -> AsyncIterator[bytes]:
-        """Yields the events until the client or the brokers go away, or `SECONDS_MAX` are over."""
-        with _lock:
-            _open[self.actor.organization_id] += 1
+    def __post_init__(self) -> None:
+        organization_id = self.actor.organization_id
+        count = Count(LIMIT, organization_id, limit_of(LIMIT, organization_id=organization_id))
+        try:
+            self._place = concurrency().take([count], lasts_s=COUNTED_S)
+        except TooManyAtOnce as error:
+            raise TooManyStreams(quota=error.quota, retry_after_s=5) from error
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """The events, until the client or the brokers go away, or `SECONDS_MAX` are over."""
+        return self._events()
+
+    def close(self) -> None:
+        """Ends the tail, also one that was never iterated. Repeating it changes nothing."""
+        self._left.set()
+        self._place.give_back()
+
+    async def _events(self) -> AsyncIterator[bytes]:
         queue: asyncio.Queue[kafka.TailBatch | str] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         thread = threading.Thread(
@@ -82,8 +91,8 @@ class Stream:
                 yield event
         finally:
             self._left.set()
-            with _lock:
-                _open[self.actor.organization_id] -= 1
+            # Not awaited: an answer that is given up may end within a cancellation.
+            loop.run_in_executor(None, self.close)
 
     async def _shown(self, queue: asyncio.Queue[kafka.TailBatch | str]) -> AsyncIterator[bytes]:
         # The stream lasts for minutes, and must not hold its request's database connection so long.
@@ -108,6 +117,7 @@ class Stream:
                     yield event("end", {"reason": over})
                     return
                 looked_at = loop.time()
+                await sync_to_async(self._place.renew)()
                 # Writing this comment (`:`) notices a client that went away.
                 yield b": still live\n\n"
             for shown in events_of(batch):
@@ -135,9 +145,8 @@ class Stream:
                         return
         except kafka.UnknownPartitionError:
             reason = "topic_gone"
-        except (kafka.UndecodableError, kafka.WorkerDiedError):
-            # A record that ended the reading process would end it again, so the client must begin
-            # behind it.
+        except kafka.UndecodableError:
+            # What could not be decoded is still there, so the client must begin behind it.
             reason = "unreadable"
         except kafka.KafkaCallError:
             reason = "brokers_away"

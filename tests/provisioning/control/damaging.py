@@ -14,6 +14,7 @@ from provisioning.cells import cluster_store
 from tests.brokers.damaging import damage_batch
 from tests.brokers.lanes import PartitionId
 from tests.provisioning.control.world import access_of
+from tests.provisioning.kafka.clients import settings
 
 # Long enough that librdkafka compresses it.
 PADDING = "x" * 200
@@ -26,7 +27,7 @@ def store_damaged(
 
     The topic exists and is empty. The broker is ended and started again on the way.
     """
-    producer = Producer(access_of(cluster_id).connection.settings() | {"compression.type": "gzip"})
+    producer = Producer(settings(access_of(cluster_id).connection) | {"compression.type": "gzip"})
     for value in values:
         producer.produce(topic, f"{value} {PADDING}", partition=0)
         assert producer.flush(60) == 0

@@ -40,7 +40,7 @@ class TestCredentials(
 
 
 def users(store):
-    return [user.user for user in store.list_users()]
+    return sorted({user.user for user in store.list_users()})
 
 
 def test_validate_only_leaves_no_user(api, credentials, store):
@@ -140,10 +140,16 @@ def test_names_are_unique_in_a_cluster(api, credentials):
     assert api().post(credentials, {"name": "app", "role": "none"}).status_code == 201
 
 
-def test_another_mechanism_can_be_chosen(api, credentials, store):
-    body = {"name": "old", "role": "none", "mechanism": "SCRAM-SHA-256"}
-    assert api().post(credentials, body).json()["mechanism"] == "SCRAM-SHA-256"
-    assert [user.mechanism for user in store.list_users()] == ["SCRAM-SHA-256"]
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_another_mechanism_can_be_chosen_and_both_can_be_used(api, credentials, store, mechanism):
+    body = {"name": "old", "role": "none", "mechanism": mechanism}
+    made = api().post(credentials, body).json()
+    assert made["mechanism"] == mechanism
+    both = ["SCRAM-SHA-256", "SCRAM-SHA-512"]
+    assert sorted(user.mechanism for user in store.list_users()) == both
+    rotated = api().post(f"{credentials}/{made['id']}:rotate").json()
+    newer = [user.mechanism for user in store.list_users() if user.user == rotated["username"]]
+    assert sorted(newer) == both
 
 
 def test_the_limit_is_shown(api, credentials, settings):

@@ -7,6 +7,7 @@ from brokers.metadata_records import Sample
 from console.programs.cli.client import segment
 from tests.console import cases
 from tests.provisioning.control.world import access_of, running_broker
+from tests.provisioning.kafka.clients import settings
 
 # Some of these would have the same address if a `/` in a name were read as one of the path.
 NAMES = ["a/b", "a", "a/reset-offsets", "reset-offsets", "a%2Fb", "a%b", "%", "/", "//", "a/"]
@@ -26,7 +27,7 @@ def awake(api, path, cluster_id):
 
 def commit(access, group, offset):
     """Commits an offset of the topic's one partition as a group."""
-    consumer = Consumer(access.connection.settings() | {"group.id": group})
+    consumer = Consumer(settings(access.connection) | {"group.id": group})
     consumer.commit(offsets=[TopicPartition("t", 0, offset)], asynchronous=False)
     consumer.close()
 

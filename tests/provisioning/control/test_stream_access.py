@@ -11,9 +11,10 @@ from django.test import AsyncClient
 from console.base.accounts.models import ApiKey, Membership, Organization
 from console.base.common.actor import Role
 from console.base.common.clock import now
+from console.base.common.concurrency import concurrency
 from console.base.common.tenancy import organization_scope
 from provisioning.administration.api import streams
-from provisioning.kafka.worker.tail import BATCH_S, POLL_S
+from provisioning.kafka.tail import BATCH_S
 from provisioning.models import Cluster
 from tests.console.browsers import signed_in
 from tests.console.cases import assert_problem
@@ -46,7 +47,7 @@ def test_another_organizations_tail_is_as_absent_as_none(tenant, other_tenant, s
     # Knowing positions does not help either.
     headers = {"Last-Event-ID": streams.write_id({0: 0})}
     assert nameless(ApiClient(other_tenant.key).get(stream, headers=headers)) == nameless(absent)
-    assert streams._open[other_tenant.id] == 0
+    assert concurrency().used("live_tails", other_tenant.id) == 0
 
 
 def watchers(tenant, cluster_id):
@@ -105,8 +106,8 @@ def test_a_tail_ends_however_access_to_it_ends(tenant, stream, cluster_id, monke
         assert asyncio.run(follow(client, rows, change)) == [
             b'event: end\ndata: {"reason":"access_ended"}\n\n'
         ]
-    assert streams._open[tenant.id] == 0
+    assert concurrency().used("live_tails", tenant.id) == 0
 
 
 def test_access_is_checked_often_enough_to_end_within_five_seconds():
-    assert streams.LOOK_EVERY_S + BATCH_S + POLL_S <= 5 - 1
+    assert streams.LOOK_EVERY_S + BATCH_S <= 5 - 1

@@ -1,6 +1,6 @@
 """The seam that every remote call of the control plane goes through, and what can go wrong there.
 
-The seam is installed around the clients themselves: the metadata store's handles, librdkafka's
+The seam is installed around the clients themselves: the metadata store's handles, our Kafka
 clients, the removal of folders, PostgreSQL's commit, Celery's send and mail. Nobody has to keep a
 list of calls by hand: one run of an operation records its calls, and later runs fail each of them.
 """
@@ -16,11 +16,8 @@ from enum import Enum
 from typing import Any, TypeVar
 from unittest import mock
 
-import orjson
 import psycopg
 from celery import current_app
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient
 from django.core.mail import get_connection
 from django.db import OperationalError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -29,10 +26,7 @@ from kombu.exceptions import OperationalError as QueueAway
 from brokers import _core, metadata
 from brokers.errors import BrokerError, UnavailableError, UnknownOutcomeError
 from provisioning import cells
-from provisioning.kafka import Connection, Workers
-from provisioning.kafka.worker import clients as kafka_clients
-from provisioning.kafka.worker.errors import kafka_errors
-from provisioning.kafka.worker.serving import CALLS
+from provisioning.kafka import clients as kafka_clients
 from tests.supervisor.run import wait_until
 
 T = TypeVar("T")
@@ -201,7 +195,7 @@ class Seam:
 
     def _quietly(self, perform: Callable[[], object]) -> None:
         """Performs a call whose answer, or error, reaches nobody."""
-        with self.beside(), suppress(BrokerError, KafkaException, OSError):
+        with self.beside(), suppress(BrokerError, OSError):
             perform()
 
 
@@ -247,14 +241,20 @@ def _lose_connection() -> OperationalError:
     return OperationalError("server closed the connection unexpectedly")
 
 
+def _kafka_error(kind: str) -> _core.KafkaError:
+    error = _core.KafkaError("no answer")
+    error.kind = kind
+    return error
+
+
 ERRORS: dict[System, tuple[Callable[[], BaseException], Callable[[], BaseException]]] = {
     System.METADATA: (
         lambda: UnavailableError("the store is away"),
         lambda: UnknownOutcomeError("the answer was lost"),
     ),
     System.KAFKA: (
-        lambda: KafkaException(KafkaError(KafkaError._TRANSPORT)),
-        lambda: KafkaException(KafkaError(KafkaError._TIMED_OUT)),
+        lambda: _kafka_error("unreachable"),
+        lambda: _kafka_error("timed_out"),
     ),
     System.STORAGE: (lambda: OSError(5, "input/output error"), lambda: TimeoutError("gone")),
     System.DATABASE: (_lose_connection, _lose_connection),
@@ -271,12 +271,9 @@ def installed(seam: Seam) -> Iterator[Seam]:
         cells._open_store.cache_clear()
         stack.callback(cells._open_store.cache_clear)
         stack.enter_context(mock.patch.object(metadata, "_core", _Core(seam)))
-        for name, kind in (("AdminClient", AdminClient), ("Producer", Producer)):
-            factory = _kafka_client(seam, name, kind)
-            stack.enter_context(mock.patch.object(kafka_clients, name, factory))
-        factory = _kafka_client(seam, "Consumer", Consumer)
-        stack.enter_context(mock.patch.object(kafka_clients, "Consumer", factory))
-        stack.enter_context(mock.patch.object(Workers, "call", _call_here()))
+        # A client that exists already would not be behind the seam either, nor outlive it.
+        stack.enter_context(mock.patch.object(kafka_clients, "_shared", None))
+        stack.enter_context(mock.patch.object(kafka_clients, "_core", _KafkaCore(seam)))
         stack.enter_context(mock.patch.object(shutil, "rmtree", _removal(seam)))
         stack.enter_context(mock.patch.object(BaseDatabaseWrapper, "_commit", _commit(seam)))
         send = _send(seam)
@@ -314,58 +311,29 @@ class _Handle:
         return _Handle(self._seam, "cluster.", self._real.cluster(*arguments))
 
 
-def _call_here() -> Callable[..., Any]:
-    """Returns a stand-in for `Workers.call` that makes the call in this process: the Kafka worker
-    is a process of its own, whose requests would not go through the seam.
-    """
-    clients: dict[Connection, kafka_clients.KafkaClients] = {}
+class _KafkaCore:
+    """Our extension module, whose Kafka clients are behind the seam."""
 
-    def call(
-        workers: Workers,
-        connection: Connection,
-        name: str,
-        *arguments: Any,  # noqa: ANN401 (the call's own)
-        limit_s: float,
-        **options: Any,  # noqa: ANN401 (as above)
-    ) -> Any:  # noqa: ANN401 (JSON)
-        access = clients.setdefault(connection, kafka_clients.KafkaClients(connection))
-        with kafka_errors():
-            result = CALLS[name](access, *arguments, **options)
-        return orjson.loads(orjson.dumps(result, option=orjson.OPT_NON_STR_KEYS))
+    def __init__(self, seam: Seam) -> None:
+        self._seam = seam
 
-    return call
-
-
-def _kafka_client(seam: Seam, kind: str, real: type) -> Callable[..., object]:
-    def make(*arguments: Any) -> object:  # noqa: ANN401 (librdkafka's)
-        return _KafkaClient(seam, kind, real(*arguments))
-
-    return make
+    def KafkaClient(self, *arguments: Any, **more: Any) -> _KafkaClient:  # noqa: ANN401, N802
+        """Returns a client. This is no call: it connects when it is first used."""
+        return _KafkaClient(self._seam, _core.KafkaClient(*arguments, **more))
 
 
 class _KafkaClient:
-    """A client of librdkafka. It waits for answers within the call, so that the seam sees them."""
+    """A Kafka client whose calls go through the seam."""
 
-    def __init__(self, seam: Seam, kind: str, real: Any) -> None:  # noqa: ANN401 (as above)
-        self._seam, self._kind, self._real = seam, kind, real
+    def __init__(self, seam: Seam, real: _core.KafkaClient) -> None:
+        self._seam, self._real = seam, real
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (as above)
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (the extension's own)
         method = getattr(self._real, name)
-        if name in {"poll", "flush", "assignment", "close", "unsubscribe"}:
-            # These only take what has arrived, or close the client.
-            return method
 
         def call(*arguments: Any, **more: Any) -> Any:  # noqa: ANN401 (as above)
-            def perform() -> Any:  # noqa: ANN401 (as above)
-                answer = method(*arguments, **more)
-                for future in answer.values() if isinstance(answer, dict) else [answer]:
-                    if hasattr(future, "exception"):
-                        future.exception()
-                if name == "produce":
-                    self._real.flush(30)
-                return answer
-
-            return self._seam.call(System.KAFKA, f"{self._kind}.{name}", perform)
+            perform = lambda: method(*arguments, **more)  # noqa: E731
+            return self._seam.call(System.KAFKA, f"KafkaClient.{name}", perform)
 
         return call
 

@@ -4,12 +4,10 @@ import uuid
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import NewTopic
 
 from brokers import Broker
-from provisioning.kafka import Connection
-from provisioning.kafka.worker.clients import KafkaClients
+from provisioning.kafka import Access, Clients, Connection
+from tests.provisioning.kafka.clients import create_topic
 
 PASSWORD = "derived from the cell's secret"
 MANAGED: dict[str, Any] = {
@@ -31,8 +29,8 @@ def managed_broker():
 
 @pytest.fixture
 def access(managed_broker):
-    """The super user's Kafka clients for the broker, in this process."""
-    return KafkaClients(Connection(managed_broker.bootstrap, PASSWORD))
+    """The super user's access to the broker."""
+    return Access(Clients(), Connection(managed_broker.bootstrap, PASSWORD))
 
 
 @pytest.fixture
@@ -45,27 +43,3 @@ def name():
 def topic(access, name):
     """A topic of three partitions."""
     return create_topic(access, name, 3)
-
-
-def create_topic(access, topic, partitions, **config):
-    """Creates a topic. Returns its name."""
-    with access.admin() as admin:
-        (future,) = admin.create_topics([NewTopic(topic, partitions, config=config)]).values()
-        future.result()
-    return topic
-
-
-def produce(access, topic, records):
-    """Produces records from triples `(partition, value, timestamp_ms)` with a plain client."""
-    producer = Producer(access.connection.settings())
-    errors = []
-    for partition, value, timestamp_ms in records:
-        producer.produce(
-            topic,
-            value,
-            partition=partition,
-            timestamp=timestamp_ms,
-            on_delivery=lambda error, _: errors.append(error),
-        )
-    assert producer.flush(30) == 0
-    assert [error for error in errors if error] == []

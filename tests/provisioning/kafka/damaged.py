@@ -14,17 +14,6 @@ from brokers import Broker
 from tests.provisioning.kafka.conftest import MANAGED
 
 SAMPLE = Path(__file__).parents[2] / "brokers/samples/damaged"
-# librdkafka gives so many records of these batches, though Kafka's own clients end at them.
-READABLE = {
-    "says 3 records, holds 1": 1,
-    "says 1 record, holds 2": 1,
-    "gzip, says 3 records, holds 1": 1,
-    "gzip, says 1 record, holds 2": 1,
-    "bytes behind the last record": 2,
-    "2 billion headers": 1,
-}
-# librdkafka does not come back from this one.
-HANGING = "gzip cut off"
 
 
 @dataclass(frozen=True)
@@ -37,16 +26,6 @@ class Stored:
     stored_in: str
     damage: str | None
     values: tuple[str, ...]
-
-    @property
-    def is_skipped(self) -> bool:
-        """Whether a page leaves it out."""
-        return self.damage is not None and self.damage not in READABLE
-
-    @property
-    def shown(self) -> int:
-        """How many records of it a page has."""
-        return len(self.values) if self.damage is None else READABLE.get(self.damage, 0)
 
 
 def stored_batches(partition: int) -> list[Stored]:

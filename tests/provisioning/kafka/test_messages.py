@@ -10,11 +10,11 @@ from provisioning.kafka import (
     NewRecord,
     RefusedError,
     UnknownPartitionError,
+    browse,
+    tail,
 )
-from provisioning.kafka.worker.messages import browse
-from provisioning.kafka.worker.messages import produce as produce_one
-from provisioning.kafka.worker.tail import tail as tail_of
-from tests.provisioning.kafka.conftest import create_topic, produce
+from provisioning.kafka import produce as produce_one
+from tests.provisioning.kafka.clients import create_topic, produce_records
 
 T0 = 1_700_000_000_000
 
@@ -22,16 +22,12 @@ T0 = 1_700_000_000_000
 @pytest.fixture
 def filled(access, topic):
     """A topic with 30 records: value n at T0 + n (ms) in partition n % 3."""
-    produce(access, topic, [(n % 3, b"%d" % n, T0 + n) for n in range(30)])
+    produce_records(access, topic, [(n % 3, b"%d" % n, T0 + n) for n in range(30)])
     return topic
 
 
 def values(page):
     return [int(record["value"]["text"]) for record in page.records]
-
-
-def tail(access, topic, *, positions=None, seconds_max=600.0):
-    return tail_of(access, topic, positions=positions, seconds_max=seconds_max, filter=None)
 
 
 def texts(batch: Any):
@@ -88,7 +84,7 @@ def test_an_empty_topic_has_an_empty_page(access, topic):
 
 def test_bytes_end_a_page_and_the_next_goes_on(access, name):
     topic = create_topic(access, name, 1)
-    produce(access, topic, [(0, b"%03d" % n + b"x" * 997, T0 + n) for n in range(20)])
+    produce_records(access, topic, [(0, b"%03d" % n + b"x" * 997, T0 + n) for n in range(20)])
     for start in ("newest", "oldest"):
         found_pages = list(pages(access, topic, start=start, limit=10, bytes_max=3_000))
         assert {page.stopped for page in found_pages[:-1]} <= {"bytes", "limit"}
@@ -116,7 +112,7 @@ def test_a_filter_leaves_out_and_misses_nothing(access, filled, start, limit):
 def test_a_filter_that_finds_nothing_says_how_far_it_looked(access, name, start):
     """Each page goes on behind the one before, though none has a record."""
     topic = create_topic(access, name, 1)
-    produce(access, topic, [(0, b"%03d" % n + b"x" * 997, T0 + n) for n in range(40)])
+    produce_records(access, topic, [(0, b"%03d" % n + b"x" * 997, T0 + n) for n in range(40)])
     found_pages = list(
         pages(access, topic, start=start, limit=10, bytes_max=10_000, filter="nowhere")
     )
@@ -178,7 +174,7 @@ def test_what_cannot_be_is_refused(access, topic):
     with pytest.raises(UnknownPartitionError):
         browse(access, topic, Browse(partitions=[0, 3]))
     small = create_topic(access, f"{topic}-small", 1, **{"max.message.bytes": "100"})
-    with pytest.raises(RefusedError, match="MSG_SIZE_TOO_LARGE"):
+    with pytest.raises(RefusedError, match="MESSAGE_TOO_LARGE"):
         produce_one(access, small, NewRecord(value=b"x" * 1_000))
 
 
@@ -204,7 +200,7 @@ def test_tail_ends_with_its_time(access, filled):
 
 def test_tail_that_is_far_behind_goes_on_near_the_end(access, name):
     topic = create_topic(access, name, 1)
-    produce(access, topic, [(0, b"%d" % n, T0 + n) for n in range(3_000)])
+    produce_records(access, topic, [(0, b"%d" % n, T0 + n) for n in range(3_000)])
     watched = tail(access, topic, positions={0: 0})
     seen, skipped = [], 0
     for batch in watched:

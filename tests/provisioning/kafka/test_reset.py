@@ -8,11 +8,10 @@ from provisioning.kafka import (
     RefusedError,
     Target,
     UnknownPartitionError,
+    describe_group,
+    reset_offsets,
 )
-from provisioning.kafka.worker.groups import describe_group
-from provisioning.kafka.worker.reset import reset_offsets
-from tests.provisioning.kafka.conftest import produce
-from tests.provisioning.kafka.test_groups import commit
+from tests.provisioning.kafka.clients import commit, produce_records, settings
 
 T0 = 1_700_000_000_000
 
@@ -20,7 +19,7 @@ T0 = 1_700_000_000_000
 @pytest.fixture
 def filled(access, topic):
     """A topic with ten records in each of three partitions, one per second from T0."""
-    produce(access, topic, [(n % 3, b"x", T0 + n // 3 * 1000) for n in range(30)])
+    produce_records(access, topic, [(n % 3, b"x", T0 + n // 3 * 1000) for n in range(30)])
     return topic
 
 
@@ -79,8 +78,7 @@ def test_nothing_to_start_from_is_refused(access, filled, name):
 
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_a_group_with_members_is_refused_with_kafkas_reason(access, filled, name, dry_run):
-    settings = access.connection.settings() | {"group.id": name}
-    consumer = Consumer(settings)
+    consumer = Consumer(settings(access.connection) | {"group.id": name})
     consumer.subscribe([filled])
     while not consumer.assignment():
         consumer.poll(0.1)
@@ -91,12 +89,11 @@ def test_a_group_with_members_is_refused_with_kafkas_reason(access, filled, name
 
 
 def test_a_member_that_comes_after_the_look_is_refused_too(access, filled, name, monkeypatch):
-    settings = access.connection.settings() | {"group.id": name}
-    consumer = Consumer(settings)
+    consumer = Consumer(settings(access.connection) | {"group.id": name})
     consumer.subscribe([filled])
     while not consumer.assignment():
         consumer.poll(0.1)
-    monkeypatch.setattr("provisioning.kafka.worker.reset.INACTIVE", frozenset({"Stable"}))
+    monkeypatch.setattr("provisioning.kafka.reset.INACTIVE", frozenset({"Stable"}))
     with pytest.raises(GroupActiveError, match="inactive"):
         reset_offsets(access, name, Target("earliest"), partitions={filled: None})
     consumer.close()

@@ -307,7 +307,7 @@ export interface paths {
         /** @description One page of rows. */
         get: operations["clusters_credentials_list"];
         put?: never;
-        /** @description A new row: 201 with its `Location`, or what `perform_create` answers itself. */
+        /** @description Creates a credential; with `validate_only` it checks everything and changes nothing. */
         post: operations["clusters_credentials_create"];
         delete?: never;
         options?: never;
@@ -718,7 +718,7 @@ export interface paths {
         delete: operations["clusters_destroy"];
         options?: never;
         head?: never;
-        /** @description The row after the change, with its new ETag; with `validate_only` as it would be. */
+        /** @description Changes the cluster's specification; only the members that the body has. */
         patch: operations["clusters_partial_update"];
         trace?: never;
     };
@@ -2391,11 +2391,11 @@ export interface components {
             first_offset: number;
             /** @description The offset behind the batch. */
             next_offset: number;
-            /** @description `undecodable`: its bytes are damaged; `too_slow`: decoding it did not end in time; `ends_reader`: decoding it ended the process that tried. */
+            /** @description `undecodable`: its bytes are damaged; `too_slow`: decoding it did not end in time; `too_large`: its records are larger than are read here, and may be sound. */
             reason: components["schemas"]["DamagedReasonEnum"];
         };
         /** @enum {string} */
-        DamagedReasonEnum: "undecodable" | "too_slow" | "ends_reader";
+        DamagedReasonEnum: "undecodable" | "too_slow" | "too_large";
         /** @enum {string} */
         DaysEnum: "mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun";
         /** @description Which records of a topic go. */
@@ -3784,7 +3784,7 @@ export interface components {
             first_offset: number;
             /** @description Where the partition begins afterwards. */
             next_offset: number;
-            /** @description `undecodable`: its bytes are damaged; `too_slow`: decoding it did not end in time; `ends_reader`: decoding it ended the process that tried. `reported`: brokers know that it is damaged. */
+            /** @description `undecodable`: its bytes are damaged; `too_slow`: decoding it did not end in time; `too_large`: its records are larger than are read here, and may be sound. `reported`: brokers know that it is damaged. */
             reason: components["schemas"]["SkippedBatchReasonEnum"];
             /** @description Where the partition began before. */
             log_start: number;
@@ -3794,7 +3794,7 @@ export interface components {
             skipped: boolean;
         };
         /** @enum {string} */
-        SkippedBatchReasonEnum: "undecodable" | "too_slow" | "ends_reader" | "reported";
+        SkippedBatchReasonEnum: "undecodable" | "too_slow" | "too_large" | "reported";
         /** @enum {string} */
         SourceEnum: "api" | "console" | "kafka" | "system";
         /** @description What is wanted of a cluster. */

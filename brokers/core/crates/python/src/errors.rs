@@ -4,9 +4,11 @@ use pyo3::prelude::*;
 
 use super::{
     CompactedError, ConfigError, ConflictError, CorruptError, ExistsError, InvalidError,
-    NotFoundError, StartError, StorageError, TooLargeError, UnavailableError, UnknownOutcomeError,
+    KafkaError, LimitReachedError, NotFoundError, StartError, StorageError, TooLargeError,
+    UnavailableError, UnknownOutcomeError,
 };
 use freshet_admin::AdminError;
+use freshet_client::ClientError;
 use freshet_gateway::GatewayError;
 use freshet_inspect::inspect::InspectError;
 use freshet_inspect::usage_reader::UsageError;
@@ -47,6 +49,17 @@ impl Raise for AdminError {
                 let error = InvalidError::new_err(message);
                 // Where the attribute cannot be set, the exception is raised without it.
                 let named = Python::attach(|python| error.value(python).setattr("field", field));
+                named.err().unwrap_or(error)
+            }
+            AdminError::LimitReached(refusal) => {
+                let error = LimitReachedError::new_err(refusal.to_string());
+                // Where an attribute cannot be set, the exception is raised without it.
+                let named = Python::attach(|python| {
+                    let value = error.value(python);
+                    value.setattr("name", refusal.name)?;
+                    value.setattr("limit", refusal.limit)?;
+                    value.setattr("used", refusal.used)
+                });
                 named.err().unwrap_or(error)
             }
             AdminError::TooLarge(text) => TooLargeError::new_err(text),
@@ -119,5 +132,32 @@ impl Raise for GatewayError {
             }
             GatewayError::System { .. } => StartError::new_err(text),
         }
+    }
+}
+
+impl Raise for ClientError {
+    fn action(&self) -> ErrorKind {
+        self.kind()
+    }
+
+    fn raise(self) -> PyErr {
+        let (kind, name, detail) = match &self {
+            ClientError::Unreachable { .. } => ("unreachable", None, self.to_string()),
+            ClientError::TimedOut => ("timed_out", None, self.to_string()),
+            ClientError::Undecodable { .. } => ("undecodable", None, self.to_string()),
+            ClientError::Busy => ("busy", None, self.to_string()),
+            ClientError::Refused(error) if error.is_passing() => {
+                ("passing", Some(error.name()), error.message.clone())
+            }
+            ClientError::Refused(error) => ("refused", Some(error.name()), error.message.clone()),
+        };
+        let error = KafkaError::new_err(detail);
+        // Where an attribute cannot be set, the exception is raised without it.
+        let named = Python::attach(|python| {
+            let value = error.value(python);
+            value.setattr("kind", kind)?;
+            value.setattr("name", name)
+        });
+        named.err().unwrap_or(error)
     }
 }

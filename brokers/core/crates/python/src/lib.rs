@@ -25,11 +25,14 @@ use freshet_world::kinds::ErrorKind;
 
 mod errors;
 mod gateway;
+mod kafka;
 mod metadata;
 mod usage;
+mod waiting;
 
 use errors::raised;
 use gateway::{GatewayProcess, default_gateway_settings, resolve_gateway_settings};
+use kafka::{KafkaBatch, KafkaClient, KafkaPartition};
 use metadata::{ClusterMetadata, Metadata};
 use usage::UsageReader;
 
@@ -39,11 +42,14 @@ create_exception!(brokers._core, StorageError, BrokerError, "Storage that cannot
 create_exception!(brokers._core, StartError, BrokerError, "A broker that did not start.");
 create_exception!(brokers._core, StoppedError, BrokerError, "A broker that does not run.");
 
+create_exception!(brokers._core, KafkaError, BrokerError, "A call to a cluster's brokers failed.");
+
 create_exception!(brokers._core, MetadataError, BrokerError, "A call on metadata failed.");
 create_exception!(brokers._core, NotFoundError, MetadataError, "It does not exist.");
 create_exception!(brokers._core, ExistsError, MetadataError, "It exists already.");
 create_exception!(brokers._core, ConflictError, MetadataError, "Somebody else was faster.");
 create_exception!(brokers._core, InvalidError, MetadataError, "It cannot be.");
+create_exception!(brokers._core, LimitReachedError, MetadataError, "There is no room for it.");
 create_exception!(brokers._core, TooLargeError, MetadataError, "It is too large.");
 create_exception!(brokers._core, UnavailableError, MetadataError, "Nothing happened; try again.");
 create_exception!(brokers._core, UnknownOutcomeError, MetadataError, "It may have happened.");
@@ -59,6 +65,7 @@ fn describe_errors(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ("ExistsError", "exists"),
         ("ConflictError", "conflict"),
         ("InvalidError", "invalid"),
+        ("LimitReachedError", "limit_reached"),
         ("TooLargeError", "too_large"),
         ("UnavailableError", "unavailable"),
         ("UnknownOutcomeError", "unknown"),
@@ -70,7 +77,9 @@ fn describe_errors(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.getattr("BrokerError")?.setattr("action", ErrorKind::Report.name())?;
     module.getattr("ConfigError")?.setattr("action", ErrorKind::Correct.name())?;
     module.getattr("StoppedError")?.setattr("action", ErrorKind::Stop.name())?;
-    module.getattr("MetadataError")?.setattr("field", module.py().None())
+    module.getattr("MetadataError")?.setattr("field", module.py().None())?;
+    module.getattr("KafkaError")?.setattr("kind", "undecodable")?;
+    module.getattr("KafkaError")?.setattr("name", module.py().None())
 }
 
 /// The longest wait. A longer one counts as a wait without end.
@@ -235,8 +244,9 @@ mod _core {
     #[pymodule_export]
     use super::{
         BrokerError, BrokerProcess, ClusterMetadata, CompactedError, ConfigError, ConflictError,
-        CorruptError, ExistsError, GatewayProcess, InvalidError, Metadata, MetadataError,
-        NotFoundError, StartError, StoppedError, StorageError, TooLargeError, UnavailableError,
+        CorruptError, ExistsError, GatewayProcess, InvalidError, KafkaBatch, KafkaClient,
+        KafkaError, KafkaPartition, LimitReachedError, Metadata, MetadataError, NotFoundError,
+        StartError, StoppedError, StorageError, TooLargeError, UnavailableError,
         UnknownOutcomeError, UsageReader, default_gateway_settings, default_settings, inspect,
         is_remote, resolve_gateway_settings, resolve_settings, start_logs, version,
     };

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use tokio::time::timeout;
 
 use super::errors::raised;
 use super::seconds;
+use super::waiting::wait;
 use freshet_admin::calls::{call_cell, call_cluster, changes_text, kinds_of};
 use freshet_admin::{AdminError, ClusterAdmin};
 use freshet_configs::Overrides;
@@ -25,8 +25,6 @@ use freshet_metadata::cell::{CellError, CellMetadata, CellWatch};
 use freshet_metadata::store::MetadataError;
 use freshet_world::env::real::{SystemClock, SystemRandomness};
 
-/// How often a call that waits lets Python's signal handlers run, so that Ctrl-C ends it.
-const SIGNAL_CHECK: Duration = Duration::from_millis(100);
 /// The most threads for SQL. The store has one connection for reads and one for writes, so few are
 /// enough.
 const BLOCKING_THREADS_MAX: usize = 4;
@@ -57,21 +55,14 @@ impl Shared {
         limit: Option<Duration>,
         call: impl Future<Output = Result<T, AdminError>> + Send,
     ) -> PyResult<Option<T>> {
-        python.detach(|| {
-            let mut call = pin!(async {
-                match limit {
-                    Some(limit) => timeout(limit, call).await.ok().transpose(),
-                    None => call.await.map(Some),
-                }
-            });
-            loop {
-                let slice = async { timeout(SIGNAL_CHECK, &mut call).await };
-                match self.runtime().block_on(slice) {
-                    Ok(outcome) => return outcome.map_err(raised),
-                    Err(_) => let_signals_run()?,
-                }
-            }
-        })
+        let work = async move {
+            let outcome = match limit {
+                Some(limit) => timeout(limit, call).await.ok().transpose(),
+                None => call.await.map(Some),
+            };
+            outcome.map_err(raised)
+        };
+        wait(python, self.runtime(), || work)
     }
 
     async fn watch(&self, prefixes: Vec<String>, after: u64) -> Result<String, AdminError> {
@@ -92,11 +83,6 @@ impl Shared {
         };
         Ok(changes_text(&changes))
     }
-}
-
-#[expect(clippy::redundant_closure_for_method_calls, reason = "the method is of one lifetime only")]
-fn let_signals_run() -> PyResult<()> {
-    Python::attach(|python| python.check_signals())
 }
 
 impl Drop for Shared {
