@@ -58,9 +58,9 @@ class CredentialRole(models.TextChoices):
 
 
 class Mechanism(models.TextChoices):
-    """The SCRAM mechanism whose key the metadata store holds for a credential.
+    """The SCRAM mechanism that a credential's settings for clients name.
 
-    A password that a client sends by PLAIN is verified with the key of either.
+    The metadata store holds the keys for both, and a client may use either, or PLAIN.
     """
 
     SCRAM_SHA_512 = "SCRAM-SHA-512", "SCRAM-SHA-512"

@@ -165,6 +165,17 @@ def uncounted_requests():
     rates = sys.modules.get("console.base.common.rates")
     if rates is not None:
         rates.forget_rates()
+    concurrency = sys.modules.get("console.base.common.concurrency")
+    if concurrency is not None:
+        concurrency.forget_places()
+
+
+@pytest.fixture(autouse=True)
+def strict_transactions(monkeypatch):
+    """A request that waits within its transaction fails, where in production it is only logged."""
+    transactions = sys.modules.get("console.base.common.transactions")
+    if transactions is not None:
+        monkeypatch.setattr(transactions, "strict", True)
 
 
 def empty_filled_tables(case):

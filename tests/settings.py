@@ -15,7 +15,7 @@ HOME = Path(tempfile.mkdtemp(prefix="freshet-tests-"))
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 
 globals().update(django_settings(build_config(HOME, {"queue": {"counters_url": "memory://"}}, {})))
-PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+PASSWORD_HASHERS = ["tests.console.hashers.QuickHasher"]
 CELERY_BROKER_URL = "memory://"
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {}
 ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1"]

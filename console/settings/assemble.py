@@ -9,6 +9,7 @@ from console.settings.config import Config
 from console.settings.home import read_or_make_secret
 from console.settings.openapi import SPECTACULAR_SETTINGS
 from console.settings.schedule import BEAT_SCHEDULE, TASK_ROUTES
+from console.settings.sections import Queue
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -61,6 +62,7 @@ def django_settings(config: Config) -> dict[str, Any]:
         "APPEND_SLASH": False,
         "PASSWORD_RESET_TIMEOUT": 3600,
         "AUTH_PASSWORD_VALIDATORS": PASSWORD_VALIDATORS,
+        "PASSWORD_HASHERS": ["console.base.accounts.hashers.PasswordHasher"],
         "DATA_UPLOAD_MAX_MEMORY_SIZE": 2 * 1024 * 1024,
         "REST_FRAMEWORK": REST_FRAMEWORK,
         "SPECTACULAR_SETTINGS": SPECTACULAR_SETTINGS,
@@ -68,7 +70,7 @@ def django_settings(config: Config) -> dict[str, Any]:
         "TEST_RUNNER": "django.test.runner.DiscoverRunner",
         **web_security(config),
         **mail(config),
-        **celery(config),
+        **celery(config.queue),
     }
 
 
@@ -76,11 +78,10 @@ def databases(config: Config) -> dict[str, Any]:
     """Returns two connections to one database: `default` serves, `owner` migrates."""
     database = config.database
     common: dict[str, Any] = {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "console.base.common.database",
         "NAME": database.name,
         "HOST": database.host,
         "PORT": database.port,
-        "ATOMIC_REQUESTS": True,
         # Under ASGI each request has a thread of its own: a connection that is kept would leak.
         "CONN_MAX_AGE": 0,
         "OPTIONS": {
@@ -100,7 +101,6 @@ def databases(config: Config) -> dict[str, Any]:
             **common,
             "USER": database.owner_user,
             "PASSWORD": database.owner_password,
-            "ATOMIC_REQUESTS": False,
         },
     }
 
@@ -156,7 +156,7 @@ def mail(config: Config) -> dict[str, Any]:
     }
 
 
-def celery(config: Config) -> dict[str, Any]:
+def celery(queue: Queue) -> dict[str, Any]:
     """Returns Celery's settings.
 
     A task is acknowledged after it ran, so that the tasks of a killed worker run again.
@@ -164,22 +164,22 @@ def celery(config: Config) -> dict[str, Any]:
     # A request enqueues its tasks after its commit. Where the broker does not answer, the request
     # does not wait: the sweep of the outbox enqueues them later.
     options: dict[str, Any] = {"max_retries": 0}
-    if config.queue.url.startswith("redis"):
+    if queue.url.startswith("redis"):
         options |= {
-            "visibility_timeout": config.queue.visibility_timeout_s,
+            "visibility_timeout": queue.visibility_timeout_s,
             "unacked_restore_throttle": 1,
             "socket_connect_timeout": 2,
             "socket_timeout": 5,
         }
     return {
-        "CELERY_BROKER_URL": config.queue.url,
+        "CELERY_BROKER_URL": queue.url,
         "CELERY_BROKER_TRANSPORT_OPTIONS": options,
         "CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP": True,
         "CELERY_BROKER_CONNECTION_MAX_RETRIES": None,
         "CELERY_TASK_ACKS_LATE": True,
         "CELERY_TASK_REJECT_ON_WORKER_LOST": True,
         "CELERY_TASK_IGNORE_RESULT": True,
-        "CELERY_TASK_TIME_LIMIT": config.queue.visibility_timeout_s - 10,
+        "CELERY_TASK_TIME_LIMIT": queue.visibility_timeout_s - 10,
         "CELERY_TASK_SERIALIZER": "json",
         "CELERY_ACCEPT_CONTENT": ["json"],
         "CELERY_WORKER_PREFETCH_MULTIPLIER": 1,

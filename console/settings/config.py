@@ -30,6 +30,7 @@ from console.settings.sections import (
     Log,
     Mail,
     Metrics,
+    Outbound,
     Queue,
     Usage,
     Web,
@@ -66,6 +67,7 @@ class Config:
     web: Web
     database: Database
     queue: Queue
+    outbound: Outbound
     mail: Mail
     cell: Cell
     usage: Usage

@@ -30,6 +30,11 @@ class Web:
         False, "A proxy in front sets X-Forwarded-Proto and X-Forwarded-For, and removes others'."
     )
     session_days: int = setting(14, "Days after which one must sign in again.")
+    waiting_requests_max: int = setting(
+        200,
+        "Requests of all organizations that may wait for clusters or operations at one time. "
+        "Beyond it each organization has one.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,21 @@ class Queue:
         "",
         "Redis that counts API requests for all web processes. Empty: that of `queue.url`; where "
         "this is none, each process counts for itself.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Outbound:
+    """Calls to addresses that organizations chose, such as webhooks."""
+
+    refused_networks: tuple[str, ...] = setting(
+        (),
+        "Networks that no call goes to besides those that are not public, such as public addresses "
+        "of this installation: `198.51.100.0/24`.",
+    )
+    calls: int = setting(32, "Calls that a worker makes at one time.", minimum=1, maximum=1000)
+    calls_per_organization: int = setting(
+        4, "Of these, calls of one organization; more are refused at once.", minimum=1
     )
 
 
@@ -184,6 +204,7 @@ class Metrics:
     web: str = setting("127.0.0.1:0", "The web server; each has one of its own.", empty=True)
     worker: str = setting("127.0.0.1:0", "A worker, with all of its children.", empty=True)
     nightly: str = setting("127.0.0.1:0", "The worker of the queue `nightly`.", empty=True)
+    outbound: str = setting("127.0.0.1:0", "The worker of the queue `outbound`.", empty=True)
     scheduler: str = setting(
         "127.0.0.1:0", "The scheduler, which also counts what waits in the database.", empty=True
     )
@@ -213,9 +234,16 @@ class Limits:
     anonymous_requests_per_second: int = setting(
         20, "API requests from one address in a second that no organization makes."
     )
-    live_tails: int = setting(
-        20, "Live tails of an organization that are open at one time, in each web process."
+    waiting_requests: int = setting(
+        32, "API requests of an organization that wait for clusters or operations at one time."
     )
+    waiting_requests_per_address: int = setting(
+        64, "API requests from one address that wait for clusters or operations at one time."
+    )
+    password_checks_per_address: int = setting(
+        4, "Passwords from one address that are checked or set at one time."
+    )
+    live_tails: int = setting(20, "Live tails of an organization that are open at one time.")
     signups_per_address: int = setting(10, "Sign-ups from one address in an hour.")
     signins_failed_per_address: int = setting(20, "Failed sign-ins from one address in an hour.")
     password_resets_per_address: int = setting(
@@ -241,5 +269,7 @@ class Limits:
     topics: int = setting(2000, "Topics of a cluster.")
     partitions: int = setting(4000, "Partitions of a cluster.")
     quotas: int = setting(1000, "Users, client ids and addresses of a cluster that have quotas.")
+    groups: int = setting(2000, "Consumer groups of a cluster.")
+    group_members: int = setting(1000, "Members of one consumer group.")
     connections: int = setting(1000, "Clients' connections of a cluster at one time.")
     wakes_per_minute: int = setting(10, "Times that a cluster may be woken in a minute.")

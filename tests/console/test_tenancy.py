@@ -37,7 +37,7 @@ SYSTEM_SCOPE_CALLERS = {
     ("console/base/accounts/services/authentication.py", "_write_last_seen"),  # after the request
     ("console/base/accounts/services/authentication.py", "actor_of_user"),  # where the user belongs
     ("console/base/accounts/services/memberships.py", "organizations_of"),  # where the user belongs
-    ("console/base/accounts/services/invitations.py", "accept_invitation"),  # whose token it is
+    ("console/base/accounts/services/invitations.py", "_open_invitation"),  # whose token it is
     (
         "console/base/accounts/services/verification.py",
         "request_verification",
@@ -94,6 +94,7 @@ WITHOUT_ROW_SECURITY = {
     "billing_usagebasis",
     "django_content_type",
     "django_migrations",
+    "common_heldlock",
     "django_session",
     # A cell and its ports are the service's own.
     "provisioning_cell",

@@ -37,7 +37,7 @@ from .traffic import (
     librdkafka_settings,
 )
 
-CONTROL_PLANE = ("beat", "nightly", "worker", "web", "redis", "postgres")
+CONTROL_PLANE = ("beat", "outbound", "nightly", "worker", "web", "redis", "postgres")
 # The least that may be set, and more than a test takes.
 SHORT_IDLE_S, LONG_IDLE_S = 5, 3600
 # From usage to what a budget does about it.

@@ -1,13 +1,19 @@
-"""Writes the audit log. Services call it in the transaction of the change."""
+"""Writes the audit log. Services call it in the transaction of the change.
+
+A change of a cluster is made in its cell. The entry is then written at the end of the request,
+together with the answer that is kept for a repetition, and the request may wait meanwhile.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from console.base.common.actor import Actor
 from console.base.common.models import AuditEntry
 from console.base.common.models.audit import TARGET_CHARS_MAX
 from console.base.common.requests import current_request_id
+from console.base.common.transactions import current_transaction
 
 
 def record_audit(
@@ -22,7 +28,11 @@ def record_audit(
     entry = new_entry(
         actor=actor, action=action, target_type=target_type, target_id=target_id, detail=detail
     )
-    entry.save(force_insert=True)
+    request = current_transaction()
+    if request is not None and request.defers_audit:
+        request.deferred.append(partial(entry.save, force_insert=True))
+    else:
+        entry.save(force_insert=True)
     return entry
 
 

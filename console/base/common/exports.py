@@ -25,6 +25,7 @@ from typing_extensions import override
 
 from console.base.common.clock import now
 from console.base.common.tenancy import organization_scope
+from console.base.common.transactions import request_transaction
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -152,7 +153,8 @@ def _rows_of_table(model: type[models.Model], organization_id: str) -> Iterator[
 
 
 def _rows_of_source(source: Source, organization_id: str) -> list[Row]:
-    with organization_scope(organization_id):
+    # What a source asks a cell interrupts the transaction, as in a request.
+    with request_transaction(), organization_scope(organization_id):
         return list(source(organization_id))
 
 

@@ -1,14 +1,42 @@
-"""PostgreSQL advisory locks, held until the transaction ends.
+"""Locks by name: a transaction holds them until it ends, and a request until it ends.
 
 A lock is named by a kind and an identifier. Whoever takes several takes them in the order of their
-names, or two transactions may wait for each other.
+names, or two may wait for each other.
+
+A transaction takes an advisory lock of PostgreSQL. A request too; but its transaction is
+interrupted when it waits (`transactions.py`), which ends advisory locks. So the transaction that is
+interrupted writes a row (`HeldLock`) before it commits, and PostgreSQL releases its advisory locks
+only when others can see that row. Whoever takes a lock takes the advisory lock and then looks for a
+row: there is no moment at which two have it. A row has a time at which it counts no more, so the
+locks of a process that died are free a minute later.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
+import time
+from functools import partial
 
-from django.db import connection
+from django.db import DatabaseError, connection
+
+from console.base.common.errors import Unavailable
+from console.base.common.transactions import (
+    RequestTransaction,
+    current_transaction,
+    outside_transaction,
+)
+
+logger = logging.getLogger(__name__)
+
+# How long the row of a lock counts: longer than any wait. It is written anew before a wait where it
+# is older than the second number.
+HELD_S = 60.0
+RENEWED_S = 15.0
+# How long a request waits for a lock, looking again in growing intervals.
+WAIT_S = 30.0
+LOOK_S_FIRST = 0.02
+LOOK_S_MAX = 0.5
 
 
 def lock_key(kind: str, name: str) -> int:
@@ -18,13 +46,38 @@ def lock_key(kind: str, name: str) -> int:
 
 
 def lock(kind: str, name: str) -> None:
-    """Waits until nobody else holds the lock, then holds it until the transaction ends.
+    """Waits until nobody else holds the lock, then holds it.
 
-    Raises `RuntimeError` outside of a transaction, where the lock would be released at once.
+    A request waits outside of its transaction; behind a write, where it cannot, it waits for
+    transactions alone. It raises `Unavailable` after `WAIT_S` seconds. Raises `RuntimeError`
+    outside of a transaction, where the lock would be released at once.
     """
     _require_transaction()
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [lock_key(kind, name)])
+    key, request = lock_key(kind, name), current_transaction()
+    if request is None:
+        _execute("SELECT pg_advisory_xact_lock(%s)", key)
+        while _is_held(key, but_by=""):
+            time.sleep(LOOK_S_FIRST)
+        return
+    if key in request.held_locks:
+        return
+    deadline, look_s = time.monotonic() + WAIT_S, LOOK_S_FIRST
+    while not _take(key, request, wait=not request.may_wait):
+        if time.monotonic() >= deadline or not request.may_wait:
+            raise Unavailable("Another request changes the same thing.", retry_after_s=1)
+        with outside_transaction(f"the lock of {kind}"):
+            time.sleep(look_s)
+        look_s = min(2 * look_s, LOOK_S_MAX)
+
+
+def lock_briefly(kind: str, name: str) -> None:
+    """Waits until no transaction holds the lock, then holds it until the transaction ends or waits.
+
+    It is for counting something before a wait. A lock of a kind is always taken like this or never.
+    Raises `RuntimeError` outside of a transaction.
+    """
+    _require_transaction()
+    _execute("SELECT pg_advisory_xact_lock(%s)", lock_key(kind, name))
 
 
 def try_lock(kind: str, name: str) -> bool:
@@ -33,8 +86,87 @@ def try_lock(kind: str, name: str) -> bool:
     Raises `RuntimeError` outside of a transaction.
     """
     _require_transaction()
+    key, request = lock_key(kind, name), current_transaction()
+    if request is None:
+        return _execute("SELECT pg_try_advisory_xact_lock(%s)", key) and not _is_held(
+            key, but_by=""
+        )
+    return key in request.held_locks or _take(key, request, wait=False)
+
+
+def purge_held() -> int:
+    """Deletes rows of locks that count no more; returns how many."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [lock_key(kind, name)])
+        cursor.execute("DELETE FROM common_heldlock WHERE until < clock_timestamp()")
+        return int(cursor.rowcount)
+
+
+def _take(key: int, request: RequestTransaction, *, wait: bool) -> bool:
+    """Has a request hold a lock if it is free; with `wait`, once no transaction holds it."""
+    with request.unnoted():
+        if wait:
+            _execute("SELECT pg_advisory_xact_lock(%s)", key)
+        elif not _execute("SELECT pg_try_advisory_xact_lock(%s)", key):
+            return False
+        if _is_held(key, but_by=request.id):
+            return False
+    if not request.held_locks:
+        request.before_interruption.append(partial(_write_rows, request))
+        request.after_end.append(partial(_delete_rows, request))
+    request.held_locks.append(key)
+    return True
+
+
+def _write_rows(request: RequestTransaction) -> None:
+    """Has the locks outlast the transaction that ends now."""
+    if not _is_to_write(request):
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO common_heldlock (key, holder, until)"
+            " SELECT key, %s, clock_timestamp() + make_interval(secs => %s)"
+            " FROM unnest(%s::bigint[]) AS key ON CONFLICT (key) DO UPDATE"
+            " SET holder = EXCLUDED.holder, until = EXCLUDED.until"
+            " WHERE common_heldlock.holder = EXCLUDED.holder"
+            " OR common_heldlock.until < clock_timestamp()",
+            [request.id, HELD_S, request.held_locks],
+        )
+    request.locks_written = len(request.held_locks)
+    request.renew_at = time.monotonic() + RENEWED_S
+
+
+def _is_to_write(request: RequestTransaction) -> bool:
+    stale = time.monotonic() >= request.renew_at
+    return stale or request.locks_written < len(request.held_locks)
+
+
+def _delete_rows(request: RequestTransaction) -> None:
+    """Releases the locks of a request that has ended."""
+    if not request.locks_written:
+        return
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("DELETE FROM common_heldlock WHERE holder = %s", [request.id])
+    except DatabaseError:
+        # They end by themselves, at their time.
+        logger.exception("locks.left holder=%s", request.id)
+
+
+def _is_held(key: int, but_by: str) -> bool:
+    """Whether a request that is interrupted holds the lock. Asked with the advisory lock held."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM common_heldlock"
+            " WHERE key = %s AND holder <> %s AND until > clock_timestamp())",
+            [key, but_by],
+        )
+        row = cursor.fetchone()
+    return bool(row and row[0])
+
+
+def _execute(statement: str, key: int) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [key])
         row = cursor.fetchone()
     return bool(row and row[0])
 

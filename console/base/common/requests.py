@@ -90,6 +90,14 @@ def network_of(address: str) -> str:
     return str(getattr(parsed, "ipv4_mapped", None) or parsed)
 
 
+def is_loopback(address: str) -> bool:
+    """Returns whether an address, or a network of `network_of`, is this machine's own."""
+    try:
+        return ipaddress.ip_network(address, strict=False).is_loopback
+    except ValueError:
+        return False
+
+
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 from django.contrib.sessions.backends.db import SessionStore
 
-from console.base.common import idempotency, outbox
+from console.base.common import idempotency, locks, outbox
 
 
 @shared_task(name="common.sweep_outbox")
@@ -16,8 +16,9 @@ def sweep_outbox() -> None:
 
 @shared_task(name="common.purge_expired")
 def purge_expired() -> None:
-    """Deletes idempotency records that are older than a day."""
+    """Deletes idempotency records that are older than a day, and locks of requests that died."""
     idempotency.purge_expired()
+    locks.purge_held()
 
 
 @shared_task(name="common.clear_sessions")

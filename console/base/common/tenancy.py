@@ -17,8 +17,9 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 
 from console.base.common.conf import config
+from console.base.common.transactions import SCOPE_SETTING, current_transaction
 
-SETTING = "freshet.organization"
+SETTING = SCOPE_SETTING
 EVERY_ORGANIZATION = "*"
 # The scope of rows that belong to no organization, such as tasks of a sign-up.
 NO_ORGANIZATION = "anonymous"
@@ -67,8 +68,9 @@ def system_scope() -> Iterator[Scope]:
 def request_scope() -> Iterator[None]:
     """Within the block a scope that authentication enters lasts until the block ends.
 
-    PostgreSQL resets the scope at the end of the request's transaction. Only within an outer
-    transaction, as tests have, is the earlier scope restored here.
+    PostgreSQL resets the scope at the end of a transaction; where a wait interrupts that of the
+    request, the next one begins in the same scope. Only within an outer transaction, as tests have,
+    is the earlier scope restored here.
     """
     if len(connection.atomic_blocks) == 1:
         _set_scope("")
@@ -117,11 +119,19 @@ def _set_and_restore(value: str) -> Iterator[Scope]:
     try:
         yield scope
     finally:
-        # A failed transaction accepts no commands; its rollback resets the setting anyway.
-        raw = connection.connection
-        healthy = raw is not None and raw.info.transaction_status == TransactionStatus.INTRANS
-        if healthy and not connection.needs_rollback:
-            _set_scope(before if scope.after is None else scope.after)
+        _leave_scope(before if scope.after is None else scope.after)
+
+
+def _leave_scope(after: str) -> None:
+    # A failed transaction accepts no commands; its rollback resets the setting anyway. Where a
+    # request's transaction is interrupted, its next one begins in the scope.
+    request = current_transaction()
+    if request is not None:
+        request.scope = after
+    raw = connection.connection
+    healthy = raw is not None and raw.info.transaction_status == TransactionStatus.INTRANS
+    if healthy and not connection.needs_rollback:
+        _set_scope(after)
 
 
 def _set_scope(value: str) -> str:
@@ -132,6 +142,9 @@ def _set_scope(value: str) -> str:
             [SETTING, SETTING, value],
         )
         row = cursor.fetchone()
+    request = current_transaction()
+    if request is not None:
+        request.scope = value
     return str(row[0]) if row else ""
 
 

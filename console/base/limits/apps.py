@@ -12,8 +12,18 @@ class LimitsConfig(AppConfig):
     label = "limits"
 
     def ready(self) -> None:
-        """Registers how the counter of API requests reads an organization's limit."""
+        """Registers how counters read an organization's limits, and what is used of one."""
+        from console.base.common.concurrency import (  # noqa: PLC0415
+            concurrency,
+            register_organization_limit,
+        )
         from console.base.common.rates import register_organization_rate  # noqa: PLC0415
-        from console.base.limits.services.values import requests_per_second  # noqa: PLC0415
+        from console.base.common.waiting import LIMIT  # noqa: PLC0415
+        from console.base.limits.services.values import frequent_limit  # noqa: PLC0415
+        from console.base.limits.usage import register_usage  # noqa: PLC0415
 
-        register_organization_rate(requests_per_second)
+        register_organization_rate(
+            lambda organization_id: frequent_limit("api_requests_per_second", organization_id)
+        )
+        register_organization_limit(frequent_limit)
+        register_usage(LIMIT, lambda organization_id, _: concurrency().used(LIMIT, organization_id))

@@ -42,6 +42,9 @@ class Limit:
 
 ORGANIZATION, CLUSTER, ADDRESS = LimitScope.ORGANIZATION, LimitScope.CLUSTER, LimitScope.ADDRESS
 FULL = "Creating another one is refused (403, limit_reached)."
+CLIENTS = "Kafka clients get POLICY_VIOLATION."
+DELETED = "As many deleted ones can be restored: the first ones go for later ones."
+KEPT = "They leave the last 2 % (at least 10, at most a tenth) to the console, REST and Terraform."
 LIMITS: tuple[Limit, ...] = (
     Limit(
         "api_requests_per_second",
@@ -70,7 +73,14 @@ LIMITS: tuple[Limit, ...] = (
         "live_tails",
         ORGANIZATION,
         "streams",
-        "Opening another live tail in the same web process is refused (429, too_many_streams).",
+        "Opening another live tail is refused (429, too_many_streams).",
+    ),
+    Limit(
+        "waiting_requests",
+        ORGANIZATION,
+        "requests",
+        "Another request that waits for a cluster's brokers or metadata, or for an operation "
+        "(`wait`), is refused (429, too_many_at_once) until one of them is answered.",
     ),
     Limit(
         "brokers",
@@ -82,12 +92,28 @@ LIMITS: tuple[Limit, ...] = (
         supported_max=BROKERS_PER_CLUSTER_MAX,
         unsupported="Several brokers per cluster are not supported yet: a cluster has one broker.",
     ),
-    Limit("credentials", CLUSTER, "credentials", FULL),
-    Limit("acls", CLUSTER, "entries", FULL),
-    Limit("topics", CLUSTER, "topics", FULL),
-    Limit("partitions", CLUSTER, "partitions", FULL),
+    Limit("credentials", CLUSTER, "credentials", f"{FULL} {CLIENTS} {KEPT}"),
+    Limit("acls", CLUSTER, "entries", f"{FULL} {CLIENTS} {KEPT}"),
+    Limit("topics", CLUSTER, "topics", f"{FULL} {CLIENTS} {DELETED}"),
+    Limit("partitions", CLUSTER, "partitions", f"{FULL} {CLIENTS} {DELETED}"),
     Limit(
-        "quotas", CLUSTER, "quotas", "Quotas of another entity are refused (403, limit_reached)."
+        "quotas",
+        CLUSTER,
+        "quotas",
+        f"Quotas of another entity are refused (403, limit_reached). {CLIENTS} {KEPT}",
+    ),
+    Limit(
+        "groups",
+        CLUSTER,
+        "groups",
+        "A consumer that would be in another group is refused (GROUP_MAX_SIZE_REACHED), and so are "
+        "its offsets (POLICY_VIOLATION).",
+    ),
+    Limit(
+        "group_members",
+        CLUSTER,
+        "members",
+        "Another member of the same group is refused (GROUP_MAX_SIZE_REACHED).",
     ),
     Limit(
         "connections",
@@ -107,6 +133,21 @@ LIMITS: tuple[Limit, ...] = (
         "requests/s",
         "Requests without a valid credential, counted over ten seconds; more are refused (429, "
         "rate_limited).",
+        raisable=False,
+    ),
+    Limit(
+        "waiting_requests_per_address",
+        ADDRESS,
+        "requests",
+        "As `waiting_requests`, for requests of all organizations.",
+        raisable=False,
+    ),
+    Limit(
+        "password_checks_per_address",
+        ADDRESS,
+        "passwords",
+        "Signing in, signing up or changing a password is refused (429, too_many_at_once) until "
+        "one of them is answered.",
         raisable=False,
     ),
     Limit(

@@ -17,6 +17,7 @@ from console.base.accounts.api import serializers
 from console.base.accounts.errors import SecondFactorCodeWrong
 from console.base.common.actor import Permission
 from console.base.common.api.views import ApiView
+from console.base.common.waiting import CountedParts
 
 ZIP = "application/zip"
 
@@ -29,8 +30,9 @@ class ExportView(ApiView):
     @extend_schema(operation_id="organization_export", responses={(200, ZIP): OpenApiTypes.BINARY})
     def get(self, request: Request) -> HttpResponseBase:
         """Downloads a ZIP archive of JSON lines, one file for each table, sent while it is read."""
+        parts = services.export_organization(actor=self.actor)
         return StreamingHttpResponse(
-            services.export_organization(actor=self.actor),
+            CountedParts(parts, self.transaction),
             content_type=ZIP,
             headers={"Content-Disposition": 'attachment; filename="organization.zip"'},
         )

@@ -9,7 +9,8 @@ cookies), and setting a new password by mail resets the count.
 from __future__ import annotations
 
 import math
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.core import signing
@@ -85,13 +86,52 @@ def _device_of(request: HttpRequest, account: str) -> str | None:
     return str(claim["device"]) if claim["account"] == account else None
 
 
+@dataclass(frozen=True, slots=True)
+class CountedAttempt:
+    """An attempt that counts as a wrong one until it is taken back."""
+
+    subject: str
+    at: datetime
+    # When the wrong attempt before it was; None if there was none that still counts.
+    before: datetime | None
+
+
+def begin_attempt(subject: str) -> CountedAttempt:
+    """Counts an attempt as a wrong one, before the proof is looked at.
+
+    So simultaneous guesses count although no lock is held while they are checked. Raises
+    `TooManyRequests` as `check_attempts` does.
+    """
+    check_attempts(subject)
+    earlier = FailedAttempts.objects.filter(pk=subject).first()
+    row = note_failure(subject)
+    before = earlier.changed_at if earlier is not None and row.failures > 1 else None
+    return CountedAttempt(subject, row.changed_at, before)
+
+
+def take_back(attempt: CountedAttempt) -> None:
+    """Counts an attempt no more, because the proof was right."""
+    locks.lock_briefly("attempts", attempt.subject)
+    row = FailedAttempts.objects.filter(pk=attempt.subject).first()
+    if row is None:
+        return
+    if row.failures <= 1:
+        row.delete()
+        return
+    row.failures -= 1
+    if attempt.before is not None and row.changed_at == attempt.at:
+        # No other attempt came behind this one: the wait is that of the one before.
+        row.changed_at = attempt.before
+    row.save()
+
+
 def check_attempts(subject: str) -> None:
     """Raises `TooManyRequests` while the subject has to wait, even if the proof would be right.
 
-    Holds the subject's lock until the transaction ends, so that simultaneous guesses are counted
-    one after the other.
+    Holds the subject's lock until the transaction ends or waits, so that simultaneous guesses are
+    counted one after the other.
     """
-    locks.lock("attempts", subject)
+    locks.lock_briefly("attempts", subject)
     row = FailedAttempts.objects.filter(pk=subject).first()
     if row is None or row.changed_at <= now() - FORGOTTEN:
         return
@@ -104,13 +144,14 @@ def check_attempts(subject: str) -> None:
         )
 
 
-def note_failure(subject: str) -> None:
+def note_failure(subject: str) -> FailedAttempts:
     """Counts a wrong attempt. The caller has called `check_attempts`, and so holds the lock."""
     at = now()
     row = FailedAttempts.objects.filter(pk=subject).first() or FailedAttempts(subject=subject)
     row.failures = row.failures + 1 if row.changed_at > at - FORGOTTEN else 1
     row.changed_at = at
     row.save()
+    return row
 
 
 def clear_attempts(subject: str) -> None:

@@ -25,6 +25,7 @@ from console.base.accounts.invitation_tokens import digest_of, token_of
 from console.base.accounts.models import Invitation, Membership, Organization, User
 from console.base.accounts.models.user import normal_email
 from console.base.accounts.services.api_keys import lock_maker
+from console.base.accounts.services.hashing import hash_password
 from console.base.accounts.services.passwords import check_password
 from console.base.accounts.services.rights import require_role, require_role_in
 from console.base.accounts.services.role_bindings import (
@@ -194,11 +195,23 @@ def accept_invitation(
 
     Of two requests that accept at once the second finds the invitation accepted. Raises
     `InvitationInvalid`, `InvitationExpired`, `InvitedAnother`, `AlreadyMember`, `LimitReached`; for
-    a new account also `AccountExists`, `PasswordRequired`, and `ValidationFailed` for a weak
-    password.
+    a new account also `AccountExists`, `PasswordRequired`, `TooManyAtOnce`, and `ValidationFailed`
+    for a weak password.
     """
+    invitation = _open_invitation(token, user, lock=False)
+    hashed = "" if user is not None else _hashed(invitation.email, password, address)
+    invitation = _open_invitation(token, user, lock=True)
+    joining = user or _new_user(invitation.email, hashed, name)
+    with organization_scope(invitation.organization_id):
+        return _add_member(invitation, joining, new_user=user is None, address=address)
+
+
+def _open_invitation(token: str, user: User | None, *, lock: bool) -> Invitation:
+    """Returns the invitation that a token is of, if `user` may accept it; with `lock`, its row."""
     with system_scope():
-        rows = Invitation.objects.select_for_update(of=("self",)).select_related("organization")
+        rows = Invitation.objects.select_related("organization")
+        if lock:
+            rows = rows.select_for_update(of=("self",))
         invitation = rows.filter(token_digest=digest_of(token)).first()
     if invitation is None or invitation.state != InvitationState.PENDING:
         raise InvitationInvalid
@@ -208,9 +221,7 @@ def accept_invitation(
         raise InvitationExpired
     if user is not None and user.email != invitation.email:
         raise InvitedAnother
-    joining = user or _new_user(invitation.email, password, name)
-    with organization_scope(invitation.organization_id):
-        return _add_member(invitation, joining, new_user=user is None, address=address)
+    return invitation
 
 
 def members_used(organization_id: str, cluster_id: str = "") -> int:
@@ -250,18 +261,24 @@ def _add_member(invitation: Invitation, user: User, *, new_user: bool, address: 
     return Accepted(organization=invitation.organization, member=member, new_user=new_user)
 
 
-def _new_user(email: str, password: str | None, name: str) -> User:
-    """Creates the account of an invited address, which is verified: its owner read the mail."""
-    # As at sign-up: of two requests at once the second waits, and sees the first's account.
-    locks.lock("email", email)
+def _hashed(email: str, password: str | None, address: str) -> str:
+    """Returns the hash of a new account's password, before anything is locked."""
     if User.objects.filter(email=email).exists():
         raise AccountExists
     if not password:
         title = PasswordRequired.title
         raise PasswordRequired(errors=[FieldError("/password", "required", title)])
-    user = User(email=email, name=name, email_verified_at=now())
-    check_password(password=password, user=user, pointer="/password")
-    user.set_password(password)
+    check_password(password=password, user=User(email=email), pointer="/password")
+    return hash_password(password, address=address)
+
+
+def _new_user(email: str, hashed: str, name: str) -> User:
+    """Creates the account of an invited address, which is verified: its owner read the mail."""
+    # As at sign-up: of two requests at once the second waits, and sees the first's account.
+    locks.lock("email", email)
+    if User.objects.filter(email=email).exists():
+        raise AccountExists
+    user = User(email=email, name=name, email_verified_at=now(), password=hashed)
     user.save(force_insert=True)
     return user
 

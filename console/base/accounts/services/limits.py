@@ -25,11 +25,11 @@ PUBLISHED = {
 def check_address(*, kind: str, address: str, limit: int) -> None:
     """Raises `TooManyRequests` if the address had `limit` events of a kind within the last hour.
 
-    Holds the address's lock until the transaction ends, so that simultaneous requests are counted
-    one after the other.
+    Holds the address's lock until the transaction ends or waits, so that simultaneous requests are
+    counted one after the other.
     """
     network = network_of(address)
-    locks.lock(f"address:{kind}", network)
+    locks.lock_briefly(f"address:{kind}", network)
     since = now() - WINDOW
     events = AddressEvent.objects.filter(kind=kind, address=network, created_at__gt=since)
     times = list(events.order_by("created_at").values_list("created_at", flat=True))
@@ -44,9 +44,9 @@ def check_address(*, kind: str, address: str, limit: int) -> None:
     )
 
 
-def note_address(*, kind: str, address: str) -> None:
-    """Counts one event of an address, or of the /64 network of an IPv6 address."""
-    AddressEvent.objects.create(kind=kind, address=network_of(address))
+def note_address(*, kind: str, address: str) -> AddressEvent:
+    """Counts one event of an address, or of the /64 network of an IPv6 address; returns its row."""
+    return AddressEvent.objects.create(kind=kind, address=network_of(address))
 
 
 def events_of_address(*, kind: str, address: str) -> int:

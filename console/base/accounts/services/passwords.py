@@ -17,17 +17,19 @@ from console.base.accounts.models import PasswordReset, User, UserSession
 from console.base.accounts.models.user import normal_email
 from console.base.accounts.services.attempts import (
     account_subject,
-    check_attempts,
+    begin_attempt,
     clear_attempts,
-    note_failure,
     person_subject,
+    take_back,
 )
+from console.base.accounts.services.hashing import check_hash, hash_password
 from console.base.accounts.services.limits import check_address, events_of_address, note_address
 from console.base.accounts.services.people import audit_person, enqueue_for_nobody, notify_person
 from console.base.accounts.services.sessions import end_sessions, renew_session
 from console.base.common.conf import config
 from console.base.common.errors import FieldError, ValidationFailed
 from console.base.common.requests import client_address
+from console.base.common.transactions import commit_so_far
 
 TASK = "accounts.send_password_reset"
 # The most mails to one account in an hour, whoever asks for them.
@@ -86,16 +88,21 @@ def send_password_reset(*, reset_id: str) -> None:
 def reset_password(*, token: str, password: str, address: str) -> User:
     """Sets a new password with the mail's token, and ends all sessions of the account.
 
-    A second factor stays: the next sign-in asks for it. Raises `ResetTokenInvalid`, and
-    `ValidationFailed` for a weak password.
+    A second factor stays: the next sign-in asks for it. Raises `ResetTokenInvalid`,
+    `TooManyAtOnce`, and `ValidationFailed` for a weak password.
     """
     user_id, _, proof = token.partition(".")
-    # Of two uses at once the second waits, and sees the first's password: its token is invalid.
-    user = User.objects.select_for_update().filter(pk=user_id, is_active=True).first()
+    users = User.objects.filter(pk=user_id, is_active=True)
+    user = users.first()
     if user is None or not default_token_generator.check_token(user, proof):
         raise ResetTokenInvalid
     check_password(password=password, user=user, pointer="/password")
-    user.set_password(password)
+    hashed = hash_password(password, address=address)
+    # Of two uses at once the second waits, and sees the first's password: its token is invalid.
+    user = users.select_for_update().first()
+    if user is None or not default_token_generator.check_token(user, proof):
+        raise ResetTokenInvalid
+    user.password = hashed
     user.save(update_fields=["password"])
     end_sessions(user=user, but_for=None, address=address)
     clear_attempts(account_subject(user.email))
@@ -104,18 +111,21 @@ def reset_password(*, token: str, password: str, address: str) -> User:
     return user
 
 
-def require_password(*, user: User, password: str, pointer: str) -> None:
+def require_password(*, user: User, password: str, pointer: str, address: str) -> None:
     """Checks the password of a signed-in person, whose session somebody else may have taken over.
 
-    Does not reset the count of wrong attempts: the caller does, once it has checked a code too.
-    Raises `TooManyRequests`, and `CurrentPasswordWrong` after it has counted the attempt.
+    The attempt counts before the password is looked at, and no more once it was right. Does not
+    reset the count of wrong attempts: the caller does, once it has checked a code too. What the
+    request wrote before is committed. Raises `TooManyRequests`, `TooManyAtOnce`,
+    `CurrentPasswordWrong`.
     """
-    subject = person_subject(user.pk)
-    check_attempts(subject)
-    if not user.check_password(password):
-        note_failure(subject)
+    attempt = begin_attempt(person_subject(user.pk))
+    commit_so_far()
+    if not check_hash(user.password, password, address=address).right:
         wrong = FieldError(pointer, "wrong", CurrentPasswordWrong.title)
         raise CurrentPasswordWrong(errors=[wrong])
+    take_back(attempt)
+    commit_so_far()
 
 
 def change_password(
@@ -123,14 +133,19 @@ def change_password(
 ) -> None:
     """Changes the password of a signed-in person, and ends their other sessions.
 
-    Raises `TooManyRequests`, `ValidationFailed` for a weak password, and `CurrentPasswordWrong`
-    after it has counted the attempt.
+    Raises `ValidationFailed` for a weak password, and what `require_password` raises.
     """
     user, address = session.user, client_address(request)
-    require_password(user=user, password=current_password, pointer="/current_password")
+    pointer = "/current_password"
+    require_password(user=user, password=current_password, pointer=pointer, address=address)
     check_password(password=new_password, user=user, pointer="/new_password")
+    hashed = hash_password(new_password, address=address)
+    unchanged = User.objects.select_for_update().filter(pk=user.pk, password=user.password)
+    if not unchanged.exists():
+        wrong = FieldError(pointer, "wrong", CurrentPasswordWrong.title)
+        raise CurrentPasswordWrong(errors=[wrong])
     clear_attempts(person_subject(user.pk))
-    user.set_password(new_password)
+    user.password = hashed
     user.save(update_fields=["password"])
     renew_session(request=request, session=session)
     end_sessions(user=user, but_for=session, address=address)

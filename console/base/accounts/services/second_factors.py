@@ -82,7 +82,7 @@ def begin_enrolment(*, user: User, password: str, address: str) -> Enrolment:
     """
     if has_second_factor(user):
         raise SecondFactorExists
-    require_password(user=user, password=password, pointer="/password")
+    require_password(user=user, password=password, pointer="/password", address=address)
     clear_attempts(person_subject(user.pk))
     secret = pyotp.random_base32()
     SecondFactor.objects.update_or_create(
@@ -133,7 +133,7 @@ def remove_second_factor(*, session: UserSession, password: str, code: str, addr
     if not has_second_factor(user):
         raise SecondFactorMissing
     # The password comes first: a code is used up even if a later check fails.
-    require_password(user=user, password=password, pointer="/password")
+    require_password(user=user, password=password, pointer="/password", address=address)
     require_code(user=user, code=code)
     _delete_factor(user)
     audit_person(user=user, action="second_factor.remove", address=address)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from django.contrib import auth
 from django.http import HttpRequest
 
 from console.base.accounts.errors import CodeRequired, CodeWrong, InvalidCredentials
 from console.base.accounts.models import User
 from console.base.accounts.models.user import normal_email
 from console.base.accounts.services.attempts import (
-    check_attempts,
+    begin_attempt,
     clear_attempts,
-    note_failure,
     sign_in_subject,
+    take_back,
 )
+from console.base.accounts.services.hashing import check_hash
 from console.base.accounts.services.limits import check_address, note_address
 from console.base.accounts.services.second_factors import has_second_factor, take_code
 from console.base.accounts.services.sessions import begin_session
 from console.base.common.conf import config
+from console.base.common.transactions import commit_so_far
 
 KIND = "signin_failed"
 
@@ -27,31 +28,32 @@ def sign_in(
 ) -> User:
     """Signs in by e-mail address, password and code; returns the user of the new session.
 
-    Raises `TooManyRequests`, `CodeRequired`, and `InvalidCredentials` or `CodeWrong` after it has
-    counted the attempt against the network address and the account. An unknown e-mail address takes
-    as long as a wrong password.
+    The attempt counts against the network address and the account before the password is looked
+    at, and no more once it was right. Raises `TooManyRequests`, `TooManyAtOnce`, `CodeRequired`,
+    `InvalidCredentials`, `CodeWrong`. An unknown e-mail address takes as long as a wrong password.
     """
     check_address(kind=KIND, address=address, limit=config().limits.signins_failed_per_address)
     email = normal_email(email)
-    subject = sign_in_subject(request, email)
-    check_attempts(subject)
-    user = auth.authenticate(request, username=email, password=password)
-    if not isinstance(user, User):
-        _note_failure(address, subject)
+    attempt = begin_attempt(sign_in_subject(request, email))
+    event = note_address(kind=KIND, address=address)
+    user = User.objects.filter(email=email).first()
+    commit_so_far()
+    verdict = check_hash(user.password if user else None, password, address=address)
+    if user is None or not verdict.right or not user.is_active:
         raise InvalidCredentials
     second_factor = has_second_factor(user)
     if second_factor:
         if not code:
+            event.delete()
+            take_back(attempt)
+            commit_so_far()
             raise CodeRequired
         if take_code(user=user, code=code) is None:
-            _note_failure(address, subject)
             raise CodeWrong
-    clear_attempts(subject)
+    event.delete()
+    clear_attempts(attempt.subject)
+    if verdict.renewed is not None:
+        user.password = verdict.renewed
+        user.save(update_fields=["password"])
     begin_session(request=request, user=user, second_factor=second_factor)
     return user
-
-
-def _note_failure(address: str, subject: str) -> None:
-    """Counts a wrong attempt against the network address and the account."""
-    note_address(kind=KIND, address=address)
-    note_failure(subject)

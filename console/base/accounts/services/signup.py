@@ -8,6 +8,7 @@ from console.base.accounts.errors import EmailTaken
 from console.base.accounts.models import Membership, Organization, User
 from console.base.accounts.models.user import normal_email
 from console.base.accounts.services.api_keys import CreatedKey, create_api_key
+from console.base.accounts.services.hashing import hash_password
 from console.base.accounts.services.limits import check_address, note_address
 from console.base.accounts.services.passwords import check_password
 from console.base.accounts.services.projects import create_default_project
@@ -19,6 +20,7 @@ from console.base.common.audit import record_audit
 from console.base.common.conf import config
 from console.base.common.errors import FieldError
 from console.base.common.tenancy import organization_scope
+from console.base.common.transactions import commit_so_far
 
 FIRST_KEY = "First key"
 
@@ -38,18 +40,19 @@ def sign_up(
     """Creates user, organization, membership and key, and enqueues a mail to verify the address.
 
     `from_console` asks receivers of the signal for a first cluster too. Raises `TooManyRequests`,
-    `ValidationFailed` for a weak password, and `EmailTaken` after it has counted the attempt
-    against the network address.
+    `TooManyAtOnce`, `ValidationFailed` for a weak password, and `EmailTaken` after it has counted
+    the attempt against the network address.
     """
     check_address(kind="signup", address=address, limit=config().limits.signups_per_address)
     user = User(email=normal_email(email))
     check_password(password=password, user=user, pointer="/password")
     note_address(kind="signup", address=address)
+    commit_so_far()
+    user.password = hash_password(password, address=address)
     # Of two sign-ups with one address at once the second waits, and sees the first's account.
     locks.lock("email", user.email)
     if User.objects.filter(email=user.email).exists():
         raise EmailTaken(errors=[FieldError("/email", "email_taken", EmailTaken.title)])
-    user.set_password(password)
     user.save(force_insert=True)
     organization = Organization(name=organization_name)
     actor = Actor(

@@ -19,6 +19,7 @@ from console.base.audit.reading import filter_entries
 from console.base.common.actor import Permission
 from console.base.common.api.views import ListAction
 from console.base.common.models import AuditEntry
+from console.base.common.waiting import CountedParts
 
 
 class AuditLogViewSet(ListAction):
@@ -55,7 +56,7 @@ class AuditLogViewSet(ListAction):
         )
         name = f"audit-log.{kind}"
         return StreamingHttpResponse(
-            parts,
+            CountedParts(parts, self.transaction),
             content_type=CONTENT_TYPES[kind],
             headers={"Content-Disposition": f'attachment; filename="{name}"'},
         )

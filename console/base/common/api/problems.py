@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 
 from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
 from django.core.exceptions import RequestDataTooBig
-from django.db import OperationalError, transaction
+from django.db import OperationalError
 from django.http import Http404, HttpRequest, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework import exceptions, status
 from rest_framework.response import Response
-from rest_framework.views import set_rollback
 
 from console.base.common import errors
 from console.base.common.requests import current_request_id
+from console.base.common.transactions import roll_back
 
 logger = logging.getLogger(__name__)
 
@@ -88,11 +88,12 @@ def headers(error: errors.AppError) -> dict[str, str]:
 def handle_error(error: Exception, context: Mapping[str, Any]) -> Response:
     """Answers an error that a view raised. The framework calls it, by Django's settings.
 
-    Rolls the request's transaction back, unless the error says that what was written stays.
+    Rolls back what the request wrote since its last interruption, unless the error says that it
+    stays.
     """
     app_error = as_app_error(error)
     if app_error is None or not app_error.keeps_writes:
-        set_rollback()
+        roll_back()
     if app_error is None:
         logger.error("request.failed", exc_info=error, extra={"view": str(context.get("view"))})
         app_error = errors.PlatformError()
@@ -166,7 +167,6 @@ def _escape_name(name: object) -> str:
 
 
 @csrf_exempt
-@transaction.non_atomic_requests
 def not_found(request: HttpRequest, exception: Exception | None = None) -> JsonResponse:
     """Answers paths that no route matches. No method needs a CSRF token: nothing is changed."""
     return problem_response(errors.NotFound())
@@ -185,7 +185,8 @@ def permission_denied(request: HttpRequest, exception: Exception | None = None) 
 def server_error(request: HttpRequest) -> JsonResponse:
     """Answers errors outside of the API's views.
 
-    A database that does not answer raises here: the transaction begins before the view runs.
+    A database that does not answer raises here: the transaction begins before the view runs and
+    ends after it.
     """
     error = sys.exc_info()[1]
     app_error = as_app_error(error) if isinstance(error, Exception) else None

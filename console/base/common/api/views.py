@@ -40,6 +40,12 @@ from console.base.common.paths import name_of
 from console.base.common.rates import WINDOW_S, Rate, count_address, count_organization
 from console.base.common.requests import client_address, network_of
 from console.base.common.tenancy import NO_ORGANIZATION, enter_organization, request_scope
+from console.base.common.transactions import (
+    RequestTransaction,
+    forget_tried,
+    request_transaction,
+)
+from console.base.common.waiting import count_waiting
 
 SerializerType = type[BaseSerializer[Any]]
 Result = TypeVar("Result")
@@ -66,7 +72,7 @@ class RateLimited(TooManyRequests):
 
 
 class ApiMixin(APIView):
-    """What every endpoint shares: tenancy scope, actor, idempotency, reading and writing bodies."""
+    """What every endpoint shares: transaction, tenancy scope, actor, idempotency, bodies."""
 
     # Action or method → the permission that it requires; see `console.base.common.api.permissions`.
     permissions_required: ClassVar[Mapping[str, Permission]] = {}
@@ -88,18 +94,22 @@ class ApiMixin(APIView):
     # Action or method → examples for the OpenAPI file.
     examples: ClassVar[Mapping[str, Sequence[OpenApiExample]]] = {}
 
+    transaction: RequestTransaction
     attempt: idempotency.Attempt | None = None
     # The limit that this request was counted under.
     rate: Rate | None = None
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Serves a request within a tenancy scope of its own, which ends with the request.
+        """Serves a request within a transaction and a tenancy scope of its own.
 
-        Parts of the path are decoded to names: see `console.base.common.paths`.
+        Waits interrupt the transaction: see `console.base.common.transactions`. Parts of the path
+        are decoded to names: see `console.base.common.paths`.
         """
         names = {key: name_of(part) for key, part in kwargs.items()}
-        with request_scope():
-            return super().dispatch(request, *args, **names)
+        with request_transaction() as self.transaction, request_scope():
+            response = super().dispatch(request, *args, **names)
+            self.transaction.write_deferred()
+            return response
 
     def perform_authentication(self, request: Request) -> None:
         """Authenticates the request, and counts it against the limit of its organization.
@@ -116,9 +126,14 @@ class ApiMixin(APIView):
         )
 
     def _count_request(self, organization_id: str | None) -> None:
-        """Counts the request for its organization, or its address. Raises `RateLimited`."""
+        """Counts the request for its organization, or its address. Raises `RateLimited`.
+
+        Should it wait later, it counts as one that does (`waiting.py`).
+        """
+        network = network_of(self.address)
+        count_waiting(self.transaction, organization_id=organization_id, network=network)
         if organization_id is None:
-            self.rate = count_address(network_of(self.address))
+            self.rate = count_address(network)
         else:
             self.rate = count_organization(organization_id)
         if not self.rate.allowed:
@@ -304,6 +319,9 @@ class ResourceViewSet(ApiViewSet):
     # The path from a row to its project's id, where roles in projects count.
     project_field: ClassVar[str | None] = None
     list_ordering: ClassVar[tuple[str, ...]] = ("-created_at", "-id")
+    # Whether a request that changes a row locks it. A view whose changes wait takes a lock by name
+    # instead, before it reads the row: a locked row is let go with a wait.
+    locks_rows: ClassVar[bool] = True
 
     def get_queryset(self) -> QuerySet[Any]:
         """Returns rows of the actor's organization and readable projects.
@@ -334,7 +352,7 @@ class ResourceViewSet(ApiViewSet):
         """
         queryset = self.filter_queryset(self.get_queryset())
         changes = self.request.method not in {"GET", "HEAD", "OPTIONS"}
-        if changes:
+        if changes and self.locks_rows:
             queryset = queryset.select_for_update(of=("self",))
         row = queryset.filter(**{self.lookup_field: self.kwargs[self.lookup_url_kwarg]}).first()
         if row is None:
@@ -350,10 +368,16 @@ class ResourceViewSet(ApiViewSet):
         return Response({"valid": True})
 
     def tried(self, change: Callable[[], Result]) -> Result:
-        """Runs a change and rolls it back; returns its result."""
+        """Runs a change and rolls it back; returns its result.
+
+        Afterwards the request may wait again, because nothing that it wrote is left.
+        """
+        audited = len(self.transaction.deferred)
         with transaction.atomic():
             result = change()
             transaction.set_rollback(True)
+        del self.transaction.deferred[audited:]
+        forget_tried()
         return result
 
 

@@ -11,13 +11,15 @@ from console.base.common.errors import LimitReached, Quota
 from console.base.limits.models import LimitGrant
 from console.base.limits.registry import BY_NAME
 
-# How long a process remembers an organization's rate, and so may overlook a grant.
-RATE_KEPT = timedelta(seconds=30)
-# The most organizations whose rate a process remembers.
-RATES_MAX = 10_000
+# The limits that most requests ask for. A process remembers them, and so may overlook a grant, for
+# so long.
+FREQUENT = ("api_requests_per_second", "waiting_requests")
+KEPT = timedelta(seconds=30)
+# The most organizations whose limits a process remembers.
+ORGANIZATIONS_MAX = 10_000
 
-# Organization id → when its rate is to be read again, and the rate.
-_remembered: dict[str, tuple[datetime, int]] = {}
+# Organization id → when its limits are to be read again, and the limits.
+_remembered: dict[str, tuple[datetime, dict[str, int]]] = {}
 _lock = threading.Lock()
 
 
@@ -67,18 +69,17 @@ def check_room(name: str, *, limit: int, used: int, adding: int) -> None:
         raise LimitReached(BY_NAME[name].unsupported, quota=Quota(name, limit, used))
 
 
-def requests_per_second(organization_id: str) -> int:
-    """Returns an organization's limit of API requests, remembered for `RATE_KEPT`.
+def frequent_limit(name: str, organization_id: str) -> int:
+    """Returns one of an organization's limits in `FREQUENT`, remembered for `KEPT`.
 
     The query runs in the organization's tenancy scope.
     """
     at = now()
     remembered = _remembered.get(organization_id)
-    if remembered is not None and at < remembered[0]:
-        return remembered[1]
-    value = limit_of("api_requests_per_second", organization_id=organization_id)
-    with _lock:
-        if len(_remembered) >= RATES_MAX:
-            _remembered.clear()
-        _remembered[organization_id] = (at + RATE_KEPT, value)
-    return value
+    if remembered is None or at >= remembered[0]:
+        remembered = at + KEPT, limits_of(FREQUENT, organization_id=organization_id)
+        with _lock:
+            if len(_remembered) >= ORGANIZATIONS_MAX:
+                _remembered.clear()
+            _remembered[organization_id] = remembered
+    return remembered[1][name]

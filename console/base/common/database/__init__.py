@@ -1,0 +1,1 @@
+"""Django's PostgreSQL backend, with transactions that can be interrupted."""

@@ -1,0 +1,76 @@
+"""Counts the requests that wait for something but PostgreSQL, by organization and by address.
+
+A request takes its place at its first wait and gives it back at its end, so no view can forget it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from functools import partial
+
+from asgiref.sync import sync_to_async
+
+from console.base.common.concurrency import Place, concurrency, counts_of
+from console.base.common.conf import config
+from console.base.common.transactions import RequestTransaction
+
+# The name of the published limit.
+LIMIT = "waiting_requests"
+# A request that takes longer counts no more. The longest wake a cluster and make several calls.
+LASTS_S = 180.0
+# One that sends parts counts for so long behind the last time that it was seen to send.
+SENT_S = 120.0
+
+
+def count_waiting(
+    request: RequestTransaction, *, organization_id: str | None, network: str
+) -> None:
+    """Has a request count for these once it waits: that then raises `TooManyAtOnce`."""
+    request.organization_id, request.network = organization_id, network
+    if request.begin_waiting is None:
+        request.begin_waiting = partial(_take_place, request)
+
+
+def take_place(*, organization_id: str | None, network: str, lasts_s: float = LASTS_S) -> Place:
+    """Takes a place for what waits without a transaction of its own, such as a download.
+
+    The limit is read in the organization's scope. Raises `TooManyAtOnce`.
+    """
+    counts = counts_of(
+        LIMIT,
+        organization_id=organization_id,
+        network=network,
+        shared_max=config().web.waiting_requests_max,
+    )
+    return concurrency().take(counts, lasts_s=lasts_s)
+
+
+class CountedParts:
+    """The parts of an answer that is made while it is sent, and counts as waiting meanwhile."""
+
+    def __init__(self, parts: AsyncIterator[bytes], request: RequestTransaction) -> None:
+        """Takes a place for the request's organization. Raises `TooManyAtOnce`."""
+        self._parts = parts
+        self._place = take_place(
+            organization_id=request.organization_id, network=request.network, lasts_s=SENT_S
+        )
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Yields the parts."""
+        renew_at = time.monotonic() + SENT_S / 2
+        async for part in self._parts:
+            if time.monotonic() >= renew_at:
+                await sync_to_async(self._place.renew)()
+                renew_at = time.monotonic() + SENT_S / 2
+            yield part
+
+    def close(self) -> None:
+        """Gives the place back. Django calls it when the answer has been sent or given up."""
+        self._place.give_back()
+
+
+def _take_place(request: RequestTransaction) -> None:
+    request.begin_waiting = None
+    place = take_place(organization_id=request.organization_id, network=request.network)
+    request.after_end.append(place.give_back)
