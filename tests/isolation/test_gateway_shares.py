@@ -22,6 +22,8 @@ from tests.isolation.networks import own_network
 
 # A login takes some milliseconds. This leaves room for a machine that has more to do.
 LOGIN_S_MAX = 2.0
+# Beside guesses at its own passwords: within the time that gateways give a login.
+ATTACKED_LOGIN_S_MAX = 10.0
 LOGINS = 10
 UNAUTHENTICATED = "freshet_gateway_unauthenticated_connections"
 PLACES, SHARE = 1000, 125
@@ -120,7 +122,7 @@ def test_guessed_passwords_delay_no_other_clusters_login(tenants):
     try:
         until(lambda: metric(gateway.ready["metrics"], failures) > 64, "passwords are guessed")
         assert max(login_times(at_port(victim))) < LOGIN_S_MAX
-        assert max(login_times(at_port(attacked))) < LOGIN_S_MAX
+        assert max(login_times(at_port(attacked))) < ATTACKED_LOGIN_S_MAX
     finally:
         stopping.set()
         for guesser in guessers:
