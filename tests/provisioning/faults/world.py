@@ -33,6 +33,7 @@ from provisioning.administration.services import announcing, credential_expiry
 from provisioning.cell.notes import removal_of
 from provisioning.choices import UNFINISHED, Intent, OperationState
 from provisioning.clusters.services import clusters
+from provisioning.clusters.services.limits import limits_of_cluster
 from provisioning.models import Announcement, CellPort, Cluster, Credential, Operation
 from provisioning.models.cluster import RESTORABLE
 from provisioning.reconciling import service as reconciling
@@ -291,7 +292,9 @@ class World:
             rows = Cluster.objects.filter(pk=self.cluster_id)
             rows.update(reconciled_generation=1, provisioned_at=now())
             spec = reconciling.spec_of(rows.get())
+            limits = limits_of_cluster(cluster=rows.get())
         self.store.create(scale=spec.scale)
+        self.store.set_limits(limits)
         self.cell.put_spec(spec)
         self.put_asleep(generation=1)
 
