@@ -103,14 +103,6 @@ mod tests {
     use super::*;
     use freshet_wire::records::{BatchBuilder, HEADER_BYTES};
 
-    const CODECS: [Compression; 5] = [
-        Compression::None,
-        Compression::Gzip,
-        Compression::Snappy,
-        Compression::Lz4,
-        Compression::Zstd,
-    ];
-
     fn batch(builder: BatchBuilder) -> StoredBatch {
         StoredBatch::from_contiguous(builder.build()).unwrap()
     }
@@ -126,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_time_is_that_of_the_record_whatever_the_codec() {
-        for codec in CODECS {
+        for codec in Compression::ALL {
             let batch = batch(sample().compression(codec));
             for (from, expected) in
                 [(0, at(10)), (100, at(10)), (101, at(40)), (102, at(20)), (103, at(30))]
@@ -146,7 +138,7 @@ mod tests {
     #[test]
     fn a_record_without_a_time_has_none() {
         let untimed = BatchBuilder::new(100).record(-1, None, Some(b"v"));
-        for codec in CODECS {
+        for codec in Compression::ALL {
             let batch = batch(untimed.clone().compression(codec));
             assert_eq!(time_in(&batch, 100), Looked::Record(None), "{codec:?}");
         }

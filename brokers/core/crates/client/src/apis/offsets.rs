@@ -10,6 +10,34 @@ use freshet_wire::protocol::encode::Encoder;
 /// Partitions of topics with something of each, by topic.
 pub(crate) type ByTopic<T> = Vec<(String, Vec<(i32, T)>)>;
 
+/// Writes topics with their partitions, of which `item` writes what follows the number.
+pub(crate) fn encode_by_topic<T>(
+    out: &mut Encoder,
+    topics: &ByTopic<T>,
+    mut item: impl FnMut(&mut Encoder, &T),
+) {
+    out.array(topics, |out, (name, partitions)| {
+        out.string(name);
+        out.array(partitions, |out, (number, value)| {
+            out.i32(*number);
+            item(out, value);
+            out.tagged(&[]);
+        });
+        out.tagged(&[]);
+    });
+}
+
+/// Reads topics with their partitions, of which `item` reads what follows the number.
+fn decode_by_topic<T>(
+    input: &mut Decoder,
+    mut item: impl FnMut(&mut Decoder) -> Result<T, WireError>,
+) -> Result<ByTopic<T>, WireError> {
+    structures(input, |input| {
+        let name = plain_text(input)?;
+        Ok((name, structures(input, |input| Ok((input.i32()?, item(input)?)))?))
+    })
+}
+
 /// Which offset of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OffsetSpec {
@@ -46,31 +74,21 @@ impl Request for ListOffsets {
     fn encode(&self, out: &mut Encoder) {
         out.i32(-1);
         out.i8(0); // up to the high watermark
-        out.array(&self.topics, |out, (name, partitions)| {
-            out.string(name);
-            out.array(partitions, |out, (number, spec)| {
-                out.i32(*number);
-                out.i32(-1);
-                out.i64(spec.timestamp());
-                out.tagged(&[]);
-            });
-            out.tagged(&[]);
+        encode_by_topic(out, &self.topics, |out, spec| {
+            out.i32(-1);
+            out.i64(spec.timestamp());
         });
         out.tagged(&[]);
     }
 
     fn decode(input: &mut Decoder, _: bool) -> Result<Self::Answer, WireError> {
         input.i32()?;
-        structures(input, |input| {
-            let name = plain_text(input)?;
-            let partitions = structures(input, |input| {
-                let (number, code) = (input.i32()?, input.i16()?);
-                input.i64()?;
-                let offset = input.i64()?;
-                input.i32()?;
-                Ok((number, (code, offset)))
-            })?;
-            Ok((name, partitions))
+        decode_by_topic(input, |input| {
+            let code = input.i16()?;
+            input.i64()?;
+            let offset = input.i64()?;
+            input.i32()?;
+            Ok((code, offset))
         })
     }
 }
@@ -112,20 +130,16 @@ impl Request for OffsetFetch {
         input.i32()?;
         structures(input, |input| {
             plain_text(input)?;
-            let topics = structures(input, |input| {
-                let topic = plain_text(input)?;
-                let partitions = structures(input, |input| {
-                    let (partition, offset) = (input.i32()?, input.i64()?);
-                    input.i32()?;
-                    input.nullable_text()?;
-                    Ok((input.i16()?, partition, offset))
-                })?;
-                Ok((topic, partitions))
+            let topics = decode_by_topic(input, |input| {
+                let offset = input.i64()?;
+                input.i32()?;
+                input.nullable_text()?;
+                Ok((input.i16()?, offset))
             })?;
             let code = input.i16()?;
             let offsets = topics.into_iter().flat_map(|(topic, partitions)| {
-                let known = partitions.into_iter().filter(|(code, _, at)| *code == 0 && *at >= 0);
-                known.map(move |(_, partition, offset)| {
+                let known = partitions.into_iter().filter(|(_, (code, at))| *code == 0 && *at >= 0);
+                known.map(move |(partition, (_, offset))| {
                     let topic = topic.clone();
                     CommittedOffset { topic, partition, offset }
                 })
@@ -153,26 +167,17 @@ impl Request for OffsetCommit {
         out.i32(-1);
         out.string("");
         out.nullable_string(None);
-        out.array(&self.topics, |out, (name, partitions)| {
-            out.string(name);
-            out.array(partitions, |out, (number, offset)| {
-                out.i32(*number);
-                out.i64(*offset);
-                out.i32(-1);
-                out.nullable_string(Some(""));
-                out.tagged(&[]);
-            });
-            out.tagged(&[]);
+        encode_by_topic(out, &self.topics, |out, offset| {
+            out.i64(*offset);
+            out.i32(-1);
+            out.nullable_string(Some(""));
         });
         out.tagged(&[]);
     }
 
     fn decode(input: &mut Decoder, _: bool) -> Result<Self::Answer, WireError> {
         input.i32()?;
-        structures(input, |input| {
-            let name = plain_text(input)?;
-            Ok((name, structures(input, |input| Ok((input.i32()?, input.i16()?)))?))
-        })
+        decode_by_topic(input, Decoder::i16)
     }
 }
 
@@ -190,28 +195,16 @@ impl Request for DeleteRecords {
     type Answer = ByTopic<(i16, i64)>;
 
     fn encode(&self, out: &mut Encoder) {
-        out.array(&self.topics, |out, (name, partitions)| {
-            out.string(name);
-            out.array(partitions, |out, (number, offset)| {
-                out.i32(*number);
-                out.i64(*offset);
-                out.tagged(&[]);
-            });
-            out.tagged(&[]);
-        });
+        encode_by_topic(out, &self.topics, |out, offset| out.i64(*offset));
         out.i32(self.timeout_ms);
         out.tagged(&[]);
     }
 
     fn decode(input: &mut Decoder, _: bool) -> Result<Self::Answer, WireError> {
         input.i32()?;
-        structures(input, |input| {
-            let name = plain_text(input)?;
-            let partitions = structures(input, |input| {
-                let (number, low) = (input.i32()?, input.i64()?);
-                Ok((number, (input.i16()?, low)))
-            })?;
-            Ok((name, partitions))
+        decode_by_topic(input, |input| {
+            let low = input.i64()?;
+            Ok((input.i16()?, low))
         })
     }
 }

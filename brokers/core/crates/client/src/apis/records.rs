@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use kafka_protocol::messages::ApiKey;
 
-use super::offsets::ByTopic;
+use super::offsets::{ByTopic, encode_by_topic};
 use super::{Request, plain_text, structures, text};
 use freshet_wire::codec::WireError;
 use freshet_wire::protocol::decode::Decoder;
@@ -49,18 +49,12 @@ impl Request for Fetch {
         out.i8(i8::from(self.committed_only));
         out.i32(0); // no fetch session
         out.i32(-1);
-        out.array(&self.topics, |out, (name, partitions)| {
-            out.string(name);
-            out.array(partitions, |out, (number, offset)| {
-                out.i32(*number);
-                out.i32(-1);
-                out.i64(*offset);
-                out.i32(-1);
-                out.i64(-1);
-                out.i32(self.partition_max_bytes);
-                out.tagged(&[]);
-            });
-            out.tagged(&[]);
+        encode_by_topic(out, &self.topics, |out, offset| {
+            out.i32(-1);
+            out.i64(*offset);
+            out.i32(-1);
+            out.i64(-1);
+            out.i32(self.partition_max_bytes);
         });
         out.array([] as [&str; 0], Encoder::string);
         out.string("");

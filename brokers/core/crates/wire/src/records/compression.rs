@@ -28,6 +28,9 @@ pub enum Compression {
 }
 
 impl Compression {
+    /// All types, by their ids.
+    pub const ALL: [Self; 5] = [Self::None, Self::Gzip, Self::Snappy, Self::Lz4, Self::Zstd];
+
     /// The type of this id.
     ///
     /// # Errors
@@ -106,18 +109,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const CODECS: [Compression; 5] = [
-        Compression::None,
-        Compression::Gzip,
-        Compression::Snappy,
-        Compression::Lz4,
-        Compression::Zstd,
-    ];
-
     #[test]
     fn bombs_stop_at_the_limit() {
         let zeros = vec![0; 32 << 20];
-        for codec in CODECS {
+        for codec in Compression::ALL {
             let bomb = compress(codec, &zeros);
             let result = decompress(codec, &bomb, 1 << 20);
             assert_eq!(result, Err(RecordsError::TooLarge { limit: 1 << 20 }), "{codec:?}");
@@ -154,7 +149,7 @@ mod tests {
             data in proptest::collection::vec(0_u8..4, 0..100_000),
             codec in 0_usize..5,
         ) {
-            let codec = CODECS[codec];
+            let codec = Compression::ALL[codec];
             let packed = compress(codec, &data);
             prop_assert_eq!(decompress(codec, &packed, data.len()).unwrap(), data);
         }
@@ -164,7 +159,7 @@ mod tests {
             data in proptest::collection::vec(any::<u8>(), 0..300),
             codec in 0_usize..5,
         ) {
-            if let Ok(out) = decompress(CODECS[codec], &data.into(), 10_000) {
+            if let Ok(out) = decompress(Compression::ALL[codec], &data.into(), 10_000) {
                 prop_assert!(out.len() <= 10_000);
             }
         }
@@ -176,10 +171,10 @@ mod tests {
             codec in 1_usize..5,
         ) {
             let data: Vec<u8> = (0..5_000_u32).map(|n| (n % 97) as u8).collect();
-            let mut packed = compress(CODECS[codec], &data).to_vec();
+            let mut packed = compress(Compression::ALL[codec], &data).to_vec();
             let at = at % packed.len();
             packed[at] = value;
-            if let Ok(out) = decompress(CODECS[codec], &packed.into(), 10_000) {
+            if let Ok(out) = decompress(Compression::ALL[codec], &packed.into(), 10_000) {
                 prop_assert!(out.len() <= 10_000);
             }
         }
