@@ -21,14 +21,12 @@ from redis.exceptions import RedisError
 from console.base.common.conf import config
 from console.base.common.errors import Quota, TooManyRequests
 from console.base.common.ids import random_text
+from console.base.common.organization_limits import limit_of_organization
+from console.base.common.rates import AWAY_S, TIMEOUT_S
 from console.base.common.requests import is_loopback
 
 logger = logging.getLogger(__name__)
 
-# A Redis on the same machine or network answers within a millisecond.
-TIMEOUT_S = 0.25
-# After a failure Redis is not tried for so long, so that requests do not wait for its timeout.
-AWAY_S = 5.0
 KEY_PREFIX = "freshet-places"
 TOKEN_CHARS = 20
 # KEYS: the counts. ARGV: the place's token, its seconds, which count is shared (0: none), and the
@@ -279,25 +277,6 @@ def forget_places() -> None:
     global _concurrency  # noqa: PLW0603
     with _lock:
         _concurrency = None
-
-
-# Returns a limit of an organization by its name; None uses the setting for all of them.
-_organization_limit: Callable[[str, str], int] | None = None
-
-
-def register_organization_limit(read: Callable[[str, str], int]) -> None:
-    """Sets the function that reads a limit of an organization, in its tenancy scope.
-
-    It takes the limit's name and the organization's id.
-    """
-    global _organization_limit  # noqa: PLW0603
-    _organization_limit = read
-
-
-def limit_of_organization(name: str, organization_id: str) -> int:
-    """Returns a limit of an organization, as a process may remember it."""
-    read = _organization_limit
-    return read(name, organization_id) if read else int(getattr(config().limits, name))
 
 
 def counts_of(

@@ -19,6 +19,7 @@ from limits.strategies import SlidingWindowCounterRateLimiter
 from redis.exceptions import RedisError
 
 from console.base.common.conf import config
+from console.base.common.organization_limits import limit_of_organization
 
 logger = logging.getLogger(__name__)
 
@@ -130,20 +131,9 @@ def forget_rates() -> None:
         _rates = None
 
 
-# Returns an organization's limit in requests a second; None uses the setting for all of them.
-_organization_rate: Callable[[str], int] | None = None
-
-
-def register_organization_rate(read: Callable[[str], int]) -> None:
-    """Sets the function that reads an organization's limit; it is called in its tenancy scope."""
-    global _organization_rate  # noqa: PLW0603
-    _organization_rate = read
-
-
 def count_organization(organization_id: str) -> Rate:
     """Counts a request of an organization; returns its limit's state."""
-    read = _organization_rate
-    limit = read(organization_id) if read else config().limits.api_requests_per_second
+    limit = limit_of_organization("api_requests_per_second", organization_id)
     return rates().count(policy="organization", key=organization_id, per_second=limit)
 
 

@@ -13,17 +13,13 @@ class LimitsConfig(AppConfig):
 
     def ready(self) -> None:
         """Registers how counters read an organization's limits, and what is used of one."""
-        from console.base.common.concurrency import (  # noqa: PLC0415
-            concurrency,
+        from console.base.common.concurrency import concurrency  # noqa: PLC0415
+        from console.base.common.organization_limits import (  # noqa: PLC0415
             register_organization_limit,
         )
-        from console.base.common.rates import register_organization_rate  # noqa: PLC0415
         from console.base.common.waiting import LIMIT  # noqa: PLC0415
         from console.base.limits.services.values import frequent_limit  # noqa: PLC0415
         from console.base.limits.usage import register_usage  # noqa: PLC0415
 
-        register_organization_rate(
-            lambda organization_id: frequent_limit("api_requests_per_second", organization_id)
-        )
         register_organization_limit(frequent_limit)
         register_usage(LIMIT, lambda organization_id, _: concurrency().used(LIMIT, organization_id))
