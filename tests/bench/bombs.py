@@ -12,10 +12,7 @@ code.
 from __future__ import annotations
 
 import contextlib
-import json
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -40,8 +37,6 @@ ATTACKED = "attacked"
 ATTACKERS = 8
 ATTACK_BYTES_PER_S = 16 * MIB
 CONTROL = "control"
-LOOP = "while True: pass"
-READY = "ready\n"
 KEPT = ("p50_ms", "p99_ms", "p999_ms", "end_to_end_p99_ms", "reached_share", "broker_cpus")
 
 Attackers = Callable[[], contextlib.AbstractContextManager[Figures]]
@@ -94,7 +89,7 @@ def _measure(name: str, files: dict[Bomb, Path], scale: float) -> Figures:
         progress(f"  attackers and loop are held by {half_core.held_by}")
         controls, beside = [], {}
         for bomb, file in files.items():
-            controls.append(_beside(side, SECONDS * scale, partial(_burning, half_core)))
+            controls.append(_beside(side, SECONDS * scale, half_core.burning))
             attackers = partial(_sending, side, half_core, file)
             beside[bomb.name] = seen = _beside(side, SECONDS * scale, attackers)
             progress(f"  {bomb.name}: { {key: round(v, 2) for key, v in seen.items()} }")
@@ -126,38 +121,13 @@ def _beside(side: Side, seconds: float, attackers: Attackers) -> Figures:
 
 
 @contextlib.contextmanager
-def _burning(half_core: HalfCore) -> Iterator[Figures]:
-    """A loop that takes the half core."""
-    loop = half_core.start([sys.executable, "-c", LOOP])
-    try:
-        yield {}
-    finally:
-        _kill(loop)
-
-
-@contextlib.contextmanager
 def _sending(side: Side, half_core: HalfCore, file: Path) -> Iterator[Figures]:
     """Attackers at work. What they were answered is in the figures once they have ended."""
     arguments = (side.bootstrap, ATTACKED, file, ATTACKERS, ATTACK_BYTES_PER_S)
-    command = [sys.executable, "-m", attack.__name__, *map(str, arguments)]
-    attackers = half_core.start(command)
     counted: Figures = {}
-    try:
-        assert attackers.stdout is not None
-        if attackers.stdout.readline() != READY:
-            message = f"the attackers did not begin: exit status {attackers.wait()}"
-            raise RuntimeError(message)
+    with half_core.attacking(attack.__name__, *arguments) as answers:
         yield counted
-        answers, _ = attackers.communicate()
-        counted |= {f"answered_{code}": float(n) for code, n in json.loads(answers).items()}
-    finally:
-        _kill(attackers)
-
-
-def _kill(process: subprocess.Popen[str]) -> None:
-    if process.poll() is None:
-        process.kill()
-        process.communicate()
+    counted |= {f"answered_{code}": float(n) for code, n in answers.items()}
 
 
 def _by_run(samples: Samples, figure: str) -> dict[str, dict[str, float | None]]:

@@ -7,10 +7,12 @@ nothing holds them; `held_by` says which of the two it was.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,6 +26,8 @@ QUOTA_US = PERIOD_US // 2
 # The kernel takes a moment to forget processes that have ended.
 REMOVE_TRIES = 50
 REMOVE_WAIT_S = 0.1
+LOOP = "while True: pass"
+READY = "ready\n"
 # The shell puts itself into the cgroup before it becomes the command.
 ENTER = 'echo $$ > "$0" && exec "$@"'
 
@@ -51,6 +55,39 @@ class HalfCore:
             stdout=subprocess.PIPE,
             text=True,
         )
+
+    @contextlib.contextmanager
+    def burning(self) -> Iterator[dict[str, float]]:
+        """A loop that takes all of it, and counts nothing: the control run of an attack."""
+        with self._running([sys.executable, "-c", LOOP]):
+            yield {}
+
+    @contextlib.contextmanager
+    def attacking(self, module: str, *arguments: object) -> Iterator[dict[str, int]]:
+        """A program of attackers at work, which prints `ready` and ends with its input.
+
+        What it counted, a line of JSON, is in the dict once it has ended. Raises `RuntimeError`
+        where it does not begin.
+        """
+        counted: dict[str, int] = {}
+        with self._running([sys.executable, "-m", module, *map(str, arguments)]) as attackers:
+            assert attackers.stdout is not None
+            if attackers.stdout.readline() != READY:
+                message = f"the attackers did not begin: exit status {attackers.wait()}"
+                raise RuntimeError(message)
+            yield counted
+            text, _ = attackers.communicate()
+            counted |= json.loads(text)
+
+    @contextlib.contextmanager
+    def _running(self, command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+        process = self.start(command)
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
 
     def close(self) -> None:
         """Removes the cgroup."""

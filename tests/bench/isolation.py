@@ -15,13 +15,11 @@ import json
 import os
 import socket
 import statistics
-import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -53,8 +51,6 @@ CONTROL = "control"
 # What counts as the latency of a request that was never answered.
 LOST_MS = 60_000.0
 CALM_MS, CALM_LOOK_SECONDS, CALM_SECONDS_MAX = 1_000.0, 2.0, 120.0
-LOOP = "while True: pass"
-READY = "ready\n"
 
 Latencies = dict[str, float]
 
@@ -133,11 +129,12 @@ def _measure(stage: Stage, seconds: float) -> tuple[Measured, dict[str, dict[str
         progress(f"attackers and loop are held by {half_core.held_by}")
         for name in hostile.ATTACKS:
             _wait_until_calm(stage)
-            with _burning(half_core):
+            with half_core.burning():
                 control = _measure_victim(stage, seconds)
             for kind, p99 in control.items():
                 controls[kind].append(p99)
-            with _attacking(half_core, name, stage.target) as answered:
+            target = json.dumps(asdict(stage.target))
+            with half_core.attacking(hostile.__name__, name, target) as answered:
                 measured[name] = _measure_victim(stage, seconds)
             answers[name] = answered
             stage.check_processes()
@@ -214,40 +211,6 @@ def _log_in_steadily(stage: Stage, seconds: float, latencies_ms: list[float]) ->
             if hostile.log_in(connection, USER, PASSWORD) == 0:
                 latency_ms = (time.monotonic() - due) * 1000
         latencies_ms.append(latency_ms)
-
-
-@contextlib.contextmanager
-def _burning(half_core: HalfCore) -> Iterator[None]:
-    """A loop that takes the half core."""
-    loop = half_core.start([sys.executable, "-c", LOOP])
-    try:
-        yield
-    finally:
-        _kill(loop)
-
-
-@contextlib.contextmanager
-def _attacking(half_core: HalfCore, name: str, target: hostile.Target) -> Iterator[dict[str, int]]:
-    """An attack at work. What it was answered is in the dict once it has ended."""
-    command = [sys.executable, "-m", hostile.__name__, name, json.dumps(asdict(target))]
-    attackers = half_core.start(command)
-    answered: dict[str, int] = {}
-    try:
-        assert attackers.stdout is not None
-        if attackers.stdout.readline() != READY:
-            message = f"{name} did not begin: exit status {attackers.wait()}"
-            raise RuntimeError(message)
-        yield answered
-        text, _ = attackers.communicate()
-        answered |= json.loads(text)
-    finally:
-        _kill(attackers)
-
-
-def _kill(process: subprocess.Popen[str]) -> None:
-    if process.poll() is None:
-        process.kill()
-        process.communicate()
 
 
 def _report(rounds: Sequence[tuple[Measured, dict[str, dict[str, int]]]]) -> Report:
