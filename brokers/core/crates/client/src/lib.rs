@@ -15,7 +15,7 @@ mod error;
 mod pool;
 mod scram;
 
-pub use apis::access::{AclFields, AclQuery};
+pub use apis::access::AclQuery;
 pub use apis::groups::{DescribedGroup, DescribedMember, ListedGroup};
 pub use apis::offsets::{CommittedOffset, OffsetSpec};
 pub use batches::{Batch, BatchHead, Damage, FetchedPartition, OpenBatch, Record, RecordHeader};
@@ -23,6 +23,7 @@ pub use calls::fetch::{FetchLimits, Position};
 pub use calls::produce::{NewRecord, Produced};
 pub use cluster::{ClusterClient, Login, Memory};
 pub use error::{ClientError, KafkaError};
+pub use freshet_access::acl::BindingCodes;
 
 /// A partition, by its topic's name and its number.
 pub type Place = (String, i32);

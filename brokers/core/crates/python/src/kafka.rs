@@ -19,7 +19,7 @@ use super::waiting::wait;
 use super::{ConfigError, seconds};
 use freshet_access::sasl::Mechanism;
 use freshet_client::{
-    AclFields, AclQuery, Batch, ClientError, ClusterClient, CommittedOffset, DescribedGroup,
+    AclQuery, Batch, BindingCodes, ClientError, ClusterClient, CommittedOffset, DescribedGroup,
     DescribedMember, FetchLimits, FetchedPartition, ListedGroup, Login, Memory, NewRecord,
     OffsetSpec, OpenBatch, Place, Record,
 };
@@ -273,7 +273,7 @@ impl KafkaClient {
     ) -> PyResult<Vec<AclCodes>> {
         let query = AclQuery { principal };
         let acls = self.run(python, timeout_s, |deadline| self.client.acls(&query, deadline))?;
-        let fields = |it: AclFields| {
+        let fields = |it: BindingCodes| {
             let resource = (it.resource_type, it.resource_name, it.pattern_type);
             let (kind, name, pattern) = resource;
             (kind, name, pattern, it.principal, it.host, it.operation, it.permission)

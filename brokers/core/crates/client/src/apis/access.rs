@@ -3,6 +3,7 @@
 use kafka_protocol::messages::ApiKey;
 
 use super::{Request, plain_text, structures, text};
+use freshet_access::acl::BindingCodes;
 use freshet_wire::codec::WireError;
 use freshet_wire::protocol::decode::Decoder;
 use freshet_wire::protocol::encode::Encoder;
@@ -17,30 +18,11 @@ pub struct AclQuery {
     pub principal: String,
 }
 
-/// An ACL, with Kafka's codes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AclFields {
-    /// The code of the resource's type.
-    pub resource_type: i8,
-    /// The resource's name.
-    pub resource_name: String,
-    /// The code of the pattern's type.
-    pub pattern_type: i8,
-    /// `Type:name`.
-    pub principal: String,
-    /// An address, or `*`.
-    pub host: String,
-    /// The code of the operation.
-    pub operation: i8,
-    /// The code of the permission.
-    pub permission: i8,
-}
-
 impl Request for AclQuery {
     const API: ApiKey = ApiKey::DescribeAcls;
     const VERSION: i16 = 2;
     const NAME: &'static str = "DescribeAcls";
-    type Answer = (i16, Option<String>, Vec<AclFields>);
+    type Answer = (i16, Option<String>, Vec<BindingCodes>);
 
     fn encode(&self, out: &mut Encoder) {
         out.i8(ANY);
@@ -60,7 +42,7 @@ impl Request for AclQuery {
             let (resource_type, name, pattern_type) =
                 (input.i8()?, plain_text(input)?, input.i8()?);
             structures(input, |input| {
-                Ok(AclFields {
+                Ok(BindingCodes {
                     resource_type,
                     resource_name: name.clone(),
                     pattern_type,

@@ -2,7 +2,9 @@
 
 use tokio::time::Instant;
 
-use crate::apis::access::{AclFields, AclQuery, DescribeUser};
+use freshet_access::acl::BindingCodes;
+
+use crate::apis::access::{AclQuery, DescribeUser};
 use crate::cluster::{ClusterClient, persist};
 use crate::error::{ClientError, KafkaError};
 
@@ -18,7 +20,7 @@ impl ClusterClient {
         &self,
         query: &AclQuery,
         deadline: Instant,
-    ) -> Result<Vec<AclFields>, ClientError> {
+    ) -> Result<Vec<BindingCodes>, ClientError> {
         persist(deadline, async || {
             let (code, message, acls) = self.send_anywhere(query).await?;
             KafkaError::check(code, message)?;
