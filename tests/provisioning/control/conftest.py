@@ -8,7 +8,7 @@ from console.base.common import metered
 from console.base.common.clock import now, unix_ms
 from console.base.common.tenancy import organization_scope
 from provisioning.cell.notes import KEEPER, CellHealth, put_health
-from provisioning.cells import cell_store
+from provisioning.cells import cell_store, cluster_store
 from provisioning.models import Cluster
 from provisioning.reconciling import service as reconciling
 from tests.console import conftest as console
@@ -78,6 +78,18 @@ def cluster_id(make_cluster):
 def path(cluster_id):
     """The cluster's address below `/api/v1`."""
     return f"/clusters/{cluster_id}"
+
+
+@pytest.fixture
+def credentials(path):
+    """The address of the cluster's credentials."""
+    return f"{path}/credentials"
+
+
+@pytest.fixture
+def store(cluster_id):
+    """The cluster's part of the metadata store."""
+    return cluster_store(cluster_id)
 
 
 @pytest.fixture

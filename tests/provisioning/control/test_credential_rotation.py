@@ -9,21 +9,10 @@ from brokers.errors import UnavailableError, UnknownOutcomeError
 from console.base.common.clock import now
 from console.base.common.models import AuditEntry
 from provisioning.administration.services import credential_expiry
-from provisioning.cells import cluster_store
 from provisioning.models import Credential
 from provisioning.reconciling import service as reconciling
 from tests.console import cases
 from tests.provisioning.control.world import access_of, failing, lost, running_broker
-
-
-@pytest.fixture
-def credentials(cluster_id):
-    return f"/clusters/{cluster_id}/credentials"
-
-
-@pytest.fixture
-def store(cluster_id):
-    return cluster_store(cluster_id)
 
 
 @pytest.fixture

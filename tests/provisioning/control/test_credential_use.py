@@ -2,17 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from provisioning.administration.services.credential_use import note_credential_uses
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-
-
-@pytest.fixture
-def credentials(cluster_id):
-    return f"/clusters/{cluster_id}/credentials"
 
 
 def test_a_credential_says_when_it_was_last_used(api, credentials, cluster_id):

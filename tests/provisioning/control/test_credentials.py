@@ -8,21 +8,10 @@ import pytest
 from brokers.errors import UnavailableError, UnknownOutcomeError
 from console.base.common.models import AuditEntry
 from console.base.common.tenancy import organization_scope
-from provisioning.cells import cluster_store
 from provisioning.models import Credential
 from provisioning.reconciling import service as reconciling
 from tests.console import cases
 from tests.provisioning.control.world import failing, lost
-
-
-@pytest.fixture
-def credentials(cluster_id):
-    return f"/clusters/{cluster_id}/credentials"
-
-
-@pytest.fixture
-def store(cluster_id):
-    return cluster_store(cluster_id)
 
 
 class TestCredentials(

@@ -14,7 +14,6 @@ from confluent_kafka.admin import (
 from provisioning.administration.services.credential_expiry import expire_credentials
 from provisioning.administration.services.credential_repair import free_name
 from provisioning.administration.services.credential_use import note_credential_uses
-from provisioning.cells import cluster_store
 from provisioning.reconciling import service as reconciling
 from tests.console import cases
 from tests.console import conftest as console
@@ -25,16 +24,6 @@ later = console.later
 LIMIT_S = 30
 PASSWORD = b"a-password-of-hers"
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
-
-
-@pytest.fixture
-def credentials(cluster_id):
-    return f"/clusters/{cluster_id}/credentials"
-
-
-@pytest.fixture
-def store(cluster_id):
-    return cluster_store(cluster_id)
 
 
 @pytest.fixture

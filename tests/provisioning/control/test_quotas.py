@@ -6,7 +6,6 @@ from confluent_kafka import Producer
 from brokers.errors import UnavailableError
 from brokers.metadata_records import QuotaEntity
 from console.base.common.conf import config
-from provisioning.cells import cluster_store
 from tests.console import cases
 from tests.provisioning.control.world import access_of, failing, lost, running_broker
 
@@ -14,11 +13,6 @@ from tests.provisioning.control.world import access_of, failing, lost, running_b
 @pytest.fixture
 def quotas(cluster_id):
     return f"/clusters/{cluster_id}/quotas"
-
-
-@pytest.fixture
-def store(cluster_id):
-    return cluster_store(cluster_id)
 
 
 def put(client, path, body, **more):

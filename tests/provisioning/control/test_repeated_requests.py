@@ -12,7 +12,7 @@ from console.base.common.clock import now
 from console.base.common.conf import config
 from console.base.common.models import AuditEntry
 from provisioning.administration.services import unrecorded
-from provisioning.cells import cell_store, cluster_store
+from provisioning.cells import cell_store
 from provisioning.choices import Intent
 from provisioning.models import Cluster, Operation
 from provisioning.reconciling import plan as plans
@@ -21,11 +21,6 @@ from tests.console import cases
 from tests.provisioning.control.world import failing
 
 TOPIC = {"name": "t", "partitions": 2, "configs": {"retention.ms": "1000"}}
-
-
-@pytest.fixture
-def store(cluster_id):
-    return cluster_store(cluster_id)
 
 
 @pytest.fixture
