@@ -138,7 +138,10 @@ def test_wrong_passwords(service, victim):
         wait_until(lambda: len(answers) >= SIGN_INS, "passwords are guessed")
         for _ in range(3):
             victim.check()
-    assert {answer.status_code for answer in answers} <= {401, 429}
+    assert {answer.status_code for answer in answers} <= {401, 429, 503}
+    # On a slow machine some wait in vain for their turn behind the other addresses.
+    refused = [answer.json()["detail"] for answer in answers if answer.status_code == 503]
+    assert set(refused) <= {"Too many passwords are checked at this moment."}
 
 
 def test_an_address_has_few_passwords_checked_at_a_time(service):
