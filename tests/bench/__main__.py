@@ -46,6 +46,7 @@ BENCHES = {
     "cost_at_slo": "CPU and memory at the load and within the latency that kafka3 has",
     "bombs": "a client's p99 beside batches that decompress to 100 MiB and 2 GiB",
     "isolation": "a tenant's p99 (produce, log in, REST) beside each attack of another tenant",
+    "isolation_hour": "all those attacks at once on ten tenants: p99, nothing lost, all billed",
     "profile": "where the broker's CPU time goes under LOAD=produce, fragmented, storage or tail",
 }
 

@@ -148,12 +148,14 @@ def _measure_victim(stage: Stage, seconds: float) -> Latencies:
     logins: list[float] = []
     lists: list[float] = []
     loads = [
-        threading.Thread(target=partial(_log_in_steadily, stage, seconds, logins)),
-        threading.Thread(target=partial(_list_steadily, stage, seconds, lists)),
+        threading.Thread(target=partial(log_in_steadily, stage, seconds, logins)),
+        threading.Thread(target=partial(list_steadily, stage, seconds, lists)),
     ]
     for load in loads:
         load.start()
-    produce_p99_ms = _produce_steadily(stage, seconds)
+    records = round(RECORDS_PER_S * seconds)
+    service = stage.service
+    produce_p99_ms = produce_steadily(service, service.bootstrap, records, RECORDS_PER_S)
     for load in loads:
         load.join()
     return {
@@ -173,17 +175,20 @@ def _wait_until_calm(stage: Stage) -> None:
     raise RuntimeError(message)
 
 
-def _produce_steadily(stage: Stage, seconds: float) -> float:
-    service, records = stage.service, round(RECORDS_PER_S * seconds)
-    load = KafkaLoad(service.bootstrap, TOPIC, records, RECORD_BYTES, service.login, RECORDS_PER_S)
+def produce_steadily(service: Service, bootstrap: str, records: int, per_s: int) -> float:
+    """Produces records of a tenant at a fixed rate. Returns the p99 in milliseconds.
+
+    It is `LOST_MS` where a record was not acknowledged.
+    """
+    load = KafkaLoad(bootstrap, TOPIC, records, RECORD_BYTES, service.login, per_s)
     try:
         return run_light(load).p99_ms
     except RuntimeError as error:
-        progress(f"the victim could not produce: {str(error)[-200:]}")
+        progress(f"a victim could not produce: {str(error)[-200:]}")
         return LOST_MS
 
 
-def _list_steadily(stage: Stage, seconds: float, latencies_ms: list[float]) -> None:
+def list_steadily(stage: Stage, seconds: float, latencies_ms: list[float]) -> None:
     """Lists topics at a fixed rate by connections of its own."""
     load = Load("list", LISTS_PER_S, seconds, lambda _: _list_request())
     with contextlib.suppress(RuntimeError):
@@ -196,7 +201,7 @@ def _list_request() -> Request:
     return Request("GET", f"/api/v1/clusters/{CLUSTER}/topics?limit=50")
 
 
-def _log_in_steadily(stage: Stage, seconds: float, latencies_ms: list[float]) -> None:
+def log_in_steadily(stage: Stage, seconds: float, latencies_ms: list[float]) -> None:
     """Logs in by a new connection at a fixed rate, each from when it was due."""
     host, port = stage.service.bootstrap.rsplit(":", 1)
     clock, began = threading.Event(), time.monotonic()

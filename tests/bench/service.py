@@ -149,9 +149,14 @@ class Service:
         """Whether every process that was started runs."""
         return all(server.poll() is None for server in self._servers)
 
+    def stop(self) -> None:
+        """Ends all of it, brokers too; its data stays."""
+        stop_servers(self._servers)
+        self._servers.clear()
+
     def close(self) -> None:
         """Ends all of it and removes its data."""
-        stop_servers(self._servers)
+        self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

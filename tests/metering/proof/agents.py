@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 from brokers.settings.writing import toml_value
@@ -95,26 +96,36 @@ class Agents:
         return (self.folder / f"{name}.log").read_text(errors="replace")[-4000:]
 
     def wait_until_all_is_recorded(self, cell: TenantCell, usage: UsageFolder) -> None:
-        """Waits until manifests say of every lane there is that it ended and was read.
-
-        Brokers must have ended. Raises `RuntimeError` with what is still open.
-        """
-        clock = threading.Event()
-        deadline = time.monotonic() + LIMIT_SECONDS
-        while still := open_lanes(cell, usage):
-            if time.monotonic() > deadline:
-                said = "\n".join(self.log(name) for name in self._running)
-                message = f"lanes are not recorded to their end: {sorted(still)}\n{said}"
-                raise RuntimeError(message)
-            clock.wait(0.1)
+        """As `wait_until_recorded`, of all tenants; the error has what the agents logged."""
+        clusters = [tenant.cluster_id for tenant in cell.tenants]
+        try:
+            wait_until_recorded(cell.folder / "dfs", clusters, usage)
+        except RuntimeError as error:
+            logged = "\n".join(self.log(name) for name in self._running)
+            message = f"{error}\n{logged}"
+            raise RuntimeError(message) from error
 
 
-def open_lanes(cell: TenantCell, usage: UsageFolder) -> set[tuple[str, int]]:
+def wait_until_recorded(dfs: Path, clusters: Collection[str], usage: UsageFolder) -> None:
+    """Waits until manifests say of every lane of clusters that it ended and was read.
+
+    Brokers must have ended. Raises `RuntimeError` with what is still open.
+    """
+    clock = threading.Event()
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while still := open_lanes(dfs, clusters, usage):
+        if time.monotonic() > deadline:
+            message = f"lanes are not recorded to their end: {sorted(still)}"
+            raise RuntimeError(message)
+        clock.wait(0.1)
+
+
+def open_lanes(dfs: Path, clusters: Collection[str], usage: UsageFolder) -> set[tuple[str, int]]:
     """(cluster, incarnation) of lanes on storage whose end is in no manifest yet."""
     there = {
-        (tenant.cluster_id, int(folder.name))
-        for tenant in cell.tenants
-        for folder in (cell.folder / "dfs" / tenant.cluster_id / "lanes").iterdir()
+        (cluster_id, int(folder.name))
+        for cluster_id in clusters
+        for folder in (dfs / cluster_id / "lanes").iterdir()
         if folder.name.isdigit()
     }
     ended = {
