@@ -194,6 +194,9 @@ class KafkaClient:
     ) -> KafkaClient:
         """A client of these addresses, which connects when it is used. Raises `ConfigError`."""
 
+    def paid_by(self, payer: str) -> KafkaClient:
+        """The same client, whose calls brokers meter for this principal; connections are shared."""
+
     @property
     def idle_connections(self) -> int:
         """Connections that wait for a request."""

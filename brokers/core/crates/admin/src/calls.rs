@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{AclText, AdminError, ClusterAdmin, QuotaEntityText, TopicRequest};
 use freshet_metadata::cell::{CellChange, CellMetadata, CellRecord, Listing};
 use freshet_metadata::cluster::ConfigChanges;
-use freshet_metadata::schema::cell::{CellKind, ClusterSpec, ClusterStatus, Sample, WakeRequest};
+use freshet_metadata::schema::cell::{CellKind, CellNote, ClusterSpec, ClusterStatus, WakeRequest};
 use freshet_metadata::schema::{LimitsRecord, Stored};
 
 /// A call on the records of the cell itself.
@@ -29,8 +29,13 @@ enum CellCall {
     Wake { cluster: String },
     Wakes,
     RemoveWake { cluster: String, revision: u64 },
-    PutSample { cluster: String, sample: Sample },
-    Sample { cluster: String },
+    PutRemoval { cluster: String, note: CellNote },
+    AddRemoval { cluster: String, note: CellNote },
+    Removal { cluster: String },
+    PutHealth { name: String, note: CellNote },
+    Health { name: String },
+    Samples,
+    RemoveSample { cluster: String },
 }
 
 /// A call on the metadata of a cluster. Numbers that people give have 64 bits here, so that a
@@ -210,10 +215,17 @@ async fn answer_cell(cell: &CellMetadata, request: &str) -> Result<String, Admin
         CellCall::RemoveWake { cluster, revision } => {
             to_json(&cell.remove_wake(&cluster, revision).await?)
         }
-        CellCall::PutSample { cluster, sample } => {
-            to_json(&cell.put_sample(&cluster, &sample).await?)
+        CellCall::PutRemoval { cluster, note } => {
+            to_json(&cell.put_removal(&cluster, &note).await?)
         }
-        CellCall::Sample { cluster } => stored(cell.sample(&cluster).await?.as_ref()),
+        CellCall::AddRemoval { cluster, note } => {
+            to_json(&cell.add_removal(&cluster, &note).await?)
+        }
+        CellCall::Removal { cluster } => stored(cell.removal(&cluster).await?.as_ref()),
+        CellCall::PutHealth { name, note } => to_json(&cell.put_health(&name, &note).await?),
+        CellCall::Health { name } => stored(cell.health(&name).await?.as_ref()),
+        CellCall::Samples => listing(&cell.samples().await?),
+        CellCall::RemoveSample { cluster } => to_json(&cell.remove_sample(&cluster).await?),
     })
 }
 
@@ -349,6 +361,8 @@ pub fn changes_text(changes: &[CellChange]) -> String {
             CellRecord::Spec(record) => ("spec", json!(record)),
             CellRecord::Status(record) => ("status", json!(record)),
             CellRecord::Wake(record) => ("wake", json!(record)),
+            CellRecord::Removal(record) => ("removal", json!(record)),
+            CellRecord::Health(record) => ("health", json!(record)),
             CellRecord::Sample(record) => ("sample", json!(record)),
         };
         let (cluster, revision) = (&change.cluster, change.revision);

@@ -45,14 +45,17 @@ impl Default for Memory {
 }
 
 /// Reaches the brokers of one cluster. Calls may be made at the same time, and are bounded by their
-/// deadlines; one that is dropped ends.
+/// deadlines; one that is dropped ends. Clones share connections and memory.
+#[derive(Clone)]
 pub struct ClusterClient {
-    bootstrap: Vec<String>,
-    pool: Pool,
+    bootstrap: Arc<[String]>,
+    pool: Arc<Pool>,
     /// The memory for decompressed records.
     pub(crate) unpacked: AnswerMemory,
     /// Producers that no call uses.
-    pub(crate) producers: Mutex<Vec<Producer>>,
+    pub(crate) producers: Arc<Mutex<Vec<Producer>>>,
+    /// Who pays for the calls; `None` where they are the service's own needs.
+    payer: Option<Arc<str>>,
 }
 
 /// An idempotent producer.
@@ -77,8 +80,15 @@ impl ClusterClient {
         let answers = AnswerMemory { own, shared: memory.answers.clone() };
         let own = Budget::new(UNPACKED_BYTES_MAX_CLUSTER);
         let unpacked = AnswerMemory { own, shared: memory.unpacked.clone() };
-        let pool = Pool::new(Opener { network, randomness, login, memory: answers });
-        Self { bootstrap, pool, unpacked, producers: Mutex::default() }
+        let pool = Arc::new(Pool::new(Opener { network, randomness, login, memory: answers }));
+        Self { bootstrap: bootstrap.into(), pool, unpacked, producers: Arc::default(), payer: None }
+    }
+
+    /// The same client, for whose calls this principal pays. Brokers believe it where the client is
+    /// the service's own user, and close the connection where it is no principal that may pay.
+    #[must_use]
+    pub fn paid_by(&self, payer: &str) -> Self {
+        Self { payer: Some(payer.into()), ..self.clone() }
     }
 
     /// How many connections are open and wait for a request.
@@ -101,7 +111,8 @@ impl ClusterClient {
         address: &str,
         request: &R,
     ) -> Result<(R::Answer, Option<AnswerShare>), ClientError> {
-        self.pool.call::<R>(address, encoded(request), ANSWER_BYTES_MAX).await
+        let payer = self.payer.as_deref();
+        self.pool.call::<R>(address, payer, encoded(request), ANSWER_BYTES_MAX).await
     }
 
     /// Sends a request to the first broker that answers.
@@ -110,7 +121,7 @@ impl ClusterClient {
         request: &R,
     ) -> Result<R::Answer, ClientError> {
         let mut failure = None;
-        for address in &self.bootstrap {
+        for address in self.bootstrap.iter() {
             match self.send(address, request).await {
                 Err(error @ ClientError::Unreachable { .. }) => failure = Some(error),
                 outcome => return outcome,

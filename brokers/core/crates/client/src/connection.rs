@@ -16,9 +16,10 @@ use crate::error::{ClientError, KafkaError};
 use crate::scram::{ScramClient, ScramFault};
 use freshet_access::sasl::Mechanism;
 use freshet_wire::budget::{Budget, Share};
-use freshet_wire::codec::{WireError, WriteExt};
+use freshet_wire::codec::WireError;
 use freshet_wire::protocol::decode::Decoder;
 use freshet_wire::protocol::frame::announced_length;
+use freshet_wire::protocol::header::request_fields;
 use freshet_world::env::{Network, Randomness, Stream};
 
 /// The largest answer that is read, in bytes. Of one with records the first part is still used.
@@ -157,15 +158,17 @@ impl BrokerConnection {
         opener: &Opener,
         request: &R,
     ) -> Result<R::Answer, ClientError> {
-        let reply = self.call::<R>(opener, encoded(request), LOGIN_BYTES_MAX).await?;
+        let reply = self.call::<R>(opener, None, encoded(request), LOGIN_BYTES_MAX).await?;
         decoded::<R>(&reply)
     }
 
-    /// Sends a request and reads its answer, of which at most `bytes_max` bytes. Where this is
-    /// dropped or fails, the connection is of no further use.
+    /// Sends a request, for which `payer` pays where there is one, and reads its answer, of which
+    /// at most `bytes_max` bytes. Where this is dropped or fails, the connection is of no further
+    /// use.
     pub(crate) async fn call<R: Request>(
         &mut self,
         opener: &Opener,
+        payer: Option<&str>,
         body: Bytes,
         bytes_max: usize,
     ) -> Result<Reply, ClientError> {
@@ -176,7 +179,8 @@ impl BrokerConnection {
         }
         self.is_reusable = false;
         self.requests = self.requests.wrapping_add(1);
-        let head = request_head::<R>(self.requests, &opener.login.client_id, body.len());
+        let client_id = &opener.login.client_id;
+        let head = request_head::<R>(self.requests, client_id, payer, body.len());
         let broken = |error: &io::Error| unreachable(&self.address, error);
         for piece in [head, body] {
             self.stream.write_all(&piece).await.map_err(|error| broken(&error))?;
@@ -236,8 +240,13 @@ pub(crate) fn decoded<R: Request>(reply: &Reply) -> Result<R::Answer, ClientErro
     R::decode(&mut input, reply.is_cut).map_err(undecodable::<R>)
 }
 
-/// The frame's length and the request's header.
-fn request_head<R: Request>(number: i32, client_id: &str, body_bytes: usize) -> Bytes {
+/// The frame's length and the request's header. An older header has no place for who pays.
+fn request_head<R: Request>(
+    number: i32,
+    client_id: &str,
+    payer: Option<&str>,
+    body_bytes: usize,
+) -> Bytes {
     let mut header = BytesMut::new();
     header.put_i16(R::API as i16);
     header.put_i16(R::VERSION);
@@ -245,7 +254,7 @@ fn request_head<R: Request>(number: i32, client_id: &str, body_bytes: usize) -> 
     header.put_i16(i16::try_from(client_id.len()).expect("a client id is short"));
     header.put_slice(client_id.as_bytes());
     if R::is_flexible() {
-        header.put_uvarint(0);
+        header.put_slice(&request_fields(payer));
     }
     let length = i32::try_from(header.len() + body_bytes).expect("a request is below 2 GiB");
     let mut head = BytesMut::with_capacity(4 + header.len());
@@ -318,4 +327,31 @@ async fn read_up_to(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apis::metadata::Metadata;
+    use freshet_wire::protocol::header::RequestHeader;
+
+    fn sent<R: Request>(payer: Option<&str>) -> (RequestHeader, Bytes) {
+        let mut frame = BytesMut::from(&request_head::<R>(7, "console", payer, 4)[..]);
+        frame.put_slice(b"body");
+        let mut frame = frame.freeze();
+        let length = frame.split_to(4);
+        assert_eq!(length, u32::try_from(frame.len()).expect("it is short").to_be_bytes()[..]);
+        RequestHeader::decode(frame).expect("a broker reads it")
+    }
+
+    #[test]
+    fn a_request_names_who_pays_and_any_other_names_nobody() {
+        let (header, body) = sent::<Metadata>(Some("ApiKey:key_a"));
+        assert_eq!(header.payer.as_deref(), Some(&b"ApiKey:key_a"[..]));
+        assert_eq!((header.correlation_id, header.client_id.as_deref()), (7, Some("console")));
+        assert_eq!(body, b"body"[..]);
+        assert_eq!(sent::<Metadata>(None).0.payer, None);
+        // Its header has no fields beside those of every request.
+        assert_eq!(sent::<SaslHandshake>(Some("ApiKey:key_a")), sent::<SaslHandshake>(None));
+    }
 }

@@ -46,12 +46,13 @@ impl Pool {
         Self { opener, kept: Arc::default(), slots: Semaphore::new(CONNECTIONS_MAX) }
     }
 
-    /// Sends a request to the broker at an address; of its answer at most `bytes_max` bytes are
-    /// read. Returns the memory that the answer holds, too. Where this is dropped, or the answer
-    /// makes no sense, the connection is closed.
+    /// Sends a request to the broker at an address, for which `payer` pays where there is one; of
+    /// its answer at most `bytes_max` bytes are read. Returns the memory that the answer holds,
+    /// too. Where this is dropped, or the answer makes no sense, the connection is closed.
     pub(crate) async fn call<R: Request>(
         &self,
         address: &str,
+        payer: Option<&str>,
         body: Bytes,
         bytes_max: usize,
     ) -> Result<(R::Answer, Option<AnswerShare>), ClientError> {
@@ -62,7 +63,7 @@ impl Pool {
                 .await
                 .unwrap_or_else(|_| Err(too_slow(address)))?,
         };
-        let reply = connection.call::<R>(&self.opener, body, bytes_max).await?;
+        let reply = connection.call::<R>(&self.opener, payer, body, bytes_max).await?;
         let answer = decoded::<R>(&reply)?;
         if connection.is_reusable {
             self.keep(address, connection);

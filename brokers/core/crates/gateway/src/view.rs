@@ -125,7 +125,10 @@ impl CellView {
                 CellRecord::Status(None) => {
                     self.statuses.remove(&cluster);
                 }
-                CellRecord::Wake(_) | CellRecord::Sample(_) => {}
+                CellRecord::Wake(_)
+                | CellRecord::Removal(_)
+                | CellRecord::Health(_)
+                | CellRecord::Sample(_) => {}
             }
         }
         if specs_changed {

@@ -113,6 +113,16 @@ impl KafkaClient {
         Ok(Self { runtime: runtime()?, client: Arc::new(client), randomness, process })
     }
 
+    /// The same client, for whose calls this principal pays.
+    fn paid_by(&self, payer: &str) -> Self {
+        Self {
+            runtime: Arc::clone(&self.runtime),
+            client: Arc::new(self.client.paid_by(payer)),
+            randomness: Arc::clone(&self.randomness),
+            process: self.process,
+        }
+    }
+
     /// How many connections wait for a request.
     #[getter]
     fn idle_connections(&self) -> usize {

@@ -16,10 +16,14 @@ pub mod bucket;
 pub mod limits;
 
 use bucket::Bucket;
-use limits::{BucketKey, of_address, of_client};
+use limits::{BucketKey, of_address, of_client, of_payer};
 
 /// With so many buckets, those that are full and unused are removed before another is added.
 const BUCKETS_KEPT: usize = 4096;
+/// With so many, in use or in debt, others share buckets by the rate of their quota.
+const BUCKETS_MAX: usize = 2 * BUCKETS_KEPT;
+/// Clients with longer names share, too.
+const NAME_BYTES_MAX: usize = 512;
 /// A client that connects too often is kept waiting at most this long before its connection is
 /// closed.
 const REFUSED_AFTER_MAX: Duration = Duration::from_secs(1);
@@ -98,13 +102,17 @@ pub enum ConnectionRefusal {
 pub struct QuotaManager {
     view: Arc<MetadataView>,
     buckets: Mutex<BTreeMap<BucketKey, Arc<Bucket>>>,
+    /// What clients share that came when there were too many buckets, or that have long names: one
+    /// for each kind of quota and rate.
+    shared: Mutex<BTreeMap<(QuotaKey, u64), Arc<Bucket>>>,
     connections: Mutex<BTreeMap<String, u64>>,
 }
 
 impl QuotaManager {
     /// A manager of the quotas in `view`.
     pub fn new(view: Arc<MetadataView>) -> Self {
-        Self { view, buckets: Mutex::default(), connections: Mutex::default() }
+        let (buckets, shared) = (Mutex::default(), Mutex::default());
+        Self { view, buckets, shared, connections: Mutex::default() }
     }
 
     fn bucket(&self, limit: Option<(f64, BucketKey)>) -> Option<Arc<Bucket>> {
@@ -115,23 +123,45 @@ impl QuotaManager {
             bucket.set_rate(rate, now);
             return Some(Arc::clone(bucket));
         }
+        // Clients choose their client ids, so there may be any number of buckets.
+        let is_needed =
+            |bucket: &Arc<Bucket>| Arc::strong_count(bucket) > 1 || !bucket.is_full(now);
         if buckets.len() >= BUCKETS_KEPT {
-            // Clients choose their client ids, so there may be any number of buckets.
-            buckets.retain(|_, bucket| Arc::strong_count(bucket) > 1 || !bucket.is_full(now));
+            buckets.retain(|_, bucket| is_needed(bucket));
+        }
+        if buckets.len() >= BUCKETS_MAX || key.name_bytes() > NAME_BYTES_MAX {
+            let mut shared = self.shared.lock();
+            shared.retain(|_, bucket| is_needed(bucket));
+            let bucket = shared.entry((key.key, rate.to_bits()));
+            return Some(Arc::clone(bucket.or_insert_with(|| Arc::new(Bucket::new(rate, now)))));
         }
         let bucket = Arc::new(Bucket::new(rate, now));
         buckets.insert(key, Arc::clone(&bucket));
         Some(bucket)
     }
 
-    fn limits(&self, quotas: &Quotas, user: &str, client_id: &str) -> ClientLimits {
-        let bucket = |key| of_client(quotas, key, user, client_id);
-        let percent = bucket(QuotaKey::RequestPercentage);
-        ClientLimits {
-            produce: self.bucket(bucket(QuotaKey::ProducerByteRate)),
-            fetch: self.bucket(bucket(QuotaKey::ConsumerByteRate)),
+    /// The buckets of one client; `limit` finds the quota that applies to it. `None` where no
+    /// quota does.
+    fn limits(
+        &self,
+        limit: impl Fn(QuotaKey) -> Option<(f64, BucketKey)>,
+    ) -> Option<Arc<ClientLimits>> {
+        let percent = limit(QuotaKey::RequestPercentage);
+        let limits = ClientLimits {
+            produce: self.bucket(limit(QuotaKey::ProducerByteRate)),
+            fetch: self.bucket(limit(QuotaKey::ConsumerByteRate)),
             request: self.bucket(percent.map(|(percent, key)| (percent / 100.0, key))),
+        };
+        (!limits.is_unlimited()).then(|| Arc::new(limits))
+    }
+
+    /// The limits of whom the service makes a request for; `None` where no quota applies.
+    pub fn limits_of_payer(&self, payer: &str) -> Option<Arc<ClientLimits>> {
+        if !self.view.has_quotas() {
+            return None;
         }
+        let quotas = Arc::clone(&self.view.snapshot().quotas);
+        self.limits(|key| of_payer(&quotas, key, payer))
     }
 
     /// Counts a connection of a user from an address, until the guard is dropped.
@@ -219,9 +249,47 @@ impl SessionQuotas {
         {
             return limits.clone();
         }
-        let limits = manager.limits(&quotas, user, client_id);
-        let limits = (!limits.is_unlimited()).then(|| Arc::new(limits));
+        let limits = manager.limits(|key| of_client(&quotas, key, user, client_id));
         self.known = Some((quotas, client_id.to_owned(), limits.clone()));
         limits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use freshet_metadata::SqliteStore;
+
+    #[tokio::test(start_paused = true)]
+    async fn however_many_names_clients_choose_there_are_so_many_buckets_and_no_more() {
+        let (view, _follower) =
+            MetadataView::open(Arc::new(SqliteStore::in_memory())).await.unwrap();
+        let manager = QuotaManager::new(view);
+        let bucket = |client_id: &str| {
+            let key = BucketKey {
+                key: QuotaKey::ProducerByteRate,
+                user: None,
+                client_id: Some(client_id.to_owned()),
+                ip: None,
+                payer: None,
+            };
+            let bucket = manager.bucket(Some((1.0, key))).unwrap();
+            // In debt, so that it is needed for long.
+            bucket.take(1_000_000.0, Instant::now());
+            bucket
+        };
+        for number in 0..BUCKETS_MAX + 500 {
+            bucket(&format!("client-{number}"));
+        }
+        assert_eq!(manager.buckets.lock().len(), BUCKETS_MAX);
+        assert!(Arc::ptr_eq(&bucket("one more"), &bucket("another")), "they share their rate");
+        assert_eq!(manager.shared.lock().len(), 1);
+        // Those that came before keep what they owe, and room comes back with time.
+        assert_eq!(bucket("client-7").debt(Instant::now()), Duration::from_secs(3_600));
+        tokio::time::advance(Duration::from_secs(10_000_000)).await;
+        assert!(!Arc::ptr_eq(&bucket("one more"), &bucket("another")));
+        let long = "x".repeat(NAME_BYTES_MAX + 1);
+        assert!(Arc::ptr_eq(&bucket(&long), &bucket(&format!("{long}y"))));
+        assert!(manager.buckets.lock().len() < BUCKETS_KEPT);
     }
 }

@@ -15,6 +15,16 @@ pub struct BucketKey {
     pub client_id: Option<String>,
     /// The address, of a quota for addresses.
     pub ip: Option<String>,
+    /// Whom the service made the request for. A name of its own kind: a user may have any name.
+    pub payer: Option<String>,
+}
+
+impl BucketKey {
+    /// Bytes of the names in it.
+    pub fn name_bytes(&self) -> usize {
+        let names = [&self.user, &self.client_id, &self.ip, &self.payer];
+        names.into_iter().flatten().map(String::len).sum()
+    }
 }
 
 /// How a quota names a user or client id.
@@ -63,7 +73,7 @@ pub fn of_client(
         let user = add(QuotaEntityType::User, of_user, user);
         let client_id = add(QuotaEntityType::ClientId, of_client, client_id);
         let value = *quotas.get(&entity)?.get(&key)?;
-        Some((value, BucketKey { key, user, client_id, ip: None }))
+        Some((value, BucketKey { key, user, client_id, ip: None, payer: None }))
     })
 }
 
@@ -74,7 +84,21 @@ pub fn of_address(quotas: &Quotas, key: QuotaKey, address: &str) -> Option<(f64,
         quotas.get(&entity)?.get(&key).copied()
     })?;
     let ip = Some(address.to_owned());
-    Some((value, BucketKey { key, user: None, client_id: None, ip }))
+    Some((value, BucketKey { key, user: None, client_id: None, ip, payer: None }))
+}
+
+/// The quota that applies to requests that the service makes for somebody, and the key of its
+/// bucket. They are neither a user nor a client id, so what applies to any user or client does.
+pub fn of_payer(quotas: &Quotas, key: QuotaKey, payer: &str) -> Option<(f64, BucketKey)> {
+    const USER: QuotaEntityType = QuotaEntityType::User;
+    const CLIENT_ID: QuotaEntityType = QuotaEntityType::ClientId;
+    let defaults: [&[QuotaEntityType]; 3] = [&[USER, CLIENT_ID], &[USER], &[CLIENT_ID]];
+    let value = defaults.into_iter().find_map(|kinds| {
+        let entity = QuotaEntity(kinds.iter().map(|kind| (*kind, None)).collect());
+        quotas.get(&entity)?.get(&key).copied()
+    })?;
+    let payer = Some(payer.to_owned());
+    Some((value, BucketKey { key, user: None, client_id: None, ip: None, payer }))
 }
 
 #[cfg(test)]
@@ -133,6 +157,22 @@ mod tests {
         quotas.insert(entity(Default, Absent), of_default);
         let limit = of_client(&quotas, QuotaKey::ConsumerByteRate, "u", "c").unwrap();
         assert!((limit.0 - 2.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn whom_the_service_asks_for_has_the_defaults_and_a_bucket_of_their_own() {
+        let mut quotas = Quotas::new();
+        quotas.insert(entity(Named, Named), [(KEY, 1.0)].into());
+        quotas.insert(entity(Named, Absent), [(KEY, 2.0)].into());
+        quotas.insert(entity(Absent, Named), [(KEY, 3.0)].into());
+        assert_eq!(of_payer(&quotas, KEY, "u"), None);
+        let defaults = [(Absent, Default), (Default, Absent), (Default, Default)];
+        for ((user, client), value) in defaults.into_iter().zip([4.0, 5.0, 6.0]) {
+            quotas.insert(entity(user, client), [(KEY, value)].into());
+            let (rate, bucket) = of_payer(&quotas, KEY, "u").unwrap();
+            assert!((rate - value).abs() < f64::EPSILON, "{rate}");
+            assert_eq!((bucket.payer.as_deref(), bucket.user), (Some("u"), None));
+        }
     }
 
     #[test]

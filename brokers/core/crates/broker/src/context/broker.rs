@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
+use super::payers::Payers;
 use super::producer_ids::ProducerIds;
 use crate::engine::Engine;
 use crate::engine::configs::{BrokerConfigs, Derived};
@@ -75,6 +76,8 @@ pub struct Broker {
     pub(crate) making_offsets_topic: tokio::sync::Mutex<()>,
     /// The quotas of clients.
     pub(crate) quotas: Arc<QuotaManager>,
+    /// The principals for whom the service has made requests.
+    pub(crate) payers: Payers,
     acls: Derived<Vec<AclBinding>, AclIndex>,
     configs: BrokerConfigs,
     topic_configs: Mutex<BTreeMap<TopicId, ResolvedTopic>>,
@@ -97,6 +100,7 @@ impl Broker {
             verifications: Semaphore::new(VERIFICATIONS_AT_ONCE),
             making_offsets_topic: tokio::sync::Mutex::default(),
             quotas: Arc::new(QuotaManager::new(Arc::clone(&engine.view))),
+            payers: Payers::default(),
             acls: Derived::default(),
             configs: BrokerConfigs::new(Arc::clone(&engine.view), settings.configs.clone()),
             topic_configs: Mutex::default(),

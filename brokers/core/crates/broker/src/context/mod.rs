@@ -3,8 +3,11 @@
 
 mod access;
 mod broker;
+mod payers;
 mod producer_ids;
 mod request;
 
 pub use broker::{Broker, BrokerSettings};
+pub use payers::OTHERS;
+pub(crate) use request::QuotaKind;
 pub use request::{ClientFacts, ListenerFacts, RequestContext, Throttling};

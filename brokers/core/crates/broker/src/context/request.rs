@@ -41,13 +41,15 @@ pub struct ClientFacts {
     pub listener: Arc<ListenerFacts>,
     /// The principal that it authenticated as.
     pub principal: Principal,
-    /// The principal as text, by which the bill names who produced or consumed.
+    /// The principal as text, by which the bill names who produced or consumed, unless the service
+    /// names another one in a request ([`RequestContext::payer`]).
     pub payer: Arc<str>,
     /// Its IP address; behind a gateway, the client's own.
     pub host: IpAddr,
     /// The gateway's id of its connection; empty where it came without a gateway.
     pub connection: Arc<str>,
-    /// Whether it is a super user, that is, the service itself. No quota restricts it.
+    /// Whether it is a super user, that is, the service itself. No quota restricts it, and it may
+    /// make requests for somebody else.
     pub exempt: bool,
 }
 
@@ -83,6 +85,11 @@ pub struct RequestContext {
     pub api_version: i16,
     /// The quotas of this client; `None` where it has none.
     pub throttling: Option<Throttling>,
+    /// Who pays for the request: the client, or for whom the service made it.
+    pub payer: Arc<str>,
+    /// Whether the service made it for somebody else. What frees the service itself, such as from
+    /// quotas and from the suspension of produce, does not hold then.
+    pub is_on_behalf: bool,
 }
 
 /// The quotas of a client, and the means to make it pause.
@@ -96,7 +103,7 @@ pub struct Throttling {
 
 /// What a quota counts. The throttling metric has this as a label.
 #[derive(Debug, Clone, Copy)]
-enum QuotaKind {
+pub(crate) enum QuotaKind {
     Produce,
     Fetch,
     Request,
@@ -110,35 +117,55 @@ impl QuotaKind {
             Self::Request => "request",
         }
     }
+
+    fn bucket(self, limits: &ClientLimits) -> Option<&Bucket> {
+        match self {
+            Self::Produce => limits.produce.as_deref(),
+            Self::Fetch => limits.fetch.as_deref(),
+            Self::Request => limits.request.as_deref(),
+        }
+    }
 }
 
 impl RequestContext {
     /// A request of a client without quotas.
     pub fn new(client: Arc<ClientFacts>, client_id: StrBytes, api_version: i16) -> Self {
-        Self { client, client_id, api_version, throttling: None }
+        let payer = Arc::clone(&client.payer);
+        let (throttling, is_on_behalf) = (None, false);
+        Self { client, client_id, api_version, throttling, payer, is_on_behalf }
     }
 
     /// Counts bytes that were produced. Returns for how many milliseconds the response asks the
     /// client to pause; its connection is not read for that long.
     pub fn charge_produce(&self, bytes: usize) -> i32 {
         self.count(&Use { bytes_in: bytes as u64, ..Use::default() });
-        let bucket = |limits: &ClientLimits| limits.produce.clone();
-        self.charge(QuotaKind::Produce, bucket, bytes as f64)
+        self.charge(QuotaKind::Produce, bytes as f64)
     }
 
     /// Counts bytes that are fetched, as [`RequestContext::charge_produce`] does. With 0 bytes it
     /// returns the pause that is due for earlier ones.
     pub fn charge_fetch(&self, bytes: usize) -> i32 {
         self.count(&Use { bytes_out: bytes as u64, ..Use::default() });
-        let bucket = |limits: &ClientLimits| limits.fetch.clone();
-        self.charge(QuotaKind::Fetch, bucket, bytes as f64)
+        self.charge(QuotaKind::Fetch, bytes as f64)
     }
 
     /// Counts the time for which a thread worked, as [`RequestContext::charge_produce`] does.
     pub fn charge_request(&self, spent: Duration) -> i32 {
         self.count(&Use { busy: spent, ..Use::default() });
-        let bucket = |limits: &ClientLimits| limits.request.clone();
-        self.charge(QuotaKind::Request, bucket, spent.as_secs_f64())
+        self.charge(QuotaKind::Request, spent.as_secs_f64())
+    }
+
+    /// For how many milliseconds those for whom the service made the request must wait, as their
+    /// quota of this kind, or of time, is overdrawn. Such a request is refused: the connection
+    /// serves others too, so it cannot be made to pause. 0 for all other requests.
+    pub(crate) fn refused_for(&self, kind: QuotaKind) -> i32 {
+        let Some(throttling) = self.throttling.as_ref().filter(|_| self.is_on_behalf) else {
+            return 0;
+        };
+        let now = Instant::now();
+        let buckets = [kind, QuotaKind::Request].map(|kind| kind.bucket(&throttling.limits));
+        let debts = buckets.into_iter().flatten().map(|bucket| bucket.debt(now));
+        debts.max().map_or(0, milliseconds)
     }
 
     /// The most bytes of records that one fetch response may have: what the quota allows at once,
@@ -154,30 +181,23 @@ impl RequestContext {
     fn count(&self, used: &Use) {
         if *used != Use::default() {
             let traffic = &self.broker().engine.settings.metrics.traffic;
-            traffic.add(&self.client.payer, &self.client_id, used);
+            traffic.add(&self.payer, &self.client_id, used);
         }
     }
 
     /// Takes `units` from the client's bucket of this kind. Where that is overdrawn, it mutes the
     /// connection and returns the pause in milliseconds.
-    fn charge(
-        &self,
-        kind: QuotaKind,
-        bucket: impl Fn(&ClientLimits) -> Option<Arc<Bucket>>,
-        units: f64,
-    ) -> i32 {
+    fn charge(&self, kind: QuotaKind, units: f64) -> i32 {
         let Some(throttling) = &self.throttling else { return 0 };
-        let Some(bucket) = bucket(&throttling.limits) else { return 0 };
+        let Some(bucket) = kind.bucket(&throttling.limits) else { return 0 };
         let pause = bucket.take(units, Instant::now());
-        // Rounded up, so that the connection is read again when a client that paused for the
-        // milliseconds of its response sends its next request.
-        let pause_ms = pause.as_nanos().div_ceil(1_000_000);
+        let pause_ms = milliseconds(pause);
         if pause_ms > 0 {
             throttling.mute.pause(pause);
             let metrics = &self.broker().engine.settings.metrics;
-            metrics.throttled(kind.name(), u64::try_from(pause_ms).unwrap_or(u64::MAX));
+            metrics.throttled(kind.name(), u64::from(pause_ms.unsigned_abs()));
         }
-        i32::try_from(pause_ms).unwrap_or(i32::MAX)
+        pause_ms
     }
 
     /// The broker.
@@ -221,4 +241,10 @@ impl RequestContext {
             rack: None,
         }
     }
+}
+
+/// Rounded up, so that the connection is read again when a client that paused for the milliseconds
+/// of its response sends its next request.
+fn milliseconds(pause: Duration) -> i32 {
+    i32::try_from(pause.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
 }

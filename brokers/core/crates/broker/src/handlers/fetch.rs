@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::storage_reads::{FromStorage, StorageRead, StorageReads};
 use super::topics::{NotServed, open_to_clients};
-use crate::context::RequestContext;
+use crate::context::{QuotaKind, RequestContext};
 use freshet_access::types::Operation;
 use freshet_metadata::view::Topic;
 use freshet_partition::read::Fetched as Records;
@@ -152,6 +152,12 @@ pub async fn handle(context: &RequestContext, mut request: FetchRequest) -> Fetc
     if !FULL_FETCH_EPOCHS.contains(&request.session_epoch) {
         let error_code = ResponseError::FetchSessionIdNotFound.code();
         return Fetched::without_records(FetchResponse { error_code, ..FetchResponse::default() });
+    }
+    let throttle_time_ms = context.refused_for(QuotaKind::Fetch);
+    if throttle_time_ms > 0 {
+        let error_code = ResponseError::ThrottlingQuotaExceeded.code();
+        let response = FetchResponse { error_code, throttle_time_ms, ..FetchResponse::default() };
+        return Fetched::without_records(response);
     }
     let throttle_time_ms = context.charge_fetch(0);
     if throttle_time_ms > 0 {

@@ -12,7 +12,7 @@ use kafka_protocol::protocol::StrBytes;
 use tokio::time::{Instant, timeout_at};
 
 use super::topics::{NotServed, open_to_clients, time_limit};
-use crate::context::RequestContext;
+use crate::context::{QuotaKind, RequestContext};
 use crate::engine::reading::{ReadBatch, UnreadBatch};
 use freshet_access::types::{Operation, ResourceType};
 use freshet_metadata::view::Topic;
@@ -148,8 +148,13 @@ fn refuse_all(context: &RequestContext, request: &ProduceRequest) -> Option<Refu
     if !may_use_transaction {
         return Some(ResponseError::TransactionalIdAuthorizationFailed.into());
     }
+    let wait_ms = context.refused_for(QuotaKind::Produce);
+    if wait_ms > 0 {
+        let message = Some(format!("the quota is used up for {wait_ms} ms"));
+        return Some(Refusal { error: ResponseError::ThrottlingQuotaExceeded, message });
+    }
     let reason = context.broker().engine.view.snapshot().produce_suspension.clone()?;
-    let exempt = context.is_super_user(&context.client.principal);
+    let exempt = context.client.exempt && !context.is_on_behalf;
     (!exempt).then(|| Refusal {
         error: ResponseError::PolicyViolation,
         message: Some(reason.as_ref().to_owned()),
@@ -326,7 +331,7 @@ impl Stager<'_> {
         let is_as_sent = batch.header().compression() == Compression::of_attributes(attributes);
         let pinned_bytes = if is_as_sent { pinned_bytes } else { batch.size_bytes() };
         let log_append_time_ms = batch.log_append_time_ms().unwrap_or(-1);
-        let (lane, payer) = (&self.context.broker().engine.lane, &self.context.client.payer);
+        let (lane, payer) = (&self.context.broker().engine.lane, &self.context.payer);
         let ack = Some(self.acks.share());
         let staged = partition.stage_for(lane, batch, payer, pinned_bytes, ack).map_err(failed)?;
         let answer = Answer { base_offset: staged.base_offset, log_append_time_ms };

@@ -16,6 +16,9 @@ use freshet_link::LinkError;
 use freshet_wire::protocol::frame::FrameError;
 use freshet_world::env::Stream;
 
+/// A request that waits for long holds its share of the budgets where it has more bytes than this.
+const WAITING_BYTES_FREE: usize = 8 << 10;
+
 /// Why a connection ended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Ended {
@@ -115,14 +118,16 @@ async fn read_requests(
                 Err(ended) => return ended,
             },
         };
-        let mut memory = Some(request.memory);
+        let (mut memory, bytes) = (Some(request.memory), request.frame.len());
         let due = match session.handle(request.frame, &mut memory).await {
             Outcome::Reply(reply) => Due::Now(reply),
             Outcome::Staged(reply) => Due::Later(reply),
             Outcome::Waiting(reply) => {
-                // The handler may wait for long and has decoded the request, so the memory for it
-                // is given back now.
-                memory = None;
+                // The handler may wait for long, and what it decoded may keep the whole frame in
+                // memory. Of a small one that is part of what a connection takes anyhow.
+                if bytes <= WAITING_BYTES_FREE {
+                    memory = None;
+                }
                 tokio::select! {
                     biased;
                     reply = reply => Due::Now(reply),

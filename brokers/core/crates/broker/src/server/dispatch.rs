@@ -160,6 +160,32 @@ impl KafkaSession {
         Ok(())
     }
 
+    /// The circumstances of a request of a client that is authenticated.
+    ///
+    /// # Errors
+    /// [`Refusal`] where the service names somebody who cannot pay. From anybody else the name is
+    /// ignored, as is every field that a broker does not know.
+    fn context(&mut self, header: RequestHeader) -> Result<RequestContext, Refusal> {
+        let RequestHeader { api, version, client_id, payer, .. } = header;
+        let client_id = client_id.unwrap_or_default();
+        let client = Arc::clone(&self.client);
+        let Some(payer) = payer.filter(|_| client.exempt) else {
+            let throttling = self.throttling(&client_id);
+            let context = RequestContext::new(client, client_id, version);
+            return Ok(RequestContext { throttling, ..context });
+        };
+        let payer = client.broker.payers.find(&payer).ok_or_else(|| Refusal::Message {
+            api,
+            reason: "it is made for a principal that cannot pay".to_owned(),
+        })?;
+        // The connection serves others too, and so is never muted.
+        let mute = Arc::default();
+        let limits = client.broker.quotas.limits_of_payer(&payer);
+        let throttling = limits.map(|limits| Throttling { limits, mute });
+        let context = RequestContext::new(client, client_id, version);
+        Ok(RequestContext { throttling, payer, is_on_behalf: true, ..context })
+    }
+
     /// The client's quotas; `None` where it has none.
     fn throttling(&mut self, client_id: &str) -> Option<Throttling> {
         let client = &self.client;
@@ -235,7 +261,7 @@ impl KafkaSession {
         frame_bytes: usize,
         memory: &mut Option<RequestMemory>,
     ) -> Result<Outcome, Refusal> {
-        let RequestHeader { api, version, correlation_id, client_id } = header;
+        let RequestHeader { api, version, correlation_id, .. } = header;
         let call = Call { api, version, correlation_id };
         match api {
             ApiKey::ApiVersions => {
@@ -247,10 +273,7 @@ impl KafkaSession {
             _ if self.sasl.is_some() => return Err(Refusal::NotAuthenticated(api)),
             _ => {}
         }
-        let client_id = client_id.unwrap_or_default();
-        let throttling = self.throttling(&client_id);
-        let client = Arc::clone(&self.client);
-        let context = RequestContext { client, client_id, api_version: version, throttling };
+        let context = self.context(header)?;
         match api {
             ApiKey::Produce => {
                 let frame = Frame { bytes: frame_bytes, memory: memory.take() };
@@ -374,11 +397,10 @@ fn answer_fetch(context: RequestContext, call: Call, body: Bytes) -> Result<Outc
         reply.demands = fetched.memory.demands();
         let (egress, held) = (fetched.egress, (fetched.memory, fetched.handing));
         reply.written = Some(Box::new(move || {
-            let client = &context.client;
-            let engine = &client.broker.engine;
+            let engine = &context.broker().engine;
             let topics = engine.view.topics();
             for (topic, bytes) in egress {
-                engine.egress.add(topic, &client.payer, bytes);
+                engine.egress.add(topic, &context.payer, bytes);
                 if let Some(topic) = topics.by_id(topic) {
                     engine.settings.metrics.topic(&topic.record.name).bytes_out.inc_by(bytes);
                 }

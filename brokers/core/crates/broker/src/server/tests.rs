@@ -507,6 +507,35 @@ async fn a_request_need_not_make_up_for_the_time_in_which_there_was_no_memory() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_that_waits_holds_its_share_of_the_budgets_unless_it_is_small() {
+    let harness = Harness::new(limits(), Script::default());
+    let (mut small, mut large) = (harness.client(), harness.client());
+    small.send(&format!("w{}", "x".repeat((8 << 10) - 1))).await;
+    harness.awaited(1).await;
+    assert_eq!(harness.server.in_flight_bytes(), 0);
+    large.send(&format!("w{}", "x".repeat(8 << 10))).await;
+    harness.awaited(2).await;
+    let held = harness.server.in_flight_bytes();
+    assert!((8 << 10..16 << 10).contains(&held), "{held}");
+    // The first answer is that of the small one.
+    for (client, answer) in [(&mut small, "small"), (&mut large, "large")] {
+        harness.script.answer(answer);
+        assert_eq!(client.receive().await, answer);
+    }
+    while harness.server.in_flight_bytes() > 0 {
+        tokio::task::yield_now().await;
+    }
+    // One whose client leaves gives its memory back, too.
+    large.send(&format!("w{}", "x".repeat(8 << 10))).await;
+    harness.awaited(1).await;
+    assert!(harness.server.in_flight_bytes() > 0);
+    drop(large);
+    while harness.server.in_flight_bytes() > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_outlives_its_answer_holds_its_share_of_the_budgets() {
     let limits = ServerLimits { in_flight_bytes_total: 4 << 10, ..limits() };
     let harness = Harness::new(limits, Script::default());

@@ -124,13 +124,13 @@ impl TestBroker {
         let mut stream = self.link();
         let randomness = self.engine.environment.randomness.as_ref();
         link::open(&mut stream, &link_secret(), randomness, client).await?;
-        Ok(Client { stream, next_correlation_id: 1, name: "tests" })
+        Ok(Client { stream, next_correlation_id: 1, name: "tests", payer: None })
     }
 
     pub fn client(&self) -> Client {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         self.connect.send(theirs).unwrap();
-        Client { stream: ours, next_correlation_id: 1, name: "tests" }
+        Client { stream: ours, next_correlation_id: 1, name: "tests", payer: None }
     }
 
     /// The circumstances of a request, for handlers that are called directly.
@@ -173,11 +173,16 @@ fn environment(folder: &Path) -> Environment {
     open_world(&dfs, bucket.to_str().unwrap()).unwrap()
 }
 
+/// The tag of the header's field that names who pays, which no message of Kafka has.
+const PAYER_TAG: i32 = 1 << 20;
+
 /// A client of a broker under test.
 pub struct Client {
     stream: DuplexStream,
     next_correlation_id: i32,
     pub name: &'static str,
+    /// The principal that its requests name as the one who pays, where their header has a place.
+    pub payer: Option<&'static str>,
 }
 
 impl Client {
@@ -186,13 +191,17 @@ impl Client {
         let correlation_id = self.next_correlation_id;
         self.next_correlation_id += 1;
         let api = ApiKey::try_from(R::KEY).unwrap();
-        let header = RequestHeader::default()
+        let mut header = RequestHeader::default()
             .with_request_api_key(R::KEY)
             .with_request_api_version(version)
             .with_correlation_id(correlation_id)
             .with_client_id(Some(StrBytes::from_static_str(self.name)));
+        let header_version = api.request_header_version(version);
+        if let Some(payer) = self.payer.filter(|_| header_version >= 2) {
+            header = header.with_unknown_tagged_field(PAYER_TAG, payer.into());
+        }
         let mut frame = BytesMut::new();
-        header.encode(&mut frame, api.request_header_version(version)).unwrap();
+        header.encode(&mut frame, header_version).unwrap();
         request.encode(&mut frame, version).unwrap();
         self.send_frame(&frame).await;
         correlation_id

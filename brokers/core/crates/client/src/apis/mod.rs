@@ -75,3 +75,15 @@ fn structures<T>(
         Ok(value)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Request, metadata, offsets, records};
+
+    #[test]
+    fn whatever_a_reader_or_producer_sends_can_name_who_pays() {
+        assert!(records::Fetch::is_flexible() && records::Produce::is_flexible());
+        assert!(metadata::Metadata::is_flexible() && offsets::ListOffsets::is_flexible());
+        assert!(offsets::InitProducerId::is_flexible());
+    }
+}

@@ -5,8 +5,14 @@ use kafka_protocol::messages::ApiKey;
 use kafka_protocol::protocol::StrBytes;
 
 use super::decode::Decoder;
+use super::encode::Encoder;
 use super::versions;
 use crate::codec::{WireError, WriteExt};
+
+/// The tag of the field of a request's header that names who pays for the request: a principal,
+/// whose text is all of the field. Kafka counts its tags up from 0, and skips those that it does not
+/// know.
+const PAYER_TAG: u32 = 1 << 20;
 
 /// The header of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +25,15 @@ pub struct RequestHeader {
     pub correlation_id: i32,
     /// The client id. Bytes that are not UTF-8 are replaced.
     pub client_id: Option<StrBytes>,
+    /// The principal that is to pay, as it came: anybody can send it, so only the service's own
+    /// user may be believed. Requests with a header of version 1 cannot have it.
+    pub payer: Option<Bytes>,
+}
+
+/// The tagged fields of a request's header: the field that names who pays, or none.
+pub fn request_fields(payer: Option<&str>) -> Bytes {
+    let field = payer.map(|payer| (PAYER_TAG, Bytes::copy_from_slice(payer.as_bytes())));
+    Encoder::field(|out| out.tagged(field.as_slice()))
 }
 
 /// Why a request cannot be read. Except for ApiVersions, Kafka closes the connection.
@@ -68,8 +83,15 @@ impl RequestHeader {
         }
         let client_id = input.nullable_text()?.as_ref().map(repaired);
         let mut rest = Decoder::new(input.rest(), api.request_header_version(version) >= 2);
-        rest.skip_tagged()?;
-        Ok((Self { api, version, correlation_id, client_id }, rest.rest()))
+        let mut payer = None;
+        rest.tagged(|tag, field| {
+            if tag == PAYER_TAG {
+                payer = Some(field.clone().rest());
+            }
+            // Whether it is a principal is judged where it is known whom to believe.
+            Ok(false)
+        })?;
+        Ok((Self { api, version, correlation_id, client_id, payer }, rest.rest()))
     }
 }
 
@@ -138,6 +160,7 @@ mod tests {
                     assert_eq!((header.api, header.version), (api, version));
                     assert_eq!(header.correlation_id, 77);
                     assert_eq!(header.client_id.as_deref(), client);
+                    assert_eq!(header.payer, None);
                     assert_eq!(body, b"body"[..]);
                     for length in 0..bytes.len() - b"body".len() {
                         let cut = RequestHeader::decode(bytes.slice(..length));
@@ -172,6 +195,30 @@ mod tests {
         let bytes = b"\0\x12\0\0\0\0\0\x01\0\x02a\xff";
         let (header, _) = RequestHeader::decode(Bytes::from_static(bytes)).unwrap();
         assert_eq!(header.client_id.as_deref(), Some("a\u{fffd}"));
+    }
+
+    #[test]
+    fn a_payer_is_read_as_it_came_among_other_fields() {
+        let own = [&b"\0\x12\0\x03\0\0\0\x01\0\x01c"[..], &request_fields(Some("Any:\u{1}é"))];
+        let (header, body) =
+            RequestHeader::decode([&own.concat()[..], b"body"].concat().into()).unwrap();
+        assert_eq!(header.payer.as_deref(), Some("Any:\u{1}é".as_bytes()));
+        assert_eq!(body, b"body"[..]);
+        assert_eq!(request_fields(None), b"\0"[..]);
+        // Kafka's own codec skips it, and gives it back as it came.
+        let theirs = TheirHeader::decode(&mut Bytes::from(own.concat()), 2).unwrap();
+        let tag = i32::try_from(PAYER_TAG).unwrap();
+        assert_eq!(theirs.unknown_tagged_fields[&tag], "Any:\u{1}é".as_bytes());
+        let field = Bytes::from(vec![0xff; 70_000]);
+        let mut out = BytesMut::new();
+        TheirHeader::default()
+            .with_request_api_key(18)
+            .with_request_api_version(3)
+            .with_unknown_tagged_field(3, Bytes::from_static(b"tag"))
+            .with_unknown_tagged_field(tag, field.clone())
+            .encode(&mut out, 2)
+            .unwrap();
+        assert_eq!(RequestHeader::decode(out.freeze()).unwrap().0.payer, Some(field));
     }
 
     #[test]

@@ -1,0 +1,230 @@
+//! Who pays for a request: the client that sent it, or for whom the service's own user sent it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use freshet_access::acl::AuthorizerSettings;
+use freshet_access::principal::Principal;
+use freshet_access::sasl::Mechanism;
+use freshet_broker::context::BrokerSettings;
+use freshet_inspect::usage_reader::{EGRESS, INGRESS, LaneRequest, UsageReader};
+use freshet_link::{LinkedClient, ListenerKind};
+use freshet_metadata::schema::{QuotaEntity, QuotaEntityType, QuotaKey};
+use kafka_protocol::ResponseError as E;
+use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
+use kafka_protocol::messages::{
+    BrokerId, FetchRequest, FetchResponse, SaslAuthenticateRequest, SaslHandshakeRequest,
+};
+
+use super::harness::{Client, Setup, TestBroker, batch, produce_request, text, topic_name};
+
+const KEY: &str = "ApiKey:key_a";
+const MEMBER: &str = "Member:usr_b";
+const SERVICE: &str = "User:root";
+
+async fn managed() -> TestBroker {
+    let settings = BrokerSettings {
+        authorizer: Some(AuthorizerSettings {
+            super_users: BTreeSet::from([Principal::user("root")]),
+            allow_everyone_if_no_acl_found: true,
+        }),
+        ..BrokerSettings::default()
+    };
+    let sasl_mechanisms = vec![Mechanism::Plain];
+    let broker = TestBroker::with(Setup { settings, sasl_mechanisms, ..Setup::default() }).await;
+    broker.add_user("root", "secret").await;
+    broker
+}
+
+/// The service's own user, which asks for somebody from its login on.
+async fn service(broker: &TestBroker, payer: Option<&'static str>) -> Client {
+    let mut client = broker.client();
+    client.payer = payer;
+    let hello = SaslHandshakeRequest::default().with_mechanism(text("PLAIN"));
+    assert_eq!(client.call(1, hello).await.error_code, 0);
+    let token = Bytes::from_static(b"\0root\0secret");
+    let login = SaslAuthenticateRequest::default().with_auth_bytes(token);
+    assert_eq!(client.call(2, login).await.error_code, 0);
+    client
+}
+
+async fn tenant(broker: &TestBroker, user: &str, payer: &'static str) -> Client {
+    let client = LinkedClient {
+        principal: Principal::user(user),
+        listener: ListenerKind::SaslSsl,
+        address: "192.0.2.1:5".parse().unwrap(),
+        advertised: vec!["b0-one.kafka.example:9443".into()],
+        connection: "".into(),
+    };
+    let mut client = broker.linked(&client).await.unwrap();
+    client.payer = Some(payer);
+    client
+}
+
+async fn fetch(client: &mut Client, version: i16) -> FetchResponse {
+    let partition = FetchPartition::default().with_partition(0).with_partition_max_bytes(1 << 20);
+    let topic = FetchTopic::default().with_topic(topic_name("t")).with_partitions(vec![partition]);
+    let request = FetchRequest::default()
+        .with_replica_id(BrokerId(-1))
+        .with_min_bytes(1)
+        .with_max_bytes(1 << 20)
+        .with_session_epoch(-1)
+        .with_topics(vec![topic]);
+    client.call(version, request).await
+}
+
+async fn fetched_bytes(client: &mut Client, version: i16) -> u64 {
+    let response = fetch(client, version).await;
+    assert_eq!(response.error_code, 0);
+    response.responses[0].partitions[0].records.as_ref().unwrap().len() as u64
+}
+
+/// What the meter reads of the broker's lane: bytes by principal, of INGRESS or EGRESS.
+async fn metered(broker: &TestBroker, meter: u8) -> BTreeMap<String, u64> {
+    let engine = &broker.engine;
+    engine.egress.flush(&engine.lane, engine.environment.clock.as_ref(), 0);
+    engine.lane.roll().await.unwrap();
+    let reader = UsageReader::new(&engine.environment);
+    let lane = reader.read_lane("test", engine.incarnation, LaneRequest::default()).await.unwrap();
+    let columns = &lane.columns;
+    let (principals, _) = columns.principal.as_chunks::<4>();
+    let (quantities, _) = columns.quantity.as_chunks::<8>();
+    let mut sums = BTreeMap::new();
+    for ((of, principal), quantity) in columns.meter.iter().zip(principals).zip(quantities) {
+        if *of == meter {
+            let name = &columns.principals[u32::from_le_bytes(*principal) as usize];
+            *sums.entry(name.to_string()).or_default() += u64::from_le_bytes(*quantity);
+        }
+    }
+    sums
+}
+
+/// Waits until all that clients were handed is counted, which happens just after they have it.
+async fn wait_counted(broker: &TestBroker, topic: uuid::Uuid, bytes: u64) {
+    let topic = freshet_wire::ids::TopicId::from_u128(topic.as_u128());
+    while broker.engine.egress.total_bytes(topic) < bytes {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn sums<const N: usize>(of: [(&str, u64); N]) -> BTreeMap<String, u64> {
+    of.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect()
+}
+
+#[tokio::test]
+async fn only_the_service_names_who_pays() {
+    let broker = managed().await;
+    let topic = service(&broker, None).await.create_topic("t", 1, &[]).await;
+    let records = batch(&["one"]);
+    let one = records.len() as u64;
+    // The service for itself; for a key, as often as it says so; for a member, on one connection.
+    let mut root = service(&broker, None).await;
+    let mut of_key = service(&broker, Some(KEY)).await;
+    // Clients of the tenant that say what only the service is believed.
+    let mut alice = tenant(&broker, "alice", KEY).await;
+    let mut bob = tenant(&broker, "bob", SERVICE).await;
+    let mut eve = tenant(&broker, "eve", "no principal \u{0}").await;
+    for client in [&mut root, &mut of_key, &mut alice, &mut bob, &mut eve] {
+        assert_eq!(client.produce("t", 0, records.clone()).await.0, 0);
+    }
+    of_key.payer = Some(MEMBER);
+    assert_eq!(of_key.produce("t", 0, records.clone()).await.0, 0);
+    let expected = [(KEY, one), (MEMBER, one), (SERVICE, one)];
+    let own = [("User:alice", one), ("User:bob", one), ("User:eve", one)];
+    let ingress = sums(expected).into_iter().chain(sums(own)).collect::<BTreeMap<_, _>>();
+    assert_eq!(metered(&broker, INGRESS).await, ingress);
+
+    let all = fetched_bytes(&mut of_key, 12).await;
+    assert_eq!(all, 6 * one);
+    of_key.payer = Some(KEY);
+    fetched_bytes(&mut of_key, 12).await;
+    fetched_bytes(&mut alice, 12).await;
+    fetched_bytes(&mut root, 12).await;
+    wait_counted(&broker, topic, 4 * all).await;
+    let egress = sums([(KEY, all), (MEMBER, all), (SERVICE, all), ("User:alice", all)]);
+    assert_eq!(metered(&broker, EGRESS).await, egress);
+    let traffic = broker.engine.settings.metrics.traffic.principals.uses();
+    assert_eq!(traffic[KEY].bytes_out, all);
+    assert_eq!(traffic[MEMBER].bytes_out, all);
+    assert!(!traffic[KEY].busy.is_zero());
+}
+
+#[tokio::test]
+async fn a_header_of_version_1_has_no_place_for_who_pays() {
+    let broker = managed().await;
+    let mut client = service(&broker, Some(KEY)).await;
+    client.create_topic("t", 1, &[]).await;
+    let records = batch(&["one"]);
+    let answer = client.call(8, produce_request("t", 0, records.clone())).await;
+    assert_eq!(answer.responses[0].partition_responses[0].error_code, 0);
+    assert_eq!(metered(&broker, INGRESS).await, sums([(SERVICE, records.len() as u64)]));
+}
+
+#[tokio::test]
+async fn the_service_names_nobody_who_could_be_a_client() {
+    let broker = managed().await;
+    for payer in ["User:alice", SERVICE, "ApiKey:", "ApiKey:a b", "key_a", "Others:*"] {
+        let mut client = service(&broker, None).await;
+        client.payer = Some(payer);
+        client.send(9, &produce_request("t", 0, batch(&["one"]))).await;
+        client.is_closed().await;
+    }
+    assert!(metered(&broker, INGRESS).await.is_empty());
+}
+
+#[tokio::test]
+async fn who_asks_through_the_service_is_held_to_a_suspension_of_produce() {
+    let broker = managed().await;
+    let mut root = service(&broker, None).await;
+    root.create_topic("t", 1, &[]).await;
+    let reason = Some("no budget is left");
+    let mut changes = broker.engine.view.subscribe();
+    broker.engine.metadata.set_produce_suspension(reason).await.unwrap();
+    while broker.engine.view.snapshot().produce_suspension.as_deref() != reason {
+        changes.next().await.unwrap();
+    }
+    assert_eq!(root.produce("t", 0, batch(&["one"])).await.0, 0);
+    root.payer = Some(KEY);
+    let refused = root.produce("t", 0, batch(&["one"])).await;
+    assert_eq!(refused.0, E::PolicyViolation.code());
+}
+
+async fn set_quota(broker: &TestBroker, user: Option<&str>, rate: f64) {
+    let entity = QuotaEntity([(QuotaEntityType::User, user.map(str::to_owned))].into());
+    let values = [(QuotaKey::ProducerByteRate, rate), (QuotaKey::ConsumerByteRate, rate)].into();
+    let revision = broker.engine.metadata.set_quotas(None, &entity, &values).await.unwrap();
+    broker.engine.view.wait_for(revision).await.unwrap();
+}
+
+/// Time advances only where the broker waits, so no debt is paid meanwhile.
+#[tokio::test(start_paused = true)]
+async fn who_asks_through_the_service_has_the_default_quota_alone() {
+    let broker = managed().await;
+    let mut client = service(&broker, None).await;
+    client.create_topic("t", 1, &[]).await;
+    set_quota(&broker, None, 1.0).await;
+    // Users of the tenant with these very names, whose quotas and debts are no one else's.
+    for name in [KEY, MEMBER] {
+        set_quota(&broker, Some(name), 1e9).await;
+    }
+    let throttled = E::ThrottlingQuotaExceeded.code();
+    for payer in [KEY, MEMBER] {
+        client.payer = Some(payer);
+        // The first one is done, and leaves a debt; the next one is refused, for this payer alone.
+        assert_eq!(client.produce("t", 0, batch(&["one"])).await.0, 0);
+        assert_eq!(client.produce("t", 0, batch(&["one"])).await.0, throttled);
+        assert!(fetched_bytes(&mut client, 12).await > 0);
+        let refused = fetch(&mut client, 12).await;
+        assert_eq!(refused.error_code, throttled);
+        assert!(refused.throttle_time_ms > 0 && refused.responses.is_empty());
+    }
+    // The connection is not muted, and what the service asks for itself is not refused.
+    client.payer = None;
+    let before = tokio::time::Instant::now();
+    assert_eq!(client.produce("t", 0, batch(&["one"])).await.0, 0);
+    assert!(fetched_bytes(&mut client, 12).await > 0);
+    assert!(before.elapsed() < std::time::Duration::from_secs(1), "{:?}", before.elapsed());
+    let mut namesake = tenant(&broker, KEY, MEMBER).await;
+    assert_eq!(namesake.produce("t", 0, batch(&["one"])).await.0, 0);
+    assert_eq!(namesake.produce("t", 0, batch(&["one"])).await.0, 0);
+}
