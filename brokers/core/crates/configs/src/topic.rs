@@ -7,6 +7,10 @@ use super::topic_table::{TOPIC_CONFIGS, TopicDefaults, TopicDefinition};
 use super::{ConfigError, Overrides};
 use freshet_wire::records::{Codec, Compression, TimestampType};
 
+/// The most bytes of all values that are set of one topic. The metadata store, which all clusters
+/// of a cell share, holds them of every topic, and so does each broker's memory.
+const VALUES_BYTES_MAX: usize = 4_096;
+
 /// What happens to old records (`cleanup.policy`). With neither, everything is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CleanupPolicy {
@@ -177,6 +181,12 @@ pub fn validate_topic(
     let unknown = overrides.keys().find(|name| definition(name).is_none());
     if let Some(name) = unknown {
         return Err(ConfigError::config(format!("Unknown topic config name: {name}")));
+    }
+    let bytes: usize = overrides.values().map(String::len).sum();
+    if bytes > VALUES_BYTES_MAX {
+        return Err(ConfigError::config(format!(
+            "The configs of a topic have {bytes} bytes together, and {VALUES_BYTES_MAX} are allowed"
+        )));
     }
     for (name, text) in overrides {
         if let Some(topic) = definition(name) {

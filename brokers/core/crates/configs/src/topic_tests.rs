@@ -343,3 +343,17 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn the_values_of_a_topic_have_a_bounded_size_together() {
+    const REPLICAS: &str = "leader.replication.throttled.replicas";
+    let list = |bytes: usize| "0:0,".repeat(bytes / 4);
+    let (half, rest) = (list(VALUES_BYTES_MAX / 2), list(VALUES_BYTES_MAX / 2 - 4));
+    let others = "follower.replication.throttled.replicas";
+    let most = set(&[(REPLICAS, &half), (others, &rest), ("flush.ms", "   5")]);
+    assert_eq!(validate_topic(&most, &BrokerConfig::default()), Ok(()));
+    assert_eq!(
+        refusal(&[(REPLICAS, &half), (others, &rest), ("flush.ms", "    5")]),
+        "The configs of a topic have 4097 bytes together, and 4096 are allowed"
+    );
+}

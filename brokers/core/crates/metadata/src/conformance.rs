@@ -1,4 +1,5 @@
-//! The test cases that every metadata store passes, by name. Each store's tests run them.
+//! The test cases that every metadata store passes, by name, and those of the limits of a cluster,
+//! which rest on what a store promises (`limits`). Each store's tests run them.
 
 #![allow(
     missing_docs,
@@ -6,6 +7,8 @@
     clippy::unwrap_used,
     reason = "a case has a name that says all, and fails by a panic"
 )]
+
+pub mod limits;
 
 use std::any::Any;
 use std::collections::BTreeMap;

@@ -23,13 +23,14 @@ use freshet_storage::liveness::Liveness;
 use freshet_storage::names::ManifestRef;
 use freshet_storage::rules::{Rule, Rules};
 use freshet_storage::state::epochs::EpochTable;
-use freshet_storage::state::producers::{Producers, Verdict};
+use freshet_storage::state::producers::Verdict;
 use freshet_telemetry::{Metrics, TopicMetrics};
 use freshet_wire::ids::{Epoch, PartitionId};
 use freshet_wire::records::{StoredBatch, ValidatedBatch};
 
 mod damaged;
 pub mod load;
+mod producers;
 pub mod read;
 pub mod read_faults;
 pub mod registry;
@@ -37,6 +38,8 @@ mod stretch;
 mod times;
 pub mod timestamps;
 
+use producers::KnownProducers;
+pub use producers::ProducerCount;
 use read_faults::ReadFaults;
 
 /// What all partitions of an engine share to read records and to count.
@@ -55,6 +58,8 @@ pub struct Sources {
     pub read_faults: ReadFaults,
     /// Counts the batches that are not in a segment yet.
     pub backlog: Backlog,
+    /// How many producers are remembered.
+    pub producers: Arc<ProducerCount>,
     /// How often the offsets that bound any partition have changed.
     pub bound_changes: AtomicU64,
     /// Whether the incarnation may still act.
@@ -145,7 +150,7 @@ struct State {
     unsplit: VecDeque<Unsplit>,
     hot: VecDeque<HotBatch>,
     access: Access,
-    producers: Producers,
+    producers: KnownProducers,
     epochs: EpochTable,
 }
 
@@ -287,7 +292,7 @@ impl Partition {
     /// alive.
     ///
     /// # Errors
-    /// Those of [`Producers::judge`], and `NOT_LEADER_OR_FOLLOWER` once the engine has stood down.
+    /// Those of `Producers::judge`, and `NOT_LEADER_OR_FOLLOWER` once the engine has stood down.
     pub fn stage(
         self: &Arc<Self>,
         lane: &Lane,
@@ -488,7 +493,7 @@ impl Partition {
     /// A read that begins afterwards gets no record that the manifest removed: in the same step
     /// memory gives up what lies below the offset up to which records were removed, so that such
     /// reads come from the segments that the manifest names.
-    pub fn apply(&self, manifest: Arc<Manifest>) {
+    pub fn apply(&self, mut manifest: Arc<Manifest>) {
         let removed = {
             let mut state = self.state.lock();
             debug_assert!(manifest.name > state.manifest.name, "manifests only advance");
@@ -498,6 +503,7 @@ impl Partition {
             self.sources.backlog.shrink(split);
             state.epochs.trim(manifest.log_start);
             state.producers.retain_known(&manifest.producers, covered);
+            state.producers.limit_manifest(&mut manifest);
             let forgets = self.sources.rules.hold(Rule::ForgetRemoved) && !state.hot.is_empty();
             let removed_below = if forgets { manifest.removed_below(&state.manifest) } else { 0 };
             state.manifest = manifest;

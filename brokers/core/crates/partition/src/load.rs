@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
+use super::producers::KnownProducers;
 use super::{Access, Label, Partition, Sources, State, Unsplit};
 use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::lane::LaneSpot;
@@ -62,15 +63,17 @@ impl Partition {
     /// # Errors
     /// [`MissingOffsets`] where the batches of the tail do not follow the manifest and each other.
     pub fn open(opening: Opening, sources: Arc<Sources>) -> Result<Arc<Self>, MissingOffsets> {
-        let manifest = opening.manifest;
+        let mut manifest = opening.manifest;
         let damaged = manifest.damaged.clone();
+        let producers = KnownProducers::new(manifest.producers.clone(), &sources.producers);
+        producers.limit_manifest(&mut manifest);
         let mut state = State {
             next_offset: manifest.covered_end,
             end: manifest.covered_end,
             unsplit: std::collections::VecDeque::new(),
             hot: std::collections::VecDeque::new(),
             access: Access::Clients,
-            producers: manifest.producers.clone(),
+            producers,
             epochs: manifest.epochs.clone(),
             manifest,
         };

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -21,6 +21,8 @@ use freshet_world::env::Clock;
 
 /// Counters are written this often, if they changed.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
+/// Counters of topics that are gone are forgotten this often.
+const FORGET_EVERY: Duration = Duration::from_secs(60);
 /// Counters in one usage block.
 const ENTRIES_MAX: usize = 10_000;
 
@@ -119,14 +121,33 @@ impl EgressMeter {
         window_end_ms
     }
 
-    /// Writes counters each second in which they changed.
-    pub async fn run(self: Arc<Self>, lane: Arc<Lane>, clock: Arc<dyn Clock>) {
+    /// Forgets the counters of topics that do not exist, once they are written. A topic that is
+    /// gone never comes back under its id.
+    fn forget_gone(&self, exists: impl Fn(TopicId) -> bool) {
+        let mut counters = self.counters.lock();
+        let is_written = |counter: &Counter| counter.total == counter.written;
+        counters.retain(|(topic, _), counter| !is_written(counter) || exists(*topic));
+    }
+
+    /// Writes counters each second in which they changed, and forgets those of topics that do not
+    /// exist any more.
+    pub async fn run(
+        self: Arc<Self>,
+        lane: Arc<Lane>,
+        clock: Arc<dyn Clock>,
+        exists: impl Fn(TopicId) -> bool + Send,
+    ) {
         let mut ticks = interval(WRITE_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut window_start_ms = clock.now_ms();
+        let mut forgotten = Instant::now();
         loop {
             ticks.tick().await;
             window_start_ms = self.flush(&lane, clock.as_ref(), window_start_ms);
+            if forgotten.elapsed() >= FORGET_EVERY {
+                self.forget_gone(&exists);
+                forgotten = Instant::now();
+            }
         }
     }
 }
@@ -173,6 +194,22 @@ mod tests {
         assert_eq!(taken(&meter), []);
         meter.add(topic, &alice, 1);
         assert_eq!(taken(&meter), [(16, 1)]);
+    }
+
+    #[test]
+    fn counters_of_topics_that_are_gone_are_forgotten_once_they_are_written() {
+        let meter = EgressMeter::default();
+        let alice = Arc::from("User:alice");
+        let topics = [1, 2, 3].map(TopicId::from_u128);
+        topics.iter().take(2).for_each(|topic| meter.add(*topic, &alice, 1));
+        meter.take_changed();
+        meter.add(topics[2], &alice, 7);
+        meter.forget_gone(|topic| topic == topics[0]);
+        assert_eq!(topics.map(|topic| meter.total_bytes(topic)), [1, 0, 7]);
+        let changed = meter.take_changed();
+        assert_eq!(changed.iter().flatten().map(|entry| entry.egress_delta).sum::<u64>(), 7);
+        meter.forget_gone(|_| false);
+        assert_eq!(meter.counters.lock().len(), 0);
     }
 
     #[test]

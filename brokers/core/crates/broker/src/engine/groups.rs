@@ -119,7 +119,11 @@ fn limits_in(snapshot: &Snapshot) -> GroupLimits {
     let number =
         |limit: Option<u64>| limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let limits = &snapshot.limits;
-    GroupLimits { groups: number(limits.groups), members: number(limits.group_members) }
+    GroupLimits {
+        groups: number(limits.groups),
+        members: number(limits.group_members),
+        bytes: number(limits.group_bytes),
+    }
 }
 
 /// Returns a function that loads a partition of `__consumer_offsets` which has been opened; it does
@@ -157,8 +161,7 @@ pub fn forget_deleted(
     let mut seen: BTreeSet<StaleKey> = stale_offsets(&view.snapshot()).into_keys().collect();
     async move {
         while changes.next().await.is_ok() {
-            let mut new = stale_offsets(&view.snapshot());
-            new.retain(|key, _| seen.insert(*key));
+            let new = newly_stale(&mut seen, stale_offsets(&view.snapshot()));
             forget_offsets(&groups, None, new.into_values()).await;
         }
     }
@@ -186,6 +189,14 @@ fn stale_offsets(snapshot: &Snapshot) -> Stale {
     gone.chain(hidden).collect()
 }
 
+/// Those of the stale topics that were not seen yet. What is stale no more is forgotten, so that no
+/// more are remembered than there are.
+fn newly_stale(seen: &mut BTreeSet<StaleKey>, mut stale: Stale) -> Stale {
+    seen.retain(|key| stale.contains_key(key));
+    stale.retain(|key, _| seen.insert(*key));
+    stale
+}
+
 /// Forgets offsets that were committed for these names until these times, in one partition of the
 /// coordinator or (`None`) in all that are loaded. A failure is logged only: such offsets are
 /// forgotten when the partition is loaded the next time.
@@ -204,5 +215,27 @@ async fn forget_offsets(
     }
     if let Err(error) = groups.forget_deleted(index, deleted).await {
         tracing::warn!(?error, "cannot forget committed offsets of deleted topics yet");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_stale_topics_are_remembered_than_there_are() {
+        let stale = |ids: &[u128]| -> Stale {
+            let topics = ids.iter().map(|id| ((TopicId::from_u128(*id), true), "t".to_owned()));
+            topics.map(|(key, name)| (key, (name, 1))).collect()
+        };
+        let mut seen = BTreeSet::new();
+        let mut new = |ids: &[u128]| {
+            let new = newly_stale(&mut seen, stale(ids));
+            (new.into_keys().map(|(id, _)| id.as_u128()).collect::<Vec<_>>(), seen.len())
+        };
+        assert_eq!(new(&[1, 2]), (vec![1, 2], 2));
+        assert_eq!(new(&[2, 3]), (vec![3], 2));
+        assert_eq!(new(&[]), (vec![], 0));
+        assert_eq!(new(&[3]), (vec![3], 1), "it was brought back and deleted again");
     }
 }

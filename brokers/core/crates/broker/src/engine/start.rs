@@ -88,12 +88,14 @@ impl Engine {
         let liveness = taken.liveness.clone();
         let topic_jobs = taken.topic_jobs(term, &environment, &settings);
         let clock = Arc::clone(&environment.clock);
+        let view = Arc::clone(&taken.view);
+        let exists = move |topic| view.snapshot().led_topic(topic).is_some();
         let tasks = EngineTasks {
             lane_writer,
             follow_metadata: follow_metadata(taken.follower, liveness.clone()).boxed(),
             keep_topics: keeper.run(load_groups).boxed(),
             jobs: jobs_task,
-            write_egress: egress.clone().run(Arc::clone(&lane), clock).boxed(),
+            write_egress: egress.clone().run(Arc::clone(&lane), clock, exists).boxed(),
             check_token: freshness.clone().run(Arc::clone(&taken.claim.token)).boxed(),
             forget_offsets: forget_offsets.boxed(),
             sweep_topics: topic_jobs.clone().sweep().boxed(),
@@ -443,6 +445,7 @@ fn sources(
         read_faults: ReadFaults::new(counted),
         blocks,
         backlog: Backlog::default(),
+        producers: Arc::default(),
         bound_changes: AtomicU64::new(0),
         liveness: liveness.clone(),
         rules: settings.rules,

@@ -20,8 +20,8 @@ use kafka_protocol::messages::offset_commit_request::{
 };
 use kafka_protocol::messages::{
     AlterClientQuotasRequest, AlterUserScramCredentialsRequest, CreateAclsRequest,
-    CreatePartitionsRequest, CreateTopicsRequest, GroupId, JoinGroupRequest, MetadataRequest,
-    OffsetCommitRequest,
+    CreatePartitionsRequest, CreateTopicsRequest, DeleteGroupsRequest, GroupId, JoinGroupRequest,
+    MetadataRequest, OffsetCommitRequest,
 };
 
 use super::groups::coordinator;
@@ -208,6 +208,32 @@ async fn access_and_quotas_leave_the_last_places_to_administrators() {
     }
 }
 
+/// The code with which an offset of the topic `t` is committed.
+async fn commit(client: &mut Client, group: &str, partition: i32, metadata: &str) -> i16 {
+    let partition = OffsetCommitRequestPartition::default()
+        .with_partition_index(partition)
+        .with_committed_offset(1)
+        .with_committed_metadata(Some(text(metadata)));
+    let topic = OffsetCommitRequestTopic::default()
+        .with_name(topic_name("t"))
+        .with_partitions(vec![partition]);
+    let request =
+        OffsetCommitRequest::default().with_group_id(GroupId(text(group))).with_topics(vec![topic]);
+    client.call(8, request).await.topics[0].partitions[0].error_code
+}
+
+/// The code with which a new member is answered.
+async fn join(client: &mut Client, group: &str) -> i16 {
+    let protocol = JoinGroupRequestProtocol::default().with_name(text("range"));
+    let request = JoinGroupRequest::default()
+        .with_group_id(GroupId(text(group)))
+        .with_session_timeout_ms(10_000)
+        .with_rebalance_timeout_ms(10_000)
+        .with_protocol_type(text("consumer"))
+        .with_protocols(vec![protocol]);
+    client.call(3, request).await.error_code
+}
+
 #[tokio::test]
 async fn groups_their_members_and_offsets_metadata_are_bounded() {
     let limits =
@@ -216,33 +242,35 @@ async fn groups_their_members_and_offsets_metadata_are_bounded() {
     let mut client = broker.client();
     client.create_topic("t", 1, &[]).await;
     coordinator(&mut client).await;
-    let mut commit = async |group: &str, metadata: &str| {
-        let partition = OffsetCommitRequestPartition::default()
-            .with_committed_offset(1)
-            .with_committed_metadata(Some(text(metadata)));
-        let topic = OffsetCommitRequestTopic::default()
-            .with_name(topic_name("t"))
-            .with_partitions(vec![partition]);
-        let request = OffsetCommitRequest::default()
-            .with_group_id(GroupId(text(group)))
-            .with_topics(vec![topic]);
-        client.call(8, request).await.topics[0].partitions[0].error_code
-    };
     let too_large = E::OffsetMetadataTooLarge.code();
-    assert_eq!(commit("first", &"x".repeat(4_097)).await, too_large);
-    assert_eq!(commit("first", &"x".repeat(4_096)).await, 0);
-    assert_eq!(commit("second", "").await, VIOLATION.code());
-    let mut join = async |group: &str| {
-        let protocol = JoinGroupRequestProtocol::default().with_name(text("range"));
-        let request = JoinGroupRequest::default()
-            .with_group_id(GroupId(text(group)))
-            .with_session_timeout_ms(10_000)
-            .with_rebalance_timeout_ms(10_000)
-            .with_protocol_type(text("consumer"))
-            .with_protocols(vec![protocol]);
-        client.call(3, request).await.error_code
-    };
-    assert_eq!(join("second").await, E::GroupMaxSizeReached.code());
-    assert_eq!(join("first").await, 0);
-    assert_eq!(join("first").await, E::GroupMaxSizeReached.code());
+    assert_eq!(commit(&mut client, "first", 0, &"x".repeat(4_097)).await, too_large);
+    assert_eq!(commit(&mut client, "first", 0, &"x".repeat(4_096)).await, 0);
+    assert_eq!(commit(&mut client, "second", 0, "").await, VIOLATION.code());
+    assert_eq!(join(&mut client, "second").await, E::GroupMaxSizeReached.code());
+    assert_eq!(join(&mut client, "first").await, 0);
+    assert_eq!(join(&mut client, "first").await, E::GroupMaxSizeReached.code());
+}
+
+#[tokio::test]
+async fn what_all_groups_take_together_is_bounded() {
+    let broker = limited(LimitsRecord::default()).await;
+    let mut client = broker.client();
+    client.create_topic("t", 2, &[]).await;
+    coordinator(&mut client).await;
+    let largest = "x".repeat(4_096);
+    assert_eq!(commit(&mut client, "first", 0, &largest).await, 0);
+    let used = broker.engine.groups.bytes();
+    assert!((4_096..4_096 + 16_384).contains(&used), "{used}");
+    let bytes = u64::try_from(used).unwrap();
+    set(&broker, LimitsRecord { group_bytes: Some(bytes), ..LimitsRecord::default() }).await;
+    for (group, partition) in [("first", 1), ("second", 0)] {
+        assert_eq!(commit(&mut client, group, partition, "").await, VIOLATION.code());
+    }
+    assert_eq!(commit(&mut client, "first", 0, &largest).await, 0, "it grows by nothing");
+    for group in ["first", "second"] {
+        assert_eq!(join(&mut client, group).await, VIOLATION.code());
+    }
+    let request = DeleteGroupsRequest::default().with_groups_names(vec![GroupId(text("first"))]);
+    assert_eq!(client.call(2, request).await.results[0].error_code, 0);
+    assert_eq!(join(&mut client, "second").await, 0);
 }

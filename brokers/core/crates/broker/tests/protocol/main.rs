@@ -16,6 +16,7 @@ mod internal_topics;
 mod limits;
 mod links;
 mod offsets;
+mod payers;
 mod produce;
 mod quotas;
 mod sessions;

@@ -59,7 +59,11 @@ impl Group {
         if let Some(old_id) = instance.and_then(|id| self.static_members.get(id)).cloned() {
             info!(group = self.id, old_id, new_id, "a static member came back");
             let rejoin = StaticRejoin {
-                request: request.clone(),
+                // It waits for an append, and is not to keep the request in memory meanwhile.
+                request: JoinRequest {
+                    protocols: own_protocols(&request.protocols),
+                    ..request.clone()
+                },
                 instance_id: instance.cloned().unwrap_or_default(),
                 old_member_id: old_id,
                 new_member_id: new_id,

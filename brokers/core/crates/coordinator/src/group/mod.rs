@@ -3,6 +3,7 @@
 //! - [`Group`]: the pure state machine of one group (`state`, `membership`, `join`, `sync`,
 //!   `leave`, `rebalance`). It reads no clock, draws no randomness and does no I/O.
 //! - [`Offsets`]: what a group has committed, and when it expires.
+//! - `weight`: what both take of memory.
 //! - [`records`]: the formats of `__consumer_offsets`.
 //! - [`GroupCoordinator`]: the service over all coordinator partitions.
 
@@ -20,6 +21,7 @@ mod settings;
 mod state;
 mod subscription;
 mod sync;
+mod weight;
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::state::{Group, GroupState};
+use super::weight::{offset_bytes, topic_bytes};
 
 /// A committed offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct CommittedOffset {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offsets {
     by_topic: BTreeMap<String, BTreeMap<i32, CommittedOffset>>,
+    /// What they take, in bytes.
+    bytes: usize,
 }
 
 impl Offsets {
@@ -31,26 +34,43 @@ impl Offsets {
         self.by_topic.get(topic)?.get(&partition)
     }
 
+    /// Whether any offset of the topic is committed.
+    pub(super) fn has_topic(&self, topic: &str) -> bool {
+        self.by_topic.contains_key(topic)
+    }
+
     /// Sets the offset of a partition.
     pub fn put(&mut self, topic: &str, partition: i32, value: CommittedOffset) {
-        match self.by_topic.get_mut(topic) {
-            Some(partitions) => {
-                partitions.insert(partition, value);
-            }
-            None => {
-                self.by_topic.insert(topic.to_owned(), BTreeMap::from([(partition, value)]));
-            }
+        self.bytes += offset_bytes(&value);
+        if let Some(partitions) = self.by_topic.get_mut(topic) {
+            let before = partitions.insert(partition, value);
+            self.bytes -= before.as_ref().map_or(0, offset_bytes);
+        } else {
+            self.bytes += topic_bytes(topic);
+            self.by_topic.insert(topic.to_owned(), BTreeMap::from([(partition, value)]));
         }
     }
 
     /// Forgets the offset of a partition.
     pub fn remove(&mut self, topic: &str, partition: i32) {
         if let Some(partitions) = self.by_topic.get_mut(topic) {
-            partitions.remove(&partition);
+            self.bytes -= partitions.remove(&partition).as_ref().map_or(0, offset_bytes);
             if partitions.is_empty() {
+                self.bytes -= topic_bytes(topic);
                 self.by_topic.remove(topic);
             }
         }
+    }
+
+    /// What they take, in bytes.
+    pub fn bytes(&self) -> usize {
+        debug_assert_eq!(self.bytes, self.count_bytes(), "each change is counted");
+        self.bytes
+    }
+
+    fn count_bytes(&self) -> usize {
+        let topics = self.by_topic.keys().map(|topic| topic_bytes(topic));
+        topics.sum::<usize>() + self.iter().map(|(_, _, value)| offset_bytes(value)).sum::<usize>()
     }
 
     /// Whether nothing is committed.

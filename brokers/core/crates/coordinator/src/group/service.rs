@@ -7,6 +7,7 @@
 //! other groups append on their own. One task serves the timers of all groups.
 
 mod admin;
+mod bytes;
 mod load;
 mod membership;
 mod news;
@@ -34,6 +35,7 @@ use super::offsets::Offsets;
 use super::settings::GroupSettings;
 use super::state::{Group, GroupState};
 use crate::{CoordinatorLog, partition_for};
+use bytes::{ByteCount, Counted, WaitingWrites};
 use freshet_metadata::cluster::Term;
 use freshet_world::env::{Clock, Randomness};
 pub use load::LoadSummary;
@@ -43,7 +45,7 @@ pub use places::GroupLimits;
 use places::{GroupPlace, GroupPlaces, LimitSource};
 pub use removal::DeletedTopics;
 use timer::TimerKey;
-use writes::Queue;
+use writes::{Outcome, Queue};
 
 /// The group coordinator. See the module for how it works.
 ///
@@ -72,6 +74,9 @@ struct Inner {
     /// The limits that hold now; none where nobody has set where they come from.
     limits: OnceLock<LimitSource>,
     places: GroupPlaces,
+    /// What the groups take of memory.
+    bytes: ByteCount,
+    waiting: Arc<WaitingWrites>,
     closed: CancellationToken,
 }
 
@@ -96,6 +101,7 @@ struct Shard {
     epoch: u64,
     groups: BTreeMap<String, Entry>,
     places: GroupPlaces,
+    bytes: ByteCount,
     waiters: BTreeMap<Waiter, Reply>,
 }
 
@@ -110,6 +116,17 @@ struct Entry {
     scheduled: Option<Duration>,
     /// By it the group counts as one of those that there may be.
     _place: GroupPlace,
+    /// By it the group counts with its bytes.
+    counted: Counted,
+}
+
+/// What goes along with the record that a step of a group appends, if it does.
+#[derive(Default)]
+struct Attached {
+    /// Gets the outcome of the append.
+    outcome: Option<Outcome>,
+    /// Bytes by which the group grows once the record is durable. Until then they count.
+    reserved: Option<Counted>,
 }
 
 /// The channel to a parked request.
@@ -119,7 +136,7 @@ enum Reply {
 }
 
 impl Entry {
-    fn new(group: Group, place: GroupPlace) -> Self {
+    fn new(group: Group, place: GroupPlace, counted: Counted) -> Self {
         Self {
             group,
             offsets: Offsets::default(),
@@ -127,7 +144,13 @@ impl Entry {
             queue: Queue::default(),
             scheduled: None,
             _place: place,
+            counted,
         }
+    }
+
+    /// Counts what the group takes now.
+    fn count(&mut self) {
+        self.counted.set(self.group.bytes() + self.offsets.bytes());
     }
 
     /// Whether clients may see the group. One that nobody has joined and that has nothing in the
@@ -148,7 +171,8 @@ impl Shard {
 
     fn entry(&mut self, group_id: &str) -> &mut Entry {
         if !self.groups.contains_key(group_id) {
-            let entry = Entry::new(Group::new(group_id), self.places.take());
+            let group = Group::new(group_id);
+            let entry = Entry::new(group, self.places.take(), self.bytes.add(0));
             self.groups.insert(group_id.to_owned(), entry);
         }
         self.groups.get_mut(group_id).expect("it was just put in")
@@ -159,7 +183,8 @@ impl Shard {
     fn entry_within(&mut self, group_id: &str, limits: GroupLimits) -> Option<&mut Entry> {
         if !self.groups.contains_key(group_id) {
             let place = self.places.take_below(limits.groups)?;
-            self.groups.insert(group_id.to_owned(), Entry::new(Group::new(group_id), place));
+            let entry = Entry::new(Group::new(group_id), place, self.bytes.add(0));
+            self.groups.insert(group_id.to_owned(), entry);
         }
         self.groups.get_mut(group_id)
     }
@@ -235,23 +260,26 @@ impl Inner {
         Ok(self.partition(index)?.state.lock())
     }
 
-    /// Performs the effects of a group's step, and schedules its next deadline. `stored` gets the
-    /// outcome of the append, where the step appends a record.
+    /// Performs the effects of a group's step, counts its bytes and schedules its next deadline.
     fn carry_out(
         self: &Arc<Self>,
         index: i32,
         shard: &mut Shard,
         group_id: &str,
         cx: Context<'_>,
-        mut stored: Option<oneshot::Sender<Result<(), ResponseError>>>,
+        mut attached: Attached,
     ) {
         for effect in cx.effects {
             match effect {
                 Effect::Persist(persist) => {
-                    self.enqueue_group(index, shard, group_id, persist, stored.take());
+                    let attached = std::mem::take(&mut attached);
+                    self.enqueue_group(index, shard, group_id, persist, attached);
                 }
                 answer => shard.answer(answer),
             }
+        }
+        if let Some(entry) = shard.groups.get_mut(group_id) {
+            entry.count();
         }
         self.tidy(index, shard, group_id);
     }
@@ -306,6 +334,8 @@ impl GroupCoordinator {
             news: News::default(),
             limits: OnceLock::new(),
             places: GroupPlaces::default(),
+            bytes: ByteCount::default(),
+            waiting: Arc::default(),
             closed: CancellationToken::new(),
         });
         tokio::spawn(Arc::clone(&inner).run_timers());
@@ -326,6 +356,11 @@ impl GroupCoordinator {
     /// has an effect. What exists beyond a limit stays.
     pub fn limit_by(&self, source: impl Fn() -> GroupLimits + Send + Sync + 'static) {
         let _ = self.inner.limits.set(Box::new(source));
+    }
+
+    /// Bytes of memory that all groups take together, with their members and offsets.
+    pub fn bytes(&self) -> usize {
+        self.inner.bytes.bytes()
     }
 
     /// The partition of `__consumer_offsets` that holds the group.

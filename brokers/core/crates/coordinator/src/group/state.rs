@@ -11,7 +11,7 @@ use super::api::{ClientInfo, DescribedGroup, DescribedMember, JoinedMember, Prot
 use super::context::{Context, Waiter};
 use super::deadlines::Deadlines;
 use super::records::{GroupMetadata, MemberMetadata};
-use super::subscription::{self, CONSUMER};
+use super::subscription::{CONSUMER, Subscriptions};
 
 /// The states of a classic group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +127,7 @@ pub struct Group {
     pub(super) new_member_added: bool,
     pub(super) initial_delay: Option<InitialDelay>,
     /// The topics to which a consumer group subscribes; `None` where they could not be decoded.
-    pub(super) subscribed_topics: Option<BTreeSet<String>>,
+    pub(super) subscribed_topics: Option<Subscriptions>,
     pub(super) timers: Deadlines<Timer>,
 }
 
@@ -371,19 +371,14 @@ impl Group {
         self.state_timestamp_ms = Some(cx.now.wall_ms);
     }
 
-    pub(super) fn read_subscriptions(&self) -> Option<BTreeSet<String>> {
+    pub(super) fn read_subscriptions(&self) -> Option<Subscriptions> {
         if self.protocol_type.as_deref() != Some(CONSUMER) {
             return None;
         }
-        let mut topics = BTreeSet::new();
         if self.members.is_empty() {
-            return Some(topics);
+            return Some(Subscriptions::default());
         }
-        let protocol = self.protocol_name.as_deref()?;
-        let all_read = self
-            .members
-            .values()
-            .all(|member| subscription::add_topics(&member.metadata(Some(protocol)), &mut topics));
-        all_read.then_some(topics)
+        let protocol = Some(self.protocol_name.as_deref()?);
+        Subscriptions::read(self.members.values().map(|member| member.metadata(protocol)))
     }
 }

@@ -23,11 +23,16 @@ const SHORT: Duration = Duration::from_millis(300);
 
 freshet_metadata::metadata_conformance!(on_etcd);
 
+mod limits {
+    freshet_metadata::limits_conformance!(on_etcd);
+}
+
 /// Two clients of a real etcd, in a part of it that no other test uses.
 async fn on_etcd() -> Handles {
-    let options = shared().options();
-    let first = Arc::new(EtcdStore::open(options.clone()).await.unwrap());
-    let second = Arc::new(EtcdStore::open(options).await.unwrap());
+    let server = shared();
+    let options = server.options();
+    let first = Arc::new(server.store(&options).await);
+    let second = Arc::new(server.store(&options).await);
     Handles { first, second, kept: None }
 }
 

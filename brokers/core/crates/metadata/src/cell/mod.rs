@@ -1,5 +1,5 @@
 //! The only way to write a cell's own records: specs of clusters by the control plane, their status
-//! and samples by the keeper, wake requests by gateways.
+//! by the keeper, wake requests by gateways, and notes of control plane and keeper.
 //!
 //! Every call is one compare-and-swap, or a loop of them until one holds.
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::cluster::RECORD_BYTES_MAX;
 use super::schema::cell::{
-    CELL_SCOPE, CellKey, CellKind, ClusterSpec, ClusterStatus, Sample, WakeRequest,
+    CELL_SCOPE, CellKey, CellKind, CellNote, ClusterSpec, ClusterStatus, Sample, WakeRequest,
     check_cluster_id,
 };
 use super::schema::{Record, SchemaError, Stored, decode, encode};
@@ -19,8 +19,8 @@ use super::store::{
 #[cfg(test)]
 mod tests;
 
-/// The most bytes of a sample: one transaction takes it.
-pub const SAMPLE_BYTES_MAX: usize = 768 * 1024;
+/// The most bytes of a note: one transaction takes it.
+pub const NOTE_BYTES_MAX: usize = 768 * 1024;
 /// How often a compare-and-swap is tried before it fails as [`CellError::Contended`].
 const ATTEMPTS_MAX: u32 = 64;
 
@@ -79,7 +79,11 @@ pub enum CellRecord {
     Status(Option<ClusterStatus>),
     /// A wake request.
     Wake(Option<WakeRequest>),
-    /// A sample.
+    /// That a cluster is purged.
+    Removal(Option<CellNote>),
+    /// How the brokers of the cell are.
+    Health(Option<CellNote>),
+    /// A sample of an earlier release.
     Sample(Option<Sample>),
 }
 
@@ -91,6 +95,8 @@ impl CellRecord {
             Self::Spec(_) => CellKind::Spec,
             Self::Status(_) => CellKind::Status,
             Self::Wake(_) => CellKind::Wake,
+            Self::Removal(_) => CellKind::Removal,
+            Self::Health(_) => CellKind::Health,
             Self::Sample(_) => CellKind::Sample,
         }
     }
@@ -157,8 +163,8 @@ impl CellMetadata {
         self.list(CellKind::Spec).await
     }
 
-    /// Removes a spec with the wake request, and returns whether there was one. The status and the
-    /// sample that the keeper wrote stay: see [`CellMetadata::remove_cluster`].
+    /// Removes a spec with the wake request, and returns whether there was one. The status that the
+    /// keeper wrote and notes stay: see [`CellMetadata::remove_cluster`].
     ///
     /// # Errors
     /// [`CellError::Invalid`]; [`CellError::Store`].
@@ -264,23 +270,68 @@ impl CellMetadata {
         }
     }
 
-    /// Replaces the sample of a cluster. Returns its revision.
+    /// Writes that a cluster is purged, in the place of what is stored. Returns the revision.
     ///
     /// # Errors
-    /// [`CellError::Invalid`], [`CellError::TooLarge`] above [`SAMPLE_BYTES_MAX`];
+    /// [`CellError::Invalid`], [`CellError::TooLarge`] above [`NOTE_BYTES_MAX`];
     /// [`CellError::Store`].
-    pub async fn put_sample(&self, cluster: &str, sample: &Sample) -> Result<u64, CellError> {
-        let key = key_of(CellKind::Sample, cluster)?;
-        let value = value_of(&key, sample, SAMPLE_BYTES_MAX)?;
-        Ok(self.store.commit(Transaction::new().put(key.to_string(), value)).await?)
+    pub async fn put_removal(&self, cluster: &str, note: &CellNote) -> Result<u64, CellError> {
+        self.put_note(&key_of(CellKind::Removal, cluster)?, note).await
     }
 
-    /// The last sample of a cluster.
+    /// Writes the same where nothing is stored. Returns whether it did.
+    ///
+    /// # Errors
+    /// As [`CellMetadata::put_removal`].
+    pub async fn add_removal(&self, cluster: &str, note: &CellNote) -> Result<bool, CellError> {
+        let key = key_of(CellKind::Removal, cluster)?;
+        let value = value_of(&key, note, NOTE_BYTES_MAX)?;
+        let transaction = Transaction::new().compare(key.to_string(), Expected::Absent);
+        match self.store.commit(transaction.put(key.to_string(), value)).await {
+            Ok(_) => Ok(true),
+            Err(MetadataError::Conflict { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// That a cluster is purged; `None` where nobody wrote so.
     ///
     /// # Errors
     /// [`CellError::Store`] and [`CellError::Record`].
-    pub async fn sample(&self, cluster: &str) -> Result<Option<Stored<Sample>>, CellError> {
-        self.read(&key_of(CellKind::Sample, cluster)?).await
+    pub async fn removal(&self, cluster: &str) -> Result<Option<Stored<CellNote>>, CellError> {
+        self.read(&key_of(CellKind::Removal, cluster)?).await
+    }
+
+    /// Writes how the brokers of the cell are, under a name. Returns the revision.
+    ///
+    /// # Errors
+    /// As [`CellMetadata::put_removal`].
+    pub async fn put_health(&self, name: &str, note: &CellNote) -> Result<u64, CellError> {
+        self.put_note(&key_of(CellKind::Health, name)?, note).await
+    }
+
+    /// How the brokers of the cell are, as written under a name.
+    ///
+    /// # Errors
+    /// [`CellError::Store`] and [`CellError::Record`].
+    pub async fn health(&self, name: &str) -> Result<Option<Stored<CellNote>>, CellError> {
+        self.read(&key_of(CellKind::Health, name)?).await
+    }
+
+    /// All samples that an earlier release left.
+    ///
+    /// # Errors
+    /// [`CellError::Store`] and [`CellError::Record`].
+    pub async fn samples(&self) -> Result<Listing<Sample>, CellError> {
+        self.list(CellKind::Sample).await
+    }
+
+    /// Removes the sample that an earlier release left. Returns whether there was one.
+    ///
+    /// # Errors
+    /// [`CellError::Invalid`]; [`CellError::Store`].
+    pub async fn remove_sample(&self, cluster: &str) -> Result<bool, CellError> {
+        self.remove(cluster, &[CellKind::Sample]).await
     }
 
     /// Watches records of these kinds: every change of a revision above `after`.
@@ -343,6 +394,11 @@ impl CellMetadata {
         Err(CellError::Contended(key.to_string()))
     }
 
+    async fn put_note(&self, key: &CellKey, note: &CellNote) -> Result<u64, CellError> {
+        let value = value_of(key, note, NOTE_BYTES_MAX)?;
+        Ok(self.store.commit(Transaction::new().put(key.to_string(), value)).await?)
+    }
+
     async fn remove(&self, cluster: &str, kinds: &[CellKind]) -> Result<bool, CellError> {
         let mut transaction = Transaction::new();
         for kind in kinds {
@@ -386,6 +442,8 @@ impl CellWatch {
             CellKind::Spec => CellRecord::Spec(record_of(change)?),
             CellKind::Status => CellRecord::Status(record_of(change)?),
             CellKind::Wake => CellRecord::Wake(record_of(change)?),
+            CellKind::Removal => CellRecord::Removal(record_of(change)?),
+            CellKind::Health => CellRecord::Health(record_of(change)?),
             CellKind::Sample => CellRecord::Sample(record_of(change)?),
         };
         Ok(Some(CellChange { cluster: key.cluster, revision: change.revision, record }))

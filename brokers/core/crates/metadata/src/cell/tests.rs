@@ -26,6 +26,10 @@ fn status(generation: u64, phase: Phase) -> ClusterStatus {
     }
 }
 
+fn note(content: &serde_json::Value) -> CellNote {
+    CellNote::new(content.as_object().unwrap().clone())
+}
+
 fn wake(at: i64) -> WakeRequest {
     WakeRequest { requested_at_ms: at, by: "gateway".to_owned() }
 }
@@ -53,10 +57,17 @@ async fn records_lie_in_the_scope_of_the_cell() {
     cell.put_spec(&spec("cl_1", 1)).await.unwrap();
     cell.put_status("cl_1", &status(1, Phase::Asleep)).await.unwrap();
     cell.request_wake("cl_1", &wake(1)).await.unwrap();
-    cell.put_sample("cl_1", &Sample::new(1, serde_json::Map::new())).await.unwrap();
+    cell.put_removal("cl_1", &note(&json!({}))).await.unwrap();
+    cell.put_health("keeper", &note(&json!({}))).await.unwrap();
     let keys = store.range("", None, usize::MAX).await.unwrap().entries;
     let keys: Vec<_> = keys.into_iter().map(|entry| entry.key).collect();
-    let expected = ["cell/sample/cl_1", "cell/spec/cl_1", "cell/status/cl_1", "cell/wake/cl_1"];
+    let expected = [
+        "cell/health/keeper",
+        "cell/removal/cl_1",
+        "cell/spec/cl_1",
+        "cell/status/cl_1",
+        "cell/wake/cl_1",
+    ];
     assert_eq!(keys, expected);
 }
 
@@ -147,10 +158,9 @@ async fn what_cannot_be_stored_is_refused() {
         assert!(invalid(cell.request_wake(id, &wake(1)).await.unwrap_err()));
         assert!(invalid(cell.status(id).await.unwrap_err()));
     }
-    let content = json!({ "groups": ["x".repeat(SAMPLE_BYTES_MAX)] });
-    let sample = Sample::new(1, content.as_object().unwrap().clone());
-    let error = cell.put_sample("cl_1", &sample).await.unwrap_err();
-    assert!(matches!(error, CellError::TooLarge { max: SAMPLE_BYTES_MAX, .. }), "{error:?}");
+    let content = json!({ "groups": ["x".repeat(NOTE_BYTES_MAX)] });
+    let error = cell.put_health("keeper", &note(&content)).await.unwrap_err();
+    assert!(matches!(error, CellError::TooLarge { max: NOTE_BYTES_MAX, .. }), "{error:?}");
     let name = "x".repeat(RECORD_BYTES_MAX);
     let large = ClusterSpec { name, ..spec("cl_1", 1) };
     assert!(matches!(cell.put_spec(&large).await, Err(CellError::TooLarge { .. })));
@@ -169,4 +179,34 @@ async fn record_of_a_newer_release_is_named() {
     // A kind that this release does not know does not concern it.
     store.commit(Transaction::new().put("cell/colour/cl_1", "?")).await.unwrap();
     assert_eq!(cell.specs().await.unwrap().records.len(), 0);
+}
+
+#[tokio::test]
+async fn removal_is_added_only_where_there_is_none() {
+    let (cell, _) = cell();
+    assert_eq!(cell.removal("cl_1").await, Ok(None));
+    let (older, newer) = (note(&json!({ "purged_at_ms": 1 })), note(&json!({ "purged_at_ms": 2 })));
+    assert_eq!(cell.add_removal("cl_1", &older).await, Ok(true));
+    let revision = cell.put_removal("cl_1", &newer).await.unwrap();
+    assert_eq!(cell.add_removal("cl_1", &older).await, Ok(false));
+    let stored = Some(Stored { record: newer, revision });
+    assert_eq!(cell.removal("cl_1").await, Ok(stored));
+    assert_eq!(cell.remove_cluster("cl_1").await, Ok(true));
+    assert_eq!(cell.removal("cl_1").await, Ok(None));
+}
+
+#[tokio::test]
+async fn samples_of_an_earlier_release_are_read_and_removed() {
+    let (cell, store) = cell();
+    let sample = Sample::new(7, serde_json::Map::new());
+    for cluster in ["cl_1", "keeper"] {
+        let put = Transaction::new().put(format!("cell/sample/{cluster}"), encode(&sample));
+        store.commit(put).await.unwrap();
+    }
+    let listing = cell.samples().await.unwrap();
+    assert_eq!(listing.records.keys().collect::<Vec<_>>(), ["cl_1", "keeper"]);
+    assert_eq!(listing.records["cl_1"].record, sample);
+    assert_eq!(cell.remove_sample("cl_1").await, Ok(true));
+    assert_eq!(cell.remove_sample("cl_1").await, Ok(false));
+    assert_eq!(cell.samples().await.unwrap().records.len(), 1);
 }

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::{ClusterError, ClusterMetadata, MetadataError, Transaction, as_read, delete, put};
 use crate::names::SERVICE_USER;
-use crate::schema::keys::{ACLS, QUOTAS, SCRAM_USERS, TOPICS};
+use crate::schema::keys::{ACLS, DELETED_TOPICS, QUOTAS, SCRAM_USERS, TOPICS};
 use crate::schema::{AdditionRecord, Key, LimitsRecord, Stored, Table, TopicRecord};
 use crate::store::{Compare, Expected, Write};
 use crate::view::MetadataView;
@@ -160,6 +160,18 @@ impl ClusterMetadata {
     /// [`ClusterError::LimitReached`]; [`ClusterError::Store`] and [`ClusterError::Record`].
     pub async fn check_topic_room(&self, topics: u64, partitions: u64) -> Result<(), ClusterError> {
         self.topic_gate(topics, partitions).await.map(drop)
+    }
+
+    /// Checks that a further topic may be made although it will leave a mark when it is deleted:
+    /// marks stay for weeks. What is made at the same moment may exceed the limit together.
+    pub(super) async fn check_deleted_room(&self) -> Result<(), ClusterError> {
+        let Some(bounds) = self.bounds.clone() else { return Ok(()) };
+        let Some(limit) = bounds.limits.deleted_topics else { return Ok(()) };
+        let used = match &bounds.view {
+            Some(view) => view.snapshot().deleted_topics.len(),
+            None => self.keys(DELETED_TOPICS).await?.len(),
+        };
+        Ok(room("deleted_topics", Some(limit), used as u64, 1, 0)?)
     }
 
     /// Waits for the turn to add to a table; at once where no limit holds. It is held until the

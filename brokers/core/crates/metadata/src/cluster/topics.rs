@@ -76,6 +76,9 @@ impl ClusterMetadata {
             return Err(ClusterError::InvalidReplicationFactor(new.replication_factor));
         }
         self.check_name_free(&new.name).await?;
+        if !new.internal {
+            self.check_deleted_room().await?;
+        }
         self.gate_of(new).await.map(drop)
     }
 

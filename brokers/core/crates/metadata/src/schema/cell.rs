@@ -24,13 +24,18 @@ pub enum CellKind {
     Status,
     /// [`WakeRequest`].
     Wake,
-    /// [`Sample`].
+    /// [`CellNote`]: that the cluster is purged, which the control plane writes.
+    Removal,
+    /// [`CellNote`]: how the brokers of the cell are, which the keeper writes under its own name.
+    Health,
+    /// [`Sample`], which only an earlier release wrote.
     Sample,
 }
 
 impl CellKind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Spec, Self::Status, Self::Wake, Self::Sample];
+    pub const ALL: [Self; 6] =
+        [Self::Spec, Self::Status, Self::Wake, Self::Removal, Self::Health, Self::Sample];
 
     /// The prefix of the kind's keys.
     #[must_use]
@@ -39,6 +44,8 @@ impl CellKind {
             Self::Spec => "spec/",
             Self::Status => "status/",
             Self::Wake => "wake/",
+            Self::Removal => "removal/",
+            Self::Health => "health/",
             Self::Sample => "sample/",
         }
     }
@@ -265,8 +272,37 @@ impl Record for WakeRequest {
     const KIND: &'static str = "wake request";
 }
 
-/// `sample/<cluster id>`: groups, offsets and sizes as the keeper last saw them, for looking at a
-/// cluster without waking it. What is in it is between the keeper and the control plane.
+/// `removal/<cluster id>` and `health/<name>`: what control plane and keeper write for each other.
+/// What is in it is between them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellNote {
+    /// The record's version, read apart so that it is not among the other fields.
+    #[serde(rename = "v", default = "note_version", skip_serializing)]
+    version: u32,
+    /// All other fields.
+    #[serde(flatten)]
+    pub content: Map<String, Value>,
+}
+
+fn note_version() -> u32 {
+    CellNote::VERSION
+}
+
+impl CellNote {
+    /// A note with these fields, of which `v` is dropped.
+    #[must_use]
+    pub fn new(mut content: Map<String, Value>) -> Self {
+        content.remove("v");
+        Self { version: Self::VERSION, content }
+    }
+}
+
+impl Record for CellNote {
+    const KIND: &'static str = "note";
+}
+
+/// `sample/<cluster id>`: groups, offsets and sizes as a keeper of an earlier release saw them, or
+/// a note of that release. They are read and removed, and never written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// The record's version, read apart so that it is not among the other fields.
@@ -308,6 +344,8 @@ mod tests {
             (CellKind::Spec, "spec/cl_1"),
             (CellKind::Status, "status/cl_1"),
             (CellKind::Wake, "wake/cl_1"),
+            (CellKind::Removal, "removal/cl_1"),
+            (CellKind::Health, "health/cl_1"),
             (CellKind::Sample, "sample/cl_1"),
         ] {
             let key = CellKey::new(kind, "cl_1");
@@ -367,6 +405,17 @@ mod tests {
         assert_eq!(status.check(), Ok(()));
         status.brokers[1].slot = 0;
         assert_eq!(status.check(), Err("two brokers of slot 0".to_owned()));
+    }
+
+    #[test]
+    fn note_keeps_whatever_is_in_it_and_one_version() {
+        let value = br#"{"v":1,"purged_at_ms":7,"break_glass":""}"#;
+        let note: CellNote = decode("removal/cl_1", value).unwrap();
+        assert_eq!(note.content.keys().collect::<Vec<_>>(), ["break_glass", "purged_at_ms"]);
+        assert_eq!(decode::<CellNote>("removal/cl_1", &encode(&note)).unwrap(), note);
+        assert_eq!(CellNote::new(note.content.clone()), note);
+        let newer = decode::<CellNote>("removal/cl_1", br#"{"v":2}"#).unwrap_err();
+        assert!(matches!(newer, SchemaError::Newer { .. }), "{newer:?}");
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub const SCRAM_USERS: &str = "scram/";
 pub const CHANGES: &str = "change/";
 /// All hidden topics: deleted and restorable, or found on storage.
 pub const HIDDEN_TOPICS: &str = "shelved_topic/";
+/// All marks of topics that are gone for good.
+pub const DELETED_TOPICS: &str = "deleted_topic/";
 /// All quotas.
 pub const QUOTAS: &str = "quota/";
 

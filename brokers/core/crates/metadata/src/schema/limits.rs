@@ -14,6 +14,9 @@ pub struct LimitsRecord {
     /// Partitions of all these topics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partitions: Option<u64>,
+    /// Topics that are gone for good and of which usage may still be counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_topics: Option<u64>,
     /// Entries of the access control list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acls: Option<u64>,
@@ -29,6 +32,9 @@ pub struct LimitsRecord {
     /// Members of one group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_members: Option<u64>,
+    /// Bytes of memory that all groups take together, with their members and offsets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_bytes: Option<u64>,
 }
 
 impl Record for LimitsRecord {

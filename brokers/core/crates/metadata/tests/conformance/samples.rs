@@ -8,7 +8,7 @@ use freshet_access::types::{
     AclBinding, Operation, PatternType, Permission, ResourceType, ScramCredential, ScramMechanism,
 };
 use freshet_metadata::schema::cell::{
-    BrokerStatus, ClusterSpec, ClusterStatus, Phase, Sample, SpecState, WakeRequest,
+    BrokerStatus, CellNote, ClusterSpec, ClusterStatus, Phase, Sample, SpecState, WakeRequest,
 };
 use freshet_metadata::schema::{
     AclRecord, AdditionRecord, BrokerConfigRecord, ChangeRecord, ClusterRecord, ControllerTerm,
@@ -150,11 +150,13 @@ fn limit_samples_are_read() {
     let limits = LimitsRecord {
         topics: Some(2_000),
         partitions: Some(4_000),
+        deleted_topics: Some(20_000),
         acls: Some(2_000),
         credentials: Some(200),
         quotas: Some(1_000),
         groups: Some(2_000),
         group_members: Some(1_000),
+        group_bytes: Some(64 << 20),
     };
     assert_sample("limits.json", &limits);
     assert_sample("addition.json", &AdditionRecord {});
@@ -226,6 +228,10 @@ fn samples_of_a_cell_are_read() {
     let content = serde_json::json!({ "groups": [{ "group": "g", "lag_seconds": 1.5 }] });
     let content = content.as_object().unwrap().clone();
     assert_sample("cell_sample.json", &Sample::new(1_700_000_000_125, content));
+    let removal = serde_json::json!({ "break_glass": "", "purged_at_ms": 1_700_000_000_126_i64 });
+    assert_sample("cell_removal.json", &CellNote::new(removal.as_object().unwrap().clone()));
+    let health = serde_json::json!({ "held": false, "told_at_ms": 1_700_000_000_127_i64 });
+    assert_sample("cell_health.json", &CellNote::new(health.as_object().unwrap().clone()));
 }
 
 /// The file holds samples as above under their keys: one topic of one partition, and a key that

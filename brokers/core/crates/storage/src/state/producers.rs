@@ -219,6 +219,31 @@ impl Producers {
         });
     }
 
+    /// Forgets those whose last batch lies first in the log, until so many are left, but none with
+    /// an open transaction. Returns whether any was forgotten.
+    pub fn forget_oldest(&mut self, left: usize) -> bool {
+        let Some(surplus) = self.0.len().checked_sub(left).filter(|surplus| *surplus > 0) else {
+            return false;
+        };
+        let closed = self.0.iter().filter(|(_, one)| one.transaction_first_offset.is_none());
+        let mut by_age: Vec<_> = closed
+            .map(|(id, one)| (one.batches.back().map_or(-1, |last| last.last_offset), *id))
+            .collect();
+        if surplus < by_age.len() {
+            by_age.select_nth_unstable(surplus);
+        }
+        by_age.truncate(surplus);
+        for (_, id) in &by_age {
+            self.0.remove(id);
+        }
+        !by_age.is_empty()
+    }
+
+    /// Keeps only producers that `others` have, too.
+    pub fn keep_common(&mut self, others: &Self) {
+        self.0.retain(|id, _| others.0.contains_key(id));
+    }
+
     /// Forgets producers that are not in `known`, the producers at `end`, unless they have written
     /// from there on.
     pub fn retain_known(&mut self, known: &Self, end: i64) {

@@ -12,7 +12,8 @@ const NAME_BYTES_MAX: usize = 1024;
 /// Names an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
-    /// `["t", topic, name]`
+    /// `["t", topic, name, id or null]`; `id` is that of the topic that has the name now, as Kafka
+    /// writes it, and null where there is none
     Topic(u32),
     /// `["p", topic, partition, log start, end, bytes, damaged offset or null]`
     Partition(u32, i32),

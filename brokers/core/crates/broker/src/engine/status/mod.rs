@@ -7,6 +7,8 @@
 //! is opaque, and given with the next request. Format 1:
 //!
 //! - `v`: the format, to which fields and kinds of entries are only added.
+//! - `cluster`: the broker's cluster, so that a reader notices where the broker of another cluster
+//!   has got the address.
 //! - `incarnation`: the broker's; numbers in entries are of this incarnation alone.
 //! - `next`: where to go on. `more`: 1 where more is left, to be asked for at once. `anew`: 1 where
 //!   the reader has to forget the entries that it knows before it takes these.
@@ -138,9 +140,10 @@ impl Status {
         let place = next.and_then(|next| read_place(next, incarnation));
         let answer = state.entries.since(place, ANSWER_BYTES_MAX);
         let ReaderPlace { began, read } = answer.place;
+        let cluster = entries::quoted(&self.engine.settings.cluster);
         let mut text = format!(
-            "{{\"v\":{FORMAT},\"incarnation\":{incarnation},\"next\":\"{incarnation}.{began}.{read}\",\
-             \"connections\":[{},{}],\"cpu_ms\":{}",
+            "{{\"v\":{FORMAT},\"cluster\":{cluster},\"incarnation\":{incarnation},\
+             \"next\":\"{incarnation}.{began}.{read}\",\"connections\":[{},{}],\"cpu_ms\":{}",
             around.connections, around.client_connections, around.cpu_ms,
         );
         self.put_rest(&mut text, &state);

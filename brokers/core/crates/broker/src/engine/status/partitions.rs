@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
 use super::entries::Key;
 use super::{Entries, StatusState};
 use crate::engine::Engine;
 use crate::engine::groups::OFFSETS_TOPIC;
 use freshet_metadata::view::Topics;
 use freshet_partition::Partition;
-use freshet_wire::ids::PartitionId;
+use freshet_wire::ids::{PartitionId, TopicId};
 
 /// A partition by the number of its topic and its index.
 pub(super) type Spot = (u32, i32);
@@ -79,8 +82,7 @@ impl StatusState {
     pub(super) fn topic_number(&mut self, name: &str) -> u32 {
         let (number, new) = self.topics.of(name);
         if new {
-            let key = Key::Topic(number);
-            self.entries.put(key, &key.entry().name(name).text());
+            put_topic(&mut self.entries, number, name, None);
         }
         number
     }
@@ -124,6 +126,12 @@ impl StatusState {
         }
         if !same {
             self.forget_topics(&topics);
+            // Behind the partitions of the topics that had these names before: so a reader that has
+            // read up to here takes none of theirs for those of the new topic.
+            for (name, number) in self.topics.names() {
+                let id = topics.by_name(name).map(|topic| topic.record.id);
+                put_topic(&mut self.entries, number, name, id);
+            }
         }
         self.seen = Seen { topics: Some(topics), bound_changes };
         changed
@@ -157,6 +165,12 @@ impl StatusState {
             self.entries.remove(Key::Counters(number));
         }
     }
+}
+
+fn put_topic(entries: &mut Entries, number: u32, name: &str, id: Option<TopicId>) {
+    let key = Key::Topic(number);
+    let id = id.map(|id| URL_SAFE_NO_PAD.encode(id.as_bytes()));
+    entries.put(key, &key.entry().name(name).name_or_null(id.as_deref()).text());
 }
 
 fn look_at(partition: &Partition, before: Option<KnownPartition>, sizes: bool) -> KnownPartition {

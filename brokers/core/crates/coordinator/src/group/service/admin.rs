@@ -96,13 +96,12 @@ impl GroupCoordinator {
         &self,
         group_ids: Vec<String>,
     ) -> Vec<(String, Option<ResponseError>)> {
-        let started: Vec<_> = group_ids
-            .into_iter()
-            .map(|group_id| {
-                let settled = self.start_delete_group(&group_id);
-                (group_id, settled)
-            })
-            .collect();
+        let mut started = Vec::with_capacity(group_ids.len());
+        for group_id in group_ids {
+            let _room = self.inner.waiting.room().await;
+            let settled = self.start_delete_group(&group_id);
+            started.push((group_id, settled));
+        }
         let mut results = Vec::with_capacity(started.len());
         for (group_id, settled) in started {
             let outcome = match settled {

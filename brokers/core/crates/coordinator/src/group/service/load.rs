@@ -154,12 +154,13 @@ impl Inner {
         epoch: u64,
         replay: Replay,
     ) -> LoadSummary {
-        let places = self.places.clone();
-        let mut shard = Shard { epoch, places, ..Shard::default() };
+        let (places, bytes) = (self.places.clone(), self.bytes.clone());
+        let mut shard = Shard { epoch, places, bytes, ..Shard::default() };
         let mut cx = self.context();
         for (group_id, metadata) in replay.groups {
             let group = Group::load(group_id.as_str(), metadata, &mut cx);
-            let entry = Entry { in_log: true, ..Entry::new(group, self.places.take()) };
+            let new = Entry::new(group, self.places.take(), self.bytes.add(0));
+            let entry = Entry { in_log: true, ..new };
             shard.groups.insert(group_id, entry);
         }
         for (group_id, offsets) in replay.offsets {
@@ -176,6 +177,7 @@ impl Inner {
         // effects yet.
         let group_ids: Vec<String> = shard.groups.keys().cloned().collect();
         for group_id in &group_ids {
+            shard.entry(group_id).count();
             self.tidy(index, &mut shard, group_id);
         }
         *state = PartitionState::Active(shard);

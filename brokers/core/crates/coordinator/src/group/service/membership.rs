@@ -5,24 +5,33 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::writes::Settled;
-use super::{GroupCoordinator, Inner, Reply, Shard};
+use super::{Attached, GroupCoordinator, Inner, Reply, Shard};
 use crate::group::api::{
     HeartbeatRequest, JoinRequest, JoinResponse, LeaveRequest, LeaveResponse, LeavingMember,
     LeftMember, Protocol, SyncRequest, SyncResponse,
 };
 use crate::group::context::{Effect, Waiter};
+use crate::group::state::Group;
 
 impl GroupCoordinator {
     /// `JoinGroup`. Returns once the rebalance has admitted the member. Answers
     /// `GROUP_MAX_SIZE_REACHED` also for a new group where there are as many as there may be: the
     /// only error of a limit that clients know in this answer. `POLICY_VIOLATION` is for protocols
-    /// with too many bytes.
+    /// with too many bytes, and for a member that would have the groups take more bytes than all
+    /// together may.
     pub async fn join_group(&self, request: JoinRequest) -> JoinResponse {
-        match self.start_join(&request) {
+        let started = {
+            let _room = self.inner.waiting.room().await;
+            self.start_join(&request)
+        };
+        let member_id = request.member_id.clone();
+        // It is not to be kept in memory while its answer is awaited.
+        drop(request);
+        match started {
             Ok(answer) => answer.await.unwrap_or_else(|_| {
-                JoinResponse::refused(request.member_id, ResponseError::NotCoordinator)
+                JoinResponse::refused(member_id, ResponseError::NotCoordinator)
             }),
-            Err(error) => JoinResponse::refused(request.member_id, error),
+            Err(error) => JoinResponse::refused(member_id, error),
         }
     }
 
@@ -46,7 +55,14 @@ impl GroupCoordinator {
         if !request.member_id.is_empty() && shard.existing(&request.group_id).is_none() {
             return Err(ResponseError::UnknownMemberId);
         }
-        if shard.entry_within(&request.group_id, inner.limits()).is_none() {
+        let limits = inner.limits();
+        let growth = match shard.groups.get(&request.group_id) {
+            Some(entry) => entry.group.growth_by_join(request),
+            None => Group::new(request.group_id.as_str()).bytes_with(request),
+        };
+        let reserved = inner.bytes.add_within(growth, limits.bytes);
+        let reserved = reserved.ok_or(ResponseError::PolicyViolation)?;
+        if shard.entry_within(&request.group_id, limits).is_none() {
             return Err(ResponseError::GroupMaxSizeReached);
         }
         let (reply, answer) = oneshot::channel();
@@ -54,13 +70,21 @@ impl GroupCoordinator {
         let mut cx = inner.context();
         let group = &mut shard.entry(&request.group_id).group;
         group.join(request, inner.random_uuid(), waiter, &mut cx);
-        inner.carry_out(index, shard, &request.group_id, cx, None);
+        let attached = Attached { reserved: Some(reserved), ..Attached::default() };
+        inner.carry_out(index, shard, &request.group_id, cx, attached);
         Ok(answer)
     }
 
-    /// `SyncGroup`. Returns once the leader's assignment is durable.
+    /// `SyncGroup`. Returns once the leader's assignment is durable. Answers `POLICY_VIOLATION` for
+    /// an assignment with too many bytes, or by which the groups would take more bytes than all
+    /// together may.
     pub async fn sync_group(&self, request: SyncRequest) -> SyncResponse {
-        match self.start_sync(&request) {
+        let started = {
+            let _room = self.inner.waiting.room().await;
+            self.start_sync(&request)
+        };
+        drop(request);
+        match started {
             Ok(answer) => answer
                 .await
                 .unwrap_or_else(|_| SyncResponse::refused(ResponseError::NotCoordinator)),
@@ -81,14 +105,16 @@ impl GroupCoordinator {
         let index = inner.index_of(&request.group_id);
         let mut state = inner.lock(index)?;
         let shard = state.active()?;
-        if shard.existing(&request.group_id).is_none() {
-            return Err(ResponseError::UnknownMemberId);
-        }
+        let entry = shard.existing(&request.group_id).ok_or(ResponseError::UnknownMemberId)?;
+        let growth = entry.group.growth_by_sync(request);
+        let reserved = inner.bytes.add_within(growth, inner.limits().bytes);
+        let reserved = reserved.ok_or(ResponseError::PolicyViolation)?;
         let (reply, answer) = oneshot::channel();
         let waiter = inner.park(shard, Reply::Sync(reply));
         let mut cx = inner.context();
         shard.entry(&request.group_id).group.sync(request, waiter, &mut cx);
-        inner.carry_out(index, shard, &request.group_id, cx, None);
+        let attached = Attached { reserved: Some(reserved), ..Attached::default() };
+        inner.carry_out(index, shard, &request.group_id, cx, attached);
         Ok(answer)
     }
 
@@ -111,14 +137,18 @@ impl GroupCoordinator {
         }
         let cx = inner.context();
         let outcome = shard.entry(&request.group_id).group.heartbeat(request, &cx);
-        inner.carry_out(index, shard, &request.group_id, cx, None);
+        inner.tidy(index, shard, &request.group_id);
         outcome
     }
 
     /// `LeaveGroup`. Where the last member leaves, it returns once that is durable.
     pub async fn leave_group(&self, request: LeaveRequest) -> LeaveResponse {
         let refused = |error| LeaveResponse { error: Some(error), members: Vec::new() };
-        let (members, stored) = match self.start_leave(&request) {
+        let started = {
+            let _room = self.inner.waiting.room().await;
+            self.start_leave(&request)
+        };
+        let (members, stored) = match started {
             Ok(started) => started,
             Err(error) => return refused(error),
         };
@@ -154,7 +184,8 @@ impl GroupCoordinator {
         let members = shard.entry(&request.group_id).group.leave(&request.members, &mut cx)?;
         let is_stored = cx.effects.iter().any(|effect| matches!(effect, Effect::Persist(_)));
         let (outcome, settled) = oneshot::channel();
-        inner.carry_out(index, shard, &request.group_id, cx, Some(outcome));
+        let attached = Attached { outcome: Some(outcome), ..Attached::default() };
+        inner.carry_out(index, shard, &request.group_id, cx, attached);
         Ok((members, is_stored.then_some(settled)))
     }
 }

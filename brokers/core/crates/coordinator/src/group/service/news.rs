@@ -11,8 +11,10 @@ use parking_lot::Mutex;
 use super::{GroupCoordinator, PartitionState};
 use crate::group::api::DescribedGroup;
 
-/// With more names than this, the next look is at all groups: nobody may be looking any more.
+/// With more names than this, or longer ones, the next look is at all groups: nobody may be looking
+/// any more.
 const NAMES_MAX: usize = 100_000;
+const NAMES_BYTES_MAX: usize = 8 << 20;
 
 /// The groups that may have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,34 +26,42 @@ pub enum GroupNews {
 }
 
 /// Notes the names of groups that may have changed.
-pub(super) struct News(Mutex<GroupNews>);
+pub(super) struct News(Mutex<Noted>);
+
+struct Noted {
+    news: GroupNews,
+    /// Bytes of all names.
+    bytes: usize,
+}
 
 impl Default for News {
     fn default() -> Self {
-        Self(Mutex::new(GroupNews::All))
+        Self(Mutex::new(Noted { news: GroupNews::All, bytes: 0 }))
     }
 }
 
 impl News {
     pub(super) fn note(&self, group_id: &str) {
-        let mut news = self.0.lock();
-        let GroupNews::Some(names) = &mut *news else { return };
+        let mut noted = self.0.lock();
+        let Noted { news: GroupNews::Some(names), bytes } = &mut *noted else { return };
         if names.contains(group_id) {
             return;
         }
-        if names.len() < NAMES_MAX {
+        *bytes += group_id.len();
+        if names.len() < NAMES_MAX && *bytes <= NAMES_BYTES_MAX {
             names.insert(group_id.to_owned());
         } else {
-            *news = GroupNews::All;
+            noted.news = GroupNews::All;
         }
     }
 
     pub(super) fn note_all(&self) {
-        *self.0.lock() = GroupNews::All;
+        self.0.lock().news = GroupNews::All;
     }
 
     fn take(&self) -> GroupNews {
-        std::mem::replace(&mut *self.0.lock(), GroupNews::Some(BTreeSet::new()))
+        let none = Noted { news: GroupNews::Some(BTreeSet::new()), bytes: 0 };
+        std::mem::replace(&mut *self.0.lock(), none).news
     }
 }
 
@@ -122,6 +132,17 @@ mod tests {
         news.note("b");
         news.note("a");
         assert_eq!(news.take(), GroupNews::Some(["a".to_owned(), "b".to_owned()].into()));
+    }
+
+    #[test]
+    fn longer_names_than_are_kept_are_all_groups() {
+        let news = News::default();
+        news.take();
+        let name = |number: usize| format!("{number:032766}");
+        (0..NAMES_BYTES_MAX / 32_766).for_each(|number| news.note(&name(number)));
+        assert!(matches!(&news.0.lock().news, GroupNews::Some(names) if names.len() == 256));
+        (1_000..1_002).for_each(|number| news.note(&name(number)));
+        assert_eq!(news.take(), GroupNews::All);
     }
 
     #[test]

@@ -7,16 +7,18 @@ use kafka_protocol::ResponseError;
 use tokio::sync::oneshot;
 
 use super::removal::{DeletedTopics, Removal};
-use super::writes::Settled;
-use super::{Entry, GroupCoordinator, Inner, Shard};
+use super::writes::{APPEND_BYTES_MAX, Settled};
+use super::{Attached, Entry, GroupCoordinator, Inner, Shard};
 use crate::group::api::{
     FetchedOffset, FetchedTopic, OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest,
     OffsetToCommit, TopicErrors, TopicPartitions,
 };
 use crate::group::offsets::{CommittedOffset, Offsets};
-use crate::group::state::GroupState;
+use crate::group::state::{Group, GroupState};
 use crate::group::subscription::CONSUMER;
 
+/// Bytes of the record of an offset at most, without its texts.
+const OFFSET_SIZE: usize = 40;
 /// From this version a commit to an unknown group answers `GROUP_ID_NOT_FOUND`.
 const COMMIT_KNOWS_GROUP_ID_NOT_FOUND: i16 = 9;
 
@@ -28,8 +30,10 @@ impl GroupCoordinator {
     /// For all offsets alike: those of
     /// [`crate::group::Group::validate_commit`], `GROUP_ID_NOT_FOUND` or (before
     /// version 9) `ILLEGAL_GENERATION` where a member commits to an unknown group,
-    /// `POLICY_VIOLATION` for a new group where there are as many as there may be,
-    /// `NOT_COORDINATOR`, `COORDINATOR_LOAD_IN_PROGRESS`, and that of the append.
+    /// `POLICY_VIOLATION` for a new group where there are as many as there may be, and where the
+    /// groups would take more bytes than all together may, `INVALID_COMMIT_OFFSET_SIZE` for more
+    /// than one append can hold, `NOT_COORDINATOR`, `COORDINATOR_LOAD_IN_PROGRESS`, and that of the
+    /// append.
     pub async fn commit_offsets(
         &self,
         request: OffsetCommitRequest,
@@ -45,7 +49,11 @@ impl GroupCoordinator {
             .iter()
             .map(|offset| is_too_large(offset).then_some(ResponseError::OffsetMetadataTooLarge))
             .collect();
-        if let Some(settled) = self.start_commit(request, &errors)? {
+        let started = {
+            let _room = self.inner.waiting.room().await;
+            self.start_commit(request, &errors)?
+        };
+        if let Some(settled) = started {
             settled.await.unwrap_or(Err(ResponseError::NotCoordinator))?;
         }
         Ok(errors)
@@ -65,12 +73,19 @@ impl GroupCoordinator {
         let commit_timestamp_ms = cx.now.wall_ms;
         if shard.existing(&request.group_id).is_some() {
             shard.entry(&request.group_id).group.committed_by(&request.member_id, &cx);
-            inner.carry_out(index, shard, &request.group_id, cx, None);
+            inner.tidy(index, shard, &request.group_id);
         }
         let expire_timestamp_ms = (request.retention_time_ms != -1)
             .then(|| commit_timestamp_ms.saturating_add(request.retention_time_ms));
         let fitting = request.offsets.into_iter().zip(errors).filter(|(_, error)| error.is_none());
+        let fitting: Vec<_> = fitting.collect();
+        let names = request.group_id.len() * fitting.len();
+        let sizes = fitting.iter().map(|(offset, _)| offset_size(offset));
+        if names + sizes.sum::<usize>() > APPEND_BYTES_MAX {
+            return Err(ResponseError::InvalidCommitOffsetSize);
+        }
         let offsets: Vec<_> = fitting
+            .into_iter()
             .map(|(offset, _)| {
                 let value = CommittedOffset {
                     offset: offset.offset,
@@ -85,11 +100,19 @@ impl GroupCoordinator {
         if offsets.is_empty() {
             return Ok(None);
         }
-        if shard.entry_within(&request.group_id, inner.limits()).is_none() {
+        let limits = inner.limits();
+        let growth = match shard.groups.get(&request.group_id) {
+            Some(entry) => entry.offsets.growth_by(&offsets),
+            None => Group::bytes_of_new(&request.group_id) + Offsets::default().growth_by(&offsets),
+        };
+        let reserved = inner.bytes.add_within(growth, limits.bytes);
+        let reserved = reserved.ok_or(ResponseError::PolicyViolation)?;
+        if shard.entry_within(&request.group_id, limits).is_none() {
             return Err(ResponseError::PolicyViolation);
         }
         let (outcome, settled) = oneshot::channel();
-        inner.enqueue_offsets(index, shard, &request.group_id, offsets, outcome);
+        let attached = Attached { outcome: Some(outcome), reserved: Some(reserved) };
+        inner.enqueue_offsets(index, shard, &request.group_id, offsets, attached);
         Ok(Some(settled))
     }
 
@@ -105,10 +128,14 @@ impl GroupCoordinator {
     ) -> Result<Vec<FetchedTopic>, ResponseError> {
         let inner = &self.inner;
         let index = inner.index_of(&request.group_id);
-        if request.require_stable
-            && let Some(settled) = self.await_commits(index, &request.group_id)?
-        {
-            settled.await.unwrap_or(Err(ResponseError::NotCoordinator))?;
+        if request.require_stable {
+            let commits = {
+                let _room = inner.waiting.room().await;
+                self.await_commits(index, &request.group_id)?
+            };
+            if let Some(settled) = commits {
+                settled.await.unwrap_or(Err(ResponseError::NotCoordinator))?;
+            }
         }
         let mut state = inner.lock(index)?;
         let entry = state.active()?.existing(&request.group_id);
@@ -143,7 +170,10 @@ impl GroupCoordinator {
         &self,
         request: OffsetDeleteRequest,
     ) -> Result<TopicErrors, ResponseError> {
-        let (errors, settled) = self.start_delete(request)?;
+        let (errors, settled) = {
+            let _room = self.inner.waiting.room().await;
+            self.start_delete(request)?
+        };
         settled.await.unwrap_or(Err(ResponseError::NotCoordinator))?;
         Ok(errors)
     }
@@ -247,6 +277,11 @@ impl Inner {
             pending.push(settled);
         }
     }
+}
+
+/// Bytes of the record of an offset at most, without its group's name, which each record has.
+fn offset_size(offset: &OffsetToCommit) -> usize {
+    OFFSET_SIZE + offset.topic.len() + offset.metadata.as_ref().map_or(0, String::len)
 }
 
 fn validate_commit(shard: &Shard, request: &OffsetCommitRequest) -> Result<(), ResponseError> {

@@ -1,15 +1,18 @@
-//! Limits on the number of groups and of their members, which may change at any time.
+//! Limits on the number of groups, of their members and of their bytes, which may change at any
+//! time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many groups there may be, and members of one. `None`: any number.
+/// How many groups there may be, members of one, and bytes of all. `None`: any number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GroupLimits {
     /// Groups, with those that only have committed offsets.
     pub groups: Option<usize>,
     /// Members of a group.
     pub members: Option<usize>,
+    /// Bytes of memory that all groups take together, with their members and offsets.
+    pub bytes: Option<usize>,
 }
 
 /// Returns the limits that hold at this moment.

@@ -149,10 +149,12 @@ impl Inner {
             for (topic, partition) in chunk {
                 entry.offsets.remove(topic, *partition);
             }
+            entry.count();
             self.news.note(group_id);
             if is_last {
                 if doomed.group {
                     entry.forget_group(group_id);
+                    entry.count();
                 }
                 info!(
                     group = group_id,

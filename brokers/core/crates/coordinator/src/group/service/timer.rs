@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::removal::Removal;
-use super::{Inner, PartitionState};
+use super::{Attached, Inner, PartitionState};
 
 /// What a deadline is for. Ordered by partition and name, so that deadlines of the same moment are
 /// always served in the same order.
@@ -94,7 +94,7 @@ impl Inner {
         entry.scheduled = None;
         let mut cx = self.context();
         entry.group.expire(&mut cx);
-        self.carry_out(index, shard, group_id, cx, None);
+        self.carry_out(index, shard, group_id, cx, Attached::default());
     }
 
     /// Queues the removal of what has expired in a partition.

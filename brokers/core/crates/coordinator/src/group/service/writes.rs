@@ -7,8 +7,9 @@ use kafka_protocol::ResponseError;
 use tokio::sync::oneshot;
 use tracing::warn;
 
+use super::bytes::WaitingWrite;
 use super::removal::{Doomed, Removal};
-use super::{Inner, Shard};
+use super::{Attached, Inner, Shard};
 use crate::CoordinatorRecord;
 use crate::group::context::{Persist, Purpose};
 use crate::group::offsets::CommittedOffset;
@@ -17,6 +18,12 @@ use crate::group::records::{self, RecordError};
 /// Writes are joined into one append up to this many bytes. A larger write is appended alone, so
 /// that it cannot make the append of others fail.
 const JOINED_BYTES_MAX: usize = 256 * 1024;
+
+/// The most bytes of an append. A batch with more could not be read when the partition is loaded.
+pub(super) const APPEND_BYTES_MAX: usize = 32 << 20;
+
+/// What a write takes, or one of its records, without their texts.
+const WRITE_BYTES: usize = 256;
 
 /// Sends the outcome of a write to its request.
 pub(super) type Outcome = oneshot::Sender<Result<(), ResponseError>>;
@@ -29,7 +36,7 @@ pub(super) type NewOffsets = Vec<(String, i32, CommittedOffset)>;
 /// The writes of one group that wait for their append.
 #[derive(Default)]
 pub(super) struct Queue {
-    waiting: VecDeque<Write>,
+    waiting: VecDeque<(Write, WaitingWrite)>,
     /// Whether a task is draining the queue.
     is_drained: bool,
 }
@@ -41,7 +48,7 @@ impl Queue {
 
     /// Whether a record of the group itself waits.
     pub(super) fn has_group_record(&self) -> bool {
-        self.waiting.iter().any(Write::is_of_group)
+        self.waiting.iter().any(|(write, _)| write.is_of_group())
     }
 }
 
@@ -56,13 +63,28 @@ impl Write {
     fn is_of_group(&self) -> bool {
         matches!(self, Self::Records(RecordWrite { then: Then::Group(_), .. }))
     }
+
+    /// What it takes while it waits: its records, what follows from them, and the write itself.
+    fn bytes(&self) -> usize {
+        let more = match self {
+            Self::Records(write) => {
+                let records = write.records.as_ref().map_or(0, Vec::len);
+                2 * write.size() + records * WRITE_BYTES
+            }
+            Self::Removal(Removal::Offsets(offsets, _)) => {
+                offsets.iter().map(|(topic, _)| WRITE_BYTES + topic.len()).sum()
+            }
+            Self::Removal(_) => 0,
+        };
+        WRITE_BYTES + more
+    }
 }
 
 struct RecordWrite {
     /// Empty for a request that only waits for those before it.
     records: Result<Vec<CoordinatorRecord>, RecordError>,
     then: Then,
-    outcome: Option<Outcome>,
+    attached: Attached,
 }
 
 impl RecordWrite {
@@ -96,8 +118,8 @@ pub(super) fn coordinator_error(error: ResponseError) -> ResponseError {
 
 /// A group's next append.
 enum Batch {
-    Records(Vec<RecordWrite>),
-    Removal(Removal, Result<Doomed, ResponseError>),
+    Records(Vec<(RecordWrite, WaitingWrite)>),
+    Removal(Removal, Result<Doomed, ResponseError>, WaitingWrite),
 }
 
 impl Inner {
@@ -107,13 +129,16 @@ impl Inner {
         shard: &mut Shard,
         group_id: &str,
         persist: Persist,
-        outcome: Option<Outcome>,
+        attached: Attached,
     ) {
         let records = records::group_record(group_id, Some(&persist.value));
         // Set before the append, which may write the record even where it fails.
         shard.entry(group_id).in_log = true;
-        let records = records.map(|record| vec![record]);
-        let write = RecordWrite { records, then: Then::Group(persist.purpose), outcome };
+        let write = RecordWrite {
+            records: records.map(|record| vec![record]),
+            then: Then::Group(persist.purpose),
+            attached,
+        };
         self.enqueue(index, shard, group_id, Write::Records(write));
     }
 
@@ -123,13 +148,13 @@ impl Inner {
         shard: &mut Shard,
         group_id: &str,
         offsets: NewOffsets,
-        outcome: Outcome,
+        attached: Attached,
     ) {
         let record = |(topic, partition, value): &(String, i32, CommittedOffset)| {
             records::offset_record(group_id, topic, *partition, Some(value))
         };
         let records = offsets.iter().map(record).collect();
-        let write = RecordWrite { records, then: Then::Offsets(offsets), outcome: Some(outcome) };
+        let write = RecordWrite { records, then: Then::Offsets(offsets), attached };
         self.enqueue(index, shard, group_id, Write::Records(write));
     }
 
@@ -142,8 +167,8 @@ impl Inner {
         group_id: &str,
         outcome: Outcome,
     ) {
-        let write =
-            RecordWrite { records: Ok(Vec::new()), then: Then::Nothing, outcome: Some(outcome) };
+        let attached = Attached { outcome: Some(outcome), ..Attached::default() };
+        let write = RecordWrite { records: Ok(Vec::new()), then: Then::Nothing, attached };
         self.enqueue(index, shard, group_id, Write::Records(write));
     }
 
@@ -160,7 +185,8 @@ impl Inner {
     fn enqueue(self: &Arc<Self>, index: i32, shard: &mut Shard, group_id: &str, write: Write) {
         let epoch = shard.epoch;
         let queue = &mut shard.entry(group_id).queue;
-        queue.waiting.push_back(write);
+        let counted = self.waiting.add(write.bytes());
+        queue.waiting.push_back((write, counted));
         if !queue.is_drained {
             queue.is_drained = true;
             tokio::spawn(Arc::clone(self).drain(index, epoch, group_id.to_owned()));
@@ -191,7 +217,7 @@ impl Inner {
                 Some(Batch::Records(writes)) => {
                     self.append_writes(index, epoch, &group_id, writes).await;
                 }
-                Some(Batch::Removal(removal, doomed)) => {
+                Some(Batch::Removal(removal, doomed, _waiting)) => {
                     let outcome = match doomed {
                         Ok(doomed) => self.remove(index, epoch, &group_id, doomed).await,
                         Err(error) => Err(error),
@@ -210,21 +236,21 @@ impl Inner {
         let mut size = 0;
         loop {
             match entry.queue.waiting.pop_front() {
-                Some(Write::Records(write)) => {
+                Some((Write::Records(write), waiting)) => {
                     size += write.size();
                     let goes_alone = write.records.is_err() || size > JOINED_BYTES_MAX;
                     if goes_alone && !writes.is_empty() {
-                        entry.queue.waiting.push_front(Write::Records(write));
+                        entry.queue.waiting.push_front((Write::Records(write), waiting));
                         break;
                     }
-                    writes.push(write);
+                    writes.push((write, waiting));
                     if goes_alone {
                         break;
                     }
                 }
-                Some(Write::Removal(removal)) if writes.is_empty() => {
+                Some((Write::Removal(removal), waiting)) if writes.is_empty() => {
                     let doomed = entry.doomed(&removal, wall_ms, &self.settings);
-                    return Some(Batch::Removal(removal, doomed));
+                    return Some(Batch::Removal(removal, doomed, waiting));
                 }
                 Some(removal) => {
                     entry.queue.waiting.push_front(removal);
@@ -253,17 +279,22 @@ impl Inner {
         index: i32,
         epoch: u64,
         group_id: &str,
-        mut writes: Vec<RecordWrite>,
+        mut writes: Vec<(RecordWrite, WaitingWrite)>,
     ) {
         let mut records = Vec::new();
         let mut unwritable = None;
-        for write in &mut writes {
+        for (write, _) in &mut writes {
             match &mut write.records {
                 Ok(more) => records.append(more),
                 Err(error) => unwritable = Some(*error),
             }
         }
+        let size: usize = records.iter().map(CoordinatorRecord::size).sum();
         let outcome = match unwritable {
+            None if size > APPEND_BYTES_MAX => {
+                warn!(group = group_id, size, "a record is too large to be written");
+                Err(coordinator_error(ResponseError::MessageTooLarge))
+            }
             None => self.append(index, records).await,
             Some(error) => {
                 warn!(group = group_id, %error, "a record cannot be written");
@@ -278,7 +309,7 @@ impl Inner {
         let Some(shard) = state.active_since(epoch) else {
             return;
         };
-        for write in writes {
+        for (write, _waiting) in writes {
             self.settle(index, shard, group_id, write, outcome);
         }
     }
@@ -297,18 +328,21 @@ impl Inner {
                 for (topic, partition, value) in offsets {
                     entry.offsets.put(&topic, partition, value);
                 }
+                entry.count();
                 self.news.note(group_id);
             }
             Then::Group(purpose) => {
                 let mut cx = self.context();
                 shard.entry(group_id).group.settle(purpose, outcome, &mut cx);
-                self.carry_out(index, shard, group_id, cx, None);
+                self.carry_out(index, shard, group_id, cx, Attached::default());
             }
             Then::Offsets(_) => {}
             // The write had no records, so it cannot have failed.
             Then::Nothing => outcome = Ok(()),
         }
-        if let Some(reply) = write.outcome {
+        // What was reserved is counted with the group by now.
+        drop(write.attached.reserved);
+        if let Some(reply) = write.attached.outcome {
             let _ = reply.send(outcome);
         }
     }

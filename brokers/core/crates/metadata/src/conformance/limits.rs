@@ -1,17 +1,74 @@
-//! Additions that are held to the limits of a cluster.
+//! Additions that are held to the limits of a cluster, on any store.
 
 use std::sync::Arc;
 
 use freshet_access::types::{
     AclBinding, Operation, PatternType, Permission, ResourceType, ScramCredential, ScramMechanism,
 };
-use freshet_metadata::cluster::{ClusterError, LimitReached, QuotaChanges};
-use freshet_metadata::schema::{
-    LimitsRecord, QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, Table,
-};
-use freshet_metadata::{ClusterMetadata, MetadataView, SqliteStore};
+use freshet_world::env::real::{SystemClock, SystemRandomness};
 
-use super::fixture::{broker, metadata, metadata_of, new_topic, on_file};
+use super::Handles;
+use crate::cluster::{ClusterError, ClusterMetadata, Fence, LimitReached, NewTopic, QuotaChanges};
+use crate::schema::{LimitsRecord, QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, Table};
+use crate::store::MetadataStore;
+use crate::view::MetadataView;
+
+/// Defines a module of tests for each of these functions, which return [`Handles`] of an empty
+/// store.
+#[macro_export]
+macro_rules! limits_conformance {
+    ($($store:ident),* $(,)?) => {
+        $($crate::limits_conformance!(@on $store:
+            limits_come_back_and_views_show_them,
+            topics_and_partitions_are_made_up_to_their_limits,
+            of_deleted_topics_the_first_are_given_up_for_the_last,
+            topics_that_are_gone_leave_a_bounded_number_of_marks,
+            acls_with_long_names_are_refused,
+            a_large_topic_that_does_not_fit_leaves_nothing,
+            a_limit_below_what_exists_refuses_only_what_is_new,
+            acls_are_added_all_or_none_or_those_that_fit,
+            clients_leave_the_last_places_to_administrators,
+            a_user_counts_once_and_the_services_own_not_at_all,
+            additions_at_the_same_time_do_not_pass_a_limit_together,
+            an_addition_without_a_limit_is_counted_by_those_that_have_one,
+            of_two_at_the_last_place_exactly_one_passes,
+            a_limit_that_another_process_sets_holds_for_what_is_added_then
+        );)*
+    };
+    (@on $store:ident: $($case:ident),*) => {
+        mod $store {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    let handles = super::super::$store().await;
+                    $crate::conformance::limits::$case(handles).await;
+                }
+            )*
+        }
+    };
+}
+
+fn metadata_of(store: &Arc<dyn MetadataStore>) -> ClusterMetadata {
+    let randomness = Arc::new(SystemRandomness::open().unwrap());
+    ClusterMetadata::new(Arc::clone(store), Arc::new(SystemClock), randomness)
+}
+
+/// A broker that has just registered.
+async fn broker(metadata: &ClusterMetadata) -> Fence {
+    let incarnation = metadata.next_incarnation().await.unwrap();
+    metadata.register_incarnation(incarnation, 0, "host").await.unwrap()
+}
+
+fn new_topic(name: &str, partitions: i32) -> NewTopic {
+    NewTopic {
+        name: name.to_owned(),
+        partitions,
+        replication_factor: 3,
+        internal: false,
+        configs: [("retention.ms".to_owned(), "1000".to_owned())].into(),
+        leader: None,
+    }
+}
 
 fn acl(name: &str) -> AclBinding {
     AclBinding {
@@ -55,9 +112,8 @@ fn refusal<T: std::fmt::Debug>(outcome: Result<T, ClusterError>) -> (&'static st
     }
 }
 
-#[tokio::test]
-async fn limits_come_back_and_views_show_them() {
-    let metadata = metadata();
+pub async fn limits_come_back_and_views_show_them(handles: Handles) {
+    let metadata = metadata_of(&handles.first);
     assert_eq!(metadata.limits().await, Ok(LimitsRecord::default()));
     let (view, follower) = MetadataView::open(metadata.store().clone()).await.unwrap();
     let mut changes = view.subscribe();
@@ -72,9 +128,8 @@ async fn limits_come_back_and_views_show_them() {
     assert_eq!(view.snapshot().limits, LimitsRecord::default());
 }
 
-#[tokio::test]
-async fn topics_and_partitions_are_made_up_to_their_limits() {
-    let free = metadata();
+pub async fn topics_and_partitions_are_made_up_to_their_limits(handles: Handles) {
+    let free = metadata_of(&handles.first);
     let limits = LimitsRecord { topics: Some(3), partitions: Some(10), ..LimitsRecord::default() };
     let metadata = free.within(limits);
     metadata.create_topic(None, &new_topic("a", 4)).await.unwrap();
@@ -92,10 +147,7 @@ async fn topics_and_partitions_are_made_up_to_their_limits() {
     assert_eq!(refusal(metadata.check_new_topic(&next).await), ("topics", 3, 3));
     assert_eq!(refusal(metadata.create_topic(None, &next).await), ("topics", 3, 3));
     // The coordinator's topic does not count, and always has room.
-    let internal = freshet_metadata::cluster::NewTopic {
-        internal: true,
-        ..new_topic("__consumer_offsets", 50)
-    };
+    let internal = NewTopic { internal: true, ..new_topic("__consumer_offsets", 50) };
     metadata.create_topic(None, &internal).await.unwrap();
     // A deleted topic gives its place free, and needs one to come back.
     let deleted = metadata.delete_topic(None, "c", None, 1_000).await.unwrap().record.id;
@@ -110,9 +162,8 @@ async fn topics_and_partitions_are_made_up_to_their_limits() {
     metadata.restore_topic(None, deleted, None).await.unwrap();
 }
 
-#[tokio::test]
-async fn of_deleted_topics_the_first_are_given_up_for_the_last() {
-    let free = metadata();
+pub async fn of_deleted_topics_the_first_are_given_up_for_the_last(handles: Handles) {
+    let free = metadata_of(&handles.first);
     let limits = LimitsRecord { topics: Some(3), partitions: Some(10), ..LimitsRecord::default() };
     let metadata = free.within(limits);
     let kept = async || {
@@ -139,9 +190,40 @@ async fn of_deleted_topics_the_first_are_given_up_for_the_last() {
     assert_eq!(kept().await, ["e", "f"]);
 }
 
-#[tokio::test]
-async fn acls_with_long_names_are_refused() {
-    let metadata = metadata();
+/// Whoever makes and deletes topics without end fills the store with their marks.
+pub async fn topics_that_are_gone_leave_a_bounded_number_of_marks(handles: Handles) {
+    let free = metadata_of(&handles.first);
+    let limits = LimitsRecord { deleted_topics: Some(2), ..LimitsRecord::default() };
+    let (view, follower) = MetadataView::open(handles.second.clone()).await.unwrap();
+    tokio::spawn(follower.run());
+    let bounded = [free.within(limits), free.within_for_client(limits, &view)];
+    let mut gone = Vec::new();
+    for (metadata, name) in bounded.iter().zip(["a", "b"]) {
+        metadata.create_topic(None, &new_topic(name, 1)).await.unwrap();
+        let deleted = metadata.delete_topic(None, name, None, 0).await.unwrap();
+        view.wait_for(deleted.revision).await.unwrap();
+        gone.push(deleted.record.id);
+    }
+    for metadata in &bounded {
+        let refused = metadata.create_topic(None, &new_topic("c", 1)).await;
+        assert_eq!(refusal(refused), ("deleted_topics", 2, 2));
+        let checked = metadata.check_new_topic(&new_topic("c", 1)).await;
+        assert_eq!(refusal(checked), ("deleted_topics", 2, 2));
+    }
+    // One that can be restored leaves none yet; and room comes back when the marks go.
+    free.forget_deleted_topics(None, gone).await.unwrap();
+    let later = free.create_topic(None, &new_topic("c", 1)).await.unwrap();
+    view.wait_for(later.revision).await.unwrap();
+    for (metadata, name) in bounded.iter().zip(["d", "e"]) {
+        metadata.create_topic(None, &new_topic(name, 1)).await.unwrap();
+        let hidden = metadata.delete_topic(None, name, None, 1_000).await.unwrap();
+        view.wait_for(hidden.revision).await.unwrap();
+    }
+    assert_eq!(view.snapshot().deleted_topics.len(), 0);
+}
+
+pub async fn acls_with_long_names_are_refused(handles: Handles) {
+    let metadata = metadata_of(&handles.first);
     let longest = acl(&"x".repeat(1_024 - "User:alice*".len()));
     metadata.add_acls(None, std::slice::from_ref(&longest)).await.unwrap();
     let longer = AclBinding { resource_name: format!("{}x", longest.resource_name), ..longest };
@@ -149,9 +231,8 @@ async fn acls_with_long_names_are_refused() {
     assert_eq!(metadata.list_acls().await.unwrap().len(), 1);
 }
 
-#[tokio::test]
-async fn a_large_topic_that_does_not_fit_leaves_nothing() {
-    let free = metadata();
+pub async fn a_large_topic_that_does_not_fit_leaves_nothing(handles: Handles) {
+    let free = metadata_of(&handles.first);
     let limits = LimitsRecord { partitions: Some(300), ..LimitsRecord::default() };
     let metadata = free.within(limits);
     metadata.create_topic(None, &new_topic("a", 250)).await.unwrap();
@@ -162,9 +243,8 @@ async fn a_large_topic_that_does_not_fit_leaves_nothing() {
     assert_eq!(entries().await, before);
 }
 
-#[tokio::test]
-async fn a_limit_below_what_exists_refuses_only_what_is_new() {
-    let free = metadata();
+pub async fn a_limit_below_what_exists_refuses_only_what_is_new(handles: Handles) {
+    let free = metadata_of(&handles.first);
     free.create_topic(None, &new_topic("a", 5)).await.unwrap();
     free.add_acls(None, &acls(&["a", "b"])).await.unwrap();
     set_user(&free, "alice").await.unwrap();
@@ -192,9 +272,8 @@ async fn a_limit_below_what_exists_refuses_only_what_is_new() {
     metadata.add_acls(None, &acls(&["c"])).await.unwrap();
 }
 
-#[tokio::test]
-async fn acls_are_added_all_or_none_or_those_that_fit() {
-    let free = metadata();
+pub async fn acls_are_added_all_or_none_or_those_that_fit(handles: Handles) {
+    let free = metadata_of(&handles.first);
     let metadata = free.within(LimitsRecord { acls: Some(3), ..LimitsRecord::default() });
     metadata.add_acls(None, &acls(&["a"])).await.unwrap();
     let four = metadata.add_acls(None, &acls(&["a", "b", "c", "d"])).await;
@@ -216,9 +295,8 @@ async fn acls_are_added_all_or_none_or_those_that_fit() {
     assert_eq!(free.list_acls().await.unwrap().len(), 100);
 }
 
-#[tokio::test]
-async fn clients_leave_the_last_places_to_administrators() {
-    let free = metadata();
+pub async fn clients_leave_the_last_places_to_administrators(handles: Handles) {
+    let free = metadata_of(&handles.first);
     let fence = Some(broker(&free).await);
     let limits = LimitsRecord {
         acls: Some(50),
@@ -250,9 +328,8 @@ async fn clients_leave_the_last_places_to_administrators() {
     assert_eq!(refusal(set_user(&administrator, "x").await), ("credentials", 50, 50));
 }
 
-#[tokio::test]
-async fn a_user_counts_once_and_the_services_own_not_at_all() {
-    let metadata = metadata();
+pub async fn a_user_counts_once_and_the_services_own_not_at_all(handles: Handles) {
+    let metadata = metadata_of(&handles.first);
     let metadata =
         metadata.within(LimitsRecord { credentials: Some(1), ..LimitsRecord::default() });
     set_user(&metadata, "__freshet").await.unwrap();
@@ -268,9 +345,7 @@ async fn a_user_counts_once_and_the_services_own_not_at_all() {
 }
 
 /// Two processes with many tasks each add to every table; some also without a limit.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn additions_at_the_same_time_do_not_pass_a_limit_together() {
-    let handles = on_file().await;
+pub async fn additions_at_the_same_time_do_not_pass_a_limit_together(handles: Handles) {
     let limits = LimitsRecord {
         topics: Some(8),
         acls: Some(8),
@@ -278,8 +353,8 @@ async fn additions_at_the_same_time_do_not_pass_a_limit_together() {
         quotas: Some(8),
         ..LimitsRecord::default()
     };
-    let first = metadata_of(handles.first.clone());
-    let processes = [first.within(limits), metadata_of(handles.second.clone()).within(limits)];
+    let first = metadata_of(&handles.first);
+    let processes = [first.within(limits), metadata_of(&handles.second).within(limits)];
     let mut tasks = Vec::new();
     for number in 0..12 {
         for (process, metadata) in processes.iter().enumerate() {
@@ -315,10 +390,8 @@ async fn additions_at_the_same_time_do_not_pass_a_limit_together() {
 
 /// What others add between a count and its transaction makes the count be taken again, also where
 /// they have no limit themselves.
-#[tokio::test]
-async fn an_addition_without_a_limit_is_counted_by_those_that_have_one() {
-    let store = Arc::new(SqliteStore::in_memory());
-    let free = metadata_of(store.clone());
+pub async fn an_addition_without_a_limit_is_counted_by_those_that_have_one(handles: Handles) {
+    let free = metadata_of(&handles.first);
     let before = free.store().get("added/topics").await.unwrap();
     free.create_topic(None, &new_topic("a", 1)).await.unwrap();
     let after = free.store().get("added/topics").await.unwrap().unwrap();
@@ -327,4 +400,61 @@ async fn an_addition_without_a_limit_is_counted_by_those_that_have_one() {
     let same = free.store().get("added/topics").await.unwrap().unwrap();
     assert_eq!(same.revision, after.revision, "a removal is no addition");
     assert_eq!(Table::ALL.map(Table::name), ["topics", "acls", "users", "quotas"]);
+}
+
+/// Two processes add at once where one place is left, again and again: exactly one of them passes.
+pub async fn of_two_at_the_last_place_exactly_one_passes(handles: Handles) {
+    let [first, second] = [metadata_of(&handles.first), metadata_of(&handles.second)];
+    for round in 0..8 {
+        let most = Some(round + 1);
+        let limits = LimitsRecord {
+            topics: most,
+            acls: most,
+            credentials: most,
+            quotas: most,
+            ..LimitsRecord::default()
+        };
+        let add = |metadata: &ClusterMetadata, process: &str| {
+            let metadata = metadata.within(limits);
+            let name = format!("n-{process}-{round}");
+            tokio::spawn(async move {
+                let (acl, quota, changes) = ([acl(&name)], entity(&name), rate());
+                let topic = new_topic(&name, 120);
+                let (topic, acl, user, quota) = tokio::join!(
+                    metadata.create_topic(None, &topic),
+                    metadata.add_acls(None, &acl),
+                    set_user(&metadata, &name),
+                    metadata.alter_quotas(None, &quota, &changes),
+                );
+                [topic.map(drop), acl.map(drop), user.map(drop), quota.map(drop)]
+            })
+        };
+        let (one, other) = (add(&first, "a"), add(&second, "b"));
+        let outcomes = one.await.unwrap().into_iter().zip(other.await.unwrap());
+        for (table, (one, other)) in Table::ALL.into_iter().zip(outcomes) {
+            let refused = [one, other].into_iter().filter_map(Result::err).collect::<Vec<_>>();
+            let name = if table == Table::Users { "credentials" } else { table.name() };
+            match &refused[..] {
+                [ClusterError::LimitReached(LimitReached { name: limit, used, .. })] => {
+                    assert_eq!((*limit, *used), (name, round + 1), "{table:?}");
+                }
+                _ => panic!("{table:?} in round {round}: {refused:?}"),
+            }
+        }
+    }
+}
+
+/// A limit that is changed while others add holds for every addition that begins afterwards.
+pub async fn a_limit_that_another_process_sets_holds_for_what_is_added_then(handles: Handles) {
+    let [first, second] = [metadata_of(&handles.first), metadata_of(&handles.second)];
+    for topics in [1, 3, 2] {
+        let limits = LimitsRecord { topics: Some(topics), ..LimitsRecord::default() };
+        first.set_limits(&limits).await.unwrap();
+        assert_eq!(second.limits().await, Ok(limits));
+    }
+    let bounded = second.within(second.limits().await.unwrap());
+    for name in ["a", "b"] {
+        bounded.create_topic(None, &new_topic(name, 1)).await.unwrap();
+    }
+    assert_eq!(refusal(bounded.create_topic(None, &new_topic("c", 1)).await), ("topics", 2, 2));
 }
