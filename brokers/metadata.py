@@ -23,8 +23,10 @@ from typing import Any, TypeVar
 
 from brokers import _core
 from brokers.metadata_records import (
+    RECORDS,
     Acl,
     BrokerStatus,
+    CellNote,
     Change,
     ClusterLimits,
     ClusterRecord,
@@ -53,16 +55,21 @@ from brokers.metadata_records import (
     history_of,
     lane_of,
     limits_json,
+    listing_of,
+    note_of,
     quota_of,
+    record_json,
     sample_of,
     spec_of,
     status_of,
+    stored_record,
     wake_of,
 )
 
 __all__ = [
     "Acl",
     "BrokerStatus",
+    "CellNote",
     "CellStore",
     "Change",
     "ClusterLimits",
@@ -93,13 +100,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-RECORDS: Mapping[str, Callable[[Mapping[str, Any], int], Any]] = {
-    "spec": spec_of,
-    "status": status_of,
-    "wake": wake_of,
-    "sample": sample_of,
-}
 
 
 class CellStore:
@@ -146,7 +146,7 @@ class CellStore:
         return bool(self._call("remove_spec", cluster=cluster_id))
 
     def remove_cluster(self, cluster_id: str) -> bool:
-        """Removes specification, status, wake request and sample; returns whether there were any.
+        """Removes specification, status, wake request and notes; returns whether there were any.
 
         The cluster's own metadata is `cluster(...).remove_all()`.
         """
@@ -186,18 +186,39 @@ class CellStore:
         """Removes the wake request of this revision; False where a later one is stored or none."""
         return bool(self._call("remove_wake", cluster=cluster_id, revision=revision))
 
-    def put_sample(self, cluster_id: str, sample: Sample) -> int:
-        """Replaces the sample of a cluster; returns its revision.
+    def put_removal(self, cluster_id: str, content: Mapping[str, Any]) -> int:
+        """Replaces the note that a cluster is purged; returns its revision.
 
         Raises `TooLargeError` above 768 KiB of JSON.
         """
-        record = {**sample.content, "taken_at_ms": sample.taken_at_ms}
-        revision: int = self._call("put_sample", cluster=cluster_id, sample=record)
-        return revision
+        return int(self._call("put_removal", cluster=cluster_id, note=dict(content)))
 
-    def sample(self, cluster_id: str) -> Sample | None:
-        """The last sample of a cluster."""
-        return stored_record(self._call("sample", cluster=cluster_id), sample_of)
+    def add_removal(self, cluster_id: str, content: Mapping[str, Any]) -> bool:
+        """Writes the note that a cluster is purged; False, and nothing, where there is one."""
+        return bool(self._call("add_removal", cluster=cluster_id, note=dict(content)))
+
+    def removal(self, cluster_id: str) -> CellNote | None:
+        """The note that a cluster is purged."""
+        return stored_record(self._call("removal", cluster=cluster_id), note_of)
+
+    def put_health(self, name: str, content: Mapping[str, Any]) -> int:
+        """Replaces the note of a name on how the brokers of the cell are; returns its revision.
+
+        Raises `TooLargeError` above 768 KiB of JSON.
+        """
+        return int(self._call("put_health", name=name, note=dict(content)))
+
+    def health(self, name: str) -> CellNote | None:
+        """The note of a name on how the brokers of the cell are."""
+        return stored_record(self._call("health", name=name), note_of)
+
+    def samples(self) -> Listing[Sample]:
+        """All that an earlier release stored as samples, which this one no longer writes."""
+        return listing_of(self._call("samples"), sample_of)
+
+    def remove_sample(self, cluster_id: str) -> bool:
+        """Removes what an earlier release stored as a sample; returns whether there was one."""
+        return bool(self._call("remove_sample", cluster=cluster_id))
 
     def watch(
         self, prefix: str | Sequence[str], after_revision: int, timeout_s: float
@@ -577,22 +598,3 @@ class ClusterStore:
             opened = (cell, cell.cluster(self.cluster_id, self._broker_configs))
             self._opened = opened
         return opened[1]
-
-
-def record_json(record: ClusterSpec | ClusterStatus) -> dict[str, Any]:
-    """A record as it is stored, which is without its revision."""
-    return {name: value for name, value in asdict(record).items() if name != "revision"}
-
-
-def stored_record(
-    answer: dict[str, Any] | None, read: Callable[[Mapping[str, Any], int], T]
-) -> T | None:
-    """The record in an answer; None where there is none."""
-    return None if answer is None else read(answer["record"], answer["revision"])
-
-
-def listing_of(answer: dict[str, Any], read: Callable[[Mapping[str, Any], int], T]) -> Listing[T]:
-    """The records in an answer."""
-    records = answer["records"].items()
-    parsed = {name: read(entry["record"], entry["revision"]) for name, entry in records}
-    return Listing(parsed, answer["revision"])

@@ -6,13 +6,13 @@ same are equal whatever their revisions are. Times are milliseconds since 1970, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeVar
 
 SpecState = Literal["active", "suspended", "deleted"]
 Phase = Literal["asleep", "starting", "running", "stopping", "failed"]
-RecordKind = Literal["spec", "status", "wake", "sample"]
+RecordKind = Literal["spec", "status", "wake", "removal", "health", "sample"]
 Mechanism = Literal["SCRAM-SHA-256", "SCRAM-SHA-512"]
 LaneState = Literal["live", "fenced", "sealed", "closed"]
 
@@ -57,6 +57,8 @@ class ClusterLimits:
     """Topics, without Kafka's internal ones."""
     partitions: int | None = None
     """Partitions of all these topics."""
+    deleted_topics: int | None = None
+    """Topics that are gone for good and of which usage may still be counted."""
     acls: int | None = None
     """Entries of the access control list."""
     credentials: int | None = None
@@ -67,6 +69,8 @@ class ClusterLimits:
     """Groups, with those that only have committed offsets."""
     group_members: int | None = None
     """Members of one group."""
+    group_bytes: int | None = None
+    """Bytes of a broker's memory that all groups take together, with members and offsets."""
 
 
 def limits_json(limits: ClusterLimits | None) -> dict[str, int] | None:
@@ -117,12 +121,21 @@ class WakeRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CellNote:
+    """What control plane and keeper write for each other."""
+
+    content: Mapping[str, Any]
+    """Between the two; `v` is none of its keys."""
+    revision: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """Groups, offsets and sizes of a cluster as the keeper last saw them."""
+    """Groups and counters of a cluster as the keeper saw them, or a note, of an earlier release."""
 
     taken_at_ms: int
     content: Mapping[str, Any]
-    """Between the keeper and the control plane; `v` and `taken_at_ms` are none of its keys."""
+    """`v` and `taken_at_ms` are none of its keys."""
     revision: int = field(default=0, compare=False)
 
 
@@ -133,7 +146,7 @@ class Change:
     kind: RecordKind
     cluster_id: str
     revision: int
-    record: ClusterSpec | ClusterStatus | WakeRequest | Sample | None
+    record: ClusterSpec | ClusterStatus | WakeRequest | CellNote | Sample | None
 
 
 class Listing(dict[str, T]):
@@ -382,7 +395,41 @@ def wake_of(record: Mapping[str, Any], revision: int) -> WakeRequest:
     return WakeRequest(**record, revision=revision)
 
 
+def note_of(record: Mapping[str, Any], revision: int) -> CellNote:
+    """The note in a JSON object."""
+    return CellNote(content=dict(record), revision=revision)
+
+
 def sample_of(record: Mapping[str, Any], revision: int) -> Sample:
     """The sample in a JSON object."""
     content = {name: value for name, value in record.items() if name != "taken_at_ms"}
     return Sample(taken_at_ms=record["taken_at_ms"], content=content, revision=revision)
+
+
+def stored_record(
+    answer: dict[str, Any] | None, read: Callable[[Mapping[str, Any], int], T]
+) -> T | None:
+    """The record in an answer; None where there is none."""
+    return None if answer is None else read(answer["record"], answer["revision"])
+
+
+def listing_of(answer: dict[str, Any], read: Callable[[Mapping[str, Any], int], T]) -> Listing[T]:
+    """The records in an answer."""
+    records = answer["records"].items()
+    parsed = {name: read(entry["record"], entry["revision"]) for name, entry in records}
+    return Listing(parsed, answer["revision"])
+
+
+def record_json(record: ClusterSpec | ClusterStatus) -> dict[str, Any]:
+    """A record as it is stored, which is without its revision."""
+    return {name: value for name, value in asdict(record).items() if name != "revision"}
+
+
+RECORDS: Mapping[str, Callable[[Mapping[str, Any], int], Any]] = {
+    "spec": spec_of,
+    "status": status_of,
+    "wake": wake_of,
+    "removal": note_of,
+    "health": note_of,
+    "sample": sample_of,
+}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
@@ -79,6 +79,14 @@ class S3Objects:
         with _as_os_error(key):
             answer = self._client().get_object(Bucket=self.location.bucket, Key=self._key(key))
             body: bytes = answer["Body"].read()
+        return body
+
+    def read(self, key: str, bytes_max: int) -> bytes:
+        """The first `bytes_max` bytes of an object. Raises `FileNotFoundError`."""
+        with _as_os_error(key):
+            answer = self._client().get_object(Bucket=self.location.bucket, Key=self._key(key))
+            with closing(answer["Body"]) as stream:
+                body: bytes = stream.read(bytes_max)
         return body
 
     def list(self, prefix: str) -> Iterator[str]:

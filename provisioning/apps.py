@@ -19,6 +19,7 @@ class ProvisioningConfig(AppConfig):
         from console.base.common.actor import ActorKind  # noqa: PLC0415
         from console.base.common.health import register_check  # noqa: PLC0415
         from console.base.common.metrics import register_metrics  # noqa: PLC0415
+        from console.base.common.queued import wait_once  # noqa: PLC0415
         from console.base.common.uses import principals_used  # noqa: PLC0415
         from console.base.common.visibility import register_clusters  # noqa: PLC0415
         from provisioning import checks, limits, receivers  # noqa: PLC0415
@@ -29,7 +30,10 @@ class ProvisioningConfig(AppConfig):
             protocol_changes,
         )
         from provisioning.clusters import metrics  # noqa: PLC0415
-        from provisioning.clusters.services.clusters import clusters_of_projects  # noqa: PLC0415
+        from provisioning.clusters.services.clusters import (  # noqa: PLC0415
+            RECONCILE,
+            clusters_of_projects,
+        )
 
         uid = "provisioning"
         signals.organization_signed_up.connect(receivers.create_first_cluster, dispatch_uid=uid)
@@ -43,6 +47,7 @@ class ProvisioningConfig(AppConfig):
         exports.register_source("acls", archive.archived_acls)
         signals.project_deleting.connect(receivers.keep_clusters, dispatch_uid=uid)
         register_clusters("provisioning", clusters_of_projects)
+        wait_once(RECONCILE)
         register_check("cell", checks.check_cell)
         limits.register_limits()
         announced.register_checks()

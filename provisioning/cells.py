@@ -1,18 +1,21 @@
 """Access to a cell: its metadata store, its secret, and the brokers of its clusters.
 
 This is the thin edge between provisioning and the data plane. Errors of the metadata store and of
-brokers are raised here as the errors that the API shows, and every call of a request interrupts the
-request's transaction.
+brokers are raised here as the errors that the API shows, and every call interrupts the transaction
+of its request or task.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache, partial
+from contextlib import contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 
+from typing_extensions import override
+
+from brokers import _core
 from brokers import errors as metadata
 from brokers.etcd import Etcd
 from brokers.etcd_access import allow_cluster, forbid_cluster
@@ -20,6 +23,7 @@ from brokers.locations import metadata_location
 from brokers.metadata import CellStore, ClusterStore
 from brokers.metadata_records import ClusterStatus
 from brokers.secrets import metadata_password, read_cell_secret, super_password
+from console.base.common.away import Answering
 from console.base.common.conf import config
 from console.base.common.errors import (
     AppError,
@@ -33,13 +37,14 @@ from console.base.common.errors import (
     Unavailable,
     ValidationFailed,
 )
-from console.base.common.transactions import outside_transaction
+from console.base.common.transactions import current_transaction, outside_transaction
 from provisioning import kafka
 from provisioning.errors import (
     GroupActive,
     KafkaRefused,
     KafkaUnreadable,
     OutcomeUnknown,
+    QuotaUsedUp,
     RecordTooLarge,
 )
 
@@ -48,6 +53,14 @@ logger = logging.getLogger(__name__)
 # What requests wait for, as messages name it.
 METADATA = "the cell's metadata store"
 BROKERS = "the cluster's brokers"
+# A quota is overdrawn by one request at most, so its debt is paid within a few seconds.
+QUOTA_RETRY_S = 5
+# Whether the metadata store answers this process.
+_store_answers = Answering(
+    "metadata",
+    failures=(metadata.UnavailableError, metadata.UnknownOutcomeError),
+    refusal=lambda: metadata.UnavailableError("the metadata store hung a moment ago"),
+)
 
 
 def cell_store() -> CellStore:
@@ -57,7 +70,22 @@ def cell_store() -> CellStore:
 
 @cache
 def _open_store(location: str) -> CellStore:
-    return CellStore(location, around=partial(outside_transaction, METADATA))
+    return CellStore(location, around=_asking_store)
+
+
+@contextmanager
+def _asking_store() -> Iterator[None]:
+    """Runs a call of the metadata store outside of the caller's transaction.
+
+    A task does not ask a store that hung a moment ago: `UnavailableError` is raised at once.
+    """
+    with outside_transaction(METADATA):
+        task = current_transaction()
+        if task is not None and task.of_task:
+            with _store_answers.asking():
+                yield
+        else:
+            yield
 
 
 def cluster_store(cluster_id: str) -> ClusterStore:
@@ -73,14 +101,16 @@ def allow_brokers(cluster_id: str) -> None:
     etcd = _guarded_etcd(config().cell.metadata)
     if etcd is not None:
         secret = _secret(str(config().cell.secret))
-        allow_cluster(etcd, cluster_id, metadata_password(secret, cluster_id))
+        with _asking_store():
+            allow_cluster(etcd, cluster_id, metadata_password(secret, cluster_id))
 
 
 def forbid_brokers(cluster_id: str) -> None:
     """Takes the brokers' access back, also where there is none. Raises `MetadataError`."""
     etcd = _guarded_etcd(config().cell.metadata)
     if etcd is not None:
-        forbid_cluster(etcd, cluster_id)
+        with _asking_store():
+            forbid_cluster(etcd, cluster_id)
 
 
 def metadata_out_of_space() -> bool | None:
@@ -92,7 +122,8 @@ def metadata_out_of_space() -> bool | None:
     if etcd is None:
         return False
     try:
-        return etcd.status().out_of_space
+        with _asking_store():
+            return etcd.status().out_of_space
     except metadata.MetadataError as error:
         logger.warning("cell.space_unknown error=%s", error)
         return None
@@ -115,7 +146,19 @@ def broker_access(cluster_id: str, status: ClusterStatus) -> kafka.Access:
     """Access to the brokers that a cluster's status names, as the control plane's own user."""
     bootstrap = ",".join(broker.kafka for broker in status.brokers)
     password = super_password(_secret(str(config().cell.secret)), cluster_id)
-    return kafka.Access(kafka.shared_clients(), kafka.Connection(bootstrap, password))
+    return _Access(kafka.shared_clients(), kafka.Connection(bootstrap, password))
+
+
+class _Access(kafka.Access):
+    """Access whose calls interrupt a task's transaction. For requests `kafka_errors` does it."""
+
+    @override
+    @contextmanager
+    def client(self) -> Iterator[_core.KafkaClient]:
+        task = current_transaction()
+        waits = task is None or task.of_task
+        with outside_transaction(BROKERS) if waits else nullcontext(), super().client() as lent:
+            yield lent
 
 
 @cache
@@ -163,7 +206,7 @@ def app_error(error: metadata.MetadataError) -> AppError:  # noqa: PLR0911 (one 
 def kafka_errors() -> Iterator[None]:
     """Raises a `KafkaCallError` of the block as the `AppError` that the API shows for it.
 
-    The block runs outside of the request's transaction (`outside_transaction`).
+    The block runs outside of the caller's transaction (`outside_transaction`).
     """
     try:
         with outside_transaction(BROKERS):
@@ -172,6 +215,8 @@ def kafka_errors() -> Iterator[None]:
         raise GroupActive(error.detail, extra={"kafka_error": error.name}) from error
     except (kafka.UnknownGroupError, kafka.UnknownPartitionError) as error:
         raise NotFound(error.detail) from error
+    except kafka.ThrottledError as error:
+        raise QuotaUsedUp(error.detail, retry_after_s=QUOTA_RETRY_S) from error
     except kafka.RefusedError as error:
         raise KafkaRefused(error.detail, extra={"kafka_error": error.name}) from error
     except kafka.UndecodableError as error:

@@ -11,6 +11,8 @@ class Intent(models.TextChoices):
     ACTIVE = "active", "Active"
     # It has no brokers and can be restored.
     DELETED = "deleted", "Deleted"
+    # Its data is being removed: it cannot be restored any more.
+    PURGING = "purging", "Purging"
     # Only its row is left.
     PURGED = "purged", "Purged"
 
@@ -78,3 +80,10 @@ class Phase(models.TextChoices):
     DELETED = "deleted", "Deleted"
     FAILED = "failed", "Failed"
     UNKNOWN = "unknown", "Unknown"
+
+
+class SampleFileState(models.TextChoices):
+    """Whether a file of samples could be read."""
+
+    INGESTED = "ingested"
+    DAMAGED = "damaged"

@@ -158,6 +158,14 @@ class RecordTooLarge(UserError):
     title = "It is too large"
 
 
+class QuotaUsedUp(UserError):
+    """A quota of the cluster for all users or clients is used up for this key or member."""
+
+    code = "quota_used_up"
+    status = 429
+    title = "The cluster's quota is used up"
+
+
 class TooManyStreams(UserError):
     """The organization has as many live tails open as it may."""
 

@@ -14,6 +14,7 @@ from provisioning.cell.samples import GROUPS
 from provisioning.cells import cell_store, cluster_store, metadata_errors
 from provisioning.clusters.services import limits
 from provisioning.clusters.services.clusters import enqueue_reconcile
+from provisioning.clusters.services.samples import newest_sample
 from provisioning.models import Cluster
 
 # The limits that a cell enforces, because they are part of a cluster's specification.
@@ -83,8 +84,7 @@ def quotas_used(organization_id: str, cluster_id: str) -> int:
 
 def groups_used(organization_id: str, cluster_id: str) -> int:
     """The number of groups, as the keeper last saw them."""
-    with metadata_errors():
-        sample = cell_store().sample(cluster_id)
+    sample = newest_sample(organization_id=organization_id, cluster_id=cluster_id)
     return 0 if sample is None else len(sample.content.get(GROUPS, []))
 
 

@@ -43,13 +43,13 @@ class ClusterQuerySet(models.QuerySet["Cluster"]):
         """Clusters of all organizations that a sweep must look at.
 
         They have an unfinished operation, a generation that their cell does not have, sample data
-        to be written, a deletion not after `deleted_before` that is to be purged, a credential
-        whose removal is not confirmed, or a schedule that is due at `moment`.
+        to be written, a deletion not after `deleted_before` that is to be purged, a purge that was
+        begun, a credential whose removal is not confirmed, or a schedule that is due at `moment`.
         """
         unfinished = Q(operations__state__in=UNFINISHED)
         behind = Q(reconciled_generation__lt=F("generation"))
         samples = Q(sample_data=SampleData.WANTED)
-        due = Q(intent=Intent.DELETED, deleted_at__lte=deleted_before)
+        due = Q(intent=Intent.DELETED, deleted_at__lte=deleted_before) | Q(intent=Intent.PURGING)
         leftover = Q(credentials__removed_at__isnull=False)
         scheduled = Q(schedule_due_at__lte=moment)
         open_work = unfinished | behind | samples | due | leftover | scheduled

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from celery import Task, shared_task
 
+from console.base.common import queued
 from provisioning.administration.services import credential_expiry
+from provisioning.clusters.services import sample_history, sample_ingest
+from provisioning.clusters.services.clusters import RECONCILE
 from provisioning.reconciling import service as reconciling
 
 AGAIN_S = 0.5
 
 
-@shared_task(bind=True, name="provisioning.reconcile_cluster")
+@shared_task(bind=True, name=RECONCILE)
 def reconcile_cluster(self: Task[..., None], *, organization_id: str, cluster_id: str) -> None:
     """Reconciles a cluster, and again after `AGAIN_S` while something is still to come."""
+    arguments = {"organization_id": organization_id, "cluster_id": cluster_id}
+    queued.begin(RECONCILE, arguments)
     again = reconciling.reconcile_cluster(organization_id=organization_id, cluster_id=cluster_id)
-    if again:
+    if again and queued.has_to_queue(RECONCILE, arguments):
         # Where this message is lost the sweep reconciles the cluster.
-        arguments = {"organization_id": organization_id, "cluster_id": cluster_id}
         self.apply_async(kwargs=arguments, countdown=AGAIN_S)
 
 
@@ -30,3 +34,15 @@ def sweep_clusters() -> None:
 def expire_credentials() -> None:
     """Ends credentials that have expired."""
     credential_expiry.expire_credentials()
+
+
+@shared_task(name="provisioning.ingest_samples")
+def ingest_samples() -> None:
+    """Takes in new files of samples."""
+    sample_ingest.ingest_samples()
+
+
+@shared_task(name="provisioning.keep_samples")
+def keep_samples() -> None:
+    """Adds up hours of samples, and removes what is old."""
+    sample_history.keep_samples()

@@ -36,6 +36,17 @@ BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "schedule": 15.0,
         "options": {"expires": 15.0},
     },
+    # Groups of a cluster that went to sleep are shown once its last sample is taken in.
+    "ingest-samples": {
+        "task": "provisioning.ingest_samples",
+        "schedule": 5.0,
+        "options": {"expires": 5.0},
+    },
+    "keep-samples": {
+        "task": "provisioning.keep_samples",
+        "schedule": 300.0,
+        "options": {"expires": 300.0},
+    },
     "evaluate-budgets": {
         "task": "billing.evaluate_budgets",
         "schedule": 30.0,

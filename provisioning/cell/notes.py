@@ -1,11 +1,15 @@
 """Records that the control plane and the keeper write for each other besides specs and statuses.
 
-They are stored as samples of the cell's metadata store, which does not interpret their content.
+They are stored in the cell's metadata store, which does not interpret their content.
 
-- `sample/<cluster id>` of a purged cluster holds a `Removal`, which the control plane writes. The
+- `removal/<cluster id>` of a purged cluster holds a `Removal`, which the control plane writes. The
   keeper removes nothing of a cluster for good without it. A missing spec is no reason to remove
   anything, because the metadata store may have been restored from a backup.
-- `sample/keeper` holds the `CellHealth`, which the keeper writes. No cluster has this id.
+- `health/keeper` holds the `CellHealth`, which the keeper writes.
+
+An earlier release wrote both under `sample/`, beside samples of clusters. A keeper moves them
+(`move_earlier_notes`) when it starts and once an hour, because the control plane may be of that
+release for a while yet.
 """
 
 from __future__ import annotations
@@ -18,8 +22,8 @@ from brokers.metadata import CellStore
 from brokers.metadata_records import Sample
 
 KEEPER = "keeper"
-REMOVAL = "removal"
-HEALTH = "health"
+# Where the content of an earlier release's record has the `Removal`.
+EARLIER_REMOVAL = "removal"
 
 Note = TypeVar("Note", bound="Removal | CellHealth")
 
@@ -58,6 +62,8 @@ class CellHealth:
     - `etcd_quota_bytes`: how large that file may become; 0 where there is no quota.
     - `damaged`: the lowest damaged batches that brokers knew of last: cluster, topic, partition,
       offset.
+    - `damaged_topics`: of each of `damaged`, the id of its topic as Kafka writes it; "" where that
+      is not known, and shorter than `damaged` where an earlier release wrote it.
     - `damage_unknown`: clusters that run and of which `damaged` may lack some.
     """
 
@@ -74,30 +80,48 @@ class CellHealth:
     etcd_quota_bytes: int = 0
     damaged: tuple[tuple[str, str, int, int], ...] = ()
     damage_unknown: tuple[str, ...] = ()
+    damaged_topics: tuple[str, ...] = ()
 
 
 def put_removal(store: CellStore, cluster_id: str, removal: Removal) -> None:
     """Writes for the keeper that a cluster was purged. Raises `MetadataError`."""
-    content = {REMOVAL: asdict(removal)}
-    store.put_sample(cluster_id, Sample(taken_at_ms=removal.purged_at_ms, content=content))
+    store.put_removal(cluster_id, asdict(removal))
 
 
 def removal_of(store: CellStore, cluster_id: str) -> Removal | None:
     """The `Removal` of a purged cluster; None where there is none. Raises `MetadataError`."""
-    sample = store.sample(cluster_id)
-    return None if sample is None else _read_note(Removal, sample.content.get(REMOVAL))
+    note = store.removal(cluster_id)
+    return None if note is None else _read_note(Removal, note.content)
 
 
 def put_health(store: CellStore, health: CellHealth) -> None:
     """Writes for the control plane how the brokers are. Raises `MetadataError`."""
-    content = {HEALTH: asdict(health)}
-    store.put_sample(KEEPER, Sample(taken_at_ms=health.told_at_ms, content=content))
+    store.put_health(KEEPER, asdict(health))
 
 
 def health_of(store: CellStore) -> CellHealth | None:
     """The last health that the keeper wrote; None where it never did. Raises `MetadataError`."""
-    sample = store.sample(KEEPER)
-    return None if sample is None else _read_note(CellHealth, sample.content.get(HEALTH))
+    note = store.health(KEEPER)
+    return None if note is None else _read_note(CellHealth, note.content)
+
+
+def move_earlier_notes(store: CellStore) -> dict[str, Sample]:
+    """Moves the notes that an earlier release left, and returns its samples of clusters.
+
+    A `Removal` that is stored already stays as it is. The health is written anew every few seconds,
+    so the old one is only removed. Raises `MetadataError`.
+    """
+    samples = {}
+    for cluster_id, sample in store.samples().items():
+        removal = sample.content.get(EARLIER_REMOVAL)
+        if isinstance(removal, Mapping):
+            store.add_removal(cluster_id, removal)
+            store.remove_sample(cluster_id)
+        elif cluster_id == KEEPER:
+            store.remove_sample(cluster_id)
+        else:
+            samples[cluster_id] = sample
+    return samples
 
 
 def _read_note(kind: type[Note], content: Any) -> Note | None:  # noqa: ANN401 (JSON)

@@ -10,16 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from brokers.metadata_records import ClusterStatus, Sample
+from brokers.metadata_records import ClusterStatus
+from provisioning.cell.sample_files import TakenSample
 
 RUNNING = "running"
 GROUPS = "groups"
+TOPICS = "topics"
+CONNECTIONS = "connections"
 # Where a stored partition has the time of its first waiting record (Unix ms; None where unknown).
 SINCE = "since_ms"
 
 
 def sampled_groups(
-    sample: Sample | None, status: ClusterStatus | None, now_ms: int
+    sample: TakenSample | None, status: ClusterStatus | None, now_ms: int
 ) -> list[dict[str, Any]]:
     """The groups of a cluster's last sample; none where there is none.
 

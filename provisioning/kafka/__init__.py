@@ -1,4 +1,4 @@
-"""The Kafka client of the control plane and the keeper: the public names of this package."""
+"""The Kafka client of the control plane: the public names of this package."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from provisioning.kafka.errors import (
     KafkaCallError,
     NotReadyError,
     RefusedError,
+    ThrottledError,
     UnavailableError,
     UndecodableError,
     UnknownGroupError,
@@ -25,7 +26,6 @@ from provisioning.kafka.groups import (
     describe_group,
     describe_groups,
     list_group_names,
-    sample_groups,
 )
 from provisioning.kafka.offsets import end_offset
 from provisioning.kafka.pages import browse
@@ -71,6 +71,7 @@ __all__ = [
     "RefusedError",
     "TailBatch",
     "Target",
+    "ThrottledError",
     "UnavailableError",
     "UndecodableError",
     "UnknownGroupError",
@@ -87,7 +88,6 @@ __all__ = [
     "next_head",
     "produce",
     "reset_offsets",
-    "sample_groups",
     "shared_clients",
     "tail",
     "wait_acls",

@@ -36,14 +36,16 @@ class Clients:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
-    def lend(self, connection: Connection) -> Iterator[_core.KafkaClient]:
+    def lend(self, connection: Connection, payer: str | None = None) -> Iterator[_core.KafkaClient]:
         """Lends the client of a connection for one call, whose errors it raises as our own.
 
+        `payer` is the principal that pays for the call; None where the service needs it itself.
         Raises `BusyError` where too many calls are being made, and any `KafkaCallError` of the
         block.
         """
         with self._counted(connection), kafka_errors():
-            yield self._client(connection)
+            client = self._client(connection)
+            yield client if payer is None else client.paid_by(payer)
 
     @contextmanager
     def _counted(self, connection: Connection) -> Iterator[None]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 SUPER_USER = "__freshet"
 # Only for a broker's logs, because any client may choose this id. The meter leaves out our own
-# traffic by its principal, which brokers authenticate.
+# traffic by its principal, which brokers authenticate, unless a request names who pays.
 CLIENT_ID = "freshet-console"
 
 

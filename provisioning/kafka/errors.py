@@ -60,6 +60,10 @@ class UnknownPartitionError(RefusedError):
     """The topic does not exist, or has no such partition."""
 
 
+class ThrottledError(RefusedError):
+    """Whoever pays for the call has used up their quota for some seconds."""
+
+
 # By the kind of the client's error: the class, and a name for those that no broker answered.
 KINDS: dict[str, tuple[type[KafkaCallError], str]] = {
     "unreachable": (UnavailableError, "NETWORK_EXCEPTION"),
@@ -75,6 +79,7 @@ REFUSALS: dict[str, type[RefusedError]] = {
     "UNKNOWN_MEMBER_ID": GroupActiveError,
     "ILLEGAL_GENERATION": GroupActiveError,
     "GROUP_ID_NOT_FOUND": UnknownGroupError,
+    "THROTTLING_QUOTA_EXCEEDED": ThrottledError,
     "UNKNOWN_TOPIC_OR_PARTITION": UnknownPartitionError,
 }
 

@@ -1,16 +1,16 @@
-"""Consumer groups: their members, committed offsets and lag."""
+"""Consumer groups: their members, committed offsets and lag in records.
+
+The lag in seconds is known where nothing waits, and None otherwise: it would take reading records.
+A broker's status has it (`provisioning/cell/status`).
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-
-import orjson
+from collections.abc import Iterable, Sequence
 
 from brokers import _core
 from provisioning.kafka.access import Access
-from provisioning.kafka.errors import RefusedError, UnavailableError, UnknownGroupError
-from provisioning.kafka.lag import first_timestamps, record_lag, seconds_behind
+from provisioning.kafka.errors import RefusedError, UnknownGroupError
 from provisioning.kafka.offsets import end_offsets
 from provisioning.kafka.shapes import (
     TIMEOUT_S,
@@ -26,10 +26,6 @@ from provisioning.kafka.shapes import (
 ASSIGNED_MAX = 20_000
 # The most committed offsets that a call returns, of all groups together.
 COMMITTED_MAX = 100_000
-# Slightly more than a metadata record takes: the keeper cuts a sample and marks it as truncated.
-SAMPLE_BYTES_MAX = 768 * 1024
-# How many groups a sample describes at a time. It ends once it is full.
-SAMPLED_AT_A_TIME = 50
 
 
 def list_group_names(access: Access, *, timeout_s: float = TIMEOUT_S) -> list[str]:
@@ -55,24 +51,18 @@ def describe_group(access: Access, group: str, *, timeout_s: float = TIMEOUT_S) 
 
 
 def describe_groups(
-    access: Access,
-    groups: Iterable[str],
-    *,
-    timeout_s: float = TIMEOUT_S,
-    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    access: Access, groups: Iterable[str], *, timeout_s: float = TIMEOUT_S
 ) -> list[Group]:
     """Describes groups with their members and lag, in the order of `groups`.
 
-    Seconds of lag that cannot be read within `timeout_s` are None; what brokers say of a group that
-    cannot be decoded is left out of it; anything else that is missing raises. `now_ms` is the clock
-    (Unix time) by which ages are measured. Raises `RefusedError` for more committed offsets than
-    `COMMITTED_MAX`.
+    What brokers say of a group that cannot be decoded is left out of it; anything else that is
+    missing raises. Raises `RefusedError` for more committed offsets than `COMMITTED_MAX`.
     """
     names = list(groups)
     if not names:
         return []
     with access.client() as client:
-        return _describe(client, names, timeout_s, now_ms)
+        return _describe(client, names, timeout_s)
 
 
 def delete_group(access: Access, group: str, *, timeout_s: float = TIMEOUT_S) -> None:
@@ -84,54 +74,18 @@ def delete_group(access: Access, group: str, *, timeout_s: float = TIMEOUT_S) ->
         client.delete_group(group, timeout_s)
 
 
-def sample_groups(
-    access: Access,
-    *,
-    limit_s: float,
-    groups_max: int = 1_000,
-    timeout_s: float = TIMEOUT_S,
-    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
-) -> list[Group]:
-    """Describes the first `groups_max` groups by name, for a sample that the keeper stores.
-
-    It stops after the group with which they become longer than `SAMPLE_BYTES_MAX` of JSON. Raises
-    `UnavailableError` where it takes longer than `limit_s` seconds.
-    """
-    deadline = time.monotonic() + limit_s
-    names = list_group_names(access, timeout_s=min(timeout_s, limit_s))[:groups_max]
-    sampled: list[Group] = []
-    size = 0
-    for at in range(0, len(names), SAMPLED_AT_A_TIME):
-        left_s = deadline - time.monotonic()
-        if left_s <= 0:
-            raise UnavailableError("REQUEST_TIMED_OUT", f"no sample within {limit_s:g} s")
-        some = names[at : at + SAMPLED_AT_A_TIME]
-        for group in describe_groups(access, some, timeout_s=min(timeout_s, left_s), now_ms=now_ms):
-            sampled.append(group)
-            size += len(orjson.dumps(group))
-            if size > SAMPLE_BYTES_MAX:
-                return sampled
-    return sampled
-
-
-def _describe(
-    client: _core.KafkaClient, names: Sequence[str], timeout_s: float, now_ms: Callable[[], int]
-) -> list[Group]:
+def _describe(client: _core.KafkaClient, names: Sequence[str], timeout_s: float) -> list[Group]:
     descriptions = client.describe_groups(list(names), ASSIGNED_MAX, timeout_s)
     committed = [offsets or {} for offsets in client.committed_offsets(list(names), timeout_s)]
     if sum(map(len, committed)) > COMMITTED_MAX:
         detail = f"these groups committed more than {COMMITTED_MAX} offsets together"
         raise RefusedError("ANSWER_TOO_LARGE", detail)
     ends = _known_ends(client, {place for offsets in committed for place in offsets}, timeout_s)
-    behind = {
-        (place, offset)
-        for offsets in committed
-        for place, offset in offsets.items()
-        if record_lag(offset, ends.get(place))
-    }
-    ages = _ages_by_position(client, behind, timeout_s, now_ms)
     return [
-        _make_group(description, _partitions_with_lag(offsets, ends, ages))
+        _make_group(
+            description,
+            [_group_partition(place, at, ends.get(place)) for place, at in sorted(offsets.items())],
+        )
         for description, offsets in zip(descriptions, committed, strict=True)
     ]
 
@@ -147,60 +101,34 @@ def _known_ends(
     return end_offsets(client, existing, timeout_s)
 
 
-def _ages_by_position(
-    client: _core.KafkaClient,
-    waiting: set[tuple[Partition, int]],
-    timeout_s: float,
-    now_ms: Callable[[], int],
-) -> dict[tuple[Partition, int], float]:
-    """The lag in seconds by position; positions that could not be read are left out."""
-    if not waiting:
-        return {}
-    timestamps = first_timestamps(client, waiting, timeout_s)
-    moment_ms = now_ms()
-    return {at: seconds_behind(timestamp_ms, moment_ms) for at, timestamp_ms in timestamps.items()}
-
-
-def _partitions_with_lag(
-    offsets: Mapping[Partition, int],
-    ends: Mapping[Partition, int],
-    ages: Mapping[tuple[Partition, int], float],
-) -> list[GroupPartition]:
-    return [
-        _group_partition(place, offset, ends.get(place), ages.get((place, offset)))
-        for place, offset in sorted(offsets.items())
-    ]
-
-
-def _group_partition(
-    partition: Partition, committed: int, end: int | None, age_s: float | None
-) -> GroupPartition:
-    lag = record_lag(committed, end)
+def _group_partition(partition: Partition, committed: int, end: int | None) -> GroupPartition:
     topic, number = partition
+    # It is not negative, also where the group committed after the end was read.
+    lag = None if end is None else max(end - committed, 0)
     return GroupPartition(
         topic=topic,
         partition=number,
         committed=committed,
         end=end,
         lag=lag,
-        lag_seconds=0.0 if lag == 0 else age_s,
+        lag_seconds=0.0 if lag == 0 else None,
     )
 
 
 def _make_group(description: _core._Group, partitions: list[GroupPartition]) -> Group:
     lags = [p["lag"] for p in partitions if p["lag"] is not None]
-    ages = [p["lag_seconds"] for p in partitions]
     return Group(
         group=description["group"],
         state=description["state"],
         type="classic",
+        protocol_type=description["protocol_type"],
         protocol=description["protocol"],
         coordinator=description["coordinator"],
         members=[_group_member(member) for member in description["members"]],
         partitions=partitions,
         lag=sum(lags) if lags or not partitions else None,
         # Where one age is unknown, so is the maximum.
-        lag_seconds=None if None in ages else max((a for a in ages if a is not None), default=0.0),
+        lag_seconds=None if any(p["lag_seconds"] is None for p in partitions) else 0.0,
     )
 
 

@@ -39,7 +39,8 @@ def browse(access: Access, topic: str, request: Browse) -> Page:
         pairs = [(topic, number) for number in numbers]
         starts = {n: o for (_, n), o in earliest_offsets(client, pairs, request.timeout_s).items()}
         ends = {n: o for (_, n), o in end_offsets(client, pairs, request.timeout_s).items()}
-        log = _Log(Reader(client, topic, budget, keep), starts, ends, request)
+        reader = Reader(client, topic, budget, keep, request.shown_max)
+        log = _Log(reader, starts, ends, request)
         if request.start == "newest":
             highs = {n: min(request.positions.get(n, ends[n]), ends[n]) for n in numbers}
             return _read_newest(log, {n: max(high, starts[n]) for n, high in highs.items()})

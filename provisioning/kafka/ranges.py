@@ -13,13 +13,16 @@ from dataclasses import dataclass, field
 from brokers import _core
 from provisioning.kafka.filters import Filter
 from provisioning.kafka.offsets import earliest_offsets
-from provisioning.kafka.records import FILTERED_BYTES_MAX, SHOWN_BYTES_MAX, Readable, record_of
-from provisioning.kafka.shapes import Damaged, Record
+from provisioning.kafka.records import FILTERED_BYTES_MAX, Readable, record_of
+from provisioning.kafka.shapes import SHOWN_BYTES_MAX, Damaged, Record
 
 # What one fetch brings at most, in bytes of batches: in all, and of one partition. The first batch
 # may be larger by itself.
 FETCH_BYTES_MAX = 4 * 1024 * 1024
 PARTITION_BYTES_MAX = 512 * 1024
+# The first fetch of a read asks for so little of a partition, and each further one for twice as
+# much: what brokers send is paid for, and most pages show a few records.
+FIRST_BYTES = 64 * 1024
 FETCH_WAIT_S = 0.1
 # What is taken of a batch at a time, between two looks at the limits.
 RECORDS_AT_A_TIME = 500
@@ -87,11 +90,13 @@ class Reader:
     topic: str
     budget: Budget
     keep: Filter | None = None
+    # How many bytes of a key, a value and a header a record keeps.
+    shown_max: int = SHOWN_BYTES_MAX
 
     @property
-    def shown_max(self) -> int:
+    def read_max(self) -> int:
         """How many bytes of a key or a value are looked at."""
-        return SHOWN_BYTES_MAX if self.keep is None else FILTERED_BYTES_MAX
+        return self.shown_max if self.keep is None else max(self.shown_max, FILTERED_BYTES_MAX)
 
     def read(self, ranges: Mapping[int, tuple[int, int]], *, first: int | None, kept: int) -> Read:
         """Reads the offsets of each range from its first up to, without, its second.
@@ -105,13 +110,16 @@ class Reader:
             done={number for number, (low, high) in ranges.items() if low >= high},
         )
         full: set[int] = set()
+        partition_bytes = FIRST_BYTES
         while self.budget.spent() is None:
             places = {
                 (self.topic, n): read.at[n] for n in sorted(ranges) if n not in read.done | full
             }
             if not places:
                 break
-            for part in self._fetch(places):
+            fetched = self._fetch(places, partition_bytes)
+            partition_bytes = min(2 * partition_bytes, PARTITION_BYTES_MAX)
+            for part in fetched:
                 number = part.partition
                 if part.out_of_range:
                     self._go_to_start(read, number, ranges[number][1])
@@ -121,11 +129,13 @@ class Reader:
                     break
         return read
 
-    def _fetch(self, places: dict[tuple[str, int], int]) -> list[_core.KafkaPartition]:
+    def _fetch(
+        self, places: dict[tuple[str, int], int], partition_bytes: int
+    ) -> list[_core.KafkaPartition]:
         return self.client.fetch(
             places,
             bytes_max=FETCH_BYTES_MAX,
-            partition_bytes_max=PARTITION_BYTES_MAX,
+            partition_bytes_max=partition_bytes,
             wait_s=FETCH_WAIT_S,
             committed_only=False,
             timeout_s=self.budget.left_s(),
@@ -178,7 +188,7 @@ class Reader:
             )
             return True
         while taken := batch.take(
-            read.at[number], RECORDS_AT_A_TIME, BYTES_AT_A_TIME, self.shown_max
+            read.at[number], RECORDS_AT_A_TIME, BYTES_AT_A_TIME, self.read_max
         ):
             for fields in taken:
                 if fields[0] >= high:
@@ -199,6 +209,8 @@ class Reader:
         if self.keep is None or self.keep(Readable(number, fields)):
             if len(records) == records.maxlen:
                 read.trimmed.add(number)
-            records.append(record_of(number, fields, append_time=append_time))
+            records.append(
+                record_of(number, fields, append_time=append_time, shown_max=self.shown_max)
+            )
         self.budget.pay_for(fields)
         read.at[number] = fields[0] + 1

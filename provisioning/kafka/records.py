@@ -6,10 +6,8 @@ import base64
 from dataclasses import dataclass
 
 from brokers import _core
-from provisioning.kafka.shapes import Bytes, Header, Record
+from provisioning.kafka.shapes import SHOWN_BYTES_MAX, Bytes, Header, Record
 
-# A longer key or value is cut to this size; its `size` still counts all bytes.
-SHOWN_BYTES_MAX = 65_536
 # A filter reads so many bytes of a key or a value: it runs in a process that others share.
 FILTERED_BYTES_MAX = 1024 * 1024
 NO_TIMESTAMP = -1
@@ -47,8 +45,13 @@ class Readable:
         return 0, self.fields[1]
 
 
-def record_of(partition: int, fields: _core._Record, *, append_time: bool) -> Record:
-    """A record as it is shown. `append_time`: whether its moment is that of the append."""
+def record_of(
+    partition: int, fields: _core._Record, *, append_time: bool, shown_max: int = SHOWN_BYTES_MAX
+) -> Record:
+    """A record as it is shown. `append_time`: whether its moment is that of the append.
+
+    Of key, value and headers it has `shown_max` bytes each at most.
+    """
     offset, timestamp_ms, key, key_size, value, value_size, headers, size = fields
     timed = timestamp_ms != NO_TIMESTAMP
     return Record(
@@ -56,23 +59,24 @@ def record_of(partition: int, fields: _core._Record, *, append_time: bool) -> Re
         offset=offset,
         timestamp_ms=timestamp_ms if timed else None,
         timestamp_type=("LogAppendTime" if append_time else "CreateTime") if timed else None,
-        key=shown_bytes(key, key_size),
-        value=shown_bytes(value, value_size),
+        key=shown_bytes(key, key_size, shown_max),
+        value=shown_bytes(value, value_size, shown_max),
         headers=[
-            _header_of(name, content, content_size) for name, content, content_size in headers
+            _header_of(name, content, content_size, shown_max)
+            for name, content, content_size in headers
         ],
         size=size,
     )
 
 
-def shown_bytes(content: bytes | None, size: int) -> Bytes | None:
+def shown_bytes(content: bytes | None, size: int, shown_max: int = SHOWN_BYTES_MAX) -> Bytes | None:
     """Converts bytes to JSON. None (a tombstone's value, a record without a key) stays None.
 
     `size`: how many bytes there are in all, of which `content` may have the first ones only.
     """
     if content is None:
         return None
-    shown = content[:SHOWN_BYTES_MAX]
+    shown = content[:shown_max]
     truncated = size > len(shown)
     return Bytes(
         base64=base64.b64encode(shown).decode(),
@@ -96,10 +100,10 @@ def _shown_name(name: bytes) -> str:
     return name.decode(errors="backslashreplace")
 
 
-def _header_of(name: bytes, content: bytes | None, size: int) -> Header:
+def _header_of(name: bytes, content: bytes | None, size: int, shown_max: int) -> Header:
     is_text = _decode_text(name, cut=False) is not None
     return Header(
         key=_shown_name(name),
         key_base64=None if is_text else base64.b64encode(name).decode(),
-        value=shown_bytes(content, size),
+        value=shown_bytes(content, size, shown_max),
     )

@@ -12,6 +12,10 @@ AclFields = tuple[str, str, str, str, str, str, str]
 
 # The time limit of one step of a call, such as one request to a broker.
 TIMEOUT_S = 5.0
+# A longer key, value or header is cut to this size; its `size` still counts all bytes.
+SHOWN_BYTES_MAX = 65_536
+# Of a record that is read alone: more than the largest batch that brokers take by default.
+WHOLE_BYTES_MAX = 16 * 1024 * 1024
 # The most bytes of records that one page reads, and the most records on a page.
 BYTES_MAX = 8 * 1024 * 1024
 LIMIT_MAX = 500
@@ -104,6 +108,7 @@ class Browse:
       seconds.
     - `filter`: the text of a filter (see `filters.py`). Records that it leaves out count towards
       `bytes_max` too.
+    - `shown_max`: of key, value and headers at most so many bytes each.
     """
 
     start: Literal["newest", "oldest", "offset", "timestamp"] = "newest"
@@ -114,6 +119,7 @@ class Browse:
     bytes_max: int = BYTES_MAX
     timeout_s: float = TIMEOUT_S
     filter: str | None = None
+    shown_max: int = SHOWN_BYTES_MAX
 
 
 class Reached(TypedDict):
@@ -223,6 +229,9 @@ class GroupPartition(TypedDict):
 class Group(TypedDict):
     """A consumer group. `lag` is the sum and `lag_seconds` the maximum over its partitions.
 
+    `protocol_type` is such as `consumer` or `connect`, and empty where nobody ever joined it; the
+    partitions of members are known of consumers alone.
+
     REST answers in this form, and the keeper stores it in a sample, so that a group of a sleeping
     cluster looks like one of a running cluster.
     """
@@ -230,6 +239,7 @@ class Group(TypedDict):
     group: str
     state: str
     type: str
+    protocol_type: str
     protocol: str
     coordinator: int | None
     members: list[GroupMember]

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 
 from brokers import _core
 from provisioning.kafka.access import Access
+from provisioning.kafka.errors import ThrottledError
 from provisioning.kafka.filters import compile_filter
 from provisioning.kafka.offsets import earliest_offsets, end_offsets, partitions_of
 from provisioning.kafka.ranges import (
     FETCH_BYTES_MAX,
-    PARTITION_BYTES_MAX,
+    FIRST_BYTES,
     Budget,
     Read,
     Reader,
@@ -26,6 +27,8 @@ BATCH_S = 0.25
 BATCH_RECORDS_MAX = 100
 # A tail that is behind the end of a partition by more offsets than this skips to near its end.
 BEHIND_MAX = 1_000
+# How long a tail waits that has used up the quota of those whom it is for.
+THROTTLED_S = 1.0
 
 
 def tail(
@@ -37,11 +40,12 @@ def tail(
     seconds_max: float = TAIL_S,
     filter: str | None = None,  # noqa: A002 (its name in a page's and a stream's query)
 ) -> Generator[TailBatch]:
-    """Yields batches of new records, at least one every quarter second, which may be empty.
+    """Yields batches of new records: one every quarter second at least, which may be empty.
 
     A `filter` leaves records out. The tail begins at the end of the topic, or at `positions` (of an
-    earlier tail). It ends once `stopped` returns True, or after `seconds_max` seconds.
-    Raises `UnknownPartitionError`.
+    earlier tail). It ends once `stopped` returns True, or after `seconds_max` seconds. It reads for
+    one viewer, who pays for what brokers send; while their quota is used up, an empty batch comes
+    every second. Raises `UnknownPartitionError`.
     """
     keep = None if filter is None else compile_filter(filter)
     deadline = time.monotonic() + seconds_max
@@ -54,7 +58,11 @@ def tail(
         watch = _Watch(Reader(client, topic, Budget(BYTES_MAX, deadline), keep), at)
         yield TailBatch([], dict(at))
         while time.monotonic() < deadline and not stopped():
-            yield watch.read_batch()
+            try:
+                yield watch.read_batch()
+            except ThrottledError:
+                time.sleep(THROTTLED_S)
+                yield TailBatch([], dict(watch.at))
 
 
 @dataclass
@@ -98,7 +106,8 @@ class _Watch:
         return reader.client.fetch(
             {(reader.topic, number): offset for number, offset in self.at.items()},
             bytes_max=FETCH_BYTES_MAX,
-            partition_bytes_max=PARTITION_BYTES_MAX,
+            # Of a busy topic most of a large fetch would be skipped, and is paid for.
+            partition_bytes_max=FIRST_BYTES,
             wait_s=BATCH_S,
             committed_only=False,
             timeout_s=TIMEOUT_S,

@@ -8,6 +8,7 @@ from provisioning.models.cell import Cell, CellPort
 from provisioning.models.cluster import Cluster
 from provisioning.models.credential import Credential
 from provisioning.models.operation import Operation
+from provisioning.models.sample import ClusterSample, SampleFile, SampleHour, SampleMinute
 
 __all__ = [
     "Announcement",
@@ -15,6 +16,10 @@ __all__ = [
     "Cell",
     "CellPort",
     "Cluster",
+    "ClusterSample",
     "Credential",
     "Operation",
+    "SampleFile",
+    "SampleHour",
+    "SampleMinute",
 ]

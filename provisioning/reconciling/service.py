@@ -1,15 +1,19 @@
 """Reconciles clusters with their cells.
 
-It may be repeated, interrupted, and run twice at a time.
+It may be repeated, interrupted, and run twice at a time. No transaction is open while the cell is
+asked: what was read may have changed by then, so rows are changed on condition that they are as
+they were read.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
 
+from django.db import transaction
 from django.db.models import F
 from prometheus_client import Counter
 
@@ -20,9 +24,16 @@ from console.base.common import locks
 from console.base.common.actor import system_actor
 from console.base.common.audit import record_audit
 from console.base.common.clock import now, unix_ms
+from console.base.common.concurrency import only_one
+from console.base.common.errors import Conflict
 from console.base.common.metered import is_metered
 from console.base.common.requests import in_request
 from console.base.common.tenancy import organization_scope, system_scope
+from console.base.common.transactions import (
+    commit_so_far,
+    outside_transaction,
+    task_transaction,
+)
 from console.base.limits.services import limit_of
 from provisioning.administration.services.announcing import settle_announcements
 from provisioning.administration.services.credential_repair import repair_credentials
@@ -41,11 +52,12 @@ from provisioning.clusters.services.deletion_guard import (
     deletions_held,
     purge_allowed,
     report_purge,
-    use_permit,
+    use_permit_to_purge,
 )
 from provisioning.clusters.services.limits import limits_of_cluster
 from provisioning.clusters.services.operations import finish_operation, note_progress
 from provisioning.clusters.services.placement import release_ports
+from provisioning.clusters.services.samples import remove_samples
 from provisioning.clusters.services.scheduling import follow_schedules, look_again_at
 from provisioning.kafka import KafkaCallError
 from provisioning.models import BreakGlass, Cluster, Operation
@@ -66,6 +78,12 @@ WAKER = "control-plane"
 # How many clusters without known work a sweep looks at, those that were not looked at longest
 # first.
 RECHECKED_A_SWEEP = 50
+# A sweep ends after this time, so that the worker is free; the next one goes on with the clusters
+# that were not looked at longest.
+SWEEP_S_MAX = 20.0
+# A sweep that says nothing for so long has died. One cluster's purge may take longer: then another
+# sweep runs beside it, and passes that cluster over.
+SWEEP_SILENT_S = 30.0
 # For this long after its operation began, a cluster is reconciled again and again by tasks.
 CHASED_S = 120.0
 # This long after its deletion no broker of a cluster runs any more, so there is no further usage.
@@ -74,22 +92,18 @@ LAST_USE = timedelta(hours=1)
 METER_WAIT_MAX = timedelta(days=30)
 
 
-def reconcile_cluster(*, organization_id: str, cluster_id: str, wait: bool = True) -> bool:
+def reconcile_cluster(*, organization_id: str, cluster_id: str, retry: bool = True) -> bool:
     """Does what `reconcile.plan_actions` says. Returns whether to reconcile again soon.
 
-    Without `wait` nothing is done while another worker reconciles the cluster.
+    While another worker or a request holds the cluster's lock nothing is done, and `retry` is
+    returned: nobody waits, and the one that comes again sees the changes of the one before.
 
     It never raises for a cell or storage that does not answer: the operation stays as it is, and
     the sweep tries again.
     """
-    with organization_scope(organization_id):
-        if wait:
-            # A reconcile is short, and the one that waited sees the changes of the one before.
-            locks.lock("cluster", cluster_id)
-        elif not locks.try_lock("cluster", cluster_id):
-            return False
-        # The row is locked as soon as it is read: a request to restore a cluster that is being
-        # purged waits here, and finds it gone.
+    with task_transaction(), organization_scope(organization_id):
+        if not locks.try_lock("cluster", cluster_id):
+            return retry
         rows = Cluster.objects.not_purged().select_for_update(no_key=True)
         cluster = rows.for_organization(organization_id).filter(pk=cluster_id).first()
         if cluster is None:
@@ -97,9 +111,11 @@ def reconcile_cluster(*, organization_id: str, cluster_id: str, wait: bool = Tru
         Cluster.objects.filter(pk=cluster_id).update(checked_at=now())
         operation = cluster.operations.unfinished().first()
         due_at = follow_schedules(cluster=cluster)
+        # From here on the row is not locked, as the cell may take its time.
+        commit_so_far()
         observed = observe_cluster(cluster)
-        if observed.known:
-            _date_deletions(cluster, observed)
+        if observed.known and not _date_deletions(cluster, observed):
+            return True
         desired = desired_of(cluster, operation)
         actions = reconcile.plan_actions(desired, observed)
         # A longer operation is left to the sweep, so that a cell that is away is not asked twice a
@@ -110,11 +126,16 @@ def reconcile_cluster(*, organization_id: str, cluster_id: str, wait: bool = Tru
                 again = _perform_actions(cluster, operation, actions)
             if observed.known:
                 look_again_at(cluster=cluster, moment=due_at)
+                commit_so_far()
             if observed.known and cluster.intent == Intent.ACTIVE:
                 repair_credentials(cluster=cluster)
             RECONCILES.labels(
                 "again" if again else "settled" if observed.known else "unknown"
             ).inc()
+        except Conflict:
+            # A request changed the row meanwhile, and has it reconciled too.
+            RECONCILES.labels("again").inc()
+            return chased
         except (MetadataError, OSError) as error:
             RECONCILES.labels("failed").inc()
             logger.warning("reconcile.failed", extra={"cluster": cluster_id, "error": str(error)})
@@ -125,28 +146,43 @@ def reconcile_cluster(*, organization_id: str, cluster_id: str, wait: bool = Tru
 
 
 def sweep_clusters() -> int:
-    """Reconciles every cluster with work left, and some others. Returns how many.
+    """Reconciles every cluster with work left, and some others, for a while. Returns how many.
 
-    The sweep alone would be enough; tasks only make changes quicker.
+    The sweep alone would be enough; tasks only make changes quicker. Of several sweeps at a time
+    one does something, so that all of them take one worker's time at most.
     """
+    with only_one("sweep_clusters", lasts_s=SWEEP_SILENT_S) as place:
+        if place is None:
+            return 0
+        deadline, looked_at = time.monotonic() + SWEEP_S_MAX, 0
+        for cluster_id, organization_id in _clusters_to_sweep():
+            if time.monotonic() > deadline:
+                break
+            looked_at += 1
+            try:
+                reconcile_cluster(
+                    organization_id=organization_id, cluster_id=cluster_id, retry=False
+                )
+                ingest_protocol_changes(organization_id=organization_id, cluster_id=cluster_id)
+            except Exception:
+                # One cluster must not keep the sweep from the others.
+                logger.exception("sweep.failed", extra={"cluster": cluster_id})
+            place.renew()
+        forget_purged()
+        settle_announcements()
+    return looked_at
+
+
+def _clusters_to_sweep() -> list[tuple[str, str]]:
+    """(cluster id, organization) of those with work left, then of others; the longest waiting
+    first."""
     with system_scope():
-        moment = now()
+        moment, longest_first = now(), (F("checked_at").asc(nulls_first=True), "id")
         urgent = Cluster.objects.to_recheck(moment=moment, deleted_before=moment - RESTORABLE)
-        rest = Cluster.objects.not_purged().order_by(F("checked_at").asc(nulls_first=True), "id")
-        organizations = dict(urgent.values_list("pk", "organization_id"))
+        rest = Cluster.objects.not_purged().order_by(*longest_first)
+        organizations = dict(urgent.order_by(*longest_first).values_list("pk", "organization_id"))
         organizations |= dict(rest.values_list("pk", "organization_id")[:RECHECKED_A_SWEEP])
-    for cluster_id, organization_id in organizations.items():
-        try:
-            # It does not wait for locks, or each sweep would wait for a long purge until all
-            # workers do.
-            reconcile_cluster(organization_id=organization_id, cluster_id=cluster_id, wait=False)
-            ingest_protocol_changes(organization_id=organization_id, cluster_id=cluster_id)
-        except Exception:
-            # One cluster must not keep the sweep from the others.
-            logger.exception("sweep.failed", extra={"cluster": cluster_id})
-    forget_purged()
-    settle_announcements()
-    return len(organizations)
+    return list(organizations.items())
 
 
 def forget_purged() -> int:
@@ -159,7 +195,8 @@ def forget_purged() -> int:
     Returns how many clusters were removed.
     """
     try:
-        reported = [*cell_store().specs(), *_orphans()]
+        with task_transaction():
+            reported = [*cell_store().specs(), *_orphans()]
     except (MetadataError, OSError) as error:
         logger.warning("purged.later", extra={"error": str(error)})
         return 0
@@ -168,7 +205,7 @@ def forget_purged() -> int:
     forgotten = 0
     for cluster in clusters:
         try:
-            with organization_scope(cluster.organization_id):
+            with task_transaction(), organization_scope(cluster.organization_id):
                 if locks.try_lock("cluster", cluster.pk):
                     _remove_data(cluster)
         except (MetadataError, OSError) as error:
@@ -238,14 +275,21 @@ def desired_of(cluster: Cluster, operation: Operation | None) -> reconcile.Desir
     )
 
 
-def _date_deletions(cluster: Cluster, observed: reconcile.Observed) -> None:
-    """Moves the start of a deletion that the cell learns of late, in the row as in the cell."""
+def _date_deletions(cluster: Cluster, observed: reconcile.Observed) -> bool:
+    """Moves the start of a deletion that the cell learns of late, in the row as in the cell.
+
+    Returns False, and moves nothing, where the row changed since it was read.
+    """
     known = [(since_ms, until_ms) for since_ms, until_ms in cluster.deletions]
     reported = {since_ms for since_ms, _ in observed.spec.deletions} if observed.spec else set()
     dated = reconcile.date_deletions(known, reported=reported, now_ms=unix_ms(now()))
-    if dated != known:
-        cluster.deletions = [list(deletion) for deletion in dated]
-        Cluster.objects.filter(pk=cluster.pk).update(deletions=cluster.deletions)
+    if dated == known:
+        return True
+    cluster.deletions = [list(deletion) for deletion in dated]
+    unchanged = Cluster.objects.filter(pk=cluster.pk, generation=cluster.generation)
+    moved = unchanged.update(deletions=cluster.deletions)
+    commit_so_far()
+    return bool(moved)
 
 
 def _purge_is_due(cluster: Cluster) -> bool:
@@ -255,6 +299,8 @@ def _purge_is_due(cluster: Cluster) -> bool:
     billed.
     """
     deleted_at, purge_at = cluster.deleted_at, cluster.purge_at
+    if cluster.intent == Intent.PURGING:
+        return purge_allowed(cluster=cluster)
     if cluster.intent != Intent.DELETED or deleted_at is None or purge_at is None:
         return False
     if purge_at > now():
@@ -314,8 +360,11 @@ def _perform_actions(
                 Cluster.objects.filter(
                     pk=cluster.pk, reconciled_generation__lt=action.generation
                 ).update(reconciled_generation=action.generation)
+                commit_so_far()
             case reconcile.OperationProgress() | reconcile.Succeed() | reconcile.Fail():
-                again |= _note_operation(cluster, operation, action)
+                with transaction.atomic():
+                    again |= _note_operation(cluster, operation, action)
+                commit_so_far()
             case _:
                 _write_to_cell(cluster, operation, action)
     return again
@@ -367,7 +416,10 @@ def _note_operation(
     operation: Operation | None,
     action: reconcile.OperationProgress | reconcile.Succeed | reconcile.Fail,
 ) -> bool:
-    """Notes progress or the end of the operation. Returns whether the desired state changed."""
+    """Notes progress or the end of the operation. Returns whether the desired state changed.
+
+    Raises `Conflict` where the cluster's row changed since it was read.
+    """
     if operation is None:
         return False
     if isinstance(action, reconcile.OperationProgress):
@@ -393,7 +445,7 @@ def _produce_samples(cluster: Cluster, observed: reconcile.Observed) -> None:
     It has a lock of its own, because a broker may take seconds and two workers at a time would
     produce records twice.
     """
-    with organization_scope(cluster.organization_id):
+    with task_transaction(), organization_scope(cluster.organization_id):
         if observed.status is None or not locks.try_lock("samples", cluster.pk):
             return
         try:
@@ -405,12 +457,24 @@ def _produce_samples(cluster: Cluster, observed: reconcile.Observed) -> None:
 
 
 def _purge_cluster(cluster: Cluster) -> None:
-    _remove_data(cluster, use_permit(cluster=cluster) if deletions_held() else None)
+    """Removes a cluster's data, and then what its row names.
+
+    Before that the row says so, so that nobody restores it meanwhile, and a purge that dies is
+    repeated. Raises `Conflict` where somebody restored it, and what `_remove_data` raises.
+    """
+    begun = Cluster.objects.filter(pk=cluster.pk, generation=cluster.generation)
+    if not begun.exclude(intent__in=(Intent.ACTIVE, Intent.PURGED)).update(intent=Intent.PURGING):
+        raise Conflict
+    commit_so_far()
+    permit = use_permit_to_purge(cluster=cluster) if deletions_held() else None
+    commit_so_far()
+    _remove_data(cluster, permit)
+    purging = Cluster.objects.filter(pk=cluster.pk, intent=Intent.PURGING)
+    if not purging.update(intent=Intent.PURGED, generation=F("generation") + 1):
+        return
     release_ports(cluster_id=cluster.pk)
     cluster.credentials.all().delete()
-    Cluster.objects.filter(pk=cluster.pk).update(
-        intent=Intent.PURGED, generation=F("generation") + 1
-    )
+    remove_samples(cluster_id=cluster.pk)
     cluster.operations.unfinished().update(state=OperationState.SUCCEEDED, finished_at=now())
     record_audit(
         actor=system_actor(cluster.organization_id),
@@ -437,6 +501,7 @@ def _remove_data(cluster: Cluster, permit: BreakGlass | None = None) -> None:
         cell_store().put_spec(replace(reported, state="deleted"))
     forbid_brokers(cluster.pk)
     cluster_store(cluster.pk).remove_all()
-    remove_storage(cluster.pk)
+    with outside_transaction("the cluster's storage"):
+        remove_storage(cluster.pk)
     report_purge(cluster=cluster, permit=permit)
     cell_store().remove_spec(cluster.pk)

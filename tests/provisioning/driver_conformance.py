@@ -25,7 +25,7 @@ from provisioning.cell.drivers.base import (
     Driver,
     Outcome,
 )
-from provisioning.cell.keeper.probe import read_status
+from provisioning.cell.status.reader import read_status
 
 # A time limit that a test reaches only where something is wrong.
 LIMIT_S = 120.0

@@ -20,10 +20,9 @@ from provisioning.administration.api import acl_serializers as shapes
 from provisioning.administration.api.topic_serializers import EffectSerializer
 from provisioning.administration.services import acls
 from provisioning.clusters.api import examples
-from provisioning.clusters.api.bases import ClusterSchema, ClusterViewSet
+from provisioning.clusters.api.bases import WHOLE_LIST_MAX, ClusterSchema, ClusterViewSet
 from provisioning.errors import at_item
 
-LIST_LIMIT_MAX = 2_000
 SEVERAL = {200: shapes.AclListSerializer}
 CREATED = {201: shapes.AclsCreatedSerializer}
 
@@ -53,13 +52,12 @@ class AclViewSet(ClusterViewSet):
     operation_ids = {"destroy_matching": "clusters_acls_destroy_matching"}
     validates = ("create", "create_batch", "apply_template")
     examples = examples.ACLS
+    limit_max = WHOLE_LIST_MAX
 
     def list(self, request: Request, **kwargs: Any) -> Response:
         """Entries that have the given fields; all of them without any."""
         entries = acls.list_acls(cluster=self.cluster, matching=self._matching())
-        return self.page(
-            entries, key=lambda entry: json.dumps(astuple(entry)), limit_max=LIST_LIMIT_MAX
-        )
+        return self.page(entries, key=lambda entry: json.dumps(astuple(entry)))
 
     def retrieve(self, request: Request, id: str, **kwargs: Any) -> Response:  # noqa: A002
         """One entry."""

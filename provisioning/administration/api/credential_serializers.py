@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from provisioning.administration.api.topic_serializers import EffectSerializer
@@ -20,9 +22,16 @@ OVERLAP_S_DEFAULT = 24 * 3600
 OVERLAP_S_MAX = 30 * 24 * 3600
 
 
+class MechanismsField(serializers.ListField):
+    """The SCRAM mechanisms that a credential can authenticate by."""
+
+    child = serializers.CharField()
+
+
 class CredentialSerializer(serializers.ModelSerializer[Credential]):
     """A credential, without its password."""
 
+    # The context's `view` has `stored_mechanisms`: see `credentials.stored_mechanisms`.
     username = serializers.CharField()
     principal = serializers.CharField(help_text="For ACLs.")
     replaces = serializers.CharField(
@@ -37,6 +46,12 @@ class CredentialSerializer(serializers.ModelSerializer[Credential]):
         "later; signing in alone does not count. Null: never yet.",
     )
 
+    mechanisms = serializers.SerializerMethodField(
+        help_text="The SCRAM mechanisms that it can authenticate by; PLAIN works as well where a "
+        "listener offers it. One that was made before the service stored both has one: rotate it. "
+        "Null: the cell does not answer.",
+    )
+
     class Meta:
         model = Credential
         fields = (
@@ -46,6 +61,7 @@ class CredentialSerializer(serializers.ModelSerializer[Credential]):
             "principal",
             "role",
             "mechanism",
+            "mechanisms",
             "generation",
             "created_at",
             "expires_at",
@@ -54,6 +70,12 @@ class CredentialSerializer(serializers.ModelSerializer[Credential]):
             "replaced_by",
         )
         read_only_fields = fields
+
+    @extend_schema_field(MechanismsField(allow_null=True))
+    def get_mechanisms(self, credential: Credential) -> list[str] | None:
+        """What the cell has of its user; None where the cell does not answer."""
+        stored: Mapping[str, list[str]] | None = self.context["view"].stored_mechanisms
+        return None if stored is None else stored.get(credential.username, [])
 
 
 class CredentialCreatedSerializer(serializers.Serializer[Any]):
@@ -66,7 +88,10 @@ class CredentialCreatedSerializer(serializers.Serializer[Any]):
     mechanism = serializers.ChoiceField(
         source="credential.mechanism",
         choices=Mechanism.choices,
-        help_text="PLAIN works with it too.",
+        help_text="The one that settings for clients name; either of both works, and PLAIN.",
+    )
+    mechanisms = MechanismsField(
+        help_text="The SCRAM mechanisms that it can authenticate by: both."
     )
     principal = serializers.CharField(source="credential.principal")
     role = serializers.ChoiceField(source="credential.role", choices=CredentialRole.choices)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from rest_framework import status
@@ -48,6 +50,11 @@ class CredentialViewSet(
     # Changes are made in the cell, so they hold the cluster's lock.
     locks_rows = False
 
+    @cached_property
+    def stored_mechanisms(self) -> Mapping[str, list[str]] | None:
+        """Which mechanisms the cell has keys for, by user. A change reads it before it writes."""
+        return credentials.stored_mechanisms(cluster=self.cluster)
+
     def get_queryset(self) -> Any:
         """The credentials of the cluster that the address names."""
         rows = super().get_queryset()
@@ -77,6 +84,7 @@ class CredentialViewSet(
 
     def perform_update(self, instance: Credential, data: dict[str, Any]) -> object:
         """Changes name or expiry."""
+        _ = self.stored_mechanisms
         return credentials.update_credential(actor=self.actor, credential=instance, changes=data)
 
     def perform_destroy(self, instance: Credential) -> Response | None:

@@ -13,9 +13,7 @@ from brokers.metadata_records import DeletedTopic, OrphanedTopic
 from provisioning.administration.api.topic_serializers import TopicSerializer
 from provisioning.administration.services import deleted_topics
 from provisioning.clusters.api import examples
-from provisioning.clusters.api.bases import ClusterViewSet
-
-LIST_LIMIT_MAX = 2_000
+from provisioning.clusters.api.bases import WHOLE_LIST_MAX, ClusterViewSet
 
 
 class DeletedTopicSerializer(serializers.Serializer[Any]):
@@ -72,11 +70,12 @@ class DeletedTopicViewSet(ClusterViewSet):
     query_serializers = {"destroy": PurgeQuerySerializer}
     validates = ("undelete",)
     examples = examples.DELETED_TOPICS
+    limit_max = WHOLE_LIST_MAX
 
     def list(self, request: Request, **kwargs: Any) -> Response:
         """All of them, by id."""
         topics = deleted_topics.list_deleted_topics(cluster=self.cluster)
-        return self.page(topics, key=lambda topic: topic.id, limit_max=LIST_LIMIT_MAX)
+        return self.page(topics, key=lambda topic: topic.id)
 
     def retrieve(self, request: Request, topic: str, **kwargs: Any) -> Response:
         """One of them."""
@@ -110,11 +109,12 @@ class OrphanedTopicViewSet(ClusterViewSet):
     output_serializers = {"attach": TopicSerializer}
     validates = ("attach",)
     examples = examples.ORPHANED_TOPICS
+    limit_max = WHOLE_LIST_MAX
 
     def list(self, request: Request, **kwargs: Any) -> Response:
         """All of them, by id."""
         topics = deleted_topics.list_orphaned_topics(cluster=self.cluster)
-        return self.page(topics, key=lambda topic: topic.id, limit_max=LIST_LIMIT_MAX)
+        return self.page(topics, key=lambda topic: topic.id)
 
     def attach(self, request: Request, topic: str, **kwargs: Any) -> Response:
         """Makes it one of the cluster's topics again, with its id and records."""

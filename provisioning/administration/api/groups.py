@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.base.common.api.pagination import page_of_names
+from console.base.common.api.whole import Int64Field, as_text
 from provisioning import kafka
 from provisioning.administration.services import groups
 from provisioning.administration.services.groups import SeenGroup
@@ -20,7 +21,7 @@ from provisioning.clusters.api.bases import ClusterViewSet
 # Kafka numbers partitions with an int32.
 PARTITION_MAX = 2**31 - 1
 # The members of a group's JSON; `provisioning.kafka` and samples of the keeper have the same names.
-SHOWN = ("group", "state", "type", "protocol", "members", "partitions", "lag", "lag_seconds")
+SHOWN = ("group", "state", "type", "protocol", "members", "lag", "lag_seconds")
 TARGETS = ["earliest", "latest", "offset", "timestamp", "shift"]
 
 
@@ -47,9 +48,9 @@ class GroupPartitionSerializer(serializers.Serializer[Any]):
 
     topic = serializers.CharField()
     partition = serializers.IntegerField()
-    committed = serializers.IntegerField(allow_null=True)
-    end = serializers.IntegerField(allow_null=True)
-    lag = serializers.IntegerField(allow_null=True, help_text="Records.")
+    committed = Int64Field(allow_null=True)
+    end = Int64Field(allow_null=True)
+    lag = Int64Field(allow_null=True, help_text="Records.")
     lag_seconds = serializers.FloatField(
         allow_null=True, help_text="Age of the first record that is not committed."
     )
@@ -61,10 +62,15 @@ class GroupSerializer(serializers.Serializer[Any]):
     group = serializers.CharField(source="group.group")
     state = serializers.CharField(source="group.state", help_text="Kafka's name of it.")
     type = serializers.CharField(source="group.type", help_text="classic or consumer.")
+    protocol_type = serializers.CharField(
+        source="group.protocol_type",
+        help_text="Such as consumer or connect; empty where nobody ever joined it, and of a "
+        "sleeping cluster where it is not known. Partitions of members are shown of consumers.",
+    )
     protocol = serializers.CharField(source="group.protocol", help_text="The assignor.")
     members = GroupMemberSerializer(many=True, source="group.members")
     partitions = GroupPartitionSerializer(many=True, source="group.partitions")
-    lag = serializers.IntegerField(source="group.lag", allow_null=True, help_text="Records.")
+    lag = Int64Field(source="group.lag", allow_null=True, help_text="Records.")
     lag_seconds = serializers.FloatField(
         source="group.lag_seconds", allow_null=True, help_text="The greatest of its partitions'."
     )
@@ -75,8 +81,13 @@ class GroupSerializer(serializers.Serializer[Any]):
     def to_representation(self, instance: SeenGroup) -> dict[str, Any]:
         """The group as JSON. It is written out because a page of groups has thousands of fields."""
         group, at = instance.group, instance.sampled_at
-        return {name: group[name] for name in SHOWN} | {
-            "sampled_at": None if at is None else at.isoformat().replace("+00:00", "Z")
+        shown = as_text({name: group[name] for name in SHOWN}, "lag")
+        partitions = [as_text(dict(one), "committed", "end", "lag") for one in group["partitions"]]
+        return shown | {
+            # A sample of an earlier release has none.
+            "protocol_type": group.get("protocol_type", ""),
+            "partitions": partitions,
+            "sampled_at": None if at is None else at.isoformat().replace("+00:00", "Z"),
         }
 
 
@@ -123,9 +134,9 @@ class ResetSerializer(serializers.Serializer[Any]):
     """Where a group's offsets shall go."""
 
     to = TargetField(help_text="Other members of the body belong to some of these.")
-    offset = serializers.IntegerField(required=False, min_value=0, help_text="With `to: offset`.")
+    offset = Int64Field(required=False, min_value=0, help_text="With `to: offset`.")
     timestamp = serializers.DateTimeField(required=False, help_text="With `to: timestamp`.")
-    shift = serializers.IntegerField(required=False, help_text="Records, with `to: shift`.")
+    shift = Int64Field(required=False, help_text="Records, with `to: shift`.")
     topics = ResetPartitionSerializer(
         many=True, required=False, help_text="Without it, all that the group committed."
     )
@@ -144,9 +155,9 @@ class PlannedOffsetSerializer(serializers.Serializer[Any]):
 
     topic = serializers.CharField()
     partition = serializers.IntegerField()
-    current = serializers.IntegerField(allow_null=True)
-    target = serializers.IntegerField()
-    lag_after = serializers.IntegerField()
+    current = Int64Field(allow_null=True)
+    target = Int64Field()
+    lag_after = Int64Field()
 
 
 class ResetPlanSerializer(serializers.Serializer[Any]):
@@ -209,7 +220,8 @@ class GroupViewSet(ClusterViewSet):
             dry_run=data["dry_run"],
             wake=self.query()["wake"],
         )
-        return Response({"dry_run": data["dry_run"], "items": plan})
+        items = PlannedOffsetSerializer(plan, many=True).data
+        return Response({"dry_run": data["dry_run"], "items": items})
 
 
 def _target(data: dict[str, Any]) -> kafka.Target:

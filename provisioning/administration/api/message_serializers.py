@@ -9,14 +9,17 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from console.base.common.api.whole import Int64Field, as_text
 from provisioning import kafka
 from provisioning.kafka.filters import CHARS_MAX
 from provisioning.kafka.shapes import (
     BYTES_MAX,
     LIMIT_MAX,
+    SHOWN_BYTES_MAX,
     TOO_LARGE,
     TOO_SLOW,
     UNDECODABLE,
+    WHOLE_BYTES_MAX,
 )
 
 VALUE_BYTES_MAX = 1024 * 1024
@@ -31,6 +34,16 @@ FILTER = (
     "A text that key, value or headers contain, or an expression such as "
     '`value.total > 100 and (key ~ eu- or headers.source = "web")`.'
 )
+
+
+def shown_record(record: kafka.Record) -> dict[str, Any]:
+    """A record as JSON. It is written out because a page has thousands of fields."""
+    return as_text(dict(record), "offset", "timestamp_ms")
+
+
+def shown_damage(damaged: kafka.Damaged) -> dict[str, Any]:
+    """A batch that was skipped, as JSON."""
+    return as_text(dict(damaged), "first_offset", "next_offset")
 
 
 class BytesSerializer(serializers.Serializer[Any]):
@@ -56,8 +69,8 @@ class MessageSerializer(serializers.Serializer[Any]):
     """A record."""
 
     partition = serializers.IntegerField()
-    offset = serializers.IntegerField()
-    timestamp_ms = serializers.IntegerField(allow_null=True, help_text="Unix time.")
+    offset = Int64Field()
+    timestamp_ms = Int64Field(allow_null=True, help_text="Unix time.")
     timestamp_type = serializers.ChoiceField(
         choices=["CreateTime", "LogAppendTime"], allow_null=True
     )
@@ -71,9 +84,9 @@ class ReachedSerializer(serializers.Serializer[Any]):
     """How far a partition was read."""
 
     partition = serializers.IntegerField()
-    position = serializers.IntegerField(help_text="Where reading goes on.")
-    begin = serializers.IntegerField(help_text="The first offset that is kept.")
-    end = serializers.IntegerField(help_text="The offset of the next record.")
+    position = Int64Field(help_text="Where reading goes on.")
+    begin = Int64Field(help_text="The first offset that is kept.")
+    end = Int64Field(help_text="The offset of the next record.")
 
 
 class ScannedSerializer(serializers.Serializer[Any]):
@@ -88,8 +101,8 @@ class DamagedSerializer(serializers.Serializer[Any]):
     """Offsets of a batch that cannot be decoded."""
 
     partition = serializers.IntegerField()
-    first_offset = serializers.IntegerField()
-    next_offset = serializers.IntegerField(help_text="The offset behind the batch.")
+    first_offset = Int64Field()
+    next_offset = Int64Field(help_text="The offset behind the batch.")
     reason = serializers.ChoiceField(choices=DAMAGE_REASONS, help_text=DAMAGE_REASONS_TEXT)
 
 
@@ -179,8 +192,8 @@ class ProducedSerializer(serializers.Serializer[Any]):
     """Where a record went."""
 
     partition = serializers.IntegerField()
-    offset = serializers.IntegerField()
-    timestamp_ms = serializers.IntegerField(allow_null=True)
+    offset = Int64Field()
+    timestamp_ms = Int64Field(allow_null=True)
 
 
 @extend_schema_field({"type": "string", "maxLength": CHARS_MAX})
@@ -202,7 +215,7 @@ class BrowseQuerySerializer(serializers.Serializer[Any]):
     partition = serializers.IntegerField(
         required=False, min_value=0, help_text="Without it, all partitions, merged by time."
     )
-    offset = serializers.IntegerField(required=False, min_value=0, help_text="With from=offset.")
+    offset = Int64Field(required=False, min_value=0, help_text="With from=offset.")
     timestamp = serializers.CharField(
         required=False, help_text="With from=timestamp: ISO 8601, or Unix milliseconds."
     )
@@ -213,6 +226,11 @@ class BrowseQuerySerializer(serializers.Serializer[Any]):
         min_value=1024,
         max_value=SCAN_BYTES_MAX,
         help_text="Bytes of records that are read for a page at most; the next page goes on.",
+    )
+    whole = serializers.BooleanField(
+        default=False,
+        help_text="All bytes of key, value and headers, up to 16 MiB each: of one record, with "
+        "`from=offset`, `partition` and `limit=1`. Otherwise the first 64 KiB.",
     )
     cursor = serializers.CharField(required=False, help_text="The page before's `next_cursor`.")
     wake = serializers.BooleanField(
@@ -250,6 +268,11 @@ class BrowseQuerySerializer(serializers.Serializer[Any]):
         start = attrs["from"]
         if start in {"offset", "timestamp"} and start not in attrs and "cursor" not in attrs:
             raise serializers.ValidationError({start: "This is required."}, code="required")
+        alone = start == "offset" and "partition" in attrs and attrs["limit"] == 1
+        if attrs["whole"] and not (alone and "filter" not in attrs):
+            message = "One record is read whole: from=offset, partition and limit=1, no filter."
+            raise serializers.ValidationError({"whole": message})
+        attrs["shown_max"] = WHOLE_BYTES_MAX if attrs["whole"] else SHOWN_BYTES_MAX
         return attrs
 
 

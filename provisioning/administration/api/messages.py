@@ -17,7 +17,6 @@ from provisioning.administration.api import streams
 from provisioning.administration.services import messages
 from provisioning.clusters.api import examples
 from provisioning.clusters.api.bases import ClusterViewSet
-from provisioning.clusters.services.brokers import require_brokers
 
 # How long reading a page may take; with a filter, many records are read for few that are shown.
 TIMEOUT_S = 5.0
@@ -37,7 +36,12 @@ class EventStreamRenderer(BaseRenderer):
 
 
 class MessageViewSet(ClusterViewSet):
-    """Records of a topic. Looking at them is not billed, commits nothing and joins no group."""
+    """Records of a topic. Looking at them commits nothing and joins no group.
+
+    What is produced and read here is metered as that of any client, for the API key or the member
+    that asks: `ingress_bytes` are those of the batch that is written, `egress_bytes` those of all
+    batches that brokers read out for a page, also of records that a filter leaves out.
+    """
 
     serializer_class = shapes.MessagePageSerializer
     input_serializers = {"create": shapes.ProduceSerializer}
@@ -56,7 +60,8 @@ class MessageViewSet(ClusterViewSet):
 
         With a `filter` a page may have few records or none although there are more: `scanned` says
         how far it was looked, and `next_cursor` goes on from there. Batches that cannot be decoded
-        are skipped, and listed as `damaged`.
+        are skipped, and listed as `damaged`. All batches that were read are metered as
+        `egress_bytes` of the caller, with what a filter leaves out; batches are read as a whole.
         """
         query = self.query()
         start = query["from"]
@@ -69,26 +74,30 @@ class MessageViewSet(ClusterViewSet):
             bytes_max=query["scan_bytes_max"],
             timeout_s=SCAN_TIMEOUT_S if "filter" in query else TIMEOUT_S,
             filter=query.get("filter"),
+            shown_max=query["shown_max"],
         )
         page = messages.browse_messages(
-            cluster=self.cluster, topic=name, browse=browse, wake=query["wake"]
+            actor=self.actor, cluster=self.cluster, topic=name, browse=browse, wake=query["wake"]
         )
         return Response(
             {
-                "items": page.records,
+                "items": [shapes.shown_record(record) for record in page.records],
                 "next_cursor": shapes.write_positions(page.positions),
                 "stopped": page.stopped,
                 "scanned": {
                     "records": page.records_read,
                     "bytes": page.bytes_read,
-                    "partitions": page.reached,
+                    "partitions": shapes.ReachedSerializer(page.reached, many=True).data,
                 },
-                "damaged": page.damaged,
+                "damaged": [shapes.shown_damage(batch) for batch in page.damaged],
             }
         )
 
     def create(self, request: Request, name: str, **kwargs: Any) -> Response:
-        """Produces one record; it is durable when this returns."""
+        """Produces one record; it is durable when this returns.
+
+        It is metered as `ingress_bytes` of the caller.
+        """
         body = shapes.ProduceSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         produced = messages.produce_message(
@@ -98,7 +107,7 @@ class MessageViewSet(ClusterViewSet):
             record=body.record(),
             wake=self.query()["wake"],
         )
-        return Response(produced, status=status.HTTP_201_CREATED)
+        return Response(shapes.ProducedSerializer(produced).data, status=status.HTTP_201_CREATED)
 
 
 class MessageStreamViewSet(ClusterViewSet):
@@ -120,10 +129,13 @@ class MessageStreamViewSet(ClusterViewSet):
         `{"records": n, "bytes": n}` looked at since the beginning), `end` (`{"reason": …}`: ask
         again, but for `access_ended`, which follows within 5 seconds of a revoked key or an ended
         session, and for `unreadable`, where something cannot be read at all). At most ten minutes.
+        What is read of the log for the stream is metered as `egress_bytes` of the caller, with what
+        a filter leaves out.
         """
         query = self.query()
-        messages.require_open_topic(cluster=self.cluster, topic=name)
-        access = require_brokers(cluster=self.cluster, wake=query["wake"])
+        access = messages.access_for(
+            actor=self.actor, cluster=self.cluster, topic=name, wake=query["wake"]
+        )
         positions = streams.positions_of(request.headers.get("Last-Event-ID"))
         text = query.get("filter")
         stream = streams.Stream(self.actor, self.cluster, access, name, positions, text)

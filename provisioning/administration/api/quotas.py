@@ -12,9 +12,8 @@ from brokers.metadata_records import QuotaEntity
 from provisioning.administration.services import quotas
 from provisioning.administration.services.quotas import KAFKA_NAMES, ShownQuota
 from provisioning.clusters.api import examples
-from provisioning.clusters.api.bases import ClusterViewSet
+from provisioning.clusters.api.bases import WHOLE_LIST_MAX, ClusterViewSet
 
-LIST_LIMIT_MAX = 2_000
 DEFAULT = "Empty: all that have none of their own."
 
 
@@ -129,7 +128,11 @@ class ClientQuotaSerializer(serializers.Serializer[Any]):
 
 
 class QuotaViewSet(ClusterViewSet):
-    """Quotas. Brokers answer at once and then wait with the next, as by Kafka's own."""
+    """Quotas. Brokers answer at once and then wait with the next, as by Kafka's own.
+
+    Those of the default user and the default client id hold for records that go by REST as well,
+    for each API key and member by itself: a request beyond one is refused (429, `quota_used_up`).
+    """
 
     serializer_class = ClientQuotaSerializer
     input_serializers = {"update": QuotaValuesSerializer}
@@ -137,11 +140,12 @@ class QuotaViewSet(ClusterViewSet):
     operation_ids = {"destroy_entity": "clusters_quotas_destroy_entity"}
     validates = ("update",)
     examples = examples.QUOTAS
+    limit_max = WHOLE_LIST_MAX
 
     def list(self, request: Request, **kwargs: Any) -> Response:
         """All of them: `limit` may be up to 2000, they cost one read."""
         shown = quotas.list_quotas(cluster=self.cluster)
-        return self.page(shown, key=lambda quota: quota.id, limit_max=LIST_LIMIT_MAX)
+        return self.page(shown, key=lambda quota: quota.id)
 
     def retrieve(self, request: Request, id: str, **kwargs: Any) -> Response:  # noqa: A002
         """Those of one entity."""

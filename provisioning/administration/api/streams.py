@@ -25,6 +25,7 @@ from console.base.common.concurrency import Count, Place, TooManyAtOnce, concurr
 from console.base.common.tenancy import organization_scope
 from console.base.limits.services import limit_of
 from provisioning import kafka
+from provisioning.administration.api.message_serializers import shown_damage, shown_record
 from provisioning.clusters.services.brokers import is_serving
 from provisioning.clusters.services.observation import observe_cluster
 from provisioning.errors import TooManyStreams
@@ -234,8 +235,8 @@ def events_of(batch: kafka.TailBatch) -> list[bytes]:
     shown = []
     for record in batch.records:
         positions[record["partition"]] = record["offset"] + 1
-        shown.append(event("message", dict(record), positions))
-    shown += [event("damaged", dict(damaged), batch.positions) for damaged in batch.damaged]
+        shown.append(event("message", shown_record(record), positions))
+    shown += [event("damaged", shown_damage(damaged), batch.positions) for damaged in batch.damaged]
     if batch.skipped:
         shown.append(event("skipped", {"count": batch.skipped}, batch.positions))
     return shown

@@ -11,6 +11,7 @@ from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
 from brokers.metadata_records import Partition, TopicConfig
+from console.base.common.api.whole import Int64Field
 from provisioning.administration.api.message_serializers import (
     DAMAGE_REASONS,
     DAMAGE_REASONS_TEXT,
@@ -184,7 +185,7 @@ class PartitionSerializer(serializers.Serializer[Any]):
     partition = serializers.IntegerField(source="facts.partition")
     leader = serializers.IntegerField(source="facts.leader", allow_null=True)
     leader_epoch = serializers.IntegerField(source="facts.leader_epoch")
-    damaged_first_offset = serializers.IntegerField(
+    damaged_first_offset = Int64Field(
         allow_null=True,
         help_text="Where the lowest damaged batch begins that brokers know of; null: they know of "
         "none. As the keeper reported it some seconds ago.",
@@ -195,7 +196,7 @@ class RecordsBeforeSerializer(serializers.Serializer[Any]):
     """What of a partition goes."""
 
     partition = serializers.IntegerField(min_value=0, max_value=PARTITIONS_MAX)
-    before_offset = serializers.IntegerField(
+    before_offset = Int64Field(
         min_value=-1, max_value=2**63 - 1, help_text="Records before it go; −1: all."
     )
 
@@ -220,10 +221,8 @@ class LowWatermarkSerializer(serializers.Serializer[Any]):
     """Where a partition begins now."""
 
     partition = serializers.IntegerField()
-    low_watermark = serializers.IntegerField()
-    deleted_offsets = serializers.IntegerField(
-        help_text="How many offsets this took: as many records at most."
-    )
+    low_watermark = Int64Field()
+    deleted_offsets = Int64Field(help_text="How many offsets this took: as many records at most.")
 
 
 class RecordsDeletedSerializer(serializers.Serializer[Any]):
@@ -236,7 +235,7 @@ class SkipDamagedSerializer(serializers.Serializer[Any]):
     """Which damaged batch is to be skipped."""
 
     partition = serializers.IntegerField(min_value=0, max_value=PARTITIONS_MAX)
-    first_offset = serializers.IntegerField(
+    first_offset = Int64Field(
         min_value=0,
         max_value=2**63 - 1,
         help_text="Where the batch begins, as `damaged` of a page of messages has it.",
@@ -250,14 +249,14 @@ class SkippedBatchSerializer(serializers.Serializer[Any]):
     """A damaged batch, and what is deleted with it."""
 
     partition = serializers.IntegerField()
-    first_offset = serializers.IntegerField()
-    next_offset = serializers.IntegerField(help_text="Where the partition begins afterwards.")
+    first_offset = Int64Field()
+    next_offset = Int64Field(help_text="Where the partition begins afterwards.")
     reason = serializers.ChoiceField(
         choices=[*DAMAGE_REASONS, REPORTED],
         help_text=f"{DAMAGE_REASONS_TEXT} `reported`: brokers know that it is damaged.",
     )
-    log_start = serializers.IntegerField(help_text="Where the partition began before.")
-    records_before = serializers.IntegerField(
+    log_start = Int64Field(help_text="Where the partition began before.")
+    records_before = Int64Field(
         help_text="Offsets before the batch that are deleted too: as many good records at most."
     )
     skipped = serializers.BooleanField(help_text="Whether the records were deleted.")

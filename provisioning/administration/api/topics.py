@@ -14,11 +14,8 @@ from provisioning.administration.api import topic_serializers as shapes
 from provisioning.administration.services import damage, topics
 from provisioning.cells import cluster_store, metadata_errors
 from provisioning.clusters.api import examples
-from provisioning.clusters.api.bases import ClusterViewSet
+from provisioning.clusters.api.bases import WHOLE_LIST_MAX, ClusterViewSet
 from provisioning.clusters.services.damage import reported_damage
-
-# A list costs one read of the metadata store however long it is, so tools may read all at once.
-LIST_LIMIT_MAX = 2_000
 
 
 class TopicViewSet(ClusterViewSet):
@@ -46,6 +43,7 @@ class TopicViewSet(ClusterViewSet):
     validates = ("create", "partial_update", "destroy", "add_partitions", "delete_records")
     lists = ("list_partitions",)
     examples = examples.TOPICS
+    limit_max = WHOLE_LIST_MAX
 
     def list(self, request: Request, **kwargs: Any) -> Response:
         """Topics by name. `limit` may be up to 2000: all of them cost one read."""
@@ -55,7 +53,7 @@ class TopicViewSet(ClusterViewSet):
         )
         part = query.get("name_contains", "")
         matches = [shown for shown in matches if part in shown.topic.name]
-        return self.page(matches, key=lambda shown: shown.topic.name, limit_max=LIST_LIMIT_MAX)
+        return self.page(matches, key=lambda shown: shown.topic.name)
 
     def create(self, request: Request, **kwargs: Any) -> Response:
         """Creates a topic, or several as `items`.
@@ -104,12 +102,11 @@ class TopicViewSet(ClusterViewSet):
     def list_partitions(self, request: Request, name: str, **kwargs: Any) -> Response:
         """Partitions of a topic, with their leaders."""
         with metadata_errors():
-            partitions = cluster_store(self.cluster.pk).partitions(name)
-        damaged = reported_damage(cluster=self.cluster, topic=name)
+            store = cluster_store(self.cluster.pk)
+            topic_id, partitions = store.topic(name).id, store.partitions(name)
+        damaged = reported_damage(cluster=self.cluster, topic=name, topic_id=topic_id)
         shown = [shapes.ShownPartition(facts, damaged.get(facts.partition)) for facts in partitions]
-        return self.page(
-            shown, key=lambda item: f"{item.facts.partition:010}", limit_max=LIST_LIMIT_MAX
-        )
+        return self.page(shown, key=lambda item: f"{item.facts.partition:010}")
 
     def add_partitions(self, request: Request, name: str, **kwargs: Any) -> Response:
         """Raises the number of partitions; it cannot go down."""
@@ -138,7 +135,7 @@ class TopicViewSet(ClusterViewSet):
             wake=self.query()["wake"],
             validate_only=self.validate_only,
         )
-        return Response({"items": marks})
+        return Response({"items": shapes.LowWatermarkSerializer(marks, many=True).data})
 
     def skip_damaged(self, request: Request, name: str, **kwargs: Any) -> Response:
         """Deletes a partition's records up to the end of a damaged batch.

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from provisioning.administration.services import acls, credentials, deleted_topics, groups, quotas
+from provisioning.administration.services import (
+    acls,
+    credentials,
+    deleted_topics,
+    groups,
+    quotas,
+    running_groups,
+)
 from provisioning.administration.services.announcing import register_check
 
 
@@ -12,4 +19,4 @@ def register_checks() -> None:
     register_check(quotas.REMOVED, quotas.is_gone)
     register_check(deleted_topics.PURGED, deleted_topics.is_gone)
     register_check(credentials.DELETED, credentials.is_ended)
-    register_check(groups.DELETED, groups.is_gone)
+    register_check(running_groups.DELETED, groups.is_gone)

@@ -25,7 +25,11 @@ from console.base.common.clock import now
 from console.base.common.errors import AppError, UserError
 from console.base.common.models import AuditEntry
 from console.base.common.tenancy import organization_scope, system_scope
-from console.base.common.transactions import commit_so_far, current_transaction
+from console.base.common.transactions import (
+    commit_so_far,
+    current_transaction,
+    task_transaction,
+)
 from provisioning.models import Announcement, Cluster
 
 logger = logging.getLogger(__name__)
@@ -116,7 +120,7 @@ def settle_announcements() -> int:
     added = 0
     for organization_id, announcement_id in keys:
         try:
-            with organization_scope(organization_id):
+            with task_transaction(), organization_scope(organization_id):
                 added += _settle_announcement(announcement_id)
         except Exception:
             # One announcement that fails must not stop those behind it.

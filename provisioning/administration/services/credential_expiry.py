@@ -8,6 +8,7 @@ from console.base.common import locks
 from console.base.common.actor import system_actor
 from console.base.common.clock import now
 from console.base.common.tenancy import organization_scope, system_scope
+from console.base.common.transactions import commit_so_far, task_transaction
 from provisioning.administration.services.credentials import (
     audit_credential,
     end_credential,
@@ -21,7 +22,8 @@ logger = logging.getLogger(__name__)
 def expire_credentials() -> int:
     """Ends all expired credentials and returns how many; their connections close within seconds.
 
-    Where a cell does not confirm a removal, the sweep of clusters goes on with it.
+    Where a cell does not confirm a removal, or the task dies, the sweep of clusters goes on with
+    it.
     """
     with system_scope():
         expired = list(
@@ -40,11 +42,11 @@ def expire_credentials() -> int:
 
 
 def _expire_credential(organization_id: str, cluster_id: str, credential_id: str) -> bool:
-    with organization_scope(organization_id):
+    with task_transaction(), organization_scope(organization_id):
         if not locks.try_lock("cluster", cluster_id):
             return False  # somebody else changes the cluster: the next call is soon
         due = Credential.objects.due(moment=now()).select_related("cluster")
-        row = due.select_for_update(of=("self",), skip_locked=True).filter(pk=credential_id).first()
+        row = due.filter(pk=credential_id).first()
         if row is None:
             return False
         audit_credential(
@@ -53,5 +55,9 @@ def _expire_credential(organization_id: str, cluster_id: str, credential_id: str
             "credential.expire",
             {"name": row.name, "expires_at": shown_moment(row.expires_at)},
         )
+        # From here on it counts as ended, whatever becomes of this task while the cell is asked.
+        row.removed_at = now()
+        row.save(update_fields=["removed_at"])
+        commit_so_far()
         end_credential(credential=row)
     return True

@@ -6,6 +6,7 @@ nowhere: the metadata store holds a salted key that verifies it.
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -42,6 +43,8 @@ from provisioning.errors import (
 from provisioning.kafka import SUPER_USER
 from provisioning.models import Cluster, Credential
 
+logger = logging.getLogger(__name__)
+
 DELETED = "credential.delete"
 PASSWORD_BYTES = 24
 SCRAM_SHA_512: Mechanism = "SCRAM-SHA-512"
@@ -57,6 +60,11 @@ class CreatedCredential:
     credential: Credential
     password: str
     effect: Effect
+
+    @property
+    def mechanisms(self) -> list[str]:
+        """The SCRAM mechanisms that it can authenticate by: both."""
+        return sorted(MECHANISMS)
 
 
 def create_credential(  # noqa: PLR0913 (what a credential consists of)
@@ -109,6 +117,23 @@ def create_credential(  # noqa: PLR0913 (what a credential consists of)
         detail = {"name": name, "role": role, "expires_at": shown_moment(expires_at)}
         audit_credential(actor, credential, "credential.create", detail)
     return created
+
+
+def stored_mechanisms(*, cluster: Cluster) -> Mapping[str, list[str]] | None:
+    """User name → the SCRAM mechanisms that it has keys for, sorted; None where that is not known.
+
+    A user that was made before both were stored has one, until its credential is rotated: the other
+    one's key cannot be derived without the password.
+    """
+    try:
+        users = cluster_store(cluster.pk).list_users()
+    except MetadataError as error:
+        logger.info("mechanisms.unknown", extra={"cluster": cluster.pk, "error": str(error)})
+        return None
+    mechanisms: dict[str, list[str]] = {}
+    for user in sorted(users, key=lambda user: user.mechanism):
+        mechanisms.setdefault(user.user, []).append(user.mechanism)
+    return mechanisms
 
 
 def make_user(

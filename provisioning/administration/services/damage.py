@@ -8,7 +8,7 @@ from console.base.common.actor import Actor
 from console.base.common.audit import record_audit
 from provisioning import kafka
 from provisioning.administration.services.messages import require_open_topic
-from provisioning.cells import kafka_errors
+from provisioning.cells import cluster_store, kafka_errors, metadata_errors
 from provisioning.clusters.services.brokers import require_brokers
 from provisioning.clusters.services.damage import reported_damage
 from provisioning.errors import NotDamaged
@@ -83,7 +83,10 @@ def skip_damaged(  # noqa: PLR0913 (which batch, and whether)
 def _reason(cluster: Cluster, access: kafka.Access, name: str, head: kafka.BatchHead) -> str | None:
     """Why a batch counts as damaged; None where it does not."""
     partition, first_offset = head["partition"], head["first_offset"]
-    if reported_damage(cluster=cluster, topic=name).get(partition) == first_offset:
+    with metadata_errors():
+        topic_id = cluster_store(cluster.pk).topic(name).id
+    reported = reported_damage(cluster=cluster, topic=name, topic_id=topic_id)
+    if reported.get(partition) == first_offset:
         return REPORTED
     with kafka_errors():
         verdicts = kafka.judge(access, name, {partition: first_offset})

@@ -1,4 +1,4 @@
-"""Consumer groups: read from the brokers while they run, else from the keeper's last sample."""
+"""Consumer groups: of running brokers as they are, else from the keeper's last sample."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from console.base.common.errors import NotFound
 from console.base.common.models import AuditEntry
 from provisioning import kafka
 from provisioning.administration.services.announcing import announced
-from provisioning.cells import broker_access, kafka_errors
+from provisioning.administration.services.running_groups import DELETED, MOVED, RunningGroups
+from provisioning.cells import kafka_errors
 from provisioning.clusters.services.brokers import is_serving, require_brokers, sample_of
 from provisioning.clusters.services.observation import observe_cluster
 from provisioning.models import Cluster
-
-DELETED = "group.delete"
 
 
 @dataclass(frozen=True)
@@ -36,32 +35,27 @@ class Groups:
 
     def __init__(self, cluster: Cluster) -> None:
         """Reads the names of all groups. Raises `Unavailable`."""
-        self._access = _running_brokers(cluster)
+        self._running = _running_groups(cluster)
         self._sampled: dict[str, SeenGroup] = {}
-        if self._access is None:
+        self.names: Sequence[str]
+        if self._running is None:
             self._sampled = {seen.group["group"]: seen for seen in _sampled_groups(cluster)}
             self.names = sorted(self._sampled)
         else:
-            with kafka_errors():
-                self.names = kafka.list_group_names(self._access)
+            self.names = self._running.names()
 
     def describe(self, names: Sequence[str]) -> list[SeenGroup]:
         """The groups with these names, in this order, with members and lag."""
-        if self._access is None:
+        if self._running is None:
             return [self._sampled[name] for name in names]
-        if not names:
-            return []
-        with kafka_errors():
-            groups = kafka.describe_groups(self._access, names)
-        return [SeenGroup(group, None) for group in groups]
+        return [SeenGroup(group, None) for group in self._running.describe(names)]
 
 
 def get_group(*, cluster: Cluster, group: str) -> SeenGroup:
     """One group with members and lag. Raises `NotFound`, `Unavailable`."""
-    access = _running_brokers(cluster)
-    if access is not None:
-        with kafka_errors():
-            return SeenGroup(kafka.describe_group(access, group), None)
+    running = _running_groups(cluster)
+    if running is not None:
+        return SeenGroup(running.describe_one(group), None)
     for seen in _sampled_groups(cluster):
         if seen.group["group"] == group:
             return seen
@@ -89,7 +83,7 @@ def reset_offsets(  # noqa: PLR0913 (what a reset consists of)
     if not dry_run:
         record_audit(
             actor=actor,
-            action="group.reset_offsets",
+            action=MOVED,
             target_type="group",
             target_id=f"{cluster.pk}/{group}",
             detail={
@@ -129,11 +123,11 @@ def is_gone(cluster_id: str, entry: AuditEntry) -> bool:
         return entry.detail["group"] not in kafka.list_group_names(access)
 
 
-def _running_brokers(cluster: Cluster) -> kafka.Access | None:
+def _running_groups(cluster: Cluster) -> RunningGroups | None:
     observation = observe_cluster(cluster)
     if not is_serving(observation) or observation.cell is None:
         return None
-    return broker_access(cluster.pk, observation.cell)
+    return RunningGroups(cluster, observation.cell)
 
 
 def _sampled_groups(cluster: Cluster) -> list[SeenGroup]:

@@ -1,15 +1,30 @@
-"""Records of a topic, for people. They are read from the brokers and never stored here."""
+"""Records of a topic, for people. They are read from the brokers and never stored here.
+
+Brokers meter them for the API key or member that asks: what is produced, and what is read of the
+log for a page or a live tail, whether or not it is shown.
+"""
 
 from __future__ import annotations
 
+from console.base.accounts.principals import payer_of
 from console.base.common.actor import Actor
 from console.base.common.audit import record_audit
 from console.base.common.errors import NotFound
+from console.base.common.turns import Turns
 from provisioning import kafka
 from provisioning.cells import cluster_store, kafka_errors, metadata_errors
 from provisioning.clusters.services.brokers import require_brokers
 from provisioning.errors import KafkaRefused, ProduceSuspended
 from provisioning.models import Cluster
+
+# A page may read 64 MiB of the log, and its filter computes meanwhile. So many pages are read at a
+# time by a process, and by it for one organization.
+READS_MAX, READS_PER_ORGANIZATION = 8, 2
+_reads = Turns(
+    READS_MAX,
+    "Too many pages of records are read at this moment.",
+    places_per_key=READS_PER_ORGANIZATION,
+)
 
 
 def require_open_topic(*, cluster: Cluster, topic: str) -> None:
@@ -24,13 +39,24 @@ def require_open_topic(*, cluster: Cluster, topic: str) -> None:
         raise KafkaRefused(detail, extra={"kafka_error": "TOPIC_AUTHORIZATION_FAILED"})
 
 
-def browse_messages(
-    *, cluster: Cluster, topic: str, browse: kafka.Browse, wake: bool
-) -> kafka.Page:
-    """One page of records. Raises `NotFound`, `KafkaRefused`, `ClusterAsleep`, `Unavailable`."""
+def access_for(*, actor: Actor, cluster: Cluster, topic: str, wake: bool) -> kafka.Access:
+    """Access to a topic's brokers for reading and writing records that the actor pays for.
+
+    Raises `KafkaRefused`, and as `require_brokers` does.
+    """
     require_open_topic(cluster=cluster, topic=topic)
-    access = require_brokers(cluster=cluster, wake=wake)
-    with kafka_errors():
+    return require_brokers(cluster=cluster, wake=wake).paid_by(payer_of(actor))
+
+
+def browse_messages(
+    *, actor: Actor, cluster: Cluster, topic: str, browse: kafka.Browse, wake: bool
+) -> kafka.Page:
+    """One page of records.
+
+    Raises `NotFound`, `KafkaRefused`, `QuotaUsedUp`, `ClusterAsleep`, `Unavailable`.
+    """
+    access = access_for(actor=actor, cluster=cluster, topic=topic, wake=wake)
+    with kafka_errors(), _reads.turn(cluster.organization_id):
         return kafka.browse(access, topic, browse)
 
 
@@ -39,13 +65,13 @@ def produce_message(
 ) -> kafka.Produced:
     """Produces one record, which is durable when this returns.
 
-    Raises `ProduceSuspended`, `KafkaRefused`, `NotFound`, `ClusterAsleep`, `Unavailable`.
+    Raises `ProduceSuspended`, `KafkaRefused`, `QuotaUsedUp`, `NotFound`, `ClusterAsleep`,
+    `Unavailable`.
     """
-    # Checked here, because brokers accept records of the control plane's own user all the same.
+    # Brokers refuse it as well, once they know, and in Kafka's words.
     if cluster.produce_suspended_reason is not None:
         raise ProduceSuspended(cluster.produce_suspended_reason)
-    require_open_topic(cluster=cluster, topic=topic)
-    access = require_brokers(cluster=cluster, wake=wake)
+    access = access_for(actor=actor, cluster=cluster, topic=topic, wake=wake)
     with kafka_errors():
         produced = kafka.produce(access, topic, record)
     record_audit(

@@ -1,8 +1,8 @@
 """Metrics of an organization's clusters, for its own Prometheus, as OpenMetrics text.
 
-They come from the cell's metadata store alone, so a scrape neither wakes a cluster nor asks its
-brokers: connections and damaged batches as the keeper wrote them, topics and groups from its last
-sample.
+They come from the cell's metadata store and the keeper's samples alone, so a scrape neither wakes a
+cluster nor asks its brokers: connections and damaged batches as the keeper wrote them, counters of
+topics and groups from its last sample.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, genera
 from prometheus_client.registry import Collector
 
 from brokers.errors import MetadataError
-from brokers.metadata_records import ClusterStatus, Sample, Topic
+from brokers.metadata_records import ClusterStatus, Topic
 from console.base.common.clock import now, unix_ms
+from provisioning.cell.sample_files import TakenSample
 from provisioning.cell.samples import sampled_groups
 from provisioning.cells import cell_store, cluster_store
-from provisioning.clusters.services.damage import reported_by_cluster
+from provisioning.clusters.services.damage import ReportedDamage, reported_by_cluster
+from provisioning.clusters.services.samples import newest_sample
 from provisioning.models import Cluster
 
 logger = logging.getLogger(__name__)
@@ -42,15 +44,14 @@ COUNTERS = (
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What the cell's metadata store says of one cluster. `reachable`: whether it answered."""
+    """What is known of one cluster. `reachable`: whether the cell's metadata store answered."""
 
     cluster: Cluster
     reachable: bool
     status: ClusterStatus | None = None
-    sample: Sample | None = None
+    sample: TakenSample | None = None
     topics: Sequence[Topic] = field(default=())
-    # Topic, partition and first offset.
-    damaged: Sequence[tuple[str, int, int]] = field(default=())
+    damaged: Sequence[ReportedDamage] = field(default=())
 
 
 def metrics_text(clusters: Iterable[Cluster]) -> bytes:
@@ -64,15 +65,16 @@ def metrics_text(clusters: Iterable[Cluster]) -> bytes:
     return text
 
 
-def read_facts(cluster: Cluster, damaged: Sequence[tuple[str, int, int]] = ()) -> ClusterFacts:
-    """Reads a cluster's status, sample and topics: three reads of the cell's metadata store."""
+def read_facts(cluster: Cluster, damaged: Sequence[ReportedDamage] = ()) -> ClusterFacts:
+    """Reads a cluster's sample; and its status and topics from the cell's metadata store."""
     cell = cell_store()
+    sample = newest_sample(organization_id=cluster.organization_id, cluster_id=cluster.pk)
     try:
         return ClusterFacts(
             cluster=cluster,
             reachable=True,
             status=cell.status(cluster.pk),
-            sample=cell.sample(cluster.pk),
+            sample=sample,
             topics=[topic for topic in _topics(cluster) if not topic.internal],
             damaged=damaged,
         )
@@ -143,8 +145,12 @@ class _Clusters(Collector):
             labels=PARTITION,
         )
         for facts in self._facts:
-            for topic, partition, offset in facts.damaged:
-                damaged.add_metric([*_labels(facts), topic, str(partition)], offset)
+            ids = {topic.name: topic.id for topic in facts.topics}
+            for batch in facts.damaged:
+                # Not of a topic that had the name before.
+                if batch.topic in ids and batch.is_of(batch.topic, ids[batch.topic]):
+                    labels = [*_labels(facts), batch.topic, str(batch.partition)]
+                    damaged.add_metric(labels, batch.first_offset)
         return damaged
 
     def _groups(self) -> Iterator[Metric]:

@@ -21,6 +21,7 @@ from console.base.common.ids import RANDOM_CHARS
 from console.base.common.models import AuditEntry
 from console.base.common.models.audit import ACTION_CHARS_MAX, ACTOR_CHARS_MAX, TARGET_CHARS_MAX
 from console.base.common.tenancy import organization_scope
+from console.base.common.transactions import commit_so_far, task_transaction
 from provisioning.cells import cluster_store
 from provisioning.clusters.services.clusters import enqueue_reconcile
 from provisioning.models import Cluster, Credential
@@ -42,25 +43,25 @@ def ingest_protocol_changes(*, organization_id: str, cluster_id: str) -> int:
     A cell that does not answer raises nothing: the next sweep reads them.
     """
     store, read, users_changed = cluster_store(cluster_id), 0, False
-    try:
-        for _ in range(PAGES_MAX):
-            changes = store.changes(after=0, limit=PAGE_CHANGES)
-            if not changes:
-                break
-            with organization_scope(organization_id):
+    with task_transaction(), organization_scope(organization_id):
+        try:
+            for _ in range(PAGES_MAX):
+                changes = store.changes(after=0, limit=PAGE_CHANGES)
+                if not changes:
+                    break
                 entries = [entry_of(organization_id, cluster_id, change) for change in changes]
                 AuditEntry.objects.bulk_create(entries, ignore_conflicts=True)
-            # Only now, after the commit, may the cell forget them.
-            store.forget_changes(changes[-1].sequence)
-            users_changed |= any(change.target_type == "user" for change in changes)
-            read += len(changes)
-            if len(changes) < PAGE_CHANGES:
-                break
-    except MetadataError as error:
-        logger.warning("changes.later", extra={"cluster": cluster_id, "error": str(error)})
-    if users_changed:
-        # A reconcile gives users that clients made their rows.
-        with organization_scope(organization_id):
+                # Only after the commit may the cell forget them.
+                commit_so_far()
+                store.forget_changes(changes[-1].sequence)
+                users_changed |= any(change.target_type == "user" for change in changes)
+                read += len(changes)
+                if len(changes) < PAGE_CHANGES:
+                    break
+        except MetadataError as error:
+            logger.warning("changes.later", extra={"cluster": cluster_id, "error": str(error)})
+        if users_changed:
+            # A reconcile gives users that clients made their rows.
             enqueue_reconcile(cluster=Cluster.objects.get(pk=cluster_id))
     return read
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from brokers.backoff import Backoff
 from brokers.etcd import Etcd
 from brokers.locations import metadata_location
+from brokers.objects import open_objects
 from brokers.secrets import read_cell_secret
 from console.base.runtime.clock import Clock, SteadyClock
 from console.base.runtime.pages import Pages
@@ -35,6 +36,7 @@ from provisioning.cell.keeper.lease import KeeperLease, LeaseLostError
 from provisioning.cell.keeper.lock import KeeperLock
 from provisioning.cell.keeper.maintenance import EtcdMaintenance
 from provisioning.cell.keeper.metrics import Metrics
+from provisioning.cell.keeper.sample_writer import SampleWriter
 from provisioning.cell.keeper.settings import DriverSettings, KeeperSettings, load_settings
 from provisioning.cell.keeper.store import AsyncStore
 
@@ -187,7 +189,8 @@ def make_cell(
             LocalDriver(settings.keeper.folder / "run", local_options(own)),
             BrokerFiles(),
         )
-    records = CellRecords(settings.cell.metadata, lease.held if lease else lambda: True)
+    leads = lease.held if lease else lambda: True
+    records = CellRecords(settings.cell.metadata, leads)
     clock = SteadyClock()
     return CellParts(
         settings=settings,
@@ -196,6 +199,13 @@ def make_cell(
         store=AsyncStore(records, metrics),
         clock=clock,
         metrics=metrics,
+        samples=SampleWriter(
+            open_objects(settings.cell.bucket),
+            clock=clock,
+            metrics=metrics,
+            interval_ms=settings.keeper.sample_file_interval_ms,
+            leads=leads,
+        ),
         files=files,
         maintenance=make_maintenance(settings, metrics, clock, lease),
     )

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from brokers import metadata
 from brokers.errors import BrokerError
-from brokers.metadata_records import BROKERS_PER_CLUSTER_MAX
+from brokers.metadata_records import BROKERS_PER_CLUSTER_MAX, Sample
 from provisioning.cell.keeper.records import (
     ClusterPhase,
     DesiredClusters,
@@ -17,13 +17,20 @@ from provisioning.cell.keeper.records import (
     StoreError,
     Wake,
 )
-from provisioning.cell.notes import CellHealth, Removal, health_of, put_health, removal_of
+from provisioning.cell.notes import (
+    CellHealth,
+    Removal,
+    health_of,
+    move_earlier_notes,
+    put_health,
+    removal_of,
+)
 
 WATCHED = ("spec/", "wake/")
 
 
 class CellRecords:
-    """The specs, statuses, wake requests and samples of a cell. Every call raises `StoreError`.
+    """The specs, statuses, wake requests and notes of a cell. Every call raises `StoreError`.
 
     While `leads` returns False nothing is written, because another keeper may have the cell.
     """
@@ -77,12 +84,17 @@ class CellRecords:
         with _as_store_error():
             self._store.remove_wake(cluster_id, revision)
 
-    def put_sample(self, cluster_id: str, taken_at_ms: int, content: Mapping[str, object]) -> None:
-        """See `Store.put_sample`."""
+    def earlier_samples(self) -> Mapping[str, Sample]:
+        """See `Store.earlier_samples`."""
         self._check_leads()
         with _as_store_error():
-            sample = metadata.Sample(taken_at_ms=taken_at_ms, content=content)
-            self._store.put_sample(cluster_id, sample)
+            return move_earlier_notes(self._store)
+
+    def remove_earlier_sample(self, cluster_id: str) -> None:
+        """See `Store.remove_earlier_sample`."""
+        self._check_leads()
+        with _as_store_error():
+            self._store.remove_sample(cluster_id)
 
     def removal(self, cluster_id: str) -> Removal | None:
         """See `Store.removal`."""

@@ -36,7 +36,6 @@ from provisioning.cell.keeper.health import UNANSWERED, Beat, GuardState, beat_o
 from provisioning.cell.keeper.kubernetes import BrokerFiles, KubernetesSettings, make_folder
 from provisioning.cell.keeper.maintenance import EtcdMaintenance
 from provisioning.cell.keeper.metrics import Metrics
-from provisioning.cell.keeper.picture import groups_in, topics_in
 from provisioning.cell.keeper.plan import cluster_plan
 from provisioning.cell.keeper.prober import Pace, Prober
 from provisioning.cell.keeper.records import (
@@ -47,10 +46,13 @@ from provisioning.cell.keeper.records import (
     StoreError,
     Wake,
 )
+from provisioning.cell.keeper.sample_writer import SampleWriter
 from provisioning.cell.keeper.sampler import Sampler
 from provisioning.cell.keeper.settings import KeeperSettings
 from provisioning.cell.keeper.store import AsyncStore
 from provisioning.cell.notes import Removal
+from provisioning.cell.status.groups import groups_in
+from provisioning.cell.status.picture import Damage, topics_in
 
 LOGGER = logging.getLogger(__name__)
 
@@ -74,6 +76,7 @@ class CellParts:
     store: AsyncStore
     clock: Clock
     metrics: Metrics
+    samples: SampleWriter
     crowd: Crowd = field(default_factory=Crowd)
     watch: GuardState = field(default_factory=GuardState)
     files: BrokerFiles = field(default_factory=BrokerFiles)
@@ -139,7 +142,7 @@ class ClusterTask:
         self._sampler = Sampler(
             cluster_id,
             self._take_sample,
-            store=cell.store,
+            writer=cell.samples,
             clock=cell.clock,
             metrics=cell.metrics,
             timeout_s=loop.sample_timeout_ms / 1000,
@@ -179,8 +182,8 @@ class ClusterTask:
         )
 
     @property
-    def damaged(self) -> tuple[tuple[str, int, int], ...] | None:
-        """Topic, partition and offset of the lowest damaged batches that its brokers knew last.
+    def damaged(self) -> tuple[Damage, ...] | None:
+        """The lowest damaged batches that its brokers knew last.
 
         None while that is not known of brokers that run.
         """
@@ -481,7 +484,11 @@ class ClusterTask:
         pictures = await self._prober.pictures_now()
         if pictures is None:
             return None
-        content: dict[str, object] = {"groups": groups_in(pictures), "topics": topics_in(pictures)}
+        content: dict[str, object] = {
+            "groups": groups_in(pictures),
+            "topics": topics_in(pictures),
+            "connections": sum(picture.connections or 0 for picture in pictures),
+        }
         if any(picture.cut for picture in pictures):
             content["truncated"] = True
         return content

@@ -10,6 +10,7 @@ from provisioning.cell.drivers.base import BrokerState, ClusterObservation
 from provisioning.cell.keeper.guard import Guard
 from provisioning.cell.keeper.records import ClusterPhase, Status
 from provisioning.cell.notes import CellHealth
+from provisioning.cell.status.picture import Damage
 
 # Brokers that do not serve yet count as unhealthy only after this time in the phase `starting`.
 START_MS = 30_000
@@ -108,19 +109,25 @@ def health_of_cell(
     )
 
 
-def with_damage(
-    health: CellHealth, damaged: Mapping[str, Sequence[tuple[str, int, int]] | None]
-) -> CellHealth:
+def with_damage(health: CellHealth, damaged: Mapping[str, Sequence[Damage] | None]) -> CellHealth:
     """The cell's health with the damaged batches that its brokers know of.
 
-    `damaged`: topic, partition and offset by cluster; None where brokers run of which it is not
-    known. Of many batches the first are named, and the clusters of the others count as unknown.
+    `damaged`: by cluster; None where brokers run of which it is not known. Of many batches the
+    first are named, and the clusters of the others count as unknown.
     """
     named: list[tuple[str, str, int, int]] = []
+    topics: list[str] = []
     unknown = []
     for cluster_id, batches in sorted(damaged.items()):
         room = min(DAMAGED_MAX_CLUSTER, DAMAGED_MAX - len(named))
-        named += [(cluster_id, *batch) for batch in (batches or ())[:room]]
+        for topic, partition, offset, topic_id in (batches or ())[:room]:
+            named.append((cluster_id, topic, partition, offset))
+            topics.append(topic_id)
         if batches is None or len(batches) > room:
             unknown.append(cluster_id)
-    return replace(health, damaged=tuple(named), damage_unknown=tuple(unknown))
+    return replace(
+        health,
+        damaged=tuple(named),
+        damaged_topics=tuple(topics),
+        damage_unknown=tuple(unknown),
+    )

@@ -7,6 +7,7 @@ import contextlib
 import logging
 from collections import Counter
 
+from brokers.metadata_records import Sample
 from provisioning.cell.drivers.base import Answer, BrokerState
 from provisioning.cell.keeper.cluster import CellParts, ClusterTask
 from provisioning.cell.keeper.records import ClusterPhase, Spec, Status, StoreError, Wake
@@ -22,6 +23,8 @@ STORE_RETRY_S = 0.5
 SWEEP_S = 30.0
 # Interval at which the health of the cell is looked at.
 HEALTH_S = 2.0
+# Interval at which it is asked whether an earlier release left samples in the metadata store.
+EARLIER_S = 3600.0
 
 
 class Keeper:
@@ -54,10 +57,13 @@ class Keeper:
 
     def unwell(self) -> str | None:
         """Why the keeper is not healthy, for `/healthz`; None where it is."""
-        failing, platform = self._cell.store.failing, self._cell.driver.unwell()
-        if failing is not None:
-            return f"metadata store: {failing}"
-        return None if platform is None else f"platform: {platform}"
+        parts = (
+            ("metadata store", self._cell.store.failing),
+            ("platform", self._cell.driver.unwell()),
+            ("samples", self._cell.samples.failing),
+        )
+        reasons = (f"{part}: {reason}" for part, reason in parts if reason is not None)
+        return next(reasons, None)
 
     async def start(self) -> None:
         """Starts the driver, which takes over running brokers.
@@ -69,7 +75,11 @@ class Keeper:
 
     async def run(self) -> None:
         """Keeps the clusters until it is cancelled."""
-        beside = {asyncio.create_task(self._watch_health(), name="health of the cell")}
+        beside = {
+            asyncio.create_task(self._watch_health(), name="health of the cell"),
+            asyncio.create_task(self._cell.samples.run(), name="samples"),
+            asyncio.create_task(self._take_earlier_samples(), name="samples of an earlier release"),
+        }
         if self._cell.maintenance is not None:
             beside.add(asyncio.create_task(self._cell.maintenance.run(), name="etcd"))
         try:
@@ -98,6 +108,28 @@ class Keeper:
                 LOGGER.exception("a look at the health of the cell failed, and is repeated")
             await asyncio.sleep(HEALTH_S)
 
+    async def _take_earlier_samples(self) -> None:
+        """Moves samples that an earlier release left in the metadata store, once an hour.
+
+        Until then people see of a cluster that sleeps what is in them.
+        """
+        while True:
+            pause_s = EARLIER_S
+            try:
+                earlier = await self._cell.store.earlier_samples()
+                # Together, so that one file takes many.
+                await asyncio.gather(*(self._move_sample(*entry) for entry in earlier.items()))
+            except StoreError:
+                pause_s = STORE_RETRY_S
+            except Exception:
+                LOGGER.exception("samples of an earlier release could not be moved")
+            await asyncio.sleep(pause_s)
+
+    async def _move_sample(self, cluster_id: str, sample: Sample) -> None:
+        """Writes a sample to a file, unless a later one is known, and removes its record."""
+        await self._cell.samples.offer_last(cluster_id, sample.taken_at_ms, sample.content)
+        await self._cell.store.remove_earlier_sample(cluster_id)
+
     async def close(self, *, leads: bool = True) -> None:
         """Ends the keeper.
 
@@ -109,6 +141,8 @@ class Keeper:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks.values())
+        if leads:
+            await self._cell.samples.close()
         await self._cell.driver.close()
         self._cell.store.close()
 
@@ -187,6 +221,7 @@ class Keeper:
         if cluster.is_gone:
             del self._clusters[cluster_id]
             self._tasks.pop(cluster_id).cancel()
+            self._cell.samples.forget(cluster_id)
 
     def _on_driver_change(self, cluster_id: str) -> None:
         cluster = self._clusters.get(cluster_id)

@@ -11,8 +11,8 @@ from console.base.runtime.clock import Clock
 from provisioning.cell.drivers.base import BrokerObservation, BrokerState
 from provisioning.cell.keeper.decide import Reading
 from provisioning.cell.keeper.metrics import Metrics
-from provisioning.cell.keeper.picture import Picture, damaged_in
-from provisioning.cell.keeper.probe import StatusReader
+from provisioning.cell.status.picture import Damage, Picture, damaged_in
+from provisioning.cell.status.reader import StatusReader
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Prober:
         self, clock: Clock, metrics: Metrics, pace: Pace, seen: Callable[[], None]
     ) -> None:
         self.reading: Reading | None = None
-        self._damaged: tuple[tuple[str, int, int], ...] | None = None
+        self._damaged: tuple[Damage, ...] | None = None
         self._clock = clock
         self._metrics = metrics
         self._pace = pace
@@ -57,7 +57,7 @@ class Prober:
         return tuple(sorted((target.slot, count) for target, count in self._unanswered.items()))
 
     @property
-    def damaged(self) -> tuple[tuple[str, int, int], ...] | None:
+    def damaged(self) -> tuple[Damage, ...] | None:
         """The damaged batches that brokers knew last, which may be those of earlier brokers.
 
         None where brokers run, and not all of them have ever answered.

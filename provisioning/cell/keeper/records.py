@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from brokers.metadata_records import BrokerStatus
+from brokers.metadata_records import BrokerStatus, Sample
 from provisioning.cell.notes import CellHealth, Removal
 
 
@@ -106,8 +106,14 @@ class Store(Protocol):
     def remove_wake(self, cluster_id: str, revision: int) -> None:
         """Removes a wake request, unless there is a later one."""
 
-    def put_sample(self, cluster_id: str, taken_at_ms: int, content: Mapping[str, object]) -> None:
-        """Writes a sample of a cluster. `content` is JSON."""
+    def earlier_samples(self) -> Mapping[str, Sample]:
+        """Reads the samples of clusters that a keeper of an earlier release stored here.
+
+        Moves what that release stored beside them to where this one reads it.
+        """
+
+    def remove_earlier_sample(self, cluster_id: str) -> None:
+        """Removes the sample of a cluster that a keeper of an earlier release stored."""
 
     def removal(self, cluster_id: str) -> Removal | None:
         """Reads the `Removal` of a purged cluster; None where there is none."""

@@ -54,8 +54,8 @@ of the level of a warning or above, as `<cluster id>/<slot> | <line>`.
 | 1 | it could not start, another keeper has the cell, or it lost its lease of the cell |
 | 2 | invalid settings |
 
-`/healthz` answers 503 with a reason while the metadata store or the platform fails. Brokers go on
-meanwhile.
+`/healthz` answers 503 with a reason while the metadata store or the platform fails, or samples
+cannot be written to the object store. Brokers go on meanwhile.
 """
 
 

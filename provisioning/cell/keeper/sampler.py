@@ -16,17 +16,10 @@ import orjson
 
 from console.base.runtime.clock import Clock
 from provisioning.cell.keeper.metrics import Metrics
-from provisioning.cell.keeper.records import StoreError
-from provisioning.cell.keeper.store import AsyncStore
+from provisioning.cell.keeper.sample_writer import SampleWriter
+from provisioning.cell.sample_files import CONTENT_BYTES_MAX
 
 LOGGER = logging.getLogger(__name__)
-
-# Below the 768 KiB that a metadata record takes.
-CONTENT_BYTES_MAX = 700 * 1024
-# Where only counters changed, as they do all the time, a sample is written no more often than this.
-COUNTERS_EVERY_MS = 15_000
-# Samples of a cluster are written no faster than this, but for the last one before it sleeps.
-BYTES_PER_S_MAX = 4096
 
 Content = Mapping[str, object]
 
@@ -39,7 +32,7 @@ class Sampler:
         cluster_id: str,
         take: Callable[[], Awaitable[Content | None]],
         *,
-        store: AsyncStore,
+        writer: SampleWriter,
         clock: Clock,
         metrics: Metrics,
         timeout_s: float,
@@ -49,22 +42,18 @@ class Sampler:
         self.attempted_ms = 0
         self._cluster_id = cluster_id
         self._take = take
-        self._store = store
+        self._writer = writer
         self._clock = clock
         self._metrics = metrics
         self._timeout_s = timeout_s
         self._done = done
         self._task: asyncio.Task[None] | None = None
-        self._stored: Content | None = None
-        # When the sample that is stored was taken, and from when on the next one may be written.
-        self._stored_ms = 0
-        self._next_ms = 0
 
     def start(self, *, last: bool = False) -> None:
         """Starts a sample, unless one is being taken.
 
-        The `last` one before the cluster sleeps is written in any case: until the cluster wakes,
-        groups have the lag of its moment.
+        The `last` one before the cluster sleeps is written at once: until the cluster wakes, groups
+        have the lag of its moment.
         """
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._attempt_sample(last=last))
@@ -80,13 +69,17 @@ class Sampler:
         try:
             async with asyncio.timeout(self._timeout_s):
                 content = await self._take()
-            if content is None:
-                self._metrics.count("sample_failures")
-                LOGGER.info("%s: no sample: its brokers do not say all", self._cluster_id)
-                return
-            await self._store_news(bounded_content(content), began_ms, last=last)
+                if content is None:
+                    self._metrics.count("sample_failures")
+                    LOGGER.info("%s: no sample: its brokers do not say all", self._cluster_id)
+                    return
+                bounded = bounded_content(content)
+                if last:
+                    await self._writer.offer_last(self._cluster_id, began_ms, bounded)
+                else:
+                    self._writer.offer(self._cluster_id, began_ms, bounded)
             self._metrics.count("samples")
-        except (StoreError, TimeoutError):
+        except TimeoutError:
             self._metrics.count("sample_failures")
         except Exception:
             # A defect must not end the samples of this cluster, nor keep it awake.
@@ -96,26 +89,9 @@ class Sampler:
             self.attempted_ms = began_ms
             self._done()
 
-    async def _store_news(self, content: Content, now_ms: int, *, last: bool) -> None:
-        if not self._is_news(content, now_ms, last=last):
-            return
-        await self._store.put_sample(self._cluster_id, now_ms, content)
-        self._stored, self._stored_ms = content, now_ms
-        self._next_ms = now_ms + len(orjson.dumps(content)) * 1000 // BYTES_PER_S_MAX
-
-    def _is_news(self, content: Content, now_ms: int, *, last: bool) -> bool:
-        if self._stored is None or last:
-            return True
-        if now_ms < self._next_ms:
-            return False
-        if content["groups"] != self._stored["groups"]:
-            return True
-        stale = now_ms - self._stored_ms >= COUNTERS_EVERY_MS
-        return stale and content["topics"] != self._stored["topics"]
-
 
 def bounded_content(content: Content) -> Content:
-    """The content cut to what a metadata record takes; then `truncated` is set.
+    """The content cut to what a file takes of a cluster; then `truncated` is set.
 
     Topics may have half of it, the first ones by name, and groups the rest, the first ones too.
     """

@@ -80,6 +80,12 @@ class LoopSettings:
     sample_timeout_ms: int = setting(
         5_000, "How long a sample may take, also the last one before a cluster sleeps.", minimum=1
     )
+    sample_file_interval_ms: int = setting(
+        30_000,
+        "Interval at which the samples of all clusters that changed are written to the object "
+        "store, in one file.",
+        minimum=1,
+    )
     connections_interval_ms: int = setting(
         5_000,
         "Interval at which a status is written in which only the number of connections changed.",

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from brokers.metadata_records import Sample
 from console.base.runtime.health import Health
 from provisioning.cell.keeper.metrics import Metrics
 from provisioning.cell.keeper.records import DesiredClusters, Status, Store, StoreError
@@ -79,11 +80,13 @@ class AsyncStore:
         """See `Store.remove_wake`."""
         await self._call_in_thread(lambda: self._store.remove_wake(cluster_id, revision))
 
-    async def put_sample(
-        self, cluster_id: str, taken_at_ms: int, content: Mapping[str, object]
-    ) -> None:
-        """See `Store.put_sample`."""
-        await self._call_in_thread(lambda: self._store.put_sample(cluster_id, taken_at_ms, content))
+    async def earlier_samples(self) -> Mapping[str, Sample]:
+        """See `Store.earlier_samples`."""
+        return await self._call_in_thread(self._store.earlier_samples)
+
+    async def remove_earlier_sample(self, cluster_id: str) -> None:
+        """See `Store.remove_earlier_sample`."""
+        await self._call_in_thread(lambda: self._store.remove_earlier_sample(cluster_id))
 
     async def removal(self, cluster_id: str) -> Removal | None:
         """See `Store.removal`."""

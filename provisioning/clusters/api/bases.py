@@ -17,6 +17,8 @@ from console.base.common.api.views import ApiViewSet, SerializerType
 from console.base.common.errors import NotFound
 from provisioning.models import Cluster
 
+# Such a list costs one read of the metadata store however long it is: tools may read all at once.
+WHOLE_LIST_MAX = 2_000
 PATH_PARAMETERS = {
     "cluster_id": "The cluster's id.",
     "name": "The topic's name.",

@@ -110,6 +110,7 @@ CREDENTIAL: dict[str, Any] = {
     "principal": "User:cred_5xw4mzn6yt2ba3k2jq7v",
     "role": "producer",
     "mechanism": "SCRAM-SHA-512",
+    "mechanisms": ["SCRAM-SHA-256", "SCRAM-SHA-512"],
     "generation": 1,
     "created_at": "2026-11-21T15:03:00Z",
     "expires_at": None,
@@ -131,6 +132,7 @@ GROUP: dict[str, Any] = {
     "group": "billing",
     "state": "Stable",
     "type": "classic",
+    "protocol_type": "consumer",
     "protocol": "range",
     "members": [
         {
@@ -146,21 +148,21 @@ GROUP: dict[str, Any] = {
         {
             "topic": "payments",
             "partition": 0,
-            "committed": 90,
-            "end": 100,
-            "lag": 10,
+            "committed": "90",
+            "end": "100",
+            "lag": "10",
             "lag_seconds": 2.5,
         }
     ],
-    "lag": 10,
+    "lag": "10",
     "lag_seconds": 2.5,
     "sampled_at": None,
 }
 SHOWN_BYTES = {"base64": "eyJpZCI6MX0=", "text": '{"id":1}', "size": 8, "truncated": False}
 MESSAGE: dict[str, Any] = {
     "partition": 0,
-    "offset": 41,
-    "timestamp_ms": 1795273200000,
+    "offset": "41",
+    "timestamp_ms": "1795273200000",
     "timestamp_type": "CreateTime",
     "key": None,
     "value": SHOWN_BYTES,
@@ -232,23 +234,23 @@ TOPICS = {
         )
     ],
     "delete_records": [
-        body("All of one partition", {"partitions": [{"partition": 0, "before_offset": -1}]}),
+        body("All of one partition", {"partitions": [{"partition": 0, "before_offset": "-1"}]}),
         answer(
-            "Deleted", {"items": [{"partition": 0, "low_watermark": 42, "deleted_offsets": 40}]}
+            "Deleted", {"items": [{"partition": 0, "low_watermark": "42", "deleted_offsets": "40"}]}
         ),
     ],
     "skip_damaged": [
-        body("What would go", {"partition": 0, "first_offset": 94}),
-        body("Delete", {"partition": 0, "first_offset": 94, "confirm": True}),
+        body("What would go", {"partition": 0, "first_offset": "94"}),
+        body("Delete", {"partition": 0, "first_offset": "94", "confirm": True}),
         answer(
             "What would go",
             {
                 "partition": 0,
-                "first_offset": 94,
-                "next_offset": 96,
+                "first_offset": "94",
+                "next_offset": "96",
                 "reason": "undecodable",
-                "log_start": 40,
-                "records_before": 54,
+                "log_start": "40",
+                "records_before": "54",
                 "skipped": False,
             },
         ),
@@ -396,7 +398,7 @@ GROUPS = {
             "An hour ago, to look at",
             {"to": "timestamp", "timestamp": "2026-11-21T14:00:00Z", "dry_run": True},
         ),
-        body("Back by ten", {"to": "shift", "shift": -10, "topics": [{"topic": "payments"}]}),
+        body("Back by ten", {"to": "shift", "shift": "-10", "topics": [{"topic": "payments"}]}),
         body("Where another group stands", {"to": {"group": "billing-old"}}),
         answer(
             "Plan",
@@ -406,9 +408,9 @@ GROUPS = {
                     {
                         "topic": "payments",
                         "partition": 0,
-                        "current": 90,
-                        "target": 80,
-                        "lag_after": 20,
+                        "current": "90",
+                        "target": "80",
+                        "lag_after": "20",
                     }
                 ],
             },
@@ -427,13 +429,13 @@ MESSAGES = {
                 "scanned": {
                     "records": 42,
                     "bytes": 336,
-                    "partitions": [{"partition": 0, "position": 0, "begin": 0, "end": 42}],
+                    "partitions": [{"partition": 0, "position": "0", "begin": "0", "end": "42"}],
                 },
                 "damaged": [
                     {
                         "partition": 0,
-                        "first_offset": 12,
-                        "next_offset": 14,
+                        "first_offset": "12",
+                        "next_offset": "14",
                         "reason": "undecodable",
                     }
                 ],
@@ -443,6 +445,6 @@ MESSAGES = {
     "create": [
         body("Text", {"key": "order-1", "value": '{"id":1}'}),
         body("Bytes", {"value": {"base64": "AAEC"}, "headers": [{"key": "h", "value": "1"}]}),
-        answer("Produced", {"partition": 0, "offset": 42, "timestamp_ms": 1795273200000}, 201),
+        answer("Produced", {"partition": 0, "offset": "42", "timestamp_ms": "1795273200000"}, 201),
     ],
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-from brokers.errors import MetadataError
 from console.base.common.clock import now, unix_ms
 from console.base.common.errors import Unavailable
 from console.base.common.requests import current_request_id
@@ -13,6 +12,7 @@ from provisioning.cell.samples import sampled_groups
 from provisioning.cells import broker_access, cell_store, metadata_errors
 from provisioning.choices import Intent, Phase
 from provisioning.clusters.services.observation import Observation, observe_cluster
+from provisioning.clusters.services.samples import newest_sample
 from provisioning.errors import ClusterAsleep, ClusterDeleted, ClusterStarting, ClusterSuspended
 from provisioning.kafka import Access
 from provisioning.models import Cluster
@@ -70,11 +70,9 @@ def sample_of(cluster: Cluster) -> tuple[int, list[dict[str, object]]] | None:
 
     Raises `Unavailable`.
     """
-    cell = cell_store()
-    try:
-        sample, status = cell.sample(cluster.pk), cell.status(cluster.pk)
-    except MetadataError as error:
-        raise Unavailable("The cell's metadata store does not answer.") from error
+    sample = newest_sample(organization_id=cluster.organization_id, cluster_id=cluster.pk)
     if sample is None:
         return None
+    with metadata_errors():
+        status = cell_store().status(cluster.pk)
     return sample.taken_at_ms, sampled_groups(sample, status, unix_ms(now()))

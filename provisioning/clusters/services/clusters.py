@@ -175,6 +175,8 @@ def undelete_cluster(*, actor: Actor, cluster: Cluster, name: str | None = None)
     Raises `ClusterNotDeleted`, `NotFound` where its data is being removed, `NameTaken`,
     `LimitReached`, `OperationInProgress`.
     """
+    if cluster.intent == Intent.PURGING:
+        raise NotFound
     if cluster.intent != Intent.DELETED:
         raise ClusterNotDeleted
     if cluster.purge_at is not None and cluster.purge_at <= now():

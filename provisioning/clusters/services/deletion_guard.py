@@ -55,7 +55,17 @@ def require_deletion_allowed(*, cluster: Cluster, held: bool) -> None:
 
 def purge_allowed(*, cluster: Cluster) -> bool:
     """Whether a cluster's data may be removed now. A permit counts and is not used up."""
-    return not deletions_held() or _permits(cluster).exists()
+    if not deletions_held():
+        return True
+    return _permits(cluster).exists() or _permit_of_purge(cluster) is not None
+
+
+def use_permit_to_purge(*, cluster: Cluster) -> BreakGlass | None:
+    """Uses up a permit to remove a cluster's data; None where there is none.
+
+    A removal that died and is repeated goes on with the permit that it used before.
+    """
+    return _permit_of_purge(cluster) or use_permit(cluster=cluster)
 
 
 def use_permit(*, cluster: Cluster) -> BreakGlass | None:
@@ -115,6 +125,14 @@ def report_purge(*, cluster: Cluster, permit: BreakGlass | None) -> None:
             break_glass_until_ms=unix_ms(permit.expires_at),
         )
     put_removal(cell_store(), cluster.pk, removal)
+
+
+def _permit_of_purge(cluster: Cluster) -> BreakGlass | None:
+    """The permit that the removal of a cluster's data used; the deletion itself was earlier."""
+    used = BreakGlass.objects.for_organization(cluster.organization_id).filter(
+        cluster=cluster, used_at__gte=cluster.purge_at, expires_at__gt=now()
+    )
+    return used.order_by("used_at", "id").first()
 
 
 def _permits(cluster: Cluster) -> BreakGlassQuerySet:

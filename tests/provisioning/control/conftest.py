@@ -6,12 +6,12 @@ import pytest
 
 from console.base.common import metered
 from console.base.common.clock import now, unix_ms
-from console.base.common.tenancy import organization_scope
 from provisioning.cell.notes import KEEPER, CellHealth, put_health
 from provisioning.cells import cell_store, cluster_store
 from provisioning.models import Cluster
 from provisioning.reconciling import service as reconciling
 from tests.console import conftest as console
+from tests.console.scopes import seeing_rows_of
 from tests.provisioning.control.world import (
     access_of,
     prepare_cell,
@@ -101,10 +101,19 @@ def awake(cluster_id):
 
 @pytest.fixture
 def report_damage(cell):
-    """Writes what a keeper would report: cluster, topic, partition, offset of damaged batches."""
+    """Writes what a keeper would report: cluster, topic, partition, offset of damaged batches.
 
-    def report(*damaged, unknown=()):
-        put_health(cell, CellHealth(unix_ms(now()), damaged=damaged, damage_unknown=unknown))
+    `topics`: the ids of their topics; those that lack are of an earlier release's report.
+    """
+
+    def report(*damaged, topics=(), unknown=()):
+        health = CellHealth(
+            unix_ms(now()),
+            damaged=damaged,
+            damage_unknown=unknown,
+            damaged_topics=tuple(topics),
+        )
+        put_health(cell, health)
 
     yield report
     # All tests share the cell.
@@ -114,7 +123,7 @@ def report_damage(cell):
 @pytest.fixture
 def in_tenant(tenant):
     """Runs the test in the tenant's scope, so that it sees the tenant's rows."""
-    with organization_scope(tenant.id):
+    with seeing_rows_of(tenant.id):
         yield tenant
 
 

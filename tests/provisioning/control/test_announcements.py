@@ -16,6 +16,7 @@ from console.base.common.models import AuditEntry
 from console.base.common.tenancy import organization_scope
 from provisioning.administration.services import acls, announcing
 from provisioning.models import Announcement, Cluster
+from tests.console.scopes import as_request_of
 from tests.provisioning.control.world import failing
 
 ENTRY = Acl(
@@ -143,7 +144,7 @@ def test_a_deletion_that_nobody_can_find_out_about_is_logged_as_unknown(
 
 def test_a_deletion_is_logged_before_the_same_is_created_again(died, cluster_id, tenant, left):
     died()
-    with organization_scope(tenant.id):
+    with as_request_of(tenant.id):
         cluster = Cluster.objects.get(pk=cluster_id)
         acls.create_acls(actor=system_actor(tenant.id), cluster=cluster, acls=[ENTRY])
     assert left() == (0, 1)
@@ -153,7 +154,7 @@ def test_a_deletion_is_logged_before_the_same_is_created_again(died, cluster_id,
 def test_a_deletion_by_a_repeated_request_is_logged_once(died, cluster_id, store, tenant, left):
     store.add_acls([ENTRY])
     died()
-    with organization_scope(tenant.id):
+    with as_request_of(tenant.id):
         cluster = Cluster.objects.get(pk=cluster_id)
         acls.delete_acls(
             actor=system_actor(tenant.id), cluster=cluster, matching={"principal": "User:x"}

@@ -93,6 +93,31 @@ def test_a_role_is_its_acls_and_goes_with_them(api, credentials, store, role, ex
     assert grants(store, made["principal"]) == {("TOPIC", "x", "READ")}
 
 
+BOTH = ["SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+
+def test_a_credential_shows_which_mechanisms_its_password_works_with(api, credentials, store):
+    made = api().post(credentials, {"name": "app", "role": "none"}).json()
+    path, password = f"{credentials}/{made['id']}", made["password"]
+    assert made["mechanisms"] == api().get(path).json()["mechanisms"] == BOTH
+    # As it was made before the service stored both.
+    store.remove_user(made["username"])
+    store.set_user(made["username"], password, "SCRAM-SHA-256")
+    assert api().get(path).json()["mechanisms"] == BOTH[:1]
+    assert [item["mechanisms"] for item in api().get(credentials).json()["items"]] == [BOTH[:1]]
+    assert api().patch(path, {"name": "renamed"}).json()["mechanisms"] == BOTH[:1]
+    assert api().post(f"{path}:rotate", {}).json()["mechanisms"] == BOTH
+    shown = {item["id"]: item["mechanisms"] for item in api().get(credentials).json()["items"]}
+    assert sorted(shown.values()) == [BOTH[:1], BOTH]
+
+
+def test_where_the_cell_does_not_answer_it_is_not_known_which(api, credentials):
+    made = api().post(credentials, {"name": "app", "role": "none"}).json()
+    with failing("list_users", UnavailableError("away")):
+        shown = api().get(f"{credentials}/{made['id']}").json()
+    assert (shown["name"], shown["mechanisms"]) == ("app", None)
+
+
 def test_a_password_is_shown_once_and_stored_by_nobody(api, credentials, tenant):
     response = api().post(credentials, {"name": "app", "role": "full"})
     password = response.json()["password"]

@@ -32,9 +32,9 @@ def test_a_group_whose_assignment_cannot_be_decoded_is_shown(api, path, raw, con
     assert listed["group"] == "odd"
 
 
-def test_calls_beyond_the_limit_are_asked_to_come_again(api, path, awake, monkeypatch):
+def test_calls_beyond_the_limit_are_asked_to_come_again(api, topic, monkeypatch):
     monkeypatch.setattr(kafka.shared_clients(), "calls_max", 0)
-    problem = cases.assert_problem(api().get(f"{path}/groups"), 503, "unavailable")
+    problem = cases.assert_problem(api().get(f"{topic}/messages"), 503, "unavailable")
     assert "Too many" in problem["detail"]
 
 

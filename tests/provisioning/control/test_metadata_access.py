@@ -12,6 +12,7 @@ from brokers.metadata import CellStore
 from brokers.secrets import create_cell_secret, read_cell_secret
 from console.base.common.conf import config
 from console.base.common.tenancy import system_scope
+from console.base.common.transactions import task_transaction
 from provisioning.cell.drivers.kubernetes.options import KubernetesOptions
 from provisioning.cell.keeper.kubernetes import KubernetesSettings
 from provisioning.cell.keeper.plan import cluster_plan
@@ -74,7 +75,7 @@ def test_brokers_reach_their_own_keys_until_the_cluster_is_purged(
     with pytest.raises(InvalidError, match="permission denied"):
         etcd.range(f"{other}/")
     assert brokers(other).range(f"{other}/").entries
-    with system_scope():
+    with task_transaction(), system_scope():
         reconciling._remove_data(Cluster.objects.get(pk=own))
     with pytest.raises(InvalidError):
         brokers(own).range(f"{own}/")

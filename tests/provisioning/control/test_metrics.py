@@ -5,10 +5,11 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from brokers.errors import UnavailableError
 from brokers.metadata import CellStore
-from brokers.metadata_records import BrokerStatus, Sample
+from brokers.metadata_records import BrokerStatus
 from provisioning.administration.services.metrics import lag_by_topic
+from provisioning.cells import cluster_store
 from tests.console.cases import assert_problem
-from tests.provisioning.control.world import failing, put_status
+from tests.provisioning.control.world import failing, put_sample, put_status
 
 SAMPLED_MS = 1_700_000_000_500
 
@@ -33,7 +34,7 @@ GROUP = {
 
 
 @pytest.fixture
-def sampled(api, cell, cluster_id):
+def sampled(api, cluster_id):
     """The id of a cluster that has a topic and a sample of the keeper."""
     body = {"name": "orders", "partitions": 3}
     assert api().post(f"/clusters/{cluster_id}/topics", body).status_code == 201
@@ -42,7 +43,7 @@ def sampled(api, cell, cluster_id):
         # The second topic was deleted meanwhile; the third is internal.
         "topics": {"orders": [1000, 2000, 10], "gone": [1, 1, 1], "__consumer_offsets": [9, 9, 9]},
     }
-    cell.put_sample(cluster_id, Sample(taken_at_ms=SAMPLED_MS, content=content))
+    put_sample(cluster_id, SAMPLED_MS, content)
     return cluster_id
 
 
@@ -94,11 +95,19 @@ def test_metrics_of_a_cluster_that_runs(api, sampled):
 
 
 def test_metrics_name_the_damaged_batches_that_brokers_know_of(api, sampled, report_damage):
-    report_damage((sampled, "orders", 2, 94), ("cl_another", "orders", 2, 7))
+    # The second one is of a topic that had the name before, the third of one that is gone.
+    report_damage(
+        (sampled, "orders", 2, 94),
+        (sampled, "orders", 1, 5),
+        (sampled, "gone", 0, 1),
+        ("cl_another", "orders", 2, 7),
+        topics=[cluster_store(sampled).topic("orders").id, "A" * 22],
+    )
     values = values_of(api().get("/metrics"))
     name = "freshet_topic_damaged_first_offset"
     assert named(values, name, topic="orders", partition="2", cluster_id=sampled) == 94
     assert {dict(pairs)["cluster_id"] for _, *pairs in values} == {sampled}
+    assert [metric for metric, *_ in values].count(name) == 1
     report_damage()
     values = values_of(api().get(f"/clusters/{sampled}/metrics"))
     assert name not in {metric for metric, *_ in values}

@@ -25,6 +25,7 @@ from provisioning.models import CellPort, Cluster, Operation
 from provisioning.reconciling import service as reconciling
 from tests.console import cases
 from tests.console.factories import make_tenant
+from tests.console.scopes import seeing_rows_of
 from tests.provisioning.control.world import failing, lost, prepare_cell, put_status
 
 UNAVAILABLE = UnavailableError("the store is away")
@@ -98,7 +99,7 @@ def test_the_sweep_comes_to_every_cluster(make_cluster, cell, monkeypatch):
 
 
 def test_a_worker_with_an_old_row_changes_nothing(api, cluster_id, reconcile, cell, tenant):
-    with organization_scope(tenant.id):
+    with seeing_rows_of(tenant.id):
         stale = Cluster.objects.get(pk=cluster_id)
         api().patch(f"/clusters/{cluster_id}", {"idle_timeout_s": 10})
         reconcile(cluster_id)
@@ -255,7 +256,7 @@ def test_before_that_all_of_it_is(api, make_cluster, reconcile, tenant):
 
 @pytest.mark.parametrize(
     ("owner", "call"),
-    [(CellStore, "put_sample"), (CellStore, "remove_spec"), (ClusterStore, "remove_all")],
+    [(CellStore, "put_removal"), (CellStore, "remove_spec"), (ClusterStore, "remove_all")],
 )
 def test_a_purge_that_was_cut_short_goes_on(
     api, make_cluster, reconcile, tenant, cell, owner, call
@@ -352,7 +353,7 @@ def test_a_sweep_passes_by_what_another_worker_is_at(cell):
 
 @pytest.mark.django_db(transaction=True)
 def test_two_workers_at_a_time_do_it_once():
-    """Each in a thread and a transaction of its own; the second waits for the first's lock."""
+    """Each in a thread and a transaction of its own; who finds the cluster locked comes again."""
     prepare_cell()
     tenant = make_tenant("Twice")
     with organization_scope(tenant.id):
@@ -369,7 +370,9 @@ def test_two_workers_at_a_time_do_it_once():
         assert list(pool.map(work, range(8))) == [True] * 8
     put_status(cluster_id, "running")
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(work, range(8))) == [False] * 8
+        # Of those that found it locked nobody knows whether something is left to do.
+        list(pool.map(work, range(8)))
+    assert work(0) is False
     with organization_scope(tenant.id):
         assert Operation.objects.get().state == "succeeded"
 

@@ -18,6 +18,7 @@ from provisioning.models import Cluster, Operation
 from provisioning.reconciling import plan as plans
 from provisioning.reconciling import service as reconciling
 from tests.console import cases
+from tests.console.cases import assert_problem
 from tests.provisioning.control.world import failing
 
 TOPIC = {"name": "t", "partitions": 2, "configs": {"retention.ms": "1000"}}
@@ -100,7 +101,7 @@ def purged(cluster_id, in_tenant):
 
 
 @pytest.mark.usefixtures("in_tenant")
-def test_storage_that_does_not_let_go_keeps_a_purge_open(cluster_id, monkeypatch):
+def test_storage_that_does_not_let_go_keeps_a_purge_open(api, cluster_id, monkeypatch):
     folder = config().cell.dfs / cluster_id
     folder.mkdir(parents=True)
     Cluster.objects.filter(pk=cluster_id).update(
@@ -113,7 +114,10 @@ def test_storage_that_does_not_let_go_keeps_a_purge_open(cluster_id, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr("shutil.rmtree", refuse)
         reconciling.sweep_clusters()
-    assert Cluster.objects.get(pk=cluster_id).intent == Intent.DELETED
+    # It has begun, so nobody restores the cluster.
+    assert Cluster.objects.get(pk=cluster_id).intent == Intent.PURGING
+    restored = api().post(f"/clusters/{cluster_id}:undelete", {})
+    assert_problem(restored, 404, "not_found")
     reconciling.sweep_clusters()
     assert Cluster.objects.get(pk=cluster_id).intent == Intent.PURGED
     assert not folder.exists()

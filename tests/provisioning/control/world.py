@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import orjson
+
 from brokers import Broker, metadata
 from brokers.metadata_records import BrokerStatus, ClusterStatus, Phase
+from brokers.objects import FolderObjects
 from brokers.secrets import create_cell_secret, read_cell_secret, super_password
 from console.base.common.conf import config
 from provisioning import cells
+from provisioning.cell.sample_files import encode_file, file_key, sample_line
+from provisioning.clusters.services.sample_ingest import ingest_samples
 from provisioning.kafka import SUPER_USER, Access
 
 
@@ -41,6 +47,18 @@ def put_status(
     cells.cell_store().put_status(cluster_id, status)
 
 
+def put_sample(cluster_id: str, taken_at_ms: int, content: Mapping[str, object]) -> None:
+    """Takes in a file with one sample, as a keeper would write it that took the cell over now."""
+    now_ms = time.time_ns() // 1_000_000
+    line = sample_line(cluster_id, taken_at_ms, orjson.dumps(content))
+    file = encode_file([line], {}, emitted_at_ms=now_ms, term=now_ms, whole=True)
+    with tempfile.TemporaryDirectory() as folder:
+        objects = FolderObjects(folder)
+        assert objects.put_new(file_key(now_ms, now_ms), file)
+        done = ingest_samples(objects=objects)
+    assert (done.files, done.samples, done.damaged) == (1, 1, 0), done
+
+
 def access_of(cluster_id: str) -> Access:
     """Access to the brokers that the cluster's status names, as the control plane's user."""
     status = cells.cell_store().status(cluster_id)
@@ -64,10 +82,15 @@ def running_broker(cluster_id: str, generation: int = 1) -> Iterator[Broker]:
         "users": [{"name": SUPER_USER, "password": password}],
         "allow_everyone_if_no_acl_found": False,
     }
-    listener = {"kafka": "127.0.0.1:0", "sasl": ["PLAIN", "SCRAM-SHA-512"]}
+    listener = {
+        "kafka": "127.0.0.1:0",
+        "metrics": "127.0.0.1:0",
+        "sasl": ["PLAIN", "SCRAM-SHA-512"],
+    }
     folder = settings.dfs.parent / "broker"
     with Broker(folder, storage=storage, listener=listener, security=security) as broker:
-        address = BrokerStatus(slot=0, link="", kafka=broker.bootstrap, metrics="")
+        metrics = broker.metrics_address or ""
+        address = BrokerStatus(slot=0, link="", kafka=broker.bootstrap, metrics=metrics)
         put_status(cluster_id, "running", generation, brokers=(address,))
         yield broker
         put_status(cluster_id, "asleep", generation)

@@ -11,7 +11,11 @@ from tests.provisioning.kafka.clients import create_topic
 
 PASSWORD = "derived from the cell's secret"
 MANAGED: dict[str, Any] = {
-    "listener": {"kafka": "127.0.0.1:0", "sasl": ["PLAIN", "SCRAM-SHA-512"]},
+    "listener": {
+        "kafka": "127.0.0.1:0",
+        "metrics": "127.0.0.1:0",
+        "sasl": ["PLAIN", "SCRAM-SHA-512"],
+    },
     "security": {
         "super_users": ["User:__freshet"],
         "users": [{"name": "__freshet", "password": PASSWORD}],

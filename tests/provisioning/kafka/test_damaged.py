@@ -1,9 +1,12 @@
 """Batches that cannot be decoded: pages and tails leave them out, and say which."""
 
+import asyncio
 from contextlib import closing
 
 import pytest
 
+from provisioning.cell.status.groups import GroupTable
+from provisioning.cell.status.reader import StatusReader
 from provisioning.kafka import (
     Access,
     Browse,
@@ -17,11 +20,10 @@ from provisioning.kafka import (
     next_head,
     ranges,
     reset_offsets,
-    sample_groups,
     tail,
 )
 from tests.brokers.raw_batches import GZIP, sound_batch
-from tests.provisioning.kafka.clients import create_topic
+from tests.provisioning.kafka.clients import LIMIT_S, create_topic
 from tests.provisioning.kafka.conftest import PASSWORD
 from tests.provisioning.kafka.damaged import damaged_broker, stored_batches
 from tests.provisioning.kafka.hostile import log_in, produce_batch
@@ -143,22 +145,40 @@ def test_a_tail_goes_on_behind_damage(remote, partition):
     assert spans(damaged) == damaged_spans(partition)
 
 
+async def status_of(broker, *names):
+    """The groups of these names, once the broker knows the times of all that waits."""
+    reader = StatusReader(broker.metrics_address)
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            while True:
+                assert await reader.read(timeout_s=LIMIT_S)
+                groups = [GroupTable([reader.picture]).whole(name) for name in names]
+                if all(group and group["partitions"][0]["since_ms"] for group in groups):
+                    return groups
+                await asyncio.sleep(0.05)
+    finally:
+        reader.close()
+
+
 @pytest.mark.parametrize("damage", ["gzip cut off", "plain junk", "junk under zstd"])
-def test_damage_hides_no_group(remote, damage):
+def test_damage_hides_no_group(broker, remote, damage):
     """Its first record cannot be read, so the moment comes from the header of the batch."""
     (batch,) = [stored for stored in KINDS if stored.damage == damage]
-    reset_offsets(remote, "held-up", Target("offset", batch.first_offset), partitions={TOPIC: [0]})
-    reset_offsets(remote, "well", Target("offset", 2), partitions={TOPIC: [2]})
-    described = {group["group"]: group for group in sample_groups(remote, limit_s=30.0)}
-    assert described["well"]["lag_seconds"] is not None
-    assert described["held-up"]["lag"] == stored_batches(0)[-1].next_offset - batch.first_offset
-    assert described["held-up"]["lag_seconds"] is not None
+    # A group of its own: the time of an earlier place would do for an answer.
+    names = [f"held-up by {damage}", f"well beside {damage}"]
+    reset_offsets(remote, names[0], Target("offset", batch.first_offset), partitions={TOPIC: [0]})
+    reset_offsets(remote, names[1], Target("offset", 2), partitions={TOPIC: [2]})
+    lag = stored_batches(0)[-1].next_offset - batch.first_offset
+    assert describe_group(remote, names[0])["lag"] == lag
+    held_up, _ = asyncio.run(status_of(broker, *names))
+    assert held_up["lag"] == lag
 
 
-def test_a_batch_that_ends_other_readers_hides_no_group(remote):
+def test_a_batch_that_ends_other_readers_hides_no_group(broker, remote):
     """It says that it unpacks to 4 GiB, for which librdkafka asks at once."""
     reset_offsets(remote, "before-the-end", Target("offset", 2), partitions={TOPIC: [4]})
-    assert describe_group(remote, "before-the-end")["lag_seconds"] is not None
+    assert describe_group(remote, "before-the-end")["lag"]
+    asyncio.run(status_of(broker, "before-the-end"))
 
 
 def test_a_sound_batch_that_is_large_is_read(remote):

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from brokers.metadata_records import Sample
 from provisioning.cell.keeper.records import DesiredClusters, Spec, Status, StoreError, Wake
 from provisioning.cell.notes import CellHealth, Removal
 
@@ -16,7 +17,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self.failing: str | None = None
         self.writes: list[tuple[str, Status]] = []
-        self.samples: dict[str, tuple[int, Mapping[str, object]]] = {}
+        self.earlier: dict[str, Sample] = {}
         self.removals: dict[str, Removal] = {}
         self.last_health: CellHealth | None = None
         self._specs: dict[str, Spec] = {}
@@ -56,11 +57,17 @@ class MemoryStore:
                 del self._wakes[cluster_id]
                 self._notify_watchers(desired=True)
 
-    def put_sample(self, cluster_id: str, taken_at_ms: int, content: Mapping[str, object]) -> None:
-        """See `Store.put_sample`."""
+    def earlier_samples(self) -> Mapping[str, Sample]:
+        """See `Store.earlier_samples`."""
         with self._changed:
             self._check()
-            self.samples[cluster_id] = (taken_at_ms, content)
+            return dict(self.earlier)
+
+    def remove_earlier_sample(self, cluster_id: str) -> None:
+        """See `Store.remove_earlier_sample`."""
+        with self._changed:
+            self._check()
+            self.earlier.pop(cluster_id, None)
             self._notify_watchers(desired=False)
 
     def removal(self, cluster_id: str) -> Removal | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from brokers.metadata import CellStore, ClusterSpec, ClusterStatus, Sample
+from brokers.metadata import CellStore, ClusterSpec, ClusterStatus
 from brokers.secrets import create_cell_secret
 from brokers.settings.writing import settings_toml
 from provisioning.cell.drivers.process import identify_process
@@ -138,18 +138,6 @@ class Cell:
                 return status
             assert time.monotonic() < deadline, status
             changes = self.store.watch("status/", revision, 5.0)
-            revision = changes[-1].revision if changes else revision
-
-    def sampled_after(self, moment_ms: int, cluster_id: str = CLUSTER) -> Sample:
-        """Waits for a sample that was started after a moment (Unix ms)."""
-        deadline = time.monotonic() + LIMIT_S
-        revision = self.store.statuses().revision
-        while True:
-            sample = self.store.sample(cluster_id)
-            if sample is not None and sample.taken_at_ms > moment_ms:
-                return sample
-            assert time.monotonic() < deadline, sample
-            changes = self.store.watch("sample/", revision, 5.0)
             revision = changes[-1].revision if changes else revision
 
     def running(self, cluster_id: str = CLUSTER, *, other_than: int | None = None) -> int:

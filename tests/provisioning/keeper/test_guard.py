@@ -147,15 +147,18 @@ def test_the_health_of_a_cell_has_numbers_machines_and_orphans():
 
 def test_the_health_of_a_cell_names_damaged_batches_and_says_where_some_may_lack():
     well = health_of_cell([], Guard(), platform="", orphans=[], now_ms=NOW)
-    many = [("t", number, 5) for number in range(DAMAGED_MAX_CLUSTER + 1)]
-    damaged = {"cl_c": [("t", 0, 94)], "cl_b": [], "cl_d": None, "cl_a": many}
+    many = [("t", number, 5, "many") for number in range(DAMAGED_MAX_CLUSTER + 1)]
+    damaged = {"cl_c": [("t", 0, 94, "one")], "cl_b": [], "cl_d": None, "cl_a": many}
     health = with_damage(well, damaged)
     of_a = [entry for entry in health.damaged if entry[0] == "cl_a"]
-    assert of_a == [("cl_a", *batch) for batch in many[:DAMAGED_MAX_CLUSTER]]
+    assert of_a == [("cl_a", *batch[:3]) for batch in many[:DAMAGED_MAX_CLUSTER]]
     assert [entry for entry in health.damaged if entry not in of_a] == [("cl_c", "t", 0, 94)]
+    assert health.damaged_topics == ("many",) * DAMAGED_MAX_CLUSTER + ("one",)
     assert health.damage_unknown == ("cl_a", "cl_d")
     # A cell's report stays within what a record of the metadata store takes.
-    crowd = {f"cl_{n:020}": [("x" * 249, p, 2**63 - 1) for p in range(20)] for n in range(200)}
+    crowd = {
+        f"cl_{n:020}": [("x" * 249, p, 2**63 - 1, "i" * 22) for p in range(20)] for n in range(200)
+    }
     report = with_damage(well, crowd)
     assert len(report.damaged) == DAMAGED_MAX
     assert len(json.dumps(asdict(report))) < 700 * 1024

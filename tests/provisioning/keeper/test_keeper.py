@@ -11,10 +11,11 @@ import pytest
 from provisioning.cell.drivers.base import BrokerState
 from provisioning.cell.drivers.process import identify_process
 from provisioning.cell.keeper import prober
-from provisioning.cell.keeper.probe import read_status
 from provisioning.cell.keeper.records import ClusterPhase, SpecState
+from provisioning.cell.status.reader import read_status
 from tests.provisioning.driver_conformance import LossyDriver
 from tests.provisioning.keeper.world import CLUSTER, LIMIT_S, World, kill, until
+from tests.provisioning.keeper.written import newest_written
 from tests.provisioning.survivors import kill_survivors
 
 
@@ -105,10 +106,11 @@ def test_a_sample_is_taken_while_it_runs_and_before_it_sleeps(world):
             running = world.status()
             status = await world.until_phase(ClusterPhase.ASLEEP)
         assert world.sampled >= 2
-        taken_ms, content = world.store.samples[CLUSTER]
-        assert content == {"groups": [], "topics": {}}
+        sample = newest_written(world.folder / "bucket", CLUSTER)
+        assert sample is not None
+        assert sample.content == {"groups": [], "topics": {}, "connections": 0}
         # The last one is written although nothing had changed since the first.
-        assert running.since_ms + 300 <= taken_ms <= status.since_ms
+        assert running.since_ms + 300 <= sample.taken_at_ms <= status.since_ms
 
     asyncio.run(scenario())
 
@@ -217,7 +219,7 @@ def test_a_cluster_without_spec_and_removal_is_stopped_and_stays(world):
 
 
 def test_damage_that_brokers_know_of_is_reported_also_while_they_sleep(world, monkeypatch):
-    monkeypatch.setattr(prober, "damaged_in", lambda pictures: (("t", 0, 94),))
+    monkeypatch.setattr(prober, "damaged_in", lambda pictures: (("t", 0, 94, "id"),))
 
     async def scenario():
         async with world.keeping():
@@ -229,6 +231,7 @@ def test_damage_that_brokers_know_of_is_reported_also_while_they_sleep(world, mo
             await world.running()
             reported = ((CLUSTER, "t", 0, 94),)
             await until(lambda: world.store.last_health.damaged == reported)
+            assert world.store.last_health.damaged_topics == ("id",)
             assert world.store.last_health.damage_unknown == ()
             world.want(generation=2, idle_timeout_ms=1)
             await world.until_phase(ClusterPhase.ASLEEP)

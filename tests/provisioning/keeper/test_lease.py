@@ -84,7 +84,7 @@ def test_a_holder_that_was_stopped_knows_before_it_acts(location):
     for write in (
         lambda: records.put_status("cl_b", STATUS),
         lambda: records.remove_wake("cl_a", 1),
-        lambda: records.put_sample("cl_a", 1, {}),
+        lambda: records.remove_earlier_sample("cl_a"),
     ):
         with pytest.raises(StoreError, match="lease"):
             write()

@@ -1,4 +1,4 @@
-"""The keeper's small parts: probe, prober, sampler, lock, metrics."""
+"""The keeper's small parts: prober, lock, metrics."""
 
 import asyncio
 import os
@@ -6,7 +6,6 @@ import subprocess
 import sys
 from contextlib import asynccontextmanager
 
-import orjson
 import pytest
 
 from brokers.etcd import MemberStatus
@@ -14,153 +13,11 @@ from console.base.runtime.clock import SteadyClock
 from provisioning.cell.drivers.base import BrokerObservation, BrokerState, Endpoints
 from provisioning.cell.keeper.lock import KeeperLock
 from provisioning.cell.keeper.metrics import Metrics
-from provisioning.cell.keeper.probe import StatusReader, read_status
 from provisioning.cell.keeper.prober import Pace, Prober
 from provisioning.cell.keeper.records import ClusterPhase
-from provisioning.cell.keeper.sampler import (
-    BYTES_PER_S_MAX,
-    CONTENT_BYTES_MAX,
-    COUNTERS_EVERY_MS,
-    Sampler,
-    bounded_content,
-)
-from provisioning.cell.keeper.store import AsyncStore
 from tests.metrics_page import documented, reported_metrics
-from tests.provisioning.keeper.memory import MemoryStore
-from tests.provisioning.keeper.world import CLUSTER, LIMIT_S, ROOT, until
-
-
-def record(*, connections=0, **fields):
-    """A status record of a broker as JSON."""
-    head = {"v": 1, "incarnation": 7, "next": "7.0.0", "connections": [9, connections], "cpu_ms": 1}
-    return orjson.dumps(head | fields)
-
-
-def page(content):
-    return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(content), content)
-
-
-@asynccontextmanager
-async def answering(*answers, lasting=1):
-    """A server that answers requests with these bytes, one after another, and then the last again.
-
-    With None it does not answer. A connection ends after `lasting` requests. Yields its address,
-    and a list of the requests that came.
-    """
-    requests = []
-
-    async def serve(reader, writer):
-        try:
-            for _ in range(lasting):
-                head = await reader.readuntil(b"\r\n\r\n")
-                requests.append(head.split(b" ")[1].decode())
-                answer = answers[min(len(requests), len(answers)) - 1]
-                if answer is None:
-                    await reader.read()
-                    break
-                writer.write(answer)
-                await writer.drain()
-        finally:
-            writer.close()
-
-    handlers = []
-    server = await asyncio.start_server(
-        lambda *streams: handlers.append(asyncio.ensure_future(serve(*streams))), "127.0.0.1", 0
-    )
-    port = server.sockets[0].getsockname()[1]
-    try:
-        yield f"127.0.0.1:{port}", requests
-    finally:
-        server.close()
-        for handler in handlers:
-            handler.cancel()
-        await asyncio.gather(*handlers, return_exceptions=True)
-        # The transports that were closed just now call back once more.
-        await asyncio.sleep(0)
-
-
-@pytest.mark.parametrize(
-    ("answer", "connections"),
-    [
-        (page(record(connections=3)), 3),
-        (page(record()).replace(b"200 OK", b"503 No"), None),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nabc", None),
-        (b"HTTP/1.1 200 OK\r\n\r\nabc", None),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n", None),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 999999999999\r\n\r\n", None),
-        (page(b"{}"), None),
-        (page(b"not JSON"), None),
-        (b"\r\n\r\n", None),
-        (b"x" * 100_000, None),
-        (b"", None),
-    ],
-)
-def test_a_status_is_a_record_or_nothing(answer, connections):
-    async def scenario():
-        async with answering(answer) as (address, _):
-            picture = await read_status(address, timeout_s=LIMIT_S)
-            assert (picture and picture.connections) == connections
-
-    asyncio.run(scenario())
-
-
-def test_a_read_does_not_wait_for_ever():
-    async def scenario():
-        async with answering(None) as (address, _):
-            assert await read_status(address, timeout_s=0.05) is None
-        assert await read_status(address, timeout_s=LIMIT_S) is None, "nobody listens"
-
-    asyncio.run(scenario())
-
-
-def test_a_read_goes_on_where_the_last_one_ended_over_one_connection():
-    """And over another one where the broker has ended the first."""
-    first = page(record(next="7.4.2", more=1, changes=[["t", 1, "a"]]))
-    second = page(record(next="7.4.4", changes=[["t", 2, "b"]]))
-
-    async def scenario(lasting):
-        async with answering(first, second, lasting=lasting) as (address, requests):
-            reader = StatusReader(address)
-            assert await reader.read(timeout_s=LIMIT_S)
-            assert requests == ["/status", "/status?since=7.4.2"]
-            assert reader.picture.entries("t") == {(1,): ("a",), (2,): ("b",)}
-            assert await reader.read(timeout_s=LIMIT_S)
-            assert requests[2:] == ["/status?since=7.4.4"]
-            reader.close()
-
-    for lasting in (1, 2, 3, 100):
-        asyncio.run(scenario(lasting))
-
-
-def test_a_record_that_cannot_be_used_makes_the_next_read_begin_anew():
-    answers = [
-        page(record(next="7.4.2", changes=[["t", 1, "a"]])),
-        page(record(changes=[["t", 1, 3]])),
-        page(record(anew=1, changes=[["t", 1, "b"]])),
-    ]
-
-    async def scenario():
-        async with answering(*answers, lasting=100) as (address, requests):
-            reader = StatusReader(address)
-            read = [await reader.read(timeout_s=LIMIT_S) for _ in answers]
-            assert read == [True, False, True]
-            assert requests == ["/status", "/status?since=7.4.2", "/status"]
-            assert reader.picture.entries("t") == {(1,): ("b",)}
-            reader.close()
-
-    asyncio.run(scenario())
-
-
-def test_a_late_answer_is_not_taken_for_the_next_one():
-    async def scenario():
-        async with answering(None, page(record(connections=2)), lasting=100) as (address, _):
-            reader = StatusReader(address)
-            assert not await reader.read(timeout_s=0.05)
-            assert await reader.read(timeout_s=LIMIT_S)
-            assert reader.picture.connections == 2
-            reader.close()
-
-    asyncio.run(scenario())
+from tests.provisioning.keeper.world import LIMIT_S, ROOT, until
+from tests.provisioning.status.answers import answering, page, record
 
 
 def broker(slot, name, metrics):
@@ -207,7 +64,7 @@ def test_connections_of_all_brokers_count():
 
 
 def damaged_page(offset):
-    return page(record(changes=[["t", 1, "t"], ["p", 1, 0, 0, 200, 5, offset]]))
+    return page(record(changes=[["t", 1, "t", "id"], ["p", 1, 0, 0, 200, 5, offset]]))
 
 
 def damage(prober):
@@ -227,12 +84,12 @@ def test_damage_is_what_all_brokers_knew_last():
                 assert damage(prober) is None
                 prober.look_at([broker(0, "a", a)])
                 await until(lambda: damage(prober) is not None)
-                assert damage(prober) == (("t", 0, 94),)
+                assert damage(prober) == (("t", 0, 94, "id"),)
             # It is not forgotten when the brokers sleep, nor before those after them have answered.
             prober.look_at([])
             prober.look_at([broker(0, "c", "127.0.0.1:1")])
             await until(lambda: dict(prober.unanswered)[0] >= 2)
-            assert damage(prober) == (("t", 0, 94),)
+            assert damage(prober) == (("t", 0, 94, "id"),)
             async with answering(damaged_page(None)) as (d, _):
                 prober.look_at([broker(0, "d", d)])
                 await until(lambda: damage(prober) == ())
@@ -272,166 +129,6 @@ def test_a_broker_that_does_not_answer_is_counted_by_its_name():
             assert dict(prober.unanswered)[0] == 0
 
     asyncio.run(scenario())
-
-
-class LaterClock(SteadyClock):
-    """A clock that a test sets."""
-
-    def __init__(self):
-        super().__init__()
-        self.passed_ms = 0
-
-    def now_ms(self):
-        return super().now_ms() + self.passed_ms
-
-
-def sample_of(groups, topics):
-    async def take():
-        return {"groups": list(groups), "topics": dict(topics)}
-
-    return take
-
-
-class Sampled:
-    """A sampler with a store in memory."""
-
-    def __init__(self, take, timeout_s=LIMIT_S):
-        self.store = MemoryStore()
-        self.attempts = 0
-        self.metrics = Metrics()
-        self.clock = LaterClock()
-        self.sampler = Sampler(
-            CLUSTER,
-            take,
-            store=AsyncStore(self.store, self.metrics),
-            clock=self.clock,
-            metrics=self.metrics,
-            timeout_s=timeout_s,
-            done=self._count,
-        )
-
-    def _count(self):
-        self.attempts += 1
-
-    async def attempt(self, *, last=False):
-        due = self.attempts + 1
-        self.sampler.start(last=last)
-        await until(lambda: self.attempts == due)
-
-    @property
-    def stored(self):
-        return self.store.samples.get(CLUSTER)
-
-
-def test_a_sample_is_written_when_it_changed_or_is_the_last():
-    groups = [{"group": "a"}]
-    sampled = Sampled(sample_of(groups, {}))
-
-    async def scenario():
-        await sampled.attempt()
-        first = sampled.stored
-        assert first[1] == {"groups": [{"group": "a"}], "topics": {}}
-        sampled.clock.passed_ms += 1_000
-        await sampled.attempt()
-        assert sampled.stored is first
-        groups.append({"group": "b"})
-        await sampled.attempt()
-        second = sampled.stored
-        assert second[1]["groups"] == groups
-        await sampled.attempt(last=True)
-        assert sampled.stored is not second
-        assert sampled.stored[1] == second[1]
-
-    asyncio.run(scenario())
-
-
-def test_samples_that_change_all_the_time_are_written_at_a_rate():
-    groups = [{"group": "x" * 10 * BYTES_PER_S_MAX}]
-    sampled = Sampled(sample_of(groups, {}))
-
-    async def scenario():
-        await sampled.attempt()
-        first = sampled.stored
-        groups.append({"group": "b"})
-        sampled.clock.passed_ms += 9_000
-        await sampled.attempt()
-        assert sampled.stored is first
-        sampled.clock.passed_ms += 2_000
-        await sampled.attempt()
-        assert sampled.stored[1]["groups"] == groups
-
-    asyncio.run(scenario())
-
-
-def test_counters_alone_are_written_now_and_then():
-    topics = {"orders": [1, 2, 3]}
-    sampled = Sampled(sample_of([{"group": "a"}], topics))
-
-    async def scenario():
-        await sampled.attempt()
-        first = sampled.stored
-        assert first[1]["topics"] == {"orders": [1, 2, 3]}
-        topics["orders"] = [4, 5, 6]
-        sampled.clock.passed_ms = COUNTERS_EVERY_MS // 2
-        await sampled.attempt()
-        assert sampled.stored is first
-        sampled.clock.passed_ms = COUNTERS_EVERY_MS
-        await sampled.attempt()
-        second = sampled.stored
-        assert second[1]["topics"] == {"orders": [4, 5, 6]}
-        # It is not written again where nothing changed, however long ago the last one was.
-        sampled.clock.passed_ms *= 2
-        await sampled.attempt()
-        assert sampled.stored is second
-
-    asyncio.run(scenario())
-
-
-def test_a_sample_that_fails_is_an_attempt():
-    async def refuse():
-        raise RuntimeError
-
-    async def know_nothing():
-        return None
-
-    async def hang():
-        await asyncio.Event().wait()
-
-    async def scenario():
-        for take, timeout_s in ((refuse, LIMIT_S), (know_nothing, LIMIT_S), (hang, 0.05)):
-            sampled = Sampled(take, timeout_s)
-            before = sampled.sampler.attempted_ms
-            await sampled.attempt()
-            assert sampled.sampler.attempted_ms > before
-            assert sampled.stored is None
-        sampled = Sampled(sample_of([], {}))
-        sampled.store.fail("locked")
-        await sampled.attempt()
-        sampled.store.fail(None)
-        await sampled.attempt()
-        assert sampled.stored
-
-    asyncio.run(scenario())
-
-
-def test_a_large_sample_keeps_what_fits():
-    groups = [{"group": f"{n}", "members": ["x" * 1000]} for n in range(1000)]
-    content = bounded_content({"groups": groups, "topics": {}})
-    kept = content["groups"]
-    assert isinstance(kept, list)
-    assert content["truncated"] is True
-    assert kept == groups[: len(kept)]
-    assert CONTENT_BYTES_MAX * 0.9 < len(orjson.dumps(kept)) <= CONTENT_BYTES_MAX
-    topics = {f"topic-{n:05}": [n, n, n] for n in range(30_000)}
-    content = bounded_content({"groups": groups, "topics": topics})
-    assert len(orjson.dumps(content)) <= CONTENT_BYTES_MAX
-    some = content["topics"]
-    assert isinstance(some, dict)
-    assert list(some) == sorted(topics)[: len(some)]
-    assert content["groups"]
-    assert len(some) > 1000
-    small = {"groups": groups[:2], "topics": {}}
-    assert bounded_content(small) is small
 
 
 def test_a_lock_has_one_holder_and_ends_with_it(tmp_path):

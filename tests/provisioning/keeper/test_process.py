@@ -27,8 +27,11 @@ from provisioning.cell.keeper.settings import (
 from provisioning.kafka import SUPER_USER, Access, Clients, Connection
 from tests.provisioning.kafka.clients import commit, create_topic, produce_records
 from tests.provisioning.kafka.hostile import join_alone, log_in
+from tests.provisioning.keeper.earlier import put_earlier_sample
 from tests.provisioning.keeper.processes import CLUSTER, LIMIT_S, ROOT, Cell, KeeperServer, alive
+from tests.provisioning.keeper.written import newest_written, written_after, written_files
 from tests.provisioning.survivors import kill_survivors
+from tests.supervisor.run import wait_until
 
 
 @pytest.fixture
@@ -42,7 +45,11 @@ def settings(tmp_path):
     for name in ("dfs", "bucket"):
         (tmp_path / name).mkdir()
     loop = LoopSettings(
-        tmp_path / "keeper", scrape_interval_ms=50, sample_interval_ms=100, awake_min_ms=1
+        tmp_path / "keeper",
+        scrape_interval_ms=50,
+        sample_interval_ms=100,
+        sample_file_interval_ms=200,
+        awake_min_ms=1,
     )
     broker = {
         "topics": {"offsets_partitions": 4},
@@ -120,7 +127,8 @@ def test_idle_asleep_wake(settings, cell):
         cell.until(lambda status: status.phase == "asleep")
         assert not alive(first)
         assert cell.store.wake(CLUSTER) is None
-        sample = cell.store.sample(CLUSTER)
+        sample = newest_written(settings.cell.bucket, CLUSTER)
+        assert sample is not None
         assert sample.content["groups"] == []
         cell.wake()
         assert cell.running() != first
@@ -136,7 +144,8 @@ def test_groups_of_a_sleeping_cluster_are_in_its_sample(settings, cell):
         fall_behind(Connection(kafka, super_password(secret, CLUSTER)))
         cell.want(idle_timeout_ms=1, generation=2)
         asleep = cell.until(lambda status: status.phase == "asleep")
-        sample = cell.store.sample(CLUSTER)
+        sample = newest_written(settings.cell.bucket, CLUSTER)
+        assert sample is not None
         assert sample.taken_at_ms <= asleep.since_ms
         (group,) = sample.content["groups"]
         assert group["group"] == "billing"
@@ -147,6 +156,21 @@ def test_groups_of_a_sleeping_cluster_are_in_its_sample(settings, cell):
         assert records_in == 5
         assert bytes_in > 0
         assert bytes_out >= 0
+
+
+def test_samples_of_an_earlier_release_are_moved_to_files(settings, cell):
+    old = {"groups": [{"group": "billing", "lag": 3}], "topics": {"orders": [1, 2, 3]}}
+    for name in (CLUSTER, "cl_b"):
+        cell.want(name)
+        put_earlier_sample(settings.cell.metadata, name, 1_700_000_000_000, old)
+    with KeeperServer(settings):
+        sample = written_after(settings.cell.bucket, CLUSTER, 0)
+        assert sample.content == old
+        assert sample.taken_at_ms == 1_700_000_000_000
+        wait_until(lambda: not cell.store.samples(), "the records are removed")
+    assert newest_written(settings.cell.bucket, "cl_b") == replace(sample, cluster_id="cl_b")
+    # They came in one file, and an idle keeper writes none.
+    assert len(list(written_files(settings.cell.bucket))) == 1
 
 
 def test_a_group_that_no_library_decodes_ends_neither_keeper_nor_sample(settings, cell):
@@ -161,7 +185,7 @@ def test_a_group_that_no_library_decodes_ends_neither_keeper_nor_sample(settings
             join_alone(raw, "one-byte", b"\x00")
             join_alone(raw, "json", b'{"partitions": [1]}')
             joined_ms = time.time_ns() // 1_000_000
-            sample = cell.sampled_after(joined_ms)
+            sample = written_after(settings.cell.bucket, CLUSTER, joined_ms)
         groups = {group["group"]: group for group in sample.content["groups"]}
         assert {name: group["state"] for name, group in groups.items()} == {
             "billing": "Empty",

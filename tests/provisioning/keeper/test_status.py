@@ -4,19 +4,21 @@ import asyncio
 import struct
 import time
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from brokers import Broker
-from provisioning.cell.keeper.picture import groups_in, topics_in
-from provisioning.cell.keeper.probe import StatusReader
 from provisioning.cell.samples import groups_at
+from provisioning.cell.status.groups import groups_in
+from provisioning.cell.status.kept import Brokers, KeptPictures
+from provisioning.cell.status.picture import topics_in
+from provisioning.cell.status.reader import StatusReader
 from tests.gateway.raw import Raw
 from tests.provisioning.kafka.hostile import join_alone
-from tests.provisioning.keeper.world import LIMIT_S, World, until
+from tests.provisioning.keeper.world import CLUSTER, LIMIT_S, World, until
 from tests.provisioning.survivors import kill_survivors
 
 NOW_MS = 1_700_000_000_000
@@ -278,10 +280,11 @@ def test_counters_are_those_of_topics(broker):
 
 
 GROUPS, PER_GROUP, LOOKS = 100, 10, 8
+PAGES, PAGE_POLLS_EVERY_S, PAGES_BYTES_PER_S_MAX = 10, 2.0, 20 * 1024
 
 
 def test_an_idle_cluster_with_many_groups_behind_costs_next_to_nothing(tmp_path):
-    """100 groups, and 1,000 partitions of which they have read nothing."""
+    """100 groups, and 1,000 partitions of which they have read nothing; then ten pages open."""
     world = World(tmp_path, stop_brokers_on_exit=True, scrape_interval_ms=1_000)
     world.loop["sample_interval_ms"] = 5_000
 
@@ -299,6 +302,9 @@ def test_an_idle_cluster_with_many_groups_behind_costs_next_to_nothing(tmp_path)
 
             reader = StatusReader(status.metrics)
             before = await all_known(reader)
+            # The keeper, too, has read all of it when it has looked twice more.
+            looks = counted("scrapes")
+            await until(lambda: counted("scrapes") >= looks + 2)
             looks, moved, began_s = counted("scrapes"), counted("status_bytes"), time.monotonic()
             await until(lambda: counted("scrapes") >= looks + LOOKS)
             per_s = (counted("status_bytes") - moved) / (time.monotonic() - began_s)
@@ -307,11 +313,68 @@ def test_an_idle_cluster_with_many_groups_behind_costs_next_to_nothing(tmp_path)
             # Nor is anything to be written to the metadata store.
             assert await all_known(reader) == before
             reader.close()
+            await watched_by_ten(status.metrics, before)
 
     try:
         asyncio.run(scenario())
     finally:
         kill_survivors(tmp_path / "keeper/run")
+
+
+async def watched_by_ten(metrics, groups):
+    """Ten pages of groups are open, each asking as often as the console does."""
+    async with counting(metrics) as (address, moved):
+        brokers, pictures = Brokers(CLUSTER, ((0, address),)), KeptPictures()
+
+        def look(number):
+            return pictures.look(brokers, lambda table: table.whole(groups[number]["group"]))
+
+        async def watch(number, ends_at):
+            # Nobody opened them at the same moment.
+            await asyncio.sleep(number * PAGE_POLLS_EVERY_S / PAGES)
+            while time.monotonic() < ends_at:
+                assert await asyncio.to_thread(look, number) == groups[number]
+                await asyncio.sleep(PAGE_POLLS_EVERY_S)
+
+        assert await asyncio.to_thread(look, 0) == groups[0]
+        first, began_s = sum(moved), time.monotonic()
+        ends_at = began_s + LOOKS
+        await asyncio.gather(*(watch(number, ends_at) for number in range(PAGES)))
+        per_s = (sum(moved) - first) / (time.monotonic() - began_s)
+        print(f"{PAGES} pages: {first} bytes once, then {per_s:.0f} bytes/s")  # noqa: T201
+        assert per_s < PAGES_BYTES_PER_S_MAX
+
+
+@asynccontextmanager
+async def counting(address):
+    """A way to an address by which the bytes are counted; yields its own, and their numbers."""
+    moved: list[int] = []
+    host, _, port = address.rpartition(":")
+
+    async def pass_on(reader, writer):
+        try:
+            while content := await reader.read(65_536):
+                moved.append(len(content))
+                writer.write(content)
+                await writer.drain()
+        finally:
+            writer.close()
+
+    async def serve(reader, writer):
+        far_reader, far_writer = await asyncio.open_connection(host, int(port))
+        ways = (pass_on(reader, far_writer), pass_on(far_reader, writer))
+        await asyncio.gather(*ways, return_exceptions=True)
+        for end in (writer, far_writer):
+            with suppress(OSError):
+                await end.wait_closed()
+
+    serving = []
+    server = await asyncio.start_server(
+        lambda *streams: serving.append(asyncio.ensure_future(serve(*streams))), "127.0.0.1", 0
+    )
+    async with server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", moved
+    await asyncio.gather(*serving)
 
 
 async def all_known(reader):

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from brokers.metadata_records import BrokerStatus
+from brokers.metadata_records import BrokerStatus, Sample
 from provisioning.cell.keeper.cellstore import CellRecords
 from provisioning.cell.keeper.metrics import Metrics
 from provisioning.cell.keeper.records import (
@@ -21,6 +21,8 @@ from provisioning.cell.keeper.records import (
     StoreError,
 )
 from provisioning.cell.keeper.store import AsyncStore
+from provisioning.cell.notes import CellHealth, Removal, put_removal
+from tests.provisioning.keeper.earlier import put_earlier_sample
 from tests.provisioning.keeper.memory import MemoryStore
 from tests.provisioning.keeper.processes import CLUSTER, LIMIT_S, Cell
 
@@ -54,9 +56,6 @@ class InMemory:
     def remove_spec(self):
         self.store.remove_spec(CLUSTER)
 
-    def sample(self):
-        return self.store.samples[CLUSTER]
-
 
 class Real:
     """The real store, with the writes of control plane and gateway."""
@@ -74,16 +73,18 @@ class Real:
     def remove_spec(self):
         self.cell.store.remove_spec(CLUSTER)
 
-    def sample(self):
-        sample = self.cell.store.sample(CLUSTER)
-        assert sample is not None
-        return sample.taken_at_ms, sample.content
-
 
 @pytest.fixture(params=["memory", "sqlite", pytest.param("etcd", marks=pytest.mark.full("stores"))])
 def side(request, tmp_path):
     if request.param == "memory":
         return InMemory()
+    if request.param == "sqlite":
+        return Real(f"sqlite://{tmp_path}/metadata.sqlite")
+    return Real(request.getfixturevalue("etcd_server").location())
+
+
+@pytest.fixture(params=["sqlite", pytest.param("etcd", marks=pytest.mark.full("stores"))])
+def earlier(request, tmp_path):
     if request.param == "sqlite":
         return Real(f"sqlite://{tmp_path}/metadata.sqlite")
     return Real(request.getfixturevalue("etcd_server").location())
@@ -136,9 +137,34 @@ def test_a_status_comes_back(side):
     assert side.store.statuses() == {CLUSTER: STATUS}
 
 
-def test_a_sample_comes_back(side):
-    side.store.put_sample(CLUSTER, 7, {"groups": [{"group": "a", "lag": None}], "topics": {}})
-    assert side.sample() == (7, {"groups": [{"group": "a", "lag": None}], "topics": {}})
+def test_what_an_earlier_release_left_is_moved(earlier):
+    """Samples are returned until they are removed, and notes are moved to keys of their own."""
+    store, cell = earlier.store, earlier.cell.store
+    assert store.earlier_samples() == {}
+    content = {"groups": [{"group": "a", "lag": None}], "topics": {}}
+    put_earlier_sample(cell.location, CLUSTER, 7, content)
+    put_earlier_sample(cell.location, "cl_purged", 8, {"removal": {"purged_at_ms": 8}})
+    put_earlier_sample(cell.location, "cl_again", 8, {"removal": {"purged_at_ms": 8}})
+    put_earlier_sample(cell.location, "keeper", 9, {"health": {"told_at_ms": 9}})
+    newer = Removal(9, "aud_1", 10)
+    put_removal(cell, "cl_again", newer)
+    for _ in range(2):
+        assert store.earlier_samples() == {CLUSTER: Sample(taken_at_ms=7, content=content)}
+    assert store.removal("cl_purged") == Removal(8)
+    assert store.removal("cl_again") == newer
+    assert store.removal(CLUSTER) is None
+    assert cell.samples().keys() == {CLUSTER}
+    store.remove_earlier_sample(CLUSTER)
+    assert cell.samples() == {}
+    store.forget("cl_purged")
+    assert store.removal("cl_purged") is None
+
+
+def test_the_health_of_a_cell_comes_back(side):
+    assert side.store.health() is None
+    health = CellHealth(7, held=True, reason="too many", orphans=("cl_a",))
+    side.store.put_health(health)
+    assert side.store.health() == health
 
 
 def test_only_the_wake_request_that_was_answered_is_removed(side):

@@ -13,6 +13,7 @@ from typing import Any
 
 from brokers.backoff import Backoff
 from brokers.metadata_records import BrokerStatus
+from brokers.objects import FolderObjects
 from brokers.secrets import SUPER_USER, create_cell_secret, link_secret, super_password
 from console.base.runtime.clock import SteadyClock
 from provisioning.cell.drivers.base import Driver
@@ -22,6 +23,7 @@ from provisioning.cell.keeper.cluster import CellParts
 from provisioning.cell.keeper.keeper import Keeper
 from provisioning.cell.keeper.metrics import Metrics
 from provisioning.cell.keeper.records import ClusterPhase, Spec, SpecState, Status
+from provisioning.cell.keeper.sample_writer import SampleWriter
 from provisioning.cell.keeper.settings import CellSettings, KeeperSettings, LoopSettings
 from provisioning.cell.keeper.store import AsyncStore
 from tests.provisioning.keeper.link import Linked, connect
@@ -85,8 +87,14 @@ class World:
                 secret=self.secret,
                 driver=self.wrap(local),
                 store=AsyncStore(self.store, metrics),
-                clock=SteadyClock(),
+                clock=(clock := SteadyClock()),
                 metrics=metrics,
+                samples=SampleWriter(
+                    FolderObjects(self.folder / "bucket"),
+                    clock=clock,
+                    metrics=metrics,
+                    interval_ms=settings.keeper.sample_file_interval_ms,
+                ),
             )
         )
         await keeper.start()

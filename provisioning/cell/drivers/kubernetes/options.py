@@ -83,9 +83,12 @@ class KubernetesOptions:
     )
     kafka_port: int = setting(
         9092,
-        "The port where a broker's pod listens for the cell's own Kafka clients: control plane and "
-        "keeper.",
+        "The port where a broker's pod listens for the control plane's Kafka client.",
         minimum=1,
     )
     link_port: int = setting(9093, "The port where it listens for gateways.", minimum=1)
-    metrics_port: int = setting(9094, "The port of its `/metrics` and `/healthz`.", minimum=1)
+    metrics_port: int = setting(
+        9094,
+        "The port of its `/metrics`, `/healthz` and `/status`, for keeper and control plane.",
+        minimum=1,
+    )

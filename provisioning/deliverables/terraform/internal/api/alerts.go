@@ -10,13 +10,13 @@ type Alert struct {
 	Name      string   `json:"name"`
 	Kind      string   `json:"kind"`
 	Group     string   `json:"group"`
-	Threshold int64    `json:"threshold"`
+	Threshold Int64    `json:"threshold"`
 	ForS      int64    `json:"for_s"`
 	Emails    []string `json:"emails"`
 	State     string   `json:"state"`
 	ChangedAt string   `json:"changed_at"`
 	FiredAt   *string  `json:"fired_at"`
-	Value     *int64   `json:"value"`
+	Value     *Int64   `json:"value"`
 	Subject   string   `json:"subject"`
 	CreatedAt string   `json:"created_at"`
 }
@@ -26,7 +26,7 @@ type Alert struct {
 type AlertWish struct {
 	Name      *string   `json:"name,omitempty"`
 	Group     *string   `json:"group,omitempty"`
-	Threshold *int64    `json:"threshold,omitempty"`
+	Threshold *Int64    `json:"threshold,omitempty"`
 	ForS      *int64    `json:"for_s,omitempty"`
 	Emails    *[]string `json:"emails,omitempty"`
 }

@@ -12,7 +12,10 @@ type Credential struct {
 	Principal string `json:"principal"`
 	Role      string `json:"role"`
 	Mechanism string `json:"mechanism"`
-	CreatedAt string `json:"created_at"`
+	// The mechanisms that it can authenticate by: one alone where it was made before the service
+	// stored both. None where the cell did not answer.
+	Mechanisms []string `json:"mechanisms"`
+	CreatedAt  string   `json:"created_at"`
 	// The ids of the credential in whose place a rotation made this one, and of the one that
 	// another rotation made in its place. A credential that was replaced works until its overlap is
 	// over.
@@ -36,22 +39,24 @@ type NewCredential struct {
 
 // CreatedCredential is a new credential with its password, which is shown only now.
 type CreatedCredential struct {
-	ID        string  `json:"id"`
-	Name      string  `json:"name"`
-	Username  string  `json:"username"`
-	Password  string  `json:"password"`
-	Principal string  `json:"principal"`
-	Role      string  `json:"role"`
-	Mechanism string  `json:"mechanism"`
-	CreatedAt string  `json:"created_at"`
-	Replaces  *string `json:"replaces"`
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Username  string `json:"username"`
+	Password  string `json:"password"`
+	Principal string `json:"principal"`
+	Role      string `json:"role"`
+	Mechanism string `json:"mechanism"`
+	// The mechanisms that it can authenticate by: both.
+	Mechanisms []string `json:"mechanisms"`
+	CreatedAt  string   `json:"created_at"`
+	Replaces   *string  `json:"replaces"`
 }
 
 // Credential is the credential without its password.
 func (c CreatedCredential) Credential() Credential {
 	return Credential{
 		ID: c.ID, Name: c.Name, Username: c.Username, Principal: c.Principal, Role: c.Role,
-		Mechanism: c.Mechanism, CreatedAt: c.CreatedAt, Replaces: c.Replaces,
+		Mechanism: c.Mechanism, Mechanisms: c.Mechanisms, CreatedAt: c.CreatedAt, Replaces: c.Replaces,
 	}
 }
 

@@ -162,6 +162,10 @@ func mismatch(described any, kind reflect.Type) string {
 		"array":   {reflect.Slice},
 		"object":  {reflect.Map, reflect.Struct},
 	}
+	// Written as text, since a float64 would round it.
+	if inner == reflect.TypeOf(Int64(0)) {
+		expected["string"] = []reflect.Kind{reflect.Int64}
+	}
 	for _, name := range names {
 		nullable = nullable || name == "null"
 		for _, fitting := range expected[name] {

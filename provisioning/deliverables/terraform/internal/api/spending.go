@@ -63,7 +63,7 @@ func (c *Client) DeleteBudget(ctx context.Context, id string) error {
 type UsageItem struct {
 	Meter       string  `json:"meter"`
 	Unit        string  `json:"unit"`
-	Quantity    int64   `json:"quantity"`
+	Quantity    Whole   `json:"quantity"`
 	WindowStart string  `json:"window_start"`
 	WindowEnd   string  `json:"window_end"`
 	Provisional bool    `json:"provisional"`

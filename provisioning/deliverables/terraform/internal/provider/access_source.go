@@ -53,7 +53,8 @@ func showACL(entry api.ACL) aclEntry {
 }
 
 type shownCredential struct {
-	ClusterID types.String `tfsdk:"cluster_id"`
+	ClusterID  types.String `tfsdk:"cluster_id"`
+	Mechanisms types.Set    `tfsdk:"mechanisms"`
 	credentialFacts
 }
 
@@ -63,6 +64,11 @@ func showCredential(cluster string, credential api.Credential) shownCredential {
 	return shown
 }
 
+func (m *shownCredential) show(credential api.Credential) {
+	m.credentialFacts.show(credential)
+	m.Mechanisms = textSetOf(credential.Mechanisms)
+}
+
 func credentialAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"cluster_id": shownText("Id of the cluster."),
@@ -70,6 +76,7 @@ func credentialAttributes() map[string]schema.Attribute {
 		"name":       shownText("Name."),
 		"role":       shownText("Which rights it began with."),
 		"mechanism":  shownText("How clients authenticate."),
+		"mechanisms": shownTexts("All mechanisms that work; with one alone, rotate it to have both."),
 		"username":   shownText("User name for clients."),
 		"principal":  shownText("Name in `freshet_acl`."),
 		"created_at": shownText("When it was made, RFC 3339."),

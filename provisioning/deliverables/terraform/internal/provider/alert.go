@@ -138,7 +138,7 @@ func (m *alertModel) wish() api.AlertWish {
 	return api.AlertWish{
 		Name:      m.Name.ValueStringPointer(),
 		Group:     m.Group.ValueStringPointer(),
-		Threshold: m.Threshold.ValueInt64Pointer(),
+		Threshold: (*api.Int64)(m.Threshold.ValueInt64Pointer()),
 		ForS:      m.ForS.ValueInt64Pointer(),
 		Emails:    &emails,
 	}
@@ -149,7 +149,7 @@ func (m *alertModel) show(alert api.Alert) {
 	m.ClusterID = types.StringValue(alert.ClusterID)
 	m.Kind = types.StringValue(alert.Kind)
 	m.Group = types.StringValue(alert.Group)
-	m.Threshold = types.Int64Value(alert.Threshold)
+	m.Threshold = types.Int64Value(int64(alert.Threshold))
 	m.ForS = types.Int64Value(alert.ForS)
 	m.Emails = textSetOf(alert.Emails)
 }

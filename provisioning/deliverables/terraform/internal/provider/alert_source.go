@@ -25,7 +25,7 @@ func showAlert(alert api.Alert) shownAlert {
 		State:     types.StringValue(alert.State),
 		ChangedAt: types.StringValue(alert.ChangedAt),
 		FiredAt:   types.StringPointerValue(alert.FiredAt),
-		Value:     types.Int64PointerValue(alert.Value),
+		Value:     types.Int64PointerValue((*int64)(alert.Value)),
 		Subject:   types.StringValue(alert.Subject),
 	}
 	shown.show(alert)

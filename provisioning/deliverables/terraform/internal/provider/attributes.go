@@ -63,6 +63,11 @@ func shownNumber(description string) shown.Int64Attribute {
 	return shown.Int64Attribute{Computed: true, MarkdownDescription: description}
 }
 
+// shownWhole is a whole number of any length that a data source shows.
+func shownWhole(description string) shown.NumberAttribute {
+	return shown.NumberAttribute{Computed: true, MarkdownDescription: description}
+}
+
 // shownRate is a number with a fraction that a data source shows.
 func shownRate(description string) shown.Float64Attribute {
 	return shown.Float64Attribute{Computed: true, MarkdownDescription: description}

@@ -25,7 +25,7 @@ type usageModel struct {
 type shownUsage struct {
 	Meter       types.String `tfsdk:"meter"`
 	Unit        types.String `tfsdk:"unit"`
-	Quantity    types.Int64  `tfsdk:"quantity"`
+	Quantity    types.Number `tfsdk:"quantity"`
 	WindowStart types.String `tfsdk:"window_start"`
 	WindowEnd   types.String `tfsdk:"window_end"`
 	Provisional types.Bool   `tfsdk:"provisional"`
@@ -67,7 +67,7 @@ func usageAttributes() map[string]schema.Attribute {
 		"items": shownList("What was used.", map[string]schema.Attribute{
 			"meter":        shownText("What was metered, such as `ingress_bytes`."),
 			"unit":         shownText("Unit of the quantity, such as `byte`."),
-			"quantity":     shownNumber("How much."),
+			"quantity":     shownWhole("How much."),
 			"window_start": shownText("Begin of the window, RFC 3339."),
 			"window_end":   shownText("The first moment behind it, RFC 3339."),
 			"provisional":  shownFlag("Whether it may still grow."),
@@ -82,7 +82,7 @@ func showUsage(item api.UsageItem) shownUsage {
 	return shownUsage{
 		Meter:       types.StringValue(item.Meter),
 		Unit:        types.StringValue(item.Unit),
-		Quantity:    types.Int64Value(item.Quantity),
+		Quantity:    types.NumberValue(item.Quantity.Float()),
 		WindowStart: types.StringValue(item.WindowStart),
 		WindowEnd:   types.StringValue(item.WindowEnd),
 		Provisional: types.BoolValue(item.Provisional),

@@ -4,9 +4,10 @@ import orjson
 import pytest
 
 from brokers.metadata_records import ClusterStatus, Sample
-from provisioning.cell.keeper import picture
-from provisioning.cell.keeper.picture import Picture, damaged_in, groups_in, topics_in
 from provisioning.cell.samples import sampled_groups
+from provisioning.cell.status import picture
+from provisioning.cell.status.groups import groups_in
+from provisioning.cell.status.picture import Picture, damaged_in, topics_in
 
 NOW_MS = 1_700_000_000_000
 
@@ -33,16 +34,33 @@ def test_entries_replace_each_other_and_are_removed():
     assert not taken.take(record([["t", 1, "c"], ["-", ["t", 2]]]))
     completeness.append(taken.complete)
     assert completeness == [False, True]
-    assert taken.entries("t") == {(1,): ("c",)}
+    assert taken.entries("t") == {(1,): ("c", None)}
     taken.take(record([["t", 9, "d"]], anew=1, loading=1, cut=1))
-    assert taken.entries("t") == {(9,): ("d",)}
+    assert taken.entries("t") == {(9,): ("d", None)}
     assert (taken.complete, taken.cut) == (False, True)
     assert (taken.connections, taken.next) == (1, "7.0.1")
 
 
 def test_what_a_later_release_adds_is_passed_over():
-    taken = picture_of(["t", 1, "a", "more"], ["future", 1, {}], ["-", ["future", 1]])
-    assert taken.entries("t") == {(1,): ("a",)}
+    taken = picture_of(["t", 1, "a", "id", "more"], ["future", 1, {}], ["-", ["future", 1]])
+    assert taken.entries("t") == {(1,): ("a", "id")}
+
+
+def test_what_an_earlier_release_leaves_out_is_unknown():
+    taken = picture_of(["t", 1, "a"], ["t", 2, "b", None])
+    assert taken.entries("t") == {(1,): ("a", None), (2,): ("b", None)}
+
+
+def test_damage_is_that_of_the_topic_which_has_the_name_now():
+    taken = picture_of(["t", 1, "orders", "first"], ["p", 1, 0, 0, 90, 100, 30])
+    assert damaged_in([taken]) == (("orders", 0, 30, "first"),)
+    # The topic was deleted and made anew: its partitions change before its id does.
+    taken.take(record([["p", 1, 0, 0, 90, 100, 70]]))
+    assert damaged_in([taken]) == (("orders", 0, 70, "first"),)
+    taken.take(record([["t", 1, "orders", "second"]]))
+    assert damaged_in([taken]) == (("orders", 0, 70, "second"),)
+    taken.take(record([["-", ["p", 1, 0]], ["t", 1, "orders", None]]))
+    assert damaged_in([taken]) == ()
 
 
 @pytest.mark.parametrize(
@@ -71,6 +89,7 @@ def test_what_a_later_release_adds_is_passed_over():
         record(changes=[["t", "1", "a"]]),
         record(changes=[["t", True, "a"]]),
         record(changes=[["t", 1, {}]]),
+        record(changes=[["t", 1, "a", 7]]),
         record(changes=[["p", 1, 0, 0, 9.5, 0, None]]),
         record(changes=[["o", 1, 1, 0, None, None, 0]]),
         record(changes=[["g", 1, "name", "Stable", "consumer", None, 0]]),
@@ -103,7 +122,7 @@ def test_brokers_add_up():
     second = picture_of(["t", 5, "orders"], ["p", 5, 1, 20, 50, 100, 30], ["c", 5, 1, 1, 1], slot=1)
     pictures = [first, second]
     assert topics_in(pictures) == {"orders": [6, 7, 8]}
-    assert damaged_in(pictures) == (("orders", 1, 30),)
+    assert damaged_in(pictures) == (("orders", 1, 30, ""),)
     (group,) = groups_in(pictures)
     assert (group["group"], group["coordinator"], group["lag"]) == ("billing", 0, 36)
     shown = [

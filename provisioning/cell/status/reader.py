@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import StreamReader, StreamWriter
+from collections.abc import Mapping
 
-from provisioning.cell.keeper.picture import Picture
+from provisioning.cell.status.picture import Picture
 
 # An answer of a broker has 256 KiB of entries, and at least one, of which none is large.
 ANSWER_BYTES_MAX = 1024 * 1024
@@ -18,15 +19,15 @@ UNANSWERED = (OSError, EOFError, asyncio.LimitOverrunError)
 class StatusReader:
     """Reads the status of one broker, over a connection that it keeps.
 
-    `picture` is what the broker said; a new one begins where an answer cannot be used.
+    `picture` is what the broker said; a new one begins where an answer cannot be used. One that is
+    given is read on.
     """
 
-    def __init__(self, address: str, slot: int = 0) -> None:
-        self.picture = Picture(slot)
+    def __init__(self, address: str, slot: int = 0, *, picture: Picture | None = None) -> None:
+        self.picture = picture or Picture(slot)
         # The bytes that were sent and received.
         self.bytes_moved = 0
         self._address = address
-        self._slot = slot
         self._streams: tuple[StreamReader, StreamWriter] | None = None
         self._turn = asyncio.Lock()
         self._ended = False
@@ -37,7 +38,7 @@ class StatusReader:
             async with asyncio.timeout(timeout_s), self._turn:
                 await self._read_all()
         except ValueError:
-            self.picture = Picture(self._slot)
+            self.picture = self.picture.empty()
             return False
         except UNANSWERED:
             return False
@@ -105,3 +106,16 @@ async def read_status(address: str, *, timeout_s: float) -> Picture | None:
     finally:
         reader.close()
     return reader.picture if answered else None
+
+
+async def read_on(pictures: Mapping[str, Picture], *, timeout_s: float) -> bool:
+    """Has pictures take what has changed, each from its broker's address, all at once.
+
+    Returns whether a valid answer of each came in time; else none of them is to be used any more.
+    """
+    readers = [StatusReader(address, picture=picture) for address, picture in pictures.items()]
+    try:
+        return all(await asyncio.gather(*(reader.read(timeout_s=timeout_s) for reader in readers)))
+    finally:
+        for reader in readers:
+            reader.close()

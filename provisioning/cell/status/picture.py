@@ -12,12 +12,18 @@ from typing import Any
 
 import orjson
 
-from provisioning.cell.samples import SINCE
-
 FORMAT = 1
 # The most entries of one broker. It has at most 50,000 partitions of groups, besides members,
 # groups, and the topics and partitions that its limits allow.
 ENTRIES_MAX = 250_000
+# About what an entry takes in memory besides its texts, and the most that all of them may take. An
+# honest broker has at most 20,000 members with four texts of 1,024 bytes each, and as many groups
+# and partitions as above.
+ENTRY_BYTES = 400
+BYTES_MAX = 384 * 1024 * 1024
+
+# Topic, partition, first offset, and the topic's id as Kafka writes it; "" where it is not known.
+Damage = tuple[str, int, int, str]
 
 Key = tuple[int, ...]
 Fields = tuple[Any, ...]
@@ -30,7 +36,7 @@ OPTIONAL_TEXT: Types = frozenset({str, type(None)})
 SECONDS: Types = frozenset({int, float})
 # Of each kind of entry: how many numbers name it, and the types of its fields.
 KINDS: dict[str, tuple[int, tuple[Types, ...]]] = {
-    "t": (1, (TEXT,)),
+    "t": (1, (TEXT, OPTIONAL_TEXT)),
     "p": (2, (NUMBER, NUMBER, NUMBER, OPTIONAL_NUMBER)),
     "c": (1, (NUMBER, NUMBER, NUMBER)),
     "g": (1, (TEXT, TEXT, TEXT, TEXT, NUMBER)),
@@ -39,14 +45,24 @@ KINDS: dict[str, tuple[int, tuple[Types, ...]]] = {
     "u": (1, (TEXT, NUMBER, NUMBER, SECONDS)),
     "l": (1, (TEXT, NUMBER, NUMBER, SECONDS)),
 }
+# How many fields at the end of an entry a broker of an earlier release leaves out; they are None.
+ADDED = {"t": 1}
 REMOVED = "-"
 
 
 class Picture:
-    """What is known of one broker. Its `slot` is its node id."""
+    """What is known of one broker. Its `slot` is its node id.
 
-    def __init__(self, slot: int = 0) -> None:
+    With `cluster` it takes no record of another cluster's broker, nor one that does not say of
+    which it is. It takes at most about `bytes_max` bytes of memory.
+    """
+
+    def __init__(
+        self, slot: int = 0, *, cluster: str | None = None, bytes_max: int = BYTES_MAX
+    ) -> None:
         self.slot = slot
+        # About how much memory it takes.
+        self.bytes = 0
         # Where the next record goes on; empty for a whole one.
         self.next = ""
         # Tenants' connections; None until a record was taken.
@@ -55,6 +71,8 @@ class Picture:
         self.complete = False
         # Whether the broker left something out because there is too much of it.
         self.cut = False
+        self._cluster = cluster
+        self._bytes_max = bytes_max
         self._entries: dict[str, dict[Key, Fields]] = {kind: {} for kind in KINDS}
 
     def take(self, record: bytes) -> bool:
@@ -65,6 +83,9 @@ class Picture:
         content = orjson.loads(record)
         if not isinstance(content, dict) or content.get("v") != FORMAT:
             message = "not a status record of this format"
+            raise ValueError(message)
+        if self._cluster is not None and content.get("cluster") != self._cluster:
+            message = "a status record of another cluster"
             raise ValueError(message)
         connections: Any = content.get("connections")
         if not _has_types(connections, (NUMBER, NUMBER)) or min(connections) < 0:
@@ -78,9 +99,11 @@ class Picture:
         if content.get("anew"):
             for entries in self._entries.values():
                 entries.clear()
+            self.bytes = 0
         for entry in changes:
             self._take_entry(entry)
-        if sum(map(len, self._entries.values())) > ENTRIES_MAX:
+        many = sum(map(len, self._entries.values())) > ENTRIES_MAX
+        if many or self.bytes > self._bytes_max:
             message = "more entries than a broker has"
             raise ValueError(message)
         more = bool(content.get("more"))
@@ -88,6 +111,10 @@ class Picture:
         self.cut = bool(content.get("cut"))
         self.complete = not more and not content.get("loading")
         return more
+
+    def empty(self) -> Picture:
+        """A picture of the same broker of which nothing is known yet."""
+        return Picture(self.slot, cluster=self._cluster, bytes_max=self._bytes_max)
 
     def entries(self, kind: str) -> Mapping[Key, Fields]:
         """The entries of a kind, by the numbers that name them."""
@@ -108,12 +135,27 @@ class Picture:
             message = f"an entry of kind {kind} without its numbers"
             raise ValueError(message)
         if removed:
-            self._entries[kind].pop(key, None)
+            self._forget(kind, key)
             return
+        if len(types) - ADDED.get(kind, 0) <= len(fields) < len(types):
+            fields += (None,) * (len(types) - len(fields))
         if not _has_types(fields, types):
             message = f"an entry of kind {kind} with other fields"
             raise ValueError(message)
+        self._forget(kind, key)
         self._entries[kind][key] = fields
+        self.bytes += _bytes_of(fields)
+
+    def _forget(self, kind: str, key: Key) -> None:
+        fields = self._entries[kind].pop(key, None)
+        if fields is not None:
+            self.bytes -= _bytes_of(fields)
+
+
+def _bytes_of(fields: Fields) -> int:
+    texts = (field for field in fields if isinstance(field, str))
+    # Python takes up to four bytes for a character.
+    return ENTRY_BYTES + sum(len(text) if text.isascii() else 4 * len(text) for text in texts)
 
 
 def _place_in(content: Mapping[str, object]) -> str:
@@ -144,106 +186,17 @@ def topics_in(pictures: Iterable[Picture]) -> dict[str, list[int]]:
     return dict(sorted(topics.items()))
 
 
-def damaged_in(pictures: Iterable[Picture]) -> tuple[tuple[str, int, int], ...]:
-    """Topic, partition and offset of the lowest damaged batch of each partition, sorted."""
-    lowest: dict[tuple[str, int], int] = {}
+def damaged_in(pictures: Iterable[Picture]) -> tuple[Damage, ...]:
+    """The lowest damaged batch of each partition, sorted."""
+    lowest: dict[tuple[str, int, str], int] = {}
     for picture in pictures:
         names = picture.entries("t")
         for (topic, number), (_, _, _, offset) in picture.entries("p").items():
             if offset is not None and (topic,) in names:
-                partition = names[(topic,)][0], number
+                name, topic_id = names[(topic,)]
+                partition = name, number, topic_id or ""
                 lowest[partition] = min(offset, lowest.get(partition, offset))
-    return tuple((topic, number, offset) for (topic, number), offset in sorted(lowest.items()))
-
-
-def groups_in(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
-    """The groups of a cluster, sorted by name, as a sample holds them (see `cell/samples.py`).
-
-    A partition that is assigned to a member and has no commit counts from the log start.
-    """
-    bounds = {
-        (picture.entries("t")[(topic,)][0], number): (start, end)
-        for picture in pictures
-        for (topic, number), (start, end, _, _) in picture.entries("p").items()
-        if (topic,) in picture.entries("t")
-    }
-    groups = [group for picture in pictures for group in _groups_of(picture, bounds)]
-    return sorted(groups, key=lambda group: str(group["group"]))
-
-
-Bounds = Mapping[tuple[str, int], tuple[int, int]]
-
-
-def _groups_of(picture: Picture, bounds: Bounds) -> list[dict[str, Any]]:
-    """The groups that a broker coordinates."""
-    names, members = picture.entries("t"), _members_of(picture)
-    partitions: dict[int, list[dict[str, Any]]] = {}
-    for (group, topic, number), (committed, since_ms, member) in picture.entries("o").items():
-        if (topic,) not in names:
-            continue
-        name = names[(topic,)][0]
-        if member in members.get(group, {}):
-            members[group][member]["assignments"].append({"topic": name, "partition": number})
-        place = name, number
-        partitions.setdefault(group, []).append(
-            _partition(place, committed, since_ms, bounds.get(place))
-        )
-    groups = []
-    for (group,), (name, state, _, protocol, cut) in picture.entries("g").items():
-        of_group = sorted(
-            partitions.get(group, []), key=lambda entry: (entry["topic"], entry["partition"])
-        )
-        shown = list(members.get(group, {}).values())
-        for member in shown:
-            member["assignments"].sort(key=lambda entry: (entry["topic"], entry["partition"]))
-            member["truncated"] = bool(cut)
-        lags = [entry["lag"] for entry in of_group if entry["lag"] is not None]
-        groups.append(
-            {
-                "group": name,
-                "state": state,
-                "type": "classic",
-                "protocol": protocol,
-                "coordinator": picture.slot,
-                "members": shown,
-                "partitions": of_group,
-                "lag": sum(lags) if lags or not of_group else None,
-            }
-        )
-    return groups
-
-
-def _members_of(picture: Picture) -> dict[int, dict[int, dict[str, Any]]]:
-    members: dict[int, dict[int, dict[str, Any]]] = {}
-    for (group, number), (member_id, client_id, host, instance_id) in sorted(
-        picture.entries("m").items()
-    ):
-        members.setdefault(group, {})[number] = {
-            "member_id": member_id,
-            "client_id": client_id,
-            "host": host,
-            "instance_id": instance_id,
-            "assignments": [],
-            "truncated": False,
-        }
-    return members
-
-
-def _partition(
-    place: tuple[str, int], committed: int, since_ms: int | None, bounds: tuple[int, int] | None
-) -> dict[str, Any]:
-    start, end = (None, None) if bounds is None else bounds
-    lag = None if start is None or end is None else _lag(committed, start, end)
-    return {
-        "topic": place[0],
-        "partition": place[1],
-        "committed": None if committed < 0 else committed,
-        "end": end,
-        "lag": lag,
-        SINCE: since_ms if lag else None,
-    }
-
-
-def _lag(committed: int, start: int, end: int) -> int:
-    # It is not negative, also where the group committed after the end was read.
-    return max(end - (committed if committed >= 0 else start), 0)
+    return tuple(
+        (topic, number, offset, topic_id)
+        for (topic, number, topic_id), offset in sorted(lowest.items())
+    )
