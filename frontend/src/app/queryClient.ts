@@ -1,6 +1,7 @@
 import { QueryCache, QueryClient } from "@tanstack/react-query";
 import { isStatus } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
+import { intervalOf, noted } from "@/lib/api/polling";
 import { Problem } from "@/lib/api/problem";
 
 /**
@@ -21,7 +22,16 @@ export const queryClient = new QueryClient({
     },
   }),
   defaultOptions: {
-    queries: { retry: worthRetry, staleTime: 1_000, refetchOnWindowFocus: true },
-    mutations: { retry: false },
+    queries: {
+      retry: worthRetry,
+      staleTime: 1_000,
+      refetchOnWindowFocus: true,
+      refetchInterval: intervalOf,
+      refetchIntervalInBackground: false,
+      behavior: noted,
+      // A request that cannot be sent fails, and the page says so; it does not wait without a word.
+      networkMode: "always",
+    },
+    mutations: { retry: false, networkMode: "always" },
   },
 });

@@ -5,6 +5,7 @@ import { entryRoutes } from "./routes/entry";
 import { frame, root } from "./routes/frame";
 import { moneyRoutes } from "./routes/money";
 import { organizationRoutes } from "./routes/organization";
+import { parseSearch, stringifySearch } from "./search";
 
 const tree = root.addChildren([
   ...entryRoutes,
@@ -17,6 +18,8 @@ export const router = createRouter({
   defaultErrorComponent: RouteError,
   defaultPendingMs: 300,
   scrollRestoration: true,
+  parseSearch,
+  stringifySearch,
 });
 
 declare module "@tanstack/react-router" {

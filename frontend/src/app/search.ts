@@ -1,8 +1,28 @@
 /** Reads the search part of addresses. Anybody can type one, so every value is checked. */
+import { parseSearchWith, stringifySearchWith } from "@tanstack/react-router";
 import { isMeter } from "@/lib/format/meters";
+import { big, INT64_MAX, parseWhole } from "@/lib/format/whole";
 
-export const text = (value: unknown): string | undefined =>
-  typeof value === "string" ? value : undefined;
+/** Returns text. What looks like a number is read as one, such as a filter for `77`. */
+export const text = (value: unknown): string | undefined => {
+  if (Number.isSafeInteger(value)) return String(value);
+  return typeof value === "string" ? value : undefined;
+};
+
+/** Whole numbers are written into addresses without quotes, whether or not they are text. */
+const WHOLE = /^-?(0|[1-9]\d*)$/;
+
+/** Reads a part of an address. A number that a double would round stays text. */
+export const parseSearch = parseSearchWith((value) => {
+  if (WHOLE.test(value) && !Number.isSafeInteger(Number(value))) throw new Error("beyond 2^53");
+  return JSON.parse(value) as unknown;
+});
+
+/** Writes the search part of an address, which `parseSearch` reads. */
+export const stringifySearch = stringifySearchWith(JSON.stringify, (value) => {
+  if (WHOLE.test(value)) throw new Error("stands for itself");
+  return JSON.parse(value) as unknown;
+});
 
 export const whole = (value: unknown): number | undefined =>
   Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
@@ -14,6 +34,27 @@ export function oneOf<Word extends string>(
 ): Word | undefined {
   return words.find((word) => word === value);
 }
+
+/**
+ * Returns a whole number in an address as digits. The router reads short ones as numbers, and
+ * leaves text those that a double would round.
+ */
+export const digits = (value: unknown): string | undefined =>
+  whole(value)?.toString() ?? (typeof value === "string" ? unsigned(value) : undefined);
+
+const unsigned = (value: string): string | undefined => {
+  const read = parseWhole(value);
+  return read === undefined || read.startsWith("-") || big(read) > INT64_MAX ? undefined : read;
+};
+
+/**
+ * Returns an instant in an address in UTC. A time without a zone is a link of an older console,
+ * which wrote the time of the browser.
+ */
+export const instant = (value: unknown): string | undefined => {
+  const read = typeof value === "string" ? new Date(value) : undefined;
+  return read && !Number.isNaN(read.getTime()) ? read.toISOString() : undefined;
+};
 
 const RANGES = ["1h", "3h", "24h", "7d", "30d", "90d", "12mo"] as const;
 const GROUPS = ["cluster", "topic", "principal"] as const;
@@ -94,7 +135,7 @@ export const panelSearch = (search: Record<string, unknown>): PanelSearch => ({
 export interface MessagesSearch {
   from?: "newest" | "oldest" | "offset" | "timestamp" | "live";
   partition?: number;
-  offset?: number;
+  offset?: string;
   timestamp?: string;
   filter?: string;
   panel?: string;
@@ -106,8 +147,8 @@ const STARTS = ["newest", "oldest", "offset", "timestamp", "live"] as const;
 export const messagesSearch = (search: Record<string, unknown>): MessagesSearch => ({
   from: oneOf(STARTS, search.from),
   partition: whole(search.partition),
-  offset: whole(search.offset),
-  timestamp: text(search.timestamp),
+  offset: digits(search.offset),
+  timestamp: instant(search.timestamp),
   filter: text(search.filter),
   panel: text(search.panel),
 });

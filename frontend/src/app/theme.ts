@@ -1,4 +1,5 @@
 import { createTheme, type CSSVariablesResolver, type MantineColorsTuple } from "@mantine/core";
+import { OptionName } from "@/components/OptionName";
 
 /** The one accent: a blue of deep water. Index 7 carries white text with AA contrast. */
 const water: MantineColorsTuple = [
@@ -59,6 +60,9 @@ export const theme = createTheme({
   cursorType: "pointer",
   respectReducedMotion: true,
   components: {
+    Select: { defaultProps: { renderOption: OptionName } },
+    MultiSelect: { defaultProps: { renderOption: OptionName } },
+    Autocomplete: { defaultProps: { renderOption: OptionName } },
     Button: { defaultProps: { size: "xs" } },
     TextInput: { defaultProps: { size: "sm" } },
     PasswordInput: { defaultProps: { size: "sm" } },

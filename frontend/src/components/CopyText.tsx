@@ -1,5 +1,7 @@
 import type { ReactElement } from "react";
+import { legible } from "@/lib/format/legible";
 import { CopyButton } from "./CopyButton";
+import { Escaped } from "./Name";
 import classes from "./CopyText.module.css";
 
 interface Props {
@@ -11,8 +13,10 @@ interface Props {
 export function CopyText({ value, what }: Props): ReactElement {
   return (
     <span className={classes.root}>
-      <code className={classes.text} title={value}>
-        {value}
+      <code className={classes.text} title={legible(value)}>
+        <bdi>
+          <Escaped text={value} />
+        </bdi>
       </code>
       <CopyButton value={value} what={what} />
     </span>

@@ -1,4 +1,4 @@
-import { Skeleton } from "@mantine/core";
+import { Button, Skeleton } from "@mantine/core";
 import {
   type ColumnDef,
   type SortingState,
@@ -10,7 +10,11 @@ import {
   useTable,
 } from "@tanstack/react-table";
 import { type ReactElement, type ReactNode, useMemo, useState } from "react";
+import { ITEMS_MAX } from "@/lib/api/pages";
+import { formatCount } from "@/lib/format/bytes";
 import { useOverflow } from "@/lib/useOverflow";
+import { useSorting } from "@/lib/useView";
+import { legibly } from "./legibly";
 import classes from "./DataTable.module.css";
 
 const features = tableFeatures({
@@ -26,7 +30,7 @@ export interface Column<Row> {
   id: string;
   header: string;
   cell: (row: Row) => ReactNode;
-  sortBy?: (row: Row) => string | number;
+  sortBy?: (row: Row) => string | number | bigint;
   /** `right` for numbers. */
   align?: "right";
   width?: string | number;
@@ -46,10 +50,17 @@ interface Props<Row> {
 
 const NONE: never[] = [];
 
-/** The table of the console: it sorts by its headers, and shows a skeleton while rows load. */
+/** So many rows are drawn at once: a browser becomes slow with thousands of them. */
+const DRAWN = 500;
+
+/**
+ * The table of the console. It sorts by its headers, and shows a skeleton while rows load. Its
+ * first column is as wide as a name may be, and stays in view as the last one does, where the table
+ * is wider than the page; on a phone each row is a card. A list that was cut says so below.
+ */
 export function DataTable<Row extends object>(props: Props<Row>): ReactElement {
   const { label, columns, rows, rowId, initialSort, shown } = props;
-  const [sorting, setSorting] = useState<SortingState>(initialSort ?? []);
+  const [sorting, setSorting] = useSorting(label, initialSort ?? NONE);
   const definitions = useMemo(() => columns.map(definitionOf), [columns]);
   const table = useTable({
     features,
@@ -60,43 +71,78 @@ export function DataTable<Row extends object>(props: Props<Row>): ReactElement {
     onSortingChange: setSorting,
     enableSortingRemoval: false,
   });
-  const drawn = table.getRowModel().rows.slice(0, shown);
+  const [most, setMost] = useState(DRAWN);
+  const sorted = table.getRowModel().rows.slice(0, shown ?? ITEMS_MAX);
+  const drawn = sorted.slice(0, shown ?? most);
   const [scroll, scrolls] = useOverflow();
+  // The roles are written out: as cards the elements are no table for a browser any more.
   return (
-    <div
-      ref={scroll}
-      className={classes.scroll}
-      {...(scrolls && { tabIndex: 0, role: "group", "aria-label": `${label}, scrolls` })}
-    >
-      <table className={classes.table} aria-label={label} aria-busy={rows === undefined}>
-        <thead>
-          <tr>
-            {columns.map((column) => (
-              <Heading
-                key={column.id}
-                column={column}
-                sorted={sorting.find((s) => s.id === column.id)}
-                onSort={() => table.getColumn(column.id)?.toggleSorting()}
-              />
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows === undefined ? (
-            <SkeletonRows columns={columns} />
-          ) : (
-            drawn.map((row) => (
-              <tr key={row.id}>
-                {columns.map((column) => (
-                  <td key={column.id} data-align={column.align}>
-                    {column.cell(row.original)}
-                  </td>
-                ))}
-              </tr>
-            ))
-          )}
-        </tbody>
-      </table>
+    <div className={classes.frame}>
+      <div
+        ref={scroll}
+        className={classes.scroll}
+        {...(scrolls && { tabIndex: 0, role: "group", "aria-label": `${label}, scrolls` })}
+      >
+        <table
+          role="table"
+          className={classes.table}
+          aria-label={label}
+          aria-busy={rows === undefined}
+        >
+          <thead role="rowgroup">
+            <tr role="row">
+              {columns.map((column) => (
+                <Heading
+                  key={column.id}
+                  column={column}
+                  sorted={sorting.find((s) => s.id === column.id)}
+                  onSort={() => table.getColumn(column.id)?.toggleSorting()}
+                />
+              ))}
+            </tr>
+          </thead>
+          <tbody role="rowgroup">
+            {rows === undefined ? (
+              <SkeletonRows columns={columns} />
+            ) : (
+              drawn.map((row) => (
+                <tr key={row.id} role="row">
+                  {columns.map((column) => (
+                    <td
+                      key={column.id}
+                      role="cell"
+                      data-align={column.align}
+                      data-label={column.header || undefined}
+                    >
+                      {legibly(column.cell(row.original))}
+                    </td>
+                  ))}
+                </tr>
+              ))
+            )}
+          </tbody>
+        </table>
+      </div>
+      {drawn.length < sorted.length && shown === undefined && (
+        <div className={classes.more}>
+          {formatCount(drawn.length)} of {formatCount(sorted.length)} rows are shown.
+          <Button
+            variant="default"
+            size="compact-xs"
+            onClick={() => {
+              setMost(most + DRAWN);
+            }}
+          >
+            Show more
+          </Button>
+        </div>
+      )}
+      {shown === undefined && rows !== undefined && rows.length > ITEMS_MAX && (
+        <div className={classes.more} role="status">
+          This list is cut: it has more than {formatCount(ITEMS_MAX)} rows, and only the first{" "}
+          {formatCount(ITEMS_MAX)} were read.
+        </div>
+      )}
     </div>
   );
 }
@@ -117,7 +163,14 @@ interface HeadingProps<Row> {
 function Heading<Row>({ column, sorted, onSort }: HeadingProps<Row>): ReactElement {
   const order = sorted ? (sorted.desc ? "descending" : "ascending") : undefined;
   return (
-    <th scope="col" data-align={column.align} style={{ width: column.width }} aria-sort={order}>
+    <th
+      scope="col"
+      role="columnheader"
+      data-align={column.align}
+      data-sorts={column.sortBy !== undefined || undefined}
+      style={{ width: column.width }}
+      aria-sort={order}
+    >
       {column.sortBy ? (
         <button type="button" className={classes.sort} onClick={onSort}>
           {column.header}
@@ -134,9 +187,9 @@ function SkeletonRows<Row>({ columns }: { columns: Column<Row>[] }): ReactElemen
   return (
     <>
       {["a", "b", "c", "d"].map((key) => (
-        <tr key={key}>
+        <tr key={key} role="row">
           {columns.map((column, index) => (
-            <td key={column.id}>
+            <td key={column.id} role="cell">
               <Skeleton height={10} width={index === 0 ? "60%" : "40%"} />
             </td>
           ))}

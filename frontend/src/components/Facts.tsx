@@ -1,4 +1,5 @@
 import type { ReactElement, ReactNode } from "react";
+import { Escaped } from "./Name";
 import classes from "./Facts.module.css";
 
 /** The values of one item: names at the left, values at the right. */
@@ -8,7 +9,7 @@ export function Facts({ items }: { items: readonly [string, ReactNode][] }): Rea
       {items.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>
-          <dd>{value}</dd>
+          <dd>{typeof value === "string" ? <Escaped text={value} /> : value}</dd>
         </div>
       ))}
     </dl>

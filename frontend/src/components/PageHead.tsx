@@ -1,4 +1,5 @@
 import type { ReactElement, ReactNode } from "react";
+import { legibly } from "./legibly";
 import classes from "./PageHead.module.css";
 
 interface Props {
@@ -13,7 +14,7 @@ export function PageHead({ title, lead, actions }: Props): ReactElement {
   return (
     <header className={classes.root}>
       <div className={classes.words}>
-        <h1 className={classes.title}>{title}</h1>
+        <h1 className={classes.title}>{legibly(title)}</h1>
         {lead && <div className={classes.lead}>{lead}</div>}
       </div>
       {actions && <div className={classes.actions}>{actions}</div>}

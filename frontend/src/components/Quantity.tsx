@@ -1,10 +1,11 @@
 import { Tooltip } from "@mantine/core";
 import type { ReactElement } from "react";
+import type { Whole } from "@/lib/format/whole";
 import { exactQuantity, formatQuantity, isTimed } from "@/lib/format/meters";
 
 interface Props {
   meter: string;
-  quantity: number;
+  quantity: Whole;
   /** The length of the window of the quantity. */
   minutes: number;
 }

@@ -1,5 +1,6 @@
 import { Drawer } from "@mantine/core";
 import type { ReactElement, ReactNode } from "react";
+import { legible } from "@/lib/format/legible";
 
 interface Props {
   opened: boolean;
@@ -15,7 +16,7 @@ export function SidePanel({ opened, onClose, title, size, children }: Props): Re
     <Drawer
       opened={opened}
       onClose={onClose}
-      title={title}
+      title={legible(title)}
       size={size}
       overlayProps={{ backgroundOpacity: 0.16 }}
       closeButtonProps={{ "aria-label": "Close" }}

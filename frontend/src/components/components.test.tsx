@@ -65,6 +65,50 @@ test("a table draws at most `shown` of the sorted rows", () => {
   expect(names()).toEqual(["c", "b"]);
 });
 
+test("a long name is cut in its middle, and is whole in the page", () => {
+  const name = `${"long-".repeat(40)}end-of-it`;
+  show(
+    <DataTable
+      label="Sizes"
+      columns={COLUMNS}
+      rows={[{ name, size: 1 }]}
+      rowId={(row) => row.name}
+    />,
+  );
+  expect(names()).toEqual([name]);
+  const [cell] = screen.getAllByRole("cell");
+  expect(cell?.querySelector("[title]")).toHaveAttribute("title", name);
+  expect(cell?.querySelectorAll("span")[1]).toHaveTextContent("d-of-it");
+});
+
+test("what cannot be seen in a cell is written as an escape, also within a link", () => {
+  const columns: Column<Row>[] = [
+    { id: "name", header: "Name", cell: (row) => <a href="#here">{row.name}</a> },
+  ];
+  const rows = [{ name: "\u202egnp.exe\u0000", size: 1 }];
+  show(<DataTable label="Sizes" columns={columns} rows={rows} rowId={(row) => row.name} />);
+  expect(names()).toEqual(["\\u202egnp.exe\\x00"]);
+  expect(screen.getByRole("link")).toBeVisible();
+});
+
+test("a table of thousands draws some, and more when they are asked for", async () => {
+  const rows = Array.from({ length: 1_200 }, (_, size) => ({ name: String(size), size }));
+  const user = show(
+    <DataTable label="Sizes" columns={COLUMNS} rows={rows} rowId={(row) => row.name} />,
+  );
+  expect(names()).toHaveLength(500);
+  expect(screen.getByText(/^500 of 1\s200 rows are shown/)).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Show more" }));
+  expect(names()).toHaveLength(1_000);
+  expect(screen.queryByText(/This list is cut/)).toBeNull();
+});
+
+test("a list that was cut says so", () => {
+  const rows = Array.from({ length: 5_001 }, (_, size) => ({ name: String(size), size }));
+  show(<DataTable label="Sizes" columns={COLUMNS} rows={rows} rowId={(row) => row.name} />);
+  expect(screen.getByText(/^This list is cut: it has more than 5\s000 rows/)).toBeVisible();
+});
+
 test("a table that loads is busy, and keeps its columns", () => {
   show(<DataTable label="Sizes" columns={COLUMNS} rows={undefined} rowId={(row) => row.name} />);
   expect(screen.getByRole("table", { busy: true })).toBeVisible();

@@ -108,6 +108,11 @@ export function stall(name: OperationName): void {
   });
 }
 
+/** Returns all requests, oldest first. */
+export function sent(): readonly Sent[] {
+  return requests;
+}
+
 /** Returns the requests to an operation, oldest first. */
 export function sentTo(name: OperationName): Sent[] {
   return requests.filter((sent) => sent.name === name);

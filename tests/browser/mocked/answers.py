@@ -210,9 +210,9 @@ def _messages(request: Request, example: Json) -> Json:
         {"base64": encoded, "text": text, "size": 18, "truncated": False}
         for text, encoded in shown.values()
     ]
-    items = [first | {"offset": 42 + at, "value": value} for at, value in enumerate(values)]
+    items = [first | {"offset": str(42 + at), "value": value} for at, value in enumerate(values)]
     headers = [{"key": "id", "key_base64": "aWQ=", "value": first["value"]}]
-    items.append(first | {"offset": 45, "key": first["value"], "value": None, "headers": headers})
+    items.append(first | {"offset": "45", "key": first["value"], "value": None, "headers": headers})
     return example | {"items": [first, *items], "next_cursor": "more"}
 
 

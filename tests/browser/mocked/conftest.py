@@ -23,9 +23,9 @@ def people(site, browser):
     """Makes a person with a window of its own, who must have had no complaint at the end."""
 
     @contextlib.contextmanager
-    def person(state=None, **options):
+    def person(state=None, base=site.address, **options):
         context = browser.new_context(
-            base_url=site.address, storage_state=state, reduced_motion="reduce", **options
+            base_url=base, storage_state=state, reduced_motion="reduce", **options
         )
         page = context.new_page()
         page.clock.set_fixed_time(NOW)

@@ -6,29 +6,40 @@ import contextlib
 import json
 import mimetypes
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
 from http import HTTPStatus
 from http.cookies import SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 from urllib.parse import parse_qsl, urlsplit
 
+from console.web import watching
 from console.web.pages import POLICY
-from tests.browser.mocked.answers import Answer, Request, answer_to
+from tests.browser.mocked.answers import NOW, Answer, Request, answer_to
 from tests.supervisor.run import ROOT
 
 BUILT = ROOT / "frontend/dist"
 # A browser with this cookie is signed in.
 COOKIE = "freshet_session"
+# How often a stream looks at what a page shows.
+WATCH_S = 0.2
 READY = {"ready": True, "parts": {}}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Site:
-    """Where the console is served, and what a browser that is signed in sends."""
+    """Where the console is served, what a browser that is signed in sends, and what it asked for.
 
-    address: str
+    While the service is `away` it takes connections, and answers nothing. `reads` has the paths of
+    all reads of the API, and `watching` counts the streams that are open.
+    """
+
+    address: str = ""
+    away: bool = False
+    reads: list[str] = field(default_factory=list)
+    watching: int = 0
 
     @property
     def state(self) -> dict[str, object]:
@@ -38,20 +49,27 @@ class Site:
 
 
 @contextlib.contextmanager
-def serving() -> Iterator[Site]:
-    """Serves the console until the block ends."""
+def serving(answer_of: Callable[[Request], Answer] = answer_to) -> Iterator[Site]:
+    """Serves the console until the block ends. `answer_of` makes the answers of the API."""
     assert (BUILT / "index.html").is_file(), "the console is not built: npm run build in frontend/"
     over = threading.Event()
-    handler = type("Handler", (_Handler,), {"over": over})
+    site = Site()
+    more = {"over": over, "site": site, "answer_of": staticmethod(answer_of)}
+    handler = type("Handler", (_Handler,), more)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
-            yield Site(f"http://127.0.0.1:{server.server_port}")
+            site.address = f"http://127.0.0.1:{server.server_port}"
+            yield site
         finally:
             over.set()
             server.shutdown()
             thread.join()
+
+
+def _json_of(answer: Answer) -> bytes:
+    return b"" if answer.body is None else json.dumps(answer.body).encode()
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -59,10 +77,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     over: ClassVar[threading.Event]
+    site: ClassVar[Site]
+    answer_of: ClassVar[Callable[[Request], Answer]]
 
     def do_GET(self) -> None:
         path = urlsplit(self.path).path
-        if path == "/readyz":
+        if self.site.away:
+            self.close_connection = True
+        elif path == watching.PATH:
+            self._watch()
+        elif path == "/readyz":
             self._send_json(Answer(HTTPStatus.OK, READY))
         elif path.startswith("/api/"):
             self._answer()
@@ -82,11 +106,38 @@ class _Handler(BaseHTTPRequestHandler):
         request = Request(
             self.command, address.path, dict(parse_qsl(address.query)), COOKIE in cookies
         )
-        answer = answer_to(request)
+        if self.command == "GET":
+            self.site.reads.append(address.path)
+        answer = type(self).answer_of(request)
         if address.path.endswith("/stream"):
             self._stream(answer)
         else:
             self._send_json(answer)
+
+    def _watch(self) -> None:
+        """Says of each address that is named which digest its answer has, as the service does."""
+        entries = [entry for _, entry in parse_qsl(urlsplit(self.path).query)]
+        self.close_connection = True
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self.site.watching += 1
+        try:
+            self.wfile.write(b"event: on\ndata: {}\n\n")
+            while not self.site.away:
+                seen = {at: self._digest_at(entry) for at, entry in enumerate(entries)}
+                self.wfile.write(f"event: seen\ndata: {json.dumps(seen)}\n\n".encode())
+                if self.over.wait(timeout=WATCH_S):
+                    return
+        except ConnectionError:
+            pass
+        finally:
+            self.site.watching -= 1
+
+    def _digest_at(self, entry: str) -> str:
+        address = urlsplit(entry.partition(":")[2])
+        request = Request("GET", address.path, dict(parse_qsl(address.query)))
+        return watching.digest_of(_json_of(type(self).answer_of(request)))
 
     def do_POST(self) -> None:
         self._answer()
@@ -115,8 +166,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _send_json(self, answer: Answer) -> None:
         failed = answer.status >= HTTPStatus.BAD_REQUEST
         kind = "application/problem+json" if failed else "application/json"
-        content = b"" if answer.body is None else json.dumps(answer.body).encode()
-        self._send(answer.status, content, kind)
+        content = _json_of(answer)
+        self._send(answer.status, content, kind, {watching.DIGEST: watching.digest_of(content)})
 
     def _send_file(self, path: str) -> None:
         kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
@@ -135,6 +186,10 @@ class _Handler(BaseHTTPRequestHandler):
         # A browser that left for another page reads no more.
         with contextlib.suppress(ConnectionError):
             self.wfile.write(content)
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """The present of the examples, which the console takes for the service's clock."""
+        return super().date_time_string(datetime.fromisoformat(NOW).timestamp())
 
     def log_message(self, *_: object) -> None:
         """Says nothing: a page makes dozens of requests."""

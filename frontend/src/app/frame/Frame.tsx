@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Outlet, useLocation, useNavigate } from "@tanstack/react-router";
 import { type ReactElement, useEffect } from "react";
 import { sessionQuery } from "@/lib/api/session";
+import { Figures } from "./Figures";
 import classes from "./Frame.module.css";
 import { Palette } from "./Palette";
 import { Rail } from "./Rail";
@@ -27,7 +28,9 @@ export function Frame(): ReactElement | null {
       <div className={classes.main}>
         <TopLine />
         <main id="content" className={classes.content} tabIndex={-1}>
-          <Outlet />
+          <Figures>
+            <Outlet />
+          </Figures>
         </main>
       </div>
       <Palette />

@@ -1,5 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
+import { useFreshness } from "@/lib/api/freshness";
 import classes from "./TopLine.module.css";
 
 interface Props {
@@ -11,10 +12,16 @@ interface Props {
 
 /** A count in the line above every page; it shows nothing where the count is 0. */
 export function Mark({ to, count, noun }: Props): ReactElement {
+  const { stale } = useFreshness();
   return (
     <span role="status">
       {count > 0 && (
-        <Link to={to} className={classes.mark} title={count === 1 ? noun : `${noun}s`}>
+        <Link
+          to={to}
+          className={classes.mark}
+          data-stale={stale !== null || undefined}
+          title={count === 1 ? noun : `${noun}s`}
+        >
           {count} <span className={classes.noun}>{count === 1 ? noun : `${noun}s`}</span>
         </Link>
       )}

@@ -1,6 +1,8 @@
 import { Combobox, ScrollArea, UnstyledButton, useCombobox } from "@mantine/core";
 import { IconSelector } from "@tabler/icons-react";
 import { type ReactElement, useState } from "react";
+import { Name } from "@/components/Name";
+import { legible } from "@/lib/format/legible";
 import classes from "./Switcher.module.css";
 
 interface Props {
@@ -43,13 +45,15 @@ export function Switcher({ what, value, options, onPick }: Props): ReactElement 
       <Combobox.Target withAriaAttributes={false}>
         <UnstyledButton
           className={classes.button}
-          aria-label={`Switch ${what}: ${label}`}
+          aria-label={`Switch ${what}: ${legible(label)}`}
           aria-haspopup="listbox"
           onClick={() => {
             combobox.toggleDropdown();
           }}
         >
-          <span className={classes.label}>{label}</span>
+          <span className={classes.label}>
+            <Name text={label} />
+          </span>
           <IconSelector size={13} aria-hidden="true" />
         </UnstyledButton>
       </Combobox.Target>
@@ -71,7 +75,7 @@ export function Switcher({ what, value, options, onPick }: Props): ReactElement 
                 value={option.value}
                 active={option.value === value}
               >
-                {option.label}
+                <Name text={option.label} />
               </Combobox.Option>
             ))}
             {shown.length === 0 && <Combobox.Empty>Nothing has this name</Combobox.Empty>}

@@ -14,7 +14,6 @@ export function TimeRange(): ReactElement | null {
         void navigate({
           to: "/usage",
           search: (before) => ({ ...before, range, from, to }),
-          replace: true,
         })
       }
     />

@@ -6,6 +6,7 @@ import { AlertMark } from "./AlertMark";
 import { Crumbs } from "./Crumbs";
 import { IncidentMark } from "./IncidentMark";
 import { TimeRange } from "./TimeRange";
+import { ZoneButton } from "./ZoneButton";
 import classes from "./TopLine.module.css";
 
 /** The line above every page: the breadcrumbs, the palette's button, help. */
@@ -19,6 +20,7 @@ export function TopLine(): ReactElement {
         <div className={classes.range}>
           <TimeRange />
         </div>
+        <ZoneButton />
         <UnstyledButton
           className={classes.search}
           onClick={spotlight.open}

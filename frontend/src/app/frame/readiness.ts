@@ -15,10 +15,16 @@ export function failingParts({ parts }: Readiness): string[] {
     .map(([name]) => name);
 }
 
+const WAIT_MS = 5_000;
+
 export const readinessQuery = queryOptions({
   queryKey: keys.readiness,
   queryFn: async (): Promise<Readiness> => {
-    const response = await fetch("/readyz", { headers: { Accept: "application/json" } });
+    const response = await fetch("/readyz", {
+      headers: { Accept: "application/json" },
+      // A service that hangs is not ready.
+      signal: AbortSignal.timeout(WAIT_MS),
+    });
     return (await response.json()) as Readiness;
   },
   retry: false,

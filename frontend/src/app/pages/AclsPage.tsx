@@ -1,6 +1,8 @@
+import { Skeleton } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactElement, useMemo } from "react";
+import { Answered } from "@/components/Answered";
 import { Empty } from "@/components/Empty";
 import { GuardedButton } from "@/components/GuardedButton";
 import { Listed } from "@/components/Listed";
@@ -19,7 +21,8 @@ export function AclsPage(): ReactElement {
   const panel = usePanel("new");
   const list = useQuery(aclsQuery(clusterId));
   const refused = useClusterRefusal();
-  const credentials = useQuery(credentialsQuery(clusterId)).data;
+  const credentialList = useQuery(credentialsQuery(clusterId));
+  const credentials = credentialList.data;
   const topics = useQuery(topicListQuery(clusterId)).data ?? [];
   const names = useMemo(
     () => new Map((credentials ?? []).map(({ principal, name }) => [principal, name])),
@@ -50,17 +53,19 @@ export function AclsPage(): ReactElement {
           {(rows) => <AclTable clusterId={clusterId} acls={rows} names={names} refused={refused} />}
         </Listed>
       </Section>
-      <SidePanel
-        opened={panel.opened && !refused && credentials !== undefined}
-        onClose={panel.close}
-        title="Add ACLs"
-      >
-        <NewAclForm
-          clusterId={clusterId}
-          names={names}
-          topics={topics.map((topic) => topic.name)}
-          onDone={panel.close}
-        />
+      <SidePanel opened={panel.opened && !refused} onClose={panel.close} title="Add ACLs">
+        <Answered queries={[credentialList]} what="The credentials could not be read">
+          {credentials ? (
+            <NewAclForm
+              clusterId={clusterId}
+              names={names}
+              topics={topics.map((topic) => topic.name)}
+              onDone={panel.close}
+            />
+          ) : (
+            <Skeleton height={320} />
+          )}
+        </Answered>
       </SidePanel>
     </>
   );

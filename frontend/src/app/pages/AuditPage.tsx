@@ -22,7 +22,8 @@ import { useNow } from "@/lib/useNow";
 export function AuditPage(): ReactElement {
   const refused = useRefusal("manage");
   const navigate = useNavigate();
-  const { panel, ...filter } = useSearch({ from: "/frame/audit" });
+  const { panel, actor, action, type, target, since } = useSearch({ from: "/frame/audit" });
+  const filter = { actor, action, type, target, since };
   const query = auditQuery(filter, useNow());
   return (
     <>
@@ -37,7 +38,7 @@ export function AuditPage(): ReactElement {
         <>
           <AuditFilters
             filter={filter}
-            onChange={(search) => void navigate({ to: "/audit", search, replace: true })}
+            onChange={(search) => void navigate({ to: "/audit", search })}
           />
           <Entries query={query} panel={panel} filtered={Object.values(filter).some(Boolean)} />
         </>

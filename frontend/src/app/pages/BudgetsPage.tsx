@@ -1,7 +1,8 @@
-import { Stack } from "@mantine/core";
+import { Skeleton, Stack } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactElement } from "react";
+import { Answered } from "@/components/Answered";
 import { CodeBlock } from "@/components/CodeBlock";
 import { Empty } from "@/components/Empty";
 import { GuardedButton } from "@/components/GuardedButton";
@@ -33,10 +34,15 @@ export function BudgetsPage(): ReactElement {
   const panel = usePanel("new");
   const refused = useRefusal("billing");
   const budgets = useQuery(budgetListQuery);
-  const costs = useQuery(costsQuery(monthOf(new Date()))).data;
-  const currency = costs?.currency ?? "USD";
+  const costsOfMonth = useQuery(costsQuery(monthOf(new Date())));
+  const costs = costsOfMonth.data;
   const edited = budgets.data?.find(({ id }) => id === panel.name);
-  const form = { currency, spentMinor: costs?.total_minor, onDone: panel.close };
+  // An amount is in the organization's currency, and means nothing before that is known.
+  const form = costs && {
+    currency: costs.currency,
+    spentMinor: costs.total_minor,
+    onDone: panel.close,
+  };
   const button = (
     <GuardedButton refused={refused} leftSection={<IconPlus size={14} />} onClick={panel.open}>
       New budget
@@ -62,7 +68,9 @@ export function BudgetsPage(): ReactElement {
         {(rows) => <BudgetTable budgets={rows} />}
       </Listed>
       <SidePanel opened={panel.opened && !refused} onClose={panel.close} title="New budget">
-        <NewBudgetForm {...form} />
+        <Answered queries={[costsOfMonth]} what="The currency could not be read">
+          {form ? <NewBudgetForm {...form} /> : <Skeleton height={320} />}
+        </Answered>
       </SidePanel>
       <SidePanel
         opened={edited !== undefined}
@@ -74,7 +82,13 @@ export function BudgetsPage(): ReactElement {
             {refused ? (
               <Note tone="quiet">{refused}</Note>
             ) : (
-              <EditBudgetForm key={edited.generation} budget={edited} {...form} />
+              <Answered queries={[costsOfMonth]} what="The currency could not be read">
+                {form ? (
+                  <EditBudgetForm key={edited.generation} budget={edited} {...form} />
+                ) : (
+                  <Skeleton height={320} />
+                )}
+              </Answered>
             )}
             <BudgetEvents budget={edited} />
           </Stack>

@@ -2,6 +2,7 @@ import { Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
+import { Answered } from "@/components/Answered";
 import { CopyText } from "@/components/CopyText";
 import { Section } from "@/components/Section";
 import { Tile, Tiles } from "@/components/Tile";
@@ -12,6 +13,7 @@ import { groupListQuery } from "@/features/groups/api/groups";
 import { GroupTable } from "@/features/groups/components/GroupTable";
 import { topicListQuery } from "@/features/topics/api/topics";
 import { TopicTable } from "@/features/topics/components/TopicTable";
+import { isStatus } from "@/lib/api/client";
 import type { Cluster, ListenerName } from "@/lib/api/types";
 import { formatCount, formatNumber } from "@/lib/format/bytes";
 import { formatLagSeconds, sumLag } from "@/lib/format/lag";
@@ -25,8 +27,10 @@ import { useCluster, useClusterId } from "./useCluster";
 export function ClusterPage(): ReactElement {
   const clusterId = useClusterId();
   const cluster = useCluster();
-  const topics = useQuery(topicListQuery(clusterId)).data;
-  const groups = useQuery(groupListQuery(clusterId)).data;
+  const topicList = useQuery(topicListQuery(clusterId));
+  const groupList = useQuery(groupListQuery(clusterId));
+  const topics = topicList.data;
+  const groups = groupList.data;
   const worst = groups && sumLag(groups);
   const partitions = topics?.reduce((sum, topic) => sum + topic.partitions, 0);
   const params = { clusterId };
@@ -35,27 +39,31 @@ export function ClusterPage(): ReactElement {
       <div className={classes.state}>
         {cluster ? <StateNote cluster={cluster} /> : <Skeleton height={63} />}
       </div>
-      <Tiles>
-        <Tile label="Topics" value={topics && formatCount(topics.length)} />
-        <Tile
-          label="Partitions"
-          value={partitions === undefined ? undefined : formatCount(partitions)}
-        />
-        <Tile label="Consumer groups" value={groups && formatCount(groups.length)} />
-        <Tile
-          label="Worst lag"
-          value={worst && formatLagSeconds(worst.lag_seconds)}
-          note={
-            worst && worst.lag !== null ? `${formatNumber(worst.lag, "record")} in all` : undefined
-          }
-        />
-        <Tile
-          label="Idle time"
-          value={cluster && formatDuration(cluster.spec.idle_timeout_s)}
-          note="then it sleeps"
-        />
-        <CostTile clusterId={clusterId} />
-      </Tiles>
+      <Answered queries={[topicList, groupList]} what="What is in the cluster could not be read">
+        <Tiles>
+          <Tile label="Topics" value={topics && formatCount(topics.length)} />
+          <Tile
+            label="Partitions"
+            value={partitions === undefined ? undefined : formatCount(partitions)}
+          />
+          <Tile label="Consumer groups" value={groups && formatCount(groups.length)} />
+          <Tile
+            label="Worst lag"
+            value={worst && formatLagSeconds(worst.lag_seconds)}
+            note={
+              worst && worst.lag !== null
+                ? `${formatNumber(worst.lag, "record")} in all`
+                : undefined
+            }
+          />
+          <Tile
+            label="Idle time"
+            value={cluster && formatDuration(cluster.spec.idle_timeout_s)}
+            note="then it sleeps"
+          />
+          <CostTile clusterId={clusterId} />
+        </Tiles>
+      </Answered>
       <Section
         title="Endpoints"
         actions={
@@ -66,7 +74,7 @@ export function ClusterPage(): ReactElement {
       >
         <Endpoints cluster={cluster} />
       </Section>
-      {topics?.length !== 0 && (
+      {topics?.length !== 0 && !(topicList.isError && topics === undefined) && (
         <Section
           title="Topics"
           actions={
@@ -100,7 +108,8 @@ const SHOWN = 5;
 function CostTile({ clusterId }: { clusterId: string }): ReactElement | null {
   const month = monthOf(new Date());
   const { data: costs, error } = useQuery(costsQuery(month));
-  if (error && !costs) return null;
+  if (isStatus(error, 403)) return null;
+  if (error && !costs) return <Tile label="Cost this month" value="not known" />;
   const cost = costs && clusterCost(costs, clusterId);
   return (
     <Tile

@@ -3,6 +3,7 @@ import { IconChevronLeft, IconChevronRight } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { type ReactElement, useMemo } from "react";
+import { Answered } from "@/components/Answered";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { Empty } from "@/components/Empty";
 import { PageHead } from "@/components/PageHead";
@@ -28,9 +29,12 @@ export function CostsPage(): ReactElement {
   const { data: costs, error, refetch } = useQuery(costsQuery(month));
   const earlier = useQuery(costsQuery(monthBefore(month)));
   const before = earlier.isError ? null : earlier.data;
-  const prices = useQuery(pricesQuery).data;
-  const usage = useQuery(usageSeriesQuery(monthSpan(month), "meter")).data;
-  const budgets = useQuery(budgetListQuery).data;
+  const growth = [
+    useQuery(pricesQuery),
+    useQuery(usageSeriesQuery(monthSpan(month), "meter")),
+    useQuery(budgetListQuery),
+  ] as const;
+  const [{ data: prices }, { data: usage }, { data: budgets }] = growth;
   const currency = costs?.currency ?? "USD";
   const thresholds = useMemo(
     () => budgets && thresholdsOf(month === present ? budgets : [], currency),
@@ -53,20 +57,24 @@ export function CostsPage(): ReactElement {
         <>
           <CostTiles costs={costs} before={before} present={month === present} />
           <Section title="Growth">
-            <CostChart
-              month={month}
-              costs={costs}
-              prices={prices}
-              usage={usage}
-              thresholds={thresholds}
-            />
+            <Answered queries={growth} what="What the chart is made of could not be read">
+              <CostChart
+                month={month}
+                costs={costs}
+                prices={prices}
+                usage={usage}
+                thresholds={thresholds}
+              />
+            </Answered>
           </Section>
           <Section
             title="Meters"
             lead="Wide: this month. Narrow: the month before. Dashed: what is free each month."
             actions={<Link to="/prices">Prices</Link>}
           >
-            <MeterBars costs={costs} before={before} prices={prices?.prices} />
+            <Answered queries={growth.slice(0, 1)} what="The prices could not be read">
+              <MeterBars costs={costs} before={before} prices={prices?.prices} />
+            </Answered>
           </Section>
           <Parts costs={costs} prices={prices?.prices} />
         </>
@@ -106,7 +114,6 @@ function Parts({ costs, prices }: PartsProps): ReactElement {
         void navigate({
           to: "/usage/costs",
           search: (before) => ({ ...before, by: value as typeof by }),
-          replace: true,
           resetScroll: false,
         })
       }

@@ -73,6 +73,9 @@ export function GroupPage(): ReactElement {
         <Tile label="Lag, time" value={group && formatLagSeconds(group.lag_seconds)} />
         <Tile label="Members" value={group && String(group.members.length)} />
         <Tile label="Assignor" value={group && (group.protocol || "–")} />
+        {group?.protocol_type && group.protocol_type !== "consumer" && (
+          <Tile label="Protocol type" value={group.protocol_type} />
+        )}
       </Tiles>
       <Section title="Lag by partition">
         {group ? <PartitionLag group={group} /> : <Skeleton height={140} />}

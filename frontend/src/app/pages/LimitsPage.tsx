@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { type ReactElement, useMemo } from "react";
+import { Answered } from "@/components/Answered";
 import { Section } from "@/components/Section";
 import { clusterListQuery } from "@/features/clusters/api/clusters";
 import { limitRequestListQuery } from "@/features/limits/api/limits";
@@ -8,7 +9,7 @@ import { Limits } from "@/features/limits/components/Limits";
 
 /** The limits of the organization, and requests for higher ones. */
 export function LimitsPage(): ReactElement {
-  const { data: requests } = useQuery(limitRequestListQuery);
+  const requests = useQuery(limitRequestListQuery);
   const { data: clusters } = useQuery(clusterListQuery);
   const names = useMemo(
     () => new Map((clusters ?? []).map(({ id, name }) => [id, name])),
@@ -22,11 +23,13 @@ export function LimitsPage(): ReactElement {
       >
         <Limits />
       </Section>
-      {requests && requests.length > 0 && (
+      {(requests.error ?? requests.data?.length) ? (
         <Section title="Requests for more">
-          <LimitRequestTable requests={requests} clusters={names} />
+          <Answered queries={[requests]} what="The requests could not be read">
+            <LimitRequestTable requests={requests.data ?? []} clusters={names} />
+          </Answered>
         </Section>
-      )}
+      ) : null}
     </>
   );
 }

@@ -2,6 +2,7 @@ import { Button, Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
+import { Answered } from "@/components/Answered";
 import { Empty } from "@/components/Empty";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { PageHead } from "@/components/PageHead";
@@ -13,6 +14,7 @@ import { costsQuery } from "@/features/costs/api/costs";
 import { MonthSoFar } from "@/features/costs/components/MonthSoFar";
 import { ConnectPanel } from "@/features/connect/components/ConnectPanel";
 import { sessionQuery } from "@/lib/api/session";
+import { isStatus } from "@/lib/api/client";
 import type { Cluster, Phase } from "@/lib/api/types";
 import { monthOf } from "@/lib/format/utc";
 import { useConnect } from "./useConnect";
@@ -82,11 +84,13 @@ function Counts({ clusters }: { clusters: Cluster[] | undefined }): ReactElement
 
 /** The cost of the month so far. It is empty for people who may not see costs. */
 function MonthTiles(): ReactElement | null {
-  const { data: costs, error } = useQuery(costsQuery(monthOf(new Date())));
-  if (error && !costs) return null;
+  const query = useQuery(costsQuery(monthOf(new Date())));
+  if (isStatus(query.error, 403)) return null;
   return (
     <Section title="This month" actions={<Link to="/usage/costs">Cost</Link>}>
-      <MonthSoFar costs={costs} />
+      <Answered queries={[query]} what="The cost could not be read">
+        <MonthSoFar costs={query.data} />
+      </Answered>
     </Section>
   );
 }

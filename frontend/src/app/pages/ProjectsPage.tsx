@@ -26,8 +26,9 @@ export function ProjectsPage(): ReactElement {
   const projects = useQuery(projectListQuery);
   const clusters = useQuery(clusterListQuery).data;
   const counts = useMemo(() => {
+    if (clusters === undefined) return undefined;
     const byProject = new Map<string, number>();
-    for (const { project_id: id } of clusters ?? []) {
+    for (const { project_id: id } of clusters) {
       byProject.set(id, (byProject.get(id) ?? 0) + 1);
     }
     return byProject;

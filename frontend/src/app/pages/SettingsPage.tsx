@@ -6,6 +6,7 @@ import { Section } from "@/components/Section";
 import { sessionQuery } from "@/lib/api/session";
 import { Verification } from "@/features/session/components/Verification";
 import { ThemeChoice } from "@/features/settings/components/ThemeChoice";
+import { ZoneChoice } from "@/features/settings/components/ZoneChoice";
 
 export function SettingsPage(): ReactElement {
   const { data: session } = useQuery(sessionQuery);
@@ -14,6 +15,12 @@ export function SettingsPage(): ReactElement {
     <>
       <Section title="Theme" lead="Kept in this browser.">
         <ThemeChoice />
+      </Section>
+      <Section
+        title="Times"
+        lead="Kept in this browser. Usage and money are counted, and always shown, in UTC."
+      >
+        <ZoneChoice />
       </Section>
       <Section title="Organization">
         <Facts

@@ -2,6 +2,7 @@ import { Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import type { ReactElement } from "react";
+import { Answered } from "@/components/Answered";
 import { topicQuery } from "@/features/topics/api/topics";
 import { ConfigTable } from "@/features/topics/components/ConfigTable";
 import { useClusterRefusal } from "./useCluster";
@@ -11,7 +12,15 @@ export function TopicConfigurationPage(): ReactElement {
     from: "/frame/clusters/$clusterId/topics/$topic",
   });
   const refused = useClusterRefusal();
-  const { data: topic } = useQuery(topicQuery(clusterId, name));
-  if (!topic) return <Skeleton height={320} />;
-  return <ConfigTable clusterId={clusterId} topic={topic} refused={refused} />;
+  const query = useQuery(topicQuery(clusterId, name));
+  const { data: topic } = query;
+  return (
+    <Answered queries={[query]} what="The configuration could not be read">
+      {topic ? (
+        <ConfigTable clusterId={clusterId} topic={topic} refused={refused} />
+      ) : (
+        <Skeleton height={320} />
+      )}
+    </Answered>
+  );
 }

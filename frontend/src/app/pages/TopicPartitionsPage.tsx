@@ -42,7 +42,7 @@ export function TopicPartitionsPage(): ReactElement {
         partitions={data}
         refused={refused}
         onSkip={(partition, offset) => {
-          const name = `skip-damaged-${String(partition)}-${String(offset)}`;
+          const name = `skip-damaged-${String(partition)}-${offset}`;
           void navigate({ to: ".", search: (before) => ({ ...before, panel: name }) });
         }}
       />
@@ -96,8 +96,8 @@ export function TopicPartitionsPage(): ReactElement {
 /** Returns the partition and the offset in a panel's name; undefined where it is another panel. */
 function skippedBatch(
   panel: string | undefined,
-): { partition: number; firstOffset: number } | undefined {
-  const [, partition, offset] = /^skip-damaged-(\d{1,10})-(\d{1,15})$/.exec(panel ?? "") ?? [];
+): { partition: number; firstOffset: string } | undefined {
+  const [, partition, offset] = /^skip-damaged-(\d{1,10})-(\d{1,19})$/.exec(panel ?? "") ?? [];
   if (partition === undefined || offset === undefined) return undefined;
-  return { partition: Number(partition), firstOffset: Number(offset) };
+  return { partition: Number(partition), firstOffset: offset };
 }

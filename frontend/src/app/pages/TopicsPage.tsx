@@ -2,6 +2,7 @@ import { IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import type { ReactElement } from "react";
+import { Answered } from "@/components/Answered";
 import { CodeBlock } from "@/components/CodeBlock";
 import { Empty } from "@/components/Empty";
 import { GuardedButton } from "@/components/GuardedButton";
@@ -102,7 +103,12 @@ function Deleted({ clusterId, refused }: PartProps): ReactElement | null {
 
 /** The orphaned topics. It is empty where there are none. */
 function Orphaned({ clusterId, refused }: PartProps): ReactElement | null {
-  const { data } = useQuery(orphanedTopicsQuery(clusterId));
+  const query = useQuery(orphanedTopicsQuery(clusterId));
+  const { data, error } = query;
+  if (error && !data) {
+    const what = "Whether there are orphaned topics could not be read";
+    return <Answered queries={[query]} what={what} children={null} />;
+  }
   if (!data?.length) return null;
   return (
     <Section title="Orphaned topics on storage">

@@ -34,7 +34,6 @@ export function UsagePage(): ReactElement {
     void navigate({
       to: "/usage",
       search: (before) => ({ ...before, ...changed }),
-      replace: true,
       resetScroll: false,
     });
   };

@@ -1,6 +1,7 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
 import { text } from "../search";
 import { root } from "./frame";
+import { page } from "./page";
 
 const signIn = createRoute({
   getParentRoute: () => root,
@@ -8,7 +9,7 @@ const signIn = createRoute({
   validateSearch: (search: Record<string, unknown>): { next?: string } => ({
     next: localPath(search.next),
   }),
-  component: lazyRouteComponent(() => import("../pages/SignInPage"), "SignInPage"),
+  component: page(() => import("../pages/SignInPage"), "SignInPage"),
 });
 
 /** Returns a path of this console, or undefined for anything else: otherwise a link could lead to
@@ -21,7 +22,7 @@ function localPath(value: unknown): string | undefined {
 const signUp = createRoute({
   getParentRoute: () => root,
   path: "/signup",
-  component: lazyRouteComponent(() => import("../pages/SignUpPage"), "SignUpPage"),
+  component: page(() => import("../pages/SignUpPage"), "SignUpPage"),
 });
 
 const verify = createRoute({
@@ -30,25 +31,25 @@ const verify = createRoute({
   validateSearch: (search: Record<string, unknown>): { token?: string } => ({
     token: text(search.token),
   }),
-  component: lazyRouteComponent(() => import("../pages/VerifyPage"), "VerifyPage"),
+  component: page(() => import("../pages/VerifyPage"), "VerifyPage"),
 });
 
 const forgotten = createRoute({
   getParentRoute: () => root,
   path: "/forgotten",
-  component: lazyRouteComponent(() => import("../pages/ForgottenPage"), "ForgottenPage"),
+  component: page(() => import("../pages/ForgottenPage"), "ForgottenPage"),
 });
 
 const passwordReset = createRoute({
   getParentRoute: () => root,
   path: "/password-reset",
-  component: lazyRouteComponent(() => import("../pages/PasswordResetPage"), "PasswordResetPage"),
+  component: page(() => import("../pages/PasswordResetPage"), "PasswordResetPage"),
 });
 
 const invitation = createRoute({
   getParentRoute: () => root,
   path: "/invitation",
-  component: lazyRouteComponent(() => import("../pages/InvitationPage"), "InvitationPage"),
+  component: page(() => import("../pages/InvitationPage"), "InvitationPage"),
 });
 
 /** The routes of pages for people who are not signed in. */

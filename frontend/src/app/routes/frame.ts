@@ -1,13 +1,8 @@
-import {
-  createRootRoute,
-  createRoute,
-  lazyRouteComponent,
-  Outlet,
-  redirect,
-} from "@tanstack/react-router";
+import { createRootRoute, createRoute, Outlet, redirect } from "@tanstack/react-router";
 import { sessionQuery } from "@/lib/api/session";
 import { NotFound } from "../frame/NotFound";
 import { queryClient } from "../queryClient";
+import { page } from "./page";
 
 /** The root of all routes. */
 export const root = createRootRoute({ component: Outlet, notFoundComponent: NotFound });
@@ -23,5 +18,5 @@ export const frame = createRoute({
       throw redirect({ to: "/signin", search: { next: location.href } });
     }
   },
-  component: lazyRouteComponent(() => import("../frame/Frame"), "Frame"),
+  component: page(() => import("../frame/Frame"), "Frame"),
 });

@@ -49,10 +49,18 @@ export function Plot({ picture, format, height, onPoint, onZoom }: Props): React
   const zoomed = useEffectEvent((from: number, to: number) => onZoom?.(from, to));
   const words = useEffectEvent((value: number) => format(value));
   const zooms = onZoom !== undefined;
+  const present = useEffectEvent(() => picture);
+  const drawn = useRef<uPlot>(undefined);
+  const outline = outlineOf(picture);
+  // What is drawn anew is a chart of another outline. New figures go into the one that is there.
   useEffect(() => {
     const element = host.current;
     if (!element) return undefined;
-    const options = optionsOf(element, picture, (value) => words(value));
+    const options = optionsOf(
+      element,
+      () => present(),
+      (value) => words(value),
+    );
     const chart = new uPlot(
       {
         ...options,
@@ -67,7 +75,7 @@ export function Plot({ picture, format, height, onPoint, onZoom }: Props): React
           ...options.hooks,
           setCursor: [
             ({ cursor: { idx } }) => {
-              pointed(idx == null ? null : windowAt(picture, idx));
+              pointed(idx == null ? null : windowAt(present(), idx));
             },
           ],
           setSelect: [
@@ -81,20 +89,31 @@ export function Plot({ picture, format, height, onPoint, onZoom }: Props): React
           ],
         },
       },
-      dataOf(picture),
+      dataOf(present()),
       element,
     );
+    drawn.current = chart;
     const sizes = new ResizeObserver(() => {
       chart.setSize({ width: element.clientWidth, height });
     });
     sizes.observe(element);
     return () => {
       sizes.disconnect();
+      drawn.current = undefined;
       chart.destroy();
       pointed(null);
     };
-  }, [picture, height, scheme, zooms]);
+  }, [outline, height, scheme, zooms]);
+  useEffect(() => {
+    drawn.current?.setData(dataOf(picture));
+  }, [picture]);
   return <div ref={host} style={{ height }} />;
+}
+
+/** Returns a text that is the same for all pictures that one chart can show. */
+function outlineOf({ series, lines = [], shape, steps }: Picture): string {
+  const areas = series.map(({ key, color, side }) => [key, color, side]);
+  return JSON.stringify([areas, lines.map(({ key, color }) => [key, color]), shape, steps]);
 }
 
 /** Returns the columns of uPlot: the times in seconds, then the values of each layer and line. */
@@ -118,17 +137,20 @@ function windowAt({ starts, shape }: Picture, column: number): number {
 
 function optionsOf(
   element: Element,
-  picture: Picture,
+  present: () => Picture,
   format: (value: number) => string,
 ): Omit<uPlot.Options, "width" | "height"> {
-  const { series, lines = [], marks = [], provisionalFrom, shape, steps } = picture;
+  const { series, lines = [], shape, steps } = present();
   const color = (property: string): string => themeColor(element, property);
   const surface = color("--surface");
   const quiet = color("--quiet");
   const family = getComputedStyle(element).fontFamily;
   const font = `11px ${family}`;
   const layers = layersOf(series);
-  const bounds = boundsOf(layers, lines, marks);
+  const bounds = (): [number, number] => {
+    const { series, lines = [], marks = [] } = present();
+    return boundsOf(layersOf(series), lines, marks);
+  };
   const grid = { stroke: color("--line"), width: 1 };
   const axis = { stroke: quiet, font, grid, ticks: { ...grid, size: 5 } };
   const paths = shape === "windows" ? uPlot.paths.stepped?.({ align: 1 }) : uPlot.paths.linear?.();
@@ -138,7 +160,7 @@ function optionsOf(
     padding: [10, 22, 0, 0],
     // Axes are drawn over the areas, so that the grid stays visible.
     drawOrder: ["series", "axes"] as uPlot.DrawOrderKey[],
-    scales: { x: { time: true }, y: { range: () => bounds } },
+    scales: { x: { time: true }, y: { range: bounds } },
     axes: [
       {
         ...axis,
@@ -175,6 +197,7 @@ function optionsOf(
     hooks: {
       draw: [
         (chart) => {
+          const { marks = [], provisionalFrom } = present();
           if (provisionalFrom !== undefined) hatchFrom(chart, provisionalFrom / 1000, quiet);
           const large = `${String(11 * devicePixelRatio)}px ${family}`;
           for (const mark of marks) drawMark(chart, mark, color(mark.color), large);

@@ -1,10 +1,12 @@
 import { Skeleton } from "@mantine/core";
 import { type CSSProperties, lazy, type ReactElement, Suspense, useState } from "react";
+import { loadPart } from "@/lib/parts";
 import { formatWindow } from "@/lib/format/utc";
 import type { Picture } from "./Plot";
+import { Name } from "../Name";
 import classes from "./TimeChart.module.css";
 
-const Plot = lazy(async () => ({ default: (await import("./Plot")).Plot }));
+const Plot = lazy(async () => ({ default: (await loadPart(() => import("./Plot"))).Plot }));
 
 interface Props {
   title: string;
@@ -125,7 +127,9 @@ function Entry({ kind, color, label, value }: EntryProps): ReactElement {
         style={{ "--swatch": `var(${color})` } as CSSProperties}
         aria-hidden="true"
       />
-      <span className={classes.label}>{label}</span>
+      <span className={classes.label}>
+        <Name text={label} />
+      </span>
       {value && <span className={classes.value}>{value}</span>}
     </li>
   );

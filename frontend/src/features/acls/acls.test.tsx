@@ -52,7 +52,7 @@ test("many rules can be searched by their words", async () => {
 test("a template's rules are seen before they are made", async () => {
   const { user } = visit(`${ACLS}?panel=new`);
   const panel = await dialog("Add ACLs");
-  await user.click(panel.getByRole("radio", { name: /^Consume/ }));
+  await user.click(await panel.findByRole("radio", { name: /^Consume/ }));
   const preview = within(panel.getByRole("list", { name: "Rules that will be added" }));
   expect(await preview.findByText(/READ/)).toBeVisible();
   await user.type(panel.getByRole("textbox", { name: "Group" }), "billing");
@@ -70,6 +70,7 @@ test("a template's rules are seen before they are made", async () => {
 test("a rule by hand is sent as it was chosen", async () => {
   const { user } = visit(`${ACLS}?panel=new`);
   const panel = await dialog("Add ACLs");
+  await panel.findByRole("combobox", { name: "Credential" });
   await choose(user, panel, "Credential", /^All credentials/);
   await user.click(panel.getByRole("radio", { name: /^One rule/ }));
   await choose(user, panel, "Resource", "Group");

@@ -72,7 +72,7 @@ test("a new alert is made of what was typed", async () => {
     kind: "group_lag_seconds",
     name: "Behind",
     group: "billing",
-    threshold: 120,
+    threshold: "120",
     for_s: 300,
     emails: ["ada@example.com"],
   });

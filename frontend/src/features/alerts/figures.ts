@@ -1,6 +1,7 @@
 import type { Alert, AlertKind } from "@/lib/api/types";
 import { formatBytes, formatNumber, parseBytes, writeBytes } from "@/lib/format/bytes";
 import { formatDuration, parseDuration } from "@/lib/format/time";
+import { parseWhole, type Whole } from "@/lib/format/whole";
 
 type Unit = "records" | "seconds" | "bytes" | "connections";
 
@@ -64,30 +65,30 @@ function unitOf(kind: AlertKind): Unit {
 }
 
 /** Formats a figure: `1 min 30 s`, `4 096 records`, `1.5 GiB`, `1 connection`. */
-export function formatFigure(kind: AlertKind, value: number): string {
+export function formatFigure(kind: AlertKind, value: Whole): string {
   const unit = unitOf(kind);
-  if (unit === "seconds") return formatDuration(value);
+  if (unit === "seconds") return formatDuration(Number(value));
   if (unit === "bytes") return formatBytes(value);
   return formatNumber(value, unit === "records" ? "record" : "connection");
 }
 
 /** Writes a figure as the text of a form's field, which `parseFigure` reads again. */
-export function writeFigure(kind: AlertKind, value: number): string {
+export function writeFigure(kind: AlertKind, value: string): string {
   const unit = unitOf(kind);
   if (unit === "bytes") return writeBytes(value);
-  if (unit !== "seconds") return String(value);
+  if (unit !== "seconds") return value;
   // `formatDuration` has two units only: 1 d 1 h 1 min is written in seconds.
-  const words = formatDuration(value);
-  return parseDuration(words) === value ? words : String(value);
+  const words = formatDuration(Number(value));
+  return String(parseDuration(words)) === value ? words : value;
 }
 
 /** Parses a typed threshold: `90`, `5 min`, `10 GiB`, `1 000`. Undefined where it is wrong. */
-export function parseFigure(kind: AlertKind, text: string): number | undefined {
+export function parseFigure(kind: AlertKind, text: string): string | undefined {
   const unit = unitOf(kind);
   if (unit === "bytes") return parseBytes(text);
-  if (unit === "seconds") return parseDuration(text);
-  const digits = text.replace(/\s/g, "");
-  return /^\d{1,15}$/.test(digits) ? Number(digits) : undefined;
+  if (unit === "seconds") return parseDuration(text)?.toString();
+  const digits = parseWhole(text);
+  return digits?.startsWith("-") ? undefined : digits;
 }
 
 /** Returns how a threshold of this kind may be typed. */
@@ -102,7 +103,7 @@ export function figureHint(kind: AlertKind): string {
 
 /** Returns when an alert fires: `Lag of checkout above 1 min for 5 min`. */
 export function conditionWords(
-  alert: Pick<Alert, "kind" | "group" | "threshold" | "for_s">,
+  alert: Pick<Alert, "kind" | "group" | "for_s"> & { threshold: Whole },
 ): string {
   const { kind, group, threshold, for_s } = alert;
   const what = isOfGroups(kind)

@@ -42,7 +42,7 @@ test("a list that is refused shows the problem's text", async () => {
 test("a budget is made of what was typed, in minor units", async () => {
   const { user } = visit("/usage/budgets?panel=new");
   const panel = await dialog("New budget");
-  await user.click(panel.getByRole("button", { name: "Create budget" }));
+  await user.click(await panel.findByRole("button", { name: "Create budget" }));
   expect(panel.getByText("Name the budget")).toBeVisible();
   expect(panel.getByText("Enter an amount")).toBeVisible();
   expect(sentTo(CREATE)).toEqual([]);
@@ -59,7 +59,7 @@ test("a budget is made of what was typed, in minor units", async () => {
 test("a budget that stops producers is explained and has to be understood", async () => {
   const { user } = visit("/usage/budgets?panel=new");
   const panel = await dialog("New budget");
-  await user.type(panel.getByRole("textbox", { name: "Name" }), "Hard stop");
+  await user.type(await panel.findByRole("textbox", { name: "Name" }), "Hard stop");
   await user.type(panel.getByRole("textbox", { name: "Amount a month, USD" }), "0.50");
   await user.click(panel.getByRole("radio", { name: /suspend produce/ }));
   expect(panel.getByText(/\$0\.60 are spent already: produce is suspended at once/)).toBeVisible();
@@ -74,7 +74,7 @@ test("a budget that stops producers is explained and has to be understood", asyn
 test("an edited budget shows what happened to it", async () => {
   const { user } = visit("/usage/budgets?panel=bud_5xw4mzn6yt2ba3k2jq7v");
   const panel = await dialog("Edit Team");
-  expect(panel.getByText(/\$25\.03 of \$50\.00 were spent/)).toBeVisible();
+  expect(await panel.findByText(/\$25\.03 of \$50\.00 were spent/)).toBeVisible();
   const amount = panel.getByRole("textbox", { name: "Amount a month, USD" });
   expect(amount).toHaveValue("50.00");
   await user.clear(amount);

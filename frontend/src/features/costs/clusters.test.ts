@@ -6,12 +6,12 @@ const line = (cluster_id: string, meter: string, amount_minor: number): CostLine
   cluster_id,
   cluster: cluster_id === "cl_a" ? "orders" : "",
   meter,
-  quantity: 100 * amount_minor,
-  free_quantity: 0,
+  quantity: String(100 * amount_minor),
+  free_quantity: "0",
   unit: "GiB",
   unit_price: "0.04",
   amount_minor,
-  forecast_quantity: 200 * amount_minor,
+  forecast_quantity: String(200 * amount_minor),
   forecast_minor: 2 * amount_minor,
 });
 
@@ -34,6 +34,13 @@ test("a cluster without lines costs nothing", () => {
 });
 
 test("a meter is summed over clusters", () => {
-  expect(meterTotal({ lines }, "ingress_bytes")).toEqual({ quantity: 1_200, amount: 12 });
-  expect(meterTotal({ lines }, "partition_minutes")).toEqual({ quantity: 0, amount: 0 });
+  expect(meterTotal({ lines }, "ingress_bytes")).toEqual({ quantity: 1_200n, amount: 12 });
+  expect(meterTotal({ lines }, "partition_minutes")).toEqual({ quantity: 0n, amount: 0 });
+});
+
+test("a sum has every digit, also beyond what a double holds", () => {
+  const long = { ...line("cl_a", "storage_byte_minutes", 1), quantity: "9007199254740993" };
+  const one = { ...long, quantity: "2" };
+  const { quantity } = meterTotal({ lines: [long, one] }, "storage_byte_minutes");
+  expect(quantity).toBe(9_007_199_254_740_995n);
 });

@@ -1,4 +1,5 @@
 import type { CostLine, Costs } from "@/lib/api/types";
+import { big } from "@/lib/format/whole";
 
 /** The cost of one cluster. */
 export interface ClusterCost {
@@ -38,10 +39,10 @@ export function clusterCost(
 export function meterTotal(
   { lines }: Pick<Costs, "lines">,
   meter: string,
-): { quantity: number; amount: number } {
+): { quantity: bigint; amount: number } {
   const own = lines.filter((line) => line.meter === meter);
   return {
-    quantity: own.reduce((sum, line) => sum + line.quantity, 0),
+    quantity: own.reduce((sum, line) => sum + big(line.quantity), 0n),
     amount: own.reduce((sum, line) => sum + line.amount_minor, 0),
   };
 }

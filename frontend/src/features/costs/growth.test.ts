@@ -30,7 +30,7 @@ function day(of: number, meter: UsageItem["meter"], quantity: number, billed = t
     id: null,
     meter,
     unit: "byte",
-    quantity,
+    quantity: String(quantity),
     window_start: new Date(start).toISOString(),
     window_end: new Date(start + 86_400_000).toISOString(),
     provisional: false,
@@ -39,6 +39,7 @@ function day(of: number, meter: UsageItem["meter"], quantity: number, billed = t
     topic_id: null,
     topic: null,
     principal: null,
+    principal_name: null,
   };
 }
 

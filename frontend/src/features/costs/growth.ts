@@ -42,7 +42,7 @@ export function growthOf(
       if (day > now.getTime()) return null;
       for (const item of counted) {
         const start = Date.parse(item.window_start);
-        if (start >= day && start < day + DAY_MS) quantity += item.quantity;
+        if (start >= day && start < day + DAY_MS) quantity += Number(item.quantity);
       }
       const units = inUnits(Math.max(0, quantity - free), unit, minutes);
       return units * Number(unit_price) * scale;

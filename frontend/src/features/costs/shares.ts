@@ -13,14 +13,14 @@ export function topicShares({ by_topic }: Costs): Share[] {
   }));
 }
 
-/** Returns the cost by credential. `nameOf`: the names of principals. */
+/** Returns the cost by credential, API key and member. `nameOf`: the names of credentials. */
 export function principalShares(
   { by_principal }: Costs,
   nameOf: Readonly<Record<string, string>>,
 ): Share[] {
-  return by_principal.map(({ cluster_id, cluster, principal, amount_minor }) => ({
+  return by_principal.map(({ cluster_id, cluster, principal, principal_name, amount_minor }) => ({
     key: `${cluster_id ?? ""}/${principal ?? ""}`,
-    name: cluster_id === null ? OTHERS : principalWords(principal, nameOf),
+    name: cluster_id === null ? OTHERS : (principal_name ?? principalWords(principal, nameOf)),
     cluster: cluster ?? cluster_id ?? "",
     amount: amount_minor,
   }));

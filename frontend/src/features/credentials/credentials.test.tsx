@@ -20,6 +20,14 @@ test("a credential is listed with its role, its mechanism and its last use", asy
   expect(cells.slice(5, 7)).toEqual(["53 min ago", "never"]);
 });
 
+test("of a credential that works with one mechanism alone it is said to rotate it", async () => {
+  change(LIST, ({ items: [credential] }) => {
+    if (credential) credential.mechanisms = ["SCRAM-SHA-256"];
+  });
+  visit(CREDENTIALS);
+  expect((await firstRow("Credentials"))[3]).toMatch(/^SCRAM-SHA-256 only. Rotate it/);
+});
+
 test("without a credential it is said what one is for", async () => {
   empty(LIST);
   visit(CREDENTIALS);

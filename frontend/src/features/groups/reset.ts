@@ -1,4 +1,5 @@
 import type { PlannedOffset, ResetRequest, ResetTarget } from "@/lib/api/types";
+import { big, INT64_MAX, parseWhole } from "@/lib/format/whole";
 
 export type ResetKind = ResetTarget | "group";
 
@@ -13,7 +14,7 @@ export const RESET_KINDS: { value: ResetKind; label: string }[] = [
 
 export interface ResetChoice {
   kind: ResetKind;
-  /** The typed value: a local date and time, an offset, a number of records or a group. */
+  /** The value: an instant in ISO 8601, a typed offset or number of records, or a group. */
   value: string;
   /** The topics; empty for all topics in which the group has committed. */
   topics: string[];
@@ -26,10 +27,12 @@ export function resetComplaint({ kind, value }: ResetChoice): string | null {
     return Number.isNaN(Date.parse(value)) ? "Enter a date and a time" : null;
   }
   if (kind === "group") return value ? null : "Choose a group";
-  const number = /^-?\d+$/.test(value) ? Number(value) : Number.NaN;
-  if (!Number.isSafeInteger(number)) return "Enter a whole number";
-  if (kind === "offset" && number < 0) return "Offsets begin at 0";
-  return kind === "shift" && number === 0 ? "A shift by 0 changes nothing" : null;
+  const number = parseWhole(value);
+  if (number === undefined || big(number) > INT64_MAX || big(number) < -INT64_MAX) {
+    return "Enter a whole number";
+  }
+  if (kind === "offset" && big(number) < 0n) return "Offsets begin at 0";
+  return kind === "shift" && big(number) === 0n ? "A shift by 0 changes nothing" : null;
 }
 
 /** Returns the request for a valid choice. */
@@ -38,14 +41,14 @@ export function resetRequest(choice: ResetChoice, dryRun: boolean): ResetRequest
   const to = kind === "group" ? { group: value } : kind;
   const request: ResetRequest = { to, dry_run: dryRun };
   if (kind === "timestamp") request.timestamp = new Date(value).toISOString();
-  else if (kind === "offset" || kind === "shift") request[kind] = Number(value);
+  else if (kind === "offset" || kind === "shift") request[kind] = parseWhole(value);
   if (topics.length > 0) request.topics = topics.map((topic) => ({ topic }));
   return request;
 }
 
 /** Returns by how many records a partition moves; null where nothing was committed before. */
-export function moveOf(planned: PlannedOffset): number | null {
-  return planned.current === null ? null : planned.target - planned.current;
+export function moveOf(planned: PlannedOffset): bigint | null {
+  return planned.current === null ? null : big(planned.target) - big(planned.current);
 }
 
 /**
@@ -53,7 +56,7 @@ export function moveOf(planned: PlannedOffset): number | null {
  * since a request names one. What had no offset before keeps its new one: Kafka takes none away.
  */
 export function undoRequests(plan: readonly PlannedOffset[]): ResetRequest[] {
-  const places = new Map<number, Map<string, number[]>>();
+  const places = new Map<string, Map<string, number[]>>();
   for (const { topic, partition, current, target } of plan) {
     if (current === null || current === target) continue;
     const topics = places.get(current) ?? new Map<string, number[]>();

@@ -10,9 +10,9 @@ const line: InvoiceLine = {
   cluster_id: "cl_1",
   cluster: "orders",
   description: "Data out",
-  quantity: 12.5 * GIB,
+  quantity: String(12.5 * GIB),
   unit: "byte",
-  free_quantity: 10 * GIB,
+  free_quantity: String(10 * GIB),
   unit_price: "0.04",
   price_unit: "GiB",
   price_unit_size: GIB,
@@ -37,6 +37,6 @@ test("quantities are in the unit that has the price", () => {
   expect(unitsOf(line, line.quantity)).toBe("12.5 GiB");
   expect(unitsOf(line, line.free_quantity)).toBe("10.0 GiB");
   const month = { ...line, price_unit: "GiB-month", price_unit_size: 4 };
-  expect(unitsOf(month, 10)).toBe("2.5 GiB-months");
+  expect(unitsOf(month, "10")).toBe("2.5 GiB-months");
   expect(unitsOf({ ...line, quantity: null, price_unit_size: null }, null)).toBe("–");
 });

@@ -21,8 +21,8 @@ export function rowsSearch(
 }
 
 /** Formats a line's quantity, or the free part of it, in the unit of the price. */
-export function unitsOf(line: InvoiceLine, quantity: number | null): string {
+export function unitsOf(line: InvoiceLine, quantity: string | null): string {
   if (quantity === null || line.price_unit_size === null) return "–";
   if (line.price_unit === "GiB") return formatBytes(quantity);
-  return formatUnits(quantity / line.price_unit_size, line.price_unit);
+  return formatUnits(Number(quantity) / line.price_unit_size, line.price_unit);
 }

@@ -8,7 +8,7 @@ export function parseRate(text: string): number | null | undefined {
   const typed = text.trim().replace(/\/s$/i, "").trim();
   if (typed === "") return null;
   const bytes = parseBytes(typed);
-  return bytes !== undefined && bytes >= 1 ? bytes : undefined;
+  return bytes !== undefined && Number(bytes) >= 1 ? Number(bytes) : undefined;
 }
 
 /** Writes a rate as the text of a field, in the largest unit without a fraction: `10 MiB`. */

@@ -4,12 +4,12 @@ import { choiceComplaint, deletionOf, totalOf, unreadBy } from "./deleting";
 
 test("a choice becomes offsets of partitions", () => {
   expect(deletionOf({ partitions: [], before: "" }, 2).partitions).toEqual([
-    { partition: 0, before_offset: -1 },
-    { partition: 1, before_offset: -1 },
+    { partition: 0, before_offset: "-1" },
+    { partition: 1, before_offset: "-1" },
   ]);
   expect(deletionOf({ partitions: ["10", "9"], before: "42" }, 12).partitions).toEqual([
-    { partition: 9, before_offset: 42 },
-    { partition: 10, before_offset: 42 },
+    { partition: 9, before_offset: "42" },
+    { partition: 10, before_offset: "42" },
   ]);
 });
 
@@ -23,14 +23,14 @@ test("only whole numbers are offsets", () => {
 
 test("who has not read what goes is named with how much they miss", () => {
   const plan = [
-    { partition: 0, low_watermark: 100, deleted_offsets: 40 },
-    { partition: 1, low_watermark: 10, deleted_offsets: 10 },
+    { partition: 0, low_watermark: "100", deleted_offsets: "40" },
+    { partition: 1, low_watermark: "10", deleted_offsets: "10" },
   ];
   const place = (topic: string, partition: number, committed: number | null) => ({
     topic,
     partition,
-    committed,
-    end: 100,
+    committed: committed === null ? null : String(committed),
+    end: "100",
     lag: null,
     lag_seconds: null,
   });
@@ -44,8 +44,8 @@ test("who has not read what goes is named with how much they miss", () => {
     group("never committed", [place("t", 0, null)]),
   ];
   expect(unreadBy(plan, groups, "t")).toEqual([
-    { group: "far behind", records: 40 },
-    { group: "behind", records: 15 },
+    { group: "far behind", records: 40n },
+    { group: "behind", records: 15n },
   ]);
-  expect(totalOf(plan)).toBe(50);
+  expect(totalOf(plan)).toBe(50n);
 });

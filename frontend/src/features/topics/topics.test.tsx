@@ -184,13 +184,13 @@ test("records are deleted after a look at what goes, and after the name was type
   expect(await screen.findByText("40 records deleted")).toBeVisible();
   const { query, body } = sentTo(RECORDS)[1] ?? {};
   expect(query).toEqual({ wake: "true", validate_only: "false" });
-  expect(body).toEqual({ partitions: [{ partition: 0, before_offset: 42 }] });
+  expect(body).toEqual({ partitions: [{ partition: 0, before_offset: "42" }] });
 });
 
 test("a group that has not read all of it is named before records go", async () => {
   change("GET /api/v1/clusters/{cluster_id}/groups", ({ items: [group] }) => {
     const [partition] = group?.partitions ?? [];
-    if (partition) partition.committed = 30;
+    if (partition) partition.committed = "30";
   });
   const { user } = visit(`${TOPIC}/partitions?panel=delete-records`);
   const panel = await dialog("Delete records of payments");
@@ -200,11 +200,11 @@ test("a group that has not read all of it is named before records go", async () 
 
 test("a partition is deleted up to its damaged batch after a look at what goes", async () => {
   change(PARTITIONS, ({ items: [partition] }) => {
-    if (partition) partition.damaged_first_offset = 94;
+    if (partition) partition.damaged_first_offset = "94";
   });
   change("GET /api/v1/clusters/{cluster_id}/groups", ({ items: [group] }) => {
     const [partition] = group?.partitions ?? [];
-    if (partition) partition.committed = 90;
+    if (partition) partition.committed = "90";
   });
   const { user } = visit(`${TOPIC}/partitions`);
   const name = "Delete partition 0 up to its damaged batch";
@@ -226,8 +226,8 @@ test("a partition is deleted up to its damaged batch after a look at what goes",
   await user.type(asked.getByRole("textbox"), "payments{Enter}");
   expect(await screen.findByText("Partition 0 begins at 96")).toBeVisible();
   expect(sentTo(SKIP).map(({ body }) => body)).toEqual([
-    { partition: 0, first_offset: 94, confirm: false },
-    { partition: 0, first_offset: 94, confirm: true },
+    { partition: 0, first_offset: "94", confirm: false },
+    { partition: 0, first_offset: "94", confirm: true },
   ]);
 });
 

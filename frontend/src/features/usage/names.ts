@@ -16,10 +16,15 @@ export function clusterName(id: string | null, names: Names): string {
   return id ? (names.clusters.get(id) ?? id) : "–";
 }
 
-export function principalName(principal: string | null, names: Names): string {
+/** `known`: the name that came with the principal, as of API keys and members. */
+export function principalName(
+  principal: string | null,
+  names: Names,
+  known: string | null = null,
+): string {
   if (!principal) return "–";
   if (principal === OURS) return "Freshet itself";
-  return names.credentials[principal] ?? principal;
+  return known ?? names.credentials[principal] ?? principal;
 }
 
 /** Returns a function that gives the words for a group's key in a chart. */
@@ -29,7 +34,10 @@ export function groupNames(
   names: Names,
 ): (key: string) => string {
   if (by === "cluster") return (key) => clusterName(key, names);
-  if (by === "principal") return (key) => (key ? principalName(key, names) : "No credential");
+  if (by === "principal") {
+    const known = new Map(items.map((item) => [item.principal, item.principal_name]));
+    return (key) => (key ? principalName(key, names, known.get(key)) : "No credential");
+  }
   if (by === "meter") return () => "All";
   const several = new Set(items.map((item) => item.cluster_id)).size > 1;
   const topics = new Map<string, string>();

@@ -7,9 +7,9 @@ const day = (given: Partial<ReconciledDay>): ReconciledDay => ({
   cluster_id: "cl_a",
   day: "2026-11-20",
   agreement: "equal",
-  metered_bytes: 1000,
-  logged_bytes: 1000,
-  unknown_bytes: 0,
+  metered_bytes: "1000",
+  logged_bytes: "1000",
+  unknown_bytes: "0",
   differing_partitions: 0,
   ...given,
 });
@@ -27,6 +27,6 @@ test("the worst day counts, and a day of two clusters is one", () => {
 
 test("a difference has its sign and every byte", () => {
   expect(difference(day({}))).toBe("0");
-  expect(difference(day({ metered_bytes: 1012 }))).toBe("+12");
-  expect(difference(day({ logged_bytes: 3_001_000 }))).toBe("−3\u202f000\u202f000");
+  expect(difference(day({ metered_bytes: "1012" }))).toBe("+12");
+  expect(difference(day({ logged_bytes: "3001000" }))).toBe("−3\u202f000\u202f000");
 });

@@ -1,6 +1,7 @@
 import type { Tone } from "@/components/Note";
 import type { ReconciledDay } from "@/lib/api/types";
 import { formatCount } from "@/lib/format/bytes";
+import { big } from "@/lib/format/whole";
 
 export type Agreement = ReconciledDay["agreement"];
 
@@ -28,7 +29,7 @@ export function summaryOf(days: readonly ReconciledDay[]): Summary | undefined {
 
 /** By how many bytes usage is off the log, with its sign: `0`, `+12`, `−3`. */
 export function difference(day: ReconciledDay): string {
-  const bytes = day.metered_bytes - day.logged_bytes;
-  if (bytes === 0) return "0";
-  return `${bytes > 0 ? "+" : "−"}${formatCount(Math.abs(bytes))}`;
+  const bytes = big(day.metered_bytes) - big(day.logged_bytes);
+  if (bytes === 0n) return "0";
+  return `${bytes > 0n ? "+" : "−"}${formatCount(bytes > 0n ? bytes : -bytes)}`;
 }

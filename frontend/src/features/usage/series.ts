@@ -1,5 +1,6 @@
 import { levelOf } from "@/lib/format/meters";
 import type { UsageItem } from "@/lib/api/types";
+import { big } from "@/lib/format/whole";
 import { type Granularity, type Range, windowMinutes, windowsOf } from "./ranges";
 
 export type GroupBy = "meter" | "cluster" | "topic" | "principal";
@@ -14,7 +15,7 @@ export interface GroupName {
 export interface Level extends GroupName {
   values: number[];
   /** The quantity over the whole range, in the meter's base unit. */
-  total: number;
+  total: bigint;
 }
 
 /** How many groups have a colour of their own. Smaller groups are summed. */
@@ -36,11 +37,13 @@ export function groupKey(item: UsageItem, by: GroupBy): string {
  */
 export function groupOrder(items: readonly UsageItem[], by: GroupBy): string[] {
   const totals = new Map<string, number>();
-  for (const { meter, quantity } of items) totals.set(meter, (totals.get(meter) ?? 0) + quantity);
+  for (const { meter, quantity } of items) {
+    totals.set(meter, (totals.get(meter) ?? 0) + Number(quantity));
+  }
   const shares = new Map<string, number>();
   for (const item of items) {
     const key = groupKey(item, by);
-    const share = item.quantity / (totals.get(item.meter) || 1);
+    const share = Number(item.quantity) / (totals.get(item.meter) || 1);
     shares.set(key, (shares.get(key) ?? 0) + share);
   }
   const order = [...shares].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1));
@@ -75,7 +78,7 @@ export function levelsOf(shown: Shown, range: Range, now: Date): Level[] {
   const own = ownGroups(order);
   const levels = new Map<string, Level>();
   const levelFor = (key: string, label: string): Level => {
-    const level = levels.get(key) ?? { key, label, total: 0, values: zeros(starts) };
+    const level = levels.get(key) ?? { key, label, total: 0n, values: zeros(starts) };
     levels.set(key, level);
     return level;
   };
@@ -86,7 +89,7 @@ export function levelsOf(shown: Shown, range: Range, now: Date): Level[] {
     const level = own.includes(key)
       ? levelFor(key, nameOf(key))
       : levelFor(OTHERS, `${String(rest)} others`);
-    level.total += item.quantity;
+    level.total += big(item.quantity);
     const start = new Date(item.window_start);
     const place = places.get(start.getTime());
     if (place === undefined) continue;
@@ -97,7 +100,7 @@ export function levelsOf(shown: Shown, range: Range, now: Date): Level[] {
   // A chart without usage still has a line at zero.
   return known.length > 0
     ? known
-    : [{ key: "", label: nameOf(""), total: 0, values: zeros(starts) }];
+    : [{ key: "", label: nameOf(""), total: 0n, values: zeros(starts) }];
 }
 
 const zeros = (starts: number[]): number[] => starts.map(() => 0);
@@ -111,8 +114,8 @@ export function countedMinutes(start: Date, granularity: Granularity, now: Date)
 }
 
 /** Returns a meter's quantity over all items. */
-export function totalOf(items: readonly UsageItem[], meter: string): number {
-  return items.reduce((sum, item) => (item.meter === meter ? sum + item.quantity : sum), 0);
+export function totalOf(items: readonly UsageItem[], meter: string): bigint {
+  return items.reduce((sum, item) => (item.meter === meter ? sum + big(item.quantity) : sum), 0n);
 }
 
 /**

@@ -1,5 +1,7 @@
 import createClient, { defaultPathSerializer, type Middleware } from "openapi-fetch";
 import { partOf } from "@/lib/names";
+import { noteServerTime } from "@/lib/serverTime";
+import { DIGEST, noteAddress, noteDigest } from "./addresses";
 import type { paths } from "./schema";
 import { Problem, problemOf, unreachable } from "./problem";
 
@@ -10,6 +12,9 @@ export function setCsrfToken(token: string | undefined): void {
   csrfToken = token;
 }
 
+/** No read takes longer, a wait for an operation and a search included: its server hangs. */
+const ANSWER_MS = 30_000;
+
 const SAFE = new Set(["GET", "HEAD", "OPTIONS"]);
 
 function randomKey(): string {
@@ -17,9 +22,19 @@ function randomKey(): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+function addressOf({ url }: Request): string {
+  const { pathname, search } = new URL(url);
+  return pathname + search;
+}
+
 const headers: Middleware = {
+  // It runs within the call that asks, before anything is waited for: `noteAddress` relies on that.
   onRequest({ request }) {
-    if (SAFE.has(request.method)) return;
+    if (SAFE.has(request.method)) {
+      noteAddress(addressOf(request));
+      request.headers.set(DIGEST, "1");
+      return new Request(request, { signal: AbortSignal.timeout(ANSWER_MS) });
+    }
     if (csrfToken) request.headers.set("X-CSRFToken", csrfToken);
     if (request.method === "POST") request.headers.set("Idempotency-Key", randomKey());
   },
@@ -27,7 +42,11 @@ const headers: Middleware = {
     return unreachable(request.method);
   },
   async onResponse({ request, response }) {
-    if (response.ok) return;
+    noteServerTime(response.headers.get("Date"));
+    if (response.ok) {
+      if (SAFE.has(request.method)) noteDigest(addressOf(request), response.headers.get(DIGEST));
+      return;
+    }
     throw problemOf(response, await bodyOf(response), request.method);
   },
 };

@@ -56,3 +56,28 @@ export const keys = {
   invoiceList: ["invoices", "list"] as const,
   invoice: (id: string) => ["invoices", "one", id] as const,
 };
+
+const OF_CLUSTER: Record<string, string> = {
+  topics: "topics",
+  groups: "consumer groups",
+  credentials: "credentials",
+  acls: "ACLs",
+  quotas: "quotas",
+};
+
+/** Names what a query reads, by its key: `consumer groups`, `the topic`, `costs`. */
+export function nounOf(key: readonly unknown[]): string {
+  const [first, second, , third, fourth, , fifth] = key.map(String);
+  if (first === "clusters" && second === "one") {
+    if (third === undefined) return "the cluster";
+    if (fifth !== undefined) return fifth;
+    if (fourth === "one") return third === "groups" ? "the consumer group" : "the topic";
+    if (fourth === "deleted" || fourth === "orphaned") return `${fourth} topics`;
+    return OF_CLUSTER[third] ?? third;
+  }
+  const noun = (first ?? "").replaceAll("-", " ");
+  return (
+    { "acl templates": "ACL templates", "api keys": "API keys", "local mail": "mails" }[noun] ??
+    noun
+  );
+}

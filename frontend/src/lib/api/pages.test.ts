@@ -17,7 +17,9 @@ test("a list is read to its last page", async () => {
   expect(asked).toEqual([undefined, "b", "c"]);
 });
 
-test("an endless list is read as far as was asked", async () => {
-  const items = await allPages(() => Promise.resolve({ items: [1, 2], next_cursor: "on" }), 5);
-  expect(items).toHaveLength(6);
+test("a list that is cut is longer than was asked, and one that just fits is not", async () => {
+  const endless = await allPages(() => Promise.resolve({ items: [1, 2], next_cursor: "on" }), 4);
+  expect(endless.length).toBeGreaterThan(4);
+  const whole = await allPages(() => Promise.resolve({ items: [1, 2], next_cursor: null }), 2);
+  expect(whole).toHaveLength(2);
 });

@@ -1,5 +1,32 @@
-/** How often the queries of a visible page are repeated. Those of a hidden page are not. */
-export const LIVE = { refetchInterval: 2_000, refetchIntervalInBackground: false } as const;
+import type { DefaultOptions, Query } from "@tanstack/react-query";
+import { noteAddresses } from "./addresses";
+import { isWatched } from "./watch";
 
-/** The same for data that seldom changes: readiness, mail, lists of secrets. */
-export const SLOW = { refetchInterval: 10_000, refetchIntervalInBackground: false } as const;
+/**
+ * Keeps a query up to date as long as a visible page shows it: the service says when its answer has
+ * changed (`watch.ts`), and while it does not, the query is repeated. What a hidden page shows is
+ * left alone.
+ */
+export const repeated = (paceMs: number): { meta: { paceMs: number } } => ({ meta: { paceMs } });
+
+/** What a page shows live: the state of clusters, topics and groups. */
+export const LIVE = repeated(2_000);
+
+/** Data that seldom changes: readiness, mail, lists of secrets. */
+export const SLOW = repeated(10_000);
+
+/** Returns after how many ms a query is repeated; false: it is not. */
+export function intervalOf(query: Query): number | false {
+  const pace = query.meta?.paceMs;
+  return typeof pace !== "number" || isWatched(query) ? false : pace;
+}
+
+type Behavior = NonNullable<NonNullable<DefaultOptions["queries"]>["behavior"]>;
+
+/** Notes what each query asks for. */
+export const noted: Behavior = {
+  onFetch: (context, query) => {
+    const { fetchFn } = context;
+    context.fetchFn = () => noteAddresses(query.queryHash, fetchFn);
+  },
+};

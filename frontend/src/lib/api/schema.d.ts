@@ -600,11 +600,16 @@ export interface paths {
          *
          *     With a `filter` a page may have few records or none although there are more: `scanned` says
          *     how far it was looked, and `next_cursor` goes on from there. Batches that cannot be decoded
-         *     are skipped, and listed as `damaged`.
+         *     are skipped, and listed as `damaged`. All batches that were read are metered as
+         *     `egress_bytes` of the caller, with what a filter leaves out; batches are read as a whole.
          */
         get: operations["clusters_topics_messages_retrieve"];
         put?: never;
-        /** @description Produces one record; it is durable when this returns. */
+        /**
+         * @description Produces one record; it is durable when this returns.
+         *
+         *     It is metered as `ingress_bytes` of the caller.
+         */
         post: operations["clusters_topics_messages_create"];
         delete?: never;
         options?: never;
@@ -628,6 +633,8 @@ export interface paths {
          *     `{"records": n, "bytes": n}` looked at since the beginning), `end` (`{"reason": …}`: ask
          *     again, but for `access_ended`, which follows within 5 seconds of a revoked key or an ended
          *     session, and for `unreadable`, where something cannot be read at all). At most ten minutes.
+         *     What is read of the log for the stream is metered as `egress_bytes` of the caller, with what
+         *     a filter leaves out.
          */
         get: operations["clusters_topics_messages_stream_retrieve"];
         put?: never;
@@ -1906,7 +1913,11 @@ export interface components {
             /** @description The figure, which comes from the keeper's samples or from metered usage. */
             kind: components["schemas"]["AlertKind"];
             readonly group: string;
-            readonly threshold: number;
+            /**
+             * Format: int64
+             * @description The alert fires above it. Its unit follows from `kind`.
+             */
+            threshold: string;
             readonly for_s: number;
             /** @description Addresses of members who get mails; empty: those who manage the organization. */
             emails: string[];
@@ -1921,8 +1932,11 @@ export interface components {
              * @description When it last began to fire; null: never yet.
              */
             fired_at: string | null;
-            /** @description The figure when it was last read; null: not known. */
-            value: number | null;
+            /**
+             * Format: int64
+             * @description The figure when it was last read; null: not known.
+             */
+            value: string | null;
             /** @description The group whose figure it is, for kinds of a lag. */
             subject: string;
             /**
@@ -1939,11 +1953,8 @@ export interface components {
             name: string;
             /** @description The consumer group, for kinds of a lag; empty: the one furthest behind. */
             group?: string;
-            /**
-             * Format: int64
-             * @description The alert fires above it. Its unit follows from `kind`.
-             */
-            threshold: number;
+            /** @description The alert fires above it. Its unit follows from `kind`. */
+            threshold: string | number;
             /**
              * @description Seconds that the figure is above before the alert fires, and below before it is over.
              * @default 300
@@ -2289,16 +2300,23 @@ export interface components {
             meter: string;
             cluster_id: string;
             cluster: string;
-            quantity: number;
-            /** @description The part that the free allowance covers. */
-            free_quantity: number;
+            /** Format: decimal */
+            quantity: string;
+            /**
+             * Format: decimal
+             * @description The part that the free allowance covers.
+             */
+            free_quantity: string;
             /** @description The unit that the price is for. */
             unit: string;
             /** @description The price of a unit, in major units of the currency, as a decimal. */
             readonly unit_price: string;
             amount_minor: number;
-            /** @description Expected at the month's end. */
-            forecast_quantity: number;
+            /**
+             * Format: decimal
+             * @description Expected at the month's end.
+             */
+            forecast_quantity: string;
             /** @description Expected at the month's end. */
             forecast_minor: number;
         };
@@ -2333,6 +2351,8 @@ export interface components {
             principal: string;
             readonly role: components["schemas"]["CredentialRole"];
             readonly mechanism: components["schemas"]["MechanismEnum"];
+            /** @description The SCRAM mechanisms that it can authenticate by; PLAIN works as well where a listener offers it. One that was made before the service stored both has one: rotate it. Null: the cell does not answer. */
+            readonly mechanisms: string[] | null;
             readonly generation: number;
             /** Format: date-time */
             readonly created_at: string;
@@ -2370,8 +2390,10 @@ export interface components {
             username: string;
             /** @description It cannot be read again. */
             password: string;
-            /** @description PLAIN works with it too. */
+            /** @description The one that settings for clients name; either of both works, and PLAIN. */
             mechanism: components["schemas"]["MechanismEnum"];
+            /** @description The SCRAM mechanisms that it can authenticate by: both. */
+            mechanisms: string[];
             principal: string;
             role: components["schemas"]["CredentialRole"];
             generation: number;
@@ -2388,9 +2410,13 @@ export interface components {
         /** @description Offsets of a batch that cannot be decoded. */
         Damaged: {
             partition: number;
-            first_offset: number;
-            /** @description The offset behind the batch. */
-            next_offset: number;
+            /** Format: int64 */
+            first_offset: string;
+            /**
+             * Format: int64
+             * @description The offset behind the batch.
+             */
+            next_offset: string;
             /** @description `undecodable`: its bytes are damaged; `too_slow`: decoding it did not end in time; `too_large`: its records are larger than are read here, and may be sound. */
             reason: components["schemas"]["DamagedReasonEnum"];
         };
@@ -2458,12 +2484,17 @@ export interface components {
             state: string;
             /** @description classic or consumer. */
             type: string;
+            /** @description Such as consumer or connect; empty where nobody ever joined it, and of a sleeping cluster where it is not known. Partitions of members are shown of consumers. */
+            protocol_type: string;
             /** @description The assignor. */
             protocol: string;
             members: components["schemas"]["GroupMember"][];
             partitions: components["schemas"]["GroupPartition"][];
-            /** @description Records. */
-            lag: number | null;
+            /**
+             * Format: int64
+             * @description Records.
+             */
+            lag: string | null;
             /**
              * Format: double
              * @description The greatest of its partitions'.
@@ -2490,10 +2521,15 @@ export interface components {
         GroupPartition: {
             topic: string;
             partition: number;
-            committed: number | null;
-            end: number | null;
-            /** @description Records. */
-            lag: number | null;
+            /** Format: int64 */
+            committed: string | null;
+            /** Format: int64 */
+            end: string | null;
+            /**
+             * Format: int64
+             * @description Records.
+             */
+            lag: string | null;
             /**
              * Format: double
              * @description Age of the first record that is not committed.
@@ -2646,12 +2682,18 @@ export interface components {
             /** @description The cluster's name when the invoice was issued. */
             cluster: string;
             description: string;
-            /** @description In `unit`, exactly. */
-            readonly quantity: number | null;
+            /**
+             * Format: decimal
+             * @description In `unit`, exactly.
+             */
+            quantity: string | null;
             /** @description The meter's base unit. */
             readonly unit: string;
-            /** @description The part of it that the free allowance covers. */
-            readonly free_quantity: number | null;
+            /**
+             * Format: decimal
+             * @description The part of it that the free allowance covers.
+             */
+            free_quantity: string | null;
             /** @description A decimal, of one `price_unit`. */
             readonly unit_price: string | null;
             price_unit: string;
@@ -2764,9 +2806,13 @@ export interface components {
         /** @description Where a partition begins now. */
         LowWatermark: {
             partition: number;
-            low_watermark: number;
-            /** @description How many offsets this took: as many records at most. */
-            deleted_offsets: number;
+            /** Format: int64 */
+            low_watermark: string;
+            /**
+             * Format: int64
+             * @description How many offsets this took: as many records at most.
+             */
+            deleted_offsets: string;
         };
         /** @enum {string} */
         MechanismEnum: "SCRAM-SHA-512" | "SCRAM-SHA-256";
@@ -2812,9 +2858,13 @@ export interface components {
         /** @description A record. */
         Message: {
             partition: number;
-            offset: number;
-            /** @description Unix time. */
-            timestamp_ms: number | null;
+            /** Format: int64 */
+            offset: string;
+            /**
+             * Format: int64
+             * @description Unix time.
+             */
+            timestamp_ms: string | null;
             timestamp_type: components["schemas"]["TimestampTypeEnum"] | components["schemas"]["NullEnum"];
             key: components["schemas"]["Bytes"] | null;
             value: components["schemas"]["Bytes"] | null;
@@ -3222,8 +3272,11 @@ export interface components {
             partition: number;
             leader: number | null;
             leader_epoch: number;
-            /** @description Where the lowest damaged batch begins that brokers know of; null: they know of none. As the keeper reported it some seconds ago. */
-            damaged_first_offset: number | null;
+            /**
+             * Format: int64
+             * @description Where the lowest damaged batch begins that brokers know of; null: they know of none. As the keeper reported it some seconds ago.
+             */
+            damaged_first_offset: string | null;
         };
         /** @description How many partitions a topic shall have. */
         PartitionsRequest: {
@@ -3268,11 +3321,8 @@ export interface components {
             name?: string;
             /** @description The consumer group, for kinds of a lag; empty: the one furthest behind. */
             group?: string;
-            /**
-             * Format: int64
-             * @description The alert fires above it. Its unit follows from `kind`.
-             */
-            threshold?: number;
+            /** @description The alert fires above it. Its unit follows from `kind`. */
+            threshold?: string | number;
             /** @description Seconds that the figure is above before the alert fires, and below before it is over. */
             for_s?: number;
             /** @description Addresses of members who get mails; empty: those who manage the organization. */
@@ -3375,9 +3425,12 @@ export interface components {
         PlannedOffset: {
             topic: string;
             partition: number;
-            current: number | null;
-            target: number;
-            lag_after: number;
+            /** Format: int64 */
+            current: string | null;
+            /** Format: int64 */
+            target: string;
+            /** Format: int64 */
+            lag_after: string;
         };
         /** @description The price of a meter. */
         Price: {
@@ -3408,12 +3461,17 @@ export interface components {
         /**
          * @description The part of the costs that one principal has; empty for storage, which no principal causes.
          *
+         *     A Kafka client's principal is `User:` and its name. Who produces and reads records by REST pays
+         *     as `ApiKey:` or `Member:` with the id of the key or the user.
+         *
          *     The last item may be the part of all other principals together; then every name is null.
          */
         PrincipalShare: {
             cluster_id: string | null;
             cluster: string | null;
             principal: string | null;
+            /** @description The name of the credential or the API key, or the member's address; null where it is not known, or the caller sees the clusters of some projects only. */
+            principal_name: string | null;
             amount_minor: number;
         };
         /** @enum {string} */
@@ -3447,8 +3505,10 @@ export interface components {
         /** @description Where a record went. */
         Produced: {
             partition: number;
-            offset: number;
-            timestamp_ms: number | null;
+            /** Format: int64 */
+            offset: string;
+            /** Format: int64 */
+            timestamp_ms: string | null;
         };
         /** @description A project. */
         Project: {
@@ -3509,12 +3569,21 @@ export interface components {
         /** @description How far a partition was read. */
         Reached: {
             partition: number;
-            /** @description Where reading goes on. */
-            position: number;
-            /** @description The first offset that is kept. */
-            begin: number;
-            /** @description The offset of the next record. */
-            end: number;
+            /**
+             * Format: int64
+             * @description Where reading goes on.
+             */
+            position: string;
+            /**
+             * Format: int64
+             * @description The first offset that is kept.
+             */
+            begin: string;
+            /**
+             * Format: int64
+             * @description The offset of the next record.
+             */
+            end: string;
         };
         /** @description One cluster's ingress of one day (UTC), as metered and as the log holds it. */
         ReconciledDay: {
@@ -3524,12 +3593,21 @@ export interface components {
             day: string;
             /** @description `partly_known`: what could be compared is equal; `reason` says what could not. */
             agreement: components["schemas"]["AgreementEnum"];
-            /** @description Bytes by usage. */
-            metered_bytes: number;
-            /** @description Bytes by the segments that hold the records. */
-            logged_bytes: number;
-            /** @description Further metered bytes, of partitions whose log can no longer be counted. */
-            unknown_bytes: number;
+            /**
+             * Format: decimal
+             * @description Bytes by usage.
+             */
+            metered_bytes: string;
+            /**
+             * Format: decimal
+             * @description Bytes by the segments that hold the records.
+             */
+            logged_bytes: string;
+            /**
+             * Format: decimal
+             * @description Further metered bytes, of partitions whose log can no longer be counted.
+             */
+            unknown_bytes: string;
             differing_partitions: number;
             reason?: string;
             /** Format: date-time */
@@ -3538,11 +3616,8 @@ export interface components {
         /** @description What of a partition goes. */
         RecordsBeforeRequest: {
             partition: number;
-            /**
-             * Format: int64
-             * @description Records before it go; −1: all.
-             */
-            before_offset: number;
+            /** @description Records before it go; −1: all. */
+            before_offset: string | number;
         };
         /** @description Where partitions begin now. */
         RecordsDeleted: {
@@ -3585,14 +3660,14 @@ export interface components {
                 group: string;
             };
             /** @description With `to: offset`. */
-            offset?: number;
+            offset?: string | number;
             /**
              * Format: date-time
              * @description With `to: timestamp`.
              */
             timestamp?: string;
             /** @description Records, with `to: shift`. */
-            shift?: number;
+            shift?: string | number;
             /** @description Without it, all that the group committed. */
             topics?: components["schemas"]["ResetPartitionRequest"][];
             /**
@@ -3767,11 +3842,8 @@ export interface components {
         /** @description Which damaged batch is to be skipped. */
         SkipDamagedRequest: {
             partition: number;
-            /**
-             * Format: int64
-             * @description Where the batch begins, as `damaged` of a page of messages has it.
-             */
-            first_offset: number;
+            /** @description Where the batch begins, as `damaged` of a page of messages has it. */
+            first_offset: string | number;
             /**
              * @description Delete. Without it, only say what would be deleted.
              * @default false
@@ -3781,15 +3853,25 @@ export interface components {
         /** @description A damaged batch, and what is deleted with it. */
         SkippedBatch: {
             partition: number;
-            first_offset: number;
-            /** @description Where the partition begins afterwards. */
-            next_offset: number;
+            /** Format: int64 */
+            first_offset: string;
+            /**
+             * Format: int64
+             * @description Where the partition begins afterwards.
+             */
+            next_offset: string;
             /** @description `undecodable`: its bytes are damaged; `too_slow`: decoding it did not end in time; `too_large`: its records are larger than are read here, and may be sound. `reported`: brokers know that it is damaged. */
             reason: components["schemas"]["SkippedBatchReasonEnum"];
-            /** @description Where the partition began before. */
-            log_start: number;
-            /** @description Offsets before the batch that are deleted too: as many good records at most. */
-            records_before: number;
+            /**
+             * Format: int64
+             * @description Where the partition began before.
+             */
+            log_start: string;
+            /**
+             * Format: int64
+             * @description Offsets before the batch that are deleted too: as many good records at most.
+             */
+            records_before: string;
             /** @description Whether the records were deleted. */
             skipped: boolean;
         };
@@ -4033,7 +4115,8 @@ export interface components {
             meter: components["schemas"]["UsageMeter"];
             /** @description One of byte, byte_minute, partition_minute, second. */
             unit: string;
-            quantity: number;
+            /** Format: decimal */
+            quantity: string;
             /** Format: date-time */
             window_start: string;
             /**
@@ -4053,6 +4136,8 @@ export interface components {
             topic: string | null;
             /** @description Null for a sum over principals, and for usage that belongs to none. */
             principal: string | null;
+            /** @description The name of the credential or the API key, or the member's address; null where it is not known, or the caller sees the clusters of some projects only. */
+            principal_name: string | null;
         };
         /** @enum {string} */
         UsageMeter: "ingress_bytes" | "egress_bytes" | "storage_byte_minutes" | "partition_minutes" | "broker_seconds";
@@ -4063,7 +4148,8 @@ export interface components {
             meter: components["schemas"]["UsageMeter"];
             /** @description One of byte, byte_minute, partition_minute, second. */
             unit: string;
-            quantity: number;
+            /** Format: decimal */
+            quantity: string;
             /** Format: date-time */
             window_start: string;
             /**
@@ -4083,6 +4169,8 @@ export interface components {
             topic: string | null;
             /** @description Null for a sum over principals, and for usage that belongs to none. */
             principal: string | null;
+            /** @description The name of the credential or the API key, or the member's address; null where it is not known, or the caller sees the clusters of some projects only. */
+            principal_name: string | null;
             /** @description hour or day. */
             granularity: string;
             run: components["schemas"]["Run"];
@@ -6279,7 +6367,7 @@ export interface operations {
                 from?: "newest" | "oldest" | "offset" | "timestamp";
                 limit?: number;
                 /** @description With from=offset. */
-                offset?: number;
+                offset?: string;
                 /** @description Without it, all partitions, merged by time. */
                 partition?: number;
                 /** @description Bytes of records that are read for a page at most; the next page goes on. */
@@ -6288,6 +6376,8 @@ export interface operations {
                 timestamp?: string;
                 /** @description Wake a sleeping cluster; otherwise 409 `cluster_asleep`. */
                 wake?: boolean;
+                /** @description All bytes of key, value and headers, up to 16 MiB each: of one record, with `from=offset`, `partition` and `limit=1`. Otherwise the first 64 KiB. */
+                whole?: boolean;
             };
             header?: never;
             path: {
@@ -9093,7 +9183,7 @@ export interface operations {
                 /** @description How many items a page has at most. */
                 limit?: number;
                 meter?: "ingress_bytes" | "egress_bytes" | "storage_byte_minutes" | "partition_minutes" | "broker_seconds";
-                /** @description Such as `User:<credential's id>`. */
+                /** @description `User:<credential's id>` or `User:<name>`; of who asks by REST `ApiKey:<key's id>` or `Member:<user's id>`. */
                 principal?: string;
                 /** @description Windows that begin before this time. Without it: now. */
                 to?: string;

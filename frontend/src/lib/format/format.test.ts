@@ -44,6 +44,15 @@ describe("time", () => {
     expect(formatRelative(new Date("2026-03-01T11:59:48Z"), now)).toBe("12 s ago");
     expect(formatRelative(new Date("2026-03-01T12:03:00Z"), now)).toBe("in 3 min");
     expect(formatRelative(now, now)).toBe("now");
+    expect(formatRelative(new Date("2026-03-01T12:00:03Z"), now)).toBe("now");
+    expect(formatRelative(new Date("2026-03-01T12:00:13Z"), now)).toBe("in 13 s");
+  });
+
+  test("a day away or more there is a date, not a distance", () => {
+    const now = new Date("2026-03-01T12:00:00Z");
+    expect(formatRelative(new Date(1), now)).toBeNull();
+    expect(formatRelative(new Date("2026-02-28T12:00:00Z"), now)).toBeNull();
+    expect(formatRelative(new Date("2026-02-28T12:00:01Z"), now)).toBe("23 h ago");
     expect(formatAge(new Date("2026-02-27T12:00:00Z"), now)).toBe("2 d");
   });
 });
@@ -58,11 +67,11 @@ describe("lag", () => {
 
   test("records add up, and the worst seconds count", () => {
     const sum = sumLag([
-      { lag: 5, lag_seconds: 2.5 },
+      { lag: "5", lag_seconds: 2.5 },
       { lag: null, lag_seconds: null },
-      { lag: 7, lag_seconds: 40 },
+      { lag: "7", lag_seconds: 40 },
     ]);
-    expect(sum).toEqual({ lag: 12, lag_seconds: 40 });
+    expect(sum).toEqual({ lag: "12", lag_seconds: 40 });
     expect(sumLag([])).toEqual({ lag: null, lag_seconds: null });
   });
 });

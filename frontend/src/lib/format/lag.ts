@@ -1,13 +1,14 @@
 import { formatCount } from "./bytes";
 import { formatDuration } from "./time";
+import { big, type Whole } from "./whole";
 
 export interface Lag {
-  lag: number | null;
+  lag: string | null;
   lag_seconds: number | null;
 }
 
 /** Formats a lag in records; a dash for a partition without a committed offset. */
-export function formatLag(records: number | null): string {
+export function formatLag(records: Whole | null): string {
   return records === null ? "–" : formatCount(records);
 }
 
@@ -21,7 +22,7 @@ export function sumLag(partitions: readonly Lag[]): Lag {
   const known = partitions.flatMap((p) => (p.lag === null ? [] : [p.lag]));
   const seconds = partitions.flatMap((p) => (p.lag_seconds === null ? [] : [p.lag_seconds]));
   return {
-    lag: known.length > 0 ? known.reduce((sum, lag) => sum + lag, 0) : null,
+    lag: known.length > 0 ? known.reduce((sum, lag) => sum + big(lag), 0n).toString() : null,
     lag_seconds: seconds.length > 0 ? Math.max(...seconds) : null,
   };
 }

@@ -1,4 +1,5 @@
 import { formatBytes, formatCount } from "./bytes";
+import { big, groupDigits, type Whole } from "./whole";
 import { formatDuration } from "./time";
 
 /** The meters, by their names in the API. The documents on usage have their exact definitions. */
@@ -89,22 +90,19 @@ export function isTimed(meter: string): boolean {
  * Returns the level of a quantity in a window of `minutes`: the mean, where the meter counts over
  * time.
  */
-export function levelOf(meter: string, quantity: number, minutes: number): number {
-  return isTimed(meter) && minutes > 0 ? quantity / minutes : quantity;
+export function levelOf(meter: string, quantity: Whole, minutes: number): number {
+  return isTimed(meter) && minutes > 0 ? Number(quantity) / minutes : Number(quantity);
 }
 
 /** Formats a quantity of a window of `minutes`. */
-export function formatQuantity(meter: string, quantity: number, minutes: number): string {
+export function formatQuantity(meter: string, quantity: Whole, minutes: number): string {
   return formatLevel(meter, levelOf(meter, quantity, minutes));
 }
 
-/** Formats a quantity exactly. Above 2^53 a number is not exact, which the text says. */
-export function exactQuantity(meter: string, quantity: number): string {
-  const about = Number.isSafeInteger(quantity) ? "" : "about ";
-  const digits = BigInt(Math.round(quantity)).toString();
-  const grouped = digits.replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
+/** Formats a quantity to its last digit. */
+export function exactQuantity(meter: string, quantity: Whole): string {
   const unit = isMeter(meter) ? WORDS[meter].unit : "unit";
-  return `${about}${grouped} ${unit}${digits === "1" ? "" : "s"}`;
+  return `${groupDigits(quantity, "\u202f")} ${unit}${big(quantity) === 1n ? "" : "s"}`;
 }
 
 const GIB = 1024 ** 3;
@@ -118,12 +116,12 @@ export function unitSize(unit: string, monthMinutes: number): number {
 }
 
 /** Returns a quantity in a priced unit. `monthMinutes`: the length of the month. */
-export function inUnits(quantity: number, unit: string, monthMinutes: number): number {
-  return quantity / unitSize(unit, monthMinutes);
+export function inUnits(quantity: Whole, unit: string, monthMinutes: number): number {
+  return Number(quantity) / unitSize(unit, monthMinutes);
 }
 
 /** Formats a quantity of a month in its priced unit; bytes in a unit of their size. */
-export function formatPriced(quantity: number, unit: string, monthMinutes: number): string {
+export function formatPriced(quantity: Whole, unit: string, monthMinutes: number): string {
   if (unit === "GiB") return formatBytes(quantity);
   return formatUnits(inUnits(quantity, unit, monthMinutes), unit);
 }

@@ -39,10 +39,23 @@ export function parseDuration(text: string): number | undefined {
   return seconds;
 }
 
-/** Formats how long ago, or how far ahead, an instant is: `12 s ago`, `in 3 min`. */
-export function formatRelative(instant: Date, now: Date): string {
+/** What is further away than this is shown by its date, not by a distance. */
+const FAR_S = 86_400;
+
+/**
+ * A clock that goes ahead of this browser's by no more than this makes no future. Records and
+ * states that the service reports just now would else be "in 2 s".
+ */
+const AHEAD_S = 5;
+
+/**
+ * Formats how long ago, or how far ahead, an instant is: `12 s ago`, `in 3 min`. Null where it is
+ * a day away or more: then only its date says when.
+ */
+export function formatRelative(instant: Date, now: Date): string | null {
   const seconds = (now.getTime() - instant.getTime()) / 1000;
-  if (Math.abs(seconds) < 1) return "now";
+  if (Math.abs(seconds) >= FAR_S) return null;
+  if (seconds < 1 && seconds > -AHEAD_S) return "now";
   const coarse = coarsen(Math.abs(seconds));
   return seconds > 0 ? `${coarse} ago` : `in ${coarse}`;
 }
@@ -57,14 +70,4 @@ function coarsen(seconds: number): string {
     if (seconds >= size) return `${String(Math.floor(seconds / size))} ${unit}`;
   }
   return "1 s";
-}
-
-const two = (value: number): string => String(value).padStart(2, "0");
-
-/** Formats an instant to the millisecond in the browser's zone: `2026-03-01 14:05:09.120`. */
-export function formatInstant(instant: Date): string {
-  const day = [instant.getMonth() + 1, instant.getDate()].map(two).join("-");
-  const time = [instant.getHours(), instant.getMinutes(), instant.getSeconds()].map(two).join(":");
-  const milliseconds = String(instant.getMilliseconds()).padStart(3, "0");
-  return `${String(instant.getFullYear())}-${day} ${time}.${milliseconds}`;
 }

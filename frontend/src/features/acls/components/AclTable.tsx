@@ -1,11 +1,12 @@
 import { TextInput } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
-import { type ReactElement, useMemo, useState } from "react";
+import { type ReactElement, useMemo } from "react";
 import { type Column, DataTable } from "@/components/DataTable";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { RowButton } from "@/components/GuardedButton";
 import { offerUndo } from "@/components/offerUndo";
 import type { Acl, AclDraft } from "@/lib/api/types";
+import { useFind } from "@/lib/useView";
 import { useCreateAcls, useDeleteAcl } from "../api/acls";
 import { aclWords } from "../templates";
 import classes from "./AclTable.module.css";
@@ -22,7 +23,7 @@ const FILTER_FROM = 8;
 
 /** A cluster's ACLs. The notice after a deletion has a button that adds the rule again. */
 export function AclTable({ clusterId, acls, names, refused }: Props): ReactElement {
-  const [search, setSearch] = useState("");
+  const { typed, type, needle } = useFind();
   const create = useCreateAcls(clusterId);
   const remove = useDeleteAcl(clusterId);
   const { mutate: put } = create;
@@ -34,7 +35,6 @@ export function AclTable({ clusterId, acls, names, refused }: Props): ReactEleme
       }),
     [drop, put, names, refused],
   );
-  const needle = search.trim().toLowerCase();
   const shown = acls?.filter((acl) =>
     `${names.get(acl.principal) ?? ""} ${acl.principal} ${aclWords(acl)}`
       .toLowerCase()
@@ -50,9 +50,9 @@ export function AclTable({ clusterId, acls, names, refused }: Props): ReactEleme
           leftSection={<IconSearch size={14} />}
           placeholder="Find by principal, resource or operation"
           aria-label="Find an ACL"
-          value={search}
+          value={typed}
           onChange={(event) => {
-            setSearch(event.currentTarget.value);
+            type(event.currentTarget.value);
           }}
         />
       )}

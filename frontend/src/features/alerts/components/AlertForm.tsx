@@ -127,7 +127,7 @@ function changeOf(values: Values): Complete {
   return {
     name: name.trim(),
     group: isOfGroups(kind) ? group.trim() : "",
-    threshold: parseFigure(kind, threshold) ?? 0,
+    threshold: parseFigure(kind, threshold) ?? "0",
     for_s: Number(for_s),
     emails,
   };

@@ -4,8 +4,8 @@ import type { ReactElement } from "react";
 import { CodeBlock } from "@/components/CodeBlock";
 import { CopyText } from "@/components/CopyText";
 import { Facts } from "@/components/Facts";
+import { Instant } from "@/components/Moment";
 import type { AuditEntry } from "@/lib/api/types";
-import { formatInstant } from "@/lib/format/time";
 import { actionWords, kindWords } from "../filter";
 
 const SOURCES: Record<AuditEntry["source"], string> = {
@@ -23,7 +23,7 @@ export function AuditPanel({ entry }: { entry: AuditEntry }): ReactElement {
       <Facts
         items={[
           ["Action", actionWords(entry.action)],
-          ["Time", formatInstant(new Date(entry.created_at))],
+          ["Time", <Instant key="at" at={entry.created_at} />],
           [
             "By",
             <>

@@ -1,9 +1,9 @@
 import type { ReactElement } from "react";
-import { Lasting } from "@/components/Moment";
+import { Instant, Lasting } from "@/components/Moment";
 import { Note, NoteMore, type Tone } from "@/components/Note";
 import type { Cluster, Phase } from "@/lib/api/types";
 import { formatNumber } from "@/lib/format/bytes";
-import { formatDuration, formatInstant } from "@/lib/format/time";
+import { formatDuration } from "@/lib/format/time";
 
 /** A note on what a cluster's state means, and since when it is in it. */
 export function StateNote({ cluster }: { cluster: Cluster }): ReactElement {
@@ -73,7 +73,10 @@ function Running({ cluster }: { cluster: Cluster }): ReactElement {
           <>
             Its hours keep it awake
             {cluster.schedule?.until && (
-              <> until {formatInstant(new Date(cluster.schedule.until))}</>
+              <>
+                {" "}
+                until <Instant at={cluster.schedule.until} to="minute" />
+              </>
             )}
             .
           </>

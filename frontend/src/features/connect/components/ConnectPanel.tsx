@@ -5,6 +5,7 @@ import { GuardedButton } from "@/components/GuardedButton";
 import { Note } from "@/components/Note";
 import type { Cluster } from "@/lib/api/types";
 import { type FreshCredential, useFreshCredential } from "@/lib/freshCredentials";
+import { useView } from "@/lib/useView";
 import { type Choice, connectionOf } from "../connection";
 import { LANGUAGES } from "../snippets";
 import { ChoiceBar } from "./ChoiceBar";
@@ -25,6 +26,7 @@ export function ConnectPanel(props: Props): ReactElement {
   const { cluster, topics, onCreateCredential, creating, refused } = props;
   const fresh = useFreshCredential(cluster.id);
   const [choice, setChoice] = useState<Choice>({ caPath: "ca.pem" });
+  const [language, setLanguage] = useView("language");
   const connection = connectionOf(cluster, topics, choice, fresh);
   return (
     <Stack gap="md">
@@ -37,7 +39,13 @@ export function ConnectPanel(props: Props): ReactElement {
         }}
       />
       <Notice fresh={fresh} onCreate={onCreateCredential} creating={creating} refused={refused} />
-      <Tabs defaultValue="kcat" keepMounted={false}>
+      <Tabs
+        value={LANGUAGES.find(({ id }) => id === language)?.id ?? LANGUAGES[0]?.id}
+        onChange={(next) => {
+          setLanguage(next ?? undefined);
+        }}
+        keepMounted={false}
+      >
         <Tabs.List mb="sm">
           {LANGUAGES.map(({ id, label }) => (
             <Tabs.Tab key={id} value={id}>

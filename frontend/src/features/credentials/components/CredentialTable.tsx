@@ -75,6 +75,12 @@ export function CredentialTable({ clusterId, credentials, refused }: Props): Rea
   );
 }
 
+/** The mechanism that clients are to use, and a word where it is the only one that works. */
+function mechanismOf({ mechanism, mechanisms }: Credential): string {
+  const [only, other] = mechanisms ?? [];
+  return only && !other ? `${only} only. Rotate it: a new one works with both.` : mechanism;
+}
+
 const COLUMNS: Column<Credential>[] = [
   { id: "name", header: "Name", sortBy: (row) => row.name, cell: (row) => row.name },
   {
@@ -89,7 +95,7 @@ const COLUMNS: Column<Credential>[] = [
     sortBy: (row) => row.role,
     cell: (row) => roleLabel(row.role),
   },
-  { id: "mechanism", header: "Mechanism", width: 150, cell: (row) => row.mechanism },
+  { id: "mechanism", header: "Mechanism", width: 150, cell: mechanismOf },
   {
     id: "created",
     header: "Created",

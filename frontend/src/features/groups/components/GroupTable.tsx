@@ -3,6 +3,7 @@ import { type ReactElement, useMemo } from "react";
 import { type Column, DataTable } from "@/components/DataTable";
 import type { Group } from "@/lib/api/types";
 import { formatLag, formatLagSeconds } from "@/lib/format/lag";
+import { big } from "@/lib/format/whole";
 import { GroupState } from "./GroupState";
 
 interface Props {
@@ -60,7 +61,7 @@ function columnsOf(clusterId: string): Column<Group>[] {
       header: "Lag, records",
       align: "right",
       width: 130,
-      sortBy: (group) => group.lag ?? -1,
+      sortBy: (group) => big(group.lag ?? -1),
       cell: (group) => formatLag(group.lag),
     },
     {

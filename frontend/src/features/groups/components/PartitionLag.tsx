@@ -3,6 +3,7 @@ import { type Column, DataTable } from "@/components/DataTable";
 import type { Group, GroupPartition } from "@/lib/api/types";
 import { formatCount } from "@/lib/format/bytes";
 import { formatLag, formatLagSeconds } from "@/lib/format/lag";
+import { big } from "@/lib/format/whole";
 
 interface Row extends GroupPartition {
   owner: string;
@@ -44,7 +45,7 @@ function rowsOf(group: Group): Row[] {
   return rows;
 }
 
-const offset = (value: number | null): string => (value === null ? "–" : formatCount(value));
+const offset = (value: string | null): string => (value === null ? "–" : formatCount(value));
 
 const COLUMNS: Column<Row>[] = [
   {
@@ -76,7 +77,7 @@ const COLUMNS: Column<Row>[] = [
     header: "Lag, records",
     align: "right",
     width: 120,
-    sortBy: (row) => row.lag ?? -1,
+    sortBy: (row) => big(row.lag ?? -1),
     cell: (row) => formatLag(row.lag),
   },
   {

@@ -1,5 +1,6 @@
 import { MultiSelect, Radio, Select, Stack, Text, TextInput } from "@mantine/core";
 import type { ReactElement } from "react";
+import { InstantInput } from "@/components/InstantInput";
 import type { Group } from "@/lib/api/types";
 import { RESET_KINDS, type ResetChoice, resetComplaint, type ResetKind } from "../reset";
 
@@ -14,7 +15,7 @@ interface Props {
 /** The first step of a reset: the topics, and the place from which the group shall go on. */
 export function ResetChooser({ choice, onChange, group, others }: Props): ReactElement {
   const topics = [...new Set(group.partitions.map((partition) => partition.topic))].sort();
-  const needsText = ["timestamp", "offset", "shift"].includes(choice.kind);
+  const needsText = ["offset", "shift"].includes(choice.kind);
   return (
     <>
       <Text size="sm" c="dimmed">
@@ -56,11 +57,20 @@ export function ResetChooser({ choice, onChange, group, others }: Props): ReactE
           }}
         />
       )}
+      {choice.kind === "timestamp" && (
+        <InstantInput
+          label="Time"
+          labelled
+          value={choice.value || undefined}
+          onChange={(value) => {
+            onChange({ ...choice, value: value ?? "" });
+          }}
+        />
+      )}
       {needsText && (
         <TextInput
-          label={choice.kind === "timestamp" ? "Time, in your zone" : "Number"}
-          type={choice.kind === "timestamp" ? "datetime-local" : "text"}
-          step={1}
+          label="Number"
+          inputMode="numeric"
           value={choice.value}
           error={choice.value ? resetComplaint(choice) : null}
           onChange={(event) => {

@@ -19,8 +19,8 @@ export function ResetPreview({ plan }: { plan: PlannedOffset[] }): ReactElement 
 function moveWords(planned: PlannedOffset): string {
   const move = moveOf(planned);
   if (move === null) return "new";
-  if (move === 0) return "stays";
-  return `${move > 0 ? "+" : "−"}${formatCount(Math.abs(move))}`;
+  if (move === 0n) return "stays";
+  return `${move > 0n ? "+" : "−"}${formatCount(move > 0n ? move : -move)}`;
 }
 
 const COLUMNS: Column<PlannedOffset>[] = [

@@ -1,8 +1,7 @@
 import type { ReactElement } from "react";
-import { Moment } from "@/components/Moment";
+import { Instant, Moment } from "@/components/Moment";
 import { StateMark } from "@/components/StateMark";
 import type { Incident } from "@/lib/api/types";
-import { formatInstant } from "@/lib/format/time";
 import classes from "./IncidentList.module.css";
 
 interface Props {
@@ -42,7 +41,7 @@ export function IncidentList({ incidents, clusters }: Props): ReactElement {
           <ol className={classes.updates}>
             {incident.updates.map((update) => (
               <li key={`${update.at} ${update.text}`}>
-                <time dateTime={update.at}>{formatInstant(new Date(update.at)).slice(0, 16)}</time>
+                <Instant at={update.at} to="minute" />
                 <span>{update.text}</span>
               </li>
             ))}

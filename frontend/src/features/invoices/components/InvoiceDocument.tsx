@@ -1,6 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { CopyText } from "@/components/CopyText";
+import { Escaped, Name } from "@/components/Name";
 import type { Invoice, InvoiceLine, Party } from "@/lib/api/types";
 import { formatNumber } from "@/lib/format/bytes";
 import { exactQuantity } from "@/lib/format/meters";
@@ -109,10 +110,12 @@ function PartyFacts({ title, party }: { title: string; party: Party }): ReactEle
   return (
     <div>
       <dt>{title}</dt>
-      <dd>{name}</dd>
+      <dd>
+        <Escaped text={name} />
+      </dd>
       {lines.map((line) => (
         <dd key={line} className={classes.quiet}>
-          {line}
+          <Escaped text={String(line)} />
         </dd>
       ))}
     </div>
@@ -128,7 +131,11 @@ function Line({ invoice, line }: { invoice: Invoice; line: InvoiceLine }): React
         {line.description}
         {cluster_id && (
           <div className={classes.quiet}>
-            {cluster ? `${cluster}, ` : ""}
+            {cluster && (
+              <>
+                <Name text={cluster} />,{" "}
+              </>
+            )}
             <span className={classes.mono}>{cluster_id}</span>
           </div>
         )}

@@ -1,12 +1,14 @@
-import { type ReactElement, useState } from "react";
+import type { ReactElement } from "react";
 import { Moment } from "@/components/Moment";
+import { Escaped } from "@/components/Name";
 import type { LocalMail } from "@/lib/api/types";
+import { useView } from "@/lib/useView";
 import { linkify } from "../links";
 import classes from "./MailList.module.css";
 
 /** The mails of the local folder. The newest one is open. */
 export function MailList({ mails }: { mails: readonly LocalMail[] }): ReactElement {
-  const [picked, setPicked] = useState<string>();
+  const [picked, setPicked] = useView("panel");
   const open = mails.find((mail) => mail.id === picked) ?? mails[0];
   return (
     <div className={classes.root}>
@@ -21,7 +23,9 @@ export function MailList({ mails }: { mails: readonly LocalMail[] }): ReactEleme
                 setPicked(mail.id);
               }}
             >
-              <span className={classes.subject}>{mail.subject}</span>
+              <span className={classes.subject}>
+                <Escaped text={mail.subject} />
+              </span>
               <span className={classes.meta}>
                 {mail.to}, <Moment at={mail.sent_at} />
               </span>
@@ -31,7 +35,9 @@ export function MailList({ mails }: { mails: readonly LocalMail[] }): ReactEleme
       </ul>
       {open && (
         <article className={classes.mail} aria-label={open.subject}>
-          <h2 className={classes.title}>{open.subject}</h2>
+          <h2 className={classes.title}>
+            <Escaped text={open.subject} />
+          </h2>
           <p className={classes.meta}>To {open.to}</p>
           <pre className={classes.text}>
             {linkify(open.text).map((part, index) =>

@@ -1,12 +1,13 @@
 import {
   infiniteQueryOptions,
+  queryOptions,
   useMutation,
   type UseMutationResult,
   useQueryClient,
 } from "@tanstack/react-query";
 import { api, body } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
-import type { MessageQuery, Produced, ProduceRequest } from "@/lib/api/types";
+import type { Message, MessageQuery, Produced, ProduceRequest } from "@/lib/api/types";
 
 /** The place where reading begins. */
 export type Start = Pick<
@@ -33,6 +34,30 @@ export const messagesQuery = (clusterId: string, topic: string, start: Start) =>
     getNextPageParam: (page) => page.next_cursor ?? undefined,
     staleTime: Number.POSITIVE_INFINITY,
   });
+
+/** Where a record is in its topic. */
+export type RecordPlace = Pick<Message, "partition" | "offset">;
+
+/** One record with all bytes of its key, value and headers. */
+export const wholeRecordQuery = (clusterId: string, topic: string, record: RecordPlace) => {
+  const { partition, offset } = record;
+  const start = { from: "offset", partition, offset, limit: 1, whole: true } as const;
+  return queryOptions({
+    queryKey: keys.messages(clusterId, topic, start),
+    queryFn: async (): Promise<Message> => {
+      const page = await body(
+        api.GET("/api/v1/clusters/{cluster_id}/topics/{name}/messages", {
+          params: { path: { cluster_id: clusterId, name: topic }, query: start },
+        }),
+      );
+      // Retention or its owner may have deleted it since: then reading begins at a later one.
+      const same = page.items.find((item) => item.offset === offset);
+      if (!same) throw new Error("The record is no longer in the topic.");
+      return same;
+    },
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+};
 
 /** Produces one record and waits until it is durable. */
 export function useProduce(

@@ -3,6 +3,7 @@ import type { ReactElement } from "react";
 import { Note, NoteMore } from "@/components/Note";
 import type { Damaged } from "@/lib/api/types";
 import { formatCount, formatNumber } from "@/lib/format/bytes";
+import { big } from "@/lib/format/whole";
 
 /** So many batches are named; of more only their number. */
 const SHOWN = 5;
@@ -42,14 +43,13 @@ export function DamagedNote({ clusterId, topic, damaged }: Props): ReactElement 
 }
 
 function placeOf({ partition, first_offset }: Damaged): string {
-  return `${String(partition)}-${String(first_offset)}`;
+  return `${String(partition)}-${first_offset}`;
 }
 
 /** Returns what was skipped, in words. */
 export function damageWords({ partition, first_offset, next_offset }: Damaged): string {
-  const last = next_offset - 1;
-  const range =
-    first_offset === last ? formatCount(last) : `${formatCount(first_offset)}–${formatCount(last)}`;
-  const count = formatNumber(next_offset - first_offset, "offset");
+  const [first, last] = [big(first_offset), big(next_offset) - 1n];
+  const range = first === last ? formatCount(last) : `${formatCount(first)}–${formatCount(last)}`;
+  const count = formatNumber(last - first + 1n, "offset");
   return `${count} (${range}) of partition ${String(partition)} cannot be decoded: skipped`;
 }

@@ -61,11 +61,12 @@ function Tail({ clusterId, topic, wake, filter, firstStep }: Props): ReactElemen
         </Button>
       </Group>
       <DamagedNote clusterId={clusterId} topic={topic} damaged={tail.damaged} />
-      {tail.messages.length === 0 ? (
-        <Empty title="Waiting for messages">{firstStep}</Empty>
-      ) : (
-        <MessageSplit topic={topic} messages={tail.messages} />
-      )}
+      <MessageSplit
+        clusterId={clusterId}
+        topic={topic}
+        messages={tail.messages}
+        empty={<Empty title="Waiting for messages">{firstStep}</Empty>}
+      />
     </>
   );
 }

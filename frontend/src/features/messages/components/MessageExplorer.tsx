@@ -50,14 +50,17 @@ export function MessageExplorer(props: Props): ReactElement {
   );
 }
 
+/** The beginning of today in UTC: a link to the place means the same instant for everybody. */
+function beginningOfToday(): string {
+  return new Date(new Date().setUTCHours(0, 0, 0, 0)).toISOString();
+}
+
 /** Returns the query for a place. A time that is not chosen yet means the beginning of today. */
 function startOf(place: Place): Start {
   const { from, partition } = place;
-  if (from === "offset") return { from, partition, offset: place.offset ?? 0 };
+  if (from === "offset") return { from, partition, offset: place.offset ?? "0" };
   if (from === "timestamp") {
-    const chosen = Date.parse(place.timestamp ?? "");
-    const instant = Number.isNaN(chosen) ? new Date().setHours(0, 0, 0, 0) : chosen;
-    return { from, partition, timestamp: new Date(instant).toISOString() };
+    return { from, partition, timestamp: place.timestamp ?? beginningOfToday() };
   }
   return { from: from === "oldest" ? "oldest" : "newest", partition };
 }

@@ -1,12 +1,25 @@
+import { useMediaQuery } from "@mantine/hooks";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, type ReactElement, useRef } from "react";
+import {
+  type CSSProperties,
+  type KeyboardEvent,
+  type ReactElement,
+  useEffect,
+  useRef,
+} from "react";
 import { Moment } from "@/components/Moment";
 import type { Message } from "@/lib/api/types";
 import { formatCount } from "@/lib/format/bytes";
-import { oneLine } from "../bytes";
+import { useNow } from "@/lib/useNow";
+import { instantOf } from "@/lib/format/instant";
+import { isAbsent, oneLine } from "../bytes";
 import classes from "./MessageGrid.module.css";
 
 const ROW_HEIGHT = 36;
+/** On a phone a record is a card of four lines. */
+const CARD_HEIGHT = 98;
+/** A time of another day is shown by its date, which is longer than a distance. */
+const DAY_MS = 86_400_000;
 
 interface Props {
   messages: readonly Message[];
@@ -15,17 +28,22 @@ interface Props {
 }
 
 export const messageId = (message: Message): string =>
-  `${String(message.partition)}-${String(message.offset)}`;
+  `${String(message.partition)}-${message.offset}`;
 
 /** A virtual table of records: only the rows in view exist. Arrows move the selection. */
 export function MessageGrid({ messages, selected, onSelect }: Props): ReactElement {
   const scroller = useRef<HTMLDivElement>(null);
+  const cards = useMediaQuery("(max-width: 640px)", false, { getInitialValueInEffect: false });
+  const height = cards ? CARD_HEIGHT : ROW_HEIGHT;
   const rows = useVirtualizer({
     count: messages.length,
     getScrollElement: () => scroller.current,
-    estimateSize: () => ROW_HEIGHT,
+    estimateSize: () => height,
     overscan: 12,
   });
+  useEffect(() => {
+    rows.measure();
+  }, [rows, height]);
   const at = selected ? messages.findIndex((m) => messageId(m) === messageId(selected)) : -1;
   const move = (event: KeyboardEvent): void => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -37,8 +55,24 @@ export function MessageGrid({ messages, selected, onSelect }: Props): ReactEleme
     onSelect(message);
     rows.scrollToIndex(next);
   };
+  const now = useNow().getTime();
+  const dated = messages.some(
+    ({ timestamp_ms: time }) => time !== null && Math.abs(now - Number(time)) >= DAY_MS,
+  );
+  // Head and rows are grids of their own, which widths of their contents would not align.
+  const digits = Math.max(6, ...messages.map(({ offset }) => formatCount(offset).length));
+  const widths = {
+    "--offset": `${String(digits * 7.2 + 8)}px`,
+    "--time": dated ? "200px" : "84px",
+  };
   return (
-    <div className={classes.root} role="grid" aria-label="Messages" aria-rowcount={messages.length}>
+    <div
+      style={widths as CSSProperties}
+      className={classes.root}
+      role="grid"
+      aria-label="Messages"
+      aria-rowcount={messages.length}
+    >
       <div className={classes.head} role="row">
         <span role="columnheader">Partition</span>
         <span role="columnheader">Offset</span>
@@ -78,6 +112,7 @@ interface RowProps {
 
 function Row({ message, top, index, selected, onSelect }: RowProps): ReactElement {
   const time = message.timestamp_ms;
+  const instant = time === null ? null : instantOf(time);
   return (
     <div
       className={classes.row}
@@ -92,17 +127,21 @@ function Row({ message, top, index, selected, onSelect }: RowProps): ReactElemen
       <span role="gridcell">{message.partition}</span>
       <span role="gridcell">{formatCount(message.offset)}</span>
       <span role="gridcell" className={classes.time}>
-        <Moment at={time === null ? null : new Date(time).toISOString()} />
-      </span>
-      <span role="gridcell" className={classes.bytes} data-null={message.key === null || undefined}>
-        {oneLine(message.key)}
+        {time !== null && instant === null ? `${formatCount(time)} ms` : <Moment at={instant} />}
       </span>
       <span
         role="gridcell"
         className={classes.bytes}
-        data-null={message.value === null || undefined}
+        data-null={isAbsent(message.key) || undefined}
       >
-        {oneLine(message.value)}
+        <bdi>{oneLine(message.key)}</bdi>
+      </span>
+      <span
+        role="gridcell"
+        className={classes.bytes}
+        data-null={isAbsent(message.value) || undefined}
+      >
+        <bdi>{oneLine(message.value)}</bdi>
       </span>
     </div>
   );

@@ -1,23 +1,38 @@
-import { CloseButton, SegmentedControl } from "@mantine/core";
+import { CloseButton } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { type ReactElement, useState } from "react";
-import { CopyButton } from "@/components/CopyButton";
+import { ErrorPanel } from "@/components/ErrorPanel";
+import { Instant } from "@/components/Moment";
+import { Escaped } from "@/components/Name";
 import type { Header, Message, RecordBytes } from "@/lib/api/types";
-import { formatBytes } from "@/lib/format/bytes";
-import { formatInstant } from "@/lib/format/time";
-import { bytesOf, hexDump, oneLine, prettyJson } from "../bytes";
+import { formatBytes, formatCount } from "@/lib/format/bytes";
+import { instantOf } from "@/lib/format/instant";
+import { wholeRecordQuery } from "../api/messages";
+import { isAbsent, oneLine } from "../bytes";
+import { download, fileName, isCut } from "../wholeRecord";
 import classes from "./MessagePanel.module.css";
-
-type View = "json" | "text" | "hex";
+import { RecordPart } from "./RecordPart";
 
 interface Props {
   message: Message;
+  clusterId: string;
   topic: string;
   onClose: () => void;
 }
 
-/** All of one record: place, time, sizes, headers, key and value as JSON, text or hex. */
-export function MessagePanel({ message, topic, onClose }: Props): ReactElement {
-  const time = message.timestamp_ms;
+/** All of one record: place, time, sizes, key and value in several forms, headers. */
+export function MessagePanel({ message, clusterId, topic, onClose }: Props): ReactElement {
+  const [whole, setWhole] = useState(false);
+  const query = useQuery({ ...wholeRecordQuery(clusterId, topic, message), enabled: whole });
+  const record = query.data ?? message;
+  const parts = {
+    // A record beyond what is read whole stays cut.
+    onLoad: isCut(record) && !query.data ? () => setWhole(true) : undefined,
+    loading: query.isFetching,
+  };
+  const keep = (part: string) => (content: RecordBytes) => {
+    download(fileName(topic, record, part, content), content);
+  };
   return (
     <aside className={classes.root} aria-label="Message">
       <div className={classes.head}>
@@ -29,7 +44,7 @@ export function MessagePanel({ message, topic, onClose }: Props): ReactElement {
       <dl className={classes.facts}>
         <dt>Time</dt>
         <dd>
-          {time === null ? "none" : formatInstant(new Date(time))}
+          <RecordTime milliseconds={message.timestamp_ms} />
           {message.timestamp_type === "LogAppendTime" && " (when it was appended)"}
         </dd>
         <dt>Sizes</dt>
@@ -38,13 +53,24 @@ export function MessagePanel({ message, topic, onClose }: Props): ReactElement {
           {formatBytes(message.size)}
         </dd>
       </dl>
-      <Headers headers={message.headers} />
-      <Content title="Key" content={message.key} nothing="This record has no key." />
-      <Content
-        title="Value"
-        content={message.value}
-        nothing="No value: a tombstone, which removes the key when the topic is compacted."
+      {query.error && <ErrorPanel error={query.error} what="The rest could not be read" />}
+      <RecordPart
+        title="Key"
+        content={record.key}
+        nothing="This record has no key."
+        {...parts}
+        onLoad={record.key?.truncated ? parts.onLoad : undefined}
+        onDownload={keep("key")}
       />
+      <RecordPart
+        title="Value"
+        content={record.value}
+        nothing="No value: a tombstone, which removes the key when the topic is compacted."
+        {...parts}
+        onLoad={record.value?.truncated ? parts.onLoad : undefined}
+        onDownload={keep("value")}
+      />
+      <Headers headers={record.headers} />
     </aside>
   );
 }
@@ -52,73 +78,35 @@ export function MessagePanel({ message, topic, onClose }: Props): ReactElement {
 const sizeWords = (content: RecordBytes | null): string =>
   content === null ? "none" : formatBytes(content.size);
 
+/** A record's time. A producer may have written a number that no calendar has. */
+function RecordTime({ milliseconds }: { milliseconds: string | null }): ReactElement {
+  if (milliseconds === null) return <>none</>;
+  const instant = instantOf(milliseconds);
+  if (instant === null) return <>{formatCount(milliseconds)} ms, which is in no calendar</>;
+  return <Instant at={instant} />;
+}
+
+/** The headers, behind the value, so that long ones hide nothing. Names may repeat. */
 function Headers({ headers }: { headers: Header[] }): ReactElement | null {
   if (headers.length === 0) return null;
   return (
     <section>
       <h3 className={classes.title}>Headers</h3>
-      <dl className={classes.headers}>
+      <dl className={classes.headers} tabIndex={0} aria-label="Headers">
         {headers.map(({ key, value }, index) => (
-          // Names of headers may repeat, and their order matters.
+          // Their order matters.
           <div key={`${String(index)} ${key}`}>
-            <dt>{key}</dt>
-            <dd>{oneLine(value)}</dd>
+            <dt>
+              <bdi>
+                <Escaped text={key} />
+              </bdi>
+            </dt>
+            <dd data-null={isAbsent(value) || undefined}>
+              <bdi>{oneLine(value)}</bdi>
+            </dd>
           </div>
         ))}
       </dl>
-    </section>
-  );
-}
-
-const LABELS: Record<View, string> = { json: "JSON", text: "Text", hex: "Hex" };
-
-interface ContentProps {
-  title: string;
-  content: RecordBytes | null;
-  nothing: string;
-}
-
-function Content({ title, content, nothing }: ContentProps): ReactElement {
-  const json = prettyJson(content);
-  const best: View = json !== null ? "json" : content?.text == null ? "hex" : "text";
-  const [chosen, setChosen] = useState<View>();
-  if (content === null) {
-    return (
-      <section>
-        <h3 className={classes.title}>{title}</h3>
-        <p className={classes.nothing}>{nothing}</p>
-      </section>
-    );
-  }
-  const views: View[] = ["hex"];
-  if (content.text !== null) views.unshift("text");
-  if (json !== null) views.unshift("json");
-  const view = chosen && views.includes(chosen) ? chosen : best;
-  const shown = { json: json ?? "", text: content.text ?? "", hex: "" }[view];
-  const code = view === "hex" ? hexDump(bytesOf(content)) : shown;
-  return (
-    <section>
-      <div className={classes.bar}>
-        <h3 className={classes.title}>{title}</h3>
-        <span className={classes.tools}>
-          <SegmentedControl
-            size="xs"
-            aria-label={`Show the ${title.toLowerCase()} as`}
-            value={view}
-            onChange={(next) => {
-              setChosen(next as View);
-            }}
-            data={views.map((value) => ({ value, label: LABELS[value] }))}
-          />
-          <CopyButton value={code} what={`the ${title.toLowerCase()}`} />
-        </span>
-      </div>
-      <pre className={classes.code} tabIndex={0} data-view={view}>
-        {code}
-      </pre>
-      {content.truncated && (
-        <p className={classes.nothing}>The first 64 KiB of {formatBytes(content.size)}.</p>
-      )}
     </section>
   );
 }

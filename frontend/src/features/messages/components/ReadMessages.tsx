@@ -3,10 +3,13 @@ import { IconRefresh } from "@tabler/icons-react";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import type { ReactElement, ReactNode } from "react";
 import { Empty } from "@/components/Empty";
+import { Instant } from "@/components/Moment";
+import { Note } from "@/components/Note";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { isCode } from "@/lib/api/client";
 import { formatBytes, formatNumber } from "@/lib/format/bytes";
 import { messagesQuery, type Start } from "../api/messages";
+import { beyondWords, goneWords } from "../reach";
 import { AsleepHere } from "./AsleepHere";
 import { DamagedNote } from "./DamagedNote";
 import classes from "./MessageExplorer.module.css";
@@ -31,20 +34,25 @@ export function ReadMessages({ clusterId, topic, start, firstStep, onWake }: Pro
   }
   const messages = query.data.pages.flatMap((page) => page.items);
   const damaged = query.data.pages.flatMap((page) => page.damaged);
+  const reached = query.data.pages[0]?.scanned.partitions ?? [];
+  const gone = goneWords(start, reached);
   return (
     <>
+      {gone && <Note tone="quiet">{gone}</Note>}
       <DamagedNote clusterId={clusterId} topic={topic} damaged={damaged} />
-      {messages.length === 0 ? (
-        <Empty title={start.filter ? "Nothing matches so far" : "No messages here"}>
-          {start.filter
-            ? query.hasNextPage
-              ? "Read on to look further, or begin elsewhere."
-              : "Everything in this direction was read. Begin elsewhere, or change the filter."
-            : firstStep}
-        </Empty>
-      ) : (
-        <MessageSplit topic={topic} messages={messages} />
-      )}
+      <MessageSplit
+        clusterId={clusterId}
+        topic={topic}
+        messages={messages}
+        empty={
+          <NothingRead
+            start={start}
+            reached={reached}
+            more={query.hasNextPage}
+            firstStep={firstStep}
+          />
+        }
+      />
       {query.error && <ErrorPanel error={query.error} what="No more could be read" />}
       <Group gap="md" className={classes.foot}>
         <span>{formatNumber(messages.length, "message")}</span>
@@ -72,6 +80,37 @@ export function ReadMessages({ clusterId, topic, start, firstStep, onWake }: Pro
       </Group>
     </>
   );
+}
+
+interface NothingProps {
+  start: Start;
+  reached: Parameters<typeof beyondWords>[1];
+  more: boolean;
+  firstStep: ReactNode;
+}
+
+/** Says why there is nothing: a place beyond the end, a filter, or an empty topic. */
+function NothingRead({ start, reached, more, firstStep }: NothingProps): ReactElement {
+  const beyond = beyondWords(start, reached);
+  const empty = reached.every(({ begin, end }) => begin === end);
+  if (beyond) return <Empty title="Beyond the end">{beyond}</Empty>;
+  if (start.filter) {
+    return (
+      <Empty title="Nothing matches so far">
+        {more
+          ? "Read on to look further, or begin elsewhere."
+          : "Everything in this direction was read. Begin elsewhere, or change the filter."}
+      </Empty>
+    );
+  }
+  if (start.from === "timestamp" && start.timestamp && !empty) {
+    return (
+      <Empty title="Beyond the end">
+        No message is of <Instant at={start.timestamp} /> or later. Earlier ones are there.
+      </Empty>
+    );
+  }
+  return <Empty title="No messages here">{firstStep}</Empty>;
 }
 
 /** Returns how much a filter has scanned, in words. */

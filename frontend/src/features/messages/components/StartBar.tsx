@@ -1,12 +1,16 @@
-import { Group, NumberInput, SegmentedControl, Select, TextInput } from "@mantine/core";
+import { Group, SegmentedControl, Select, TextInput } from "@mantine/core";
 import type { ReactElement } from "react";
+import { InstantInput } from "@/components/InstantInput";
+import { WholeInput } from "@/components/WholeInput";
 
 export type From = "newest" | "oldest" | "offset" | "timestamp" | "live";
 
 export interface Place {
   from: From;
   partition?: number;
-  offset?: number;
+  /** Digits: an offset may be longer than a double holds. */
+  offset?: string;
+  /** In ISO 8601 and UTC. */
   timestamp?: string;
   /** A text or an expression that filters records; without it all are shown. */
   filter?: string;
@@ -44,28 +48,23 @@ export function StartBar({ place, partitions, onChange }: Props): ReactElement {
         }}
       />
       {place.from === "offset" && (
-        <NumberInput
+        <WholeInput
           size="xs"
-          w={130}
-          aria-label="Offset"
-          placeholder="Offset"
-          min={0}
-          allowDecimal={false}
-          value={place.offset ?? 0}
-          onChange={(value) => {
-            onChange({ ...place, offset: typeof value === "number" ? value : 0 });
+          width={150}
+          label="Offset"
+          value={place.offset ?? "0"}
+          onChange={(offset) => {
+            onChange({ ...place, offset });
           }}
         />
       )}
       {place.from === "timestamp" && (
-        <TextInput
+        <InstantInput
           size="xs"
-          type="datetime-local"
-          step={1}
-          aria-label="Time, in your zone"
-          value={place.timestamp ?? ""}
-          onChange={(event) => {
-            onChange({ ...place, timestamp: event.currentTarget.value || undefined });
+          label="Time"
+          value={place.timestamp}
+          onChange={(timestamp) => {
+            onChange({ ...place, timestamp });
           }}
         />
       )}

@@ -10,8 +10,8 @@ import { useDeleteProject } from "../api/projects";
 
 interface Props {
   projects: readonly Project[] | undefined;
-  /** The number of clusters by project id. */
-  clusters: ReadonlyMap<string, number>;
+  /** The number of clusters by project id; undefined while it is not known. */
+  clusters: ReadonlyMap<string, number> | undefined;
 }
 
 /** The projects with their numbers of clusters. A click opens a project in the side panel. */
@@ -29,7 +29,7 @@ export function ProjectTable({ projects, clusters }: Props): ReactElement {
         title: "Delete the project",
         done: "is deleted",
         refused: useRefusal("manage"),
-        keptBecause: (project) => keptBecause(project, clusters.get(project.id) ?? 0),
+        keptBecause: (project) => keptBecause(project, countOf(project, clusters)),
         effect: () =>
           "The roles in it end. No cluster is in it, so nothing else changes. " +
           "This cannot be undone.",
@@ -38,10 +38,14 @@ export function ProjectTable({ projects, clusters }: Props): ReactElement {
   );
 }
 
+const countOf = ({ id }: Project, clusters: Props["clusters"]): number | undefined =>
+  clusters && (clusters.get(id) ?? 0);
+
 /** Returns why a project cannot be deleted; undefined where it can. */
-function keptBecause(project: Project, clusters: number): string | undefined {
+function keptBecause(project: Project, clusters: number | undefined): string | undefined {
   if (project.default)
     return "The default project stays: it takes the clusters that name no project.";
+  if (clusters === undefined) return "Whether clusters are in it is not known yet.";
   return clusters > 0 ? "Move its clusters to another project first." : undefined;
 }
 
@@ -65,8 +69,11 @@ function columnsOf(clusters: Props["clusters"]): Column<Project>[] {
       header: "Clusters",
       align: "right",
       width: 110,
-      sortBy: (project) => clusters.get(project.id) ?? 0,
-      cell: (project) => formatCount(clusters.get(project.id) ?? 0),
+      sortBy: (project) => countOf(project, clusters) ?? 0,
+      cell: (project) => {
+        const count = countOf(project, clusters);
+        return count === undefined ? "–" : formatCount(count);
+      },
     },
     {
       id: "created",

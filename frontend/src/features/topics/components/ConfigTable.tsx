@@ -1,7 +1,8 @@
 import { Switch, TextInput } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
-import { type ReactElement, useState } from "react";
+import type { ReactElement } from "react";
 import type { Topic } from "@/lib/api/types";
+import { useFind, useView } from "@/lib/useView";
 import { isOwn } from "../configs";
 import { ConfigRow } from "./ConfigRow";
 import classes from "./ConfigTable.module.css";
@@ -14,9 +15,9 @@ interface Props {
 
 /** The configs of a topic: value, default, source and description. They are edited in place. */
 export function ConfigTable({ clusterId, topic, refused }: Props): ReactElement {
-  const [search, setSearch] = useState("");
-  const [onlySet, setOnlySet] = useState(false);
-  const needle = search.trim().toLowerCase();
+  const { typed, type, needle } = useFind();
+  const [only, setOnly] = useView("only");
+  const onlySet = only === "set";
   const shown = (topic.config_details ?? []).filter(
     (config) =>
       (!onlySet || isOwn(config.source)) &&
@@ -31,9 +32,9 @@ export function ConfigTable({ clusterId, topic, refused }: Props): ReactElement 
           leftSection={<IconSearch size={14} />}
           placeholder="Find by name or meaning"
           aria-label="Find a config"
-          value={search}
+          value={typed}
           onChange={(event) => {
-            setSearch(event.currentTarget.value);
+            type(event.currentTarget.value);
           }}
         />
         <Switch
@@ -41,7 +42,7 @@ export function ConfigTable({ clusterId, topic, refused }: Props): ReactElement 
           label="Only what this topic sets"
           checked={onlySet}
           onChange={(event) => {
-            setOnlySet(event.currentTarget.checked);
+            setOnly(event.currentTarget.checked ? "set" : undefined);
           }}
         />
       </div>

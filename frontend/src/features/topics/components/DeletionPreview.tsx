@@ -4,6 +4,7 @@ import { type Column, DataTable } from "@/components/DataTable";
 import { Note, NoteMore } from "@/components/Note";
 import type { Group, LowWatermark } from "@/lib/api/types";
 import { formatCount, formatNumber } from "@/lib/format/bytes";
+import { big } from "@/lib/format/whole";
 import { unreadBy } from "../deleting";
 
 interface Props {
@@ -62,13 +63,15 @@ function columnsOf(clusterId: string, topic: string): Column<LowWatermark>[] {
       id: "range",
       header: "Offsets",
       cell: ({ low_watermark: low, deleted_offsets: count }) =>
-        count === 0 ? "–" : `${formatCount(low - count)} to ${formatCount(low - 1)}`,
+        big(count) === 0n
+          ? "–"
+          : `${formatCount(big(low) - big(count))} to ${formatCount(big(low) - 1n)}`,
     },
     {
       id: "records",
       header: "Records",
       align: "right",
-      sortBy: (row) => row.deleted_offsets,
+      sortBy: (row) => big(row.deleted_offsets),
       cell: (row) => formatCount(row.deleted_offsets),
     },
     {
@@ -76,7 +79,7 @@ function columnsOf(clusterId: string, topic: string): Column<LowWatermark>[] {
       header: "",
       align: "right",
       cell: ({ partition, deleted_offsets: count }) =>
-        count > 0 && (
+        big(count) > 0n && (
           <Link
             to="/clusters/$clusterId/topics/$topic"
             params={{ clusterId, topic }}

@@ -10,7 +10,7 @@ interface Props {
   /** Why nothing can be deleted; undefined where it can. */
   refused: string | undefined;
   /** Called for the damaged batch of a partition that begins at an offset. */
-  onSkip: (partition: number, offset: number) => void;
+  onSkip: (partition: number, offset: string) => void;
 }
 
 /** The partitions of a topic with their leaders, and their damaged batches where some are known. */
@@ -33,7 +33,7 @@ export function PartitionTable({ partitions, refused, onSkip }: Props): ReactEle
 
 function damageColumn(
   refused: string | undefined,
-  onSkip: (partition: number, offset: number) => void,
+  onSkip: (partition: number, offset: string) => void,
 ): Column<Partition> {
   return {
     id: "damage",

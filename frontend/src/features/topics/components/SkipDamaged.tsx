@@ -6,6 +6,7 @@ import { ErrorPanel } from "@/components/ErrorPanel";
 import { Note, NoteMore } from "@/components/Note";
 import type { Group, SkippedBatch } from "@/lib/api/types";
 import { formatCount, formatNumber } from "@/lib/format/bytes";
+import { big } from "@/lib/format/whole";
 import { useSkipDamaged } from "../api/records";
 import { DeletionPreview } from "./DeletionPreview";
 
@@ -13,7 +14,7 @@ interface Props {
   clusterId: string;
   topic: string;
   partition: number;
-  firstOffset: number;
+  firstOffset: string;
   /** The cluster's groups, to name those that have not read the records yet. */
   groups: readonly Group[];
   onDone: () => void;
@@ -63,13 +64,17 @@ export function SkipDamaged(props: Props): ReactElement {
     );
   }
   const { log_start: start, next_offset: next, records_before: good } = plan;
-  const deletion = { partition, low_watermark: next, deleted_offsets: next - start };
+  const deletion = {
+    partition,
+    low_watermark: next,
+    deleted_offsets: String(big(next) - big(start)),
+  };
   const action = `Delete ${formatNumber(good, "good record")} and the batch`;
   return (
     <Stack gap="md">
       <Note tone="failed">
         <strong>
-          {good === 0
+          {big(good) === 0n
             ? "No good record is deleted with the batch."
             : `Up to ${formatNumber(good, "good record")} before the batch are deleted with it.`}
         </strong>

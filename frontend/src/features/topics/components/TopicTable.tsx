@@ -1,10 +1,11 @@
 import { TextInput } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
-import { type ReactElement, useMemo, useState } from "react";
+import { type ReactElement, useMemo } from "react";
 import { type Column, DataTable } from "@/components/DataTable";
 import type { Topic } from "@/lib/api/types";
 import { formatCount } from "@/lib/format/bytes";
+import { useFind } from "@/lib/useView";
 import { readableConfig } from "../configs";
 
 interface Props {
@@ -21,8 +22,7 @@ function retention(topic: Topic): string {
 
 /** The topics of a cluster. They can be searched by name and sorted by any column. */
 export function TopicTable({ clusterId, topics }: Props): ReactElement {
-  const [search, setSearch] = useState("");
-  const needle = search.trim().toLowerCase();
+  const { typed, type, needle } = useFind();
   const shown = useMemo(
     () => topics?.filter((topic) => topic.name.toLowerCase().includes(needle)),
     [topics, needle],
@@ -38,9 +38,9 @@ export function TopicTable({ clusterId, topics }: Props): ReactElement {
           leftSection={<IconSearch size={14} />}
           placeholder="Find a topic"
           aria-label="Find a topic"
-          value={search}
+          value={typed}
           onChange={(event) => {
-            setSearch(event.currentTarget.value);
+            type(event.currentTarget.value);
           }}
         />
       )}

@@ -2,7 +2,7 @@ import { queryOptions } from "@tanstack/react-query";
 import { api, body } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
 import { allPages } from "@/lib/api/pages";
-import { SLOW } from "@/lib/api/polling";
+import { repeated } from "@/lib/api/polling";
 
 /** At most so many days are shown. */
 const DAYS_MAX = 400;
@@ -21,6 +21,5 @@ export const reconciliationsQuery = (clusterId: string | undefined) =>
           ),
         DAYS_MAX,
       ),
-    ...SLOW,
-    refetchInterval: 60_000,
+    ...repeated(60_000),
   });

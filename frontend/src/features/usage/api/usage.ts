@@ -59,7 +59,7 @@ export const usageSeriesQuery = (filter: UsageFilter, by: GroupBy) =>
         completeUntil = page.complete_until;
         return page;
       }, SUMS_MAX);
-      return { range, readAt, items, completeUntil, cut: items.length >= SUMS_MAX };
+      return { range, readAt, items, completeUntil, cut: items.length > SUMS_MAX };
     },
     placeholderData: keepPreviousData,
     ...SLOW,

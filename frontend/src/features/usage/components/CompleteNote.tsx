@@ -14,10 +14,11 @@ export function CompleteNote({ until }: { until: string | null | undefined }): R
   if (until === undefined) return null;
   if (until === null) return <span>Nothing is complete yet</span>;
   const at = new Date(until);
+  const distance = formatRelative(at, now);
   return (
     <Tooltip label={WHY} multiline w={320} events={{ hover: true, focus: true, touch: true }}>
       <span tabIndex={0}>
-        Complete until {utcDayOfMonth(at)}, {utcTime(at)} UTC ({formatRelative(at, now)})
+        Complete until {utcDayOfMonth(at)}, {utcTime(at)} UTC{distance && ` (${distance})`}
       </span>
     </Tooltip>
   );

@@ -5,6 +5,7 @@ import { type Column, DataTable } from "@/components/DataTable";
 import { Empty } from "@/components/Empty";
 import { Listed } from "@/components/Listed";
 import { Moment } from "@/components/Moment";
+import { big } from "@/lib/format/whole";
 import { Section } from "@/components/Section";
 import { StateMark } from "@/components/StateMark";
 import type { ReconciledDay } from "@/lib/api/types";
@@ -75,7 +76,7 @@ export function ReconciledMark({
   );
 }
 
-function Exact({ bytes }: { bytes: number }): ReactElement {
+function Exact({ bytes }: { bytes: string }): ReactElement {
   return (
     <Tooltip label={formatNumber(bytes, "byte")}>
       <span>{formatBytes(bytes)}</span>
@@ -114,7 +115,7 @@ function columnsOf(names: Names): Column<ReconciledDay>[] {
       header: "By usage",
       align: "right",
       width: 110,
-      sortBy: (row) => row.metered_bytes,
+      sortBy: (row) => big(row.metered_bytes),
       cell: (row) => <Exact bytes={row.metered_bytes} />,
     },
     {
@@ -122,7 +123,7 @@ function columnsOf(names: Names): Column<ReconciledDay>[] {
       header: "By the log",
       align: "right",
       width: 110,
-      sortBy: (row) => row.logged_bytes,
+      sortBy: (row) => big(row.logged_bytes),
       cell: (row) => <Exact bytes={row.logged_bytes} />,
     },
     {
@@ -148,7 +149,7 @@ function columnsOf(names: Names): Column<ReconciledDay>[] {
       align: "right",
       width: 130,
       cell: ({ unknown_bytes: bytes, reason }) =>
-        bytes === 0 ? (
+        big(bytes) === 0n ? (
           "–"
         ) : (
           <span title={`${formatCount(bytes)} bytes. ${reason ?? ""}`}>{formatBytes(bytes)}</span>

@@ -101,7 +101,7 @@ function RowFacts({ row, names }: { row: UsageRowDetail; names: Names }): ReactE
           <>
             <dt>Credential</dt>
             <dd>
-              {principalName(row.principal, names)}
+              {principalName(row.principal, names, row.principal_name)}
               <div className={classes.quiet}>{row.principal}</div>
             </dd>
           </>

@@ -7,6 +7,7 @@ import { ITEMS_MAX } from "@/lib/api/pages";
 import type { UsageItem } from "@/lib/api/types";
 import { formatCount } from "@/lib/format/bytes";
 import { meterMeaning, meterName } from "@/lib/format/meters";
+import { big } from "@/lib/format/whole";
 import { formatWindow } from "@/lib/format/utc";
 import { clusterName, type Names, principalName } from "../names";
 import { RowMarks } from "./RowMarks";
@@ -39,7 +40,7 @@ export function UsageRows({ rows, names }: Props): ReactElement {
           </Button>
         </Group>
       )}
-      {rest <= 0 && (rows?.length ?? 0) >= ITEMS_MAX && (
+      {rest <= 0 && (rows?.length ?? 0) > ITEMS_MAX && (
         <Text size="sm" c="dimmed" mt="sm">
           There are more rows than {formatCount(ITEMS_MAX)} in this time, and the newest are not
           among these. Choose a shorter time or one cluster.
@@ -106,9 +107,11 @@ function columnsOf(names: Names): Column<UsageItem>[] {
     {
       id: "credential",
       header: "Credential",
-      sortBy: (row) => principalName(row.principal, names),
+      sortBy: (row) => principalName(row.principal, names, row.principal_name),
       cell: (row) => (
-        <span title={row.principal ?? undefined}>{principalName(row.principal, names)}</span>
+        <span title={row.principal ?? undefined}>
+          {principalName(row.principal, names, row.principal_name)}
+        </span>
       ),
     },
     {
@@ -116,7 +119,7 @@ function columnsOf(names: Names): Column<UsageItem>[] {
       header: "Quantity",
       align: "right",
       width: 110,
-      sortBy: (row) => row.quantity,
+      sortBy: (row) => big(row.quantity),
       cell: (row) => (
         <Quantity meter={row.meter} quantity={row.quantity} minutes={minutesOf(row)} />
       ),

@@ -1,0 +1,30 @@
+import { cloneElement, isValidElement, type ReactElement, type ReactNode } from "react";
+import { isLegible } from "@/lib/format/legible";
+import { Name, NAME_CHARS_MAX } from "./Name";
+
+/**
+ * Returns what a cell shows, with every long or unreadable text in it as a `Name`. It looks into
+ * elements, as into a link, and not into components that make their own text.
+ */
+export function legibly(node: ReactNode): ReactNode {
+  if (typeof node === "string") {
+    return node.length <= NAME_CHARS_MAX && isLegible(node) ? node : <Name text={node} />;
+  }
+  if (Array.isArray(node)) {
+    const parts = node as ReactNode[];
+    const shown = parts.map(legibly);
+    return shown.some((part, at) => part !== parts[at]) ? keyed(shown) : node;
+  }
+  if (!isValidElement<{ children?: ReactNode }>(node)) return node;
+  const { children } = node.props;
+  if (children === undefined || typeof children === "function") return node;
+  const shown = legibly(children);
+  return shown === children ? node : cloneElement(node as ReactElement, undefined, shown);
+}
+
+/** Gives the elements of a list keys of their places, which never change within a cell. */
+function keyed(parts: ReactNode[]): ReactNode[] {
+  return parts.map((part, at) =>
+    isValidElement(part) && part.key === null ? cloneElement(part, { key: at }) : part,
+  );
+}

@@ -1,0 +1,176 @@
+"""Every page with what tenants may have written: nothing fails, nothing is drawn that cannot be
+seen, no name pushes what stands beside it out of view, and axe finds nothing.
+"""
+
+import re
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.looking import (
+    AXE,
+    AXE_SIZES,
+    NO_WIDER_THAN_THE_WINDOW,
+    SIZES,
+    VIOLATIONS,
+    screenshots,
+)
+from tests.browser.mocked.answers import CLUSTER, Request, complaints, operation_of
+from tests.browser.mocked.hostile import (
+    BEYOND,
+    GROUPS,
+    LONG,
+    NAMES,
+    TOPICS,
+    answer_with_hostile_names,
+)
+from tests.browser.mocked.site import serving
+from tests.browser.mocked.test_answers import FROM, address_of
+from tests.browser.mocked.test_pages import PAGES
+from tests.browser.visitor import TIMEOUT_MS
+
+HERE = f"/clusters/{CLUSTER}"
+# What a page must never draw as it is, in text and in what appears on hover.
+RAW = r"""() => {
+  const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u202a-\u202e\u2066-\u2069\ufeff]/;
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const raw = [];
+  while (texts.nextNode()) {
+    if (unseen.test(texts.currentNode.data)) raw.push(texts.currentNode.data);
+  }
+  for (const element of document.querySelectorAll("[title]")) {
+    if (unseen.test(element.title)) raw.push(`title ${element.title}`);
+  }
+  return raw.map((text) => JSON.stringify(text.slice(0, 120)));
+}"""
+INJECTED = "window.hostile !== undefined || document.querySelector('img[src=x]') !== null"
+
+
+@pytest.fixture(scope="module")
+def hostile_site():
+    """The built console, with an API whose answers are full of odd names."""
+    with serving(answer_with_hostile_names) as site:
+        yield site
+
+
+@pytest.fixture
+def page(hostile_site, people):
+    """A page of a person who is signed in."""
+    with people(hostile_site.state, base=hostile_site.address) as visitor:
+        visitor.page.add_init_script(path=AXE)
+        yield visitor.page
+
+
+def open_loaded(page, path):
+    page.goto(path)
+    expect(page.get_by_role("main")).to_be_visible(timeout=TIMEOUT_MS)
+    for waiting in ("[aria-busy=true]", ".mantine-Skeleton-root"):
+        expect(page.locator(waiting)).to_have_count(0, timeout=TIMEOUT_MS)
+
+
+def look_at(page, name):
+    """Looks at an open page in both themes: raw text, markup, width, axe."""
+    assert page.evaluate(RAW) == []
+    assert not page.evaluate(INJECTED)
+    for theme, size in AXE_SIZES.items():
+        width, height = SIZES[size]
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+        expect(page.locator(f"html[data-mantine-color-scheme={theme}]")).to_have_count(1)
+        page.wait_for_function(f"() => {NO_WIDER_THAN_THE_WINDOW}", timeout=TIMEOUT_MS)
+        if folder := screenshots():
+            page.screenshot(path=folder / f"hostile-{name}-{theme}-{size}.png")
+        assert page.evaluate(VIOLATIONS) == []
+
+
+def test_what_is_answered_is_what_the_api_describes():
+    for path in (
+        f"/api/v1{HERE}/topics",
+        f"/api/v1{HERE}/groups",
+        f"/api/v1{HERE}/topics/payments/messages",
+        "/api/v1/clusters",
+        "/api/v1/members",
+        "/api/v1/projects",
+        "/api/v1/audit-log",
+    ):
+        operation = operation_of("GET", path)
+        answer = answer_with_hostile_names(Request("GET", path, FROM))
+        assert operation is not None
+        assert list(complaints(operation, answer)) == []
+        assert len(answer.body["items"]) >= len(NAMES)
+    assert address_of(operation) == path
+
+
+@pytest.mark.parametrize(
+    "part", [pytest.param(range(at, 999, 4), id=f"{at + 1} of 4") for at in range(4)]
+)
+def test_every_page_works_with_hostile_names(page, part, subtests):
+    for number, (name, (path, _)) in enumerate(PAGES.items()):
+        if number not in part or name.startswith("absent"):
+            continue
+        with subtests.test(name):
+            page.set_viewport_size(dict(zip(("width", "height"), SIZES["wide"], strict=True)))
+            open_loaded(page, path)
+            look_at(page, name)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != ".."])
+def test_a_group_of_any_name_has_its_page(page, name):
+    open_loaded(page, f"{HERE}/groups/{quote(name, safe='')}")
+    assert page.evaluate(RAW) == []
+    shown = name.replace("\0", "\\x00").replace("\u202e", "\\u202e").strip()
+    first = re.split(r"[\s\x1b\u200b]", shown)[0]
+    expect(page.get_by_role("heading", level=1)).to_contain_text(first, timeout=TIMEOUT_MS)
+
+
+def test_a_long_name_leaves_the_columns_in_view_and_is_copied_whole(page):
+    page.set_viewport_size({"width": 1280, "height": 860})
+    open_loaded(page, f"{HERE}/groups")
+    table = page.get_by_role("table", name="Consumer groups")
+    expect(table.get_by_role("row")).to_have_count(GROUPS + 1)
+    row = table.get_by_role("row").filter(has_text=LONG).first
+    name, lag = row.get_by_role("cell").first, row.get_by_role("cell").last
+    assert name.get_by_role("link").bounding_box()["width"] < 450
+    box = lag.bounding_box()
+    assert box["x"] + box["width"] <= 1280
+    assert name.locator("[title]").get_attribute("title") == LONG
+    name.get_by_role("link").evaluate("(link) => getSelection().selectAllChildren(link)")
+    assert page.evaluate("getSelection().toString()") == LONG
+
+
+def test_a_list_of_hundreds_is_whole(page):
+    open_loaded(page, f"{HERE}/topics")
+    table = page.get_by_role("table", name="Topics", exact=True)
+    expect(table.get_by_role("row")).to_have_count(TOPICS + 1)
+
+
+def test_on_a_phone_each_row_is_a_card_with_all_its_values(page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_loaded(page, f"{HERE}/groups")
+    row = page.get_by_role("table", name="Consumer groups").get_by_role("row").nth(2)
+    for cell in row.get_by_role("cell").all():
+        box = cell.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+    open_loaded(page, f"{HERE}/topics/payments")
+    record = page.get_by_role("grid", name="Messages").get_by_role("row").first
+    value = record.get_by_role("gridcell").last
+    assert value.bounding_box()["width"] > 200
+    expect(value).to_contain_text("plain")
+
+
+def test_records_are_shown_as_what_they_are(page):
+    page.set_viewport_size({"width": 1280, "height": 2400})
+    open_loaded(page, f"{HERE}/topics/payments")
+    grid = page.get_by_role("grid", name="Messages")
+    expect(grid).to_contain_text(r"\u202egnp.exe")
+    expect(grid).to_contain_text("int32 -7")
+    expect(grid).to_contain_text(f"int64 {BEYOND}")
+    expect(grid).to_contain_text("Confluent header, schema 17")
+    # Offsets beyond 2^53 keep their last digit.
+    shown = f"{BEYOND + 100:,}".replace(",", "\u202f")
+    expect(grid.get_by_role("row").nth(1)).to_contain_text(shown)
+    # A time that no calendar has does not break the page, and 1 ms after 1970 is a date.
+    expect(grid).to_contain_text("1970-01-01")
+    expect(grid).to_contain_text("9\u202f223\u202f372\u202f036\u202f854\u202f775\u202f807 ms")
