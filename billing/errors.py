@@ -47,6 +47,13 @@ class DocumentDamaged(PlatformError):
     title = "The stored document is damaged"
 
 
+class DocumentRefersOutside(PlatformError):
+    """The page of an invoice, or its style, names a file or an address to be fetched."""
+
+    code = "document_refers_outside"
+    title = "The document refers to something outside of it"
+
+
 class NumbersDiverged(PlatformError):
     """Another database issues numbers of this series. No invoice is issued until a person has
     found out which database is the right one."""

@@ -20,6 +20,7 @@ from billing.spending import (
     totals_by_organization,
 )
 from console.base.accounts.models import Organization
+from console.base.accounts.principals import names_of_principals
 from console.base.common.clock import now, unix_ms
 from metering.models import TopicName
 from provisioning.models import Cluster
@@ -52,6 +53,7 @@ class Share:
     topic_id: str | None = None
     topic: str | None = None
     principal: str | None = None
+    principal_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def estimate_month(
 
     `month` is any day of the current month or an earlier one. With `clusters` the part that
     these have in it: all are rated together, as free allowances are the organization's, and so are
-    budgets, which do not count in a part.
+    budgets, which do not count in a part. Members and API keys have no names in a part.
     """
     first = month.replace(day=1)
     catalog = PriceVersion.objects.in_force(first).catalog()
@@ -107,7 +109,13 @@ def estimate_month(
         by_meter=_by_meter(rated),
         by_cluster=_by_cluster(rated, names),
         by_topic=_by_topic(organization_id, rated, topic_shares(organization_id, first), names),
-        by_principal=_by_principal(rated, principal_shares(organization_id, first), names),
+        by_principal=_by_principal(
+            organization_id,
+            rated,
+            principal_shares(organization_id, first),
+            names,
+            of_people=clusters is None,
+        ),
         provisional_until=until,
     )
 
@@ -190,15 +198,25 @@ def _by_topic(
     return [*shown, *others]
 
 
-def _by_principal(lines: list[RatedLine], shares: Shares, names: Mapping[str, str]) -> list[Share]:
+def _by_principal(
+    organization_id: str,
+    lines: list[RatedLine],
+    shares: Shares,
+    clusters: Mapping[str, str],
+    *,
+    of_people: bool,
+) -> list[Share]:
     """Shares by principal. What no principal causes, such as storage, has the principal ""."""
     greatest, others = _greatest_shares(lines, shares)
+    principals = {principal for (_, principal), _ in greatest}
+    names = names_of_principals(organization_id, principals, of_people=of_people)
     shown = [
         Share(
             amount,
             cluster_id=cluster_id,
-            cluster=names.get(cluster_id, cluster_id),
+            cluster=clusters.get(cluster_id, cluster_id),
             principal=principal,
+            principal_name=names.get(principal),
         )
         for (cluster_id, principal), amount in greatest
     ]

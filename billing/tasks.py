@@ -6,6 +6,7 @@ from celery import shared_task
 
 from billing.budgets import evaluation, notices
 from billing.services import closing, documents, mailing
+from console.base.common.mail import mail_task
 
 
 @shared_task(name="billing.evaluate_budgets")
@@ -14,7 +15,7 @@ def evaluate_budgets() -> None:
     evaluation.evaluate_budgets()
 
 
-@shared_task(name="billing.send_budget_mail", autoretry_for=(OSError,), retry_backoff=True)
+@mail_task("billing.send_budget_mail")
 def send_budget_mail(*, organization_id: str, event_id: str) -> None:
     """Sends the mail of a budget's event; tried again while the mail server is away."""
     notices.send_budget_mail(organization_id=organization_id, event_id=event_id)

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from importlib import import_module
 
 import django
@@ -16,8 +17,13 @@ from console.base.common.bodies import BodyLimit  # noqa: E402
 from console.base.common.conf import config  # noqa: E402
 from console.base.common.metrics import serve_metrics  # noqa: E402
 from console.base.common.paths import PartedHandler  # noqa: E402
+from console.web.watching import Watching  # noqa: E402
 
-application = BodyLimit(PartedHandler(), settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+application = BodyLimit(Watching(PartedHandler()), settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+
+# A request that computes lets the others go on after so long (seconds); each of them asks for its
+# turn again whenever PostgreSQL has answered.
+sys.setswitchinterval(0.0005)
 
 # All views are imported now and not at the first request. What is in memory by then stays for ever:
 # it is frozen, so that the garbage collector does not walk it while a request waits.

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from celery import shared_task
 
+from console.base.common.concurrency import only_one
 from metering.services import ingest, pruning, reconciliation, rollup
 
 # Far longer than any roll-up takes. Where the queue delivers the task again meanwhile, the days'
 # locks keep the second one out.
 ROLLUP_S = 6 * 3600
+# Somewhat longer than a pass. After so long one that died keeps no other from beginning.
+INGEST_S = 75.0
 
 
 @shared_task(name="metering.ingest_usage")
 def ingest_usage() -> None:
-    """Takes new usage files into the provisional minutes."""
-    ingest.ingest_usage()
+    """Takes new usage files into the provisional minutes.
+
+    Where another worker does so at this moment, it reads no file in vain.
+    """
+    with only_one("ingest_usage", lasts_s=INGEST_S) as place:
+        if place is not None:
+            ingest.ingest_usage()
 
 
 @shared_task(name="metering.roll_up_recent_days", time_limit=ROLLUP_S)

@@ -47,12 +47,12 @@ COSTS: dict[str, Any] = {
             "meter": "ingress_bytes",
             "cluster_id": CLUSTER_ID,
             "cluster": "orders",
-            "quantity": 26843545600,
-            "free_quantity": 10737418240,
+            "quantity": "26843545600",
+            "free_quantity": "10737418240",
             "unit": "GiB",
             "unit_price": "0.04",
             "amount_minor": 60,
-            "forecast_quantity": 36813776896,
+            "forecast_quantity": "36813776896",
             "forecast_minor": 97,
         }
     ],
@@ -72,6 +72,7 @@ COSTS: dict[str, Any] = {
             "cluster_id": CLUSTER_ID,
             "cluster": "orders",
             "principal": "User:cred_3n7hq2xw5m4kzt6yb2av",
+            "principal_name": "payments-writer",
             "amount_minor": 60,
         }
     ],

@@ -14,9 +14,15 @@ from billing.models import PriceVersion
 from billing.periods import month_of, parse_month
 from console.base.common.api.schema import Schema
 from console.base.common.api.views import ApiView
+from console.base.common.api.whole import WholeField
 from console.base.common.clock import now
 from console.base.common.errors import FieldError, ValidationFailed
 from console.base.common.visibility import readable_clusters
+
+NAME_TEXT = (
+    "The name of the credential or the API key, or the member's address; null where it is not "
+    "known, or the caller sees the clusters of some projects only."
+)
 
 
 class CostLineSerializer(serializers.Serializer[Any]):
@@ -25,14 +31,14 @@ class CostLineSerializer(serializers.Serializer[Any]):
     meter = serializers.CharField(source="rated.meter")
     cluster_id = serializers.CharField(source="rated.cluster_id")
     cluster = serializers.CharField()
-    quantity = serializers.IntegerField(source="rated.quantity")
-    free_quantity = serializers.IntegerField(
+    quantity = WholeField(source="rated.quantity")
+    free_quantity = WholeField(
         source="rated.free_quantity", help_text="The part that the free allowance covers."
     )
     unit = serializers.CharField(source="rated.unit", help_text="The unit that the price is for.")
     unit_price = serializers.SerializerMethodField()
     amount_minor = serializers.IntegerField(source="rated.amount_minor")
-    forecast_quantity = serializers.IntegerField(help_text="Expected at the month's end.")
+    forecast_quantity = WholeField(help_text="Expected at the month's end.")
     forecast_minor = serializers.IntegerField(help_text="Expected at the month's end.")
 
     def get_unit_price(self, line: Any) -> str:
@@ -71,12 +77,16 @@ class TopicShareSerializer(serializers.Serializer[Any]):
 class PrincipalShareSerializer(serializers.Serializer[Any]):
     """The part of the costs that one principal has; empty for storage, which no principal causes.
 
+    A Kafka client's principal is `User:` and its name. Who produces and reads records by REST pays
+    as `ApiKey:` or `Member:` with the id of the key or the user.
+
     The last item may be the part of all other principals together; then every name is null.
     """
 
     cluster_id = serializers.CharField(allow_null=True)
     cluster = serializers.CharField(allow_null=True)
     principal = serializers.CharField(allow_null=True, allow_blank=True)
+    principal_name = serializers.CharField(allow_null=True, help_text=NAME_TEXT)
     amount_minor = serializers.IntegerField()
 
 

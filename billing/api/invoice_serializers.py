@@ -11,6 +11,7 @@ from billing.choices import SHOWN_STATES, InvoiceKind, LineKind, Meter, PriceUni
 from billing.models import Invoice, InvoiceLine, Price
 from billing.models.details import LINE_CHARS_MAX, LINES_MAX
 from billing.money import price_text
+from console.base.common.api.whole import WholeField
 
 
 class PriceSerializer(serializers.Serializer[Any]):
@@ -84,10 +85,10 @@ class InvoiceLineSerializer(serializers.Serializer[Any]):
     cluster_id = serializers.CharField()
     cluster = serializers.CharField(help_text="The cluster's name when the invoice was issued.")
     description = serializers.CharField()
-    quantity = serializers.SerializerMethodField(help_text="In `unit`, exactly.")
+    quantity = WholeField(allow_null=True, help_text="In `unit`, exactly.")
     unit = serializers.SerializerMethodField()
-    free_quantity = serializers.SerializerMethodField(
-        help_text="The part of it that the free allowance covers."
+    free_quantity = WholeField(
+        allow_null=True, help_text="The part of it that the free allowance covers."
     )
     unit_price = serializers.SerializerMethodField(help_text="A decimal, of one `price_unit`.")
     price_unit = serializers.CharField()
@@ -98,14 +99,6 @@ class InvoiceLineSerializer(serializers.Serializer[Any]):
     usage_row_ids = serializers.SerializerMethodField(
         help_text="The rows of `/usage` that the quantity is the sum of."
     )
-
-    def get_quantity(self, line: InvoiceLine) -> int | None:
-        """As a JSON number."""
-        return None if line.quantity is None else int(line.quantity)
-
-    def get_free_quantity(self, line: InvoiceLine) -> int | None:
-        """As a JSON number."""
-        return None if line.free_quantity is None else int(line.free_quantity)
 
     def get_unit(self, line: InvoiceLine) -> str:
         """The meter's base unit."""

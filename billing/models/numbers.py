@@ -16,7 +16,7 @@ KEY_CHARS_MAX = 255
 
 
 class NumberSeries(models.Model):
-    """The counter of a series. A transaction that issues locks its row until it ends."""
+    """The counter of a series. Whoever issues holds a lock of its name."""
 
     series = models.CharField(primary_key=True, max_length=SERIES_CHARS_MAX)
     last = models.PositiveBigIntegerField(default=0)

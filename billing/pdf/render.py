@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
 from datetime import datetime
 from fractions import Fraction
 from functools import cache
@@ -13,6 +14,7 @@ from typing import Any
 from django.template import Context, Engine, Template
 
 from billing.choices import InvoiceKind, LineKind, TaxCategory
+from billing.errors import DocumentRefersOutside
 from billing.money import CURRENCIES, readable_amount
 from billing.periods import last_day, parse_month
 
@@ -23,19 +25,51 @@ DECIMALS = 3
 
 
 def render_pdf(content: dict[str, Any]) -> bytes:
-    """The PDF of a document that `billing.content.invoice_content` made. Takes about a second."""
+    """The PDF of a document that `billing.content.invoice_content` made. Takes about a second.
+
+    Raises `DocumentRefersOutside` where the page or its style names anything to be fetched.
+    """
+    # Without an identifier of our own WeasyPrint takes a random one, and bytes would differ.
+    identifier = hashlib.sha256(_canonical_json(content)).digest()[:16]
+    style = (FOLDER / "invoice.css").read_text(encoding="utf-8")
+    return draw_pdf(render_html(content), style, identifier=identifier)
+
+
+def draw_pdf(page: str, style: str, *, identifier: bytes) -> bytes:
+    """The PDF of a page of HTML in a style of CSS.
+
+    Nothing is fetched for it, be it from a file or the network. Raises `DocumentRefersOutside`.
+    """
     # Imported here because it loads Pango, which a process that renders nothing does not need.
     from weasyprint import CSS, HTML  # noqa: PLC0415
     from weasyprint.text.fonts import FontConfiguration  # noqa: PLC0415
+    from weasyprint.urls import FatalURLFetchingError, URLFetcher  # noqa: PLC0415
 
-    fonts = FontConfiguration()
-    sheet = CSS(string=(FOLDER / "invoice.css").read_text(encoding="utf-8"), font_config=fonts)
-    page = HTML(string=render_html(content), url_fetcher=_refuse_fetch)
-    # Without an identifier of our own WeasyPrint takes a random one, and bytes would differ.
-    identifier = hashlib.sha256(_canonical_json(content)).digest()[:16]
-    pdf = page.write_pdf(
-        stylesheets=[sheet], font_config=fonts, pdf_identifier=identifier, pdf_variant="pdf/a-3u"
-    )
+    refused: list[str] = []
+
+    class RefusingFetcher(URLFetcher):  # type: ignore[misc] # WeasyPrint has no types
+        """Ends the rendering: a name that a customer chose must reach neither file nor network."""
+
+        def fetch(self, url: str, headers: object = None) -> Any:  # noqa: ANN401 (as there)
+            refused.append(url)
+            message = "nothing is fetched for an invoice"
+            raise FatalURLFetchingError(message)
+
+    fetcher, fonts = RefusingFetcher(fail_on_errors=True), FontConfiguration()
+    pdf = b""
+    # That error is no `Exception`, and would end the worker. Within an SVG it is only logged.
+    with suppress(FatalURLFetchingError):
+        sheet = CSS(string=style, font_config=fonts, url_fetcher=fetcher)
+        pdf = HTML(string=page, url_fetcher=fetcher).write_pdf(
+            stylesheets=[sheet],
+            font_config=fonts,
+            pdf_identifier=identifier,
+            pdf_variant="pdf/a-3u",
+        )
+    if refused:
+        raise DocumentRefersOutside(
+            f"An invoice refers to nothing outside of it: {refused[0]:.200}"
+        )
     return bytes(pdf)
 
 
@@ -60,12 +94,6 @@ def _load_template() -> Template:
     return Engine(autoescape=True).from_string(
         (FOLDER / "invoice.html").read_text(encoding="utf-8")
     )
-
-
-def _refuse_fetch(url: str, *args: object, **kwargs: object) -> dict[str, object]:
-    """Refuses every fetch: a name that a customer chose must not reach a file or the network."""
-    message = f"an invoice refers to nothing outside of it: {url}"
-    raise ValueError(message)
 
 
 def _canonical_json(content: dict[str, Any]) -> bytes:

@@ -13,7 +13,6 @@ from billing.pdf.render import render_pdf
 from billing.services import numbers
 from billing.services.store import document_store
 from console.base.common.tenancy import organization_scope, system_scope
-from console.base.common.transactions import outside_transaction
 
 logger = logging.getLogger(__name__)
 
@@ -68,8 +67,7 @@ def read_document(invoice: Invoice) -> bytes:
     if row is None:
         raise DocumentPending(retry_after_s=5)
     try:
-        with outside_transaction("the store of documents"):
-            pdf = document_store().get(row.key)
+        pdf = document_store().get(row.key)
     except OSError as error:
         raise DocumentDamaged from error
     if hashlib.sha256(pdf).hexdigest() != row.sha256:

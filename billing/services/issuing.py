@@ -20,7 +20,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import InterfaceError, OperationalError, connection
 
 from billing.budgets.caps import budget_caps
 from billing.catalog import Catalog
@@ -36,15 +36,16 @@ from billing.services.writing import Written, derived_id, issue_drafts, write_dr
 from console.base.accounts.models import Organization
 from console.base.common.clock import now
 from console.base.common.conf import config
-from console.base.common.errors import AppError
+from console.base.common.errors import AppError, Unavailable
 from console.base.common.tenancy import system_scope
+from console.base.common.transactions import task_transaction
 from metering.models import JudgedHour, RollupPointer
 from metering.services.totals import MonthCompleteness, billable_totals, month_completeness
 from provisioning.models import Cluster
 
 logger = logging.getLogger(__name__)
 
-# Invoices per transaction. Each transaction locks the counter and reserves a block of numbers.
+# Invoices per transaction. For each one the series is locked and a block of numbers reserved.
 BATCH = 200
 READS_MAX = 5
 # The clusters of a closed organization have stopped by this time after closing.
@@ -122,10 +123,10 @@ def issue_month(
     In a run over all organizations, one whose invoice cannot be made is listed in `failed` of the
     report, and the invoices of the others are issued.
 
-    Raises `MonthOpen`, `UnknownOrganization` and `UsageChanged`; `NumbersDiverged`, `OSError` and
-    `OperationalError` for faults of the numbers, the store and the database, which concern all
-    organizations; and for a named organization whatever its invoice fails with, such as
-    `TaxUnknown`.
+    Raises `MonthOpen`, `UnknownOrganization` and `UsageChanged`; `NumbersDiverged`, `Unavailable`,
+    `OSError` and `OperationalError` for faults of the numbers, their lock, the store and the
+    database, which concern all organizations; and for a named organization whatever its invoice
+    fails with, such as `TaxUnknown`.
     """
     early = EarlyClose(close_early, by) if close_early else None
     with system_scope():
@@ -277,12 +278,12 @@ def _issue_apart(
 
 
 def _is_of_all(error: Exception) -> bool:
-    """Whether an error concerns the numbers, the store or the connection to PostgreSQL, and not
-    just one organization.
+    """Whether an error concerns the numbers, their lock or store, or the connection to PostgreSQL,
+    and not just one organization.
     """
     if isinstance(error, InterfaceError | OperationalError):
         return not connection.is_usable()
-    return isinstance(error, NumbersDiverged | OSError)
+    return isinstance(error, NumbersDiverged | Unavailable | OSError)
 
 
 def _log_failure(organization_id: str, error: Exception) -> str:
@@ -302,19 +303,18 @@ def _log_failure(organization_id: str, error: Exception) -> str:
 def _issue_batch(
     shared: _Month, organizations: Sequence[str], *, again: bool, draft: bool, by: str
 ) -> list[Written]:
-    """Issues the due invoices of some organizations, all or none, in a transaction of its own (a
-    savepoint where one is open already).
-    """
-    with transaction.atomic(), system_scope():
+    """Issues the due invoices of some organizations, all or none."""
+    with task_transaction(), system_scope():
         at = now()
         series = numbers.lock_series(numbers.series_of(InvoiceKind.INVOICE, at))
         revisions = _next_revisions(shared.month, organizations, again=again)
         drafts = _make_drafts(shared, revisions)
         stale = Invoice.objects.invoices().filter(state=InvoiceState.DRAFT, month=shared.month)
-        stale.filter(organization_id__in=list(revisions)).delete()
+        stale = stale.filter(organization_id__in=list(revisions))
         if draft:
+            stale.delete()
             return write_drafts(drafts)
-        return issue_drafts(drafts, series=series, at=at, by=by)
+        return issue_drafts(drafts, series=series, at=at, by=by, stale=stale)
 
 
 def _next_revisions(month: date, organizations: Collection[str], *, again: bool) -> dict[str, int]:

@@ -11,9 +11,11 @@ from billing.mails import send_mail
 from billing.models import BillingDetails, Invoice, InvoiceMail
 from billing.money import readable_amount
 from console.base.accounts.services import billing_addresses
+from console.base.common import locks
 from console.base.common.clock import now
 from console.base.common.conf import config
 from console.base.common.tenancy import organization_scope, system_scope
+from console.base.common.transactions import task_transaction
 
 logger = logging.getLogger(__name__)
 
@@ -48,14 +50,16 @@ def send_invoice_mail(*, organization_id: str, invoice_id: str) -> bool:
     """Sends the mail of an invoice, if it is due; returns whether it did.
 
     It goes to the address in the billing details, else to the members with the permission
-    `billing`. The sender holds the mail's row lock, so two senders at a time send one mail. Only
-    where a process dies between the mail server's answer and its commit is a second mail sent, with
-    the Message-ID of the first.
+    `billing`. The sender holds a lock, so two senders at a time send one mail. Only where a process
+    dies between the mail server's answer and its commit is a second mail sent, with the Message-ID
+    of the first.
 
     Raises `OSError` where the mail server cannot be reached.
     """
-    with organization_scope(organization_id):
-        due = InvoiceMail.objects.due(now()).select_for_update(of=("self",), skip_locked=True)
+    with task_transaction(), organization_scope(organization_id):
+        if not locks.try_lock("invoice_mail", invoice_id):
+            return False
+        due = InvoiceMail.objects.due(now())
         mail = due.filter(pk=invoice_id, organization_id=organization_id).first()
         if mail is None:
             return False

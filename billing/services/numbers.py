@@ -1,8 +1,8 @@
 """Numbers of invoices: none twice, none left out, whatever is rolled back or restored.
 
 Two records say which numbers are used: a counter in PostgreSQL, and a chain of objects in a store
-to which objects are only added. A transaction locks the counter's row until it ends, so one
-transaction at a time takes numbers of a series. Before it commits, it *reserves* a block of them:
+to which objects are only added. Whoever takes numbers of a series holds its lock, so one does at a
+time. Before the transaction that writes invoices, and outside of any, it *reserves* a block:
 
     v1/series=FR-2026/000000000101-0000.json           the invoices that get the numbers from 101 on
 
@@ -15,6 +15,8 @@ and after the commit the block is *settled*, once, by whoever first stores this 
   out.
 - Committed, and died before settling: the counter says more than 100, so nobody abandons it. Before
   the next block is reserved, and by a sweep, it is settled as issued.
+- It hung for so long that its lock passed to another one: that one abandons the block and goes on
+  as after a rollback. The one that hung is refused its transaction (`keep_block`).
 - Restored from a backup: the counter says 100 again and the block is settled as issued. Its numbers
 are *lost* to this database: the counter moves past them, and each is kept for the invoice that
 had it. When that invoice is issued again with the same content, it has its old number, id and
@@ -37,8 +39,10 @@ from typing import Any
 from billing.choices import InvoiceKind
 from billing.errors import NumbersDiverged
 from billing.models import Invoice, LostNumber, NumberBlock, NumberSeries
+from console.base.common import locks
 from console.base.common.clock import now
 from console.base.common.conf import config
+from console.base.common.transactions import commit_so_far
 from metering.events.store import UsageStore
 
 VERSION = 1
@@ -76,6 +80,14 @@ class Assigned:
         return f"{self.series}-{self.sequence:06d}"
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Numbers that were taken. `block` is the one to be kept with them; None where all are old."""
+
+    assigned: list[Assigned]
+    block: NumberBlock | None
+
+
 def series_of(kind: str, at: datetime) -> str:
     """The series of documents issued at a time: one a year for invoices, one for credit notes."""
     prefix = config().billing.invoice_prefix
@@ -84,20 +96,28 @@ def series_of(kind: str, at: datetime) -> str:
 
 
 def lock_series(series: str) -> NumberSeries:
-    """The counter of a series, with its row locked until the transaction ends."""
+    """The counter of a series, which nobody else changes before the task's transaction ends.
+
+    What was read before may have changed while it waited. Raises `Unavailable` where others hold
+    the series for too long.
+    """
+    locks.lock("invoice_numbers", series)
     NumberSeries.objects.get_or_create(series=series)
-    return NumberSeries.objects.select_for_update().get(series=series)
+    # From here on the lock outlasts waits; what is read below is what its last holder left.
+    commit_so_far()
+    return NumberSeries.objects.get(series=series)
 
 
 def take_numbers(
     series: NumberSeries, claims: Sequence[Claim], *, store: UsageStore, at: datetime
-) -> list[Assigned]:
+) -> Taken:
     """A number for each claim, in their order. `series` must be locked, the scope the system's.
 
-    Raises `NumbersDiverged`, and `OSError` where the store cannot be reached. After either the
-    caller must roll back.
+    It waits for the store, so nothing may be written before. Raises `NumbersDiverged`,
+    `Unavailable` where the lock was lost, and `OSError` where the store cannot be reached.
     """
     _settle_last(series, store)
+    block = None
     while True:
         old = _find_lost_numbers(series, claims)
         new = [claim for claim in claims if claim.invoice_id not in old]
@@ -111,7 +131,20 @@ def take_numbers(
                 claim.invoice_id, series.series, sequence, block.pk, at
             )
         break
-    return [old[claim.invoice_id] for claim in claims]
+    return Taken([old[claim.invoice_id] for claim in claims], block)
+
+
+def keep_block(block: NumberBlock) -> None:
+    """Writes a reserved block and moves the counter, in the transaction that uses its numbers.
+
+    Raises `Unavailable` where the lock of the series was lost: its numbers are then another's.
+    """
+    locks.require_held()
+    series = NumberSeries.objects.filter(series=block.series_id, last=block.first - 1)
+    if not series.update(last=block.last):
+        message = f"the counter of {block.series_id} was moved by somebody without its lock"
+        raise NumbersDiverged(message)
+    block.save(force_insert=True)
 
 
 def confirm_block(block_id: str, store: UsageStore) -> None:
@@ -150,6 +183,7 @@ def _settle_last(series: NumberSeries, store: UsageStore) -> None:
     last = series.blocks.order_by("-first").first()
     if last is not None and last.confirmed_at is None:
         confirm_block(last.pk, store)
+        commit_so_far()
 
 
 def _find_lost_numbers(series: NumberSeries, claims: Sequence[Claim]) -> dict[str, Assigned]:
@@ -182,7 +216,7 @@ def _find_lost_numbers(series: NumberSeries, claims: Sequence[Claim]) -> dict[st
 def _reserve_block(
     series: NumberSeries, claims: Sequence[Claim], *, store: UsageStore, at: datetime
 ) -> NumberBlock | None:
-    """Reserves the block after the counter.
+    """Reserves the block after the counter; its row is not written yet.
 
     None where a block of a lost history is there: its numbers are then remembered as lost, the
     counter has moved past them, and the caller tries again.
@@ -192,7 +226,8 @@ def _reserve_block(
     for attempt in range(ATTEMPTS_MAX):
         key = f"v1/series={series.series}/{first:012d}-{attempt:04d}.json"
         if store.put_new(key, body):
-            return _add_block(series, first, first + len(claims) - 1, key)
+            last = first + len(claims) - 1
+            return NumberBlock(series=series, first=first, last=last, key=key)
         if _settle_block(store, key, ABANDONED) == ISSUED:
             _remember_lost(series, key, store)
             return None
@@ -200,17 +235,13 @@ def _reserve_block(
     raise NumbersDiverged(message)
 
 
-def _add_block(series: NumberSeries, first: int, last: int, key: str) -> NumberBlock:
-    series.last = last
-    series.save(update_fields=["last"])
-    return NumberBlock.objects.create(series=series, first=first, last=last, key=key)
-
-
 def _remember_lost(series: NumberSeries, key: str, store: UsageStore) -> None:
     """Adds a block that the store has as issued and this database lacks, and its lost numbers."""
     reservation = json.loads(store.get(key))
-    block = _add_block(series, reservation["first"], reservation["last"], key)
-    NumberBlock.objects.filter(pk=block.pk).update(confirmed_at=now())
+    first, last = reservation["first"], reservation["last"]
+    block = NumberBlock(series=series, first=first, last=last, key=key, confirmed_at=now())
+    keep_block(block)
+    series.last = last
     LostNumber.objects.bulk_create(
         LostNumber(
             block=block,
@@ -223,8 +254,9 @@ def _remember_lost(series: NumberSeries, key: str, store: UsageStore) -> None:
             sha256=claim["sha256"],
             issued_at=datetime.fromisoformat(reservation["issued_at"]),
         )
-        for sequence, claim in enumerate(reservation["claims"], start=reservation["first"])
+        for sequence, claim in enumerate(reservation["claims"], start=first)
     )
+    commit_so_far()
 
 
 def _settle_block(store: UsageStore, key: str, outcome: str) -> str:

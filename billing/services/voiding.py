@@ -14,6 +14,7 @@ from billing.services.writing import Written, issue_drafts
 from console.base.common.clock import now
 from console.base.common.errors import NotFound
 from console.base.common.tenancy import system_scope
+from console.base.common.transactions import task_transaction
 
 
 def void_invoice(*, invoice_id: str, reason: str, by: str) -> Written:
@@ -22,7 +23,7 @@ def void_invoice(*, invoice_id: str, reason: str, by: str) -> Written:
     Raises `NotFound`, `NotIssued` for a draft, and `AlreadyVoid` for a void invoice and a credit
     note.
     """
-    with system_scope():
+    with task_transaction(), system_scope():
         at = now()
         series = numbers.lock_series(numbers.series_of(InvoiceKind.CREDIT_NOTE, at))
         invoice = Invoice.objects.filter(pk=invoice_id).first()

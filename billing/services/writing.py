@@ -1,4 +1,7 @@
-"""Writes drafts as rows, with numbers, ledger entries and audit entries, in one transaction."""
+"""Writes drafts as rows, with numbers, ledger entries and audit entries, in one transaction.
+
+Their numbers are reserved before that transaction, as the store of the numbers may take its time.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from billing.choices import Account, EntryKind, InvoiceKind, InvoiceState
 from billing.drafts import Draft
@@ -16,6 +20,7 @@ from billing.models import Invoice, InvoiceLine, JournalEntry, NumberSeries, Pos
 from billing.services import numbers
 from billing.services.mailing import note_mails
 from billing.services.store import document_store
+from console.base.common import locks
 from console.base.common.actor import system_actor
 from console.base.common.audit import new_entry
 from console.base.common.ids import RANDOM_CHARS, new_id
@@ -56,18 +61,31 @@ def write_drafts(drafts: Sequence[Draft]) -> list[Written]:
 
 
 def issue_drafts(
-    drafts: Sequence[Draft], *, series: NumberSeries, at: datetime, by: str
+    drafts: Sequence[Draft],
+    *,
+    series: NumberSeries,
+    at: datetime,
+    by: str,
+    stale: QuerySet[Invoice] | None = None,
 ) -> list[Written]:
-    """Issues drafts of one kind. `series` must be locked, the scope the system's.
+    """Issues drafts of one kind, and deletes the rows of `stale` ones that they replace.
 
-    Once the transaction is committed, their numbers are recorded as issued, and their PDFs are
-    made. Raises what `numbers.take_numbers` raises.
+    `series` must be locked, the scope the system's. Nothing may be written before in the task's
+    transaction. Once that is committed, their numbers are recorded as issued, and their PDFs are
+    made. Raises what `numbers.take_numbers` and `numbers.keep_block` raise.
     """
     if not drafts:
         return []
     store = document_store()
     claims = [_claim_of(draft) for draft in drafts]
-    assigned = numbers.take_numbers(series, claims, store=store, at=at)
+    taken = numbers.take_numbers(series, claims, store=store, at=at)
+    assigned = taken.assigned
+    if taken.block is None:
+        locks.require_held()
+    else:
+        numbers.keep_block(taken.block)
+    if stale is not None:
+        stale.delete()
     rows = [_draft_row(draft, got.invoice_id) for draft, got in zip(drafts, assigned, strict=True)]
     for row, got in zip(rows, assigned, strict=True):
         row.series_id, row.sequence, row.number = got.series, got.sequence, got.number

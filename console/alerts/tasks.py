@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from console.alerts import services
+from console.base.common.mail import mail_task
 
 
 @shared_task(name="alerts.evaluate_alerts")
@@ -13,7 +14,7 @@ def evaluate_alerts() -> None:
     services.evaluate_alerts()
 
 
-@shared_task(name="alerts.send_alert_mail", autoretry_for=(OSError,), retry_backoff=True)
+@mail_task("alerts.send_alert_mail")
 def send_alert_mail(
     *, organization_id: str, alert_id: str, state: str, value: str, subject: str
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
+from console.base.common.mail import mail_task
 from console.incidents import services
 
 
@@ -13,7 +14,7 @@ def sweep_incidents() -> None:
     services.sweep_incidents()
 
 
-@shared_task(name="incidents.send_incident_mail", autoretry_for=(OSError,), retry_backoff=True)
+@mail_task("incidents.send_incident_mail")
 def send_incident_mail(*, organization_id: str, incident_id: str, state: str) -> None:
     """Sends a mail; tried again while the mail server is away."""
     services.send_incident_mail(

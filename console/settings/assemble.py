@@ -30,6 +30,8 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "console.base.common.requests.request_id_middleware",
     "console.base.common.metrics.metrics_middleware",
+    "console.base.common.compression.compression_middleware",
+    "console.web.watching.digest_middleware",
     "django.middleware.security.SecurityMiddleware",
     "console.base.accounts.middleware.CookieKeepingSessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -142,7 +144,7 @@ def mail(config: Config) -> dict[str, Any]:
     """Returns Django's settings of e-mail: SMTP, or a folder with one .eml file for each mail."""
     backends = {
         "folder": "console.base.common.mail.FolderBackend",
-        "smtp": "django.core.mail.backends.smtp.EmailBackend",
+        "smtp": "console.base.common.mail.SmtpBackend",
     }
     return {
         "EMAIL_BACKEND": backends[config.mail.backend],

@@ -35,6 +35,11 @@ class Web:
         "Requests of all organizations that may wait for clusters or operations at one time. "
         "Beyond it each organization has one.",
     )
+    watches_max: int = setting(
+        1000,
+        "Visible pages of the console of all organizations that are notified of changes. Beyond it "
+        "each organization has one.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +75,8 @@ class Queue:
     )
     counters_url: str = setting(
         "",
-        "Redis that counts API requests for all web processes. Empty: that of `queue.url`; where "
-        "this is none, each process counts for itself.",
+        "Redis that counts API requests and outbound calls for all processes that serve or make "
+        "them. Empty: that of `queue.url`; where this is none, each process counts for itself.",
     )
 
 
@@ -86,7 +91,9 @@ class Outbound:
     )
     calls: int = setting(32, "Calls that a worker makes at one time.", minimum=1, maximum=1000)
     calls_per_organization: int = setting(
-        4, "Of these, calls of one organization; more are refused at once.", minimum=1
+        4,
+        "Calls of one organization at one time, in all workers; more are refused at once.",
+        minimum=1,
     )
 
 
@@ -243,7 +250,16 @@ class Limits:
     password_checks_per_address: int = setting(
         4, "Passwords from one address that are checked or set at one time."
     )
+    downloads: int = setting(
+        2, "Downloads of an organization (audit log, archive) that are made at one time."
+    )
     live_tails: int = setting(20, "Live tails of an organization that are open at one time.")
+    watches: int = setting(
+        100, "Visible pages of the console of an organization that are notified of changes."
+    )
+    watches_per_address: int = setting(
+        200, "Visible pages of the console at one address that are notified of changes."
+    )
     signups_per_address: int = setting(10, "Sign-ups from one address in an hour.")
     signins_failed_per_address: int = setting(20, "Failed sign-ins from one address in an hour.")
     password_resets_per_address: int = setting(
@@ -268,8 +284,15 @@ class Limits:
     acls: int = setting(2000, "Entries of a cluster's access control list.")
     topics: int = setting(2000, "Topics of a cluster.")
     partitions: int = setting(4000, "Partitions of a cluster.")
+    deleted_topics: int = setting(
+        20000, "Topics of a cluster that are gone for good and may still be billed (40 days)."
+    )
     quotas: int = setting(1000, "Users, client ids and addresses of a cluster that have quotas.")
     groups: int = setting(2000, "Consumer groups of a cluster.")
     group_members: int = setting(1000, "Members of one consumer group.")
+    group_bytes: int = setting(
+        64 * 1024 * 1024,
+        "Bytes of memory that all consumer groups of a cluster take, with members and offsets.",
+    )
     connections: int = setting(1000, "Clients' connections of a cluster at one time.")
     wakes_per_minute: int = setting(10, "Times that a cluster may be woken in a minute.")

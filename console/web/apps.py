@@ -12,10 +12,16 @@ class WebConfig(AppConfig):
     label = "web"
 
     def ready(self) -> None:
-        """Registers the readiness checks of the parts that every installation has."""
+        """Registers the readiness checks of the parts that every installation has.
+
+        Also how many pages of the console are notified of changes.
+        """
         from console.base.common.health import register_check  # noqa: PLC0415
+        from console.base.limits.usage import register_usage  # noqa: PLC0415
         from console.web import checks  # noqa: PLC0415
+        from console.web.api import watch  # noqa: PLC0415
 
         register_check("database", checks.check_database)
         register_check("migrations", checks.check_migrations)
         register_check("queue", checks.check_queue)
+        register_usage(watch.LIMIT, watch.watches_used)

@@ -7,6 +7,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from console.base.common.api.whole import WholeField
 from console.base.common.clock import now
 from metering.choices import UNITS, Agreement, UsageMeter
 from metering.models import ReconciledDay, UsageRow
@@ -33,7 +34,12 @@ class UsageQuerySerializer(serializers.Serializer[Any]):
         r"^[0-9a-f]{32}$", required=False, help_text="32 hexadecimal digits."
     )
     principal = serializers.CharField(
-        required=False, max_length=1024, help_text="Such as `User:<credential's id>`."
+        required=False,
+        max_length=1024,
+        help_text=(
+            "`User:<credential's id>` or `User:<name>`; of who asks by REST `ApiKey:<key's id>` or "
+            "`Member:<user's id>`."
+        ),
     )
     meter = serializers.ChoiceField(choices=UsageMeter.choices, required=False)
     granularity = serializers.ChoiceField(
@@ -95,7 +101,7 @@ class UsageItemSerializer(serializers.Serializer[Any]):
     )
     meter = serializers.ChoiceField(choices=UsageMeter.choices)
     unit = serializers.CharField(help_text=f"One of {', '.join(sorted(set(UNITS.values())))}.")
-    quantity = serializers.IntegerField()
+    quantity = WholeField()
     window_start = serializers.DateTimeField()
     window_end = serializers.DateTimeField(help_text="The first moment after the window.")
     provisional = serializers.BooleanField(
@@ -110,6 +116,13 @@ class UsageItemSerializer(serializers.Serializer[Any]):
     principal = serializers.CharField(
         allow_null=True,
         help_text="Null for a sum over principals, and for usage that belongs to none.",
+    )
+    principal_name = serializers.CharField(
+        allow_null=True,
+        help_text=(
+            "The name of the credential or the API key, or the member's address; null where it is "
+            "not known, or the caller sees the clusters of some projects only."
+        ),
     )
 
 
@@ -194,11 +207,9 @@ class ReconciledDaySerializer(serializers.ModelSerializer[ReconciledDay]):
         choices=Agreement.choices,
         help_text="`partly_known`: what could be compared is equal; `reason` says what could not.",
     )
-    metered_bytes = serializers.IntegerField(help_text="Bytes by usage.")
-    logged_bytes = serializers.IntegerField(
-        help_text="Bytes by the segments that hold the records."
-    )
-    unknown_bytes = serializers.IntegerField(
+    metered_bytes = WholeField(help_text="Bytes by usage.")
+    logged_bytes = WholeField(help_text="Bytes by the segments that hold the records.")
+    unknown_bytes = WholeField(
         help_text="Further metered bytes, of partitions whose log can no longer be counted."
     )
     differing_partitions = serializers.IntegerField(source="differing")
@@ -211,7 +222,9 @@ class ReconciledDaySerializer(serializers.ModelSerializer[ReconciledDay]):
         )
 
 
-def shown_row(row: UsageRow, topic: str | None, files: list[TracedFile]) -> dict[str, Any]:
+def shown_row(
+    row: UsageRow, topic: str | None, principal_name: str | None, files: list[TracedFile]
+) -> dict[str, Any]:
     """A row as `UsageRowSerializer` takes it: places that do not apply are None."""
     names = ("id", "meter", "window_start", "window_end", "billed", "granularity", "run")
     places = ("cluster_id", "topic_id", "principal")
@@ -222,5 +235,6 @@ def shown_row(row: UsageRow, topic: str | None, files: list[TracedFile]) -> dict
         "quantity": int(row.quantity),
         "provisional": False,
         "topic": topic,
+        "principal_name": principal_name,
         "files": files,
     }

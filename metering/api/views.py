@@ -10,8 +10,8 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.base.accounts.principals import names_of_principals
 from console.base.common.api.pagination import (
-    PARAMETERS,
     KeysetPagination,
     page_limit,
     read_cursor,
@@ -33,8 +33,6 @@ from metering.services.usage import (
     topic_names,
 )
 
-LIMIT_MAX = 2_000
-
 
 class UsagePagination(KeysetPagination):
     """Pages of usage say up to when nothing is missing."""
@@ -54,15 +52,6 @@ class UsagePagination(KeysetPagination):
         }
         return page
 
-    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
-        """The parameters of every list, with a greater maximum for `limit`."""
-        return [
-            {**parameter, "schema": {**parameter["schema"], "maximum": LIMIT_MAX}}
-            if parameter["name"] == "limit"
-            else parameter
-            for parameter in PARAMETERS
-        ]
-
 
 class UsageViewSet(ApiViewSet):
     """Usage by time. Whoever has roles in projects only sees that of those projects' clusters."""
@@ -71,6 +60,7 @@ class UsageViewSet(ApiViewSet):
     serializer_class = shapes.UsageItemSerializer
     pagination_class = UsagePagination
     examples = examples.USAGE
+    limit_max = 2_000
 
     @extend_schema(parameters=[shapes.UsageQuerySerializer])
     def list(self, request: Request, **kwargs: Any) -> Response:
@@ -85,7 +75,7 @@ class UsageViewSet(ApiViewSet):
             clusters=None if clusters is None else tuple(clusters),
             **_without_nulls(values),
         )
-        limit = page_limit(request, LIMIT_MAX)
+        limit = page_limit(request, self.limit_max)
         # One item more than the page has says whether there is a next page.
         items = list_usage(query, limit=limit + 1, after=_place_after(request))
         page, more = items[:limit], len(items) > limit
@@ -117,7 +107,10 @@ class UsageRowViewSet(RetrieveAction):
         row = self.get_object()
         topic = (row.cluster_id, row.topic_id)
         name = topic_names([topic]).get(topic)
-        return self.answer(shapes.shown_row(row, name, trace_row(row)))
+        people = readable_clusters(self.actor) is None
+        names = names_of_principals(self.organization_id, [row.principal], of_people=people)
+        principal = names.get(row.principal)
+        return self.answer(shapes.shown_row(row, name, principal, trace_row(row)))
 
 
 class ReconciledDayViewSet(ListAction):

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 from metering.events.errors import UsageFormatError
 
 SCHEMA_VERSION = 1
-# The principal of the service itself: probes, retention, the console's message browser. It is never
-# billed.
+# The principal of the service itself: probes, samples, repairs. It is never billed. What people
+# read and write by REST has a principal of theirs, `ApiKey:` or `Member:` with an id.
 SERVICE_PRINCIPAL = "User:__freshet"
 
 

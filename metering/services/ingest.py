@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -31,6 +31,7 @@ from metering.models import IngestState, LaneCoverage, ProvisionalMinute, UsageF
 from metering.services.absorbing import Touched, absorb_file
 from metering.services.completeness import judge_hours
 from metering.services.discovery import find_files, settled_before
+from metering.services.waiting import waited_for
 from metering.stores import open_usage_store
 
 logger = logging.getLogger(__name__)
@@ -40,8 +41,9 @@ KEPT = timedelta(days=8)
 # Coverage of a lane is kept a day longer than its minutes. A lane without news for this long has no
 # block of a kept minute, so nothing of it can be added twice.
 FORGOTTEN = KEPT + timedelta(days=1)
-# Files per transaction.
+# Files per transaction, and bytes of their rows in memory beyond which there are fewer.
 BATCH_FILES = 64
+BATCH_BYTES = 64 * 1024 * 1024
 # A pass ends after this time, so that the worker is free; the next one continues.
 PASS_S = 60.0
 
@@ -59,7 +61,7 @@ class IngestPass:
 
 def usage_store() -> UsageStore:
     """The store that all agents of the cell write to."""
-    return open_usage_store(config().usage.location)
+    return waited_for(open_usage_store(config().usage.location), "the store of usage files")
 
 
 def ingest_usage(
@@ -78,10 +80,8 @@ def ingest_usage(
     cell, at, began = config().cell.id, now(), time.monotonic()
     done = IngestPass()
     keys = find_files(store, _ingest_state(cell), at=at, since=since)
-    for batch in _split_batches(keys):
-        if time.monotonic() - began > limit_s:
-            break
-        if not _ingest_batch(store, cell, batch, done, wait=wait):
+    for batch in _read_batches(store, cell, keys):
+        if not _ingest_batch(cell, batch, done, wait=wait) or time.monotonic() - began > limit_s:
             break
     done.remaining = len(keys) - done.files - done.damaged
     _finish_pass(cell, settled=settled_before(at) if not done.remaining else None)
@@ -101,35 +101,54 @@ def remove_old_minutes() -> int:
     return removed
 
 
-def _split_batches(keys: Sequence[str]) -> list[Sequence[str]]:
-    return [keys[start : start + BATCH_FILES] for start in range(0, len(keys), BATCH_FILES)]
+def _read_batches(
+    store: UsageStore, cell: str, keys: Iterable[str]
+) -> Iterator[dict[str, ReadFile]]:
+    """Reads files, outside of any transaction, and yields them by key, some at a time."""
+    batch: dict[str, ReadFile] = {}
+    size_bytes = 0
+    for key in keys:
+        try:
+            batch[key] = file = _read_file(store, cell, key)
+            size_bytes += file[1].nbytes
+        except _Damaged as error:
+            batch[key] = error
+        if len(batch) == BATCH_FILES or size_bytes > BATCH_BYTES:
+            yield batch
+            batch, size_bytes = {}, 0
+    if batch:
+        yield batch
 
 
 def _ingest_batch(
-    store: UsageStore, cell: str, keys: Sequence[str], done: IngestPass, *, wait: bool
+    cell: str, files: Mapping[str, ReadFile], done: IngestPass, *, wait: bool
 ) -> bool:
-    """Takes files in, in one transaction. Returns False where another ingest holds the lock."""
+    """Takes files in that were read, in one transaction.
+
+    Returns False where another ingest holds the lock.
+    """
     with system_scope():
         if wait:
             locks.lock("usage_ingest", cell)
         elif not locks.try_lock("usage_ingest", cell):
             return False
         # Read under the lock: another ingest may have taken files in since the list was made.
-        taken = UsageFile.objects.filter(pk__in=keys, state=FileState.INGESTED)
+        taken = UsageFile.objects.filter(pk__in=list(files), state=FileState.INGESTED)
         ingested = set(taken.values_list("pk", flat=True))
         touched: list[Touched] = []
-        for key in keys:
+        for key, file in files.items():
             if key in ingested:
                 done.files += 1
                 continue
+            if isinstance(file, _Damaged):
+                _record_damaged_file(cell, key, file)
+                done.damaged += 1
+                continue
+            manifest, rows = file
             try:
-                manifest, rows = _read_file(store, cell, key)
                 with transaction.atomic():
                     _write_file(manifest, FileState.INGESTED)
                     touched += absorb_file(manifest, rows, keep_from=now() - KEPT)
-            except _Damaged as error:
-                _record_damaged_file(cell, key, error)
-                done.damaged += 1
             except (ValueError, DataError) as error:
                 _record_damaged_file(cell, key, _Damaged(str(error), manifest))
                 done.damaged += 1
@@ -146,6 +165,10 @@ class _Damaged(Exception):
     def __init__(self, reason: str, manifest: UsageManifest | None = None) -> None:
         super().__init__(reason)
         self.manifest = manifest
+
+
+# A file's manifest and rows, or why it cannot be taken in.
+ReadFile = tuple[UsageManifest, pa.Table] | _Damaged
 
 
 def _read_file(store: UsageStore, cell: str, key: str) -> tuple[UsageManifest, pa.Table]:

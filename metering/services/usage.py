@@ -14,6 +14,7 @@ from django.db import connection
 from django.db.models import Max, Min, Q
 from psycopg import sql
 
+from console.base.accounts.principals import names_of_principals
 from console.base.common.clock import now
 from console.base.common.conf import config
 from metering.choices import UNITS, Granularity
@@ -73,6 +74,7 @@ class UsageItem:
     provisional: bool
     quantity: int
     topic: str | None
+    principal_name: str | None
 
     @property
     def unit(self) -> str:
@@ -103,9 +105,12 @@ def list_usage(query: UsageQuery, *, limit: int, after: After | None = None) -> 
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         rows = cursor.fetchall()
-    # Columns 2 and 3 of a row are the cluster and the topic, by `ORDER`.
-    names = topic_names((row[2], row[3]) for row in rows)
-    return [_item(query, row, names) for row in rows]
+    # Columns 2 to 4 of a row are the cluster, the topic and the principal, by `ORDER`.
+    topics = topic_names((row[2], row[3]) for row in rows)
+    principals = names_of_principals(
+        query.organization_id, {row[4] for row in rows}, of_people=query.clusters is None
+    )
+    return [_item(query, row, topics, principals) for row in rows]
 
 
 def complete_until(query: UsageQuery) -> datetime | None:
@@ -258,7 +263,12 @@ def _filter_conditions(query: UsageQuery) -> sql.Composable:
     return sql.SQL(" ").join(conditions)
 
 
-def _item(query: UsageQuery, row: Sequence[Any], names: Mapping[tuple[str, str], str]) -> UsageItem:
+def _item(
+    query: UsageQuery,
+    row: Sequence[Any],
+    topics: Mapping[tuple[str, str], str],
+    principals: Mapping[str, str],
+) -> UsageItem:
     start, meter, cluster_id, topic_id, principal, billed, row_id, quantity, provisional = row
     return UsageItem(
         id=row_id,
@@ -267,8 +277,9 @@ def _item(query: UsageQuery, row: Sequence[Any], names: Mapping[tuple[str, str],
         meter=meter,
         cluster_id=cluster_id or None,
         topic_id=topic_id or None,
-        topic=names.get((cluster_id, topic_id)),
+        topic=topics.get((cluster_id, topic_id)),
         principal=principal or None,
+        principal_name=principals.get(principal),
         billed=billed,
         provisional=provisional,
         quantity=int(quantity),

@@ -1,20 +1,28 @@
 """The PDF: made once after issuing, the same each time, and good to read."""
 
 import io
+import re
+import socket
 
 import pytest
 from pypdf import PdfReader
 
 from billing.content import invoice_content
-from billing.errors import DocumentDamaged, DocumentPending, NotIssued
+from billing.errors import (
+    DocumentDamaged,
+    DocumentPending,
+    DocumentRefersOutside,
+    NotIssued,
+)
 from billing.models import InvoiceDocument
-from billing.pdf.render import render_html, render_pdf
+from billing.pdf.render import draw_pdf, render_html, render_pdf
 from billing.services import documents
 from billing.services.store import document_store
 from billing.services.voiding import void_invoice
 from console.base.common.tenancy import organization_scope
 from tests.billing import world
 from tests.billing.world import invoices_of, issue_invoices
+from tests.console.scopes import as_request_of
 
 
 def text_of(pdf):
@@ -29,7 +37,7 @@ def invoice(used):
 
 
 def read(invoice):
-    with organization_scope(invoice.organization_id):
+    with as_request_of(invoice.organization_id):
         return documents.read_document(invoice)
 
 
@@ -142,6 +150,31 @@ def test_names_are_text_and_nothing_else(invoice):
     content["customer"] = {**content["customer"], "name": "<img src='file:///etc/passwd'>"}
     assert "<img" not in render_html(content)
     assert "<img src" in text_of(render_pdf(content))
+
+
+@pytest.mark.parametrize(
+    ("page", "style"),
+    [
+        ("<img src='{url}'>", ""),
+        ("<link rel=stylesheet href='{url}'>", ""),
+        ("<svg xmlns='http://www.w3.org/2000/svg'><image href='{url}'/></svg>", ""),
+        ("<p>text</p>", "@import '{url}';"),
+        ("<p>text</p>", "p {{ background: url('{url}') }}"),
+        ("<p>text</p>", "@font-face {{ font-family: x; src: url('{url}') }} p {{ font: 1em x }}"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["http", "file"])
+def test_nothing_is_fetched_and_the_refusal_is_an_error_of_ours(tmp_path, page, style, kind):
+    secret = tmp_path / "secret.css"
+    secret.write_text("p { color: red }")
+    with socket.create_server(("127.0.0.1", 0)) as host:
+        host.setblocking(False)
+        address = f"http://127.0.0.1:{host.getsockname()[1]}/x.css"
+        url = address if kind == "http" else secret.as_uri()
+        with pytest.raises(DocumentRefersOutside, match=re.escape(url)):
+            draw_pdf(page.format(url=url), style.format(url=url), identifier=b"x" * 16)
+        with pytest.raises(BlockingIOError):
+            host.accept()
 
 
 def test_many_lines_go_over_many_pages(invoice):

@@ -14,14 +14,14 @@ from billing.pdf.render import content_sha256
 from billing.services.documents import store_document
 from billing.services.evidence import make_evidence
 from billing.services.voiding import void_invoice
-from console.base.common.tenancy import organization_scope
 from tests.billing import world
 from tests.billing.world import invoices_of, issue_invoices
+from tests.console.scopes import as_request_of
 from tests.metering.console.world import Used, name_topic, publish_day
 
 
 def pack_of(invoice):
-    with organization_scope(invoice.organization_id):
+    with as_request_of(invoice.organization_id):
         return make_evidence(invoice)
 
 

@@ -18,10 +18,14 @@ from billing.services.issuing import issue_month
 from billing.services.store import document_store
 from billing.services.voiding import void_invoice
 from console.base.accounts.models import Organization
+from console.base.common import locks
+from console.base.common.errors import Unavailable
 from console.base.common.tenancy import organization_scope, system_scope
+from console.base.common.transactions import outside_transaction
 from tests.billing import world
 from tests.billing.world import MONTH, invoices_of, issue_invoices
 
+LIMIT_S = 60
 ISSUERS = 50
 # Every fifth.
 ROLLED_BACK = 5
@@ -278,6 +282,83 @@ def test_new_roll_ups_after_a_restore_lead_to_the_same_invoice(published):
     assert (again.pk, again.number) == (before.pk, before.number)
     assert again.basis_id != before.basis_id
     assert content_sha256(invoice_content(again)) == content_sha256(invoice_content(before))
+
+
+def states():
+    """The states of the other sessions of this database."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT state FROM pg_stat_activity WHERE datname = current_database()"
+            " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+        return {state for (state,) in cursor.fetchall()}
+
+
+class Pausing:
+    """A store whose first writer waits, after it wrote, until a test lets it go on."""
+
+    def __init__(self, store):
+        self.store = store
+        self.waits, self.goes_on = threading.Event(), threading.Event()
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)
+
+    def put_new(self, key, data):
+        stored = self.store.put_new(key, data)
+        if not self.waits.is_set():
+            self.waits.set()
+            with outside_transaction("a test"):
+                assert self.goes_on.wait(LIMIT_S)
+        return stored
+
+
+@pytest.fixture
+def pausing(published, monkeypatch):
+    """Has the first reservation wait in the store of numbers."""
+    store = Pausing(document_store())
+    monkeypatch.setattr(writing, "document_store", lambda: store)
+    yield store
+    store.goes_on.set()
+
+
+def test_while_the_store_of_numbers_hangs_nobody_is_in_a_transaction(pausing):
+    (owner,) = make_organizations(1)
+    with ThreadPoolExecutor(1) as pool:
+        issued = pool.submit(in_a_thread, issue_one, owner)
+        assert pausing.waits.wait(LIMIT_S)
+        assert states() <= {"idle"}
+        assert taken([owner]) == {}
+        pausing.goes_on.set()
+        issued.result(LIMIT_S)
+    assert taken([owner]) == {owner: "FR-2026-000001"}
+
+
+def test_an_issuer_that_hung_until_its_lock_passed_to_another_issues_nothing(pausing, monkeypatch):
+    hung, other = make_organizations(2)
+    monkeypatch.setattr(locks, "TASK_HELD_S", 0.0)
+    monkeypatch.setattr(locks, "TASK_RENEWED_S", 3600.0)
+    with ThreadPoolExecutor(1) as pool:
+        issued = pool.submit(in_a_thread, issue_one, hung)
+        assert pausing.waits.wait(LIMIT_S)
+        monkeypatch.undo()
+        # It abandons what the one that hangs reserved.
+        issue_one(other)
+        pausing.goes_on.set()
+        with pytest.raises(Unavailable):
+            issued.result(LIMIT_S)
+    assert taken([hung, other]) == {other: "FR-2026-000001"}
+    issue_one(hung)
+    assert taken([hung]) == {hung: "FR-2026-000002"}
+    numbers.confirm_blocks(document_store())
+
+
+def in_a_thread(work, *arguments):
+    """Calls `work` in a thread of its own, whose connection it closes."""
+    try:
+        return work(*arguments)
+    finally:
+        connections.close_all()
 
 
 def test_without_the_store_nothing_is_issued(published, documents):

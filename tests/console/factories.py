@@ -83,10 +83,9 @@ def _make_keys(organization: Organization) -> dict[Role, str]:
 
 def make_member(tenant: Tenant, email: str, role: Role) -> Membership:
     """Makes a user who is a member of an organization."""
+    user = make_user(email)
     with organization_scope(tenant.id):
-        return Membership.objects.create(
-            organization=tenant.organization, user=make_user(email), role=role
-        )
+        return Membership.objects.create(organization=tenant.organization, user=user, role=role)
 
 
 def make_project(tenant: Tenant, name: str = "Other") -> Project:

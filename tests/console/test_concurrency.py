@@ -9,12 +9,13 @@ from django.db import connections
 
 from console.base.accounts.models import FailedAttempts
 from console.base.accounts.services import hashing
-from console.base.accounts.services.hashing import Turns
+from console.base.common import turns as turns_module
 from console.base.common import waiting
 from console.base.common.concurrency import Concurrency, Count, TooManyAtOnce, concurrency
 from console.base.common.conf import config
 from console.base.common.errors import Unavailable
 from console.base.common.transactions import outside_transaction, request_transaction
+from console.base.common.turns import Turns
 from tests.console.browsers import Browser
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient
@@ -196,7 +197,7 @@ def test_passwords_of_an_address_are_checked_a_few_at_a_time(tenant):
 
 
 def test_keys_take_turns_however_many_of_one_wait():
-    turns, order, began = Turns(1), [], threading.Event()
+    turns, order, began = Turns(1, "Too many."), [], threading.Event()
     release = threading.Event()
 
     def work(key):
@@ -220,10 +221,24 @@ def test_keys_take_turns_however_many_of_one_wait():
     assert order == ["greedy", "greedy", "modest", "greedy"]
 
 
+def test_a_key_leaves_places_to_others_and_frees_its_own(monkeypatch):
+    monkeypatch.setattr(turns_module, "TURN_WITHIN_S", 0.01)
+    turns = Turns(3, "Too many.", places_per_key=1)
+    with turns.turn("one"):
+        with pytest.raises(Unavailable), turns.turn("one"):
+            pass
+        full = pytest.raises(Unavailable)
+        with turns.turn("two"), turns.turn("three"), full, turns.turn("four"):
+            pass
+    with turns.turn("one"):
+        pass
+
+
 def test_who_waits_too_long_for_a_turn_is_refused(monkeypatch):
-    monkeypatch.setattr(hashing, "TURN_WITHIN_S", 0.01)
-    turns = Turns(1)
-    with turns.turn("one"), pytest.raises(Unavailable), turns.turn("two"):
+    monkeypatch.setattr(turns_module, "TURN_WITHIN_S", 0.01)
+    turns = Turns(1, "Too many.")
+    refused = pytest.raises(Unavailable, match="Too many")
+    with turns.turn("one"), refused, turns.turn("two"):
         pass
     with turns.turn("two"):
         pass
@@ -240,7 +255,7 @@ def test_guesses_that_arrive_together_all_count(monkeypatch):
         return check(*arguments)
 
     monkeypatch.setattr(hashing, "verify_password", check_together)
-    monkeypatch.setattr(hashing, "_turns", Turns(5))
+    monkeypatch.setattr(hashing, "_turns", Turns(5, "Too many."))
     object.__setattr__(config().limits, "password_checks_per_address", 10)
 
     def guess():

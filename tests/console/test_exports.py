@@ -9,7 +9,6 @@ from decimal import Decimal
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import transaction
 from psycopg.types.multirange import Multirange
 from psycopg.types.range import Range
 
@@ -23,6 +22,7 @@ from tests.console.browsers import signed_in
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient, content_of
 from tests.console.full_rows import FullRows
+from tests.console.scopes import rolled_back
 from tests.provisioning.control.world import prepare_cell
 
 EXPORT = "/organizations/current/export"
@@ -57,6 +57,22 @@ def test_the_archive_has_what_is_the_organizations(api, tenant, other_tenant):
         "organization.export_started",
         "organization.export",
     ]
+
+
+def test_an_organization_has_two_downloads_at_a_time(api, other_tenant):
+    under_way = [api().get(EXPORT), api().get("/audit-log/export")]
+    for path in (EXPORT, "/audit-log/export"):
+        assert_problem(api().get(path), 429, code="too_many_at_once")
+    assert api(other_tenant.key).get(EXPORT).status_code == 200
+    assert api().get("/audit-log").status_code == 200
+    end(under_way[0])
+    assert api().get(EXPORT).status_code == 200
+
+
+def end(response):
+    """Ends a streamed answer as Django does, but keeps the test's connection to PostgreSQL."""
+    for close in response._resource_closers:
+        close()
 
 
 def entries(tenant):
@@ -114,12 +130,11 @@ def full(tenant):
     """A tenant with rows in every table, in which every column has a value in some row."""
     # The archive also reads clusters from their cell, which has to exist.
     prepare_cell()
-    with transaction.atomic():
+    # The rows contradict one another, and deferred checks would refuse their commit.
+    with rolled_back():
         with organization_scope(tenant.id):
             FullRows(tenant.organization).fill()
         yield tenant
-        # The rows contradict one another, and deferred checks would refuse their commit.
-        transaction.set_rollback(True)
 
 
 def test_a_value_of_every_column_is_in_it(full, api):

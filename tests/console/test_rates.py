@@ -9,6 +9,7 @@ from django.test import Client
 
 from console.base.common import rates
 from console.base.common.conf import config
+from console.base.common.places import AWAY_S
 from console.base.common.rates import WINDOW_S, Rates
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient
@@ -165,6 +166,6 @@ def test_redis_counts_again_once_it_is_back(caplog):
         key = new_key()
         count_times(counter, key, times=WINDOW_S)
         assert count_times(Rates(again), key)[0].allowed
-        now[0] += rates.AWAY_S
+        now[0] += AWAY_S
         count_times(counter, key, times=WINDOW_S)
         assert not count_times(Rates(again), key)[0].allowed

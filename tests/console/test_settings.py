@@ -157,7 +157,7 @@ def test_production_serves_over_https_only(home):
     assert settings["CSRF_COOKIE_SECURE"]
     assert settings["SECURE_SSL_REDIRECT"]
     assert settings["SECURE_PROXY_SSL_HEADER"] == ("HTTP_X_FORWARDED_PROTO", "https")
-    assert settings["EMAIL_BACKEND"].endswith("smtp.EmailBackend")
+    assert settings["EMAIL_BACKEND"].endswith("mail.SmtpBackend")
     assert not settings["DEBUG"]
 
 

@@ -5,12 +5,10 @@ only each task's own queries separate the tenants.
 """
 
 import inspect
-from contextlib import contextmanager
 from datetime import date
 
 import pytest
 from django.core import mail
-from django.db import transaction
 from django.db.utils import DataError, ProgrammingError
 
 from billing.models import Budget, BudgetEvent
@@ -22,6 +20,7 @@ from console.celery import app
 from console.settings.schedule import BEAT_SCHEDULE
 from tests.console.fuzzing.planted import plant_tenant
 from tests.console.guards import without_row_security
+from tests.console.scopes import rolled_back
 from tests.console.walk.tasks import ORGANIZATION, SWEEPS, TASKS
 
 # Values that are no ids, and that a queue's JSON may have.
@@ -33,12 +32,11 @@ REFUSED = (TypeError, ValueError, AttributeError, DataError, ProgrammingError)
 @pytest.fixture(scope="module")
 def tenants(django_db_setup, django_db_blocker):
     """Two tenants with one resource of each kind, separated by querysets alone."""
-    with django_db_blocker.unblock(), without_row_security(), transaction.atomic():
+    with django_db_blocker.unblock(), without_row_security(), rolled_back():
         rates.forget_rates()
         yield tuple(
             with_tasks_due(plant_tenant(name, document=False)) for name in ("Acme", "Globex")
         )
-        transaction.set_rollback(True)
 
 
 def with_tasks_due(planted):
@@ -73,15 +71,6 @@ def worker(monkeypatch):
     """Imports the tasks as a worker does, and replaces the rendering of PDFs."""
     app.loader.import_default_modules()
     monkeypatch.setattr("billing.services.documents.render_pdf", lambda _: b"%PDF-1.7")
-
-
-@contextmanager
-def rolled_back():
-    with transaction.atomic():
-        try:
-            yield
-        finally:
-            transaction.set_rollback(True)
 
 
 def state_of(tenants):

@@ -46,6 +46,7 @@ SYSTEM_SCOPE_CALLERS = {
     ("console/base/common/idempotency.py", "purge_expired"),  # a sweep
     ("console/base/common/metrics.py", "collect"),  # what operators see: counts, and nobody's names
     ("console/base/common/outbox.py", "dispatch_entry"),  # a sweep, and what a commit leaves to do
+    ("console/base/common/outbox.py", "_claim_entry"),  # of whichever organization
     ("console/base/common/outbox.py", "sweep_outbox"),  # a sweep
     ("metering/services/agreement.py", "gone_clusters"),  # a day is of every organization
     ("metering/services/agreement.py", "keep_result"),
@@ -70,7 +71,10 @@ SYSTEM_SCOPE_CALLERS = {
         "note_credential_uses",
     ),  # of a whole cell
     ("provisioning/administration/services/announcing.py", "settle_announcements"),  # a sweep
-    ("provisioning/reconciling/service.py", "sweep_clusters"),  # a sweep
+    ("provisioning/clusters/services/sample_history.py", "add_up_hours"),  # of a whole cell
+    ("provisioning/clusters/services/sample_history.py", "_add_up_hour"),
+    ("provisioning/clusters/services/sample_ingest.py", "_take_in"),  # a file is of many
+    ("provisioning/reconciling/service.py", "_clusters_to_sweep"),  # a sweep
     ("provisioning/reconciling/service.py", "forget_purged"),  # a sweep
 }
 # Tables without an organization: people, addresses, and Django's own.
@@ -99,6 +103,8 @@ WITHOUT_ROW_SECURITY = {
     # A cell and its ports are the service's own.
     "provisioning_cell",
     "provisioning_cellport",
+    # A file of samples is of a whole cell.
+    "provisioning_samplefile",
     # Roll-ups and usage files are of a whole cell; a staged row lives for one transaction.
     "metering_ingeststate",
     "metering_qualityresult",

@@ -218,9 +218,9 @@ def test_a_password_is_hashed_outside_of_the_transaction(tenant):
     require_outside("a test")
 
 
-def test_outside_of_requests_a_wait_is_none(tenant):
+def test_outside_of_requests_and_transactions_a_wait_is_none(tenant):
     assert current_transaction() is None
-    with organization_scope(tenant.id), outside_transaction("a test"):
+    with outside_transaction("a test"), organization_scope(tenant.id):
         assert ApiKey.objects.exists()
     assert not commit_so_far()
 

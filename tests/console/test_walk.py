@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import pytest
 from django.apps import apps
-from django.db import transaction
 
 from console.base.accounts.models import ApiKey
 from console.base.common import rates
@@ -18,6 +17,7 @@ from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient, content_of
 from tests.console.factories import make_project, make_project_key, make_project_member
 from tests.console.guards import without_row_security
+from tests.console.scopes import rolled_back
 from tests.console.walk.calls import call_route, client_of
 from tests.console.walk.resolver import served_routes
 from tests.console.walk.routes import OF_ANOTHER, WhoCalls, absent_parameters
@@ -116,12 +116,12 @@ def test_walk(route, tenant, other_tenant, subtests):
     """Calls a route as every actor, each of which finds database and cell unchanged."""
     actors = iter([who for who in WhoCalls if has_a_meaning(route, who)])
     while (who := next(actors, None)) is not None:
-        with rolled_back():
+        with uncounted():
             parameters = route.parameters(tenant)
             while who is not None:
                 # A change of the cell cannot be rolled back: after it the resources are made again.
                 spent = route.method != "GET"
-                with subtests.test(who), rolled_back():
+                with subtests.test(who), uncounted():
                     response = call_as(route, who, parameters, tenant, other_tenant)
                     spent = spent and response.status_code < 400
                 who = None if spent else next(actors, None)
@@ -136,12 +136,11 @@ def has_a_meaning(route, who):
 
 
 @contextmanager
-def rolled_back():
+def uncounted():
     """Rolls the database back at the end of the block, and resets the counts of requests."""
     rates.forget_rates()
-    with transaction.atomic():
+    with rolled_back():
         yield
-        transaction.set_rollback(True)
 
 
 def call_as(route, who, parameters, tenant, other_tenant):

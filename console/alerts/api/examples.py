@@ -12,7 +12,7 @@ NEW: dict[str, Any] = {
     "name": "Checkout falls behind",
     "kind": "group_lag_seconds",
     "group": "checkout",
-    "threshold": 60,
+    "threshold": "60",
     "for_s": 300,
 }
 ALERT: dict[str, Any] = {
@@ -22,7 +22,7 @@ ALERT: dict[str, Any] = {
     "state": "firing",
     "changed_at": "2026-11-21T15:05:00Z",
     "fired_at": "2026-11-21T15:05:00Z",
-    "value": 93,
+    "value": "93",
     "subject": "checkout",
     "evaluated_at": "2026-11-21T15:06:00Z",
     "generation": 1,
@@ -44,7 +44,7 @@ ALERTS = {
         response_example("Created", ALERT | FRESH, 201),
     ],
     "partial_update": [
-        OpenApiExample("Later", value={"threshold": 120}, request_only=True),
-        response_example("Changed", ALERT | FRESH | {"threshold": 120, "generation": 2}),
+        OpenApiExample("Later", value={"threshold": "120"}, request_only=True),
+        response_example("Changed", ALERT | FRESH | {"threshold": "120", "generation": 2}),
     ],
 }

@@ -9,6 +9,7 @@ from rest_framework import serializers
 from console.alerts.choices import AlertKind, AlertState
 from console.alerts.models import Alert
 from console.alerts.models.alert import GROUP_CHARS_MAX, NAME_CHARS_MAX
+from console.base.common.api.whole import Int64Field
 
 THRESHOLD_MAX = 2**62
 FOR_S_DEFAULT = 300
@@ -33,12 +34,13 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
     cluster_id = serializers.CharField()
     kind = serializers.ChoiceField(choices=AlertKind.choices, help_text=KIND_HELP)
     emails = serializers.ListField(child=serializers.EmailField(), help_text=EMAILS_HELP)
+    threshold = Int64Field(help_text=THRESHOLD_HELP)
     state = serializers.ChoiceField(choices=AlertState.choices)
     changed_at = serializers.DateTimeField(help_text="Since when it is in this state.")
     fired_at = serializers.DateTimeField(
         allow_null=True, help_text="When it last began to fire; null: never yet."
     )
-    value = serializers.IntegerField(
+    value = Int64Field(
         allow_null=True, help_text="The figure when it was last read; null: not known."
     )
     subject = serializers.CharField(help_text="The group whose figure it is, for kinds of a lag.")
@@ -63,7 +65,7 @@ class AlertUpdateSerializer(serializers.Serializer[Any]):
     group = serializers.CharField(
         max_length=GROUP_CHARS_MAX, allow_blank=True, required=False, help_text=GROUP_HELP
     )
-    threshold = serializers.IntegerField(
+    threshold = Int64Field(
         min_value=0, max_value=THRESHOLD_MAX, required=False, help_text=THRESHOLD_HELP
     )
     for_s = serializers.IntegerField(
@@ -87,9 +89,7 @@ class AlertCreateSerializer(AlertUpdateSerializer):
     cluster_id = serializers.RegexField(r"^cl_[a-z2-7]{20}$")
     name = serializers.CharField(max_length=NAME_CHARS_MAX)
     kind = serializers.ChoiceField(choices=AlertKind.choices, help_text=KIND_HELP)
-    threshold = serializers.IntegerField(
-        min_value=0, max_value=THRESHOLD_MAX, help_text=THRESHOLD_HELP
-    )
+    threshold = Int64Field(min_value=0, max_value=THRESHOLD_MAX, help_text=THRESHOLD_HELP)
     for_s = serializers.IntegerField(
         min_value=0, max_value=FOR_S_MAX, default=FOR_S_DEFAULT, help_text=FOR_HELP
     )

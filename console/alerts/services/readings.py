@@ -13,7 +13,6 @@ from typing import Any
 
 from django.db.models import Q, Sum
 
-from brokers.errors import MetadataError
 from brokers.metadata_records import ClusterStatus
 from console.alerts.choices import OF_GROUPS, OF_STORAGE, AlertKind
 from console.alerts.models import Alert
@@ -22,7 +21,8 @@ from metering.choices import UsageMeter
 from metering.models import ClusterCoverage, ProvisionalMinute
 from metering.periods import MINUTE_MS, from_ms, to_ms
 from provisioning.cell.samples import sampled_groups
-from provisioning.cells import cell_store
+from provisioning.clusters.services.observation import read_status
+from provisioning.clusters.services.samples import newest_sample
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ GROWTH = timedelta(hours=24)
 def read_figures(alerts: Collection[Alert], at: datetime) -> dict[str, Reading]:
     """Returns the figure of each alert by the alert's id; a figure that is not known is left out.
 
-    It takes at most two reads of the cell for each cluster, and three queries in all.
+    It takes at most one read of the cell and one query for each cluster, and three queries beside.
     """
     stored = _stored_bytes({alert.cluster_id for alert in alerts if alert.kind in OF_STORAGE}, at)
     figures: dict[str, Reading] = {}
@@ -52,8 +52,11 @@ def _read_cluster(
 ) -> dict[str, Reading]:
     kinds = {alert.kind for alert in alerts}
     wants_groups, wants_connections = kinds & OF_GROUPS, AlertKind.CONNECTIONS.value in kinds
-    status = _status(cluster_id) if wants_groups or wants_connections else None
-    groups = _sampled_groups(cluster_id, status, at) if wants_groups else None
+    read = read_status(cluster_id) if wants_groups or wants_connections else None
+    known, status = (False, None) if read is None else read
+    owner = alerts[0].organization_id
+    # Where the status is not known, it is not known how long records have waited either.
+    groups = _sampled_groups(owner, cluster_id, status, at) if wants_groups and known else None
     connections = status.connections if wants_connections and status is not None else None
     readings = {alert.pk: _reading_of(alert, groups, connections, stored) for alert in alerts}
     return {pk: reading for pk, reading in readings.items() if reading is not None}
@@ -87,22 +90,10 @@ def _reading_of(
 
 
 def _sampled_groups(
-    cluster_id: str, status: ClusterStatus | None, at: datetime
+    organization_id: str, cluster_id: str, status: ClusterStatus | None, at: datetime
 ) -> Sequence[Mapping[str, Any]] | None:
-    try:
-        sample = cell_store().sample(cluster_id)
-    except MetadataError as error:
-        logger.warning("alerts.unknown cluster=%s error=%s", cluster_id, error)
-        return None
+    sample = newest_sample(organization_id=organization_id, cluster_id=cluster_id)
     return None if sample is None else sampled_groups(sample, status, to_ms(at))
-
-
-def _status(cluster_id: str) -> ClusterStatus | None:
-    try:
-        return cell_store().status(cluster_id)
-    except MetadataError as error:
-        logger.warning("alerts.unknown cluster=%s error=%s", cluster_id, error)
-        return None
 
 
 def _stored_bytes(clusters: set[str], at: datetime) -> dict[str, tuple[int, int]]:

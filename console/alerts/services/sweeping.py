@@ -19,6 +19,7 @@ from console.base.common.actor import system_actor
 from console.base.common.audit import record_audit
 from console.base.common.clock import now
 from console.base.common.tenancy import organization_scope, system_scope
+from console.base.common.transactions import task_transaction
 from provisioning.choices import Intent
 
 logger = logging.getLogger(__name__)
@@ -35,19 +36,27 @@ def evaluate_alerts() -> int:
     Does nothing and returns 0 where another worker is judging them at this moment.
     """
     at = now()
-    with system_scope():
+    with task_transaction(), system_scope():
         if not locks.try_lock("alerts", "sweep"):
             return 0
-        # An alert that somebody is changing is locked: it is skipped, and judged a minute later.
         rows = Alert.objects.filter(cluster__intent=Intent.ACTIVE).order_by("pk")
-        alerts = list(rows.select_for_update(of=("self",), skip_locked=True))
-        figures = read_figures(alerts, at)
+        watched = {alert.pk: alert for alert in rows}
+        figures = read_figures(watched.values(), at)
         turned: list[Alert] = []
         others: list[Alert] = []
-        for alert in alerts:
+        # An alert that somebody is changing is locked, and the figure of one that was changed since
+        # may be another one: both are skipped, and judged a minute later.
+        for alert in rows.select_for_update(of=("self",), skip_locked=True):
+            if alert.pk not in watched or _figure_of(alert) != _figure_of(watched[alert.pk]):
+                continue
             (turned if _judge_alert(alert, figures.get(alert.pk), at) else others).append(alert)
         _save_looks(others)
         return sum(_save_turn(alert) for alert in turned)
+
+
+def _figure_of(alert: Alert) -> tuple[str, str, str]:
+    """Which figure an alert watches."""
+    return alert.cluster_id, alert.kind, alert.group
 
 
 def _judge_alert(alert: Alert, reading: Reading | None, at: datetime) -> bool:

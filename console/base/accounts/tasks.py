@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from celery import shared_task
-from django.db import transaction
 
 from console.base.accounts import services
+from console.base.common.mail import mail_task
 
 
-@shared_task(name="accounts.send_verification", autoretry_for=(OSError,), retry_backoff=True)
+@mail_task("accounts.send_verification")
 def send_verification(user_id: str) -> None:
     """Sends the mail that verifies an address; retried while the mail server does not answer."""
     services.send_verification(user_id=user_id)
 
 
-@shared_task(name="accounts.send_invitation", autoretry_for=(OSError,), retry_backoff=True)
+@mail_task("accounts.send_invitation")
 def send_invitation(organization_id: str, invitation_id: str) -> None:
     """Sends an invitation's mail; retried while the mail server does not answer."""
     services.send_invitation(organization_id=organization_id, invitation_id=invitation_id)
@@ -26,14 +26,13 @@ def purge_address_events() -> None:
     services.purge_address_events()
 
 
-@shared_task(name="accounts.send_password_reset", autoretry_for=(OSError,), retry_backoff=True)
+@mail_task("accounts.send_password_reset")
 def send_password_reset(reset_id: str) -> None:
     """Sends the mail that sets a new password; retried while the mail server does not answer."""
-    with transaction.atomic():
-        services.send_password_reset(reset_id=reset_id)
+    services.send_password_reset(reset_id=reset_id)
 
 
-@shared_task(name="accounts.send_security_mail", autoretry_for=(OSError,), retry_backoff=True)
+@mail_task("accounts.send_security_mail")
 def send_security_mail(user_id: str, about: str) -> None:
     """Mails a person about their account; retried while the mail server does not answer."""
     services.send_security_mail(user_id=user_id, about=about)
@@ -46,7 +45,7 @@ def purge_sign_in() -> None:
     services.purge_attempts()
 
 
-@shared_task(name="accounts.send_closing_mail", autoretry_for=(OSError,), retry_backoff=True)
+@mail_task("accounts.send_closing_mail")
 def send_closing_mail(organization_id: str) -> None:
     """Mails that an organization was closed; retried while the mail server does not answer."""
     services.send_closing_mail(organization_id=organization_id)

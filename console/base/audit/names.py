@@ -23,6 +23,12 @@ def register_namer(kind: ActorKind, namer: Namer) -> None:
     _namers[kind.value] = namer
 
 
+def names_by_id(kind: ActorKind, ids: Collection[str]) -> Mapping[str, str]:
+    """Returns the names of actors of one kind by id, of those that have one."""
+    namer = _namers.get(kind.value)
+    return namer(ids) if namer and ids else {}
+
+
 def names_of(entries: Iterable[AuditEntry]) -> dict[tuple[str, str], str]:
     """Returns the names of all actors of some entries, by kind and id.
 

@@ -3,18 +3,20 @@
 A lock is named by a kind and an identifier. Whoever takes several takes them in the order of their
 names, or two may wait for each other.
 
-A transaction takes an advisory lock of PostgreSQL. A request too; but its transaction is
-interrupted when it waits (`transactions.py`), which ends advisory locks. So the transaction that is
-interrupted writes a row (`HeldLock`) before it commits, and PostgreSQL releases its advisory locks
-only when others can see that row. Whoever takes a lock takes the advisory lock and then looks for a
-row: there is no moment at which two have it. A row has a time at which it counts no more, so the
-locks of a process that died are free a minute later.
+A transaction takes an advisory lock of PostgreSQL. A request too, and a task (`task_transaction`),
+which counts as a request here; but its transaction is interrupted when it waits, which ends
+advisory locks. So the transaction that is interrupted writes a row (`HeldLock`) before it commits,
+and PostgreSQL releases its advisory locks only when others can see that row. Whoever takes a lock
+takes the advisory lock and then looks for a row: there is no moment at which two have it. A row has
+a time at which it counts no more: the locks of a web process that died are free a minute later,
+those of a worker some seconds later, because a thread renews them for as long as the task waits.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import threading
 import time
 from functools import partial
 
@@ -33,6 +35,11 @@ logger = logging.getLogger(__name__)
 # is older than the second number.
 HELD_S = 60.0
 RENEWED_S = 15.0
+# The same for locks of tasks, which may wait for minutes, as while they remove a cluster's data.
+# They are renewed meanwhile: the first number is how long a worker that was killed, or that hangs,
+# keeps others from its work.
+TASK_HELD_S = 15.0
+TASK_RENEWED_S = 4.0
 # How long a request waits for a lock, looking again in growing intervals.
 WAIT_S = 30.0
 LOOK_S_FIRST = 0.02
@@ -94,6 +101,25 @@ def try_lock(kind: str, name: str) -> bool:
     return key in request.held_locks or _take(key, request, wait=False)
 
 
+def require_held() -> None:
+    """Keeps the locks of the current request from passing to others until its transaction ends.
+
+    A lock passes to whoever asks for it once its holder waited for longer than it lasts. Where one
+    did, this raises `Unavailable`, and the caller must write nothing that depended on it.
+    """
+    request = current_transaction()
+    if request is None or not request.locks_written:
+        return  # advisory locks last until the end of the transaction
+    with request.unnoted(), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT FROM common_heldlock WHERE key = ANY(%s) AND holder = %s FOR UPDATE",
+            [request.held_locks[: request.locks_written], request.id],
+        )
+        held = cursor.rowcount
+    if held < request.locks_written:
+        raise Unavailable("It took so long that something else began meanwhile.", retry_after_s=1)
+
+
 def purge_held() -> int:
     """Deletes rows of locks that count no more; returns how many."""
     with connection.cursor() as cursor:
@@ -129,10 +155,43 @@ def _write_rows(request: RequestTransaction) -> None:
             " SET holder = EXCLUDED.holder, until = EXCLUDED.until"
             " WHERE common_heldlock.holder = EXCLUDED.holder"
             " OR common_heldlock.until < clock_timestamp()",
-            [request.id, HELD_S, request.held_locks],
+            [request.id, TASK_HELD_S if request.of_task else HELD_S, request.held_locks],
         )
+    if not request.of_task:
+        request.renew_at = time.monotonic() + RENEWED_S
+    elif not request.locks_written:
+        _begin_renewing(request)
     request.locks_written = len(request.held_locks)
-    request.renew_at = time.monotonic() + RENEWED_S
+
+
+def _begin_renewing(request: RequestTransaction) -> None:
+    """Has a thread renew a task's locks until the task's transaction ends."""
+    ended = threading.Event()
+    thread = threading.Thread(target=_renew_until, args=(ended, request.id), daemon=True)
+    thread.start()
+
+    def end() -> None:
+        ended.set()
+        thread.join()
+
+    # Before the rows are deleted.
+    request.after_end.insert(0, end)
+
+
+def _renew_until(ended: threading.Event, holder: str) -> None:
+    """Renews rows of locks by a connection of this thread's own, which it has only meanwhile."""
+    while not ended.wait(TASK_RENEWED_S):
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "UPDATE common_heldlock SET until = clock_timestamp()"
+                    " + make_interval(secs => %s) WHERE holder = %s",
+                    [TASK_HELD_S, holder],
+                )
+        except DatabaseError:
+            logger.exception("locks.not_renewed holder=%s", holder)
+        finally:
+            connection.close()
 
 
 def _is_to_write(request: RequestTransaction) -> bool:

@@ -8,6 +8,7 @@ over. So a task runs at least once, and must be safe to repeat.
 from __future__ import annotations
 
 import logging
+import time
 from datetime import timedelta
 
 from celery import current_app
@@ -16,15 +17,21 @@ from django.db import transaction
 from console.base.common.clock import now
 from console.base.common.metrics import HANDED_OVER
 from console.base.common.models import OutboxEntry
+from console.base.common.queued import begin, has_to_queue
 from console.base.common.requests import current_request_id, in_request
 from console.base.common.tenancy import system_scope
+from console.base.common.transactions import outside_transaction
 
 logger = logging.getLogger(__name__)
 
 # The sweep leaves an entry of this age to the process that wrote it.
 GRACE = timedelta(seconds=5)
 RETRY_SECONDS_MAX = 300
+# How long one process has an entry to itself: longer than the queue takes to answer.
+CLAIMED = timedelta(seconds=10)
 SWEEP_ENTRIES_MAX = 500
+# A sweep ends after this time, so that the worker is free; the next one goes on.
+SWEEP_S_MAX = 20.0
 
 
 def enqueue_task(*, task: str, organization_id: str, arguments: dict[str, str]) -> OutboxEntry:
@@ -47,35 +54,64 @@ def dispatch_entry(entry_id: str) -> bool:
     Never raises for a failure of the broker: the caller's change has committed and must be answered
     as a success, and the sweep tries this entry again and goes on with the next ones.
     """
+    entry = _claim_entry(entry_id)
+    if entry is None:
+        return False
+    try:
+        with in_request(entry.request_id), outside_transaction("the queue"):
+            _send_task(entry)
+    # Any error: a Redis whose disk is full, for example, answers with an error of its own kind.
+    except Exception as error:
+        entry.attempts += 1
+        wait_s = min(2**entry.attempts, RETRY_SECONDS_MAX)
+        entry.due_at = now() + timedelta(seconds=wait_s)
+        with system_scope():
+            entries = OutboxEntry.objects.filter(pk=entry_id)
+            entries.update(attempts=entry.attempts, due_at=entry.due_at)
+        HANDED_OVER.labels("broker_away").inc()
+        logger.warning("outbox.broker_away entry=%s error=%s", entry.pk, error)
+        return False
     with system_scope():
-        entry = OutboxEntry.objects.select_for_update(skip_locked=True).filter(pk=entry_id).first()
-        if entry is None:
-            return False
-        try:
-            with in_request(entry.request_id):
-                current_app.send_task(
-                    entry.task, kwargs=entry.arguments, task_id=entry.pk, retry=False
-                )
-        # Any error: a Redis whose disk is full, for example, answers with an error of its own kind.
-        except Exception as error:
-            entry.attempts += 1
-            wait_s = min(2**entry.attempts, RETRY_SECONDS_MAX)
-            entry.due_at = now() + timedelta(seconds=wait_s)
-            entry.save(update_fields=["attempts", "due_at"])
-            HANDED_OVER.labels("broker_away").inc()
-            logger.warning("outbox.broker_away entry=%s error=%s", entry.pk, error)
-            return False
         entry.delete()
-        HANDED_OVER.labels("taken").inc()
-        return True
+    HANDED_OVER.labels("taken").inc()
+    return True
+
+
+def _send_task(entry: OutboxEntry) -> None:
+    if not has_to_queue(entry.task, entry.arguments):
+        return
+    try:
+        current_app.send_task(entry.task, kwargs=entry.arguments, task_id=entry.pk, retry=False)
+    except BaseException:
+        begin(entry.task, entry.arguments)
+        raise
+
+
+def _claim_entry(entry_id: str) -> OutboxEntry | None:
+    """An entry that this process alone hands over for `CLAIMED`; None where another one does.
+
+    Its row is not locked meanwhile, as the queue may take its time.
+    """
+    with system_scope():
+        entries = OutboxEntry.objects.filter(pk=entry_id)
+        entry = entries.first()
+        if entry is None:
+            return None
+        until = now() + CLAIMED
+        return entry if entries.filter(due_at=entry.due_at).update(due_at=until) else None
 
 
 def sweep_outbox() -> int:
-    """Hands over the entries that are due; returns how many the broker accepted."""
+    """Hands over entries that are due, for a while; returns how many the broker accepted."""
     with system_scope():
         due = list(
             OutboxEntry.objects.filter(due_at__lte=now())
             .order_by("due_at")
             .values_list("pk", flat=True)[:SWEEP_ENTRIES_MAX]
         )
-    return sum(dispatch_entry(entry_id) for entry_id in due)
+    deadline, handed_over = time.monotonic() + SWEEP_S_MAX, 0
+    for entry_id in due:
+        if time.monotonic() > deadline:
+            break
+        handed_over += dispatch_entry(entry_id)
+    return handed_over

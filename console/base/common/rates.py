@@ -20,15 +20,12 @@ from redis.exceptions import RedisError
 
 from console.base.common.conf import config
 from console.base.common.organization_limits import limit_of_organization
+from console.base.common.places import AWAY_S, TIMEOUT_S
 
 logger = logging.getLogger(__name__)
 
 # Long enough for bursts of requests, such as a page of the console or a Terraform plan.
 WINDOW_S = 10
-# A Redis on the same machine or network answers within a millisecond.
-TIMEOUT_S = 0.25
-# After a failure Redis is not tried for so long, so that requests do not wait for its timeout.
-AWAY_S = 5.0
 KEY_PREFIX = "freshet-rate"
 # Celery's schemes of Redis URLs → those of the library.
 REDIS_SCHEMES = {

@@ -56,13 +56,21 @@ def client_address(request: HttpRequest) -> str:
 
     Returns `unknown` if the server did not say.
     """
+    forwarded = request.headers.get("X-Forwarded-For", "")
+    return address_of(forwarded, request.META.get("REMOTE_ADDR"))
+
+
+def address_of(forwarded: str, peer: str | None) -> str:
+    """Returns a client's address from the header `X-Forwarded-For` and the connection's other end.
+
+    The header counts only behind our proxy.
+    """
     if config().web.behind_proxy:
         # The last address is the proxy's own entry; a client may have sent those before it.
-        forwarded = request.headers.get("X-Forwarded-For", "").rsplit(",", maxsplit=1)[-1].strip()
-        address = _without_port(forwarded)
+        address = _without_port(forwarded.rsplit(",", maxsplit=1)[-1].strip())
         if address:
             return address
-    return str(request.META.get("REMOTE_ADDR") or "unknown")
+    return str(peer or "unknown")
 
 
 def _without_port(forwarded: str) -> str:

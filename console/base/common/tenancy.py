@@ -17,7 +17,7 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 
 from console.base.common.conf import config
-from console.base.common.transactions import SCOPE_SETTING, current_transaction
+from console.base.common.transactions import SCOPE_SETTING, current_transaction, is_in_block
 
 SETTING = SCOPE_SETTING
 EVERY_ORGANIZATION = "*"
@@ -107,7 +107,7 @@ def _require_organization(organization_id: str) -> None:
 
 @contextmanager
 def _scope(value: str) -> Iterator[Scope]:
-    if connection.in_atomic_block:
+    if is_in_block():
         yield from _set_and_restore(value)
     else:
         with transaction.atomic():

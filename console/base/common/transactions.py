@@ -1,13 +1,17 @@
-"""The transaction of a request, which is interrupted whenever the request waits.
+"""The transaction of a request or task, which is interrupted whenever it waits.
 
-A request's queries run in one transaction. Before it waits for anything but PostgreSQL, that
-transaction is committed and its connection is given back, and the next query begins another one in
-the same tenancy scope. So nobody holds a connection, a row or a lock of PostgreSQL while a cluster,
-a store, a password hash or a pause takes its time.
+A request's queries run in one transaction, and so do those of a part of a task or of a command
+(`task_transaction`); what is said of requests here holds for them too. Before it waits for anything
+but PostgreSQL, that transaction is committed and its connection is given back, and the next query
+begins another one in the same tenancy scope. So nobody holds a connection, a row or a lock of
+PostgreSQL while a cluster, a store, a password hash or a pause takes its time.
 
 What was written stays when a transaction is interrupted, so a request reads first, then waits, then
 writes. `outside_transaction` refuses to wait behind a write (or a locked row): a request that fails
-afterwards could not take it back. A request that wants it so says `commit_so_far`.
+afterwards could not take it back. A request that wants it so says `commit_so_far`. A task says it
+of what it intends to do: one that dies while it waits is repeated, and goes on from there.
+
+In any other transaction, such as one that a task begins by a tenancy scope, nothing may wait.
 """
 
 from __future__ import annotations
@@ -47,15 +51,18 @@ class _Interruptible(Protocol):
     @property
     def interrupted(self) -> bool: ...
 
-    def interrupt(self, *, resumed: Callable[[], None]) -> None: ...
+    def interrupt(self, *, resumed: Callable[[], None], keeps_connection: bool) -> None: ...
 
 
 @dataclass(eq=False)
 class RequestTransaction:
-    """The transaction of one request, with what must outlast its interruptions."""
+    """The transaction of one request or task, with what must outlast its interruptions."""
 
     # The names of the savepoints within which the request's block lies: none but in tests.
     depth: int
+    # Whether it is the transaction of a task or command. Its process has a connection of its own,
+    # which is kept while it waits.
+    of_task: bool = False
     # Names the request to the locks that it holds.
     id: str = field(default_factory=lambda: new_id("hold"))
     # The tenancy scope that the next transaction begins in.
@@ -110,7 +117,9 @@ class RequestTransaction:
         if self.depth:
             self._swap_savepoint()
         else:
-            cast("_Interruptible", connection).interrupt(resumed=self._enter_scope)
+            cast("_Interruptible", connection).interrupt(
+                resumed=self._enter_scope, keeps_connection=self.of_task
+            )
         self._wrote, self._used = "", False
 
     @contextmanager
@@ -188,12 +197,12 @@ _current: ContextVar[RequestTransaction | None] = ContextVar("request_transactio
 
 
 def current_transaction() -> RequestTransaction | None:
-    """Returns the transaction of the request that is being served; None outside of one."""
+    """Returns the transaction of the request or task that runs; None outside of one."""
     return _current.get()
 
 
 @contextmanager
-def request_transaction() -> Iterator[RequestTransaction]:
+def request_transaction(*, of_task: bool = False) -> Iterator[RequestTransaction]:
     """Runs the block as a request: in one transaction, which waits interrupt.
 
     An error of the block rolls back what was written since the last interruption, and so does
@@ -203,7 +212,7 @@ def request_transaction() -> Iterator[RequestTransaction]:
     try:
         with transaction.atomic():
             # In a test, the request's block is one in the test's transaction: a savepoint.
-            request = RequestTransaction(depth=len(connection.savepoint_ids))
+            request = RequestTransaction(depth=len(connection.savepoint_ids), of_task=of_task)
             token = _current.set(request)
             try:
                 with connection.execute_wrapper(request.note):
@@ -215,28 +224,55 @@ def request_transaction() -> Iterator[RequestTransaction]:
             call()
 
 
+@contextmanager
+def task_transaction() -> Iterator[RequestTransaction]:
+    """Runs a part of a task or command as a request; where a request runs already, as part of it.
+
+    What it wrote before it waits must be committed (`commit_so_far`), so that nothing is lost where
+    the task dies meanwhile. Raises `WaitInTransaction` within any other block (see `strict`).
+    """
+    running = _current.get()
+    if running is not None:
+        yield running
+        return
+    if is_in_block():
+        _refuse("a task's transaction cannot be interrupted within another one")
+    with request_transaction(of_task=True) as task:
+        yield task
+
+
 def outside_transaction(what: str, *, counts: bool = True) -> AbstractContextManager[None]:
     """Interrupts the transaction of the current request for as long as the block lasts.
 
     Every wait for anything but PostgreSQL goes through here; `what` names it in messages. The block
     asks the database nothing. A request whose wait `counts` is one of those of which an
     organization and an address may have only so many at a time: it raises `TooManyAtOnce` beyond.
-    Outside of requests, as in workers, it does nothing.
+    Outside of requests and tasks it does nothing.
 
-    Raises `WaitInTransaction` where the request has written or locked something (see `strict`).
+    Raises `WaitInTransaction` where the request has written or locked something, and within a
+    transaction of another kind, which cannot be interrupted (see `strict`).
     """
     request = _current.get()
-    return nullcontext() if request is None else request.wait(what, counts=counts)
+    if request is not None:
+        return request.wait(what, counts=counts)
+    if is_in_block():
+        _refuse(f"{what} is waited for within a transaction")
+    return nullcontext()
 
 
 def require_outside(what: str) -> None:
-    """Raises `WaitInTransaction` where a request is within its transaction (see `strict`).
+    """Raises `WaitInTransaction` within a transaction, also that of a request (see `strict`).
 
     For what takes long and is called from many places, such as the hash of a password.
     """
     request = _current.get()
-    if request is not None and not request.outside:
+    if is_in_block() if request is None else not request.outside:
         _refuse(f"{what} is made within a transaction")
+
+
+def is_in_block() -> bool:
+    """Whether a block of a transaction is open; the one around a test does not count."""
+    return any(not getattr(block, "_from_testcase", False) for block in connection.atomic_blocks)
 
 
 def commit_so_far() -> bool:

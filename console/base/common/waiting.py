@@ -11,12 +11,15 @@ from functools import partial
 
 from asgiref.sync import sync_to_async
 
-from console.base.common.concurrency import Place, concurrency, counts_of
+from console.base.common.concurrency import Count, Place, concurrency, counts_of
 from console.base.common.conf import config
+from console.base.common.organization_limits import limit_of_organization
 from console.base.common.transactions import RequestTransaction
 
 # The name of the published limit.
 LIMIT = "waiting_requests"
+# The name of the published limit of answers that are made while they are sent.
+DOWNLOADS = "downloads"
 # A request that takes longer counts no more. The longest wake a cluster and make several calls.
 LASTS_S = 180.0
 # One that sends parts counts for so long behind the last time that it was seen to send.
@@ -33,7 +36,7 @@ def count_waiting(
 
 
 def take_place(*, organization_id: str | None, network: str, lasts_s: float = LASTS_S) -> Place:
-    """Takes a place for what waits without a transaction of its own, such as a download.
+    """Takes a place for what waits without a transaction of its own.
 
     The limit is read in the organization's scope. Raises `TooManyAtOnce`.
     """
@@ -47,14 +50,18 @@ def take_place(*, organization_id: str | None, network: str, lasts_s: float = LA
 
 
 class CountedParts:
-    """The parts of an answer that is made while it is sent, and counts as waiting meanwhile."""
+    """The parts of an answer that is made while it is sent, and counts as a download meanwhile.
 
-    def __init__(self, parts: AsyncIterator[bytes], request: RequestTransaction) -> None:
-        """Takes a place for the request's organization. Raises `TooManyAtOnce`."""
+    Each part keeps a connection to PostgreSQL and a core for a moment, one right after the other.
+    So an organization has few downloads at a time.
+    """
+
+    def __init__(self, parts: AsyncIterator[bytes], *, organization_id: str) -> None:
+        """Takes a place for the organization, in its scope. Raises `TooManyAtOnce`."""
         self._parts = parts
-        self._place = take_place(
-            organization_id=request.organization_id, network=request.network, lasts_s=SENT_S
-        )
+        limit = limit_of_organization(DOWNLOADS, organization_id)
+        count = Count(DOWNLOADS, organization_id, limit)
+        self._place = concurrency().take([count], lasts_s=SENT_S)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Yields the parts."""

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
 from django.apps import AppConfig
+
+if TYPE_CHECKING:
+    from console.base.common.places import Concurrency
 
 
 class LimitsConfig(AppConfig):
@@ -17,9 +24,16 @@ class LimitsConfig(AppConfig):
         from console.base.common.organization_limits import (  # noqa: PLC0415
             register_organization_limit,
         )
-        from console.base.common.waiting import LIMIT  # noqa: PLC0415
+        from console.base.common.waiting import DOWNLOADS, LIMIT  # noqa: PLC0415
         from console.base.limits.services.values import frequent_limit  # noqa: PLC0415
         from console.base.limits.usage import register_usage  # noqa: PLC0415
 
         register_organization_limit(frequent_limit)
-        register_usage(LIMIT, lambda organization_id, _: concurrency().used(LIMIT, organization_id))
+        for limit in (LIMIT, DOWNLOADS):
+            register_usage(limit, partial(_places_used, concurrency, limit))
+
+
+def _places_used(
+    counter: Callable[[], Concurrency], limit: str, organization_id: str, _cluster_id: str
+) -> int:
+    return counter().used(limit, organization_id)

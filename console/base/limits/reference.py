@@ -33,13 +33,14 @@ _TITLES = {
 _MEMORY_HEAD = """
 ## Of a broker's memory
 
-What a broker takes is bounded by the sum of these, whatever its clients and its disk do, and by
-some 40 MiB for itself, 40 KiB for each connection, 20 KiB for each partition, 128 MiB while
-segments are joined or compacted, and 32 MiB that long reads leave for the next ones. A request of
-one large batch among small ones takes half as much again until it is written. Under a load that
-changes the allocator may keep as much again as is in use. Each is a [setting](broker-settings.md);
-[metrics](metrics.md) measure the same parts. Where fetches wait for memory, a client that holds
-some and takes nothing for 10 s loses its connection.
+What a broker takes is bounded by the sum of these, whatever its clients and its disk do, by the
+limit `group_bytes` and 64 MiB for writes of groups that wait for the disk, and by some 40 MiB for
+itself, 40 KiB for each connection, 20 KiB for each partition, 100 MiB for the producers that it
+remembers, 128 MiB while segments are joined or compacted, and 32 MiB that long reads leave for the
+next ones. A request of one large batch among small ones takes half as much again until it is
+written. Under a load that changes the allocator may keep as much again as is in use. Each is a
+[setting](broker-settings.md); [metrics](metrics.md) measure the same parts. Where fetches wait for
+memory, a client that holds some and takes nothing for 10 s loses its connection.
 
 | Memory | Setting | Default | What happens |
 |---|---|---|---|

@@ -70,10 +70,23 @@ LIMITS: tuple[Limit, ...] = (
     Limit("budgets", ORGANIZATION, "budgets", FULL),
     Limit("alerts", ORGANIZATION, "alerts", FULL),
     Limit(
+        "downloads",
+        ORGANIZATION,
+        "downloads",
+        "Another export of the audit log or archive of the organization is refused (429, "
+        "too_many_at_once) until one of them has been sent.",
+    ),
+    Limit(
         "live_tails",
         ORGANIZATION,
         "streams",
         "Opening another live tail is refused (429, too_many_streams).",
+    ),
+    Limit(
+        "watches",
+        ORGANIZATION,
+        "pages",
+        "Another visible page of the console asks for its figures by itself, every few seconds.",
     ),
     Limit(
         "waiting_requests",
@@ -97,6 +110,14 @@ LIMITS: tuple[Limit, ...] = (
     Limit("topics", CLUSTER, "topics", f"{FULL} {CLIENTS} {DELETED}"),
     Limit("partitions", CLUSTER, "partitions", f"{FULL} {CLIENTS} {DELETED}"),
     Limit(
+        "deleted_topics",
+        CLUSTER,
+        "topics",
+        "Topics that were deleted, cannot be restored any more, and are kept in mind for 40 days "
+        "because usage of them may be billed late. With as many, creating a topic is refused "
+        f"(403, limit_reached). {CLIENTS}",
+    ),
+    Limit(
         "quotas",
         CLUSTER,
         "quotas",
@@ -114,6 +135,14 @@ LIMITS: tuple[Limit, ...] = (
         CLUSTER,
         "members",
         "Another member of the same group is refused (GROUP_MAX_SIZE_REACHED).",
+    ),
+    Limit(
+        "group_bytes",
+        CLUSTER,
+        "bytes",
+        "What all groups of a cluster take of memory, with their members' metadata and assignments "
+        "and their offsets. A member, an assignment or an offset by which they would take more is "
+        "refused (POLICY_VIOLATION). What is there already may be renewed and deleted.",
     ),
     Limit(
         "connections",
@@ -140,6 +169,13 @@ LIMITS: tuple[Limit, ...] = (
         ADDRESS,
         "requests",
         "As `waiting_requests`, for requests of all organizations.",
+        raisable=False,
+    ),
+    Limit(
+        "watches_per_address",
+        ADDRESS,
+        "pages",
+        "As `watches`, for pages of all organizations.",
         raisable=False,
     ),
     Limit(

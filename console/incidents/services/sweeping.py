@@ -14,6 +14,7 @@ from django.db import transaction
 from console.base.common import locks
 from console.base.common.clock import now
 from console.base.common.tenancy import system_scope
+from console.base.common.transactions import task_transaction
 from console.incidents.choices import IncidentKind, IncidentState
 from console.incidents.models import Incident
 from console.incidents.models.incident import TITLE_CHARS_MAX
@@ -42,7 +43,7 @@ def sweep_incidents() -> int:
     Does nothing and returns 0 where another worker is sweeping at this moment.
     """
     at = now()
-    with system_scope():
+    with task_transaction(), system_scope():
         if not locks.try_lock("incidents", "sweep"):
             return 0
         facts = gather_facts(at)

@@ -47,7 +47,8 @@ def print_items(session: Session, answer: dict[str, Any], columns: str) -> None:
 
 def damage_text(batch: Mapping[str, Any]) -> str:
     """Returns a line about a damaged batch that was skipped."""
-    first, last = batch["first_offset"], batch["next_offset"] - 1
+    # Text since digits were lost in numbers, and numbers of an older service.
+    first, last = int(batch["first_offset"]), int(batch["next_offset"]) - 1
     what = (
         f"1 offset ({first})" if first == last else f"{last - first + 1} offsets ({first}–{last})"
     )

@@ -74,7 +74,7 @@ class Consumer:
                 self.print_record(record)
             self.print_damage(page.get("damaged", []))
             for partition in page["scanned"]["partitions"]:
-                self.positions[partition["partition"]] = partition["position"]
+                self.positions[partition["partition"]] = int(partition["position"])
             cursor = page["next_cursor"]
             if cursor is None:
                 return
@@ -89,7 +89,7 @@ class Consumer:
             records += page["items"]
             self.print_damage(page.get("damaged", []))
             for partition in page["scanned"]["partitions"]:
-                self.positions.setdefault(partition["partition"], partition["end"])
+                self.positions.setdefault(partition["partition"], int(partition["end"]))
             query["cursor"] = page["next_cursor"]
             if query["cursor"] is None:
                 break
@@ -105,7 +105,7 @@ class Consumer:
         query |= {"wake": True} if self.wake else {}
         page = self.session.client.call("GET", self.path, query=query).json()
         for partition in page["scanned"]["partitions"]:
-            self.positions[partition["partition"]] = partition["end"]
+            self.positions[partition["partition"]] = int(partition["end"])
 
     def follow(self) -> None:
         """Prints records as they arrive, over one stream after another, until `max` are printed."""
@@ -152,11 +152,11 @@ class Consumer:
 
     def _handle_event(self, kind: str, data: dict[str, Any]) -> None:
         if kind == "message":
-            self.positions[data["partition"]] = data["offset"] + 1
+            self.positions[data["partition"]] = int(data["offset"]) + 1
             if self.partition in {None, data["partition"]}:
                 self.print_record(data)
         elif kind == "damaged":
-            self.positions[data["partition"]] = data["next_offset"]
+            self.positions[data["partition"]] = int(data["next_offset"])
             if self.partition in {None, data["partition"]}:
                 self.print_damage([data])
         elif kind == "skipped":
@@ -200,11 +200,11 @@ def _content_text(content: dict[str, Any] | None) -> str:
     return str(content["base64"] if content["text"] is None else content["text"])
 
 
-def _time_text(timestamp_ms: int | None) -> str:
+def _time_text(timestamp_ms: int | str | None) -> str:
     if timestamp_ms is None:
         return "-"
     try:
-        when = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+        when = datetime.fromtimestamp(int(timestamp_ms) / 1000, UTC)
     except (ValueError, OverflowError, OSError):  # the producer sets it, so it may be any number
         return str(timestamp_ms)
     return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -251,7 +251,8 @@ def consume_records(
     """Read records: those that arrive from now on, until Ctrl-C, or from a place on.
 
     From a place on (--from-beginning, --from-offset, --since, --last) it reads to the end and stops
-    there, or goes on with --follow. It commits nothing, joins no group, and is not billed.
+    there, or goes on with --follow. It commits nothing and joins no group. What is read of the log
+    is billed as read, with what a filter leaves out.
     """
     starts = {name: given.pop(name) for name in ("from_beginning", "from_offset", "since", "last")}
     chosen = [(name, value) for name, value in starts.items() if value not in {None, False}]

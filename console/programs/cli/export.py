@@ -192,8 +192,8 @@ class Export:
             yield self._new_resource(
                 "alert", [cluster.name, alert["name"]], alert["id"],
                 cluster_id=cluster.refer("id"), name=alert["name"], kind=alert["kind"],
-                group=alert["group"] or None, threshold=alert["threshold"], for_s=alert["for_s"],
-                emails=alert["emails"] or None,
+                group=alert["group"] or None, threshold=int(alert["threshold"]),
+                for_s=alert["for_s"], emails=alert["emails"] or None,
             )  # fmt: skip
 
     def _credential_resource(self, cluster: Resource, row: dict[str, Any]) -> Resource:

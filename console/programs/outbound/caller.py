@@ -63,4 +63,6 @@ def make_caller(config: OutboundConfig) -> Caller:
         message = f"{name}: {error}"
         raise SettingsError(message, name) from error
     rules = CallRules(local=config.local, refused=refused)
-    return Caller(rules, CallSlots(config.outbound.calls_per_organization))
+    queue = config.queue
+    slots = CallSlots(config.outbound.calls_per_organization, queue.counters_url or queue.url)
+    return Caller(rules, slots)

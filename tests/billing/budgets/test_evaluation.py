@@ -98,11 +98,11 @@ def test_the_next_month_mails_anew(tenant, make_budget, evaluate):
 
 
 def test_the_mail_goes_to_those_who_look_after_money(tenant, make_budget, evaluate):
+    users = {role: make_user(f"{role}@acme.example") for role in set(Role) - {Role.OWNER}}
+    gone = make_user("gone@acme.example")
     with organization_scope(tenant.id):
-        for role in set(Role) - {Role.OWNER}:
-            user = make_user(f"{role}@acme.example")
+        for role, user in users.items():
             Membership.objects.create(organization=tenant.organization, user=user, role=role)
-        gone = make_user("gone@acme.example")
         gone.is_active = False
         gone.save()
         Membership.objects.create(organization=tenant.organization, user=gone, role=Role.BILLING)

@@ -21,13 +21,13 @@ from billing.services.documents import store_document
 from billing.services.issuing import issue_month
 from billing.services.store import document_store
 from brokers.metadata import ClusterStore
-from brokers.metadata_records import Acl, QuotaEntity, Sample
+from brokers.metadata_records import Acl, QuotaEntity
 from console.alerts.services import create_alert
 from console.base.accounts import services as accounts
 from console.base.accounts.choices import PrincipalType
 from console.base.accounts.models import Organization, UserSession
 from console.base.common.actor import Actor, Role, system_actor
-from console.base.common.tenancy import organization_scope, system_scope
+from console.base.common.tenancy import system_scope
 from console.base.limits import services as limits
 from console.incidents.models import Incident
 from metering.models import UsageRow
@@ -43,8 +43,9 @@ from tests.console.browsers import signed_in
 from tests.console.clients import ApiClient
 from tests.console.factories import Tenant, make_member, make_tenant
 from tests.console.fuzzing.described import lists, parameters_of
+from tests.console.scopes import seeing_rows_of
 from tests.metering.console.world import Used, name_topic, publish_day
-from tests.provisioning.control.world import prepare_cell, put_status
+from tests.provisioning.control.world import prepare_cell, put_sample, put_status
 
 # Members of queries and bodies that take an id or a name of a tenant's resource.
 NAMED = {
@@ -101,7 +102,7 @@ class Planted:
         marks = {self.word, self.tenant.id, self.tenant.owner.pk, TOPIC_IDS[self.word]}
         marks |= set(self.tenant.keys.values()) | set(self.cursors.values())
         marks |= {name for name in self.ids.values() if len(name) > 12}
-        with organization_scope(self.tenant.id):
+        with seeing_rows_of(self.tenant.id):
             for model in _tables_of_tenants():
                 rows = model._base_manager.filter(organization_id=self.tenant.id)
                 marks |= {pk for pk in map(str, rows.values_list("pk", flat=True)) if len(pk) > 12}
@@ -126,7 +127,6 @@ class Planted:
         return {
             "spec": cell.spec(cluster_id),
             "wake": cell.wake(cluster_id),
-            "sample": cell.sample(cluster_id),
             "topics": store.topics(),
             "configs": store.topic_configs(),
             "deleted topics": store.deleted_topics(),
@@ -156,7 +156,7 @@ def plant_tenant(name: str, *, document: bool = True) -> Planted:
     signed_in(tenant.owner)
     session = UserSession.objects.filter(user=tenant.owner).latest("created_at").pk
     cluster = _plant_cluster(tenant, word)
-    with organization_scope(tenant.id):
+    with seeing_rows_of(tenant.id):
         ids = {
             **_plant_accounts(tenant, actor, word),
             **_plant_in_cluster(actor, cluster, word),
@@ -215,7 +215,7 @@ def _read_cursors(planted: Planted) -> dict[str, str]:
 def _plant_cluster(tenant: Tenant, word: str) -> Cluster:
     """Makes a cluster that is asleep."""
     prepare_cell()
-    with organization_scope(tenant.id):
+    with seeing_rows_of(tenant.id):
         operation = clusters.create_cluster(
             actor=system_actor(tenant.id),
             name=f"{word}-cluster",
@@ -288,8 +288,7 @@ def _plant_group(cluster_id: str, word: str) -> str:
     state = {"group": group, "state": "Empty", "type": "classic", "protocol": ""}
     members: dict[str, object] = {"coordinator": None, "members": [], "partitions": []}
     members |= {"lag": 0, "lag_seconds": 0.0}
-    sample = Sample(taken_at_ms=SAMPLE_MS, content={"groups": [{**state, **members}]})
-    cell_store().put_sample(cluster_id, sample)
+    put_sample(cluster_id, SAMPLE_MS, {"groups": [{**state, **members}]})
     return group
 
 

@@ -8,10 +8,8 @@ without it there are few of both.
 
 import os
 import re
-from contextlib import contextmanager
 
 import pytest
-from django.db import transaction
 
 from console.base.accounts.models import User
 from console.base.common import rates
@@ -29,6 +27,7 @@ from tests.console.fuzzing.described import document, files, labels, parameters_
 from tests.console.fuzzing.generation import cases_of
 from tests.console.fuzzing.planted import NAMED, plant_tenant
 from tests.console.guards import without_row_security
+from tests.console.scopes import rolled_back
 from tests.console.walk.tables import ROUTES
 
 pytestmark = pytest.mark.full
@@ -54,23 +53,13 @@ def world(django_db_setup, django_db_blocker):
         django_db_blocker.unblock(),
         without_row_security(),
         pytest.MonkeyPatch.context() as patch,
-        transaction.atomic(),
+        rolled_back(),
     ):
         # No keeper runs here that could wake a cluster.
         patch.setattr("provisioning.clusters.services.brokers.WAKE_TIMEOUT_S", 0.0)
         rates.forget_rates()
         own, foreign = plant_tenant("Acme"), plant_tenant("Globex")
         yield own, foreign, foreign.marks(), foreign.rows(), foreign.metadata()
-        transaction.set_rollback(True)
-
-
-@contextmanager
-def rolled_back():
-    with transaction.atomic():
-        try:
-            yield
-        finally:
-            transaction.set_rollback(True)
 
 
 def client_for(route, own):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from brokers.metadata_records import Acl, QuotaEntity
 from console.base.common.actor import Permission, system_actor
-from console.base.common.tenancy import organization_scope
 from provisioning.administration.acl_ids import acl_id
 from provisioning.administration.services import acls, credentials, quotas, topics
 from provisioning.cells import cell_store
@@ -12,8 +11,9 @@ from provisioning.clusters.services import clusters
 from provisioning.models import Cluster
 from provisioning.reconciling import service as reconciling
 from tests.console.factories import Tenant
+from tests.console.scopes import seeing_rows_of
 from tests.console.walk.routes import Parameters, Route
-from tests.provisioning.control.world import prepare_cell, put_status
+from tests.provisioning.control.world import prepare_cell, put_sample, put_status
 
 CLUSTER = "/api/v1/clusters/<id>"
 INSIDE = "/api/v1/clusters/<cluster_id>"
@@ -36,7 +36,7 @@ TEMPLATE = {"template": "producer", "principal": "User:walk", "topic": "walk"}
 def make_cluster(tenant: Tenant) -> Cluster:
     """Makes a cluster without an unfinished operation."""
     prepare_cell()
-    with organization_scope(tenant.id):
+    with seeing_rows_of(tenant.id):
         operation = clusters.create_cluster(
             actor=system_actor(tenant.id), name="walked", deletion_protection=False
         )
@@ -62,7 +62,7 @@ def a_cluster(tenant: Tenant) -> Parameters:
 def a_deleted_cluster(tenant: Tenant) -> Parameters:
     """Makes a deleted cluster that can be restored."""
     cluster = make_cluster(tenant)
-    with organization_scope(tenant.id):
+    with seeing_rows_of(tenant.id):
         clusters.delete_cluster(actor=system_actor(tenant.id), cluster=cluster, name="walked")
         reconciling.reconcile_cluster(organization_id=tenant.id, cluster_id=cluster.pk)
         put_status(cluster.pk, "asleep", 2)
@@ -73,7 +73,7 @@ def a_deleted_cluster(tenant: Tenant) -> Parameters:
 def a_suspended_cluster(tenant: Tenant) -> Parameters:
     """Makes a suspended cluster that can be resumed."""
     cluster = make_cluster(tenant)
-    with organization_scope(tenant.id):
+    with seeing_rows_of(tenant.id):
         clusters.suspend_cluster(actor=system_actor(tenant.id), cluster=cluster)
     return {"id": cluster.pk}
 
@@ -81,7 +81,7 @@ def a_suspended_cluster(tenant: Tenant) -> Parameters:
 def an_operation(tenant: Tenant) -> Parameters:
     """Makes a finished operation."""
     cluster = make_cluster(tenant)
-    with organization_scope(tenant.id):
+    with seeing_rows_of(tenant.id):
         return {"id": cluster.operations.get().pk}
 
 
@@ -93,7 +93,7 @@ def in_a_cluster(tenant: Tenant) -> Parameters:
 def a_topic(tenant: Tenant) -> Parameters:
     """Makes a topic."""
     cluster = make_cluster(tenant)
-    with organization_scope(tenant.id):
+    with seeing_rows_of(tenant.id):
         new_topic = topics.NewTopic("walked-topic")
         topics.create_topic(actor=system_actor(tenant.id), cluster=cluster, new_topic=new_topic)
     return {"cluster_id": cluster.pk, "name": "walked-topic"}
@@ -111,7 +111,7 @@ def a_deleted_topic(tenant: Tenant) -> Parameters:
 def a_quota(tenant: Tenant) -> Parameters:
     """Makes a quota of a user."""
     cluster = make_cluster(tenant)
-    with organization_scope(tenant.id):
+    with seeing_rows_of(tenant.id):
         quota = quotas.set_quota(
             actor=system_actor(tenant.id),
             cluster=cluster,
@@ -124,7 +124,7 @@ def a_quota(tenant: Tenant) -> Parameters:
 def a_credential(tenant: Tenant) -> Parameters:
     """Makes a credential."""
     cluster = make_cluster(tenant)
-    with organization_scope(tenant.id):
+    with seeing_rows_of(tenant.id):
         created = credentials.create_credential(
             actor=system_actor(tenant.id), cluster=cluster, name="walked", role="full"
         )
@@ -135,15 +135,13 @@ def an_acl(tenant: Tenant) -> Parameters:
     """Makes an entry of the access control list."""
     cluster = make_cluster(tenant)
     entry = Acl(**ACL)
-    with organization_scope(tenant.id):
+    with seeing_rows_of(tenant.id):
         acls.create_acls(actor=system_actor(tenant.id), cluster=cluster, acls=[entry])
     return {"cluster_id": cluster.pk, "id": acl_id(entry)}
 
 
 def a_group(tenant: Tenant) -> Parameters:
     """Writes the sample of a consumer group, as the keeper does before a cluster goes to sleep."""
-    from brokers.metadata_records import Sample  # noqa: PLC0415 (one use)
-
     cluster = make_cluster(tenant)
     group: dict[str, object] = {
         "group": "walked-group",
@@ -156,8 +154,7 @@ def a_group(tenant: Tenant) -> Parameters:
         "lag": 0,
         "lag_seconds": 0.0,
     }
-    sample = Sample(taken_at_ms=1_700_000_000_000, content={"groups": [group]})
-    cell_store().put_sample(cluster.pk, sample)
+    put_sample(cluster.pk, 1_700_000_000_000, {"groups": [group]})
     return {"cluster_id": cluster.pk, "group": "walked-group"}
 
 

@@ -368,9 +368,10 @@ def test_a_pass_that_takes_too_long_is_taken_up_by_the_next(agent, store, monkey
     for number in range(5):
         emit(agent, number, number)
     state = IngestState.objects.filter(cell=config().cell.id)
+    # What it read is taken in, however long that took: so each pass comes further.
     done = ingest_usage(store=store, limit_s=-1)
-    assert (done.files, done.remaining) == (0, 5)
+    assert (done.files, done.remaining) == (2, 3)
     assert state.get().settled_before is None
-    assert ingest_usage(store=store).files == 5
+    assert ingest_usage(store=store).files == 3
     assert state.get().settled_before == NOON.date()
     assert from_ms(state.get().newest_emitted_at_ms) == NOON + 5 * MINUTE

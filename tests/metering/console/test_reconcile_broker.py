@@ -1,11 +1,9 @@
 """Usage of a real broker against its real log, through agent, ingest, roll-up and Spark."""
 
 import dataclasses
-import hashlib
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 
-import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -14,26 +12,19 @@ from django.core.management import CommandError, call_command
 from brokers.locations import local_path
 from console.base.common.conf import config
 from console.base.common.tenancy import organization_scope
-from metering.agent.agent import Agent, Share
-from metering.agent.cluster import Cell
-from metering.agent.files import UsageWriter
-from metering.agent.metrics import Metrics
-from metering.agent.progress import ProgressFolder
 from metering.agent.source import CellSource
-from metering.events.keys import data_key, manifest_key
-from metering.events.manifests import encode_manifest
-from metering.events.records import decode_usage, encode_usage
-from metering.events.store import list_manifests, read_manifest
+from metering.events.keys import manifest_key
+from metering.events.records import decode_usage
 from metering.management.commands import reconcile as command
 from metering.models import QualityResult, ReconciledDay, Reconciliation
-from metering.periods import DAY, to_ms
+from metering.periods import DAY
 from metering.services import reconciliation
 from metering.services.rollup import roll_up
-from metering.stores import open_usage_store
 from spark_usage.jars import POM as S3A_POM
 from tests.brokers.logscan import LogScan
 from tests.metering.agent.processes import CELL, CLUSTER, make_broker, make_spec
 from tests.metering.console.jobs import plain_job
+from tests.metering.console.meter import Meter
 from tests.peer.jars import jar_folder
 from tests.spark.jobs import reconcile_in
 
@@ -66,47 +57,6 @@ def produce(broker, count):
     assert producer.flush(30) == 0
 
 
-class Meter:
-    """An agent in this process, with a time that the test sets."""
-
-    def __init__(self, folder, location):
-        self.location = location
-        self.store = open_usage_store(location)
-        self.now_ms = 0
-        self._tokens = 0
-        source = CellSource(
-            metadata=folder / "metadata.sqlite", dfs=folder / "dfs", bucket=folder / "bucket"
-        )
-        metrics = Metrics(CELL)
-        cell = Cell(CELL, source, self.store, lambda: self.now_ms, metrics.count_error)
-        writer = UsageWriter(self.store, CELL, "agent", self._token)
-        self.agent = Agent(cell, writer, ProgressFolder(folder / "progress"), metrics, Share())
-
-    def run_pass(self, at):
-        self.now_ms = to_ms(at)
-        self.agent.run_pass()
-
-    def manifests(self):
-        """The manifests of files with rows, in order."""
-        keys = list_manifests(self.store, CELL, since_ms=0, until_ms=self.now_ms + 1)
-        readable = [read_manifest(self.store, key, verify=True) for key in keys]
-        return [manifest for manifest in readable if manifest.rows]
-
-    def write_again(self, manifest, change):
-        """A copy of a file, whose rows `change` may make others."""
-        rows = decode_usage(self.store.get(manifest.key))
-        data = encode_usage(pa.Table.from_pylist(change(rows.to_pylist()), schema=rows.schema))
-        key = data_key(CELL, manifest.emitted_at_ms, self._token())
-        size, digest = len(data), hashlib.sha256(data).hexdigest()
-        copy = dataclasses.replace(manifest, key=key, size_bytes=size, sha256=digest, agent="b")
-        assert self.store.put_new(key, data)
-        assert self.store.put_new(manifest_key(key), encode_manifest(copy))
-
-    def _token(self):
-        self._tokens += 1
-        return f"{self._tokens:016x}"
-
-
 @pytest.fixture
 def location(folder):
     """Where usage files lie."""
@@ -116,7 +66,10 @@ def location(folder):
 @pytest.fixture
 def metered(folder, location, now, settings, clock):
     """A day of a broker that was killed half-way, metered; the night after it."""
-    meter = Meter(folder, location)
+    source = CellSource(
+        metadata=folder / "metadata.sqlite", dfs=folder / "dfs", bucket=folder / "bucket"
+    )
+    meter = Meter(source, folder / "progress", location, cell=CELL)
     with make_broker(folder) as broker:
         make_spec(folder)
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})

@@ -69,7 +69,7 @@ def shown(response):
 
 
 def brief(items, *names):
-    return [tuple(item[name] for name in (*names, "quantity")) for item in items]
+    return [(*(item[name] for name in names), int(item["quantity"])) for item in items]
 
 
 def test_days_are_the_published_rows_and_fresh_ones_in_front(api, tenant, usage):
@@ -77,14 +77,14 @@ def test_days_are_the_published_rows_and_fresh_ones_in_front(api, tenant, usage)
     with organization_scope(tenant.id):
         rows = UsageRow.objects.filter(granularity="day")
         expected = {row.pk: int(row.quantity) for row in rows}
-    assert {item["id"]: item["quantity"] for item in items if item["id"]} == expected
+    assert {item["id"]: int(item["quantity"]) for item in items if item["id"]} == expected
     assert sorted(expected.values()) == [1, 3, 7, 9, 120]
     (fresh,) = [item for item in items if item["id"] is None]
     assert fresh == {
         "id": None,
         "meter": INGRESS,
         "unit": "byte",
-        "quantity": 18,
+        "quantity": "18",
         "window_start": "2026-11-20T00:00:00Z",
         "window_end": "2026-11-21T00:00:00Z",
         "provisional": True,
@@ -93,6 +93,7 @@ def test_days_are_the_published_rows_and_fresh_ones_in_front(api, tenant, usage)
         "topic_id": TOPIC_ID,
         "topic": "orders",
         "principal": "User:cred_aaaaaaaaaaaaaaaaaaaa",
+        "principal_name": None,
     }
     assert [item["window_start"] for item in items] == sorted(
         item["window_start"] for item in items
@@ -228,7 +229,7 @@ def test_what_makes_no_sense_is_refused_by_name(api, query, pointer):
 def test_quantities_are_whole_numbers_of_any_size(api, tenant):
     publish_day(YESTERDAY, [used(tenant, 2**100, STORAGE)])
     response = api().get("/usage")
-    assert shown(response)[0]["quantity"] == 2**100
+    assert shown(response)[0]["quantity"] == str(2**100)
     assert str(2**100).encode() in response.content
 
 
@@ -236,7 +237,7 @@ def test_every_role_may_look_and_nobody_elses_usage_is_there(api, tenant, other_
     for role in set(Role) - {Role.MEMBER}:
         assert shown(api(tenant.keys[role]).get("/usage"))
     items = shown(api(other_tenant.key).get("/usage"))
-    assert {item["quantity"] for item in items} == {1_000_000, 3_000_000}
+    assert {item["quantity"] for item in items} == {"1000000", "3000000"}
 
 
 def test_usage_says_up_to_when_nothing_is_missing(api, tenant):
@@ -304,7 +305,7 @@ def test_a_row_leads_to_its_files_and_lanes(api, tenant, traced):
     row = row_of(tenant, granularity="hour", meter=INGRESS, window_start=NOON)
     document = api().get(f"/usage/rows/{row.pk}").json()
     assert (document["quantity"], document["granularity"], document["topic"]) == (
-        4,
+        "4",
         "hour",
         "orders",
     )
@@ -345,11 +346,11 @@ def test_a_row_of_an_older_run_is_there_for_the_invoice_that_names_it(api, tenan
     late = agent.twin("agent-3").emit(NOON + DAY, entry, [Block(2, t + 1, (9,))])
     roll_up(day=TODAY, job=plain_job)
     document = api().get(f"/usage/rows/{row.pk}").json()
-    assert (document["quantity"], document["run"]["current"]) == (8, False)
+    assert (document["quantity"], document["run"]["current"]) == ("8", False)
     # A file that its run did not see is not behind it.
     assert late.key not in [file["key"] for file in document["files"]]
     items = shown(api().get("/usage", query={"meter": INGRESS, "cluster_id": CL}))
-    assert [item["quantity"] for item in items] == [17]
+    assert [item["quantity"] for item in items] == ["17"]
 
 
 def test_usage_appears_as_soon_as_a_file_is_taken_in(api, tenant, agent, store):
@@ -361,7 +362,7 @@ def test_usage_appears_as_soon_as_a_file_is_taken_in(api, tenant, agent, store):
     query = {"granularity": "minute", "group_by": "topic"}
     (item,) = shown(api().get("/usage", query=query))
     assert (item["quantity"], item["topic"], item["window_start"]) == (
-        12,
+        "12",
         "orders",
         "2026-11-20T10:00:00Z",
     )

@@ -3,7 +3,7 @@
 Egress is what the broker handed over: the proxy reads every byte of its answers at once, whether
 the client still reads or not, so that nothing that the broker sent stays unseen in a socket. An
 answer counts once it is complete, as in the broker's own meter. Ingress is what was acknowledged
-without an error.
+without an error. What the service's own user asks for counts for whom its request names.
 
 It listens on loopback only, and runs in a thread of its own; its records may be read at any time.
 """
@@ -21,10 +21,12 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
+from brokers.secrets import SUPER_USER
 from tests.metering.proof import frames
 from tests.metering.proof.frames import Part, RequestHead, Topic
 
 ANONYMOUS = "User:ANONYMOUS"
+SERVICE = f"User:{SUPER_USER}"
 READ_AHEAD_BYTES = 1 << 24
 # What a broker may take to end a connection whose client said that it is done. Never reached when
 # all is well.
@@ -63,6 +65,8 @@ class Waiting:
 
     head: RequestHead
     parts: list[Part]
+    principal: str
+    """Who pays for it."""
 
 
 def total(
@@ -97,9 +101,11 @@ class Connection:
         """Records a request that a client sends."""
         head = RequestHead.of(frame)
         parts: list[Part] = []
+        payer = frames.payer_of(frame, head) if self.principal == SERVICE else None
+        who = payer or self.principal
         if head.api == frames.PRODUCE:
             acks, parts = frames.parse_produce_request(frame, head.version)
-            self.seen.sent += [self._counted(part) for part in parts]
+            self.seen.sent += [self._counted(part, who) for part in parts]
             if acks == 0:
                 return  # never answered
         elif head.api == frames.SASL_HANDSHAKE:
@@ -107,7 +113,7 @@ class Connection:
         elif head.api == frames.SASL_AUTHENTICATE:
             user = frames.user_name(frame, head.version, self.mechanism)
             self.principal = f"User:{user}" if user else self.principal
-        self.waiting[head.correlation] = Waiting(head, parts)
+        self.waiting[head.correlation] = Waiting(head, parts, who)
 
     def response(self, frame: bytes) -> None:
         """Counts a broker's answer."""
@@ -116,18 +122,19 @@ class Connection:
         version = waiting.head.version
         if waiting.head.api == frames.FETCH:
             parts = frames.parse_fetch_response(frame, version)
-            self.seen.handed += [self._counted(part) for part in parts if part.size]
+            who = waiting.principal
+            self.seen.handed += [self._counted(part, who) for part in parts if part.size]
         elif waiting.head.api == frames.PRODUCE:
             answers = frames.parse_produce_response(frame, version)
             taken = {(one.topic, one.partition) for one in answers if one.error_code == 0}
             self.seen.acked += [
-                self._counted(part)
+                self._counted(part, waiting.principal)
                 for part in waiting.parts
                 if (part.topic, part.partition) in taken
             ]
 
-    def _counted(self, part: Part) -> Counted:
-        return Counted(part.topic, part.partition, self.principal, part.size, self.now_ms())
+    def _counted(self, part: Part, principal: str) -> Counted:
+        return Counted(part.topic, part.partition, principal, part.size, self.now_ms())
 
 
 class CountingProxy:

@@ -22,6 +22,10 @@ FETCH_FLEXIBLE = 12
 PRODUCE_FLEXIBLE = 9
 AUTHENTICATE_FLEXIBLE = 2
 TOPIC_IDS = 13
+# The APIs whose requests may name who pays, with the first version whose header has a place for it,
+# and the tag of that field, which no message of Kafka has.
+PAID_SINCE = {PRODUCE: PRODUCE_FLEXIBLE, FETCH: FETCH_FLEXIBLE}
+PAYER_TAG = 1 << 20
 
 # A batch begins with its base offset and the length of what follows; its magic stands behind the
 # leader epoch.
@@ -143,6 +147,20 @@ class Fields:
         if self.at != len(self.frame):
             message = f"{len(self.frame) - self.at} bytes too many of {len(self.frame)}"
             raise FrameError(message)
+
+
+def payer_of(frame: bytes, head: RequestHead) -> str | None:
+    """The principal that a Produce or Fetch request names as who pays. Raises `FrameError`."""
+    if head.api not in PAID_SINCE or head.version < PAID_SINCE[head.api]:
+        return None
+    fields = Fields(frame, flexible=False)
+    fields.raw(8)
+    fields.text()  # client id
+    payer = None
+    for _ in range(fields.varint()):
+        tag, content = fields.varint(), fields.raw(fields.varint())
+        payer = content.decode() if tag == PAYER_TAG else payer
+    return payer
 
 
 def request_fields(frame: bytes, *, flexible: bool) -> Fields:

@@ -1,6 +1,7 @@
 """A seeded load: writers and readers of one tenant, as several clients that do not expect faults.
 
 Every value begins with its writer's principal, by which the scan of the log knows whose a batch is.
+The service's own user writes and reads for an API key and a member, as for REST.
 Compressed and plain batches, idempotent and plain producers, a group that commits and readers that
 begin anew: what is handed over is more than what was written, and differs from run to run only by
 what faults make of it.
@@ -8,6 +9,7 @@ what faults make of it.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -18,8 +20,19 @@ import confluent_kafka
 import kafka
 from kafka.errors import KafkaError
 
+from provisioning.kafka import (
+    Access,
+    Browse,
+    Clients,
+    Connection,
+    KafkaCallError,
+    NewRecord,
+    browse,
+    produce,
+)
 from tests.metering.proof.tenants import PASSWORD, USERS, Tenant
 
+KEY, MEMBER = "ApiKey:key_oftheload", "Member:usr_oftheload"
 WRITERS, READERS = USERS[:2], USERS[2:]
 CODECS = ("none", "lz4", "zstd")
 VALUE_BYTES_MAX = 2000
@@ -56,6 +69,8 @@ class TenantLoad:
         self._writing_done = threading.Event()
         self._reading_done = threading.Event()
         self._writers = [self._thread(self._write, user) for user in WRITERS]
+        # A name of the draws alone: they log in as the service.
+        self._writers.append(self._thread(self._ask_for_others, "rest"))
         self._readers = [
             self._thread(self._read_as_group, READERS[0]),
             self._thread(self._read_all_over, READERS[1]),
@@ -131,6 +146,22 @@ class TenantLoad:
             self.progress.written += len(message.value() or b"")
         else:
             self.progress.failures.append(f"a record is not acknowledged: {error}")
+
+    def _ask_for_others(self, _user: str, draw: random.Random) -> None:
+        """One record for a key, one page for a member, again and again, through the service."""
+        connection = Connection(self.tenant.proxy.address, PASSWORD, mechanism="SCRAM-SHA-256")
+        access, number = Access(Clients(), connection), 0
+        while not self._writing_done.is_set():
+            value = f"{KEY} {number} ".encode() + draw.randbytes(draw.randrange(VALUE_BYTES_MAX))
+            partition, topic = draw.randrange(self.shape.partitions), draw.choice(self.shape.topics)
+            page = Browse(draw.choice(("oldest", "newest")), limit=draw.randrange(1, 100))
+            # The broker may be replaced meanwhile. What was written and handed over counts anyway.
+            with contextlib.suppress(KafkaCallError):
+                produce(access.paid_by(KEY), topic, NewRecord(value=value, partition=partition))
+            with contextlib.suppress(KafkaCallError):
+                browse(access.paid_by(MEMBER), topic, page)
+            number += 1
+            self._writing_done.wait(draw.uniform(0, 4 * self.shape.pause_s))
 
     def _read_as_group(self, user: str, _draw: random.Random) -> None:
         """Follows the end and commits."""

@@ -17,6 +17,7 @@ from typing import Self
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from brokers.metadata import Acl, CellStore, ClusterSpec
+from brokers.secrets import SUPER_USER
 from tests.brokers.logscan import LogScan, read_metadata
 from tests.clients.servers import BrokerServer, Supervisor
 from tests.metering.proof.counting_proxy import CountingProxy, unix_ms
@@ -103,7 +104,7 @@ class TenantCell:
         tenant = Tenant(number, server, Supervisor(server), CountingProxy(server.bootstrap, port))
         cluster = self.store.cluster(cluster_id)
         cluster.create()
-        for user in USERS:
+        for user in (*USERS, SUPER_USER):
             cluster.set_user(user, PASSWORD, "SCRAM-SHA-256")
         cluster.add_acls(
             Acl(resource_type=kind, resource_name=name, principal=f"User:{user}", operation="ALL")
@@ -127,6 +128,7 @@ class TenantCell:
                 "advertised": f"127.0.0.1:{advertised_port}",
                 "sasl": ["SCRAM-SHA-256"],
             },
+            security={"super_users": [f"User:{SUPER_USER}"]},
             lane=LANE,
         )
 

@@ -16,6 +16,7 @@ from metering.choices import RunState
 from metering.models import ProvisionalMinute, UsageRow
 from metering.services.rollup import roll_up
 from tests.metering.console.jobs import plain_job
+from tests.metering.proof.load import KEY, MEMBER
 from tests.metering.proof.story import Plan, Story
 from tests.metering.proof.verdict import Comparison
 from tests.spark.jobs import rollup_in
@@ -99,8 +100,15 @@ def check(verdict):
     assert verdict.ingress.billed == verdict.ingress.truth, tenant
     assert verdict.egress.over == 0, tenant
     assert verdict.egress.unforgivable == 0, tenant
+    # What went through the service for others is among it.
+    assert KEY in principals(verdict.ingress.billed), tenant
+    assert MEMBER in principals(verdict.egress.billed), tenant
     if not verdict.tenant.kills_ms:
         assert verdict.egress.billed == verdict.egress.truth, tenant
+
+
+def principals(billed):
+    return {principal for _, principal in billed}
 
 
 def test_a_comparison_knows_over_from_short():

@@ -91,3 +91,19 @@ def test_users_are_known_by_their_first_words():
     assert frames.user_name(said(b"n,,n=al=2Cice,r=abc"), 1, "SCRAM-SHA-256") == "al,ice"
     assert frames.user_name(said(b"c=biws,r=abc,p=xyz"), 1, "SCRAM-SHA-256") is None
     assert frames.user_name(said(b"\0bob\0secret"), 1, "PLAIN") == "bob"
+
+
+@pytest.mark.parametrize(
+    ("api", "version", "payer"),
+    [(0, 8, None), (0, 9, "ApiKey:key_a"), (1, 11, None), (1, 12, "ApiKey:key_a"), (3, 12, None)],
+)
+def test_who_pays_is_read_where_a_header_has_a_place_for_it(api, version, payer):
+    head = struct.pack(">hhih", api, version, 1, 2) + b"me"
+    field = varint(frames.PAYER_TAG) + varint(12) + b"ApiKey:key_a"
+    tagged = head + varint(2) + varint(3) + varint(1) + b"x" + field
+    frame = tagged if payer else head
+    assert frames.payer_of(frame, frames.RequestHead.of(frame)) == payer
+    if payer:
+        with pytest.raises(frames.FrameError):
+            frames.payer_of(frame[:-1], frames.RequestHead.of(frame))
+        assert frames.payer_of(head + b"\0", frames.RequestHead.of(head)) is None

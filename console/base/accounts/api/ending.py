@@ -32,7 +32,7 @@ class ExportView(ApiView):
         """Downloads a ZIP archive of JSON lines, one file for each table, sent while it is read."""
         parts = services.export_organization(actor=self.actor)
         return StreamingHttpResponse(
-            CountedParts(parts, self.transaction),
+            CountedParts(parts, organization_id=self.organization_id),
             content_type=ZIP,
             headers={"Content-Disposition": 'attachment; filename="organization.zip"'},
         )

@@ -26,10 +26,11 @@ from console.base.accounts.services.hashing import check_hash, hash_password
 from console.base.accounts.services.limits import check_address, events_of_address, note_address
 from console.base.accounts.services.people import audit_person, enqueue_for_nobody, notify_person
 from console.base.accounts.services.sessions import end_sessions, renew_session
+from console.base.common import locks
 from console.base.common.conf import config
 from console.base.common.errors import FieldError, ValidationFailed
 from console.base.common.requests import client_address
-from console.base.common.transactions import commit_so_far
+from console.base.common.transactions import commit_so_far, task_transaction
 
 TASK = "accounts.send_password_reset"
 # The most mails to one account in an hour, whoever asks for them.
@@ -72,17 +73,26 @@ def request_password_reset(*, email: str, address: str) -> None:
 
 
 def send_password_reset(*, reset_id: str) -> None:
-    """Sends a requested mail if there is an account that got fewer than `MAILS_MAX` this hour."""
-    reset = PasswordReset.objects.select_for_update().filter(pk=reset_id).first()
-    if reset is None:
-        return
-    user = User.objects.filter(email=reset.email, is_active=True).first()
-    if user is not None and events_of_address(kind="reset_mail", address=user.pk) < MAILS_MAX:
-        note_address(kind="reset_mail", address=user.pk)
-        token = f"{user.pk}.{default_token_generator.make_token(user)}"
-        link = f"{config().web.public_url}/password-reset#{token}"
-        EmailMessage("Set a new password", TEXT.format(link=link), to=[user.email]).send()
-    reset.delete()
+    """Sends a requested mail if there is an account that got fewer than `MAILS_MAX` this hour.
+
+    Raises `OSError` where the mail server cannot be reached, and where another worker is sending
+    such a mail to the account at this moment: otherwise the two could both be the last one.
+    """
+    with task_transaction():
+        reset = PasswordReset.objects.filter(pk=reset_id).first()
+        if reset is None:
+            return
+        user = User.objects.filter(email=reset.email, is_active=True).first()
+        if user is not None:
+            if not locks.try_lock("reset_mail", user.pk):
+                message = "another worker is sending such a mail"
+                raise BlockingIOError(message)
+            if events_of_address(kind="reset_mail", address=user.pk) < MAILS_MAX:
+                token = f"{user.pk}.{default_token_generator.make_token(user)}"
+                link = f"{config().web.public_url}/password-reset#{token}"
+                EmailMessage("Set a new password", TEXT.format(link=link), to=[user.email]).send()
+                note_address(kind="reset_mail", address=user.pk)
+        reset.delete()
 
 
 def reset_password(*, token: str, password: str, address: str) -> User:

@@ -56,7 +56,7 @@ class AuditLogViewSet(ListAction):
         )
         name = f"audit-log.{kind}"
         return StreamingHttpResponse(
-            CountedParts(parts, self.transaction),
+            CountedParts(parts, organization_id=self.organization_id),
             content_type=CONTENT_TYPES[kind],
             headers={"Content-Disposition": f'attachment; filename="{name}"'},
         )

@@ -31,7 +31,8 @@ Item = TypeVar("Item")
 class KeysetPagination(BasePagination):
     """Pages of a queryset, newest first, or by the view's `list_ordering`.
 
-    `list_ordering` names one or two fields that are never null, the last of them unique.
+    `list_ordering` names one or two fields that are never null, the last of them unique. A view's
+    `limit_max` is how many rows a page may have.
     """
 
     ordering: tuple[str, ...] = ("-created_at", "-id")
@@ -47,7 +48,7 @@ class KeysetPagination(BasePagination):
     ) -> list[Any]:
         """Returns one page of rows. Reads one row more, to know whether there is a next page."""
         ordering: tuple[str, ...] = getattr(view, "list_ordering", self.ordering)
-        limit = page_limit(request)
+        limit = page_limit(request, limit_max_of(view))
         after = read_cursor(request, len(ordering))
         if after is not None:
             queryset = queryset.filter(_rows_behind(queryset.model, ordering, after))
@@ -66,8 +67,19 @@ class KeysetPagination(BasePagination):
         return page_schema(schema)
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
-        """Returns the parameters of every list for the OpenAPI file."""
-        return PARAMETERS
+        """Returns the parameters of a list for the OpenAPI file."""
+        limit_max = limit_max_of(view)
+        return [
+            {**parameter, "schema": {**parameter["schema"], "maximum": limit_max}}
+            if parameter["name"] == "limit"
+            else parameter
+            for parameter in PARAMETERS
+        ]
+
+
+def limit_max_of(view: APIView | None) -> int:
+    """Returns how many items a page of a view's lists has at most."""
+    return int(getattr(view, "limit_max", LIMIT_MAX))
 
 
 def page_of(

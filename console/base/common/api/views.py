@@ -86,6 +86,8 @@ class ApiMixin(APIView):
     idempotent: ClassVar[bool] = True
     # Whether a POST answers 201. For the OpenAPI file; a viewset's `create` does so anyway.
     creates: ClassVar[bool] = False
+    # How many items a page of the view's lists has at most.
+    limit_max: ClassVar[int] = LIMIT_MAX
 
     # Actions or methods that read, and still may answer 409. For the OpenAPI file.
     conflicts: ClassVar[Sequence[str]] = ()
@@ -263,9 +265,9 @@ class ApiMixin(APIView):
         data = kind(result, context={"request": self.request, "view": self}).data
         return Response(data, status=status, headers={**etags.headers(result), **(headers or {})})
 
-    def page(self, items: Sequence[Any], *, key: Any, limit_max: int = LIMIT_MAX) -> Response:
+    def page(self, items: Sequence[Any], *, key: Any) -> Response:
         """Returns the answer for a page of items in memory, in the order of a unique text key."""
-        page, cursor = page_of(self.request, items, key=key, limit_max=limit_max)
+        page, cursor = page_of(self.request, items, key=key, limit_max=self.limit_max)
         kind = self.output_serializer()
         data = kind(page, many=True, context={"request": self.request, "view": self}).data
         return Response({"items": data, "next_cursor": cursor})

@@ -23,18 +23,21 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super().__init__(*args, **kwargs)
         # What the next query calls in its new transaction, where a block is interrupted.
         self._resumed: Callable[[], None] | None = None
+        # The connection that an interrupted block goes on with, unless it gave it back.
+        self._kept: Any = None
 
     @property
     def interrupted(self) -> bool:
         """Whether a block is open that has neither a transaction nor a connection now."""
         return self._resumed is not None
 
-    def interrupt(self, *, resumed: Callable[[], None]) -> None:
+    def interrupt(self, *, resumed: Callable[[], None], keeps_connection: bool = False) -> None:
         """Commits the block's transaction, and gives the connection back until the next query.
 
         The block stays open for Django: the next query begins its next transaction, in which
         `resumed` is called first. What was registered with `on_commit` runs when the block ends.
-        Repeating it changes nothing.
+        With `keeps_connection` the next transaction is on the same connection. Repeating it changes
+        nothing.
 
         Raises `TransactionManagementError` outside of a block, within a nested one, and in one that
         is to be rolled back.
@@ -47,7 +50,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.validate_thread_sharing()
         self._commit()  # type: ignore[attr-defined] # not in the stubs
         self._resumed = resumed
-        self._close()  # type: ignore[attr-defined] # as above
+        if keeps_connection:
+            self._kept = self.connection
+        else:
+            self._close()  # type: ignore[attr-defined] # as above
         self.connection = None
 
     @override
@@ -56,6 +62,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         resumed, self._resumed = self._resumed, None
         if resumed is None:
             super().connect()
+            return
+        if self._take_kept():
+            resumed()
             return
         # Connecting forgets all of it. Nested blocks may have begun since the interruption.
         kept = {name: getattr(self, name) for name in OF_BLOCKS}
@@ -83,6 +92,17 @@ class DatabaseWrapper(base.DatabaseWrapper):
             super().set_autocommit(autocommit, force_begin_transaction_with_broken_autocommit)
             return
         self._resumed = None
+        if self._take_kept():
+            super().set_autocommit(autocommit)
+            return
         if self.run_commit_hooks_on_set_autocommit_on:
             self.run_commit_hooks_on_set_autocommit_on = False
             self.run_and_clear_commit_hooks()
+
+    def _take_kept(self) -> bool:
+        """Goes on with the connection that was kept; returns False where there is none."""
+        kept, self._kept = self._kept, None
+        if kept is None or kept.closed:
+            return False
+        self.connection = kept
+        return True

@@ -13,7 +13,7 @@ from console.base.limits.registry import BY_NAME
 
 # The limits that most requests ask for. A process remembers them, and so may overlook a grant, for
 # so long.
-FREQUENT = ("api_requests_per_second", "waiting_requests")
+FREQUENT = ("api_requests_per_second", "waiting_requests", "watches", "downloads")
 KEPT = timedelta(seconds=30)
 # The most organizations whose limits a process remembers.
 ORGANIZATIONS_MAX = 10_000

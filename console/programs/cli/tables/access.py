@@ -193,7 +193,7 @@ CREDENTIALS = (
         f"GET {CLUSTER}/credentials",
         "A cluster's credentials.",
         shape=Shape.PAGES,
-        columns="name id username role mechanism created_at expires_at replaced_by",
+        columns="name id username role mechanisms created_at expires_at replaced_by",
     ),
     CommandRow(
         "credential create",
