@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 import hypothesis
 import psycopg
 import pytest
+from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
 from django.test import TransactionTestCase
@@ -172,10 +173,14 @@ def uncounted_requests():
 
 @pytest.fixture(autouse=True)
 def strict_transactions(monkeypatch):
-    """A request that waits within its transaction fails, where in production it is only logged."""
+    """Whatever waits within a transaction fails, where in production it is only logged.
+
+    Mails are kept in memory, and are something to wait for too.
+    """
     transactions = sys.modules.get("console.base.common.transactions")
     if transactions is not None:
         monkeypatch.setattr(transactions, "strict", True)
+        monkeypatch.setattr(settings, "EMAIL_BACKEND", "tests.console.mailbox.WaitedForBackend")
 
 
 def empty_filled_tables(case):

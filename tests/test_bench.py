@@ -20,8 +20,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from brokers import Broker
 from brokers.secrets import super_password
-from provisioning.cell.keeper.probe import read_status
-from provisioning.kafka import Access, Clients, Connection, sample_groups
+from provisioning.cell.status.reader import read_status
+from provisioning.kafka import Access, Clients, Connection, list_group_names
 from tests.bench import attack, bomb_batches, generators, machine, payloads, proc, profile, rounds
 from tests.bench.__main__ import BENCHES, WITH_CODEC, check_codec
 from tests.bench.codec import NAMES, codecs_of
@@ -551,6 +551,6 @@ def test_a_stand_in_answers_what_a_keeper_asks_at_the_address_of_a_pod_alone():
             assert await read_status(f"127.0.0.78:{metrics}", timeout_s=30) is None
             password = super_password(secret, "cl_one")
             access = Access(Clients(), Connection(f"127.0.0.77:{kafka}", password))
-            assert await asyncio.to_thread(sample_groups, access, limit_s=30.0) == []
+            assert await asyncio.to_thread(list_group_names, access) == []
 
     asyncio.run(scenario())

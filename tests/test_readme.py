@@ -183,7 +183,6 @@ MISSING = {
     "share groups": lambda _: has_no_api("ShareGroupHeartbeat", "ShareFetch"),
     "Sign-in by an identity provider": lambda _: has_no_word(r"\boidc\b", "console/base"),
     "client certificates": lambda _: has_no_word(r"client_ca\b", "brokers", "provisioning/cell"),
-    "Billing of records that go by REST": lambda _: has_no_word(r"payer", "provisioning/kafka"),
 }
 
 

@@ -1,8 +1,8 @@
-"""A console's page of groups of a cluster with 10,000 of them.
+"""A console's pages of groups of a cluster that runs with 10,000 of them.
 
-Real HTTP, as in `api`: of a cluster that runs (one listing of its groups, then members, commits and
-lag of the page's 50 alone), and of one that sleeps (the keeper's last sample). What is counted
-beside the time is what is asked of the broker: requests of each kind, from its own metrics.
+Real HTTP, as in `api`: pages of 50 groups, and ten open pages of one group each, which the console
+reads every two seconds. What is counted beside the time is what is asked of the broker over Kafka:
+requests of each kind, from its own metrics.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ ROUNDS = 3
 GROUPS = 10_000
 PARTITIONS = 3
 PAGES_PER_S = 2.0
+# Ten open pages of a group.
+GROUPS_PER_S = 5.0
 SECONDS = 20.0
 TOPIC = "orders"
 PATH = f"/api/v1/clusters/{CLUSTER}/groups"
@@ -98,18 +100,20 @@ def _wait_for_all(waiting: list[Any]) -> None:
 
 def _measure(web: ControlPlane, status: ClusterStatus, rounds: int) -> Report:
     cursors = _cursors(web, 20)
-    pages, asked = [], Counter[str]()
+    pages, single, asked = [], [], Counter[str]()
     for number in range(-1, rounds):
         seconds = SECONDS if number >= 0 else 2.0
         load = Load("page", PAGES_PER_S, seconds, lambda n: _page(cursors[n % len(cursors)]))
+        group = Load("group", GROUPS_PER_S, seconds, _group)
         before = _asked(status)
-        run_loads(web.port, web.key, [load], workers=4)
+        run_loads(web.port, web.key, [load, group], workers=4)
         if number < 0:
             continue
         asked += _asked(status) - before
         pages.append(percentiles(load.latencies_ms))
-        progress(f"round {number + 1} of {rounds}: {pages[-1]}")
-    count = rounds * round(PAGES_PER_S * SECONDS)
+        single.append(percentiles(group.latencies_ms))
+        progress(f"round {number + 1} of {rounds}: {pages[-1]}, {single[-1]}")
+    count = rounds * round((PAGES_PER_S + GROUPS_PER_S) * SECONDS)
     value = statistics.median(page["p95"] for page in pages)
     return Report(
         bench="lag_scale",
@@ -120,8 +124,9 @@ def _measure(web: ControlPlane, status: ClusterStatus, rounds: int) -> Report:
             "groups": GROUPS,
             "page_ms": pages,
             "pages_per_s": PAGES_PER_S,
+            "group_ms": single,
+            "groups_per_s": GROUPS_PER_S,
             "rounds": rounds,
-            # Those of the keeper's samples meanwhile are among them.
             "broker_requests_a_page": {n: round(c / count, 2) for n, c in sorted(asked.items())},
             "aim_ms": 300,
         },
@@ -130,6 +135,10 @@ def _measure(web: ControlPlane, status: ClusterStatus, rounds: int) -> Report:
 
 def _page(cursor: str) -> Request:
     return Request("GET", f"{PATH}?limit=50&cursor={cursor}")
+
+
+def _group(number: int) -> Request:
+    return Request("GET", f"{PATH}/group-{number % 10:05}")
 
 
 def _cursors(web: ControlPlane, count: int) -> list[str]:

@@ -30,12 +30,12 @@ from brokers.locations import metadata_location
 from brokers.metadata import (
     Acl,
     BrokerStatus,
+    CellNote,
     CellStore,
     Change,
     ClusterSpec,
     ClusterStatus,
     ClusterStore,
-    Sample,
     User,
 )
 
@@ -156,7 +156,7 @@ def test_topics_history_has_raises_and_deleted_topics(cluster):
     assert len(history) == 3
 
 
-def test_status_and_sample_come_back(cell):
+def test_status_and_notes_come_back(cell):
     assert cell.status("cl_1") is None
     revision = cell.put_status("cl_1", STATUS)
     assert cell.put_status("cl_1", STATUS) == revision
@@ -165,14 +165,16 @@ def test_status_and_sample_come_back(cell):
     cell.put_status("cl_2", asleep)
     assert cell.statuses() == {"cl_1": STATUS, "cl_2": asleep}
     content = {"groups": [{"group": "g", "lag_seconds": 1.5}], "topics": {"t": {"bytes": 2**40}}}
-    cell.put_sample("cl_1", Sample(taken_at_ms=7, content=content))
-    assert cell.sample("cl_1") == Sample(taken_at_ms=7, content=content)
-    assert cell.sample("cl_2") is None
+    cell.put_removal("cl_1", content)
+    assert not cell.add_removal("cl_1", {"other": 1})
+    assert cell.removal("cl_1") == CellNote(content=content)
+    assert cell.removal("cl_2") is None
     with pytest.raises(TooLargeError):
-        cell.put_sample("cl_1", Sample(taken_at_ms=8, content={"groups": "x" * 2**20}))
-    assert cell.sample("cl_1").taken_at_ms == 7
+        cell.put_removal("cl_1", {"groups": "x" * 2**20})
+    cell.put_health("keeper", {"held": False})
+    assert cell.health("keeper") == CellNote(content={"held": False})
     assert cell.remove_cluster("cl_1")
-    assert (cell.status("cl_1"), cell.sample("cl_1")) == (None, None)
+    assert (cell.status("cl_1"), cell.removal("cl_1")) == (None, None)
     assert cell.status("cl_2") == asleep
 
 
@@ -194,7 +196,7 @@ def test_watch_is_woken_by_another_process_and_misses_nothing(cell, location):
             cell.request_wake(f"cl_{at}", requested_at_ms=at, by="gateway")
             cell.put_status(f"cl_{at}", ClusterStatus(observed_generation=1, phase="asleep",
                                                       since_ms=at))
-            cell.put_sample(f"cl_{at}", Sample(taken_at_ms=1, content={}))
+            cell.put_removal(f"cl_{at}", {})
     """
     other = run(location, script)
     assert cell.watch(("spec/", "wake/"), revision, 0) == []

@@ -32,6 +32,7 @@ class Host:
         self.visits = 0
         self._listener = listener
         self._tls = tls
+        self._open: list[socket.socket] = []
         self._closing = threading.Event()
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         if tls is not None:
@@ -43,8 +44,14 @@ class Host:
         """The port that it listens on."""
         return int(self._listener.getsockname()[1])
 
+    def drop(self) -> None:
+        """Ends every connection that is open now, and goes on listening."""
+        for connection in [*self._open]:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
-        """Stops listening, and ends every script."""
+        """Stops listening, and ends every script. Repeating it changes nothing."""
         self._closing.set()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -56,6 +63,7 @@ class Host:
         with contextlib.suppress(OSError):
             while True:
                 connection, _ = self._listener.accept()
+                self._open.append(connection)
                 self.visits += 1
                 thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
                 self._threads.append(thread)

@@ -339,6 +339,22 @@ def test_groups_members_and_metadata_of_offsets_are_bounded(settings, admin, lim
     wait_until(lambda: commit(settings, "third") is None)
 
 
+def test_what_all_groups_take_of_memory_is_bounded_and_deletion_frees_it(settings, admin, limited):
+    """Few groups with large metadata meet the bound that many groups do."""
+    assert outcome(admin.create_topics([NewTopic("t", 1)])["t"])[0] is None
+    assert commit(settings, "first", "x" * 4_095) is None
+    # It takes nearly as much.
+    limited(group_bytes=10_000)
+    assert commit(settings, "second") == VIOLATION
+    assert join_error(settings, "second") == VIOLATION
+    assert commit(settings, "first", "y" * 4_095) is None
+    assert outcome(admin.delete_consumer_groups(["first"])["first"])[0] is None
+    assert commit(settings, "second") is None
+    assert commit(settings, "first", "x" * 4_095) == VIOLATION
+    limited(group_bytes=20_000)
+    assert commit(settings, "first", "x" * 4_095) is None
+
+
 def test_a_limit_that_was_granted_holds_in_a_running_broker(
     api, tenant, cluster_id, admin, limited, reconcile
 ):

@@ -55,7 +55,7 @@ ALLOWED = {
     "metering/services/rollup.py": NOBODY,
     "provisioning/cell/drivers/kubernetes/": API_SERVER,
     "provisioning/cell/keeper/lease.py": NOBODY,
-    "provisioning/cell/keeper/probe.py": BROKERS,
+    "provisioning/cell/status/reader.py": BROKERS,
 }
 
 

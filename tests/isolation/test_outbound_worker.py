@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from ipaddress import ip_network
 
 import httpx
@@ -27,6 +28,7 @@ from console.base.outbound.errors import TooManyCalls
 from console.base.outbound.messages import Call, Outcome
 from console.base.outbound.names import AddressBook
 from console.base.outbound.targets import PORTS
+from console.programs.outbound import slots
 from console.programs.outbound.caller import Caller, make_caller
 from console.programs.outbound.slots import CallSlots
 from console.settings.outbound import load_outbound_config
@@ -41,6 +43,8 @@ from tests.metrics_page import documented, reported_metrics
 from tests.redis import running_redis
 
 PER_ORGANIZATION = 2
+# How a worker says that it took a message.
+TAKEN = "outbound.call["
 WAIT_S = 120
 READY = re.compile(r"@\S+ ready\.")
 SERVED = re.compile(r"metrics\.served process=outbound address=(\S+)")
@@ -214,6 +218,38 @@ def test_slow_hosts_of_one_organization_take_no_time_of_others(start, network, h
     assert worker.reply()[1].answer.status == 200
 
 
+def test_the_share_of_an_organization_is_one_for_all_workers(start, network, hosts):
+    workers = [start("local") for _ in range(2)]
+    slow, slow_url = serve(network, hosts, silent)
+    _, url = serve(network, hosts, answering(ok()))
+    # More than one worker makes at a time, so that both get some.
+    for number in range(40):
+        workers[0].send("org_hostile", Call(slow_url, timeout_s=30), id=str(number))
+    refused = [workers[0].reply()[1] for _ in range(40 - PER_ORGANIZATION)]
+    assert {(outcome.code, outcome.retry) for outcome in refused} == {("too_many_calls", True)}
+    assert slow.visits == PER_ORGANIZATION
+    taken = [sum(TAKEN in line for line in worker.lines) for worker in workers]
+    assert min(taken) > 0, taken
+    # Others have a share of their own.
+    workers[0].send("org_victim", Call(url))
+    assert workers[0].reply()[1].answer.body == b"fine"
+    slow.close()
+    for _ in range(PER_ORGANIZATION):
+        assert workers[0].reply()[1].code == "connection_failed"
+    workers[0].send("org_hostile", Call(url))
+    assert workers[0].reply()[1].answer.status == 200
+
+
+def test_the_share_of_a_worker_that_died_is_free_again(monkeypatch):
+    monkeypatch.setattr(slots, "LASTS_S", 0.01)
+    with running_redis() as queue:
+        one, other = CallSlots(1, queue), CallSlots(1, queue)
+        with one.take("org_1"):
+            while True:
+                with suppress(TooManyCalls), other.take("org_1"):
+                    break
+
+
 @pytest.mark.django_db
 def test_the_outbox_has_what_the_worker_takes(start, network, hosts):
     worker = start("local")
@@ -236,7 +272,7 @@ def test_the_outbox_has_what_the_worker_takes(start, network, hosts):
 
 
 def test_an_organization_never_has_more_calls_than_its_share():
-    slots = CallSlots(3)
+    shares = CallSlots(3, "memory://")
     together = threading.Barrier(8)
     most = []
 
@@ -244,19 +280,19 @@ def test_an_organization_never_has_more_calls_than_its_share():
         together.wait(WAIT_S)
         for _ in range(200):
             try:
-                with slots.take(organization_id):
-                    most.append(slots.taken(organization_id))
+                with shares.take(organization_id):
+                    most.append(shares.taken(organization_id))
             except TooManyCalls:
                 pass
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(run, ["org_1", "org_2"] * 4))
     assert max(most) <= 3
-    assert slots.taken("org_1") == slots.taken("org_2") == 0
-    with slots.take("org_1"), slots.take("org_1"), slots.take("org_1"):
-        with pytest.raises(TooManyCalls), slots.take("org_1"):
+    assert shares.taken("org_1") == shares.taken("org_2") == 0
+    with shares.take("org_1"), shares.take("org_1"), shares.take("org_1"):
+        with pytest.raises(TooManyCalls), shares.take("org_1"):
             pass
-        with slots.take("org_2"):
+        with shares.take("org_2"):
             pass
 
 
@@ -265,7 +301,7 @@ def test_a_fault_of_the_service_is_an_outcome_too(caplog):
         def addresses_of(self, *_):
             raise RuntimeError("a fault")
 
-    outcome = Caller(CallRules(names=Broken()), CallSlots(1)).make(
+    outcome = Caller(CallRules(names=Broken()), CallSlots(1, "memory://")).make(
         "org_1", Call("https://hooks.example.com/")
     )
     assert (outcome.code, outcome.retry) == ("call_failed", True)

@@ -128,7 +128,10 @@ class Api:
         credential = Credential(made["username"], made["password"], made["mechanism"])
         return Connection(self.cluster(cluster_id)["bootstrap_servers"], credential)
 
-    def lag(self, cluster_id: str, group: str) -> dict[tuple[str, int], int]:
+    def lag(self, cluster_id: str, group: str) -> dict[tuple[str, int], int | None]:
         """Lag in records of each partition that the group has committed."""
         shown = self.call("GET", f"/clusters/{cluster_id}/groups/{group}")
-        return {(p["topic"], p["partition"]): p["lag"] for p in shown["partitions"]}
+        return {
+            (p["topic"], p["partition"]): None if p["lag"] is None else int(p["lag"])
+            for p in shown["partitions"]
+        }
