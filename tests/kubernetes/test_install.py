@@ -88,7 +88,7 @@ def test_each_part_mounts_only_the_secrets_that_it_needs(overlay):
         "outbound": {"freshet-outbound"},
         "scheduler": {"freshet-control-plane"},
         "migrate": {"freshet-control-plane", "freshet-database-owner"},
-        "keeper": {*cell, "freshet-brokers"},
+        "keeper": {*cell, "freshet-brokers", "freshet-s3"},
         "gateway": {*cell, "freshet-gateway-tls"},
         "agent": {"freshet-etcd", "freshet-s3"},
     }
