@@ -47,7 +47,9 @@ def test_a_produced_message_is_the_newest_and_samples_are_the_oldest(visitor):
     visitor.page.get_by_text("Oldest", exact=True).click()
     expect(first).to_contain_text("Hello from Freshet", timeout=TIMEOUT_MS)
     visitor.page.get_by_text("Offset", exact=True).first.click()
-    visitor.page.get_by_role("textbox", name="Offset").fill("2")
+    offset = visitor.page.get_by_role("textbox", name="Offset")
+    offset.fill("2")
+    offset.press("Enter")
     expect(first).to_contain_text("Now produce one of your own", timeout=TIMEOUT_MS)
 
 

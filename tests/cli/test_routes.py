@@ -177,7 +177,8 @@ def assert_fits(field, schema):
     options = described.get("oneOf") or [described]
     kinds = set()
     for option in options:
-        kind = option.get("type", ())
+        # A whole number that no double holds is text.
+        kind = "integer" if option.get("format") == "int64" else option.get("type", ())
         kinds |= {kind} if isinstance(kind, str) else set(kind)
     words = next((option["enum"] for option in options if "enum" in option), None)
     if field.kind is Kind.CHOICE:

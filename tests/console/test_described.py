@@ -14,6 +14,11 @@ DESCRIBED = json.loads(FILE.read_text())["paths"]
 ROUTE_OF = {f"{route.method} {route.path}": route for route in ROUTES}
 
 
+# What the console asks with, and no client of the API: its events say when to read again, and are
+# what they are to the console of the same release alone.
+NOT_DESCRIBED = {"GET /api/v1/watch"}
+
+
 def described(path):
     """A path as the OpenAPI file writes it: `/api/v1/alerts/{id}`."""
     return path.replace("<", "{").replace(">", "}")
@@ -41,7 +46,8 @@ def test_every_route_of_the_api_is_described():
         for method in methods
     }
     in_file = {f"{method.upper()} {path}" for path, item in DESCRIBED.items() for method in item}
-    assert served == in_file
+    assert served - NOT_DESCRIBED == in_file
+    assert served >= NOT_DESCRIBED
 
 
 def test_lists_of_both_lengths_are_known():

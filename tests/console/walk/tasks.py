@@ -72,5 +72,7 @@ SWEEPS = {
     "metering.ingest_usage",
     "metering.roll_up_recent_days",
     "provisioning.expire_credentials",
+    "provisioning.ingest_samples",
+    "provisioning.keep_samples",
     "provisioning.sweep_clusters",
 }

@@ -213,6 +213,11 @@ COMMANDS = (
             integer("scan_bytes_max", "Read so many bytes for a page at most.", query=True),
             integer("limit", "Show so many at most. Default: 50.", query=True),
             text("cursor", "Go on where `next_cursor` of the page before says.", query=True),
+            flag(
+                "whole",
+                "All bytes of one record. With --from offset, --partition and --limit 1.",
+                query=True,
+            ),
             wake(),
         ),
         Shape.ITEMS,

@@ -10,8 +10,8 @@ use super::versions;
 use crate::codec::{WireError, WriteExt};
 
 /// The tag of the field of a request's header that names who pays for the request: a principal,
-/// whose text is all of the field. Kafka counts its tags up from 0, and skips those that it does not
-/// know.
+/// whose text is all of the field. Kafka counts its tags up from 0, and skips those that it does
+/// not know.
 const PAYER_TAG: u32 = 1 << 20;
 
 /// The header of a request.
