@@ -24,6 +24,7 @@ from console.base.common.transactions import (
     task_transaction,
 )
 from tests.console.factories import make_tenant
+from tests.console.scopes import beside
 
 LIMIT_S = 60
 
@@ -32,23 +33,6 @@ LIMIT_S = 60
 def committed(transactional_db):
     """A tenant whose rows are committed, so that transactions are real."""
     return make_tenant("Acme")
-
-
-def beside(ask):
-    """Calls `ask` as another process would; returns its result."""
-    results = []
-
-    def run():
-        try:
-            with system_scope():
-                results.append(ask())
-        finally:
-            connections.close_all()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join(LIMIT_S)
-    return results[0]
 
 
 def states():

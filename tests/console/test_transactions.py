@@ -10,7 +10,7 @@ from console.base.common import locks, transactions
 from console.base.common.actor import system_actor
 from console.base.common.audit import record_audit
 from console.base.common.models import AuditEntry, HeldLock
-from console.base.common.tenancy import current_scope, organization_scope, system_scope
+from console.base.common.tenancy import current_scope, organization_scope
 from console.base.common.transactions import (
     WaitInTransaction,
     commit_so_far,
@@ -20,6 +20,7 @@ from console.base.common.transactions import (
     require_outside,
 )
 from tests.console.factories import make_tenant
+from tests.console.scopes import beside
 
 LIMIT_S = 60
 
@@ -37,23 +38,6 @@ def rename_keys(name):
 def names_of_keys(tenant):
     with organization_scope(tenant.id):
         return set(ApiKey.objects.values_list("name", flat=True))
-
-
-def in_another_connection(ask):
-    """Calls `ask` as another process would; returns its result."""
-    results = []
-
-    def run():
-        try:
-            with system_scope():
-                results.append(ask())
-        finally:
-            connections.close_all()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join(LIMIT_S)
-    return results[0]
 
 
 def test_while_a_request_waits_it_has_no_connection(committed):
@@ -129,7 +113,7 @@ def test_what_follows_a_wait_is_committed_at_the_end(committed):
         with outside_transaction("a test"):
             pass
         rename_keys("new")
-        assert "new" not in in_another_connection(lambda: names_of_keys(committed))
+        assert "new" not in beside(lambda: names_of_keys(committed))
     assert names_of_keys(committed) == {"new"}
 
 
@@ -239,7 +223,7 @@ def test_deferred_audit_entries_are_written_at_the_end(tenant):
 
 
 def is_free(kind, name):
-    return in_another_connection(lambda: locks.try_lock(kind, name))
+    return beside(lambda: locks.try_lock(kind, name))
 
 
 def test_a_lock_of_a_request_outlasts_its_waits(committed):
@@ -273,7 +257,7 @@ def test_a_lock_of_a_request_that_died_is_free_after_its_time(committed, monkeyp
     with request_transaction():
         locks.lock("kind", "one")
         with outside_transaction("a test"):
-            assert in_another_connection(HeldLock.objects.count) == 1
+            assert beside(HeldLock.objects.count) == 1
             assert is_free("kind", "one")
 
 

@@ -11,7 +11,7 @@ from functools import partial
 
 from asgiref.sync import sync_to_async
 
-from console.base.common.concurrency import Count, Place, concurrency, counts_of
+from console.base.common.concurrency import Count, concurrency, counts_of
 from console.base.common.conf import config
 from console.base.common.organization_limits import limit_of_organization
 from console.base.common.transactions import RequestTransaction
@@ -33,20 +33,6 @@ def count_waiting(
     request.organization_id, request.network = organization_id, network
     if request.begin_waiting is None:
         request.begin_waiting = partial(_take_place, request)
-
-
-def take_place(*, organization_id: str | None, network: str, lasts_s: float = LASTS_S) -> Place:
-    """Takes a place for what waits without a transaction of its own.
-
-    The limit is read in the organization's scope. Raises `TooManyAtOnce`.
-    """
-    counts = counts_of(
-        LIMIT,
-        organization_id=organization_id,
-        network=network,
-        shared_max=config().web.waiting_requests_max,
-    )
-    return concurrency().take(counts, lasts_s=lasts_s)
 
 
 class CountedParts:
@@ -79,5 +65,11 @@ class CountedParts:
 
 def _take_place(request: RequestTransaction) -> None:
     request.begin_waiting = None
-    place = take_place(organization_id=request.organization_id, network=request.network)
+    counts = counts_of(
+        LIMIT,
+        organization_id=request.organization_id,
+        network=request.network,
+        shared_max=config().web.waiting_requests_max,
+    )
+    place = concurrency().take(counts, lasts_s=LASTS_S)
     request.after_end.append(place.give_back)

@@ -54,12 +54,13 @@ fn metadata_of(store: &Arc<dyn MetadataStore>) -> ClusterMetadata {
 }
 
 /// A broker that has just registered.
-async fn broker(metadata: &ClusterMetadata) -> Fence {
+pub async fn broker(metadata: &ClusterMetadata) -> Fence {
     let incarnation = metadata.next_incarnation().await.unwrap();
     metadata.register_incarnation(incarnation, 0, "host").await.unwrap()
 }
 
-fn new_topic(name: &str, partitions: i32) -> NewTopic {
+/// A topic with one config that is not the default.
+pub fn new_topic(name: &str, partitions: i32) -> NewTopic {
     NewTopic {
         name: name.to_owned(),
         partitions,

@@ -6,12 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use freshet_metadata::cluster::NewTopic;
 use freshet_metadata::conformance::Handles;
+pub use freshet_metadata::conformance::limits::{broker, new_topic};
 use freshet_metadata::store::{Entry, Page, Transaction, Watch};
-use freshet_metadata::{
-    ClusterMetadata, Fence, MetadataError, MetadataStore, ScopedStore, SqliteStore,
-};
+use freshet_metadata::{ClusterMetadata, MetadataError, MetadataStore, ScopedStore, SqliteStore};
 use freshet_world::env::{Clock, Randomness};
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
@@ -66,23 +64,6 @@ pub fn metadata_of(store: Arc<dyn MetadataStore>) -> ClusterMetadata {
 /// An empty cluster in memory.
 pub fn metadata() -> ClusterMetadata {
     metadata_of(Arc::new(SqliteStore::in_memory()))
-}
-
-/// A broker that has just registered.
-pub async fn broker(metadata: &ClusterMetadata) -> Fence {
-    let incarnation = metadata.next_incarnation().await.unwrap();
-    metadata.register_incarnation(incarnation, 0, "host").await.unwrap()
-}
-
-pub fn new_topic(name: &str, partitions: i32) -> NewTopic {
-    NewTopic {
-        name: name.to_owned(),
-        partitions,
-        replication_factor: 3,
-        internal: false,
-        configs: [("retention.ms".to_owned(), "1000".to_owned())].into(),
-        leader: None,
-    }
 }
 
 /// What a [`Hooked`] store does with a transaction.
