@@ -136,8 +136,7 @@ def test_wrong_passwords(service, victim):
 
     with looping(SIGN_INS, guess) as answers:
         wait_until(lambda: len(answers) >= SIGN_INS, "passwords are guessed")
-        for _ in range(3):
-            victim.check()
+        victim.check()
     assert {answer.status_code for answer in answers} <= {401, 429, 503}
     # On a slow machine some wait in vain for their turn behind the other addresses.
     refused = [answer.json()["detail"] for answer in answers if answer.status_code == 503]

@@ -259,5 +259,5 @@ class Metering(RuleBasedStateMachine):
         return most
 
 
-Metering.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
+Metering.TestCase.settings = settings(max_examples=40, stateful_step_count=30)
 TestMetering = Metering.TestCase

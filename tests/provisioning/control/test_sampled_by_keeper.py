@@ -2,6 +2,7 @@
 
 import dataclasses
 import time
+from pathlib import Path
 
 import orjson
 import pytest
@@ -44,11 +45,22 @@ def own_cell(tmp_path, settings):
 
 
 @pytest.fixture
-def keeper_settings(own_cell, tmp_path):
+def file_interval_ms():
+    """As in production, so that the last sample is seen to come at once."""
+    return LoopSettings(Path()).sample_file_interval_ms
+
+
+@pytest.fixture
+def keeper_settings(own_cell, tmp_path, file_interval_ms):
     folder = tmp_path / "keeper"
     cell = CellSettings(own_cell.metadata, own_cell.dfs, own_cell.bucket, own_cell.secret)
-    # Files as often as in production, so that the last sample is seen to come at once.
-    loop = LoopSettings(folder, scrape_interval_ms=50, sample_interval_ms=100, awake_min_ms=1)
+    loop = LoopSettings(
+        folder,
+        scrape_interval_ms=50,
+        sample_interval_ms=100,
+        sample_file_interval_ms=file_interval_ms,
+        awake_min_ms=1,
+    )
     broker = {"topics": {"offsets_partitions": 4}, "threads": {"runtime": 1}}
     yield KeeperSettings(cell, loop, DriverSettings(backoff_quiet_ms=100), broker)
     kill_survivors(folder / "run")
@@ -103,6 +115,7 @@ def test_the_lag_of_a_cluster_that_slept_is_what_it_was(api, tenant, slept):
     assert "orders" in series["topics"] or series["topics"] == {}
 
 
+@pytest.mark.parametrize("file_interval_ms", [500])
 def test_no_older_keepers_sample_replaces_a_newer_one(api, slept, keeper, own_cell):
     """The first keeper is killed; what it wrote late has a lower term than the second one's."""
     cluster_id, _ = slept

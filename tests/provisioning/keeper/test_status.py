@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+import threading
 import time
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
@@ -142,15 +143,22 @@ def test_an_assigned_partition_without_a_commit_counts_from_the_log_start(broker
     consumer = Consumer(settings)
     consumer.subscribe(["uncommitted"])
 
+    left = threading.Event()
+
+    def poll_until_left():
+        # A poll that waits while its consumer is closed goes on waiting.
+        while not left.is_set():
+            consumer.poll(0.1)
+        consumer.close()
+
     async def scenario():
         expected = {("uncommitted", 0): (2, 9.0), ("uncommitted", 1): (0, 0.0)}
         async with reading(broker) as reader:
-            polling = asyncio.create_task(asyncio.to_thread(consumer.poll, LIMIT_S))
+            polling = asyncio.create_task(asyncio.to_thread(poll_until_left))
             group = await shown(
                 reader, "uncommitted", lambda entry: entry and lags(entry) == expected
             )
-            produce(broker, "uncommitted", [NOW_MS])
-            consumer.close()
+            left.set()
             await polling
             return group
 
