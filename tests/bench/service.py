@@ -120,7 +120,6 @@ class Service:
                 "metadata": self.metadata,
                 "secret": self.folder / "secret",
             },
-            "limits": {"connections_per_s_per_address": 100_000},
         }
         return self._start("brokers", settings, "gateway", "gateway")
 

@@ -35,10 +35,16 @@ pub(super) struct GateLimits {
     pub unauthenticated: usize,
     /// Bytes in memory of those that have not authenticated.
     pub unauthenticated_bytes: usize,
-    /// New ones a second from one address, in the long run.
-    pub per_s_per_address: u32,
-    /// New ones at once from one address.
-    pub at_once_per_address: u32,
+    /// New ones from one address; on the loopback, to one cluster.
+    pub rate: NewConnections,
+}
+
+/// How fast new connections may come.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NewConnections {
+    /// A second, in the long run.
+    pub per_s: u32,
+    pub at_once: u32,
 }
 
 impl GateLimits {
@@ -143,6 +149,10 @@ impl Gate {
         let mut counts = self.counts.lock();
         counts.forget_quiet(limits);
         if let Some(address) = address {
+            // On the loopback the cluster's listener keeps the rate.
+            if !(address.is_loopback() && cluster.is_some()) {
+                counts.check_rate(address, limits.rate)?;
+            }
             counts.check_address(address, limits)?;
         }
         if counts.open >= limits.connections {
@@ -165,6 +175,11 @@ impl Gate {
         Ok(Place { gate, address, key, early, joined: None, shared_bytes: 0 })
     }
 
+    /// How fast new connections may come from one address; on the loopback, to one cluster.
+    pub(super) fn rate(&self) -> NewConnections {
+        self.limits.rate
+    }
+
     /// Connections that have not authenticated.
     pub(super) fn unauthenticated(&self) -> usize {
         self.counts.lock().early.len()
@@ -177,17 +192,21 @@ impl Gate {
 }
 
 impl Counts {
-    /// Whether an address may have another connection. It takes a token of the address's rate.
+    fn of_address(&mut self, address: IpAddr, rate: NewConnections) -> &mut CountedAddress {
+        let new = || CountedAddress { open: 0, rate: Bucket::full(rate.at_once) };
+        self.addresses.entry(address).or_insert_with(new)
+    }
+
+    /// Takes a token of an address's rate.
+    fn check_rate(&mut self, address: IpAddr, rate: NewConnections) -> Result<(), Full> {
+        let tokens = &mut self.of_address(address, rate).rate;
+        let taken = tokens.take(rate.at_once, f64::from(rate.per_s));
+        if taken { Ok(()) } else { Err(Full::Rate) }
+    }
+
+    /// Whether an address may have another connection at a time.
     fn check_address(&mut self, address: IpAddr, limits: &GateLimits) -> Result<(), Full> {
-        let of_address = self.addresses.entry(address).or_insert_with(|| CountedAddress {
-            open: 0,
-            rate: Bucket::full(limits.at_once_per_address),
-        });
-        let per_s = f64::from(limits.per_s_per_address);
-        if !of_address.rate.take(limits.at_once_per_address, per_s) {
-            return Err(Full::Rate);
-        }
-        if of_address.open >= limits.per_address {
+        if self.of_address(address, limits.rate).open >= limits.per_address {
             return Err(Full::Address);
         }
         let share = (limits.unauthenticated / SHARE).max(1);
@@ -206,7 +225,7 @@ impl Counts {
         if self.addresses.len() <= self.open + QUIET_ADDRESSES_MAX {
             return;
         }
-        let (capacity, per_s) = (limits.at_once_per_address, f64::from(limits.per_s_per_address));
+        let (capacity, per_s) = (limits.rate.at_once, f64::from(limits.rate.per_s));
         self.addresses
             .retain(|_, address| address.open > 0 || !address.rate.is_full(capacity, per_s));
     }
@@ -288,6 +307,7 @@ impl Place {
         let gate = Arc::clone(&self.gate);
         let mut counts = gate.counts.lock();
         counts.forget_quiet(&gate.limits);
+        counts.check_rate(address, gate.limits.rate)?;
         counts.check_address(address, &gate.limits)?;
         self.move_to(&mut counts, |key| key.address = shared_address(Some(address)))?;
         if let Some(of_address) = counts.addresses.get_mut(&address) {

@@ -16,8 +16,7 @@ fn limits() -> GateLimits {
         per_address: 3,
         unauthenticated: 4,
         unauthenticated_bytes: 1 << 20,
-        per_s_per_address: 2,
-        at_once_per_address: 4,
+        rate: NewConnections { per_s: 2, at_once: 4 },
     }
 }
 
@@ -28,8 +27,7 @@ fn wide() -> GateLimits {
         per_address: 1000,
         unauthenticated: 80,
         unauthenticated_bytes: (80 * 16 + 800) << 10,
-        per_s_per_address: 1000,
-        at_once_per_address: 1000,
+        rate: NewConnections { per_s: 1000, at_once: 1000 },
     }
 }
 

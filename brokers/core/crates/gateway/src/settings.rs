@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::balancers::Balancers;
-use super::limits::GateLimits;
+use super::limits::{GateLimits, NewConnections};
 use freshet_access::sasl::Mechanism;
 use freshet_settings::log::LogSettings;
 use freshet_settings::parse::{Problem, ProcessSettings, above_zero};
@@ -117,9 +117,10 @@ pub struct LimitSection {
     pub connections_max: usize,
     /// Connections at a time from one address.
     pub connections_per_address_max: usize,
-    /// New connections a second from one address, in the long run.
+    /// New connections a second from one address, in the long run. On the loopback, where all
+    /// clients have one address: to the port of one cluster.
     pub connections_per_s_per_address: u32,
-    /// New connections from one address at once.
+    /// New connections from one address at once; on the loopback, to the port of one cluster.
     pub connections_at_once_per_address: u32,
     /// Connections at a time that have not authenticated.
     pub unauthenticated_connections_max: usize,
@@ -291,8 +292,10 @@ impl GatewaySettings {
             per_address: limits.connections_per_address_max,
             unauthenticated: limits.unauthenticated_connections_max,
             unauthenticated_bytes: limits.unauthenticated_bytes,
-            per_s_per_address: limits.connections_per_s_per_address,
-            at_once_per_address: limits.connections_at_once_per_address,
+            rate: NewConnections {
+                per_s: limits.connections_per_s_per_address,
+                at_once: limits.connections_at_once_per_address,
+            },
         }
     }
 
