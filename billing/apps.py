@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class BillingConfig(AppConfig):
@@ -12,11 +13,22 @@ class BillingConfig(AppConfig):
     label = "billing"
 
     def ready(self) -> None:
-        """Registers the count of budgets for the limits, and listens for closed organizations."""
-        from billing import receivers  # noqa: PLC0415
+        """Registers what other packages ask of billing, and listens for closed organizations and
+        for migrations.
+
+        That is the count of budgets for the limits, names for the audit log, and metrics.
+        """
+        from billing import metrics, receivers  # noqa: PLC0415
         from billing.budgets.changes import budgets_used  # noqa: PLC0415
+        from billing.models import Budget, Invoice  # noqa: PLC0415
         from console.base.accounts import signals  # noqa: PLC0415
+        from console.base.audit.names import names_in, register_target_namer  # noqa: PLC0415
+        from console.base.common.metrics import register_metrics  # noqa: PLC0415
         from console.base.limits.usage import register_usage  # noqa: PLC0415
 
         register_usage("budgets", budgets_used)
+        register_metrics("invoices", metrics.invoice_metrics)
+        register_target_namer("budget", names_in(Budget))
+        register_target_namer("invoice", names_in(Invoice, "number"))
+        post_migrate.connect(receivers.check_prices, sender=self, dispatch_uid="billing")
         signals.organization_closed.connect(receivers.follow_closing, dispatch_uid="billing")

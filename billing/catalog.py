@@ -13,6 +13,7 @@ from datetime import date
 from decimal import Decimal
 
 from billing.choices import Meter, PriceUnit
+from billing.money import CURRENCIES
 from billing.periods import minutes_of
 
 GIB = 2**30
@@ -66,3 +67,14 @@ class Catalog:
     version: str
     currency: str
     prices: Mapping[str, MeterPrice]
+
+    def faults(self) -> list[str]:
+        """Why no invoice could be made by these prices, in words; empty where one can."""
+        faults = []
+        if self.currency not in CURRENCIES:
+            known = ", ".join(sorted(CURRENCIES))
+            faults.append(f"its currency is {self.currency!r}, and known ones are {known}")
+        missing = [meter for meter in Meter.values if meter not in self.prices]
+        if missing:
+            faults.append(f"it has no price for {', '.join(missing)}")
+        return faults

@@ -75,6 +75,15 @@ class InvoiceState(models.TextChoices):
     ISSUED = "issued", "Issued"
 
 
+class MissingKind(models.TextChoices):
+    """Why an organization has no invoice of a month yet."""
+
+    # It is issued once the usage is there.
+    USAGE_INCOMPLETE = "usage_incomplete", "Usage is incomplete"
+    # Somebody must remove the reason, such as a country without a rate.
+    IMPOSSIBLE = "impossible", "The invoice cannot be made"
+
+
 # The states that the API shows; *void* is derived from the credit note.
 SHOWN_STATES = [("draft", "Draft"), ("issued", "Issued"), ("void", "Void")]
 

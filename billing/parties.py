@@ -7,9 +7,9 @@ taxed where it is (article 58), and one outside the Union is outside of its scop
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from billing.choices import TaxCategory
@@ -77,19 +77,6 @@ def tax_between(seller: Party, customer: Party, rates: Mapping[str, Decimal]) ->
     if customer.vat_id:
         return Tax(TaxCategory.REVERSE_CHARGE.value, Decimal(0), REVERSE_CHARGE)
     return _standard_tax(country, rates)
-
-
-def parse_rates(texts: Iterable[str]) -> dict[str, Decimal]:
-    """Country → rate in percent, from texts such as `DE=19`. Raises `ValueError`."""
-    rates = {}
-    for text in texts:
-        country, _, percent = text.partition("=")
-        try:
-            rates[country.strip().upper()] = Decimal(percent.strip())
-        except InvalidOperation as error:
-            message = f"billing.vat_rates: {text!r} is not like DE=19"
-            raise ValueError(message) from error
-    return rates
 
 
 def _standard_tax(country: str, rates: Mapping[str, Decimal]) -> Tax:

@@ -51,3 +51,14 @@ def starts_at(month: date) -> datetime:
 def closes_at(month: date) -> datetime:
     """The time from which on a month may be invoiced."""
     return starts_at(next_month(month)) + CLOSES_AFTER
+
+
+def last_closed_month(at: datetime) -> date:
+    """The first day of the newest month that may be invoiced at a time."""
+    month = month_of(at - CLOSES_AFTER)
+    return last_month(month)
+
+
+def last_month(month: date) -> date:
+    """The first day of the month before the one that a day lies in."""
+    return (month.replace(day=1) - timedelta(days=1)).replace(day=1)

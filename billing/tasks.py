@@ -5,8 +5,12 @@ from __future__ import annotations
 from celery import shared_task
 
 from billing.budgets import evaluation, notices
-from billing.services import closing, documents, mailing
+from billing.services import closing, documents, mailing, months
 from console.base.common.mail import mail_task
+
+# Far longer than a month takes. Where the queue delivers the task again meanwhile, its one worker
+# does it afterwards, and it finds nothing to do.
+MONTHS_S = 3600
 
 
 @shared_task(name="billing.evaluate_budgets")
@@ -45,3 +49,9 @@ def issue_final_invoice(*, organization_id: str) -> None:
 def issue_final_invoices() -> None:
     """Issues the last invoices of closed organizations that are due."""
     closing.issue_final_invoices()
+
+
+@shared_task(name="billing.issue_due_months", time_limit=MONTHS_S)
+def issue_due_months() -> None:
+    """Issues the months that are due, and what was left out of others."""
+    months.issue_due_months()

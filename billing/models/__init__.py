@@ -5,6 +5,7 @@ from billing.models.details import BillingDetails
 from billing.models.documents import InvoiceDocument, InvoiceMail
 from billing.models.invoice import Invoice, InvoiceLine, UsageBasis
 from billing.models.ledger import JournalEntry, Posting
+from billing.models.missing import InvoiceMonth, MissingInvoice
 from billing.models.numbers import LostNumber, NumberBlock, NumberSeries
 from billing.models.prices import Price, PriceVersion
 
@@ -16,8 +17,10 @@ __all__ = [
     "InvoiceDocument",
     "InvoiceLine",
     "InvoiceMail",
+    "InvoiceMonth",
     "JournalEntry",
     "LostNumber",
+    "MissingInvoice",
     "NumberBlock",
     "NumberSeries",
     "Posting",

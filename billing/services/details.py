@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from billing.models import BillingDetails
+from billing.services.missing import try_soon
 from console.base.common.actor import Actor
-from console.base.common.audit import record_audit
+from console.base.common.audit import changes_of, record_audit
 from console.base.common.clock import now
 
 
@@ -21,17 +22,23 @@ def billing_details(organization_id: str, *, lock: bool = False) -> BillingDetai
 def update_billing_details(
     *, actor: Actor, details: BillingDetails, changes: dict[str, Any]
 ) -> BillingDetails:
-    """Changes the details for the next invoices. Issued invoices keep their own copy."""
+    """Changes the details for the next invoices. Issued invoices keep their own copy.
+
+    Invoices that are missing are tried again by the next run, as the old details may be the reason.
+    """
+    changed = {name: value for name, value in changes.items() if getattr(details, name) != value}
+    detail = changes_of(details, changed)
     for name, value in changes.items():
         setattr(details, name, value)
     details.generation += 1
     details.updated_at = now()
     details.save()
+    try_soon(details.pk)
     record_audit(
         actor=actor,
         action="billing_details.update",
         target_type="organization",
         target_id=details.pk,
-        detail={"changed": sorted(changes)},
+        detail=detail,
     )
     return details

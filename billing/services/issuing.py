@@ -4,34 +4,36 @@ Issued invoices stay issued: a run that was interrupted continues where it was, 
 is the same as once. The quantities are read once, from the published roll-ups; the ids of these are
 kept with the invoices (`UsageBasis`).
 
-An organization whose invoice cannot be made is left out, with the reason. A batch that fails is
-rolled back and issued again in halves, down to the organization that it fails for, so the invoices
-of the others are issued in few transactions.
+An organization whose invoice cannot be made is left out, with the reason, which is kept until it
+has its invoice (`missing.py`). Where a draft cannot be made, the batch goes on without it. A batch
+that PostgreSQL refuses is rolled back and issued again in halves, down to the organization that it
+fails for, so the invoices of the others are issued in few transactions.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from itertools import islice
 from typing import Any
 
-from django.db import InterfaceError, OperationalError, connection
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
 from billing.budgets.caps import budget_caps
 from billing.catalog import Catalog
-from billing.choices import InvoiceKind, InvoiceState
+from billing.choices import InvoiceKind, InvoiceState, MissingKind
 from billing.drafts import Draft, cap_line, usage_lines
 from billing.errors import MonthOpen, NumbersDiverged, UnknownOrganization, UsageChanged
 from billing.models import BillingDetails, BudgetEvent, Invoice, PriceVersion, UsageBasis
-from billing.parties import Party, TaxUnknown, parse_rates, tax_between
+from billing.parties import Party, TaxUnknown, tax_between
 from billing.periods import closes_at, next_month, starts_at
 from billing.rating import rate_totals
 from billing.services import numbers
+from billing.services.missing import forget_missing, note_missing
 from billing.services.writing import Written, derived_id, issue_drafts, write_drafts
 from console.base.accounts.models import Organization
 from console.base.common.clock import now
@@ -39,6 +41,7 @@ from console.base.common.conf import config
 from console.base.common.errors import AppError, Unavailable
 from console.base.common.tenancy import system_scope
 from console.base.common.transactions import task_transaction
+from console.settings.sellers import parse_rates
 from metering.models import JudgedHour, RollupPointer
 from metering.services.totals import MonthCompleteness, billable_totals, month_completeness
 from provisioning.models import Cluster
@@ -51,6 +54,10 @@ READS_MAX = 5
 # The clusters of a closed organization have stopped by this time after closing.
 STOPPED_AFTER = timedelta(hours=1)
 DAYS_NAMED_MAX = 5
+
+
+# The issued invoices of a batch, and organization → reason of those that were not issued.
+Issued = tuple[list[Written], dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,23 +112,26 @@ class _Month:
         }
 
 
-def issue_month(
+def issue_month(  # noqa: PLR0913 (what a person may ask for, by name)
     *,
     month: date,
     by: str,
     organization_id: str | None = None,
+    among: Collection[str] | None = None,
     close_early: str = "",
     draft: bool = False,
     on_batch: Callable[[IssueReport, int], None] = lambda report, of: None,
 ) -> IssueReport:
     """Issues a month's invoices, zero ones too; or, with `draft`, only shows what they would say.
 
-    `close_early` is the reason for invoicing an open month. `on_batch` is called after each batch
-    with the report so far and the number of organizations. An organization whose invoice is void
-    gets a new one only if `organization_id` names it.
+    `among`: a run over these organizations instead of all. `close_early` is the reason for
+    invoicing an open month. `on_batch` is called after each batch with the report so far and the
+    number of organizations. An organization whose invoice is void gets a new one only if
+    `organization_id` names it.
 
     In a run over all organizations, one whose invoice cannot be made is listed in `failed` of the
-    report, and the invoices of the others are issued.
+    report, and the invoices of the others are issued. Who is left out is kept as a missing invoice,
+    but for drafts, until it has one.
 
     Raises `MonthOpen`, `UnknownOrganization` and `UsageChanged`; `NumbersDiverged`, `Unavailable`,
     `OSError` and `OperationalError` for faults of the numbers, their lock, the store and the
@@ -131,17 +141,21 @@ def issue_month(
     early = EarlyClose(close_early, by) if close_early else None
     with system_scope():
         shared = _read_month(month, organization_id, early)
-        organizations = _organizations_to_invoice(month, organization_id)
+        organizations = _organizations_to_invoice(month, organization_id, among)
     report = IssueReport()
     if early is None:
         missing = shared.missing_hours
         report.left_out = {owner: missing[owner] for owner in organizations if owner in missing}
         organizations = [owner for owner in organizations if owner not in report.left_out]
+        if not draft:
+            _note_incomplete(month, report.left_out)
     again = organization_id is not None
 
     issue = partial(_issue_batch, shared, again=again, draft=draft, by=by)
     for batch in _split_batches(organizations):
-        written, failed = (issue(batch), {}) if again else _issue_apart(batch, issue)
+        written, failed = issue(batch) if again else _issue_apart(batch, issue)
+        if not draft:
+            note_missing(month, MissingKind.IMPOSSIBLE, failed)
         report.issued += len(written)
         report.total_minor += sum(invoice.total_minor for invoice in written)
         report.already += len(batch) - len(written) - len(failed)
@@ -151,15 +165,33 @@ def issue_month(
     return report
 
 
-def _read_month(month: date, organization_id: str | None, early: EarlyClose | None) -> _Month:
-    completeness = month_completeness(
-        month, organization_id, clusters=metered_clusters(month, organization_id)
+def _note_incomplete(month: date, hours: Mapping[str, int]) -> None:
+    """Keeps who is left out for want of usage; who has an invoice lacks none."""
+    with system_scope():
+        issued = Invoice.objects.invoices().issued().filter(month=month)
+        invoiced = set(
+            issued.filter(organization_id__in=list(hours)).values_list("organization_id", flat=True)
+        )
+        forget_missing(month, invoiced)
+    note_missing(
+        month,
+        MissingKind.USAGE_INCOMPLETE,
+        {
+            owner: f"{count} hours of its usage are incomplete"
+            for owner, count in hours.items()
+            if owner not in invoiced
+        },
     )
+
+
+def _read_month(month: date, organization_id: str | None, early: EarlyClose | None) -> _Month:
+    clusters = metered_clusters(month, organization_id)
+    completeness = month_completeness(month, organization_id, clusters=clusters)
     if now() < starts_at(month):
         message = f"{month:%Y-%m} has not begun."
         raise MonthOpen(message)
     if early is None:
-        _refuse_open(month, completeness, now())
+        _refuse_open(month, completeness, now(), metered=bool(clusters))
     for _ in range(READS_MAX):
         runs = _published_runs(month)
         totals: dict[str, dict[tuple[str, str], int]] = {}
@@ -193,16 +225,19 @@ def metered_clusters(month: date, organization_id: str | None) -> list[str]:
     return list(clusters.values_list("pk", flat=True))
 
 
-def _refuse_open(month: date, completeness: MonthCompleteness, at: datetime) -> None:
+def _refuse_open(
+    month: date, completeness: MonthCompleteness, at: datetime, *, metered: bool
+) -> None:
     """Raises `MonthOpen` where the month is open for all organizations.
 
     Incomplete hours do not count here: they hold up only the organizations that they belong to.
+    Nor do days without a roll-up where no cluster was `metered`, since nothing was used.
     """
     if at < closes_at(month):
         message = f"{month:%Y-%m} can be invoiced from {closes_at(month):%Y-%m-%d %H:%M} UTC on."
         raise MonthOpen(message)
     for days, what in (
-        (completeness.missing_days, "have no published roll-up"),
+        (completeness.missing_days if metered else [], "have no published roll-up"),
         (completeness.stale_days, "have usage files that are newer than their roll-up"),
     ):
         if days:
@@ -237,7 +272,9 @@ def _usage_basis(month: date, runs: list[str]) -> UsageBasis:
     return basis
 
 
-def _organizations_to_invoice(month: date, organization_id: str | None) -> list[str]:
+def _organizations_to_invoice(
+    month: date, organization_id: str | None, among: Collection[str] | None
+) -> list[str]:
     organizations = Organization.objects.filter(created_at__lt=starts_at(next_month(month)))
     if organization_id is None:
         organizations = organizations.exclude(closed_at__lt=starts_at(month) - STOPPED_AFTER)
@@ -246,6 +283,8 @@ def _organizations_to_invoice(month: date, organization_id: str | None) -> list[
         if not organizations.exists():
             message = f"{organization_id} is no organization of {month:%Y-%m}."
             raise UnknownOrganization(message)
+    if among is not None:
+        organizations = organizations.filter(pk__in=list(among))
     return list(organizations.order_by("pk").values_list("pk", flat=True))
 
 
@@ -255,17 +294,14 @@ def _split_batches(ids: Sequence[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _issue_apart(
-    organizations: Sequence[str], issue: Callable[[Sequence[str]], list[Written]]
-) -> tuple[list[Written], dict[str, str]]:
+def _issue_apart(organizations: Sequence[str], issue: Callable[[Sequence[str]], Issued]) -> Issued:
     """Issues a batch, and where it fails issues its halves. `issue` is `_issue_batch` with all
     arguments but the ids.
 
-    Returns the issued invoices, and the reasons by organization for those that were not issued.
     Raises errors that every organization would fail with.
     """
     try:
-        return issue(organizations), {}
+        return issue(organizations)
     except Exception as error:
         if _is_of_all(error):
             raise
@@ -302,38 +338,44 @@ def _log_failure(organization_id: str, error: Exception) -> str:
 
 def _issue_batch(
     shared: _Month, organizations: Sequence[str], *, again: bool, draft: bool, by: str
-) -> list[Written]:
-    """Issues the due invoices of some organizations, all or none."""
+) -> Issued:
+    """Issues the due invoices of some organizations, all or none but those that cannot be made.
+
+    `again`: a named organization, whose invoice fails with its error.
+    """
     with task_transaction(), system_scope():
         at = now()
         series = numbers.lock_series(numbers.series_of(InvoiceKind.INVOICE, at))
         revisions = _next_revisions(shared.month, organizations, again=again)
-        drafts = _make_drafts(shared, revisions)
+        drafts, failed = _make_drafts(shared, revisions, apart=not again)
         stale = Invoice.objects.invoices().filter(state=InvoiceState.DRAFT, month=shared.month)
         stale = stale.filter(organization_id__in=list(revisions))
         if draft:
             stale.delete()
-            return write_drafts(drafts)
-        return issue_drafts(drafts, series=series, at=at, by=by, stale=stale)
+            return write_drafts(drafts), failed
+        written = issue_drafts(drafts, series=series, at=at, by=by, stale=stale)
+        forget_missing(shared.month, [owner for owner in organizations if owner not in failed])
+    return written, failed
 
 
 def _next_revisions(month: date, organizations: Collection[str], *, again: bool) -> dict[str, int]:
     """Organization → the revision to issue. Organizations that have their invoice are left out."""
     revisions = dict.fromkeys(organizations, 1)
-    issued = (
-        Invoice.objects.invoices().issued().filter(month=month, organization_id__in=organizations)
-    )
-    for owner, revision, credit_note in issued.order_by("revision").values_list(
-        "organization_id", "revision", "credit_note"
-    ):
-        if credit_note is not None and again:
+    issued = Invoice.objects.invoices().issued()
+    issued = issued.filter(month=month, organization_id__in=organizations).order_by("revision")
+    void = set(issued.exclude(credit_note=None).values_list("pk", flat=True)) if again else set()
+    for pk, owner, revision in issued.values_list("pk", "organization_id", "revision"):
+        if pk in void:
             revisions[owner] = revision + 1
         else:
             revisions.pop(owner, None)
     return revisions
 
 
-def _make_drafts(shared: _Month, revisions: Mapping[str, int]) -> list[Draft]:
+def _make_drafts(
+    shared: _Month, revisions: Mapping[str, int], *, apart: bool
+) -> tuple[list[Draft], dict[str, str]]:
+    """The drafts, and with `apart` the reasons of the organizations that none can be made for."""
     owners = Organization.objects.in_bulk(list(revisions))
     details = BillingDetails.objects.in_bulk(list(revisions))
     clusters = Cluster.objects.filter(organization_id__in=list(revisions))
@@ -343,30 +385,45 @@ def _make_drafts(shared: _Month, revisions: Mapping[str, int]) -> list[Draft]:
             "organization_id", flat=True
         )
     )
-    drafts = []
+    drafts, failed = [], {}
     for owner, revision in revisions.items():
         customer = customer_of(owners[owner], details.get(owner))
-        rated = rate_totals(shared.totals.get(owner, {}), shared.catalog, shared.month)
-        lines = usage_lines(rated, names)
-        cap = budget_caps(owner, shared.month) if lines and owner in budgeted else None
-        drafts.append(
-            Draft(
-                organization_id=owner,
-                kind=InvoiceKind.INVOICE.value,
-                month=shared.month,
-                revision=revision,
-                price_version=shared.catalog.version,
-                basis_id=shared.basis.pk,
-                currency=shared.catalog.currency,
-                seller=shared.seller,
-                customer=customer,
-                tax=tax_between(shared.seller, customer, shared.vat_rates),
-                lines=(*lines, *cap_line(lines, cap)),
-                cap_minor=cap,
-                closed_early=shared.closed_early(owner),
-            )
-        )
-    return drafts
+        try:
+            draft = _make_draft(shared, owner, customer, names, budgeted=owner in budgeted)
+        except (DatabaseError, InterfaceError):
+            # The transaction can do no more: the batch is issued again in halves.
+            raise
+        except Exception as error:
+            if not apart:
+                raise
+            failed[owner] = _log_failure(owner, error)
+        else:
+            drafts.append(replace(draft, revision=revision))
+    return drafts, failed
+
+
+def _make_draft(
+    shared: _Month, owner: str, customer: Party, names: Mapping[str, str], *, budgeted: bool
+) -> Draft:
+    """The draft of an organization's first invoice of the month; `budgeted`: it has budgets."""
+    rated = rate_totals(shared.totals.get(owner, {}), shared.catalog, shared.month)
+    lines = usage_lines(rated, names)
+    cap = budget_caps(owner, shared.month) if lines and budgeted else None
+    return Draft(
+        organization_id=owner,
+        kind=InvoiceKind.INVOICE.value,
+        month=shared.month,
+        revision=1,
+        price_version=shared.catalog.version,
+        basis_id=shared.basis.pk,
+        currency=shared.catalog.currency,
+        seller=shared.seller,
+        customer=customer,
+        tax=tax_between(shared.seller, customer, shared.vat_rates),
+        lines=(*lines, *cap_line(lines, cap)),
+        cap_minor=cap,
+        closed_early=shared.closed_early(owner),
+    )
 
 
 def seller_party() -> Party:

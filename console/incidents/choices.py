@@ -19,6 +19,7 @@ class IncidentKind(models.TextChoices):
     OPERATION_STUCK = "operation_stuck", "An operation does not end"
     TASKS_DELAYED = "tasks_delayed", "Background work does not run"
     USAGE_INCOMPLETE = "usage_incomplete", "Usage of an hour is missing"
+    INVOICES_MISSING = "invoices_missing", "Invoices of a month could not be issued"
 
 
 class IncidentState(models.TextChoices):
@@ -29,4 +30,6 @@ class IncidentState(models.TextChoices):
     CLOSED = "closed", "Closed"
 
 
+# What only those who run the service see: organizations have nothing to do with it.
+OF_STAFF = (IncidentKind.INVOICES_MISSING.value,)
 SHOWN_STATES = (IncidentState.OPEN.value, IncidentState.CLOSED.value)

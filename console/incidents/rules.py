@@ -19,6 +19,8 @@ SUSPECTED_FOR = {
     IncidentKind.TASKS_DELAYED: timedelta(seconds=25),
     IncidentKind.PLATFORM_UNREACHABLE: timedelta(seconds=25),
     IncidentKind.KEEPER_SILENT: timedelta(seconds=25),
+    # By then whoever was left out was tried again once, and a month that nobody began is begun.
+    IncidentKind.INVOICES_MISSING: timedelta(minutes=15),
 }
 # A keeper reports every 15 seconds; after this time without a report it counts as silent.
 KEEPER_SILENT = timedelta(minutes=2)
@@ -87,6 +89,19 @@ class UsageFact:
     cluster_id: str
     hours: int
     first: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class InvoicesFact:
+    """A closed month of which invoices are missing.
+
+    `month`: as `YYYY-MM`. `missing`: the number of organizations without an invoice. `reason`: why
+    nobody gets one; empty where others do.
+    """
+
+    month: str
+    missing: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +193,7 @@ class Facts:
     health: HealthFact | None = None
     # Whether the metadata store refuses all writes since it is full; None: it is not known.
     out_of_space: bool | None = False
+    invoices: Sequence[InvoicesFact] = ()
 
     @property
     def keeper_speaks(self) -> bool:
@@ -279,6 +295,7 @@ def find_problems(facts: Facts) -> list[Finding]:
         ),
         *(_usage_finding(usage) for usage in facts.usage),
         *_damage_findings(facts),
+        *(_invoices_finding(month) for month in facts.invoices),
     ]
 
 
@@ -447,6 +464,23 @@ def _space_findings(facts: Facts) -> list[Finding]:
             "of its members makes it smaller."
         )
     return [Finding(IncidentKind.METADATA_FULL, cell[:SUBJECT_CHARS_MAX], None, "", title, text)]
+
+
+def _invoices_finding(fact: InvoicesFact) -> Finding:
+    """Staff alone read it, and yet it names no tenant: the list of missing invoices does."""
+    if fact.reason:
+        text = f"Nobody gets an invoice of {fact.month}: {fact.reason.removesuffix('.')}."
+    else:
+        customers = "organization has" if fact.missing == 1 else "organizations have"
+        text = f"{fact.missing} {customers} no invoice of {fact.month}; the others have theirs."
+    return Finding(
+        kind=IncidentKind.INVOICES_MISSING,
+        subject=fact.month,
+        organization_id=None,
+        cluster_id="",
+        title=f"Invoices of {fact.month} are missing",
+        text=f"{text} The page of staff lists the reasons. It is tried again by itself.",
+    )
 
 
 def _damage_findings(facts: Facts) -> list[Finding]:

@@ -201,7 +201,10 @@ def logging(config: Config) -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "filters": {"request": {"()": "console.base.common.requests.RequestIdFilter"}},
+        "filters": {
+            "request": {"()": "console.base.common.requests.RequestIdFilter"},
+            "suspicious": {"()": "console.base.common.logs.SuspiciousFilter"},
+        },
         "formatters": {
             "line": {"()": formatters[config.log.format]},
         },
@@ -209,7 +212,7 @@ def logging(config: Config) -> dict[str, Any]:
             "stderr": {
                 "class": "logging.StreamHandler",
                 "formatter": "line",
-                "filters": ["request"],
+                "filters": ["request", "suspicious"],
             },
         },
         "root": {"handlers": ["stderr"], "level": config.log.level.upper()},

@@ -35,6 +35,7 @@ from console.settings.sections import (
     Usage,
     Web,
 )
+from console.settings.sellers import check_billing
 
 LOCAL = "local"
 PRODUCTION = "production"
@@ -120,6 +121,7 @@ def build_config(home: Path, table: Mapping[str, Any], environ: Mapping[str, str
     # Other settings may contain `{port}`, so they are read again once the port is known.
     places["port"] = str(first.web.port)
     config = read_settings(Config, given, reading=Reading(places, as_text=True), home=home)
+    check_billing(config.billing)
     if not config.local:
         _check_production(config)
     return config
@@ -138,6 +140,8 @@ def _check_production(config: Config) -> None:
         "mail.backend must be smtp": config.mail.backend != "smtp",
         "mail.host must name the SMTP server": not config.mail.host,
         "database.app_password must be set": not config.database.app_password,
+        "billing.seller_address must be set": not config.billing.seller_address,
+        "billing.seller_country must be set": not config.billing.seller_country,
     }
     problems = [text for text, wrong in missing.items() if wrong]
     if problems:

@@ -73,6 +73,12 @@ class Queue:
     visibility_timeout_s: int = setting(
         120, "Seconds after which Redis gives a task of a lost worker to another."
     )
+    tasks_per_organization: int = setting(
+        1,
+        "Tasks about clusters of one organization that workers do at one time; fewer than workers "
+        "have processes, so that nobody takes all of them.",
+        minimum=1,
+    )
     counters_url: str = setting(
         "",
         "Redis that counts API requests and outbound calls for all processes that serve or make "
@@ -172,13 +178,19 @@ class Billing:
     )
     invoice_prefix: str = setting("FR", "What the numbers of invoices begin with.", empty=True)
     seller_name: str = setting("Freshet", "Legal name of who sends the invoices.")
-    seller_address: tuple[str, ...] = setting((), "The seller's address, line by line.")
-    seller_country: str = setting("", "The seller's country (ISO 3166-1 alpha-2).")
+    seller_address: tuple[str, ...] = setting(
+        (), "The seller's address, line by line. Production and a VAT id require it."
+    )
+    seller_country: str = setting(
+        "", "The seller's country (ISO 3166-1 alpha-2). Production and a VAT id require it."
+    )
     seller_vat_id: str = setting("", "The seller's VAT id; empty: not registered for VAT.")
     seller_registration: str = setting("", "The seller's entry in a trade register.")
     seller_email: str = setting("", "Address for questions about an invoice.")
     vat_rates: tuple[str, ...] = setting(
-        (), "Standard rates in percent by country, such as `DE=19`, where the seller owes VAT."
+        (),
+        "Standard rates in percent by country, such as `DE=19`, where the seller owes VAT. With a "
+        "VAT id they must name the seller's country.",
     )
 
 

@@ -1,9 +1,11 @@
-"""Issues the invoices of a month for 10,000 organizations. PDFs are made afterwards, by workers.
+"""Issues the invoices of a month for 10,000 organizations, of which one in a hundred cannot be
+invoiced. PDFs are made afterwards, by workers.
 
 A PostgreSQL of its own, with the settings that it comes with (every commit is on disk), the roles
 of production and the store of numbers in a folder. Each organization has a cluster and a billed row
 a day of each of four meters. What is measured is `issue_month`: completeness, totals, rating,
-numbers, invoices, ledger, audit log. Then it runs once more, and has nothing to do.
+numbers, invoices, ledger, audit log, and the rows of who is left out. One in a hundred is of a
+country without a rate. Then it runs once more, and has only these to try again.
 """
 
 from __future__ import annotations
@@ -29,6 +31,14 @@ from tests.bench.sides import FRESHET, WORK, chosen
 SIDES = (FRESHET,)
 ROUNDS = 3
 ORGANIZATIONS = 10_000
+# Every hundredth organization is of a country that the settings name no rate for.
+IMPOSSIBLE = ORGANIZATIONS // 100
+SELLER: dict[str, Any] = {
+    "seller_country": "DE",
+    "seller_address": ("Street 1", "10115 Berlin"),
+    "seller_vat_id": "DE111111111",
+    "vat_rates": ("DE=19",),
+}
 MONTH = date(2026, 9, 1)
 CLOSED = datetime(2026, 10, 5, tzinfo=UTC)
 DATABASE = "freshet_bench"
@@ -48,7 +58,10 @@ INSERT INTO metering_usagerow (id, run_id, granularity, organization_id, cluster
             AS m(at, meter, quantity);
 ANALYZE;
 """
-EMPTY = "TRUNCATE billing_invoice, billing_numberseries, common_auditentry CASCADE"
+EMPTY = (
+    "TRUNCATE billing_invoice, billing_numberseries, billing_missinginvoice, common_auditentry"
+    " CASCADE"
+)
 
 
 def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
@@ -65,7 +78,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
             execute(EMPTY)
             store = folder / str(number)
             before = _cpu_seconds()
-            samples.append(_issue_month(store, expected=ORGANIZATIONS))
+            samples.append(_issue_month(store, expected=ORGANIZATIONS - IMPOSSIBLE))
             cpu.append([now - then for now, then in zip(_cpu_seconds(), before, strict=True)])
             again.append(_issue_month(store, expected=0))
             progress(f"round {number + 1} of {rounds}: {samples[-1]:.1f} s")
@@ -78,6 +91,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
         peer=None,
         details={
             "organizations": ORGANIZATIONS,
+            "impossible": IMPOSSIBLE,
             "usage_rows": ORGANIZATIONS * 30 * 4,
             "rounds": rounds,
             "seconds": spread(samples),
@@ -134,6 +148,7 @@ def _filled_database() -> Iterator[Any]:
 
 def _make_organizations() -> None:
     """Makes organizations with a cluster each, and a published run of each day of the month."""
+    from billing.models import BillingDetails  # noqa: PLC0415
     from console.base.accounts.models import Organization, Project  # noqa: PLC0415
     from console.base.common.tenancy import system_scope  # noqa: PLC0415
     from metering.models import ClusterCoverage, RollupPointer, RollupRun  # noqa: PLC0415
@@ -149,6 +164,10 @@ def _make_organizations() -> None:
         )
         Project.objects.bulk_create(
             Project(id=f"prj_{n}", organization_id=f"org_{n}", name="Default", is_default=True)
+            for n in numbers
+        )
+        BillingDetails.objects.bulk_create(
+            BillingDetails(organization_id=f"org_{n}", country="DE" if n % 100 else "FR")
             for n in numbers
         )
         cell = Cell.objects.create(id="local", region="local")
@@ -196,7 +215,7 @@ def _issue_month(store: Path, *, expected: int) -> float:
     from billing.services.issuing import issue_month  # noqa: PLC0415
     from console.base.common.conf import config  # noqa: PLC0415
 
-    billing = dataclasses.replace(config().billing, documents=str(store))
+    billing = dataclasses.replace(config().billing, documents=str(store), **SELLER)
     settings.FRESHET = dataclasses.replace(config(), billing=billing)
     real, timezone.now = timezone.now, lambda: CLOSED
     began = time.perf_counter()
@@ -205,8 +224,11 @@ def _issue_month(store: Path, *, expected: int) -> float:
     finally:
         timezone.now = real
     seconds = time.perf_counter() - began
-    if report.issued != expected or report.left_out:
-        message = f"{report.issued} invoices were issued, not {expected}"
+    if (report.issued, len(report.failed)) != (expected, IMPOSSIBLE) or report.left_out:
+        message = (
+            f"{report.issued} invoices were issued and {len(report.failed)} could not be made, "
+            f"not {expected} and {IMPOSSIBLE}"
+        )
         raise RuntimeError(message)
     return seconds
 
@@ -215,7 +237,13 @@ def _checks() -> dict[str, Any]:
     """Checks the last round's invoices; returns what `details` says of them."""
     from django.db.models import Max, Min, Sum  # noqa: PLC0415
 
-    from billing.models import Invoice, InvoiceLine, NumberBlock, Posting  # noqa: PLC0415
+    from billing.models import (  # noqa: PLC0415
+        Invoice,
+        InvoiceLine,
+        MissingInvoice,
+        NumberBlock,
+        Posting,
+    )
     from console.base.common.tenancy import system_scope  # noqa: PLC0415
 
     with system_scope():
@@ -223,6 +251,7 @@ def _checks() -> dict[str, Any]:
         total = Invoice.objects.aggregate(total=Sum("total_minor"))["total"]
         return {
             "invoices": Invoice.objects.published().count(),
+            "missing": MissingInvoice.objects.count(),
             "lines": InvoiceLine.objects.count(),
             "first_number": numbers["first"],
             "last_number": numbers["last"],

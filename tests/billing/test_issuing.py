@@ -10,11 +10,13 @@ from billing.errors import AlreadyVoid, MonthOpen, NotIssued, UnknownOrganizatio
 from billing.models import JournalEntry, Posting
 from billing.services import issuing
 from billing.services.voiding import void_invoice
+from console.base.accounts.models import Organization
 from console.base.common.errors import NotFound
 from console.base.common.models import AuditEntry
 from console.base.common.tenancy import organization_scope, system_scope
 from metering.models import JudgedHour, UsageRow
 from metering.services.totals import billable_totals
+from provisioning.models import Cluster
 from tests.billing import world
 from tests.billing.world import MONTH, invoices_of, issue_invoices
 from tests.metering.console.world import Used, publish_day
@@ -71,8 +73,19 @@ def test_a_month_is_open_for_72_hours_after_its_end(used, clock):
 
 
 def test_a_month_is_open_while_a_day_is_unpublished(used):
+    with system_scope():
+        Cluster.objects.update(provisioned_at=datetime(2026, 8, 31, 23, tzinfo=UTC))
     with pytest.raises(MonthOpen, match="2026-08-01"):
         issue_other_month()
+
+
+def test_a_month_without_a_cluster_needs_no_roll_up(used):
+    with system_scope():
+        Organization.objects.update(created_at=datetime(2026, 7, 1, tzinfo=UTC))
+    assert issue_other_month().issued == 1
+    assert {invoice.month: invoice.total_minor for invoice in invoices_of(used.id)} == {
+        date(2026, 8, 1): 0
+    }
 
 
 def issue_other_month():

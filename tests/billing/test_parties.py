@@ -5,7 +5,8 @@ from decimal import Decimal
 import pytest
 
 from billing.drafts import Draft, DraftLine, cap_line, credit_lines
-from billing.parties import Party, Tax, TaxUnknown, parse_rates, tax_between
+from billing.parties import Party, Tax, TaxUnknown, tax_between
+from console.settings.sellers import parse_rates
 
 SELLER = Party(name="Freshet", country="DE", vat_id="DE123456789")
 RATES = {"DE": Decimal(19), "FR": Decimal(20)}
@@ -41,6 +42,11 @@ def test_rates_are_read_from_the_settings():
     assert parse_rates(["DE=19", " fr = 5.5 "]) == {"DE": Decimal(19), "FR": Decimal("5.5")}
     with pytest.raises(ValueError, match="like DE=19"):
         parse_rates(["DE"])
+    for wrong in ("D=19", "DE=-1", "DE=101", "DE=NaN", "=19"):
+        with pytest.raises(ValueError, match="like DE=19"):
+            parse_rates([wrong])
+    with pytest.raises(ValueError, match="DE has two rates"):
+        parse_rates(["DE=19", "de=7"])
 
 
 def draft(amounts, percent="19", kind="invoice"):

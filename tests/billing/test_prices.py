@@ -4,9 +4,12 @@ from datetime import date
 from decimal import Decimal
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.sql import emit_post_migrate_signal
 from django.db import connections, transaction
 from django.db.utils import ProgrammingError
 
+from billing import receivers
 from billing.models import PriceVersion
 
 
@@ -38,6 +41,23 @@ def test_a_later_version_prices_the_months_from_its_own_on():
     assert versions.in_force(date(2026, 12, 1)) != later
     assert versions.in_force(date(2027, 1, 1)) == later
     assert versions.in_force(date(2030, 6, 1)) == later
+
+
+@pytest.mark.django_db(databases=["default", "owner"])
+def test_a_migration_that_leaves_unusable_prices_fails():
+    receivers.check_prices(using="owner")
+    odd = PriceVersion.objects.using("owner").create(valid_from=date(2027, 1, 1), currency="XYZ")
+    with pytest.raises(ImproperlyConfigured) as raised:
+        receivers.check_prices(using="owner")
+    for part in (odd.pk, "'XYZ'", "EUR, JPY, USD", "no price for ingress_bytes, egress_bytes"):
+        assert part in str(raised.value)
+
+
+@pytest.mark.django_db(databases=["owner"])
+def test_every_migration_ends_with_the_check():
+    PriceVersion.objects.using("owner").create(valid_from=date(2027, 1, 1), currency="XYZ")
+    with pytest.raises(ImproperlyConfigured):
+        emit_post_migrate_signal(verbosity=0, interactive=False, db="owner")
 
 
 @pytest.mark.parametrize("alias", ["default", "owner"])

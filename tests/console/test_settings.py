@@ -36,6 +36,10 @@ url = "amqps://freshet@queue.example.org/freshet"
 backend = "smtp"
 host = "mail.example.org"
 sender = "Freshet <no-reply@example.org>"
+
+[billing]
+seller_address = ["Street 1", "10115 Berlin"]
+seller_country = "DE"
 """
 
 
@@ -139,8 +143,38 @@ def test_a_file_that_is_asked_for_must_be_there(home):
 def test_production_names_all_that_is_missing(home):
     with pytest.raises(SettingsError) as error:
         load(home, 'mode = "production"\n')
-    for name in ("secret_key", "web.public_url", "mail.backend", "database.app_password"):
+    for name in (
+        *("secret_key", "web.public_url", "mail.backend", "database.app_password"),
+        *("billing.seller_address", "billing.seller_country"),
+    ):
         assert name in str(error.value)
+
+
+SELLER = {
+    "FRESHET_BILLING_SELLER_VAT_ID": "DE111111111",
+    "FRESHET_BILLING_SELLER_COUNTRY": "de",
+    "FRESHET_BILLING_SELLER_ADDRESS": "Street 1,Berlin",
+    "FRESHET_BILLING_VAT_RATES": "DE=19,FR=20",
+}
+
+
+@pytest.mark.parametrize(
+    ("setting", "text", "name"),
+    [
+        ("SELLER_COUNTRY", "", "billing.seller_country must be set"),
+        ("SELLER_COUNTRY", "Germany", "billing.seller_country is 'Germany'"),
+        ("SELLER_ADDRESS", "", "billing.seller_address must be set"),
+        ("VAT_RATES", "FR=20", "billing.vat_rates must name .* DE=19"),
+        ("VAT_RATES", "DE:19", "billing.vat_rates: 'DE:19' is not like DE=19"),
+        ("VAT_RATES", "DE=nineteen", "billing.vat_rates: 'DE=nineteen' is not like DE=19"),
+        ("INVOICE_PREFIX", "a/b", "billing.invoice_prefix is 'a/b'"),
+        ("INVOICE_PREFIX", "x" * 17, "billing.invoice_prefix is 'xxx"),
+    ],
+)
+def test_a_start_names_what_no_invoice_could_be_issued_with(home, setting, text, name):
+    assert load(home, **SELLER).billing.seller_country == "de"
+    with pytest.raises(SettingsError, match=rf"^(FRESHET_BILLING_{setting}: )?{name}"):
+        load(home, **{**SELLER, f"FRESHET_BILLING_{setting}": text})
 
 
 def test_every_setting_is_documented():

@@ -1,8 +1,13 @@
 """What staff see and answer, and that nobody else may."""
 
+from datetime import date
+
 import pyotp
 import pytest
 
+from billing.choices import MissingKind
+from billing.models import InvoiceMonth
+from billing.services.missing import note_missing
 from brokers.errors import UnavailableError
 from brokers.metadata import CellStore
 from console.base.accounts.models import User, UserSession
@@ -19,7 +24,10 @@ from tests.console.walk.limits import a_request
 from tests.console.walk.provisioning import make_cluster
 from tests.provisioning.control.world import failing
 
-LISTS = ["cells", "clusters", "break-glass", "operations", "incidents", "limit-requests"]
+LISTS = [
+    *("cells", "clusters", "break-glass", "operations", "incidents", "limit-requests"),
+    *("invoice-months", "missing-invoices"),
+]
 
 
 @pytest.fixture
@@ -121,6 +129,36 @@ def test_incidents_are_of_everybody_and_of_the_service(staff, tenant):
     shown = {item["organization_id"]: item["state"] for item in items(staff, "incidents")}
     assert shown == {tenant.id: "open", None: "suspected"}
     assert len(items(staff, "incidents", state="suspected")) == 1
+
+
+def test_missing_invoices_are_of_every_organization(staff, tenant, other_tenant):
+    september, october = date(2026, 9, 1), date(2026, 10, 1)
+    note_missing(september, MissingKind.IMPOSSIBLE, {tenant.id: "no rate for FR"})
+    note_missing(october, MissingKind.USAGE_INCOMPLETE, {other_tenant.id: "3 hours"})
+    newest, oldest = items(staff, "missing-invoices")
+    assert newest["organization"] == {"id": other_tenant.id, "name": "Globex"}
+    assert (oldest["month"], oldest["kind"], oldest["reason"], oldest["attempts"]) == (
+        *("2026-09", "impossible", "no rate for FR", 1),
+    )
+    assert oldest["created_at"] < oldest["next_try_at"]
+    for query, row in (
+        ({"month": "2026-09"}, oldest),
+        ({"kind": "usage_incomplete"}, newest),
+        ({"organization_id": tenant.id}, oldest),
+    ):
+        assert items(staff, "missing-invoices", **query) == [row]
+    assert items(staff, "missing-invoices", month="2026-08") == []
+    wrong = staff.get("/staff/missing-invoices", query={"month": "2026-13"})
+    assert_problem(wrong, 422, "validation_failed")
+
+
+def test_months_say_how_far_they_are_issued(staff):
+    InvoiceMonth.objects.create(month=date(2026, 9, 1), finished_at=now())
+    InvoiceMonth.objects.create(month=date(2026, 10, 1), reason="No roll-up.", attempts=2)
+    october, september = items(staff, "invoice-months")
+    assert (october["id"], october["reason"], october["attempts"]) == ("2026-10", "No roll-up.", 2)
+    assert october["finished_at"] is None
+    assert (september["id"], september["reason"]) == ("2026-09", "")
 
 
 def test_a_limit_request_is_granted(staff, tenant):

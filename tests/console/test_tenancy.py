@@ -29,7 +29,12 @@ SYSTEM_SCOPE_CALLERS = {
     ("billing/services/documents.py", "sweep_documents"),  # a sweep
     ("billing/services/issuing.py", "issue_month"),  # everybody's invoices
     ("billing/services/issuing.py", "_issue_batch"),
+    ("billing/services/issuing.py", "_note_incomplete"),
     ("billing/services/mailing.py", "sweep_mails"),  # a sweep
+    ("billing/services/missing.py", "due_missing"),  # everybody's missing invoices
+    ("billing/services/missing.py", "note_missing"),
+    ("billing/services/missing.py", "postpone_missing"),
+    ("billing/management/commands/missing_invoices.py", "handle"),  # for the operator
     ("billing/services/voiding.py", "void_invoice"),  # a person's command
     ("billing/budgets/evaluation.py", "evaluate_budgets"),  # a sweep
     ("console/base/accounts/services/authentication.py", "authenticate_key"),  # whose key it is
@@ -48,6 +53,8 @@ SYSTEM_SCOPE_CALLERS = {
     ("console/base/common/outbox.py", "dispatch_entry"),  # a sweep, and what a commit leaves to do
     ("console/base/common/outbox.py", "_claim_entry"),  # of whichever organization
     ("console/base/common/outbox.py", "sweep_outbox"),  # a sweep
+    ("console/base/common/queued.py", "_take_next"),  # whose turn it is
+    ("console/base/common/queued.py", "sweep_waiting"),  # a sweep
     ("metering/services/agreement.py", "gone_clusters"),  # a day is of every organization
     ("metering/services/agreement.py", "keep_result"),
     ("metering/services/agreement.py", "owners_of"),
@@ -96,6 +103,8 @@ WITHOUT_ROW_SECURITY = {
     "billing_numberblock",
     "billing_numberseries",
     "billing_usagebasis",
+    # So is how far a month is issued.
+    "billing_invoicemonth",
     "django_content_type",
     "django_migrations",
     "common_heldlock",

@@ -62,6 +62,8 @@ ILL = {
     "cell": replace(WELL, clusters=[], cell_answers=False),
     "operation": replace(WELL, operations=[operation(rules.OPERATION_STUCK)]),
     "tasks": replace(WELL, oldest_task_at=AT - rules.TASKS_DELAYED),
+    "invoices": replace(WELL, invoices=[rules.InvoicesFact("2026-10", 3, "")]),
+    "month": replace(WELL, invoices=[rules.InvoicesFact("2026-10", 0, "A day has no roll-up.")]),
     "usage": replace(WELL, usage=[rules.UsageFact("org_a", "cl_a", 2, AT - 5 * 60 * MINUTE)]),
 }
 
@@ -97,7 +99,10 @@ def test_each_fault_has_one_incident(ill):
     assert change.finding.title
     assert change.finding.text
     # An incident of the service as a whole names no tenant.
-    everybody = {"cell", "tasks", "held", "machine", "platform", "silent", "size", "space"}
+    everybody = {
+        *("cell", "tasks", "held", "machine", "platform", "silent", "size", "space"),
+        *("invoices", "month"),
+    }
     assert (change.finding.organization_id is None) == (ill in everybody)
 
 
@@ -234,6 +239,19 @@ def test_a_sleeping_clusters_damage_stays_an_incident():
     assert changed(asleep, incident_of(ILL["damage"])) == []
 
 
+def test_an_incident_of_invoices_says_how_many_are_missing_or_why_all_are():
+    (some,) = rules.find_problems(ILL["invoices"])
+    assert some.text.startswith("3 organizations have no invoice of 2026-10; the others have")
+    (one,) = rules.find_problems(replace(WELL, invoices=[rules.InvoicesFact("2026-10", 1, "")]))
+    assert one.text.startswith("1 organization has no invoice of 2026-10")
+    (nobody,) = rules.find_problems(ILL["month"])
+    assert nobody.text.startswith("Nobody gets an invoice of 2026-10: A day has no roll-up. ")
+    # Each month has an incident of its own.
+    months = [rules.InvoicesFact(month, 1, "") for month in ("2026-09", "2026-10")]
+    both = rules.find_problems(replace(WELL, invoices=months))
+    assert len({finding.key for finding in both}) == 2
+
+
 STATES = st.sampled_from(list(IncidentState))
 KEYS = st.sampled_from(
     [
@@ -253,7 +271,8 @@ def test_after_the_changes_nothing_is_left_to_do(facts, before):
         key: Known(f"inc_{place}", key[0], key[1], state, AT - age * MINUTE, "")
         for place, (key, state, age) in enumerate(before)
     }
-    at = AT + MINUTE
+    lasting = max(rules.SUSPECTED_FOR.values())
+    at = AT + lasting
     for _ in range(2):
         present = rules.find_problems(facts)
         changes = rules.decide_changes(
@@ -261,7 +280,7 @@ def test_after_the_changes_nothing_is_left_to_do(facts, before):
         )
         for change in changes:
             incidents = apply_change(incidents, change, at)
-        at += MINUTE
+        at += lasting
     wrong = {finding.key for finding in rules.find_problems(facts)}
     opened = {incident.key for incident in incidents.values() if incident.state is OPEN}
     assert wrong <= opened

@@ -8,6 +8,9 @@ import pytest
 from django.core import mail
 from django.db import IntegrityError, ProgrammingError, connection, transaction
 
+from billing.choices import MissingKind
+from billing.periods import last_closed_month
+from billing.services.missing import forget_missing, note_missing
 from brokers.errors import InvalidError, MetadataError, UnavailableError
 from brokers.etcd import Etcd
 from brokers.locations import EtcdLocation, metadata_location
@@ -318,6 +321,35 @@ def test_staff_gets_a_mail_of_what_concerns_the_service(cluster_id, staff, later
     run_outbox()
     (message,) = mail.outbox
     assert message.to == [staff.email]
+
+
+def test_staff_alone_learn_of_missing_invoices(api, tenant, staff, later):
+    run_outbox()
+    mail.outbox.clear()
+    month = last_closed_month(now())
+    note_missing(month, MissingKind.IMPOSSIBLE, {tenant.id: "no rate for FR"})
+    services.sweep_incidents()
+    run_outbox()
+    assert mail.outbox == []
+    later(16 * MINUTE)
+    services.sweep_incidents()
+    run_outbox()
+    with system_scope():
+        incident = Incident.objects.get()
+    assert (incident.kind, incident.subject) == ("invoices_missing", f"{month:%Y-%m}")
+    assert (incident.organization_id, incident.state) == (None, "open")
+    assert listed_incidents(api) == []
+    assert_problem(api().get(f"/incidents/{incident.pk}"), 404, "not_found")
+    with system_scope():
+        forget_missing(month, [tenant.id])
+    services.sweep_incidents()
+    run_outbox()
+    first, last = mail.outbox
+    assert first.to == last.to == [staff.email]
+    assert f"1 organization has no invoice of {month:%Y-%m}" in first.body
+    assert first.body.rstrip().endswith("/staff")
+    assert tenant.id not in first.body
+    assert last.subject.startswith("Over: ")
 
 
 def test_two_of_one_kind_and_subject_are_never_open(tenant):

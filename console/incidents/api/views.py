@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from console.base.common.api.views import ListAction, RetrieveAction
 from console.incidents.api import examples
 from console.incidents.api import serializers as shapes
-from console.incidents.choices import SHOWN_STATES
+from console.incidents.choices import OF_STAFF, SHOWN_STATES
 from console.incidents.models import Incident
 
 
@@ -30,7 +30,8 @@ class IncidentViewSet(ListAction, RetrieveAction):
         if getattr(self, "swagger_fake_view", False):
             return Incident.objects.none()
         own = Q(organization_id=self.organization_id)
-        visible = Incident.objects.filter(own | Q(organization_id=None), state__in=SHOWN_STATES)
+        of_service = Q(organization_id=None) & ~Q(kind__in=OF_STAFF)
+        visible = Incident.objects.filter(own | of_service, state__in=SHOWN_STATES)
         if getattr(self, "action", None) != "list":
             return visible
         query = self.validated_query(shapes.IncidentQuerySerializer)

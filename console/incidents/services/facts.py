@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.db.models import Count, Min
 
+from billing.services.missing import unissued_months
 from brokers.errors import MetadataError
 from brokers.metadata_records import ClusterStatus
 from console.base.common.conf import config
@@ -19,6 +20,7 @@ from console.incidents.rules import (
     DamageFact,
     Facts,
     HealthFact,
+    InvoicesFact,
     OperationFact,
     UsageFact,
 )
@@ -37,7 +39,7 @@ RUNNING_PHASES = {"starting", "running", "stopping"}
 
 
 def gather_facts(at: datetime) -> Facts:
-    """Reads all facts: three reads of the cell, and then three queries.
+    """Reads all facts: three reads of the cell, and then queries.
 
     Restarts that are new since the last sweep are written to `RestartCount`.
     """
@@ -53,6 +55,10 @@ def gather_facts(at: datetime) -> Facts:
         usage=_usage_facts(at),
         health=health,
         out_of_space=out_of_space,
+        invoices=[
+            InvoicesFact(f"{month.month:%Y-%m}", month.missing, month.reason)
+            for month in unissued_months(at)
+        ],
         oldest_task_at=OutboxEntry.objects.aggregate(oldest=Min("created_at"))["oldest"],
     )
 

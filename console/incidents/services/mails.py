@@ -9,7 +9,7 @@ from console.base.accounts.services import managing_addresses
 from console.base.common.conf import config
 from console.base.common.outbox import enqueue_task
 from console.base.common.tenancy import NO_ORGANIZATION, organization_scope, system_scope
-from console.incidents.choices import IncidentKind, IncidentState
+from console.incidents.choices import OF_STAFF, IncidentKind, IncidentState
 from console.incidents.models import Incident
 
 TASK = "incidents.send_incident_mail"
@@ -19,6 +19,7 @@ MAILED = {
     IncidentKind.BROKERS_UNHEALTHY.value,
     IncidentKind.CELL_UNREACHABLE.value,
     IncidentKind.DAMAGED_BATCH.value,
+    IncidentKind.INVOICES_MISSING.value,
     IncidentKind.KEEPER_SILENT.value,
     IncidentKind.MACHINE_LOST.value,
     IncidentKind.METADATA_FULL.value,
@@ -71,7 +72,8 @@ def send_incident_mail(*, organization_id: str, incident_id: str, state: str) ->
         return
     history = "\n".join(f"{update['at']}  {update['text']}" for update in incident.updates)
     url = config().web.public_url
-    text = TEXT.format(title=incident.title, story=history, link=f"{url}/incidents")
+    page = "staff" if incident.kind in OF_STAFF else "incidents"
+    text = TEXT.format(title=incident.title, story=history, link=f"{url}/{page}")
     over = state == IncidentState.CLOSED.value
     domain = url.split("://")[-1].split("/")[0].split(":")[0]
     headers = {"Message-ID": f"<{incident.pk}.{state}.{len(incident.updates)}@{domain}>"}

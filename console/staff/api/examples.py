@@ -63,6 +63,25 @@ CLUSTER: dict[str, Any] = {
     "checked_at": "2026-11-21T15:04:05Z",
     "created_at": "2026-11-21T15:00:00Z",
 }
+MONTH: dict[str, Any] = {
+    "id": "2026-10",
+    "reason": "",
+    "attempts": 0,
+    "begun_at": "2026-11-04T00:03:00Z",
+    "finished_at": "2026-11-04T00:03:41Z",
+    "next_try_at": "2026-11-04T00:03:00Z",
+}
+MISSING: dict[str, Any] = {
+    "id": "miv_4mzn6yt2ba3k2jq7v5w5",
+    "organization": ORGANIZATION,
+    "month": "2026-10",
+    "kind": "impossible",
+    "reason": "billing.vat_rates names no rate for FR. Add it, such as DE=19.",
+    "attempts": 3,
+    "created_at": "2026-11-04T00:03:12Z",
+    "tried_at": "2026-11-04T00:33:14Z",
+    "next_try_at": "2026-11-04T01:13:14Z",
+}
 ANSWERED: dict[str, Any] = {
     **REQUEST,
     "organization_id": ORGANIZATION_ID,
@@ -105,6 +124,8 @@ BREAK_GLASS = {
 }
 OPERATIONS = {"list": [_ok_example("It runs", {**OPERATION, "organization": ORGANIZATION})]}
 INCIDENTS = {"list": [_ok_example("It is open", {**INCIDENT, "organization_id": ORGANIZATION_ID})]}
+INVOICE_MONTHS = {"list": [_ok_example("All was looked at", MONTH)]}
+MISSING_INVOICES = {"list": [_ok_example("A country without a rate", MISSING)]}
 LIMIT_REQUESTS = {
     "list": [_ok_example("It is open", {**REQUEST, "organization_id": ORGANIZATION_ID})],
     "grant_request": [

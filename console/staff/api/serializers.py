@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from billing.choices import MissingKind
+from billing.models import InvoiceMonth, MissingInvoice
+from billing.periods import parse_month
 from console.base.limits.api.serializers import LimitRequestSerializer
 from console.base.limits.choices import LimitRequestState
 from console.base.limits.models import LimitRequest
@@ -29,6 +32,7 @@ from provisioning.models.break_glass import (
 )
 
 ORGANIZATION_ID = r"^org_[a-z2-7]{20}$"
+MONTH = r"^[0-9]{4}-(0[1-9]|1[0-2])$"
 
 
 class OrganizationQuerySerializer(serializers.Serializer[Any]):
@@ -53,6 +57,20 @@ class LimitRequestQuerySerializer(OrganizationQuerySerializer):
     """The query parameters of a list of limit requests."""
 
     state = serializers.ChoiceField(choices=LimitRequestState.choices, required=False)
+
+
+class MissingInvoiceQuerySerializer(OrganizationQuerySerializer):
+    """The query parameters of a list of missing invoices."""
+
+    month = serializers.RegexField(MONTH, required=False, help_text="As `YYYY-MM`.")
+    kind = serializers.ChoiceField(choices=MissingKind.choices, required=False)
+
+    def validate_month(self, text: str) -> date:
+        """Returns the first day of the month."""
+        try:
+            return parse_month(text)
+        except ValueError as error:
+            raise serializers.ValidationError(str(error)) from error
 
 
 class MeterSerializer(serializers.Serializer[Any]):
@@ -225,6 +243,50 @@ class StaffLimitRequestSerializer(LimitRequestSerializer):
         model = LimitRequest
         fields = (*LimitRequestSerializer.Meta.fields, "organization_id")
         read_only_fields = fields
+
+
+class InvoiceMonthSerializer(serializers.ModelSerializer[InvoiceMonth]):
+    """A month that is issued by itself, and how far that is."""
+
+    id = serializers.SerializerMethodField(help_text="The month as `YYYY-MM`.")
+    reason = serializers.CharField(
+        help_text="Why the last run ended for all organizations; empty: it did not."
+    )
+    finished_at = serializers.DateTimeField(
+        allow_null=True,
+        help_text="When each organization had its invoice or was listed as missing it.",
+    )
+
+    class Meta:
+        model = InvoiceMonth
+        fields = ("id", "reason", "attempts", "begun_at", "finished_at", "next_try_at")
+        read_only_fields = fields
+
+    def get_id(self, row: InvoiceMonth) -> str:
+        """Returns the month."""
+        return f"{row.month:%Y-%m}"
+
+
+class MissingInvoiceSerializer(serializers.ModelSerializer[MissingInvoice]):
+    """An invoice of a closed month that could not be issued yet, and why."""
+
+    organization = StaffOrganizationSerializer()
+    month = serializers.SerializerMethodField(help_text="As `YYYY-MM`.")
+    kind = serializers.ChoiceField(choices=MissingKind.choices)
+    attempts = serializers.IntegerField(help_text="How often it was tried.")
+    created_at = serializers.DateTimeField(help_text="When it failed first.")
+
+    class Meta:
+        model = MissingInvoice
+        fields = (
+            *("id", "organization", "month", "kind", "reason", "attempts"),
+            *("created_at", "tried_at", "next_try_at"),
+        )
+        read_only_fields = fields
+
+    def get_month(self, row: MissingInvoice) -> str:
+        """Returns the month."""
+        return f"{row.month:%Y-%m}"
 
 
 class GrantSerializer(serializers.Serializer[Any]):

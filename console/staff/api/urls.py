@@ -34,6 +34,16 @@ urlpatterns = [
         name="staff-incidents",
     ),
     path(
+        "staff/invoice-months",
+        views.StaffInvoiceMonthViewSet.as_view({"get": "list"}),
+        name="staff-invoice-months",
+    ),
+    path(
+        "staff/missing-invoices",
+        views.StaffMissingInvoiceViewSet.as_view({"get": "list"}),
+        name="staff-missing-invoices",
+    ),
+    path(
         "staff/limit-requests",
         views.StaffLimitRequestViewSet.as_view({"get": "list"}),
         name="staff-limit-requests",

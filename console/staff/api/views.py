@@ -10,6 +10,7 @@ from rest_framework import status as http_status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from billing.models import InvoiceMonth, MissingInvoice
 from console.base.common.errors import NotFound
 from console.base.common.tenancy import organization_scope, system_scope
 from console.base.limits import services as limits
@@ -108,6 +109,31 @@ class StaffIncidentViewSet(StaffViewSet):
     def rows(self, query: Mapping[str, Any]) -> Any:
         """Returns the rows that match the query."""
         return Incident.objects.filter(**filters_of(query))
+
+
+class StaffInvoiceMonthViewSet(StaffViewSet):
+    """The months that are issued by themselves, and how far each is."""
+
+    serializer_class = shapes.InvoiceMonthSerializer
+    examples = examples.INVOICE_MONTHS
+    list_ordering = ("-month",)
+
+    def rows(self, query: Mapping[str, Any]) -> Any:
+        """Returns every month that was begun."""
+        return InvoiceMonth.objects.all()
+
+
+class StaffMissingInvoiceViewSet(StaffViewSet):
+    """Invoices that could not be issued, until they are."""
+
+    serializer_class = shapes.MissingInvoiceSerializer
+    query_serializers = {"list": shapes.MissingInvoiceQuerySerializer}
+    examples = examples.MISSING_INVOICES
+
+    def rows(self, query: Mapping[str, Any]) -> Any:
+        """Returns the rows that match the query."""
+        rows = MissingInvoice.objects.select_related("organization")
+        return rows.filter(**filters_of(query))
 
 
 class StaffLimitRequestViewSet(StaffViewSet):

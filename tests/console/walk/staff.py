@@ -7,7 +7,10 @@ from tests.console.walk.limits import a_request
 from tests.console.walk.provisioning import make_cluster
 from tests.console.walk.routes import Parameters, Route
 
-LISTS = ("cells", "clusters", "break-glass", "operations", "incidents", "limit-requests")
+LISTS = (
+    *("cells", "clusters", "break-glass", "operations", "incidents", "limit-requests"),
+    *("invoice-months", "missing-invoices"),
+)
 REQUEST = "/api/v1/staff/limit-requests/<id>"
 
 

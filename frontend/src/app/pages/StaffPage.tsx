@@ -9,13 +9,22 @@ import {
   staffCellsQuery,
   staffClustersQuery,
   staffIncidentsQuery,
+  staffInvoiceMonthsQuery,
+  staffMissingInvoicesQuery,
   staffOperationsQuery,
   staffRequestsQuery,
 } from "@/features/staff/api/staff";
 import { LimitRequests } from "@/features/staff/components/LimitRequests";
-import { CELLS, CLUSTERS, INCIDENTS, OPERATIONS } from "@/features/staff/components/tables";
+import {
+  CELLS,
+  CLUSTERS,
+  INCIDENTS,
+  INVOICE_MONTHS,
+  MISSING_INVOICES,
+  OPERATIONS,
+} from "@/features/staff/components/tables";
 
-/** The page of staff: cells, clusters, operations, incidents and limit requests. */
+/** The page of staff: what runs, what failed, what was requested and what is not invoiced. */
 export function StaffPage(): ReactElement {
   const requests = useQuery(staffRequestsQuery);
   return (
@@ -34,6 +43,16 @@ export function StaffPage(): ReactElement {
           {(rows) => <LimitRequests requests={rows} />}
         </Listed>
       </Section>
+      <Part
+        title="Missing invoices"
+        query={useQuery(staffMissingInvoicesQuery)}
+        columns={MISSING_INVOICES}
+      />
+      <Part
+        title="Months to invoice"
+        query={useQuery(staffInvoiceMonthsQuery)}
+        columns={INVOICE_MONTHS}
+      />
       <Part title="Cells" query={useQuery(staffCellsQuery)} columns={CELLS} />
       <Part title="Operations" query={useQuery(staffOperationsQuery)} columns={OPERATIONS} />
       <Part title="Clusters" query={useQuery(staffClustersQuery)} columns={CLUSTERS} />

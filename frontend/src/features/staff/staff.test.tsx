@@ -21,6 +21,24 @@ test("who runs the service sees cells, clusters, operations and incidents", asyn
   expect(screen.getByRole("link", { name: "Staff" })).toBeVisible();
 });
 
+test("who was left out of a month is named, with the reason", async () => {
+  visit("/staff");
+  const missing = (await firstRow("Missing invoices")).join(" ");
+  for (const part of ["2026-10", "Acme", "org_", "billing.vat_rates names no rate for FR"])
+    expect(missing).toContain(part);
+  expect((await firstRow("Months to invoice")).join(" ")).toContain("Issued");
+});
+
+test("a month that nobody gets an invoice of says why", async () => {
+  change("GET /api/v1/staff/invoice-months", ({ items: [month] }) => {
+    if (month) Object.assign(month, { finished_at: null, reason: "A day has no roll-up." });
+  });
+  visit("/staff");
+  const row = (await firstRow("Months to invoice")).join(" ");
+  expect(row).toContain("Not issued");
+  expect(row).toContain("A day has no roll-up.");
+});
+
 test("a request is granted with an answer", async () => {
   const { user } = visit("/staff");
   await user.click(await screen.findByRole("button", ANSWER));

@@ -45,6 +45,25 @@ export const staffIncidentsQuery = queryOptions({
   ...SLOW,
 });
 
+export const staffInvoiceMonthsQuery = queryOptions({
+  queryKey: keys.staff("invoice-months"),
+  queryFn: () =>
+    allPages((cursor) =>
+      body(api.GET("/api/v1/staff/invoice-months", { params: { query: { cursor } } })),
+    ),
+  ...SLOW,
+});
+
+/** Invoices of closed months that could not be issued yet. */
+export const staffMissingInvoicesQuery = queryOptions({
+  queryKey: keys.staff("missing-invoices"),
+  queryFn: () =>
+    allPages((cursor) =>
+      body(api.GET("/api/v1/staff/missing-invoices", { params: { query: { cursor } } })),
+    ),
+  ...SLOW,
+});
+
 export const staffRequestsQuery = queryOptions({
   queryKey: keys.staff("limit-requests"),
   queryFn: () =>

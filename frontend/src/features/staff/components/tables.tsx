@@ -1,7 +1,14 @@
 import { Moment } from "@/components/Moment";
 import { StateMark } from "@/components/StateMark";
 import type { Column } from "@/components/DataTable";
-import type { StaffCell, StaffCluster, StaffIncident, StaffOperation } from "@/lib/api/types";
+import type {
+  InvoiceMonth,
+  MissingInvoice,
+  StaffCell,
+  StaffCluster,
+  StaffIncident,
+  StaffOperation,
+} from "@/lib/api/types";
 
 const phasesOf = (cell: StaffCell): string =>
   Object.entries(cell.phases)
@@ -87,4 +94,45 @@ export const INCIDENTS: Column<StaffIncident>[] = [
     sortBy: (row) => row.opened_at,
     cell: (row) => <Moment at={row.opened_at} />,
   },
+];
+
+export const INVOICE_MONTHS: Column<InvoiceMonth>[] = [
+  { id: "month", header: "Month", sortBy: (row) => row.id, cell: (row) => row.id },
+  {
+    id: "state",
+    header: "State",
+    cell: (row) => (
+      <StateMark tone={row.finished_at ? "running" : row.reason ? "failed" : "waking"}>
+        {row.finished_at ? "Issued" : row.reason ? "Not issued" : "Being issued"}
+      </StateMark>
+    ),
+  },
+  { id: "reason", header: "Reason", cell: (row) => row.reason || "–" },
+  { id: "attempts", header: "Failed attempts", align: "right", cell: (row) => row.attempts },
+  { id: "finished", header: "Issued", cell: (row) => <Moment at={row.finished_at} /> },
+  {
+    id: "next",
+    header: "Next attempt",
+    cell: (row) => (row.finished_at ? "–" : <Moment at={row.next_try_at} />),
+  },
+];
+
+export const MISSING_INVOICES: Column<MissingInvoice>[] = [
+  { id: "month", header: "Month", sortBy: (row) => row.month, cell: (row) => row.month },
+  {
+    id: "organization",
+    header: "Organization",
+    sortBy: (row) => row.organization.name,
+    cell: (row) => row.organization.name,
+  },
+  { id: "id", header: "Id", cell: (row) => <code>{row.organization.id}</code> },
+  { id: "reason", header: "Reason", sortBy: (row) => row.reason, cell: (row) => row.reason },
+  { id: "attempts", header: "Attempts", align: "right", cell: (row) => row.attempts },
+  {
+    id: "since",
+    header: "Since",
+    sortBy: (row) => row.created_at,
+    cell: (row) => <Moment at={row.created_at} />,
+  },
+  { id: "next", header: "Next attempt", cell: (row) => <Moment at={row.next_try_at} /> },
 ];
