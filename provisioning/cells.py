@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 
@@ -38,6 +39,7 @@ from console.base.common.errors import (
     ValidationFailed,
 )
 from console.base.common.transactions import current_transaction, outside_transaction
+from console.base.common.turns import Turns
 from provisioning import kafka
 from provisioning.errors import (
     GroupActive,
@@ -62,6 +64,19 @@ _store_answers = Answering(
     refusal=lambda: metadata.UnavailableError("the metadata store hung a moment ago"),
 )
 
+# So many calls of the metadata store a web process makes at a time for requests, and for those of
+# one organization while there are others and while there are none: a call that reads a thousand
+# topics takes long, and the next one waits for it.
+CALLS_MAX, CALLS_PER_ORGANIZATION, CALLS_ALONE = 16, 1, 4
+_store_turns = Turns(
+    CALLS_MAX,
+    "Too many requests wait for the cell's metadata at this moment.",
+    places_per_key=CALLS_PER_ORGANIZATION,
+    places_alone=CALLS_ALONE,
+)
+# Whether the calls of this request only wait, and so need no turn.
+_only_waits: ContextVar[bool] = ContextVar("only_waits", default=False)
+
 
 def cell_store() -> CellStore:
     """The cell's metadata store, opened once a process; a forked child opens it anew by itself."""
@@ -77,15 +92,32 @@ def _open_store(location: str) -> CellStore:
 def _asking_store() -> Iterator[None]:
     """Runs a call of the metadata store outside of the caller's transaction.
 
-    A task does not ask a store that hung a moment ago: `UnavailableError` is raised at once.
+    A task does not ask a store that hung a moment ago: `UnavailableError` is raised at once. The
+    requests of an organization take turns, as all of a process wait for the same store: one whose
+    turn does not come raises `Unavailable`.
     """
     with outside_transaction(METADATA):
-        task = current_transaction()
-        if task is not None and task.of_task:
+        asker = current_transaction()
+        if asker is None:
+            yield
+        elif asker.of_task:
             with _store_answers.asking():
                 yield
-        else:
+        elif _only_waits.get():
             yield
+        else:
+            with _store_turns.turn(asker.organization_id or f"address:{asker.network}"):
+                yield
+
+
+@contextmanager
+def waiting_for_brokers() -> Iterator[None]:
+    """Within the block, calls of the metadata store take no turns: they wait for brokers there."""
+    before = _only_waits.set(True)
+    try:
+        yield
+    finally:
+        _only_waits.reset(before)
 
 
 def cluster_store(cluster_id: str) -> ClusterStore:

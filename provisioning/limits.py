@@ -13,7 +13,7 @@ from provisioning.administration.services.credentials import count_users, rotate
 from provisioning.cell.samples import GROUPS
 from provisioning.cells import cell_store, cluster_store, metadata_errors
 from provisioning.clusters.services import limits
-from provisioning.clusters.services.clusters import enqueue_reconcile
+from provisioning.clusters.services.operations import enqueue_reconcile
 from provisioning.clusters.services.samples import newest_sample
 from provisioning.models import Cluster
 

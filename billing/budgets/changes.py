@@ -23,7 +23,7 @@ from billing.periods import month_of
 from billing.spending import spent_by_organization
 from console.base.common import locks
 from console.base.common.actor import Actor
-from console.base.common.audit import record_audit
+from console.base.common.audit import changes_of, record_audit
 from console.base.common.clock import now
 from console.base.limits.services import require_room
 
@@ -74,13 +74,14 @@ def update_budget(*, actor: Actor, budget: Budget, changes: dict[str, Any]) -> B
     spending = _current_spending(budget.organization_id)
     # Read before the change: the cap under the settings that end here.
     cap_minor = cap_of_budget(budget.pk, spending.month)
+    detail = changes_of(budget, changed)
     for name, value in changed.items():
         setattr(budget, name, value)
     budget.generation += 1
     budget.month, budget.spent_minor = spending.month, spending.spent_minor
     base_minor = rules.base_of(spent_minor=spending.spent_minor, cap_minor=cap_minor)
     note_event(budget, BudgetEventKind.CHANGED, base_minor=base_minor)
-    _record_change(actor, budget, "update", changed)
+    _record_change(actor, budget, "update", detail)
     return _evaluate_budget(budget, spending)
 
 
@@ -91,7 +92,7 @@ def remove_budget(*, actor: Actor, budget: Budget) -> None:
     budget.generation += 1
     budget.save()
     note_event(budget, BudgetEventKind.REMOVED)
-    _record_change(actor, budget, "remove", {})
+    _record_change(actor, budget, "remove", {"name": budget.name})
     follow_budgets(budget.organization_id, locked_budgets(budget.organization_id))
 
 

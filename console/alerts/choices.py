@@ -16,14 +16,20 @@ class AlertKind(models.TextChoices):
 
 
 class AlertState(models.TextChoices):
-    """Whether the figure is beyond the threshold for long enough that a mail was sent."""
+    """Whether the figure is beyond the threshold: not at all, not long enough for a mail, or so."""
 
     OK = "ok", "OK"
+    PENDING = "pending", "Pending"
     FIRING = "firing", "Firing"
 
 
 OF_GROUPS = frozenset({AlertKind.GROUP_LAG.value, AlertKind.GROUP_LAG_SECONDS.value})
 OF_STORAGE = frozenset({AlertKind.STORAGE_BYTES.value, AlertKind.STORAGE_GROWTH_BYTES.value})
+# What the subject of a figure is: its kind, as texts name it.
+SUBJECTS = {
+    **dict.fromkeys(OF_GROUPS, "Consumer group"),
+    **dict.fromkeys(OF_STORAGE, "Topic with most of it"),
+}
 UNITS = {
     AlertKind.GROUP_LAG.value: "records",
     AlertKind.GROUP_LAG_SECONDS.value: "seconds",

@@ -1,9 +1,9 @@
-"""Decides when an alert fires and when it is over. Pure: nothing here reads a clock or a store."""
+"""Decides when an alert is pending, fires and is over. Pure: it reads no clock and no store."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,7 +12,7 @@ from console.alerts.choices import AlertState
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A measured figure. `subject`: the consumer group it belongs to; empty for other figures."""
+    """A measured figure. `subject`: the group that it belongs to, or the topic with most of it."""
 
     value: int
     subject: str = ""
@@ -22,13 +22,15 @@ class Reading:
 class Evaluation:
     """The state of an alert after its figure was read.
 
-    `contrary_since`: since when every figure has spoken against `state`; None where the last one
-    did not.
+    `changed_at`: since when it is in this state. `beyond_since`: when every figure began to be
+    beyond the threshold, of the last time that it was pending or firing. `back_since`: since when
+    every figure of a firing alert is back; None where the last one was not.
     """
 
     state: AlertState
     changed_at: datetime
-    contrary_since: datetime | None = None
+    beyond_since: datetime | None = None
+    back_since: datetime | None = None
 
 
 def judge_figure(
@@ -36,16 +38,26 @@ def judge_figure(
 ) -> Evaluation:
     """Returns the evaluation after another figure was read.
 
-    The state changes once every figure has spoken against it for `for_s` seconds. A figure that
-    is not known (None) neither lets the alert fire nor ends it, and starts the time anew.
+    An alert is pending from the first figure beyond the threshold on, and fires once every figure
+    was for `for_s` seconds. It is over once every figure was back for as long. A figure that is not
+    known (None) ends what is pending, and neither ends what fires nor counts as being back.
     """
-    if value is None or (value > threshold) == (before.state is AlertState.FIRING):
-        return Evaluation(before.state, before.changed_at)
-    since = before.contrary_since or at
-    if at - since < timedelta(seconds=for_s):
-        return Evaluation(before.state, before.changed_at, since)
-    firing = before.state is not AlertState.FIRING
-    return Evaluation(AlertState.FIRING if firing else AlertState.OK, at)
+    beyond = value is not None and value > threshold
+    lasts = timedelta(seconds=for_s)
+    if before.state is AlertState.FIRING:
+        if beyond or value is None:
+            return replace(before, back_since=None)
+        back_since = before.back_since or at
+        if at - back_since < lasts:
+            return replace(before, back_since=back_since)
+        return Evaluation(AlertState.OK, at, before.beyond_since)
+    pending = before.state is AlertState.PENDING
+    if not beyond:
+        return Evaluation(AlertState.OK, at, before.beyond_since) if pending else before
+    since = before.changed_at if pending else at
+    if at - since < lasts:
+        return Evaluation(AlertState.PENDING, since, since)
+    return Evaluation(AlertState.FIRING, at, since)
 
 
 def worst_group(
@@ -64,3 +76,9 @@ def worst_group(
         return None
     value, group = max(known)
     return Reading(int(value), group)
+
+
+def leading_topic(bytes_by_topic: Mapping[str, int]) -> str:
+    """Returns the topic with the most bytes; empty where none has more than 0."""
+    most, topic = max(((count, topic) for topic, count in bytes_by_topic.items()), default=(0, ""))
+    return topic if most > 0 else ""

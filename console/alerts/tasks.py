@@ -15,8 +15,16 @@ def evaluate_alerts() -> None:
 
 
 @mail_task("alerts.send_alert_mail")
-def send_alert_mail(
-    *, organization_id: str, alert_id: str, state: str, value: str, subject: str
+def send_alert_mail(  # noqa: PLR0913 (what a mail says)
+    *,
+    organization_id: str,
+    alert_id: str,
+    state: str,
+    value: str,
+    subject: str,
+    fired_subject: str = "",
+    since: str = "",
+    until: str = "",
 ) -> None:
     """Sends a mail; tried again while the mail server is away."""
     services.send_alert_mail(
@@ -25,4 +33,7 @@ def send_alert_mail(
         state=state,
         value=value,
         subject=subject,
+        fired_subject=fired_subject,
+        since=since,
+        until=until,
     )

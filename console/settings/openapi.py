@@ -40,5 +40,6 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "console.base.common.api.schema.sort_schema",
+        "console.base.common.api.codes.list_codes",
     ],
 }

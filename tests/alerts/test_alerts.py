@@ -1,21 +1,26 @@
 """Alerts over REST, and how they are judged: without waking a cluster, with mails to members."""
 
 from datetime import timedelta
+from importlib import import_module
 
 import pytest
 from django.core import mail
+from django.db import connection
 from psycopg.types.multirange import Int8Multirange
 from psycopg.types.range import Int8Range
 
 from brokers.errors import UnavailableError
 from brokers.metadata import CellStore
 from console.alerts import services
+from console.alerts.models import Alert
 from console.base.common.actor import Role
 from console.base.common.clock import now
+from console.base.common.conf import config
 from console.base.common.models import AuditEntry
 from console.base.common.tenancy import organization_scope, system_scope
-from metering.models import ClusterCoverage, ProvisionalMinute
+from metering.models import ClusterCoverage, ProvisionalMinute, TopicName
 from metering.periods import MINUTE_MS, from_ms, to_ms
+from provisioning.models import Cluster
 from tests.console import cases
 from tests.console.outbox import run_outbox
 from tests.provisioning.control.world import failing, put_sample, put_status
@@ -64,40 +69,132 @@ def state_of(api, alert):
     return api().get(f"/alerts/{alert['id']}").json()
 
 
+@pytest.fixture
+def judged_after(api, later):
+    """Returns a function that judges all alerts at a minute, and returns an alert's JSON then."""
+
+    def judge_at(minutes, alert):
+        later(minutes * MINUTE)
+        services.evaluate_alerts()
+        return state_of(api, alert)
+
+    return judge_at
+
+
 def test_an_alert_fires_and_ends_with_a_mail_each_and_wakes_no_cluster(
-    api, alert, lag, later, cell, cluster_id, tenant
+    alert, lag, judged_after, cell, cluster_id, tenant
 ):
     made = alert()
     lag(checkout=25, other=3)
     mail.outbox.clear()
-    for minutes, state in [(1, "ok"), (2, "ok"), (3, "firing"), (4, "firing")]:
-        later(minutes * MINUTE)
-        services.evaluate_alerts()
-        assert state_of(api, made)["state"] == state
-    shown = state_of(api, made)
-    assert (shown["value"], shown["subject"]) == ("25", "checkout")
+    shown = [judged_after(minutes, made) for minutes in (1, 2, 3, 4)]
+    assert [look["state"] for look in shown] == ["pending", "pending", "firing", "firing"]
+    # It names the group, and since when it is behind, from the first look on.
+    assert {(look["value"], look["subject"]) for look in shown} == {("25", "checkout")}
+    began, fired = shown[0]["evaluated_at"], shown[2]["evaluated_at"]
+    assert {look["since"] for look in shown} == {began}
+    assert [look["changed_at"] for look in shown] == [began, began, fired, fired]
+    assert [look["fired_subject"] for look in shown] == ["", "", "checkout", "checkout"]
     run_outbox()
     (message,) = mail.outbox
-    assert message.subject == "Alert: slow"
+    assert message.subject == "Alert: slow (checkout)"
     assert message.to == [tenant.owner.email]
-    assert "(checkout): 25 records" in message.body
-    lag(checkout=2)
-    for minutes in (5, 6, 7, 8):
-        later(minutes * MINUTE)
-        services.evaluate_alerts()
+    lag(checkout=2, other=3)
+    over = [judged_after(minutes, made) for minutes in (5, 6, 7, 8)]
+    assert [look["state"] for look in over] == ["firing", "firing", "ok", "ok"]
+    back = over[0]["evaluated_at"]
+    assert [look["back_since"] for look in over] == [back, back, None, None]
+    ended = over[2]["evaluated_at"]
+    assert [look["since"] for look in over] == [began, began, ended, ended]
+    assert over[-1]["fired_at"] == fired
     run_outbox()
-    assert [message.subject for message in mail.outbox] == ["Alert: slow", "Over: slow"]
-    over = state_of(api, made)
-    assert (over["state"], over["fired_at"]) == ("ok", shown["changed_at"])
+    subjects = [message.subject for message in mail.outbox]
+    assert subjects == ["Alert: slow (checkout)", "Over: slow (checkout)"]
     assert cell.wake(cluster_id) is None
-    with organization_scope(tenant.id):
-        entries = AuditEntry.objects.filter(target_id=made["id"]).order_by("created_at", "pk")
-        actions = [(entry.action, entry.actor_kind) for entry in entries]
-    assert sorted(actions) == [
+    entries = entries_of(tenant, made)
+    assert [(entry.action, entry.actor_kind) for entry in entries] == [
         ("alert.create", "api_key"),
-        ("alert.end", "system"),
         ("alert.fire", "system"),
+        ("alert.end", "system"),
     ]
+    for entry, value in zip(entries[1:], (25, 3), strict=True):
+        detail = {name: entry.detail[name] for name in ("subject", "value", "threshold")}
+        assert detail == {"subject": "checkout", "value": value, "threshold": 10}
+        assert entry.detail["since"].replace("+00:00", "Z") == began
+
+
+def entries_of(tenant, alert):
+    """Returns the audit entries of an alert, oldest first."""
+    with organization_scope(tenant.id):
+        entries = AuditEntry.objects.filter(target_id=alert["id"])
+        return list(entries.order_by("created_at", "pk"))
+
+
+def written(moment):
+    """Returns a time of the REST interface as mails write it."""
+    return f"{moment[:10]} {moment[11:19]} UTC"
+
+
+def test_mails_name_the_group_and_since_when_it_is_behind(alert, lag, judged_after, cluster_id):
+    made = alert(for_s=60)
+    lag(checkout=25, other=3)
+    mail.outbox.clear()
+    began, fired = (judged_after(minutes, made)["evaluated_at"] for minutes in (1, 2))
+    # Another group is furthest behind by the time that it is over.
+    lag(checkout=2, other=3)
+    _, ended = (judged_after(minutes, made)["evaluated_at"] for minutes in (3, 4))
+    run_outbox()
+    alarm, end = (message.body.split("\n") for message in mail.outbox)
+    link = f"{config().web.public_url}/alerts?panel={made['id']}"
+    with system_scope():
+        name = Cluster.objects.get(pk=cluster_id).name
+    assert alarm == [
+        "Lag of a consumer group, in records: 25 records",
+        "Consumer group: checkout",
+        f"Cluster: {name}",
+        "Threshold: 10 records, for 60 seconds",
+        f"Above it since: {written(began)}",
+        "",
+        "You get another mail once it is back below the threshold.",
+        "",
+        link,
+        "",
+    ]
+    assert end[:5] == [
+        "Lag of a consumer group, in records: 3 records (other)",
+        "Consumer group: checkout",
+        *alarm[2:4],
+        f"Above it: {written(began)} to {written(ended)}",
+    ]
+    assert fired < ended
+
+
+def test_a_name_that_clients_chose_stays_on_its_line(alert, lag, judged_after):
+    made = alert(for_s=0)
+    lag(**{"a\nBcc: x@example.com\u202e" + "z" * 100: 25})
+    mail.outbox.clear()
+    judged_after(1, made)
+    run_outbox()
+    (message,) = mail.outbox
+    legible = "a\ufffdBcc: x@example.com\ufffd"
+    assert message.subject == f"Alert: slow ({(legible + 'z' * 100)[:60]}…)"
+    assert f"\nConsumer group: {legible}{'z' * 100}\n" in message.body
+
+
+def test_what_is_pending_is_over_without_a_mail(alert, lag, judged_after, tenant):
+    made = alert()
+    mail.outbox.clear()
+    lag(checkout=25)
+    assert judged_after(1, made)["state"] == "pending"
+    lag(checkout=2)
+    calm = judged_after(2, made)
+    assert (calm["state"], calm["since"]) == ("ok", calm["evaluated_at"])
+    lag(checkout=25)
+    again = judged_after(3, made)
+    assert (again["state"], again["since"]) == ("pending", again["evaluated_at"])
+    run_outbox()
+    assert mail.outbox == []
+    assert [entry.action for entry in entries_of(tenant, made)] == ["alert.create"]
 
 
 def test_an_alert_neither_fires_nor_ends_while_the_cell_does_not_answer(api, alert, lag, later):
@@ -141,7 +238,7 @@ def test_an_alert_that_cannot_be_judged_stops_no_other(
     fires, waits = alert(for_s=0), alert(for_s=120)
     assert services.evaluate_alerts() == 1
     assert state_of(api, fires)["state"] == "firing"
-    assert (state_of(api, waits)["state"], state_of(api, waits)["value"]) == ("ok", "25")
+    assert (state_of(api, waits)["state"], state_of(api, waits)["value"]) == ("pending", "25")
     assert (state_of(api, broken)["state"], state_of(api, broken)["value"]) == ("ok", None)
 
 
@@ -169,18 +266,52 @@ def test_storage_and_its_growth_come_from_metered_minutes(api, alert, tenant, cl
             storage_ms=Int8Multirange([Int8Range(0, until_ms)]),
             as_of_ms=until_ms,
         )
-        for minute, quantity in [(last, 1_000), (last - timedelta(days=1), 400)]:
+        before = last - timedelta(days=1)
+        # One topic has the most, and another one grew the most.
+        for minute, topic_id, quantity in [
+            *((last, "t1", 600), (before, "t1", 350)),
+            *((last, "t2", 400), (before, "t2", 20), (before, "t3", 30)),
+        ]:
             ProvisionalMinute.objects.create(
                 organization_id=tenant.id,
                 cluster_id=cluster_id,
+                topic_id=topic_id,
                 meter="storage_byte_minutes",
                 minute=minute,
                 quantity=quantity,
                 billed=True,
             )
+        TopicName.objects.create(
+            organization_id=tenant.id, cluster_id=cluster_id, topic_id="t1", name="payments"
+        )
+    mail.outbox.clear()
     assert services.evaluate_alerts() == 1
-    assert (state_of(api, size)["state"], state_of(api, size)["value"]) == ("firing", "1000")
-    assert (state_of(api, growth)["state"], state_of(api, growth)["value"]) == ("ok", "600")
+    named = ("state", "value", "subject")
+    shown = [tuple(state_of(api, made)[name] for name in named) for made in (size, growth)]
+    assert shown == [("firing", "1000", "payments"), ("ok", "600", "t2")]
+    run_outbox()
+    (message,) = mail.outbox
+    assert message.subject == "Alert: slow (payments)"
+    assert "\nTopic with most of it: payments\n" in message.body
+
+
+def test_alerts_of_an_earlier_release_are_pending_and_firing(api, alert, tenant):
+    """The migration's statements, on rows as an earlier release left them."""
+    migration = import_module("console.alerts.migrations.0004_pending")
+    calm, waits, fires = alert(name="calm"), alert(name="waits"), alert(name="fires")
+    at = now() - MINUTE
+    rows = Alert.objects.filter(organization_id=tenant.id)
+    with organization_scope(tenant.id), connection.cursor() as cursor:
+        rows.filter(pk=waits["id"]).update(back_since=at)
+        rows.filter(pk=fires["id"]).update(state="firing", changed_at=at, subject="checkout")
+        cursor.execute(migration.PENDING)
+        cursor.execute(migration.FIRING)
+    moment = at.isoformat().replace("+00:00", "Z")
+    shown = [state_of(api, made) for made in (calm, waits, fires)]
+    assert [look["state"] for look in shown] == ["ok", "pending", "firing"]
+    assert [look["since"] for look in shown] == [calm["changed_at"], moment, moment]
+    assert [look["back_since"] for look in shown] == [None, None, None]
+    assert shown[2]["fired_subject"] == "checkout"
 
 
 def test_another_threshold_is_judged_anew(api, alert, lag):

@@ -10,6 +10,7 @@ from billing.services.documents import store_document
 from billing.services.store import document_store
 from billing.services.voiding import void_invoice
 from console.base.common.actor import Role
+from console.base.common.models import AuditEntry
 from console.base.common.tenancy import organization_scope
 from metering.models import UsageRow
 from tests.billing.world import invoices_of, issue_invoices
@@ -160,6 +161,10 @@ def test_billing_details_are_on_the_next_invoice(api, used):
     assert (empty.json()["legal_name"], empty["ETag"]) == ("", '"1"')
     changed = api().patch("/billing-details", DETAILS, headers={"If-Match": '"1"'})
     assert changed.json() == {**DETAILS, "generation": 2}
+    with organization_scope(used.id):
+        entry = AuditEntry.objects.get(action="billing_details.update")
+    assert entry.detail["legal_name"] == {"from": "", "to": DETAILS["legal_name"]}
+    assert entry.detail["address"] == {"from": [], "to": DETAILS["address"]}
     stale = api().patch("/billing-details", {"vat_id": ""}, headers={"If-Match": '"1"'})
     assert_problem(stale, 412, "precondition_failed")
     issue_invoices()

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from console.base.common.tenancy import organization_scope
 from tests.console.cases import assert_problem
 from tests.console.clients import content_of
 from tests.console.queries import count_queries
+from tests.console.walk.provisioning import make_cluster
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 PLACES = 7
@@ -107,6 +109,42 @@ def test_who_it_was_is_named(api, tenant):
     ]
 
 
+def test_what_it_was_about_is_named(api, tenant):
+    with organization_scope(tenant.id):
+        actor = system_actor(tenant.id)
+        key = services.create_api_key(actor=actor, name="deploy", role=Role.VIEWER).key
+    cluster = make_cluster(tenant)
+    renamed = {"name": {"from": "old", "to": "new"}}
+    cases: list[tuple[dict[str, Any], str, str]] = [
+        ({"target_type": "api_key", "target_id": key.pk}, "deploy", ""),
+        ({"target_type": "cluster", "target_id": cluster.pk}, cluster.name, ""),
+        ({"target_type": "topic", "target_id": f"{cluster.pk}/a/b"}, "a/b", cluster.name),
+        (
+            {"target_type": "credential", "detail": {"name": "app", "cluster_id": cluster.pk}},
+            "app",
+            cluster.name,
+        ),
+        # What is gone is called as the entry says, or by its id.
+        ({"target_type": "alert", "target_id": "alr_gone", "detail": {"name": "x"}}, "x", ""),
+        ({"target_type": "alert", "target_id": "alr_gone", "detail": renamed}, "new", ""),
+        ({"target_type": "alert", "target_id": "alr_gone"}, "alr_gone", ""),
+        ({"target_type": "group", "target_id": "cl_gone/g"}, "g", "cl_gone"),
+    ]
+    for place, (fields, *_) in enumerate(cases):
+        entry(tenant, place, **{"target_id": "cre_gone", **fields})
+    query = {"to": "2026-11-21T00:00:00Z", "from": "2026-11-20T00:00:00Z"}
+    items = api().get("/audit-log", query=query).json()["items"]
+    shown = [(item["target"]["name"], item["target"]["cluster"]) for item in reversed(items)]
+    assert shown == [(name, cluster) for _, name, cluster in cases]
+
+
+def test_names_of_another_organization_are_not_shown(api, tenant, other_tenant):
+    foreign = make_cluster(other_tenant)
+    entry(tenant, target_type="cluster", target_id=foreign.pk)
+    (item,) = read_log(api, target_id=foreign.pk)["items"]
+    assert item["target"]["name"] == foreign.pk
+
+
 def test_names_cost_the_same_for_one_entry_and_for_many(api, tenant):
     counts = set()
     for place in range(2, 20):
@@ -122,7 +160,8 @@ def test_the_file_has_every_entry_oldest_first(api, tenant, entries, monkeypatch
     assert "audit-log.jsonl" in response["Content-Disposition"]
     lines = [json.loads(line) for line in body(response).splitlines()]
     assert [line["id"] for line in lines] == [entry.pk for entry in entries]
-    assert lines[0]["target"] == {"type": "topic", "id": "cl_a/0"}
+    unknown = {"name": "0", "cluster": "cl_a"}
+    assert lines[0]["target"] == {"type": "topic", "id": "cl_a/0", **unknown}
     assert tenant.id not in json.dumps(lines)
 
 

@@ -70,7 +70,10 @@ def test_a_change_of_account_status_is_signalled_once_and_audited(tenant):
     with organization_scope(tenant.id):
         assert not Organization.objects.get().may_be_reached(local=True)
         entry = AuditEntry.objects.get(action="organization.set_standing")
-    assert entry.detail == {"standing": "suspended", "reason": "unpaid"}
+    assert entry.detail == {
+        "standing": {"from": "active", "to": "suspended"},
+        "reason": "unpaid",
+    }
 
 
 def test_a_produce_suspension_is_signalled_once_audited_and_shown(api, tenant):
@@ -91,7 +94,10 @@ def test_a_produce_suspension_is_signalled_once_audited_and_shown(api, tenant):
     with organization_scope(tenant.id):
         entries = AuditEntry.objects.filter(action="organization.set_produce_suspension")
         details = list(entries.order_by("created_at").values_list("detail", flat=True))
-    assert details == [{"reason": "Stop."}, {"reason": None}]
+    assert details == [
+        {"reason": {"from": None, "to": "Stop."}},
+        {"reason": {"from": "Stop.", "to": None}},
+    ]
     assert api().get(CURRENT)["ETag"] == '"1"'
 
 

@@ -19,7 +19,7 @@ from rest_framework.request import Request
 
 from console.base.accounts.services import api_keys
 from console.base.common import errors, ids, locks
-from console.base.common.api import pagination, problems
+from console.base.common.api import codes, pagination, problems
 from console.base.common.conf import config
 from console.base.common.requests import client_address
 from tests.console.cases import assert_problem
@@ -96,6 +96,23 @@ def test_every_error_has_a_code_of_its_own():
     twice = {code for code in codes if codes.count(code) > 1}
     assert twice == set(), [kind for kind in own if kind.code in twice]
     assert [kind for kind in kinds if not kind.__doc__ or not kind.title] == []
+
+
+def test_the_list_of_codes_has_every_code():
+    current_app.loader.import_default_modules()
+    get_resolver().url_patterns  # noqa: B018 - imports every view, and with it every error
+    kinds = [
+        kind
+        for kind in subclasses(errors.AppError)
+        if kind.__module__.startswith(OURS) and kind is not problems.FrameworkError
+    ]
+    listed = codes.problem_codes()
+    assert set(listed) == {kind.code for kind in kinds} | set(
+        problems.FrameworkError.codes.values()
+    )
+    assert {(kind.code, kind.status) for kind in kinds} <= {
+        (code, status) for code, known in listed.items() for status in known["statuses"]
+    }
 
 
 def subclasses(kind):

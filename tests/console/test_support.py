@@ -1,5 +1,8 @@
 """The commands with which staff help an organization that cannot help itself."""
 
+from datetime import datetime
+from unittest.mock import ANY
+
 import pytest
 from django.core.management import CommandError, call_command
 
@@ -11,7 +14,7 @@ from tests.console.clients import ApiClient
 CURRENT = "/organizations/current"
 
 
-def reason_of(tenant, action):
+def detail_of(tenant, action):
     with organization_scope(tenant.id):
         return AuditEntry.objects.get(action=action).detail
 
@@ -26,20 +29,28 @@ def test_who_locked_everybody_out_is_let_in_again(tenant):
     assert (shown["allowed_addresses"], shown["two_factor_required"]) == ([], False)
     assert shown["generation"] == 3
     assert signed_in(tenant.owner).get(CURRENT).status_code == 200
-    assert reason_of(tenant, "organization.admit_everybody") == {"reason": "wrong network"}
+    assert detail_of(tenant, "organization.admit_everybody") == {
+        "allowed_addresses": {"from": ["192.0.2.0/24"], "to": []},
+        "two_factor_required": {"from": True, "to": False},
+        "reason": "wrong network",
+    }
     with pytest.raises(CommandError, match="nothing was changed"):
         call_command("admit_everybody", tenant.id, reason="again")
 
 
 def test_an_end_is_taken_back(tenant):
     browser = signed_in(tenant.owner)
-    assert browser.post(f"{CURRENT}:close", {"name": "Acme"}).status_code == 200
+    closed = browser.post(f"{CURRENT}:close", {"name": "Acme"})
+    assert closed.status_code == 200
     assert browser.post("/api-keys", {"name": "new"}).status_code == 403
     call_command("reopen_organization", tenant.id, reason="a mistake")
     assert browser.post("/api-keys", {"name": "new"}).status_code == 201
     # Keys from before the closing stay revoked.
     assert ApiClient(tenant.key).get(CURRENT).status_code == 401
-    assert reason_of(tenant, "organization.reopen") == {"reason": "a mistake"}
+    detail = detail_of(tenant, "organization.reopen")
+    assert detail == {"closed_at": {"from": ANY, "to": None}, "reason": "a mistake"}
+    closed_at = datetime.fromisoformat(closed.json()["closed_at"])
+    assert datetime.fromisoformat(detail["closed_at"]["from"]) == closed_at
     with pytest.raises(CommandError, match="is not closed"):
         call_command("reopen_organization", tenant.id, reason="again")
 

@@ -20,15 +20,27 @@ ALERT: dict[str, Any] = {
     **NEW,
     "emails": [],
     "state": "firing",
+    "since": "2026-11-21T15:00:00Z",
     "changed_at": "2026-11-21T15:05:00Z",
+    "back_since": None,
     "fired_at": "2026-11-21T15:05:00Z",
+    "fired_subject": "checkout",
     "value": "93",
     "subject": "checkout",
     "evaluated_at": "2026-11-21T15:06:00Z",
     "generation": 1,
     "created_at": "2026-11-20T09:00:00Z",
 }
-FRESH = {"state": "ok", "fired_at": None, "value": None, "subject": "", "evaluated_at": None}
+FRESH = {
+    "state": "ok",
+    "since": "2026-11-20T09:00:00Z",
+    "changed_at": "2026-11-20T09:00:00Z",
+    "fired_at": None,
+    "fired_subject": "",
+    "value": None,
+    "subject": "",
+    "evaluated_at": None,
+}
 
 
 def response_example(name: str, value: object, status: int = 200) -> OpenApiExample:

@@ -19,6 +19,15 @@ KIND_HELP = "The figure, which comes from the keeper's samples or from metered u
 THRESHOLD_HELP = "The alert fires above it. Its unit follows from `kind`."
 FOR_HELP = "Seconds that the figure is above before the alert fires, and below before it is over."
 GROUP_HELP = "The consumer group, for kinds of a lag; empty: the one furthest behind."
+STATE_HELP = "`pending`: the figure is above the threshold, and not yet for `for_s` seconds."
+SINCE_HELP = (
+    "Pending or firing: when the figure went above the threshold. Otherwise since when it is OK."
+)
+BACK_HELP = "Since when the figure of a firing alert is back below the threshold; null: it is not."
+SUBJECT_HELP = (
+    "The group whose figure it is, for kinds of a lag; for kinds of storage the topic with most "
+    "of it. Empty where there is none."
+)
 EMAILS_HELP = "Addresses of members who get mails; empty: those who manage the organization."
 
 
@@ -35,15 +44,20 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
     kind = serializers.ChoiceField(choices=AlertKind.choices, help_text=KIND_HELP)
     emails = serializers.ListField(child=serializers.EmailField(), help_text=EMAILS_HELP)
     threshold = Int64Field(help_text=THRESHOLD_HELP)
-    state = serializers.ChoiceField(choices=AlertState.choices)
+    state = serializers.ChoiceField(choices=AlertState.choices, help_text=STATE_HELP)
+    since = serializers.DateTimeField(help_text=SINCE_HELP)
     changed_at = serializers.DateTimeField(help_text="Since when it is in this state.")
+    back_since = serializers.DateTimeField(allow_null=True, help_text=BACK_HELP)
     fired_at = serializers.DateTimeField(
         allow_null=True, help_text="When it last began to fire; null: never yet."
     )
     value = Int64Field(
         allow_null=True, help_text="The figure when it was last read; null: not known."
     )
-    subject = serializers.CharField(help_text="The group whose figure it is, for kinds of a lag.")
+    subject = serializers.CharField(help_text=SUBJECT_HELP)
+    fired_subject = serializers.CharField(
+        help_text="The group or topic of the figure with which it last began to fire; may be empty."
+    )
     evaluated_at = serializers.DateTimeField(
         allow_null=True, help_text="When the figure was last read, once a minute; null: not yet."
     )
@@ -52,7 +66,8 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
         model = Alert
         fields = (
             *("id", "cluster_id", "name", "kind", "group", "threshold", "for_s", "emails"),
-            *("state", "changed_at", "fired_at", "value", "subject", "evaluated_at"),
+            *("state", "since", "changed_at", "back_since", "fired_at", "fired_subject"),
+            *("value", "subject", "evaluated_at"),
             *("generation", "created_at"),
         )
         read_only_fields = fields

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 
 from django.contrib.postgres.fields import ArrayField
@@ -15,8 +16,9 @@ from console.base.common.ids import ID_CHARS_MAX, new_id
 from provisioning.models import Cluster
 
 NAME_CHARS_MAX = 100
-# Kafka allows 32,767 bytes; a longer name than this is cut (`sweeping._storable_group`).
+# Kafka allows 32,767 bytes; a longer name than this is cut (`sweeping._storable_subject`).
 GROUP_CHARS_MAX = 255
+SUBJECT_CHARS_MAX = GROUP_CHARS_MAX
 EMAIL_CHARS_MAX = 254
 
 
@@ -44,12 +46,17 @@ class Alert(models.Model):
     changed_at = models.DateTimeField(default=now)
     # When it last began to fire; a change by people does not reset it.
     fired_at = models.DateTimeField(null=True, blank=True)
-    # Since when every figure has spoken against `state`.
-    contrary_since = models.DateTimeField(null=True, blank=True)
-    # When the figure was last read, the figure (None: it was not known), and its consumer group.
+    # When it last went beyond the threshold and became pending.
+    beyond_since = models.DateTimeField(null=True, blank=True)
+    # Since when every figure of a firing alert is back below the threshold.
+    back_since = models.DateTimeField(null=True, blank=True)
+    # The group or topic whose figure made it fire last.
+    fired_subject = models.CharField(max_length=SUBJECT_CHARS_MAX, blank=True)
+    # When the figure was last read, the figure (None: it was not known), and the group or topic
+    # that has it, or most of it.
     evaluated_at = models.DateTimeField(null=True, blank=True)
     value = models.BigIntegerField(null=True, blank=True)
-    subject = models.CharField(max_length=GROUP_CHARS_MAX, blank=True)
+    subject = models.CharField(max_length=SUBJECT_CHARS_MAX, blank=True)
 
     class Meta:
         constraints = (
@@ -61,3 +68,9 @@ class Alert(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def since(self) -> datetime:
+        """When the figure went beyond the threshold, if it is; otherwise since when it is OK."""
+        beyond = self.state != AlertState.OK.value
+        return self.beyond_since if beyond and self.beyond_since else self.changed_at

@@ -10,7 +10,7 @@ from console.alerts.models import Alert
 from console.base.accounts.models import Membership
 from console.base.common import locks
 from console.base.common.actor import Actor, Permission, require_permission
-from console.base.common.audit import record_audit
+from console.base.common.audit import changes_of, record_audit
 from console.base.common.clock import now
 from console.base.common.errors import FieldError, ValidationFailed
 from console.base.limits.services import require_room
@@ -72,14 +72,15 @@ def update_alert(*, actor: Actor, alert: Alert, changes: Mapping[str, Any]) -> A
         _check_group(alert.kind, changed["group"])
     if "emails" in changed:
         changed["emails"] = _of_members(alert.organization_id, changed["emails"])
+    detail = changes_of(alert, changed)
     for name, value in changed.items():
         setattr(alert, name, value)
     alert.generation += 1
     if set(changed) & {"group", "threshold"}:
         alert.state, alert.changed_at = AlertState.OK.value, now()
-        alert.contrary_since = None
+        alert.back_since = None
     alert.save()
-    _audit_change(actor, alert, "update", changed)
+    _audit_change(actor, alert, "update", detail)
     return alert
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from django.core.mail import EmailMessage
 
-from console.alerts.choices import UNITS, AlertKind, AlertState
+from console.alerts.choices import SUBJECTS, UNITS, AlertKind, AlertState
 from console.alerts.models import Alert
 from console.base.accounts.models import Membership
 from console.base.accounts.services import managing_addresses
@@ -13,23 +15,17 @@ from console.base.common.outbox import enqueue_task
 from console.base.common.tenancy import organization_scope
 
 TASK = "alerts.send_alert_mail"
-TEXT = """\
-{what}: {value}
-Threshold: {threshold}, for {minutes}
-Cluster: {cluster}
-
-{consequence}
-
-{link}
-"""
 CONSEQUENCES = {
     AlertState.FIRING.value: "You get another mail once it is back below the threshold.",
     AlertState.OK.value: "It is back below the threshold.",
 }
+# How much of a group's or topic's name is in the mail's subject; all of it is in the text.
+SUBJECT_CHARS_SHOWN = 60
 
 
 def enqueue_mail(alert: Alert) -> None:
     """Enqueues the mail of an alert that fired or ended, to be sent after the commit."""
+    over = alert.state == AlertState.OK.value
     enqueue_task(
         task=TASK,
         organization_id=alert.organization_id,
@@ -39,17 +35,30 @@ def enqueue_mail(alert: Alert) -> None:
             "state": alert.state,
             "value": "" if alert.value is None else str(alert.value),
             "subject": alert.subject,
+            "fired_subject": alert.fired_subject,
+            "since": _moment(alert.beyond_since),
+            "until": _moment(alert.changed_at) if over else "",
         },
     )
 
 
-def send_alert_mail(
-    *, organization_id: str, alert_id: str, state: str, value: str, subject: str
+def send_alert_mail(  # noqa: PLR0913 (what a mail says)
+    *,
+    organization_id: str,
+    alert_id: str,
+    state: str,
+    value: str,
+    subject: str,
+    fired_subject: str = "",
+    since: str = "",
+    until: str = "",
 ) -> None:
     """Sends the mail of an alert that fired or ended, with the figure of that moment.
 
-    Sends nothing where the alert was removed meanwhile. A mail that is sent again has the same
-    Message-ID, so that mail programs show it once.
+    `subject` is the group or topic of that figure, `fired_subject` that of the figure that made it
+    fire. `since` and `until` say when the figure was beyond the threshold; a task of an earlier
+    release names neither. Sends nothing where the alert was removed meanwhile. A mail that is sent
+    again has the same Message-ID, so that mail programs show it once.
     """
     with organization_scope(organization_id):
         rows = Alert.objects.filter(organization_id=organization_id, pk=alert_id)
@@ -59,23 +68,50 @@ def send_alert_mail(
         addresses = _recipients_of(alert)
     if not addresses:
         return
-    unit, url = UNITS[alert.kind], config().web.public_url
-    what = AlertKind(alert.kind).label
-    text = TEXT.format(
-        what=f"{what} ({subject})" if subject else what,
-        value=f"{value or 'unknown'} {unit}",
-        threshold=f"{alert.threshold} {unit}",
-        minutes=f"{alert.for_s} seconds",
-        cluster=alert.cluster.name,
-        consequence=CONSEQUENCES[state],
-        link=f"{url}/alerts?panel={alert.pk}",
+    url = config().web.public_url
+    subject, fired_subject = _legible(subject), _legible(fired_subject or subject)
+    lines = _lines(alert, value, subject, fired_subject)
+    if since:
+        lines.append(f"Above it: {since} to {until}" if until else f"Above it since: {since}")
+    text = "\n".join(
+        [*lines, "", CONSEQUENCES[state], "", f"{url}/alerts?panel={alert.pk}", ""],
     )
     over = state == AlertState.OK.value
     domain = url.split("://")[-1].split("/")[0].split(":")[0]
     moment = int(alert.changed_at.timestamp() * 1000)
     headers = {"Message-ID": f"<{alert.pk}.{state}.{moment}@{domain}>"}
     line = f"{'Over' if over else 'Alert'}: {alert.name}"
+    if fired_subject and fired_subject not in alert.name:
+        cut = fired_subject[:SUBJECT_CHARS_SHOWN]
+        line += f" ({cut}…)" if cut != fired_subject else f" ({cut})"
     EmailMessage(line, text, to=addresses, headers=headers).send()
+
+
+def _lines(alert: Alert, value: str, subject: str, fired_subject: str) -> list[str]:
+    """Returns the facts of a mail: the figure, whose it was, the threshold and the cluster."""
+    unit = UNITS[alert.kind]
+    figure = f"{AlertKind(alert.kind).label}: {value or 'unknown'} {unit}"
+    if subject and subject != fired_subject:
+        figure += f" ({subject})"
+    named = fired_subject and alert.kind in SUBJECTS
+    whose = [f"{SUBJECTS[alert.kind]}: {fired_subject}"] if named else []
+    return [
+        figure,
+        *whose,
+        f"Cluster: {alert.cluster.name}",
+        f"Threshold: {alert.threshold} {unit}, for {alert.for_s} seconds",
+    ]
+
+
+def _legible(name: str) -> str:
+    """Returns a name on one line: clients may have put anything into it."""
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name
+    )
+
+
+def _moment(at: datetime | None) -> str:
+    return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _recipients_of(alert: Alert) -> list[str]:

@@ -7,6 +7,7 @@ had.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,10 +17,11 @@ from django.db.models import Q, Sum
 from brokers.metadata_records import ClusterStatus
 from console.alerts.choices import OF_GROUPS, OF_STORAGE, AlertKind
 from console.alerts.models import Alert
-from console.alerts.rules import Reading, worst_group
+from console.alerts.rules import Reading, leading_topic, worst_group
 from metering.choices import UsageMeter
 from metering.models import ClusterCoverage, ProvisionalMinute
 from metering.periods import MINUTE_MS, from_ms, to_ms
+from metering.services.usage import topic_names
 from provisioning.cell.samples import sampled_groups
 from provisioning.clusters.services.observation import read_status
 from provisioning.clusters.services.samples import newest_sample
@@ -34,9 +36,9 @@ GROWTH = timedelta(hours=24)
 def read_figures(alerts: Collection[Alert], at: datetime) -> dict[str, Reading]:
     """Returns the figure of each alert by the alert's id; a figure that is not known is left out.
 
-    It takes at most one read of the cell and one query for each cluster, and three queries beside.
+    It takes at most one read of the cell and one query for each cluster, and four queries beside.
     """
-    stored = _stored_bytes({alert.cluster_id for alert in alerts if alert.kind in OF_STORAGE}, at)
+    stored = _read_storage({alert.cluster_id for alert in alerts if alert.kind in OF_STORAGE}, at)
     figures: dict[str, Reading] = {}
     for cluster_id, of_cluster in _group_by_cluster(alerts).items():
         try:
@@ -48,7 +50,7 @@ def read_figures(alerts: Collection[Alert], at: datetime) -> dict[str, Reading]:
 
 
 def _read_cluster(
-    cluster_id: str, alerts: Sequence[Alert], stored: tuple[int, int] | None, at: datetime
+    cluster_id: str, alerts: Sequence[Alert], stored: Mapping[str, Reading] | None, at: datetime
 ) -> dict[str, Reading]:
     kinds = {alert.kind for alert in alerts}
     wants_groups, wants_connections = kinds & OF_GROUPS, AlertKind.CONNECTIONS.value in kinds
@@ -73,7 +75,7 @@ def _reading_of(
     alert: Alert,
     groups: Sequence[Mapping[str, Any]] | None,
     connections: int | None,
-    stored: tuple[int, int] | None,
+    stored: Mapping[str, Reading] | None,
 ) -> Reading | None:
     if alert.kind in OF_GROUPS:
         figure = "lag" if alert.kind == AlertKind.GROUP_LAG.value else "lag_seconds"
@@ -82,11 +84,7 @@ def _reading_of(
         return worst_group(groups, figure=figure, group_name=alert.group)
     if alert.kind == AlertKind.CONNECTIONS.value:
         return None if connections is None else Reading(connections)
-    if stored is None:
-        return None
-    now_bytes, before_bytes = stored
-    grows = alert.kind == AlertKind.STORAGE_GROWTH_BYTES.value
-    return Reading(max(now_bytes - before_bytes, 0) if grows else now_bytes)
+    return None if stored is None else stored[alert.kind]
 
 
 def _sampled_groups(
@@ -96,29 +94,48 @@ def _sampled_groups(
     return None if sample is None else sampled_groups(sample, status, to_ms(at))
 
 
-def _stored_bytes(clusters: set[str], at: datetime) -> dict[str, tuple[int, int]]:
-    """Returns for each cluster the bytes stored in its last metered minute, and a day before that.
+def _read_storage(clusters: set[str], at: datetime) -> dict[str, dict[str, Reading]]:
+    """Returns for each cluster its figures of storage by kind, each with the topic that leads.
 
-    A cluster whose storage was not metered lately (`STORAGE_STALE`) is left out.
+    They are those of the last metered minute. A cluster whose storage was not metered lately
+    (`STORAGE_STALE`) is left out.
     """
     known: dict[str, datetime] = {}
     for row in ClusterCoverage.objects.filter(pk__in=clusters):
         until_ms = max((span.upper or 0 for span in row.storage_ms), default=0)
         if until_ms >= to_ms(at - STORAGE_STALE):
             known[row.pk] = from_ms(until_ms - MINUTE_MS)
-    if not known:
-        return {}
-    minutes = Q()
-    for cluster_id, minute in known.items():
-        minutes |= Q(cluster_id=cluster_id, minute__in=[minute, minute - GROWTH])
-    rows = ProvisionalMinute.objects.filter(minutes, meter=UsageMeter.STORAGE_BYTE_MINUTES.value)
-    sums = rows.values_list("cluster_id", "minute").annotate(bytes=Sum("quantity"))
-    # Where a metered minute has no row, nothing was stored in it.
-    stored = {(cluster_id, minute): int(total) for cluster_id, minute, total in sums}
-    return {
-        cluster_id: (
-            stored.get((cluster_id, minute), 0),
-            stored.get((cluster_id, minute - GROWTH), 0),
-        )
-        for cluster_id, minute in known.items()
+    stored = _bytes_by_topic(known)
+    leading = {place: leading_topic(by_topic) for place, by_topic in stored.items()}
+    names = topic_names((cluster_id, topic_id) for (cluster_id, _), topic_id in leading.items())
+    figures: dict[str, dict[str, Reading]] = {cluster_id: {} for cluster_id in known}
+    for (cluster_id, kind), by_topic in stored.items():
+        topic_id = leading[cluster_id, kind]
+        subject = names.get((cluster_id, topic_id), topic_id)
+        figures[cluster_id][kind] = Reading(max(by_topic.total(), 0), subject)
+    return figures
+
+
+def _bytes_by_topic(minutes: Mapping[str, datetime]) -> dict[tuple[str, str], Counter[str]]:
+    """Returns the bytes of each topic by cluster and kind: those stored, and their growth.
+
+    `minutes`: the clusters, each with the minute that counts.
+    """
+    stored: dict[tuple[str, str], Counter[str]] = {
+        (cluster_id, kind): Counter() for cluster_id in minutes for kind in OF_STORAGE
     }
+    if not minutes:
+        return stored
+    matching = Q()
+    for cluster_id, minute in minutes.items():
+        matching |= Q(cluster_id=cluster_id, minute__in=[minute, minute - GROWTH])
+    rows = ProvisionalMinute.objects.filter(matching, meter=UsageMeter.STORAGE_BYTE_MINUTES.value)
+    sums = rows.values_list("cluster_id", "minute", "topic_id").annotate(bytes=Sum("quantity"))
+    # Where a metered minute has no row, nothing was stored in it.
+    for cluster_id, minute, topic_id, total in sums:
+        latest = minute == minutes[cluster_id]
+        growth = stored[cluster_id, AlertKind.STORAGE_GROWTH_BYTES.value]
+        growth[topic_id] += int(total) if latest else -int(total)
+        if latest:
+            stored[cluster_id, AlertKind.STORAGE_BYTES.value][topic_id] += int(total)
+    return stored

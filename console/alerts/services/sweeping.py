@@ -10,7 +10,7 @@ from django.db import DatabaseError, transaction
 
 from console.alerts.choices import AlertState
 from console.alerts.models import Alert
-from console.alerts.models.alert import GROUP_CHARS_MAX
+from console.alerts.models.alert import SUBJECT_CHARS_MAX
 from console.alerts.rules import Evaluation, Reading, judge_figure
 from console.alerts.services.mails import enqueue_mail
 from console.alerts.services.readings import read_figures
@@ -25,8 +25,8 @@ from provisioning.choices import Intent
 logger = logging.getLogger(__name__)
 
 SEEN = (
-    *("state", "changed_at", "fired_at", "contrary_since"),
-    *("evaluated_at", "value", "subject"),
+    *("state", "changed_at", "fired_at", "beyond_since", "back_since"),
+    *("evaluated_at", "value", "subject", "fired_subject"),
 )
 
 
@@ -61,25 +61,27 @@ def _figure_of(alert: Alert) -> tuple[str, str, str]:
 
 def _judge_alert(alert: Alert, reading: Reading | None, at: datetime) -> bool:
     """Writes the new evaluation into the alert, unsaved; returns whether it fired or ended."""
-    before = Evaluation(AlertState(alert.state), alert.changed_at, alert.contrary_since)
+    before = Evaluation(
+        AlertState(alert.state), alert.changed_at, alert.beyond_since, alert.back_since
+    )
     value = None if reading is None else reading.value
     after = judge_figure(before, value, threshold=alert.threshold, for_s=alert.for_s, at=at)
     alert.state, alert.changed_at = after.state.value, after.changed_at
-    alert.contrary_since = after.contrary_since
+    alert.beyond_since, alert.back_since = after.beyond_since, after.back_since
     alert.evaluated_at, alert.value = at, value
-    alert.subject = "" if reading is None else _storable_group(reading.subject)
-    turned = after.state is not before.state
-    if turned and after.state is AlertState.FIRING:
-        alert.fired_at = at
-    return turned
+    alert.subject = "" if reading is None else _storable_subject(reading.subject)
+    fires, fired = (state is AlertState.FIRING for state in (after.state, before.state))
+    if fires and not fired:
+        alert.fired_at, alert.fired_subject = at, alert.subject
+    return fires is not fired
 
 
-def _storable_group(group: str) -> str:
-    """Returns a group's name as a column can hold it: cut to its length, and without NUL bytes.
+def _storable_subject(name: str) -> str:
+    """Returns a name as a column can hold it: cut to its length, and without NUL bytes.
 
-    Kafka allows longer names and NUL bytes in them; PostgreSQL's text does not.
+    Kafka allows longer names of groups and NUL bytes in them; PostgreSQL's text does not.
     """
-    return group.replace("\0", "\N{REPLACEMENT CHARACTER}")[:GROUP_CHARS_MAX]
+    return name.replace("\0", "\N{REPLACEMENT CHARACTER}")[:SUBJECT_CHARS_MAX]
 
 
 def _save_looks(alerts: Sequence[Alert]) -> None:
@@ -126,6 +128,13 @@ def _announce(alert: Alert) -> None:
             action="alert.fire" if firing else "alert.end",
             target_type="alert",
             target_id=alert.pk,
-            detail={"name": alert.name, "value": alert.value, "threshold": alert.threshold},
+            detail={
+                "name": alert.name,
+                "kind": alert.kind,
+                "subject": alert.fired_subject,
+                "value": alert.value,
+                "threshold": alert.threshold,
+                "since": alert.beyond_since.isoformat() if alert.beyond_since else None,
+            },
         )
         enqueue_mail(alert)

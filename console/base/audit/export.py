@@ -10,7 +10,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from console.base.audit.names import names_of
+from console.base.audit.names import TargetName, names_of, targets_of
 from console.base.audit.reading import page_behind
 from console.base.common.models import AuditEntry
 from console.base.common.tenancy import organization_scope
@@ -20,13 +20,15 @@ JSONL, CSV = "jsonl", "csv"
 CONTENT_TYPES = {JSONL: "application/x-ndjson", CSV: "text/csv; charset=utf-8"}
 COLUMNS = (
     *("id", "created_at", "action", "actor_kind", "actor_id", "actor_name", "source"),
-    *("target_type", "target_id", "request_id", "address", "detail"),
+    *("target_type", "target_id", "target_name", "target_cluster"),
+    *("request_id", "address", "detail"),
 )
 # A spreadsheet takes a cell that begins with one of these for a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 # The JSON members of an entry.
 EntryJson = dict[str, Any]
+Show = Callable[[AuditEntry, str, TargetName], EntryJson]
 
 
 async def export_entries(
@@ -34,12 +36,12 @@ async def export_entries(
     organization_id: str,
     filters: Mapping[str, Any],
     kind: str,
-    show: Callable[[AuditEntry, str], EntryJson],
+    show: Show,
 ) -> AsyncIterator[bytes]:
     """Yields the bytes of the file, oldest entry first, of the entries that match `filters`.
 
-    `kind` is `JSONL` or `CSV`. `show` makes the JSON members of an entry and its actor's name. Each
-    page is read in a transaction of its own, so that a slow client holds none open.
+    `kind` is `JSONL` or `CSV`. `show` makes the JSON members of an entry, its actor's name and its
+    target's. Each page is read in a transaction of its own, so that a slow client holds none open.
     """
     write = _csv_line if kind == CSV else _json_line
     if kind == CSV:
@@ -57,15 +59,18 @@ def _read_page(
     organization_id: str,
     filters: Mapping[str, Any],
     behind: AuditEntry | None,
-    show: Callable[[AuditEntry, str], EntryJson],
+    show: Show,
 ) -> tuple[list[EntryJson], AuditEntry | None]:
     """Returns the page of entries behind an entry, and the page's last entry."""
     with organization_scope(organization_id):
         entries = page_behind(
             organization_id=organization_id, filters=filters, behind=behind, limit=PAGE_ENTRIES
         )
-        names = names_of(entries)
-    shown = [show(entry, names[entry.actor_kind, entry.actor_id]) for entry in entries]
+        names, targets = names_of(entries), targets_of(entries)
+    shown = [
+        show(entry, names[entry.actor_kind, entry.actor_id], target)
+        for entry, target in zip(entries, targets, strict=True)
+    ]
     return shown, entries[-1] if entries else behind
 
 

@@ -7,6 +7,7 @@ together with the answer that is kept for a repetition, and the request may wait
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from functools import partial
 
 from console.base.common.actor import Actor
@@ -24,7 +25,10 @@ def record_audit(
     target_id: str,
     detail: Mapping[str, object] | None = None,
 ) -> AuditEntry:
-    """Writes an entry. `action` is `<noun>.<verb>`; `detail` must not hold a secret."""
+    """Writes an entry. `action` is `<noun>.<verb>`; `detail` must not hold a secret.
+
+    What changed is in `detail` as `changes_of` gives it.
+    """
     entry = new_entry(
         actor=actor, action=action, target_type=target_type, target_id=target_id, detail=detail
     )
@@ -34,6 +38,24 @@ def record_audit(
     else:
         entry.save(force_insert=True)
     return entry
+
+
+def change_of(old: object, new: object) -> dict[str, object]:
+    """Returns how `detail` has a value that changed: as it was and as it is now.
+
+    No secret may be in it. None stands for a value that was not set or is not set any more.
+    """
+    return {"from": _storable(old), "to": _storable(new)}
+
+
+def changes_of(row: object, changes: Mapping[str, object]) -> dict[str, object]:
+    """Returns, for `detail`, how values of a row are about to change (attribute → new value)."""
+    return {name: change_of(getattr(row, name), value) for name, value in changes.items()}
+
+
+def _storable(value: object) -> object:
+    """Returns a value as JSON has it: times are texts in ISO 8601."""
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def new_entry(

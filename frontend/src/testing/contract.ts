@@ -45,11 +45,25 @@ interface Operation {
   responses: Record<string, { content?: Partial<Record<string, Media>> }>;
 }
 
+/** What the description says of a code of problems. */
+interface KnownCode {
+  title: string;
+  statuses: number[];
+}
+
 interface Description {
   paths: Record<string, Partial<Record<Method, Operation>>>;
+  components: {
+    schemas: { Problem: { properties: { code: { "x-codes": Record<string, KnownCode> } } } };
+  };
 }
 
 const description = JSON.parse(text) as Description;
+
+/** The API's own list of the codes of problems. */
+export function problemCodes(): Record<string, KnownCode> {
+  return description.components.schemas.Problem.properties.code["x-codes"];
+}
 
 const METHODS: readonly Method[] = ["get", "post", "put", "patch", "delete"];
 

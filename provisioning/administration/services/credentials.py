@@ -19,7 +19,7 @@ from brokers.metadata import ClusterStore
 from brokers.metadata_records import Acl, ClusterLimits, Mechanism
 from console.base.common import locks
 from console.base.common.actor import Actor
-from console.base.common.audit import record_audit
+from console.base.common.audit import changes_of, record_audit
 from console.base.common.clock import now
 from console.base.common.errors import AppError, FieldError, Unavailable, ValidationFailed
 from console.base.common.models import AuditEntry
@@ -34,8 +34,8 @@ from provisioning.administration.services.repeating import repeat_unknown
 from provisioning.administration.services.topics import writable_store
 from provisioning.cells import cluster_store, metadata_errors
 from provisioning.choices import CredentialRole
-from provisioning.clusters.services.clusters import enqueue_reconcile
 from provisioning.clusters.services.limits import limits_of_cluster
+from provisioning.clusters.services.operations import enqueue_reconcile
 from provisioning.errors import (
     CredentialReplaced,
     OutcomeUnknown,
@@ -182,11 +182,11 @@ def update_credential(
         locks.lock("cluster", credential.cluster_id)
         _require_free_name(credential.cluster, changed["name"])
     require_future(changed.get("expires_at"))
+    detail = changes_of(credential, changed)
     for name, value in changed.items():
         setattr(credential, name, value)
     credential.generation += 1
     credential.save(update_fields=[*changed, "generation"])
-    detail = {name: shown_moment(value) for name, value in changed.items()}
     audit_credential(actor, credential, "credential.update", detail)
     return credential
 

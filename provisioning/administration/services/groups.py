@@ -10,7 +10,7 @@ from typing import Any
 
 from console.base.common import locks
 from console.base.common.actor import Actor
-from console.base.common.audit import record_audit
+from console.base.common.audit import change_of, record_audit
 from console.base.common.errors import NotFound
 from console.base.common.models import AuditEntry
 from provisioning import kafka
@@ -20,6 +20,9 @@ from provisioning.cells import kafka_errors
 from provisioning.clusters.services.brokers import is_serving, require_brokers, sample_of
 from provisioning.clusters.services.observation import observe_cluster
 from provisioning.models import Cluster
+
+# How many partitions' offsets an entry of the audit log has at most.
+AUDITED_MOVES_MAX = 200
 
 
 @dataclass(frozen=True)
@@ -90,9 +93,21 @@ def reset_offsets(  # noqa: PLR0913 (what a reset consists of)
                 "to": target.to,
                 "value": target.group or target.value,
                 "partitions": len(plan),
+                "offsets": _moves(plan),
             },
         )
     return plan
+
+
+def _moves(plan: Sequence[kafka.PlannedOffset]) -> dict[str, object]:
+    """The committed offsets before and after a reset, for the audit log: the first of them.
+
+    The keys name partitions as Kafka does, such as `payments-0`.
+    """
+    return {
+        f"{move['topic']}-{move['partition']}": change_of(move["current"], move["target"])
+        for move in plan[:AUDITED_MOVES_MAX]
+    }
 
 
 def delete_group(*, actor: Actor, cluster: Cluster, group: str, wake: bool) -> None:

@@ -23,7 +23,7 @@ from console.base.common.models.audit import ACTION_CHARS_MAX, ACTOR_CHARS_MAX, 
 from console.base.common.tenancy import organization_scope
 from console.base.common.transactions import commit_so_far, task_transaction
 from provisioning.cells import cluster_store
-from provisioning.clusters.services.clusters import enqueue_reconcile
+from provisioning.clusters.services.operations import enqueue_reconcile
 from provisioning.models import Cluster, Credential
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from brokers.metadata import ClusterStore
 from brokers.metadata_records import ClusterLimits, Quota, QuotaEntity
 from console.base.common import locks
 from console.base.common.actor import Actor
-from console.base.common.audit import record_audit
+from console.base.common.audit import change_of, record_audit
 from console.base.common.errors import AppError, FieldError, NotFound, ValidationFailed
 from console.base.common.ids import RANDOM_CHARS
 from console.base.common.models import AuditEntry
@@ -94,6 +94,7 @@ def set_quota(
         try:
             with metadata_errors():
                 record_earlier_deletions(cluster=cluster, action=REMOVED)
+                before = _values_of(store, entity)
                 repeat_unknown(lambda: store.set_quota(entity, kafka_values, limits=limits))
         except AppError as error:
             raise _with_rest_pointers(error) from error
@@ -102,9 +103,26 @@ def set_quota(
             action="quota.set",
             target_type="cluster",
             target_id=cluster.pk,
-            detail={"entity": asdict(entity), "values": dict(values)},
+            detail={"entity": asdict(entity), "values": _changes(before or {}, kafka_values)},
         )
     return ShownQuota(entity, kafka_values)
+
+
+def _values_of(store: ClusterStore, entity: QuotaEntity) -> Mapping[str, float] | None:
+    """The values of an entity by Kafka's names; None where it has no quotas."""
+    return next((quota.values for quota in store.quotas() if quota.entity == entity), None)
+
+
+def _changes(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, object]:
+    """How values (by Kafka's names) change, by their REST names, for the audit log.
+
+    One that is set to what it is stays in it: a request that died may have set it.
+    """
+    return {
+        name: change_of(before.get(kafka_name), after.get(kafka_name))
+        for name, kafka_name in KAFKA_NAMES.items()
+        if kafka_name in {*before, *after}
+    }
 
 
 def _check_room(store: ClusterStore, limits: ClusterLimits, entity: QuotaEntity) -> None:
@@ -119,7 +137,8 @@ def remove_quota(*, actor: Actor, cluster: Cluster, entity: QuotaEntity) -> None
     store = writable_store(cluster)
     locks.lock("quotas", cluster.pk)
     with metadata_errors():
-        if entity not in {quota.entity for quota in store.quotas()}:
+        before = _values_of(store, entity)
+        if before is None:
             raise NotFound
     with (
         announced(
@@ -127,7 +146,7 @@ def remove_quota(*, actor: Actor, cluster: Cluster, entity: QuotaEntity) -> None
             cluster=cluster,
             action=REMOVED,
             target=("cluster", cluster.pk),
-            detail={"entity": asdict(entity), "values": {}},
+            detail={"entity": asdict(entity), "values": _changes(before, {})},
         ),
         metadata_errors(),
     ):

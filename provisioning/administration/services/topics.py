@@ -20,7 +20,7 @@ from brokers.metadata import ClusterStore
 from brokers.metadata_records import ClusterLimits, Topic, TopicConfig
 from console.base.common import locks
 from console.base.common.actor import Actor
-from console.base.common.audit import record_audit
+from console.base.common.audit import change_of, record_audit
 from console.base.common.errors import AppError, FieldError, ValidationFailed
 from provisioning import kafka
 from provisioning.administration.services.unrecorded import (
@@ -28,7 +28,7 @@ from provisioning.administration.services.unrecorded import (
     has_grown_unrecorded,
     is_unrecorded,
 )
-from provisioning.cells import cluster_store, kafka_errors, metadata_errors
+from provisioning.cells import cluster_store, kafka_errors, metadata_errors, waiting_for_brokers
 from provisioning.choices import Intent, Phase
 from provisioning.clusters.services.brokers import require_brokers
 from provisioning.clusters.services.limits import limits_of_cluster
@@ -256,10 +256,14 @@ def update_topic(
     """
     store = writable_store(cluster)
     with metadata_errors():
+        before = {config.name: config.value for config in store.topic_configs(name)}
         topic = store.alter_topic_configs(name, configs, validate_only=validate_only)
         details = tuple(store.topic_configs(name))
     if not validate_only:
-        _audit(actor, cluster, "topic.update", name, {"configs": dict(configs)})
+        # Of a config that goes back to its default the value is the default.
+        now_set = {config.name: config.value for config in details}
+        changed = {config: change_of(before.get(config), now_set.get(config)) for config in configs}
+        _audit(actor, cluster, "topic.update", name, {"configs": changed})
     return ShownTopic(topic, conditions_of(topic), details)
 
 
@@ -282,7 +286,9 @@ def add_partitions(
             store.check_topic_room(limits, topics=0, partitions=adding)
             return ShownTopic(replace(before, partitions=count), ())
         topic = before if grown else _grow_topic(cluster, store, name, count, limits)
-    _audit(actor, cluster, "topic.add_partitions", name, {"partitions": count})
+    # How many there were when a request began that died meanwhile is not known.
+    changed = change_of(None if grown else before.partitions, count)
+    _audit(actor, cluster, "topic.add_partitions", name, {"partitions": changed})
     return show_topic(cluster=cluster, store=store, topic=topic)
 
 
@@ -400,7 +406,8 @@ def show_topic(*, cluster: Cluster, store: ClusterStore, topic: Topic) -> ShownT
     """
     if observe_cluster(cluster).phase is Phase.RUNNING:
         try:
-            store.wait_led(topic.name, LED_TIMEOUT_S)
+            with waiting_for_brokers():
+                store.wait_led(topic.name, LED_TIMEOUT_S)
             topic = store.topic(topic.name)
         except (UnavailableError, NotFoundError):
             topic = replace(topic, partitions_led=0)

@@ -53,6 +53,8 @@ def has_grown_unrecorded(
         return False
     entry = _entries(cluster, topic.name).filter(action__in=GROWN).order_by("-created_at").first()
     recorded = None if entry is None else entry.detail.get("partitions")
+    if isinstance(recorded, dict):
+        recorded = recorded["to"]
     return isinstance(recorded, int) and recorded < count
 
 

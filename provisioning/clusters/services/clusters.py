@@ -6,7 +6,7 @@ then makes the cell follow.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.db.models import F
@@ -16,16 +16,19 @@ from console.base.accounts.models import Organization, Project
 from console.base.accounts.services import project_for
 from console.base.common import locks
 from console.base.common.actor import Actor
-from console.base.common.audit import record_audit
+from console.base.common.audit import change_of, changes_of, record_audit
 from console.base.common.clock import now, unix_ms
 from console.base.common.conf import config
 from console.base.common.errors import Conflict, FieldError, NameNotConfirmed, NotFound
 from console.base.common.names import require_free_name
-from console.base.common.outbox import enqueue_task
 from console.base.limits.services import require_room
 from provisioning.choices import Intent, OperationType, SampleData
 from provisioning.clusters.services.deletion_guard import require_deletion_allowed
-from provisioning.clusters.services.operations import begin_operation, require_idle
+from provisioning.clusters.services.operations import (
+    begin_operation,
+    enqueue_reconcile,
+    require_idle,
+)
 from provisioning.clusters.services.placement import allocate_ports, choose_cell, host_label
 from provisioning.clusters.services.scheduling import scheduled_state_of
 from provisioning.errors import (
@@ -39,7 +42,6 @@ from provisioning.errors import (
 from provisioning.models import Cluster, Operation
 from provisioning.models.cluster import IDLE_TIMEOUT_S_DEFAULT
 
-RECONCILE = "provisioning.reconcile_cluster"
 # Operations during which the specification may change again: none of them depends on it.
 HARMLESS = (OperationType.CREATE_CLUSTER, OperationType.WAKE_CLUSTER)
 SUSPENSIONS = (OperationType.SUSPEND_CLUSTER, OperationType.RESUME_CLUSTER)
@@ -124,13 +126,14 @@ def update_cluster(*, actor: Actor, cluster: Cluster, changes: dict[str, Any]) -
         locks.lock("clusters", cluster.organization_id)
         _require_free_name(cluster.organization_id, changed["name"])
     ports = _ports_for(cluster, changed.get("scale_max", cluster.scale))
+    detail = changes_of(cluster, changed)
     bump_generation(cluster=cluster, **changed, **ports)
     record_audit(
         actor=actor,
         action="cluster.update",
         target_type="cluster",
         target_id=cluster.pk,
-        detail=changed,
+        detail=detail,
     )
     enqueue_reconcile(cluster=cluster)
     return cluster
@@ -187,6 +190,7 @@ def undelete_cluster(*, actor: Actor, cluster: Cluster, name: str | None = None)
     used = Cluster.objects.for_organization(cluster.organization_id).active().count()
     require_room("clusters", organization_id=cluster.organization_id, used=used)
     chosen = name or cluster.name
+    renamed = cluster.name if cluster.name == chosen else change_of(cluster.name, chosen)
     _require_free_name(cluster.organization_id, chosen)
     *before, (since_ms, _) = cluster.deletions
     bump_generation(
@@ -196,7 +200,7 @@ def undelete_cluster(*, actor: Actor, cluster: Cluster, name: str | None = None)
         deletions=[*before, [since_ms, unix_ms(now())]],
         name=chosen,
     )
-    return _begin_change(actor, cluster, OperationType.UNDELETE_CLUSTER, {"name": chosen})
+    return _begin_change(actor, cluster, OperationType.UNDELETE_CLUSTER, {"name": renamed})
 
 
 def wake_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
@@ -328,15 +332,6 @@ def bump_generation(*, cluster: Cluster, **changes: object) -> None:
     cluster.generation += 1
 
 
-def enqueue_reconcile(*, cluster: Cluster) -> None:
-    """Has a worker reconcile the cluster after the commit."""
-    enqueue_task(
-        task=RECONCILE,
-        organization_id=cluster.organization_id,
-        arguments={"organization_id": cluster.organization_id, "cluster_id": cluster.pk},
-    )
-
-
 def _begin_deletion(
     actor: Actor, cluster: Cluster, *, supersedes: tuple[OperationType, ...]
 ) -> Operation:
@@ -348,14 +343,17 @@ def _begin_deletion(
         deletions=[*cluster.deletions, [unix_ms(deleted_at), None]],
         sleep_wanted=False,
     )
-    return _begin_change(actor, cluster, OperationType.DELETE_CLUSTER, {}, supersedes=supersedes)
+    detail = {"name": cluster.name}
+    return _begin_change(
+        actor, cluster, OperationType.DELETE_CLUSTER, detail, supersedes=supersedes
+    )
 
 
 def _begin_change(
     actor: Actor,
     cluster: Cluster,
     kind: OperationType,
-    detail: dict[str, str],
+    detail: Mapping[str, object],
     *,
     supersedes: tuple[OperationType, ...] = (),
 ) -> Operation:

@@ -176,7 +176,8 @@ def test_changes_are_audited(api, tenant, make_budget):
         entries = AuditEntry.objects.filter(target_id=budget["id"]).order_by("created_at")
         audited = [(entry.action, entry.detail) for entry in entries]
     assert [action for action, _ in audited] == ["budget.create", "budget.update", "budget.remove"]
-    assert audited[1][1] == {"amount_minor": 200}
+    assert audited[1][1] == {"amount_minor": {"from": 100, "to": 200}}
+    assert audited[2][1] == {"name": budget["name"]}
 
 
 def test_events_never_change(api, tenant, make_budget):

@@ -136,6 +136,10 @@ def test_offsets_are_planned_moved_and_refused(api, path, awake, topic):
     assert api().get(f"{path}/groups/billing").json()["lag"] == "3"
     assert api().post(reset, {"to": "shift", "shift": 2}).json()["items"] == expected
     assert api().get(f"{path}/groups/billing").json()["lag"] == "1"
+    query = {"action": "group.reset_offsets"}
+    (entry,) = api().get("/audit-log", query=query).json()["items"]
+    assert entry["target"]["name"] == "billing"
+    assert entry["detail"]["offsets"] == {"t-0": {"from": 1, "to": 3}}
     body = {"to": "timestamp", "timestamp": "2001-01-01T00:00:00Z", "topics": [{"topic": "t"}]}
     targets = [item["target"] for item in api().post(reset, body).json()["items"]]
     assert targets == ["0", "0"]

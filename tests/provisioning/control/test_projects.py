@@ -92,7 +92,8 @@ def test_a_cluster_is_moved_by_who_may_write_in_both(api, tenant, other, make_cl
     with organization_scope(tenant.id):
         assert Cluster.objects.get(pk=cluster_id).project_id == other.pk
         entry = AuditEntry.objects.get(action="cluster.update")
-    assert entry.detail == {"project_id": other.pk}
+    assert set(entry.detail) == {"project_id"}
+    assert entry.detail["project_id"]["to"] == other.pk
 
 
 def test_a_cluster_does_not_go_to_another_organization(api, other_tenant, make_cluster):

@@ -52,6 +52,29 @@ def test_a_quota_is_set_shown_replaced_and_removed(api, quotas, store):
     cases.assert_problem(api().delete(f"{quotas}/{shown['id']}"), 404, "not_found")
 
 
+def test_each_change_of_a_quota_has_its_old_and_new_values(api, quotas):
+    shown = put(api(), quotas, {"user": "alice", "connections": 3}).json()
+    put(api(), quotas, {"user": "alice", "connections": 4, "fetch_bytes_per_second": 5})
+    api().delete(f"{quotas}/{shown['id']}")
+    entries = [
+        entry
+        for action in ("quota.set", "quota.remove")
+        for entry in reversed(api().get("/audit-log", query={"action": action}).json()["items"])
+    ]
+    assert {entry["detail"]["entity"]["user"] for entry in entries} == {"alice"}
+    assert [entry["detail"]["values"] for entry in entries] == [
+        {"connections": {"from": None, "to": 3}},
+        {
+            "connections": {"from": 3, "to": 4},
+            "fetch_bytes_per_second": {"from": None, "to": 5},
+        },
+        {
+            "connections": {"from": 4, "to": None},
+            "fetch_bytes_per_second": {"from": 5, "to": None},
+        },
+    ]
+
+
 def test_each_entity_is_one_of_its_own(api, quotas, store):
     """A default differs from an absent part, and a user with a client id from either alone."""
     bodies = [

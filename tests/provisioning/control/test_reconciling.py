@@ -52,7 +52,7 @@ def test_a_change_and_its_task_are_one_transaction(begun, tenant):
     cluster_id, _ = begun
     with organization_scope(tenant.id):
         entry = OutboxEntry.objects.get()
-    assert entry.task == clusters.RECONCILE == tasks.reconcile_cluster.name
+    assert entry.task == operations.RECONCILE == tasks.reconcile_cluster.name
     assert entry.arguments == {"organization_id": tenant.id, "cluster_id": cluster_id}
 
 
@@ -151,7 +151,9 @@ def test_a_store_that_stays_away_keeps_the_cluster_unknown_and_open(begun, state
 def later(cluster_id, tenant, **ago):
     """Has an operation begun earlier."""
     with organization_scope(tenant.id):
-        Operation.objects.filter(cluster_id=cluster_id).update(created_at=now() - timedelta(**ago))
+        moment = now() - timedelta(**ago)
+        rows = Operation.objects.filter(cluster_id=cluster_id)
+        rows.update(created_at=moment, started_at=moment)
 
 
 def test_brokers_that_never_come_fail_the_operation_and_not_the_cluster(

@@ -98,6 +98,32 @@ def test_a_config_goes_back_to_its_default(api, topics):
     assert changed.json()["configs"] == {"retention.bytes": "6"}
 
 
+def test_changes_of_a_topic_have_old_and_new_values_in_the_audit_log(api, topics):
+    api().post(topics, {"name": "t", "partitions": 2, "configs": {"retention.ms": "5"}})
+    api().patch(f"{topics}/t", {"configs": {"retention.ms": "7", "cleanup.policy": "compact"}})
+    api().patch(f"{topics}/t", {"configs": {"retention.ms": None}})
+    api().post(f"{topics}/t/partitions", {"count": 5})
+    default = api().get(f"{topics}/t").json()["config_details"]
+    (retention,) = [detail["value"] for detail in default if detail["name"] == "retention.ms"]
+    entries = api().get("/audit-log", query={"target_type": "topic"}).json()["items"]
+    assert {(entry["target"]["name"], entry["action"]) for entry in entries} == {
+        ("t", "topic.create"),
+        ("t", "topic.update"),
+        ("t", "topic.add_partitions"),
+    }
+    assert [entry["detail"] for entry in reversed(entries)][1:] == [
+        {
+            "configs": {
+                "retention.ms": {"from": "5", "to": "7"},
+                "cleanup.policy": {"from": "delete", "to": "compact"},
+            }
+        },
+        {"configs": {"retention.ms": {"from": "7", "to": retention}}},
+        {"partitions": {"from": 2, "to": 5}},
+    ]
+    assert retention not in {None, "7"}
+
+
 @pytest.mark.parametrize(
     ("body", "pointer"),
     [

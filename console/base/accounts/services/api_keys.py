@@ -108,7 +108,7 @@ def rotate_api_key(
         action="api_key.rotate",
         target_type="api_key",
         target_id=key.pk,
-        detail={"new_key": created.key.pk, "overlap_s": overlap_s},
+        detail={"name": key.name, "new_key": created.key.pk, "overlap_s": overlap_s},
     )
     return created
 
@@ -129,7 +129,13 @@ def end_keys(*, actor: Actor, keys: Iterable[ApiKey]) -> list[str]:
     for key in ended:
         key.revoked_at = now()
         key.save(update_fields=["revoked_at"])
-        record_audit(actor=actor, action="api_key.revoke", target_type="api_key", target_id=key.pk)
+        record_audit(
+            actor=actor,
+            action="api_key.revoke",
+            target_type="api_key",
+            target_id=key.pk,
+            detail={"name": key.name},
+        )
     return [key.pk for key in ended]
 
 

@@ -9,7 +9,7 @@ from console.base.accounts.services.api_keys import end_keys
 from console.base.accounts.services.rights import require_role
 from console.base.common import locks
 from console.base.common.actor import GRANTS, Actor, ActorKind, Permission, Role, denied
-from console.base.common.audit import record_audit
+from console.base.common.audit import changes_of, record_audit
 
 
 def update_member(*, actor: Actor, member: Membership, role: str) -> Membership:
@@ -25,12 +25,10 @@ def update_member(*, actor: Actor, member: Membership, role: str) -> Membership:
     require_role(actor, role)
     if member.role == Role.OWNER:
         _require_another_owner(member)
-    earlier, member.role = member.role, role
+    changed = changes_of(member, {"role": role})
+    member.role = role
     member.save(update_fields=["role"])
-    detail = {
-        "role": {"from": earlier, "to": role},
-        **_end_grants_above(actor, member, Role(role)),
-    }
+    detail = {**changed, **_end_grants_above(actor, member, Role(role))}
     _audit_member(actor, member, "member.update", detail)
     return member
 

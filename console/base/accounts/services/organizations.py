@@ -12,7 +12,7 @@ from console.base.accounts.models import Membership, Organization, UserSession
 from console.base.accounts.models.organization import REASON_CHARS_MAX
 from console.base.accounts.signals import account_status_changed, produce_suspension_changed
 from console.base.common.actor import GRANTS, Actor, ActorKind, Permission, Role, system_actor
-from console.base.common.audit import record_audit
+from console.base.common.audit import change_of, changes_of, record_audit
 from console.base.common.errors import FieldError
 from console.base.common.tenancy import organization_scope
 
@@ -37,10 +37,7 @@ def update_organization(
         action="organization.update",
         target_type="organization",
         target_id=organization.pk,
-        detail={
-            name: {"from": getattr(organization, name), "to": value}
-            for name, value in changed.items()
-        },
+        detail=changes_of(organization, changed),
     )
     for name, value in changed.items():
         setattr(organization, name, value)
@@ -66,18 +63,16 @@ def _refuse_lock_out(actor: Actor, changed: Mapping[str, Any]) -> None:
 def set_account_status(*, organization_id: str, status: AccountStatus, reason: str) -> bool:
     """Suspends an organization or makes it active again; returns whether its status changed."""
     with organization_scope(organization_id):
-        changed = (
-            Organization.objects.filter(pk=organization_id)
-            .exclude(account_status=status)
-            .update(account_status=status)
-        )
+        rows = Organization.objects.filter(pk=organization_id).exclude(account_status=status)
+        before = rows.values_list("account_status", flat=True).first()
+        changed = rows.update(account_status=status)
         if changed:
             record_audit(
                 actor=system_actor(organization_id),
                 action="organization.set_standing",
                 target_type="organization",
                 target_id=organization_id,
-                detail={"standing": status.value, "reason": reason},
+                detail={"standing": change_of(before, status.value), "reason": reason},
             )
             account_status_changed.send(
                 sender=Organization, organization_id=organization_id, account_status=status
@@ -103,6 +98,7 @@ def set_produce_suspension(*, organization_id: str, reason: str | None) -> bool:
         organization = Organization.objects.select_for_update(no_key=True).get(pk=organization_id)
         if organization.produce_suspended_reason == reason:
             return False
+        changed = change_of(organization.produce_suspended_reason, reason)
         organization.produce_suspended_reason = reason
         organization.save(update_fields=["produce_suspended_reason"])
         record_audit(
@@ -110,7 +106,7 @@ def set_produce_suspension(*, organization_id: str, reason: str | None) -> bool:
             action="organization.set_produce_suspension",
             target_type="organization",
             target_id=organization_id,
-            detail={"reason": reason},
+            detail={"reason": changed},
         )
         produce_suspension_changed.send(sender=Organization, organization_id=organization_id)
     return True

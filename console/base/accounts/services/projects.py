@@ -15,7 +15,7 @@ from console.base.accounts.models.project import DEFAULT_NAME
 from console.base.accounts.signals import project_deleting
 from console.base.common import locks
 from console.base.common.actor import Actor, Permission
-from console.base.common.audit import record_audit
+from console.base.common.audit import changes_of, record_audit
 from console.base.common.clock import now
 from console.base.common.errors import FieldError
 from console.base.common.names import require_free_name
@@ -52,11 +52,12 @@ def update_project(*, actor: Actor, project: Project, changes: Mapping[str, Any]
     if "name" in changed:
         locks.lock("projects", project.organization_id)
         _require_free_name(project.organization_id, changed["name"])
+    detail = changes_of(project, changed)
     for name, value in changed.items():
         setattr(project, name, value)
     project.generation += 1
     project.save(update_fields=[*changed, "generation"])
-    _audit_project(actor, project, "project.update", changed)
+    _audit_project(actor, project, "project.update", detail)
     return project
 
 

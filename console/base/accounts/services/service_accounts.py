@@ -11,7 +11,7 @@ from console.base.accounts.services.api_keys import end_keys, rights_of_account
 from console.base.accounts.services.rights import require_rights, require_role
 from console.base.common import locks
 from console.base.common.actor import Actor, Role
-from console.base.common.audit import record_audit
+from console.base.common.audit import changes_of, record_audit
 from console.base.common.clock import now
 from console.base.common.names import require_free_name
 from console.base.limits.services import require_room
@@ -55,12 +55,13 @@ def update_service_account(
     if "name" in changed:
         locks.lock("service-accounts", account.organization_id)
         _require_free_name(account.organization_id, changed["name"])
+    detail = changes_of(account, changed)
     for name, value in changed.items():
         setattr(account, name, value)
     account.generation += 1
     account.save(update_fields=[*changed, "generation"])
     ended = _revoke_made_by(actor, account) if changed.get("disabled") else {}
-    _audit_account(actor, account, "service_account.update", {**changed, **ended})
+    _audit_account(actor, account, "service_account.update", {**detail, **ended})
     return account
 
 

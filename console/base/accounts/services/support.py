@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from console.base.accounts.models import Organization
 from console.base.common.actor import system_actor
-from console.base.common.audit import record_audit
+from console.base.common.audit import changes_of, record_audit
 from console.base.common.tenancy import organization_scope
 
 
@@ -37,6 +37,7 @@ def _change_organization(
         changed = [name for name, value in values.items() if getattr(organization, name) != value]
         if not changed:
             return False
+        detail = changes_of(organization, {name: values[name] for name in changed})
         for name in changed:
             setattr(organization, name, values[name])
         organization.generation += 1
@@ -46,6 +47,6 @@ def _change_organization(
             action=action,
             target_type="organization",
             target_id=organization_id,
-            detail={"reason": reason},
+            detail={**detail, "reason": reason},
         )
     return True

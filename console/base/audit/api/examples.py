@@ -11,7 +11,12 @@ ENTRY: dict[str, Any] = {
     "created_at": "2026-11-21T15:04:05.123456Z",
     "action": "topic.create",
     "actor": {"kind": "api_key", "id": "key_3k2jq7v5xw4mzn6yt2ba", "name": "deploy"},
-    "target": {"type": "topic", "id": "cl_3k2jq7v5xw4mzn6yt2ba/payments"},
+    "target": {
+        "type": "topic",
+        "id": "cl_3k2jq7v5xw4mzn6yt2ba/payments",
+        "name": "payments",
+        "cluster": "orders",
+    },
     "request_id": "req_5v2jq7k3xw4mzn6yt2ba",
     "address": "203.0.113.7",
     "detail": {"partitions": 6},

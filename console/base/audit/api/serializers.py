@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from console.base.audit.export import CSV, JSONL
+from console.base.audit.names import TargetName
 from console.base.common.actor import ActorKind
 from console.base.common.models import AuditEntry
 from console.base.common.models.audit import ACTION_CHARS_MAX, ACTOR_CHARS_MAX, TARGET_CHARS_MAX
@@ -20,6 +21,10 @@ SOURCES = {
     ActorKind.STAFF.value: "system",
     ActorKind.SYSTEM.value: "system",
 }
+DETAIL_HELP = (
+    "What changed: a value that was changed is an object with `from` and `to`, the old and the new "
+    "one. It never has a secret."
+)
 
 
 class AuditQuerySerializer(serializers.Serializer[Any]):
@@ -70,6 +75,12 @@ class AuditTargetSerializer(serializers.Serializer[Any]):
 
     type = serializers.CharField()
     id = serializers.CharField()
+    name = serializers.CharField(
+        help_text="Its current name, or the one that the entry has if it was deleted, or its id."
+    )
+    cluster = serializers.CharField(
+        help_text="The name of the cluster that it is in; empty for what is in none."
+    )
 
 
 class AuditEntrySerializer(serializers.Serializer[Any]):
@@ -84,20 +95,25 @@ class AuditEntrySerializer(serializers.Serializer[Any]):
         help_text="The request's id; for a Kafka client its connection's, `con_…`; `-` for others."
     )
     address = serializers.CharField(help_text="Where the request came from; may be empty.")
-    detail = serializers.DictField(help_text="What changed; it never has a secret.")
+    detail = serializers.DictField(help_text=DETAIL_HELP)
     source = serializers.ChoiceField(  # type: ignore[assignment]
         choices=["api", "console", "kafka", "system"], help_text="Where the change came from."
     )
 
 
-def show_entry(entry: AuditEntry, actor_name: str) -> dict[str, Any]:
+def show_entry(entry: AuditEntry, actor_name: str, target: TargetName) -> dict[str, Any]:
     """Returns the JSON members of an entry, as `AuditEntrySerializer` describes them."""
     return {
         "id": entry.pk,
         "created_at": entry.created_at.isoformat().replace("+00:00", "Z"),
         "action": entry.action,
         "actor": {"kind": entry.actor_kind, "id": entry.actor_id, "name": actor_name},
-        "target": {"type": entry.target_type, "id": entry.target_id},
+        "target": {
+            "type": entry.target_type,
+            "id": entry.target_id,
+            "name": target.name,
+            "cluster": target.cluster,
+        },
         "request_id": entry.request_id,
         "address": entry.address,
         "detail": entry.detail,

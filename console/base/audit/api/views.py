@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from console.base.audit.api import examples
 from console.base.audit.api import serializers as shapes
 from console.base.audit.export import CONTENT_TYPES, CSV, JSONL, export_entries
-from console.base.audit.names import names_of
+from console.base.audit.names import names_of, targets_of
 from console.base.audit.reading import filter_entries
 from console.base.common.actor import Permission
 from console.base.common.api.views import ListAction
@@ -35,8 +35,11 @@ class AuditLogViewSet(ListAction):
         """Lists entries, newest first. Changes by Kafka clients appear some seconds late."""
         filters = self.validated_query(shapes.AuditQuerySerializer)
         rows = self.paginate_queryset(filter_entries(self.get_queryset(), filters)) or []
-        names = names_of(rows)
-        shown = [shapes.show_entry(row, names[row.actor_kind, row.actor_id]) for row in rows]
+        names, targets = names_of(rows), targets_of(rows)
+        shown = [
+            shapes.show_entry(row, names[row.actor_kind, row.actor_id], target)
+            for row, target in zip(rows, targets, strict=True)
+        ]
         return self.get_paginated_response(shown)
 
     @extend_schema(

@@ -6,6 +6,11 @@ from typing import Any
 
 from rest_framework import serializers
 
+CODE_HELP = (
+    "Stable: programs may depend on it. The known codes are in `x-codes`, with the titles and "
+    "statuses of their problems; others may be added."
+)
+
 
 class FieldErrorSerializer(serializers.Serializer[Any]):
     """What is wrong with one place of the request."""
@@ -38,7 +43,7 @@ class ProblemSerializer(serializers.Serializer[Any]):
     title = serializers.CharField()
     status = serializers.IntegerField()
     detail = serializers.CharField()
-    code = serializers.CharField(help_text="Stable: programs may depend on it.")
+    code = serializers.CharField(help_text=CODE_HELP)
     request_id = serializers.CharField()
     errors = FieldErrorSerializer(many=True, required=False)  # type: ignore[assignment]
     quota = QuotaSerializer(required=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from console.base.common import locks
 from console.base.common.actor import Actor
-from console.base.common.audit import record_audit
+from console.base.common.audit import change_of, record_audit
 from console.base.common.clock import now
 from console.base.common.errors import FieldError, ValidationFailed
 from console.base.limits.choices import LimitRequestState, LimitScope
@@ -66,6 +66,16 @@ def grant_limit(
     """
     granted = value or request.wanted
     _check_supported(request.limit, granted)
+    # A limit that was removed since it was requested has no value.
+    before = (
+        limit_of(
+            request.limit,
+            organization_id=request.organization_id,
+            cluster_id=request.cluster_id,
+        )
+        if request.limit in BY_NAME
+        else None
+    )
     _close_request(request, LimitRequestState.GRANTED, answer, granted=granted)
     LimitGrant.objects.update_or_create(
         organization_id=request.organization_id,
@@ -73,7 +83,12 @@ def grant_limit(
         cluster_id=request.cluster_id,
         defaults={"value": granted, "request": request, "granted_at": now()},
     )
-    _audit_request(actor, request, "grant", {"limit": request.limit, "granted": granted})
+    entry: dict[str, object] = {
+        "limit": request.limit,
+        "cluster_id": request.cluster_id,
+        "value": change_of(before, granted),
+    }
+    _audit_request(actor, request, "grant", entry)
     limit_granted.send(
         sender=LimitGrant,
         organization_id=request.organization_id,

@@ -91,7 +91,7 @@ COMMANDS = (
         "List alerts with their states.",
         (reference("cluster_id", "Only those of this cluster.", "/clusters", query=True),),
         Shape.PAGES,
-        "name id cluster_id kind group threshold state value subject",
+        "name id cluster_id kind group threshold state since value subject",
     ),
     CommandRow(
         "alert create",

@@ -79,15 +79,17 @@ export function AlertDetails({ alert, refused, onDone }: AlertDetailsProps): Rea
 }
 
 function factsOf(alert: Alert): [string, ReactElement | string][] {
-  const { kind, value, subject } = alert;
+  const { kind, value, subject, fired_subject, fired_at } = alert;
   const figure = value === null ? "not known" : formatFigure(kind, value);
   return [
     ["State", <AlertMark key="state" alert={alert} />],
-    ["Since", <Moment key="since" at={alert.changed_at} />],
+    ["Since", <Moment key="since" at={alert.since} />],
+    ...backSince(alert),
     ["Fires when", conditionWords(alert)],
     ["Now", subject && value !== null ? `${figure}, of ${subject}` : figure],
     ["Last look", alert.evaluated_at ? <Moment key="look" at={alert.evaluated_at} /> : "none yet"],
-    ["Last fired", alert.fired_at ? <Moment key="fired" at={alert.fired_at} /> : "never"],
+    ["Last fired", fired_at ? <Moment key="fired" at={fired_at} /> : "never"],
+    ...(fired_subject ? ([["Fired for", fired_subject]] as [string, string][]) : []),
     [
       "History",
       <Link key="log" to="/audit" search={{ type: "alert", target: alert.id }}>
@@ -95,6 +97,11 @@ function factsOf(alert: Alert): [string, ReactElement | string][] {
       </Link>,
     ],
   ];
+}
+
+/** Since when the figure of a firing alert is back below its threshold, if it is. */
+function backSince({ back_since }: Alert): [string, ReactElement][] {
+  return back_since ? [["Below since", <Moment key="back" at={back_since} />]] : [];
 }
 
 /** Reads the names of a cluster's groups, and the addresses of members. */

@@ -10,9 +10,9 @@ const ADDRESS = "/alerts?panel=alr_5xw4mzn6yt2ba3k2jq7v";
 test("an alert is listed with its state, its condition and the figure now", async () => {
   visit("/alerts");
   const cells = await firstRow("Alerts");
-  expect(cells.slice(0, 3)).toEqual(["Firing", "Checkout falls behind", "orders"]);
-  expect(cells[3]).toMatch(/checkout/);
-  expect(cells[4]).toBe("1 min 33 s");
+  expect(cells.slice(0, 4)).toEqual(["Firing", "1 h ago", "Checkout falls behind", "orders"]);
+  expect(cells[4]).toMatch(/checkout/);
+  expect(cells.slice(5, 7)).toEqual(["1 min 33 s", "checkout"]);
 });
 
 test("firing alerts come first, and alerts that were never judged are new", async () => {
@@ -21,16 +21,52 @@ test("firing alerts come first, and alerts that were never judged are new", asyn
     if (!firing) throw new Error("the example has no alert");
     page.items = [
       { ...firing, id: "alr_b", name: "B", state: "ok", fired_at: null },
+      { ...firing, id: "alr_c", name: "C", state: "pending", fired_at: null },
       { ...firing, id: "alr_a", name: "A", state: "ok", evaluated_at: null, value: null },
       firing,
     ];
   });
   visit("/alerts");
-  expect((await rowsOf("Alerts")).map((cells) => cells.slice(0, 2).join(" "))).toEqual([
+  expect((await rowsOf("Alerts")).map((cells) => `${cells[0] ?? ""} ${cells[2] ?? ""}`)).toEqual([
     "Firing Checkout falls behind",
+    "Pending C",
     "New A",
     "OK B",
   ]);
+});
+
+test("an alert of any group names the one that is behind, and since when", async () => {
+  change(LIST, (page) => {
+    page.items = page.items.map((firing) => ({
+      ...firing,
+      group: "",
+      state: "pending",
+      since: "2026-11-21T15:58:00Z",
+      fired_at: null,
+      fired_subject: "",
+    }));
+  });
+  visit("/alerts");
+  const cells = await firstRow("Alerts");
+  expect(cells.slice(0, 2)).toEqual(["Pending", "2 min ago"]);
+  expect(cells[6]).toBe("checkout");
+});
+
+test("a firing alert whose figure is back says since when, and for what it fired", async () => {
+  change(LIST, (page) => {
+    page.items = page.items.map((firing) => ({
+      ...firing,
+      group: "",
+      value: "3",
+      subject: "billing",
+      back_since: "2026-11-21T15:58:00Z",
+    }));
+  });
+  visit(ADDRESS);
+  const panel = await dialog("Edit Checkout falls behind");
+  expect(panel.getByText("Below since").nextSibling).toHaveTextContent("2 min ago");
+  expect(panel.getByText("Now").nextSibling).toHaveTextContent("3 s, of billing");
+  expect(panel.getByText("Fired for").nextSibling).toHaveTextContent("checkout");
 });
 
 test("without an alert the same call by REST is shown", async () => {

@@ -8,6 +8,7 @@ import {
   KINDS,
   parseFigure,
   shownStateOf,
+  subjectOf,
   writeFigure,
 } from "./figures";
 
@@ -21,8 +22,11 @@ const alert = (given: Partial<Alert>): Alert => ({
   for_s: 300,
   emails: [],
   state: "ok",
+  since: "2026-11-21T15:05:00Z",
   changed_at: "2026-11-21T15:05:00Z",
+  back_since: null,
   fired_at: null,
+  fired_subject: "",
   value: "3",
   subject: "checkout",
   evaluated_at: "2026-11-21T15:06:00Z",
@@ -72,6 +76,18 @@ test("what is not known is not said to be well", () => {
   expect(shownStateOf(alert({ value: null }))).toBe("unknown");
   expect(shownStateOf(alert({ value: null, evaluated_at: null }))).toBe("new");
   expect(shownStateOf(alert({ value: null, state: "firing" }))).toBe("firing");
+  expect(shownStateOf(alert({ state: "pending" }))).toBe("pending");
+});
+
+test("an alert names whose figure it is, and while it fires whose it was", () => {
+  const of = (given: Partial<Alert>) => subjectOf(alert({ group: "", ...given })).join("");
+  const overtaken = { subject: "billing", fired_subject: "checkout" };
+  expect(of({ ...overtaken, state: "firing" })).toBe("checkout, now billing");
+  expect(of({ ...overtaken, state: "pending" })).toBe("billing");
+  expect(of({ ...overtaken, state: "firing", subject: "checkout" })).toBe("checkout");
+  const unknown = { subject: "", fired_subject: "checkout", value: null };
+  expect(of({ ...unknown, state: "firing" })).toBe("checkout");
+  expect(of({ ...unknown, state: "ok" })).toBe("");
 });
 
 test("a group is looked at by its name and by what looks at the worst", () => {

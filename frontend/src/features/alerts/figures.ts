@@ -123,12 +123,20 @@ export function durations(present: number): { value: string; label: string }[] {
 }
 
 /** The state of an alert as the console shows it. */
-export type ShownState = "firing" | "ok" | "unknown" | "new";
+export type ShownState = "firing" | "pending" | "ok" | "unknown" | "new";
 
 export function shownStateOf(alert: Pick<Alert, "state" | "value" | "evaluated_at">): ShownState {
-  if (alert.state === "firing") return "firing";
+  if (alert.state !== "ok") return alert.state;
   if (alert.evaluated_at === null) return "new";
   return alert.value === null ? "unknown" : "ok";
+}
+
+/** Returns the group or topic of an alert: that for which it fires, and that of the figure. */
+export function subjectOf(alert: Pick<Alert, "state" | "subject" | "fired_subject">): string[] {
+  const { state, subject, fired_subject } = alert;
+  const fires = state === "firing" ? fired_subject : "";
+  if (!fires || fires === subject) return subject ? [subject] : [];
+  return subject ? [fires, `, now ${subject}`] : [fires];
 }
 
 /** Returns the alerts that watch a group: by its name, or as one of all groups. */

@@ -1,7 +1,7 @@
-import { screen } from "@testing-library/react";
+import { screen, within } from "@testing-library/react";
 import { expect, test } from "vitest";
 import { exampleOf } from "@/testing/contract";
-import { answer, empty, refuse, sentTo } from "@/testing/server";
+import { answer, change, empty, refuse, sentTo } from "@/testing/server";
 import { dialog, firstRow, rowsOf, visit } from "@/testing/visit";
 
 const LIST = "GET /api/v1/audit-log";
@@ -11,7 +11,29 @@ test("an entry is listed with who did what to what", async () => {
   const cells = await firstRow("Audit log");
   expect(cells[1]).toBe("Topic: create");
   expect(cells[2]).toBe("deploy API key");
-  expect(cells[3]).toBe("topic cl_3k2jq7v5xw4mzn6yt2ba/payments");
+  expect(cells[3]).toBe("topic payments in orders");
+  expect(cells[4]).toBe("partitions 6");
+});
+
+test("a change is listed with the old and the new value, and opens with all of them", async () => {
+  const configs = {
+    "retention.ms": { from: "604800000", to: "86400000" },
+    "cleanup.policy": { from: "delete", to: "compact" },
+  };
+  change(LIST, (page) => {
+    page.items = page.items.map((entry) => ({
+      ...entry,
+      action: "topic.update",
+      detail: { configs },
+    }));
+  });
+  const { user } = visit("/audit");
+  const cells = await firstRow("Audit log");
+  expect(cells[4]).toBe("retention.ms 604800000 → 86400000, cleanup.policy delete → compact");
+  await user.click(screen.getByRole("link", { name: "Topic: update" }));
+  const panel = await dialog("Audit entry");
+  const changed = within(panel.getByRole("group", { name: "What changed" }));
+  expect(changed.getByText("cleanup.policy").nextSibling).toHaveTextContent("delete → compact");
 });
 
 test("a log is read on page by page, to its end", async () => {

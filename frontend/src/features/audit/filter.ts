@@ -67,13 +67,3 @@ const KINDS: Record<AuditEntry["actor"]["kind"], string> = {
 export function kindWords(kind: AuditEntry["actor"]["kind"]): string {
   return KINDS[kind];
 }
-
-/**
- * Returns the change in one line of names and plain values. Nested values are only in the panel.
- */
-export function detailWords(detail: AuditEntry["detail"]): string {
-  return Object.entries(detail)
-    .filter(([, value]) => value !== null && typeof value !== "object")
-    .map(([name, value]) => `${name.replaceAll("_", " ")} ${String(value)}`)
-    .join(", ");
-}

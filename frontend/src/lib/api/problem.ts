@@ -1,3 +1,5 @@
+import { keptOf, nextOf } from "./hints";
+
 /** An entry of `errors` in a problem+json body: a field, and what is wrong with it. */
 export interface FieldError {
   pointer: string;
@@ -140,31 +142,6 @@ function happenedOf(problem: Problem): string {
     lines.push(`The limit ${name} is ${String(limit)}, and ${String(used)} are in use`);
   }
   return [sentence, ...lines].map((line) => line.replace(/\.?$/, ".")).join(" ");
-}
-
-function keptOf(problem: Problem): string {
-  const wrote = problem.method !== "GET";
-  if (!wrote) return "This was only a read: nothing was changed.";
-  if (problem.status >= 400 && problem.status < 500) return "Nothing was changed.";
-  return "Records and clients are not affected. The change itself may or may not have been made.";
-}
-
-function nextOf(problem: Problem): string {
-  if (problem.status === 0) return "Check that the service runs; this page tries again by itself.";
-  if (problem.code === "invalid_credentials") return "Check both, then try again.";
-  if (problem.code === "code_wrong") return "Enter the app's next code, or a recovery code.";
-  if (problem.status === 401) return "Sign in again.";
-  if (problem.status === 404) return "It may have been deleted. Go back to the list.";
-  if (problem.code === "name_taken") return "Choose another name.";
-  if (problem.status === 409) return "Wait for the other change to end, then try again.";
-  if (problem.status === 412) return "Somebody changed it meanwhile. Reload, then try again.";
-  if (problem.status === 429) {
-    return problem.retryAfterS
-      ? `Try again in ${String(problem.retryAfterS)} s.`
-      : "Wait a moment, then try again.";
-  }
-  if (problem.status >= 500) return "Try again. If it lasts, report the request id.";
-  return "Correct what is named above, then try again.";
 }
 
 /**

@@ -6,7 +6,7 @@ import { Moment } from "@/components/Moment";
 import { RemovableTable } from "@/components/RemovableTable";
 import type { Alert } from "@/lib/api/types";
 import { useRemoveAlert } from "../api/alerts";
-import { conditionWords, formatFigure, shownStateOf } from "../figures";
+import { conditionWords, formatFigure, shownStateOf, subjectOf } from "../figures";
 import { AlertMark } from "./AlertMark";
 
 interface Props {
@@ -64,7 +64,7 @@ function Look({ alert, refused }: LookProps): ReactElement {
   );
 }
 
-const RANKS = { firing: 0, unknown: 1, new: 2, ok: 3 } as const;
+const RANKS = { firing: 0, pending: 1, unknown: 2, new: 3, ok: 4 } as const;
 
 function columnsOf(clusters: Props["clusters"]): Column<Alert>[] {
   const cluster: Column<Alert> = {
@@ -85,6 +85,13 @@ function columnsOf(clusters: Props["clusters"]): Column<Alert>[] {
       sortBy: (alert) => `${String(RANKS[shownStateOf(alert)])} ${alert.name}`,
       cell: (alert) => <AlertMark alert={alert} />,
     },
+    {
+      id: "since",
+      header: "Since",
+      width: 110,
+      sortBy: (alert) => alert.since,
+      cell: (alert) => <Moment at={alert.since} />,
+    },
     { id: "name", header: "Name", sortBy: (alert) => alert.name, cell: (alert) => alert.name },
     ...(clusters ? [cluster] : []),
     { id: "condition", header: "Fires when", cell: conditionWords },
@@ -93,6 +100,15 @@ function columnsOf(clusters: Props["clusters"]): Column<Alert>[] {
       header: "Now",
       align: "right",
       cell: (alert) => (alert.value === null ? "–" : formatFigure(alert.kind, alert.value)),
+    },
+    {
+      id: "subject",
+      header: "Of",
+      sortBy: (alert) => subjectOf(alert).join(""),
+      cell: (alert) => {
+        const names = subjectOf(alert);
+        return names.length > 0 ? names.map((name) => <span key={name}>{name}</span>) : "–";
+      },
     },
     {
       id: "fired",

@@ -6,6 +6,7 @@ import { CopyText } from "@/components/CopyText";
 import { Facts } from "@/components/Facts";
 import { Instant } from "@/components/Moment";
 import type { AuditEntry } from "@/lib/api/types";
+import { changesOf } from "../changes";
 import { actionWords, kindWords } from "../filter";
 
 const SOURCES: Record<AuditEntry["source"], string> = {
@@ -18,6 +19,9 @@ const SOURCES: Record<AuditEntry["source"], string> = {
 /** All of one entry, with links to similar entries. */
 export function AuditPanel({ entry }: { entry: AuditEntry }): ReactElement {
   const { actor, target, request_id, address, detail } = entry;
+  const changed = changesOf(detail)
+    .filter(({ from }) => from !== undefined)
+    .map(({ name, from, to }): [string, string] => [name, `${from ?? ""} → ${to}`]);
   return (
     <Stack gap="md">
       <Facts
@@ -33,7 +37,8 @@ export function AuditPanel({ entry }: { entry: AuditEntry }): ReactElement {
           ["Id of who did it", <CopyText key="id" value={actor.id} what="the id" />],
           ["Through", SOURCES[entry.source]],
           ["From address", address || "–"],
-          ["Target", target.type.replaceAll("_", " ")],
+          ["Target", `${target.type.replaceAll("_", " ")} ${target.name}`],
+          ...(target.cluster ? ([["In cluster", target.cluster]] as [string, string][]) : []),
           ["Id of the target", <CopyText key="id" value={target.id} what="the target's id" />],
           [
             "Request",
@@ -45,6 +50,11 @@ export function AuditPanel({ entry }: { entry: AuditEntry }): ReactElement {
           ],
         ]}
       />
+      {changed.length > 0 && (
+        <div role="group" aria-label="What changed">
+          <Facts items={changed} />
+        </div>
+      )}
       <CodeBlock title="Detail" code={JSON.stringify(detail, null, 2)} />
       <Link to="/audit" search={{ actor: actor.id }}>
         All by {actor.name}

@@ -3,7 +3,9 @@ import type { ReactElement } from "react";
 import { type Column, DataTable } from "@/components/DataTable";
 import { Moment } from "@/components/Moment";
 import type { AuditEntry } from "@/lib/api/types";
-import { actionWords, detailWords, kindWords } from "../filter";
+import { legible } from "@/lib/format/legible";
+import { detailWords } from "../changes";
+import { actionWords, kindWords } from "../filter";
 import classes from "./AuditTable.module.css";
 
 /** The entries of the log. A click opens an entry in the side panel. */
@@ -52,14 +54,26 @@ const COLUMNS: Column<AuditEntry>[] = [
       <>
         <span className={classes.quiet}>{target.type.replaceAll("_", " ")}</span>{" "}
         <code className={classes.mono} title={target.id}>
-          {target.id}
+          {target.name}
         </code>
+        {target.cluster && target.type !== "cluster" && (
+          <span className={classes.quiet}> in {target.cluster}</span>
+        )}
       </>
     ),
   },
   {
     id: "detail",
     header: "What",
-    cell: (entry) => <div className={classes.detail}>{detailWords(entry.detail)}</div>,
+    cell: (entry) => {
+      const words = detailWords(entry.detail);
+      return (
+        <div className={classes.detail} title={legible(words.join("\n"), { lines: true })}>
+          {words.map((change, at) => (
+            <span key={at}>{at < words.length - 1 ? `${change}, ` : change}</span>
+          ))}
+        </div>
+      );
+    },
   },
 ];

@@ -40,11 +40,11 @@ func alertAttributes() map[string]schema.Attribute {
 		"threshold":  shownNumber("It fires above: records, seconds, bytes or connections."),
 		"for_s":      shownNumber("Seconds that it lasts before it fires, and before it is over."),
 		"emails":     shownTexts("Who gets mails; empty: those who manage the organization."),
-		"state":      shownText("`ok` or `firing`."),
+		"state":      shownText("`ok`, `pending` or `firing`."),
 		"changed_at": shownText("Since when it is in this state, RFC 3339."),
 		"fired_at":   shownText("When it last began to fire, RFC 3339; null: never yet."),
 		"value":      shownNumber("The figure at the last look; null: not known."),
-		"subject":    shownText("The group whose figure it is, of kinds of groups."),
+		"subject":    shownText("The group whose figure it is, or the topic with most of it."),
 	})
 }
 
