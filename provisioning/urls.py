@@ -7,6 +7,7 @@ from django.urls import re_path
 from provisioning.administration.api.acls import AclTemplateView, AclViewSet
 from provisioning.administration.api.credentials import CredentialViewSet
 from provisioning.administration.api.deleted_topics import DeletedTopicViewSet, OrphanedTopicViewSet
+from provisioning.administration.api.first_steps import FirstStepsViewSet
 from provisioning.administration.api.groups import GroupViewSet
 from provisioning.administration.api.messages import MessageStreamViewSet, MessageViewSet
 from provisioning.administration.api.metrics import ClusterMetricsViewSet, MetricsView
@@ -157,6 +158,11 @@ urlpatterns = [
         rf"{IN_CLUSTER}/metrics$",
         ClusterMetricsViewSet.as_view({"get": "retrieve"}),
         name="cluster-metrics",
+    ),
+    re_path(
+        rf"{IN_CLUSTER}/first-steps$",
+        FirstStepsViewSet.as_view({"get": "retrieve"}),
+        name="cluster-first-steps",
     ),
     re_path(rf"{IN_CLUSTER}/groups$", GroupViewSet.as_view({"get": "list"}), name="group-list"),
     re_path(

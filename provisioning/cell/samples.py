@@ -17,6 +17,10 @@ RUNNING = "running"
 GROUPS = "groups"
 TOPICS = "topics"
 CONNECTIONS = "connections"
+# Topics in which brokers keep state of their own (`brokers/core/crates/metadata/src/names.rs`).
+INTERNAL_TOPICS = frozenset(
+    ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
+)
 # Where a stored partition has the time of its first waiting record (Unix ms; None where unknown).
 SINCE = "since_ms"
 

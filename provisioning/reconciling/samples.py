@@ -5,14 +5,9 @@ from __future__ import annotations
 from brokers.errors import ExistsError, NotFoundError
 from brokers.metadata import ClusterStore
 from provisioning import kafka
+from provisioning.clusters.sample_data import RECORDS, TOPIC
 
 CLUSTER_NAME = "first-cluster"
-TOPIC = "hello-freshet"
-RECORDS = (
-    (b"hello", b'{"message": "Hello from Freshet", "number": 1}'),
-    (b"hello", b'{"message": "This is a record in your first topic", "number": 2}'),
-    (b"next", b'{"message": "Now produce one of your own", "number": 3}'),
-)
 
 
 def has_sample_topic(store: ClusterStore) -> bool:

@@ -16,10 +16,13 @@ def cell(visitor, group, column):
 
 
 def test_a_pasted_snippet_is_seen_arriving(visitor):
+    visitor.enter_cluster("Connect")
     visitor.press("Create a credential and fill it in")
     visitor.sees("is filled in")
     produce = visitor.snippet("kcat", "Produce")
-    visitor.follow(f"Watch {TOPIC} live")
+    visitor.open_tab("Topics")
+    visitor.follow(TOPIC)
+    visitor.page.get_by_text("Live", exact=True).first.click()
     visitor.sees("Live: new messages appear as they are written")
     pasted = run_in_shell(produce)
     assert pasted.returncode == 0, pasted.stderr
@@ -78,8 +81,9 @@ def test_lag_is_shown_in_records_and_time_and_goes_to_zero(visitor, tmp_path):
 
 
 def test_offsets_are_reset_after_a_look_at_what_would_change(visitor, tmp_path):
-    visitor.enter_cluster("Connect")
-    visitor.press("Create a credential and fill it in")
+    visitor.enter_cluster()
+    visitor.create_credential("of-another-group", "Full")
+    visitor.open_tab("Connect")
     visitor.sees("is filled in")
     code = visitor.snippet("Python", "freshet.py").replace("python-group", "reset-group")
     with python_program(code, tmp_path) as consumer:

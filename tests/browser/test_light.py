@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.browser.visitor import CLUSTER, TOPIC
+from tests.browser.visitor import CLUSTER
 
 FILES_MAX = 20
 BYTES_MAX = 250 * 1024
@@ -50,7 +50,7 @@ def test_the_overview_is_light(people, account):
         traffic = Traffic(visitor.page)
         visitor.open("/")
         visitor.sees(CLUSTER)
-        visitor.sees(f"Watch {TOPIC} live")
+        visitor.sees("This month")
         visitor.page.wait_for_load_state("load")
         files, reads = traffic.finished(of_api=False), traffic.finished(of_api=True)
         sizes = [size for _, _, size in files]

@@ -106,14 +106,15 @@ def addresses(people, account, invoice, tmp_path_factory):
     """
     with people(account) as visitor:
         visitor.open("/")
-        visitor.enter_cluster("Connect")
-        visitor.press("Create a credential and fill it in")
+        visitor.enter_cluster()
+        visitor.create_credential("pages", "Full")
+        visitor.open_tab("Connect")
         visitor.sees("is filled in")
         code = visitor.snippet("Python", "freshet.py").replace("python-group", "pages-group")
         with python_program(code, tmp_path_factory.mktemp("client")) as consumer:
             consumer.wait_for_line("hello from Python")
         assert run_in_shell(visitor.snippet("kcat", "Produce")).returncode == 0
-        cluster = re.sub(r"^https?://[^/]+|/connect$", "", visitor.page.url)
+        cluster = re.sub(r"^https?://[^/]+|/connect.*$", "", visitor.page.url)
         # However long it takes to look at every page.
         visitor.change("PATCH", cluster, {"idle_timeout_s": 24 * 3600})
         for method, path, data in PLANTED:

@@ -66,6 +66,22 @@ def test_records_go_in_and_come_out(awake, tmp_path):
     assert awake("consume", "t", "-b").out == "/wA=\n"
 
 
+def test_a_value_or_a_key_that_is_cut_is_said_to_be(awake, tmp_path):
+    long = "x" * 65_536
+    for name, options in (("value", ()), ("key", ("--keys",))):
+        file = tmp_path / name
+        file.write_text(f"{long}y" if name == "value" else "v")
+        key = f"{long}y" if name == "key" else "k"
+        assert awake("produce", "t", "--file", str(file), "-k", key, "--partition", "0").code == 0
+        result = awake("consume", "t", "--last", "1", "--partition", "0", *options)
+        assert result.err == "Of longer keys and values only the first 64 KiB are shown.\n"
+        assert long in result.out
+        assert f"{long}y" not in result.out
+    # What is printed is whole here: the key that is cut is not printed.
+    plain = awake("consume", "t", "--last", "1", "--partition", "0")
+    assert (plain.out, plain.err) == ("v\n", "")
+
+
 def test_damaged_batches_are_named_and_deleted(freshet, cluster_id):
     with running_broker(cluster_id) as broker:
 

@@ -188,9 +188,10 @@ class Consumer:
         text = "\t".join(words)
         output.print_line(output.escape_controls(text) if sys.stdout.isatty() else text)
         sys.stdout.flush()
-        if (record["value"] or {}).get("truncated") and not self._truncated:
+        printed = ("value",) if self.style is None else ("key", "value")
+        if not self._truncated and any((record[part] or {}).get("truncated") for part in printed):
             self._truncated = True
-            self.session.note("Of longer values only the first 64 KiB are shown.")
+            self.session.note("Of longer keys and values only the first 64 KiB are shown.")
 
 
 def _content_text(content: dict[str, Any] | None) -> str:

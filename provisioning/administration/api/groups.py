@@ -12,6 +12,7 @@ from rest_framework.response import Response
 
 from console.base.common.api.pagination import page_of_names
 from console.base.common.api.whole import Int64Field, as_text
+from console.base.common.clock import unix_ms
 from provisioning import kafka
 from provisioning.administration.services import groups
 from provisioning.administration.services.groups import SeenGroup
@@ -213,7 +214,7 @@ class GroupViewSet(ClusterViewSet):
             actor=self.actor,
             cluster=self.cluster,
             group=group,
-            target=_target(data),
+            target=target_of(data),
             partitions=None
             if topics is None
             else {topic["topic"]: topic.get("partitions") for topic in topics},
@@ -224,10 +225,11 @@ class GroupViewSet(ClusterViewSet):
         return Response({"dry_run": data["dry_run"], "items": items})
 
 
-def _target(data: dict[str, Any]) -> kafka.Target:
+def target_of(data: dict[str, Any]) -> kafka.Target:
+    """Where a validated request moves offsets to; a moment in Unix ms."""
     if isinstance(data["to"], dict):
         return kafka.Target("group", group=data["to"]["group"])
     value = data.get(data["to"], 0)
     if isinstance(value, datetime):
-        value = int(value.timestamp() * 1000)
+        value = unix_ms(value)
     return kafka.Target(data["to"], value)

@@ -10,6 +10,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from console.base.common.api.whole import Int64Field, as_text
+from console.base.common.clock import unix_ms
 from provisioning import kafka
 from provisioning.kafka.filters import CHARS_MAX
 from provisioning.kafka.shapes import (
@@ -24,6 +25,9 @@ from provisioning.kafka.shapes import (
 
 VALUE_BYTES_MAX = 1024 * 1024
 HEADERS_MAX = 100
+INT64_MAX = 2**63 - 1
+# A number of so many digits is larger.
+DIGITS_MAX = 20
 SCAN_BYTES_MAX = 64 * 1024 * 1024
 DAMAGE_REASONS = [UNDECODABLE, TOO_SLOW, TOO_LARGE]
 DAMAGE_REASONS_TEXT = (
@@ -249,9 +253,9 @@ class BrowseQuerySerializer(serializers.Serializer[Any]):
     def validate_timestamp(self, text: str) -> int:
         """Unix milliseconds, from ISO 8601 or from such a number."""
         if text.isascii() and text.isdigit():
-            return int(text[:18])
-        moment = serializers.DateTimeField().to_internal_value(text)
-        return int(moment.timestamp() * 1000)
+            # A longer number is later than any time of a record.
+            return min(int(text.lstrip("0")[:DIGITS_MAX] or "0"), INT64_MAX)
+        return unix_ms(serializers.DateTimeField().to_internal_value(text))
 
     def validate_cursor(self, cursor: str) -> dict[int, int]:
         """Partition → offset where the earlier page ended."""

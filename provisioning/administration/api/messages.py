@@ -58,10 +58,13 @@ class MessageViewSet(ClusterViewSet):
     def list(self, request: Request, name: str, **kwargs: Any) -> Response:
         """A page of records: the newest, or forward from the oldest, an offset or a moment.
 
-        With a `filter` a page may have few records or none although there are more: `scanned` says
-        how far it was looked, and `next_cursor` goes on from there. Batches that cannot be decoded
-        are skipped, and listed as `damaged`. All batches that were read are metered as
-        `egress_bytes` of the caller, with what a filter leaves out; batches are read as a whole.
+        Of several partitions the records of a page are merged by time. Where limits of bytes or
+        time end it, the next page may have earlier records of another partition, and none is
+        missing. With a `filter` a page may have few records or none although there are more:
+        `scanned` says how far it was looked, and `next_cursor` goes on from there. Batches that
+        cannot be decoded are skipped, and listed as `damaged`. All batches that were read are
+        metered as `egress_bytes` of the caller, with what a filter leaves out; batches are read as
+        a whole.
         """
         query = self.query()
         start = query["from"]

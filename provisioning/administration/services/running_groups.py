@@ -42,6 +42,14 @@ class Changes:
     moved: frozenset[str]
 
 
+@dataclass(frozen=True)
+class FirstUses:
+    """Whether records of a cluster were produced, and consumed by a group; None: not known."""
+
+    produced: bool | None
+    consumed: bool | None
+
+
 class RunningGroups:
     """The groups of a cluster whose brokers run, as they are now."""
 
@@ -73,6 +81,16 @@ class RunningGroups:
             known = self._known([name])
             asked = [kafka.describe_group(self._access, n) for n in self._to_ask([name], known)]
         return _newest(known, asked)[name]
+
+    def first_uses(self, samples: Mapping[str, int]) -> FirstUses:
+        """Whether records were produced, and consumed by a group; see `GroupTable`."""
+
+        def uses(table: GroupTable) -> FirstUses:
+            # Where a broker leaves something out, it may be what was produced or consumed.
+            otherwise = False if table.has_all_names else None
+            return FirstUses(table.is_written(samples) or otherwise, table.is_read() or otherwise)
+
+        return self._look(uses) or FirstUses(None, None)
 
     def _look(self, use: Callable[[GroupTable], Seen]) -> Seen | None:
         return shared_pictures().look(self._brokers, use, anew=self._changes.any)

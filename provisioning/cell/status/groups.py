@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from provisioning.cell.samples import SINCE
+from provisioning.cell.samples import INTERNAL_TOPICS, SINCE
 from provisioning.cell.status.picture import Fields, Key, Picture
 
 # A broker cuts names that are longer than 1,024 bytes, at the beginning of a character. So this
@@ -66,6 +66,27 @@ class GroupTable:
         (place,) = places
         cut = self._pictures[place.picture].entries("g")[(place.number,)][4]
         return None if cut else self._describe(place)
+
+    def is_written(self, samples: Mapping[str, int]) -> bool:
+        """Whether a partition ever had more records than the service itself wrote.
+
+        `samples` has how many these are, by topic.
+        """
+        for picture in self._pictures:
+            topics = picture.entries("t")
+            for (topic, _), (_, end, _, _) in picture.entries("p").items():
+                name = topics[(topic,)][0] if (topic,) in topics else None
+                if name and name not in INTERNAL_TOPICS and end > samples.get(name, 0):
+                    return True
+        return False
+
+    def is_read(self) -> bool:
+        """Whether a group has committed an offset behind a first record."""
+        return any(
+            committed > 0
+            for picture in self._pictures
+            for committed, _, _ in picture.entries("o").values()
+        )
 
     def _describe(self, place: GroupPlace) -> Group:
         picture = self._pictures[place.picture]

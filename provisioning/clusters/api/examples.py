@@ -417,6 +417,11 @@ GROUPS = {
         ),
     ],
 }
+FIRST_STEPS = {
+    "retrieve": [
+        answer("A consumer is missing", {"credential": True, "produced": True, "consumed": False})
+    ]
+}
 STREAM = {"list": [answer("A record", MESSAGE)]}
 MESSAGES = {
     "list": [

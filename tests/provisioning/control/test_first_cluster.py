@@ -7,6 +7,7 @@ import pytest
 from brokers.metadata_records import BrokerStatus
 from provisioning import kafka
 from provisioning.cells import cluster_store
+from provisioning.clusters import sample_data
 from provisioning.reconciling import samples
 from provisioning.reconciling import service as reconciling
 from tests.console.clients import ApiClient
@@ -29,7 +30,7 @@ def only_cluster(client):
 
 
 def records(cluster_id):
-    page: Any = kafka.browse(access_of(cluster_id), samples.TOPIC, kafka.Browse("oldest"))
+    page: Any = kafka.browse(access_of(cluster_id), sample_data.TOPIC, kafka.Browse("oldest"))
     return [record["value"]["text"].encode() for record in page.records]
 
 
@@ -42,7 +43,7 @@ def test_a_first_cluster_with_a_topic_and_records(newcomer):
     with running_broker(cluster["id"]):
         for _ in range(3):
             reconciling.sweep_clusters()
-        assert records(cluster["id"]) == [value for _, value in samples.RECORDS]
+        assert records(cluster["id"]) == [value for _, value in sample_data.RECORDS]
 
 
 def test_by_rest_there_is_none():
@@ -55,13 +56,13 @@ def test_records_that_were_cut_short_are_completed_and_none_twice(newcomer, monk
     cluster_id = only_cluster(newcomer)["id"]
     reconciling.sweep_clusters()
     with running_broker(cluster_id):
-        monkeypatch.setattr(samples, "RECORDS", samples.RECORDS[:1])
+        monkeypatch.setattr(samples, "RECORDS", sample_data.RECORDS[:1])
         samples.produce_samples(access_of(cluster_id))
         monkeypatch.undo()
         for _ in range(2):
             reconciling.sweep_clusters()
             samples.produce_samples(access_of(cluster_id))
-        assert records(cluster_id) == [value for _, value in samples.RECORDS]
+        assert records(cluster_id) == [value for _, value in sample_data.RECORDS]
 
 
 def test_brokers_that_cannot_be_reached_are_asked_again(newcomer):
@@ -78,6 +79,6 @@ def test_brokers_that_cannot_be_reached_are_asked_again(newcomer):
 
 def test_a_topic_that_is_there_stays(newcomer):
     cluster_id = only_cluster(newcomer)["id"]
-    newcomer.post(f"/clusters/{cluster_id}/topics", {"name": samples.TOPIC, "partitions": 4})
+    newcomer.post(f"/clusters/{cluster_id}/topics", {"name": sample_data.TOPIC, "partitions": 4})
     reconciling.sweep_clusters()
-    assert cluster_store(cluster_id).topic(samples.TOPIC).partitions == 4
+    assert cluster_store(cluster_id).topic(sample_data.TOPIC).partitions == 4

@@ -113,6 +113,11 @@ COMMANDS = (
         over=True,
     ),
     CommandRow(
+        "cluster first-steps",
+        "GET /clusters/{cluster_id}/first-steps",
+        "Whether a cluster has a credential, was produced to, and consumed from.",
+    ),
+    CommandRow(
         "cluster metrics",
         "GET /clusters/{cluster_id}/metrics",
         "A cluster's metrics, as OpenMetrics text.",

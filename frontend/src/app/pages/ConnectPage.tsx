@@ -1,15 +1,16 @@
 import { Skeleton, Stack } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import type { ReactElement } from "react";
-import { ErrorPanel } from "@/components/ErrorPanel";
+import { firstStepsQuery } from "@/features/connect/api/connect";
 import { ConnectPanel } from "@/features/connect/components/ConnectPanel";
-import { useCluster, useClusterId } from "./useCluster";
+import { areDone } from "@/features/connect/steps";
+import type { Cluster } from "@/lib/api/types";
+import { useCluster } from "./useCluster";
 import { useConnect } from "./useConnect";
 
 /** Code snippets that connect clients to a cluster. */
 export function ConnectPage(): ReactElement {
-  const clusterId = useClusterId();
   const cluster = useCluster();
-  const { topics, createCredential, creating, error, refused } = useConnect(clusterId);
   if (!cluster) {
     return (
       <Stack gap="md">
@@ -21,14 +22,13 @@ export function ConnectPage(): ReactElement {
   }
   return (
     <Stack gap="md" maw={980}>
-      {error && <ErrorPanel error={error} what="The credential was not created" />}
-      <ConnectPanel
-        cluster={cluster}
-        topics={topics}
-        creating={creating}
-        refused={refused}
-        onCreateCredential={createCredential}
-      />
+      <Connecting cluster={cluster} />
     </Stack>
   );
+}
+
+function Connecting({ cluster }: { cluster: Cluster }): ReactElement {
+  const { data: steps } = useQuery(firstStepsQuery(cluster.id));
+  const open = steps && !areDone(steps) ? steps : undefined;
+  return <ConnectPanel cluster={cluster} steps={open} {...useConnect(cluster)} />;
 }

@@ -1,6 +1,6 @@
 import { screen, within } from "@testing-library/react";
 import { expect, test } from "vitest";
-import { change, empty, refuse } from "@/testing/server";
+import { answer, change, empty, refuse, sentTo } from "@/testing/server";
 import { actAs, firstRow, visit } from "@/testing/visit";
 
 function tile(label: string): HTMLElement {
@@ -26,12 +26,65 @@ test("clusters are counted by what they do", async () => {
   expect(asleep).toHaveTextContent(/^Asleep2/);
 });
 
-test("a single cluster comes with the way to its first message", async () => {
+const STEPS = "GET /api/v1/clusters/{cluster_id}/first-steps";
+
+/** Has the organization have clusters of these ages in days, with the first steps of each. */
+function withClusters(clusters: Record<string, { days: number; consumed: boolean }>): void {
+  change("GET /api/v1/clusters", (page) => {
+    const [first] = page.items;
+    if (!first) throw new Error("the example has no cluster");
+    page.items = Object.entries(clusters).map(([name, { days }]) => ({
+      ...first,
+      id: `cl_${name}`,
+      name,
+      created_at: new Date(Date.UTC(2026, 10, 20 - days)).toISOString(),
+    }));
+  });
+  answer(STEPS, ({ pathname }) => ({
+    credential: true,
+    produced: true,
+    consumed: clusters[/cl_(\w+)/.exec(pathname)?.[1] ?? ""]?.consumed ?? false,
+  }));
+}
+
+test("a cluster with a step left comes with the way to its first message", async () => {
   visit("/");
   const part = within(await screen.findByRole("region", { name: "Connect to orders" }));
   const watch = await part.findByRole("link", { name: "Watch payments live" });
   expect(watch.getAttribute("href")).toMatch(/\/topics\/payments\?from=live$/);
-  expect(part.getByTestId("code Produce")).toHaveTextContent("-t payments");
+  expect(part.getByTestId("code freshet.py")).toHaveTextContent('topic = "payments"');
+  expect(part.getByRole("list", { name: "First steps" })).toHaveTextContent(/by a groupTo do$/);
+});
+
+test("steps of several clusters stay, and snippets are those of the newest", async () => {
+  withClusters({
+    oldest: { days: 9, consumed: false },
+    first: { days: 5, consumed: false },
+    done: { days: 3, consumed: true },
+    second: { days: 1, consumed: false },
+  });
+  visit("/");
+  await screen.findByRole("region", { name: "Connect to second" });
+  const region = await screen.findByRole("region", { name: "First steps with first" });
+  const link = within(region).getByRole("link", { name: "Connect a client" });
+  expect(link).toHaveAttribute("href", "/clusters/cl_first/connect");
+  // Of three clusters at most, so that an overview of many asks for little.
+  expect(screen.getAllByRole("list", { name: "First steps" })).toHaveLength(2);
+});
+
+test("steps that are done are gone", async () => {
+  withClusters({ only: { days: 1, consumed: true } });
+  visit("/");
+  await firstRow("Clusters");
+  await expect.poll(() => sentTo(STEPS).length).toBe(1);
+  expect(screen.queryByRole("list", { name: "First steps" })).toBeNull();
+});
+
+test("first steps that cannot be read say so", async () => {
+  refuse(STEPS, { status: 403, detail: "The cell is away." });
+  visit("/");
+  const alert = await screen.findByRole("alert");
+  expect(alert).toHaveTextContent("The first steps could not be read");
 });
 
 test("without a cluster there is the way to one", async () => {

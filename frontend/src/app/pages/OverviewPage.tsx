@@ -1,4 +1,4 @@
-import { Button, Stack } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
@@ -12,20 +12,19 @@ import { clusterListQuery } from "@/features/clusters/api/clusters";
 import { ClusterTable } from "@/features/clusters/components/ClusterTable";
 import { costsQuery } from "@/features/costs/api/costs";
 import { MonthSoFar } from "@/features/costs/components/MonthSoFar";
-import { ConnectPanel } from "@/features/connect/components/ConnectPanel";
+import { storedQuery } from "@/features/usage/api/stored";
 import { sessionQuery } from "@/lib/api/session";
 import { isStatus } from "@/lib/api/client";
 import type { Cluster, Phase } from "@/lib/api/types";
 import { monthOf } from "@/lib/format/utc";
-import { useConnect } from "./useConnect";
+import { FirstStepsOf } from "./FirstStepsOf";
 import { useProjectNames } from "./useProjectNames";
 
-/** The overview of all clusters. With a single one, also the steps to its first message. */
+/** The overview of all clusters, and the first steps with those where some are left. */
 export function OverviewPage(): ReactElement {
   const { data: session } = useQuery(sessionQuery);
   const { data: clusters, error, refetch } = useQuery(clusterListQuery);
   const projects = useProjectNames();
-  const first = clusters?.length === 1 ? clusters[0] : undefined;
   return (
     <>
       <PageHead title={session?.organization?.name ?? "Overview"} />
@@ -60,7 +59,7 @@ export function OverviewPage(): ReactElement {
           </>
         )
       )}
-      {first && <FirstSteps cluster={first} />}
+      {clusters && <FirstStepsOf clusters={clusters} />}
     </>
   );
 }
@@ -85,51 +84,13 @@ function Counts({ clusters }: { clusters: Cluster[] | undefined }): ReactElement
 /** The cost of the month so far. It is empty for people who may not see costs. */
 function MonthTiles(): ReactElement | null {
   const query = useQuery(costsQuery(monthOf(new Date())));
+  const stored = useQuery(storedQuery());
   if (isStatus(query.error, 403)) return null;
   return (
     <Section title="This month" actions={<Link to="/usage/costs">Cost</Link>}>
-      <Answered queries={[query]} what="The cost could not be read">
-        <MonthSoFar costs={query.data} />
+      <Answered queries={[query, stored]} what="The cost could not be read">
+        <MonthSoFar costs={query.data} stored={stored.data} />
       </Answered>
-    </Section>
-  );
-}
-
-function FirstSteps({ cluster }: { cluster: Cluster }): ReactElement {
-  const { topics, createCredential, creating, error, refused } = useConnect(cluster.id);
-  const topic = topics[0];
-  return (
-    <Section
-      title={`Connect to ${cluster.name}`}
-      lead="Paste a snippet, then watch its message arrive."
-      actions={
-        topic !== undefined && (
-          <Button
-            variant="default"
-            renderRoot={(props) => (
-              <Link
-                to="/clusters/$clusterId/topics/$topic"
-                params={{ clusterId: cluster.id, topic }}
-                search={{ from: "live" }}
-                {...props}
-              />
-            )}
-          >
-            Watch {topic} live
-          </Button>
-        )
-      }
-    >
-      <Stack gap="md" maw={980}>
-        {error && <ErrorPanel error={error} what="The credential was not created" />}
-        <ConnectPanel
-          cluster={cluster}
-          topics={topics}
-          creating={creating}
-          refused={refused}
-          onCreateCredential={createCredential}
-        />
-      </Stack>
     </Section>
   );
 }

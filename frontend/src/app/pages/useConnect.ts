@@ -1,34 +1,22 @@
 import { useQuery } from "@tanstack/react-query";
-import { useCreateCredential } from "@/features/credentials/api/credentials";
 import { topicListQuery } from "@/features/topics/api/topics";
-import { useRefusal } from "@/lib/permissions";
-
-/** Returns a name that says where the credential comes from and is new each second:
- * `console-20260301-140509`. */
-function credentialName(now: Date): string {
-  return `console-${now.toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-")}`;
-}
+import type { Cluster } from "@/lib/api/types";
+import { useProjectRefusal } from "@/lib/permissions";
 
 interface Connect {
-  topics: string[];
-  createCredential: () => void;
-  creating: boolean;
-  error: Error | null;
+  topics: string[] | undefined;
   refused: string | undefined;
 }
 
-/** What the snippets of a cluster need: its topics, and how to make a credential. */
-export function useConnect(clusterId: string): Connect {
-  const topics = useQuery(topicListQuery(clusterId)).data ?? [];
-  const refused = useRefusal("write");
-  const create = useCreateCredential(clusterId);
+/**
+ * What the snippets of a cluster need of elsewhere: its topics, undefined until they are read, and
+ * why the person may not make a credential.
+ */
+export function useConnect({ id, project_id }: Cluster): Connect {
+  const topics = useQuery(topicListQuery(id)).data;
+  const refused = useProjectRefusal("write", project_id);
   return {
-    topics: topics.map((topic) => topic.name),
-    createCredential: () => {
-      create.mutate({ name: credentialName(new Date()), role: "full" });
-    },
-    creating: create.isPending,
-    error: create.error,
+    topics: topics?.filter(({ internal }) => !internal).map(({ name }) => name),
     refused,
   };
 }

@@ -1,5 +1,8 @@
 import { describe, expect, test } from "vitest";
+import type { Acl } from "@/lib/api/types";
+import { LESSON } from "@/testing/lesson";
 import { connectionOf } from "./connection";
+import { missingRights, rightsOfSnippets } from "./rights";
 import { type Connection, LANGUAGES } from "./snippets";
 
 const plain: Connection = {
@@ -32,6 +35,72 @@ describe.each(LANGUAGES.map(({ id }) => id))("%s", (id) => {
   test("names the authority with TLS only", () => {
     expect(textOf(id, plain)).not.toContain("ca.pem");
     expect(textOf(id, { ...plain, listener: "SASL_SSL" })).toContain("my folder/ca.pem");
+  });
+});
+
+test("the tutorial has the console's program, and the commands around it", () => {
+  const connection: Connection = {
+    ...plain,
+    bootstrapServers: "127.0.0.1:9092",
+    username: "USERNAME",
+    password: "PASSWORD",
+    topic: "hello-freshet",
+  };
+  const [first] = LANGUAGES;
+  expect(first?.label).toBe("Python");
+  const blocks = [...LESSON.matchAll(/^```(?:python)?\n(.*?)^```$/gms)].map(([, code]) => code);
+  for (const { code } of first?.blocks(connection) ?? []) {
+    expect(blocks).toContain(code.endsWith("\n") ? code : `${code}\n`);
+  }
+});
+
+test("each snippet reads in the group that it names", () => {
+  for (const { id, group } of LANGUAGES) expect(textOf(id, plain)).toContain(group);
+});
+
+describe("the rights of the snippets", () => {
+  const needed = rightsOfSnippets("User:u", "orders");
+  const acl = (change: Partial<Acl>): Acl => ({
+    id: "acl_1",
+    principal: "User:u",
+    resource_type: "TOPIC",
+    resource_name: "*",
+    pattern_type: "LITERAL",
+    operation: "ALL",
+    permission: "ALLOW",
+    host: "*",
+    ...change,
+  });
+  const words = (rights: ReturnType<typeof missingRights>): string[] =>
+    rights.map((right) => `${right.operation} ${right.resource_type} ${right.resource_name}`);
+
+  test("are those of one topic and of the snippets' groups", () => {
+    expect(words(needed)).toEqual([
+      "WRITE TOPIC orders",
+      "READ TOPIC orders",
+      "READ GROUP python-group",
+      "READ GROUP java-group",
+      "READ GROUP node-group",
+      "READ GROUP go-group",
+      "READ GROUP kcat-group",
+    ]);
+  });
+
+  test("are missing where no rule grants them", () => {
+    expect(missingRights(needed, [])).toEqual(needed);
+    const groups = acl({ resource_type: "GROUP" });
+    expect(missingRights(needed, [acl({}), groups])).toEqual([]);
+    const ofAnother = acl({ resource_name: "order" });
+    const denied = acl({ permission: "DENY" });
+    const elsewhere = acl({ host: "10.0.0.1" });
+    for (const rule of [ofAnother, denied, elsewhere]) {
+      expect(words(missingRights(needed, [rule, groups]))).toEqual([
+        "WRITE TOPIC orders",
+        "READ TOPIC orders",
+      ]);
+    }
+    const prefixed = acl({ resource_name: "order", pattern_type: "PREFIXED", operation: "READ" });
+    expect(words(missingRights(needed, [prefixed, groups]))).toEqual(["WRITE TOPIC orders"]);
   });
 });
 

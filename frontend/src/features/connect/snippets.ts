@@ -27,6 +27,8 @@ export interface Block {
 export interface Language {
   id: string;
   label: string;
+  /** The consumer group in which the snippet reads. */
+  group: string;
   blocks: (connection: Connection) => Block[];
 }
 
@@ -35,9 +37,9 @@ export interface Language {
  * Ctrl-C.
  */
 export const LANGUAGES: Language[] = [
-  { id: "kcat", label: "kcat", blocks: kcatSnippet },
-  { id: "python", label: "Python", blocks: pythonSnippet },
-  { id: "java", label: "Java", blocks: javaSnippet },
-  { id: "node", label: "Node.js", blocks: nodeSnippet },
-  { id: "go", label: "Go", blocks: goSnippet },
+  { id: "python", label: "Python", group: "python-group", blocks: pythonSnippet },
+  { id: "java", label: "Java", group: "java-group", blocks: javaSnippet },
+  { id: "node", label: "Node.js", group: "node-group", blocks: nodeSnippet },
+  { id: "go", label: "Go", group: "go-group", blocks: goSnippet },
+  { id: "kcat", label: "kcat", group: "kcat-group", blocks: kcatSnippet },
 ];

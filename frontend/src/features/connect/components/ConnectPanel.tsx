@@ -1,44 +1,50 @@
 import { Stack, Tabs } from "@mantine/core";
 import { type ReactElement, useState } from "react";
 import { CodeBlock } from "@/components/CodeBlock";
-import { GuardedButton } from "@/components/GuardedButton";
-import { Note } from "@/components/Note";
-import type { Cluster } from "@/lib/api/types";
-import { type FreshCredential, useFreshCredential } from "@/lib/freshCredentials";
+import type { Cluster, FirstSteps } from "@/lib/api/types";
+import { useFreshCredential } from "@/lib/freshCredentials";
 import { useView } from "@/lib/useView";
 import { type Choice, connectionOf } from "../connection";
 import { LANGUAGES } from "../snippets";
 import { ChoiceBar } from "./ChoiceBar";
 import classes from "./ConnectPanel.module.css";
+import { CredentialNote } from "./CredentialNote";
+import { StepList } from "./StepList";
 
 interface Props {
   cluster: Cluster;
-  topics: string[];
-  /** Makes a credential, whose password the page then remembers. */
-  onCreateCredential: () => void;
-  creating: boolean;
+  /** The names of its topics; undefined until they are read. */
+  topics: string[] | undefined;
   /** Why the person may not make a credential; undefined where they may. */
   refused: string | undefined;
+  /** The first steps, where they are to be shown. */
+  steps?: FirstSteps | undefined;
 }
 
 /** Shows how to connect a client, as code that runs as pasted. */
-export function ConnectPanel(props: Props): ReactElement {
-  const { cluster, topics, onCreateCredential, creating, refused } = props;
+export function ConnectPanel({ cluster, topics, refused, steps }: Props): ReactElement {
   const fresh = useFreshCredential(cluster.id);
   const [choice, setChoice] = useState<Choice>({ caPath: "ca.pem" });
   const [language, setLanguage] = useView("language");
-  const connection = connectionOf(cluster, topics, choice, fresh);
+  const connection = connectionOf(cluster, topics ?? [], choice, fresh);
   return (
     <Stack gap="md">
+      {steps && <StepList steps={steps} />}
       <ChoiceBar
         endpoints={cluster.endpoints}
-        topics={topics}
+        topics={topics ?? []}
         connection={connection}
         onChange={(change) => {
           setChoice({ ...choice, ...change });
         }}
       />
-      <Notice fresh={fresh} onCreate={onCreateCredential} creating={creating} refused={refused} />
+      {topics && (
+        <CredentialNote
+          clusterId={cluster.id}
+          topic={topics.length > 0 ? connection.topic : undefined}
+          refused={refused}
+        />
+      )}
       <Tabs
         value={LANGUAGES.find(({ id }) => id === language)?.id ?? LANGUAGES[0]?.id}
         onChange={(next) => {
@@ -72,36 +78,5 @@ export function ConnectPanel(props: Props): ReactElement {
         </p>
       )}
     </Stack>
-  );
-}
-
-interface NoticeProps {
-  fresh: FreshCredential | undefined;
-  onCreate: () => void;
-  creating: boolean;
-  refused: string | undefined;
-}
-
-function Notice({ fresh, onCreate, creating, refused }: NoticeProps): ReactElement {
-  if (fresh) {
-    return (
-      <Note tone="running">
-        The credential <code>{fresh.username}</code> is filled in. Its password is known to this
-        page only until it is reloaded.
-      </Note>
-    );
-  }
-  return (
-    <Note
-      tone="waking"
-      action={
-        <GuardedButton refused={refused} onClick={onCreate} loading={creating}>
-          Create a credential and fill it in
-        </GuardedButton>
-      }
-    >
-      The snippets need a credential. Passwords are not kept, so one that was made earlier cannot be
-      filled in.
-    </Note>
   );
 }
