@@ -7,18 +7,11 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from billing.budgets.caps import budget_caps
-from billing.forecast import allocate_amount, forecast_totals
+from billing.forecast import Key, allocate_amount, forecast_totals
 from billing.models import PriceVersion
 from billing.periods import month_of, next_month, starts_at
 from billing.rating import RatedLine, rate_totals
-from billing.spending import (
-    Shares,
-    accruing_rates,
-    known_until,
-    principal_shares,
-    topic_shares,
-    totals_by_organization,
-)
+from billing.spending import DayShares, Shares, accruing_rates, known_until, month_usage
 from console.base.accounts.models import Organization
 from console.base.accounts.principals import names_of_principals
 from console.base.common.clock import now, unix_ms
@@ -40,20 +33,34 @@ class CostLine:
 
 
 @dataclass(frozen=True, slots=True)
+class MeterPart:
+    """What one meter has of a share: a quantity in base units, and what it costs."""
+
+    meter: str
+    quantity: int
+    amount_minor: int
+
+
+@dataclass(frozen=True, slots=True)
 class Share:
-    """A part of what the lines cost: of a meter, a cluster, or a topic or principal of it.
+    """A part of what the lines cost: of a cluster, a topic or principal of it, or a day.
 
     A share without any of these is that of all others together, which are not named.
     """
 
-    amount_minor: int
-    meter: str | None = None
+    meters: list[MeterPart]
     cluster_id: str | None = None
     cluster: str | None = None
     topic_id: str | None = None
     topic: str | None = None
     principal: str | None = None
     principal_name: str | None = None
+    day: date | None = None
+
+    @property
+    def amount_minor(self) -> int:
+        """What the share costs, in minor units."""
+        return sum(part.amount_minor for part in self.meters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +77,12 @@ class Estimate:
     beyond_budget_minor: int
     total_minor: int
     forecast_minor: int
-    by_meter: list[Share]
+    by_meter: list[MeterPart]
     by_cluster: list[Share]
     by_topic: list[Share]
     by_principal: list[Share]
+    # The days on which anything was used, in order.
+    by_day: list[Share]
     # Usage up to this time is included; None where nothing is known yet.
     provisional_until: datetime | None
 
@@ -89,7 +98,8 @@ def estimate_month(
     """
     first = month.replace(day=1)
     catalog = PriceVersion.objects.in_force(first).catalog()
-    totals = totals_by_organization(first, [organization_id])[organization_id]
+    usage = month_usage(organization_id, first)
+    totals = usage.totals
     until = known_until(organization_id)
     rated = _lines_of_clusters(rate_totals(totals, catalog, first), clusters)
     forecast_of = _forecast_quantities(organization_id, first, totals, until)
@@ -108,14 +118,11 @@ def estimate_month(
         forecast_minor=forecast if cap is None else min(forecast, cap),
         by_meter=_by_meter(rated),
         by_cluster=_by_cluster(rated, names),
-        by_topic=_by_topic(organization_id, rated, topic_shares(organization_id, first), names),
+        by_topic=_by_topic(organization_id, rated, usage.by_topic, names),
         by_principal=_by_principal(
-            organization_id,
-            rated,
-            principal_shares(organization_id, first),
-            names,
-            of_people=clusters is None,
+            organization_id, rated, usage.by_principal, names, of_people=clusters is None
         ),
+        by_day=_by_day(rated, usage.by_day),
         provisional_until=until,
     )
 
@@ -160,21 +167,58 @@ def _cost_lines(
     ]
 
 
-def _by_meter(lines: list[RatedLine]) -> list[Share]:
-    amounts: dict[str, int] = {}
-    for line in lines:
-        amounts[line.meter] = amounts.get(line.meter, 0) + line.amount_minor
-    return [Share(amount, meter=meter) for meter, amount in amounts.items()]
+def _by_meter(lines: list[RatedLine]) -> list[MeterPart]:
+    return _sum_parts(_part_of(line) for line in lines)
 
 
 def _by_cluster(lines: list[RatedLine], names: Mapping[str, str]) -> list[Share]:
-    amounts: dict[str, int] = {}
+    parts: dict[str, list[MeterPart]] = {}
     for line in lines:
-        amounts[line.cluster_id] = amounts.get(line.cluster_id, 0) + line.amount_minor
-    return [
-        Share(amount, cluster_id=cluster_id, cluster=names.get(cluster_id, cluster_id))
-        for cluster_id, amount in sorted(amounts.items(), key=lambda entry: (-entry[1], entry[0]))
+        parts.setdefault(line.cluster_id, []).append(_part_of(line))
+    shares = [
+        Share(of_cluster, cluster_id=cluster_id, cluster=names.get(cluster_id, cluster_id))
+        for cluster_id, of_cluster in parts.items()
     ]
+    return sorted(shares, key=lambda share: (-share.amount_minor, share.cluster_id or ""))
+
+
+def _by_day(lines: list[RatedLine], shares: DayShares) -> list[Share]:
+    """Shares by day. The free allowance counts on all days alike, by what was used on them."""
+    parts: dict[date, list[MeterPart]] = {}
+    for line in lines:
+        for day, part in _parts_by(line, shares).items():
+            parts.setdefault(day, []).append(part)
+    return [Share(_sum_parts(of_day), day=day) for day, of_day in sorted(parts.items())]
+
+
+def _part_of(line: RatedLine) -> MeterPart:
+    return MeterPart(line.meter, line.quantity, line.amount_minor)
+
+
+def _parts_by(
+    line: RatedLine, shares: Mapping[tuple[str, str], Mapping[Key, int]]
+) -> dict[Key, MeterPart]:
+    """A line's parts, whose quantities and amounts sum to those of the line."""
+    quantities = shares.get((line.cluster_id, line.meter), {})
+    amounts = allocate_amount(line.amount_minor, quantities)
+    return {
+        whose: MeterPart(line.meter, quantity, amounts[whose])
+        for whose, quantity in quantities.items()
+        if quantity
+    }
+
+
+def _sum_parts(parts: Iterable[MeterPart]) -> list[MeterPart]:
+    """One part for each meter, in the order in which meters come first."""
+    sums: dict[str, MeterPart] = {}
+    for part in parts:
+        known = sums.get(part.meter, MeterPart(part.meter, 0, 0))
+        sums[part.meter] = MeterPart(
+            part.meter,
+            known.quantity + part.quantity,
+            known.amount_minor + part.amount_minor,
+        )
+    return list(sums.values())
 
 
 def _by_topic(
@@ -182,18 +226,18 @@ def _by_topic(
 ) -> list[Share]:
     greatest, others = _greatest_shares(lines, shares)
     rows = TopicName.objects.filter(
-        organization_id=organization_id, topic_id__in={topic_id for (_, topic_id), _ in greatest}
+        organization_id=organization_id, topic_id__in={topic_id for _, topic_id in greatest}
     )
     topics = {(row.cluster_id, row.topic_id): row.name for row in rows}
     shown = [
         Share(
-            amount,
+            parts,
             cluster_id=cluster_id,
             cluster=names.get(cluster_id, cluster_id),
             topic_id=topic_id,
             topic=topics.get((cluster_id, topic_id), topic_id),
         )
-        for (cluster_id, topic_id), amount in greatest
+        for (cluster_id, topic_id), parts in greatest.items()
     ]
     return [*shown, *others]
 
@@ -208,38 +252,40 @@ def _by_principal(
 ) -> list[Share]:
     """Shares by principal. What no principal causes, such as storage, has the principal ""."""
     greatest, others = _greatest_shares(lines, shares)
-    principals = {principal for (_, principal), _ in greatest}
+    principals = {principal for _, principal in greatest}
     names = names_of_principals(organization_id, principals, of_people=of_people)
     shown = [
         Share(
-            amount,
+            parts,
             cluster_id=cluster_id,
             cluster=clusters.get(cluster_id, cluster_id),
             principal=principal,
             principal_name=names.get(principal),
         )
-        for (cluster_id, principal), amount in greatest
+        for (cluster_id, principal), parts in greatest.items()
     ]
     return [*shown, *others]
 
 
 def _greatest_shares(
     lines: list[RatedLine], shares: Shares
-) -> tuple[list[tuple[tuple[str, str], int]], list[Share]]:
-    """The greatest amounts as ((cluster id, topic id or principal), amount), at most `SHARES_MAX`.
+) -> tuple[dict[tuple[str, str], list[MeterPart]], list[Share]]:
+    """The parts of (cluster id, topic id or principal), the dearest first, at most `SHARES_MAX`.
 
-    The second result is one share for all others, or empty where there are none.
+    What costs nothing is left out. The second result is one share for all others, or empty where
+    there are none.
     """
-    amounts: dict[tuple[str, str], int] = {}
+    parts: dict[tuple[str, str], list[MeterPart]] = {}
     for line in lines:
-        weights = shares.get((line.cluster_id, line.meter), {})
-        for whose, amount in allocate_amount(line.amount_minor, weights).items():
-            key = (line.cluster_id, whose)
-            amounts[key] = amounts.get(key, 0) + amount
-    paid = [entry for entry in amounts.items() if entry[1]]
-    ranked = sorted(paid, key=lambda entry: (-entry[1], entry[0]))
-    rest = sum(amount for _, amount in ranked[SHARES_MAX:])
-    return ranked[:SHARES_MAX], [Share(rest)] if rest else []
+        for whose, part in _parts_by(line, shares).items():
+            parts.setdefault((line.cluster_id, whose), []).append(part)
+    amounts = {key: sum(part.amount_minor for part in of) for key, of in parts.items()}
+    ranked = sorted(
+        (key for key, amount in amounts.items() if amount), key=lambda key: (-amounts[key], key)
+    )
+    rest = [part for key in ranked[SHARES_MAX:] for part in parts[key]]
+    greatest = {key: parts[key] for key in ranked[:SHARES_MAX]}
+    return greatest, [Share(_sum_parts(rest))] if rest else []
 
 
 def _cluster_names(organization_id: str, cluster_ids: Iterable[str]) -> dict[str, str]:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
 
+from django.db import connection
 from django.db.models import Max, Sum
 
 from billing.catalog import SHOWN_ONLY
@@ -19,6 +21,7 @@ from billing.forecast import ACCRUING
 from billing.models import PriceVersion
 from billing.rating import rate_totals
 from console.base.common.conf import config
+from metering.choices import Granularity
 from metering.models import ClusterCoverage, ProvisionalMinute, RollupPointer, UsageRow
 from metering.periods import DAY, day_start, from_ms, month_span
 
@@ -26,13 +29,55 @@ logger = logging.getLogger(__name__)
 
 # Organization → (cluster, meter) → quantity.
 MonthTotals = dict[str, dict[tuple[str, str], int]]
-# (cluster, meter) → topic or principal → quantity.
+# (cluster, meter) → topic or principal (a text), or day → quantity.
 Shares = dict[tuple[str, str], dict[str, int]]
+DayShares = dict[tuple[str, str], dict[date, int]]
 
 # The present rate of storage and partitions is taken from this much of the newest minutes.
 RATE_BASIS = timedelta(hours=1)
 # A sleeping cluster is metered once an hour. A meter without newer minutes than this has no rate.
 RATE_AGE_MAX = timedelta(hours=3)
+
+# A grouping leaves the columns null by which it does not group; no row has a null of its own.
+MONTH_USAGE = """
+WITH published AS (
+    SELECT day, run_id FROM metering_rolluppointer
+    WHERE cell = %(cell)s
+        AND day >= (%(start)s::timestamptz AT TIME ZONE 'UTC')::date
+        AND day < (%(end)s::timestamptz AT TIME ZONE 'UTC')::date
+), used AS (
+    SELECT cluster_id, meter, topic_id, principal,
+        (window_start AT TIME ZONE 'UTC')::date AS day, quantity
+    FROM metering_usagerow
+    WHERE organization_id = %(organization)s AND granularity = %(day)s AND billed
+        AND window_start >= %(start)s AND window_start < %(end)s
+        AND run_id IN (SELECT run_id FROM published)
+    UNION ALL
+    SELECT cluster_id, meter, topic_id, principal, (minute AT TIME ZONE 'UTC')::date, quantity
+    FROM metering_provisionalminute
+    WHERE organization_id = %(organization)s AND billed
+        AND minute >= %(start)s AND minute < %(end)s
+        AND (minute AT TIME ZONE 'UTC')::date NOT IN (SELECT day FROM published)
+)
+SELECT cluster_id, meter, topic_id, principal, day, sum(quantity) FROM used
+GROUP BY GROUPING SETS (
+    (cluster_id, meter),
+    (cluster_id, meter, topic_id),
+    (cluster_id, meter, principal),
+    (cluster_id, meter, day)
+)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class MonthUsage:
+    """The billed quantities of one organization's month, and who has which part of them."""
+
+    totals: dict[tuple[str, str], int] = field(default_factory=dict)
+    by_topic: Shares = field(default_factory=dict)
+    # The principal "" stands for none.
+    by_principal: Shares = field(default_factory=dict)
+    by_day: DayShares = field(default_factory=dict)
 
 
 def totals_by_organization(month: date, organization_ids: Collection[str]) -> MonthTotals:
@@ -67,14 +112,33 @@ def spent_by_organization(month: date, organization_ids: Collection[str]) -> dic
     return spent
 
 
-def topic_shares(organization_id: str, month: date) -> Shares:
-    """The quantities of an organization's topics, by cluster and meter."""
-    return _shares_by(organization_id, month, "topic_id")
+def month_usage(organization_id: str, month: date) -> MonthUsage:
+    """What an organization used, and what each topic, principal and day has in it.
 
-
-def principal_shares(organization_id: str, month: date) -> Shares:
-    """The quantities of an organization's principals, by cluster and meter; "" stands for none."""
-    return _shares_by(organization_id, month, "principal")
+    One statement, so that all of it is of one moment: the parts of a meter sum to it exactly.
+    """
+    start, end = month_span(month)
+    parameters: dict[str, Any] = {
+        "organization": organization_id,
+        "cell": config().cell.id,
+        "day": Granularity.DAY.value,
+        "start": start,
+        "end": end,
+    }
+    usage = MonthUsage()
+    with connection.cursor() as cursor:
+        cursor.execute(MONTH_USAGE, parameters)
+        for cluster_id, meter, topic_id, principal, day, total in cursor.fetchall():
+            key, quantity = (cluster_id, meter), int(total)
+            if topic_id is not None:
+                usage.by_topic.setdefault(key, {})[topic_id] = quantity
+            elif principal is not None:
+                usage.by_principal.setdefault(key, {})[principal] = quantity
+            elif day is not None:
+                usage.by_day.setdefault(key, {})[day] = quantity
+            else:
+                usage.totals[key] = quantity
+    return usage
 
 
 def known_until(organization_id: str) -> datetime | None:
@@ -110,15 +174,6 @@ def _rate_per_minute(minutes: dict[datetime, int]) -> int:
     basis = {minute: n for minute, n in minutes.items() if minute > newest - RATE_BASIS}
     span = (newest - min(basis)) // timedelta(minutes=1) + 1
     return sum(basis.values()) // span
-
-
-def _shares_by(organization_id: str, month: date, whose: str) -> Shares:
-    shares: Shares = {}
-    by = ("cluster_id", "meter", whose)
-    for cluster_id, meter, who, quantity in _sums_by(month, [organization_id], by):
-        of = shares.setdefault((cluster_id, meter), {})
-        of[who] = of.get(who, 0) + quantity
-    return shares
 
 
 def _sums_by(

@@ -9,6 +9,8 @@ HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
+# Provisional minutes are removed when they are older.
+MINUTES_KEPT = 8 * DAY
 
 
 def day_start(day: date) -> datetime:

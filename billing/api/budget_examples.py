@@ -36,6 +36,7 @@ BUDGET: dict[str, Any] = {
         }
     ],
 }
+METERS = [{"meter": "ingress_bytes", "quantity": "26843545600", "amount_minor": 60}]
 COSTS: dict[str, Any] = {
     "month": "2026-11",
     "currency": "USD",
@@ -56,14 +57,17 @@ COSTS: dict[str, Any] = {
             "forecast_minor": 97,
         }
     ],
-    "by_meter": [{"meter": "ingress_bytes", "amount_minor": 60}],
-    "by_cluster": [{"cluster_id": CLUSTER_ID, "cluster": "orders", "amount_minor": 60}],
+    "by_meter": METERS,
+    "by_cluster": [
+        {"cluster_id": CLUSTER_ID, "cluster": "orders", "meters": METERS, "amount_minor": 60}
+    ],
     "by_topic": [
         {
             "cluster_id": CLUSTER_ID,
             "cluster": "orders",
             "topic_id": TOPIC_ID,
             "topic": "payments",
+            "meters": METERS,
             "amount_minor": 60,
         }
     ],
@@ -73,9 +77,11 @@ COSTS: dict[str, Any] = {
             "cluster": "orders",
             "principal": "User:cred_3n7hq2xw5m4kzt6yb2av",
             "principal_name": "payments-writer",
+            "meters": METERS,
             "amount_minor": 60,
         }
     ],
+    "by_day": [{"day": "2026-11-20", "meters": METERS, "amount_minor": 60}],
     "provisional_until": "2026-11-21T14:58:00Z",
 }
 

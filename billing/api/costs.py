@@ -46,10 +46,13 @@ class CostLineSerializer(serializers.Serializer[Any]):
         return f"{line.rated.unit_price.normalize():f}"
 
 
-class MeterShareSerializer(serializers.Serializer[Any]):
-    """The part of the month's costs that one meter has."""
+class MeterPartSerializer(serializers.Serializer[Any]):
+    """What one meter has of a part of the month's costs."""
 
     meter = serializers.CharField()
+    quantity = WholeField(
+        help_text="In bytes, byte-minutes or partition-minutes: the sum of the billed usage rows."
+    )
     amount_minor = serializers.IntegerField()
 
 
@@ -58,6 +61,18 @@ class ClusterShareSerializer(serializers.Serializer[Any]):
 
     cluster_id = serializers.CharField()
     cluster = serializers.CharField()
+    meters = MeterPartSerializer(many=True)
+    amount_minor = serializers.IntegerField()
+
+
+class DayShareSerializer(serializers.Serializer[Any]):
+    """The part of the month's costs that one day has, by its share of what was used.
+
+    What is free in a month is free on all of its days alike, and not on its first days alone.
+    """
+
+    day = serializers.DateField(help_text="In UTC.")
+    meters = MeterPartSerializer(many=True)
     amount_minor = serializers.IntegerField()
 
 
@@ -71,6 +86,7 @@ class TopicShareSerializer(serializers.Serializer[Any]):
     cluster = serializers.CharField(allow_null=True)
     topic_id = serializers.CharField(allow_null=True)
     topic = serializers.CharField(allow_null=True)
+    meters = MeterPartSerializer(many=True)
     amount_minor = serializers.IntegerField()
 
 
@@ -87,6 +103,7 @@ class PrincipalShareSerializer(serializers.Serializer[Any]):
     cluster = serializers.CharField(allow_null=True)
     principal = serializers.CharField(allow_null=True, allow_blank=True)
     principal_name = serializers.CharField(allow_null=True, help_text=NAME_TEXT)
+    meters = MeterPartSerializer(many=True)
     amount_minor = serializers.IntegerField()
 
 
@@ -108,10 +125,11 @@ class CostsSerializer(serializers.Serializer[Any]):
         )
     )
     lines = CostLineSerializer(many=True)
-    by_meter = MeterShareSerializer(many=True)
+    by_meter = MeterPartSerializer(many=True)
     by_cluster = ClusterShareSerializer(many=True)
     by_topic = TopicShareSerializer(many=True)
     by_principal = PrincipalShareSerializer(many=True)
+    by_day = DayShareSerializer(many=True)
     provisional_until = serializers.DateTimeField(
         allow_null=True, help_text="Usage up to this time is included; null where none is known."
     )

@@ -77,6 +77,19 @@ RECONCILED: dict[str, Any] = {
 }
 
 
+STORED: dict[str, Any] = {
+    "bytes": "13314398617",
+    "at": "2026-11-21T14:57:00Z",
+    "clusters": [
+        {
+            "cluster_id": "cl_3k2jq7v5xw4mzn6yt2ba",
+            "bytes": "13314398617",
+            "at": "2026-11-21T14:57:00Z",
+        }
+    ],
+}
+
+
 def _response_example(name: str, value: object) -> OpenApiExample:
     return OpenApiExample(name, value=value, response_only=True, status_codes=["200"])
 
@@ -84,3 +97,4 @@ def _response_example(name: str, value: object) -> OpenApiExample:
 USAGE = {"list": [_response_example("A row", ITEM), _response_example("A sum by cluster", FRESH)]}
 RECONCILIATIONS = {"list": [_response_example("A day to the byte", RECONCILED)]}
 ROWS = {"retrieve": [_response_example("A row and where it comes from", ROW)]}
+SHOW_STORED = {"GET": [_response_example("What topics hold now", STORED)]}

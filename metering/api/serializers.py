@@ -31,17 +31,24 @@ class UsageQuerySerializer(serializers.Serializer[Any]):
 
     cluster_id = serializers.RegexField(r"^cl_[a-z2-7]+$", required=False, max_length=32)
     topic_id = serializers.RegexField(
-        r"^[0-9a-f]{32}$", required=False, help_text="32 hexadecimal digits."
+        r"^[0-9a-f]{32}$",
+        required=False,
+        allow_blank=True,
+        help_text="32 hexadecimal digits; empty for usage that belongs to no topic.",
     )
     principal = serializers.CharField(
         required=False,
+        allow_blank=True,
         max_length=1024,
         help_text=(
             "`User:<credential's id>` or `User:<name>`; of who asks by REST `ApiKey:<key's id>` or "
-            "`Member:<user's id>`."
+            "`Member:<user's id>`; empty for usage that belongs to none, such as storage."
         ),
     )
     meter = serializers.ChoiceField(choices=UsageMeter.choices, required=False)
+    billed = serializers.BooleanField(
+        required=False, help_text="Only what invoices and costs count, or only what they do not."
+    )
     granularity = serializers.ChoiceField(
         choices=GRANULARITIES,
         default="day",
@@ -124,6 +131,33 @@ class UsageItemSerializer(serializers.Serializer[Any]):
             "not known, or the caller sees the clusters of some projects only."
         ),
     )
+
+
+class StoredQuerySerializer(serializers.Serializer[Any]):
+    """The parameters of the query."""
+
+    cluster_id = serializers.RegexField(r"^cl_[a-z2-7]+$", required=False, max_length=32)
+    topic_id = serializers.RegexField(
+        r"^[0-9a-f]{32}$", required=False, help_text="32 hexadecimal digits."
+    )
+
+
+class StoredClusterSerializer(serializers.Serializer[Any]):
+    """How many bytes the topics of a cluster hold."""
+
+    cluster_id = serializers.CharField()
+    bytes = WholeField()
+    at = serializers.DateTimeField(help_text="The newest minute in which they were metered.")
+
+
+class StoredSerializer(serializers.Serializer[Any]):
+    """How many bytes topics hold now: what retention keeps, without copies and internal topics."""
+
+    bytes = WholeField(help_text="The sum over the clusters.")
+    at = serializers.DateTimeField(
+        allow_null=True, help_text="The oldest `at` of the clusters; null where there is none."
+    )
+    clusters = StoredClusterSerializer(many=True)
 
 
 class RunSerializer(serializers.Serializer[Any]):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from django.urls import re_path
+from django.urls import path, re_path
 
-from metering.api.views import ReconciledDayViewSet, UsageRowViewSet, UsageViewSet
+from metering.api.views import ReconciledDayViewSet, StoredView, UsageRowViewSet, UsageViewSet
 
 urlpatterns = [
     re_path(r"^usage$", UsageViewSet.as_view({"get": "list"}), name="usage-list"),
@@ -13,6 +13,7 @@ urlpatterns = [
         ReconciledDayViewSet.as_view({"get": "list"}),
         name="usage-reconciliation-list",
     ),
+    path("usage/stored", StoredView.as_view(), name="usage-stored"),
     re_path(
         r"^usage/rows/(?P<id>ur_[a-z2-7]+)$",
         UsageRowViewSet.as_view({"get": "retrieve"}),

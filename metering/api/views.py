@@ -17,12 +17,14 @@ from console.base.common.api.pagination import (
     read_cursor,
     write_cursor,
 )
-from console.base.common.api.views import ApiViewSet, ListAction, RetrieveAction
+from console.base.common.api.schema import Schema
+from console.base.common.api.views import ApiView, ApiViewSet, ListAction, RetrieveAction
 from console.base.common.errors import FieldError, ValidationFailed
 from console.base.common.visibility import readable_clusters
 from metering.api import examples
 from metering.api import serializers as shapes
 from metering.models import ReconciledDay, UsageRow
+from metering.services.stored import stored_now
 from metering.services.tracing import trace_row
 from metering.services.usage import (
     ORDER,
@@ -84,6 +86,40 @@ class UsageViewSet(ApiViewSet):
                 "items": shapes.UsageItemSerializer(page, many=True).data,
                 "next_cursor": write_cursor(_cursor_parts(page[-1].place)) if more else None,
                 "complete_until": _time_text(complete_until(query)),
+            }
+        )
+
+
+class StoredSchema(Schema):
+    """The view's part of the OpenAPI file, with the query's parameters."""
+
+    def get_override_parameters(self) -> list[Any]:
+        """The parameters of `StoredQuerySerializer` beside those of every view."""
+        return [*super().get_override_parameters(), shapes.StoredQuerySerializer]
+
+
+class StoredView(ApiView):
+    """How many bytes topics hold now.
+
+    Of a sleeping cluster too, which is metered once an hour. Whoever has roles in projects only
+    sees that of those projects' clusters.
+    """
+
+    schema = StoredSchema()
+    in_projects = True
+    serializer_class = shapes.StoredSerializer
+    examples = examples.SHOW_STORED
+
+    def get(self, request: Request) -> Response:
+        """Shows what is stored now."""
+        values = self.validated_query(shapes.StoredQuerySerializer)
+        readable = readable_clusters(self.actor)
+        clusters = stored_now(self.organization_id, clusters=readable, **values)
+        return self.answer(
+            {
+                "bytes": sum(cluster.bytes for cluster in clusters),
+                "at": min((cluster.at for cluster in clusters), default=None),
+                "clusters": clusters,
             }
         )
 

@@ -28,6 +28,7 @@ from metering.events.manifests import UsageManifest, matches_manifest, parse_man
 from metering.events.records import decode_usage
 from metering.events.store import UsageStore
 from metering.models import IngestState, LaneCoverage, ProvisionalMinute, UsageFile
+from metering.periods import MINUTES_KEPT
 from metering.services.absorbing import Touched, absorb_file
 from metering.services.completeness import judge_hours
 from metering.services.discovery import find_files, settled_before
@@ -36,11 +37,9 @@ from metering.stores import open_usage_store
 
 logger = logging.getLogger(__name__)
 
-# How long provisional minutes are kept.
-KEPT = timedelta(days=8)
 # Coverage of a lane is kept a day longer than its minutes. A lane without news for this long has no
 # block of a kept minute, so nothing of it can be added twice.
-FORGOTTEN = KEPT + timedelta(days=1)
+FORGOTTEN = MINUTES_KEPT + timedelta(days=1)
 # Files per transaction, and bytes of their rows in memory beyond which there are fewer.
 BATCH_FILES = 64
 BATCH_BYTES = 64 * 1024 * 1024
@@ -97,7 +96,7 @@ def remove_old_minutes() -> int:
     """Removes minutes and lanes' coverage that are too old; returns the number of minutes."""
     with system_scope():
         LaneCoverage.objects.filter(changed_at__lt=now() - FORGOTTEN).delete()
-        removed, _ = ProvisionalMinute.objects.filter(minute__lt=now() - KEPT).delete()
+        removed, _ = ProvisionalMinute.objects.filter(minute__lt=now() - MINUTES_KEPT).delete()
     return removed
 
 
@@ -148,7 +147,7 @@ def _ingest_batch(
             try:
                 with transaction.atomic():
                     _write_file(manifest, FileState.INGESTED)
-                    touched += absorb_file(manifest, rows, keep_from=now() - KEPT)
+                    touched += absorb_file(manifest, rows, keep_from=now() - MINUTES_KEPT)
             except (ValueError, DataError) as error:
                 _record_damaged_file(cell, key, _Damaged(str(error), manifest))
                 done.damaged += 1

@@ -34,7 +34,7 @@ GROUPS = {
 PLACES = GROUPS["none"]
 ORDER = ("window_start", "meter", *PLACES, "billed")
 NAMES = sql.SQL(", ").join(map(sql.Identifier, ORDER))
-FILTERS = ("cluster_id", "topic_id", "principal", "meter")
+FILTERS = ("cluster_id", "topic_id", "principal", "meter", "billed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,11 @@ class UsageQuery:
     granularity: str = Granularity.DAY.value
     group_by: str = "none"
     cluster_id: str | None = None
+    # Empty: what belongs to no topic, or to no principal.
     topic_id: str | None = None
     principal: str | None = None
     meter: str | None = None
+    billed: bool | None = None
     # The clusters that the caller may see; None for all.
     clusters: tuple[str, ...] | None = None
 

@@ -34,10 +34,17 @@ PAGE_ROWS = 500
 # At least so many compressed bytes are collected before they are sent.
 CHUNK_BYTES = 64 * 1024
 SECRET = re.compile(r"secret|password|verifier|sealed|salt|token|digest|stored_key|server_key")
-# Tables with the service's own bookkeeping: tasks and audit entries that are not delivered yet, and
-# answers to repeated requests.
+# Tables with the service's own bookkeeping: what is not delivered or issued yet (tasks, audit
+# entries, invoices), and answers to repeated requests.
 LEFT_OUT = frozenset(
-    {"common_outboxentry", "common_idempotencyrecord", "provisioning_announcement"}
+    {
+        "billing_missinginvoice",
+        "common_idempotencyrecord",
+        "common_outboxentry",
+        "common_taskturn",
+        "common_waitingtask",
+        "provisioning_announcement",
+    }
 )
 
 Row = Mapping[str, object]

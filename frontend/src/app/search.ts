@@ -58,6 +58,7 @@ export const instant = (value: unknown): string | undefined => {
 
 const RANGES = ["1h", "3h", "24h", "7d", "30d", "90d", "12mo"] as const;
 const GROUPS = ["cluster", "topic", "principal"] as const;
+const COSTS_BY = [...GROUPS, "day"] as const;
 
 export interface UsageSearch {
   range?: (typeof RANGES)[number];
@@ -68,10 +69,14 @@ export interface UsageSearch {
   topic?: string;
   principal?: string;
   meter?: string;
+  billed?: boolean;
   panel?: string;
 }
 
-/** The search of the usage page: time range, grouping, cluster, topic and meter. */
+/**
+ * The search of the usage page: time range, grouping, cluster, topic, credential, meter, and
+ * whether what is shown is billed. An empty topic or credential is that of what belongs to none.
+ */
 export function usageSearch(search: Record<string, unknown>): UsageSearch {
   const meter = text(search.meter);
   return {
@@ -83,6 +88,7 @@ export function usageSearch(search: Record<string, unknown>): UsageSearch {
     topic: text(search.topic),
     principal: text(search.principal),
     meter: meter !== undefined && isMeter(meter) ? meter : undefined,
+    billed: typeof search.billed === "boolean" ? search.billed : undefined,
     panel: text(search.panel),
   };
 }
@@ -90,7 +96,7 @@ export function usageSearch(search: Record<string, unknown>): UsageSearch {
 export interface CostsSearch {
   /** A month like `2026-11`; the present month where it is undefined. */
   month?: string;
-  by?: (typeof GROUPS)[number];
+  by?: (typeof COSTS_BY)[number];
 }
 
 /** The search of the cost page: the month, and the grouping. */
@@ -98,7 +104,7 @@ export function costsSearch(search: Record<string, unknown>): CostsSearch {
   const month = text(search.month);
   return {
     month: month && /^\d{4}-(0[1-9]|1[0-2])$/.test(month) ? month : undefined,
-    by: oneOf(GROUPS, search.by),
+    by: oneOf(COSTS_BY, search.by),
   };
 }
 

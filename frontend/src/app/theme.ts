@@ -114,6 +114,7 @@ export const variables: CSSVariablesResolver = () => ({
     "--series-5": "#a04a72",
     "--series-6": "#4c63a6",
     "--series-rest": "#7c8790",
+    "--series-apart": "#857a5c",
   },
   dark: {
     "--mantine-color-body": "#14191d",
@@ -146,5 +147,6 @@ export const variables: CSSVariablesResolver = () => ({
     "--series-5": "#dd8fb4",
     "--series-6": "#8fa6ea",
     "--series-rest": "#8b969e",
+    "--series-apart": "#b8ab84",
   },
 });

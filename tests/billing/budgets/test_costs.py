@@ -87,13 +87,17 @@ def test_clusters_and_topics_have_their_names(costs, tenant):
         )
     use_bytes(tenant.id, 20 * GIB, cluster_id=made.pk, topic_id="a" * 32)
     shown = costs()
-    assert shown["by_cluster"] == [{"cluster_id": made.pk, "cluster": "orders", "amount_minor": 40}]
+    meters = [{"meter": "ingress_bytes", "quantity": str(20 * GIB), "amount_minor": 40}]
+    assert shown["by_cluster"] == [
+        {"cluster_id": made.pk, "cluster": "orders", "meters": meters, "amount_minor": 40}
+    ]
     assert shown["by_topic"] == [
         {
             "cluster_id": made.pk,
             "cluster": "orders",
             "topic_id": "a" * 32,
             "topic": "payments",
+            "meters": meters,
             "amount_minor": 40,
         }
     ]
@@ -109,7 +113,7 @@ def test_every_kind_of_share_sums_to_the_lines(costs, tenant):
     shown = costs()
     expected = sum(line["amount_minor"] for line in shown["lines"])
     assert expected == shown["total_minor"] > 0
-    for kind in ("by_meter", "by_cluster", "by_topic", "by_principal"):
+    for kind in ("by_meter", "by_cluster", "by_topic", "by_principal", "by_day"):
         assert sum(share["amount_minor"] for share in shown[kind]) == expected, kind
     assert {share["principal"] for share in shown["by_principal"]} == {
         "",

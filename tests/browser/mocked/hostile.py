@@ -43,7 +43,9 @@ TOPICS = 200
 GROUPS = 100
 BEYOND = 2**53 + 1
 # Members of answers that hold what people or clients have chosen.
-CHOSEN = frozenset({"name", "cluster", "client_id", "topic", "group", "organization", "subject"})
+CHOSEN = frozenset(
+    {"name", "cluster", "client_id", "topic", "group", "organization", "subject", "fired_subject"}
+)
 LISTS = {
     "GET /api/v1/clusters/{cluster_id}/topics": TOPICS,
     "GET /api/v1/clusters/{cluster_id}/groups": GROUPS,

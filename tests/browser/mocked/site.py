@@ -104,7 +104,10 @@ class _Handler(BaseHTTPRequestHandler):
         address = urlsplit(self.path)
         cookies = SimpleCookie(self.headers.get("Cookie", ""))
         request = Request(
-            self.command, address.path, dict(parse_qsl(address.query)), COOKIE in cookies
+            self.command,
+            address.path,
+            dict(parse_qsl(address.query, keep_blank_values=True)),
+            COOKIE in cookies,
         )
         if self.command == "GET":
             self.site.reads.append(address.path)
@@ -136,7 +139,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _digest_at(self, entry: str) -> str:
         address = urlsplit(entry.partition(":")[2])
-        request = Request("GET", address.path, dict(parse_qsl(address.query)))
+        request = Request(
+            "GET", address.path, dict(parse_qsl(address.query, keep_blank_values=True))
+        )
         return watching.digest_of(_json_of(type(self).answer_of(request)))
 
     def do_POST(self) -> None:

@@ -16,7 +16,13 @@ from tests.browser.looking import (
     VIOLATIONS,
     screenshots,
 )
-from tests.browser.mocked.answers import CLUSTER, Request, complaints, operation_of
+from tests.browser.mocked.answers import (
+    CLUSTER,
+    Request,
+    answer_to,
+    complaints,
+    operation_of,
+)
 from tests.browser.mocked.hostile import (
     BEYOND,
     GROUPS,
@@ -24,6 +30,7 @@ from tests.browser.mocked.hostile import (
     NAMES,
     TOPICS,
     answer_with_hostile_names,
+    content_of,
 )
 from tests.browser.mocked.site import serving
 from tests.browser.mocked.test_answers import FROM, address_of
@@ -44,6 +51,7 @@ RAW = r"""() => {
   }
   return raw.map((text) => JSON.stringify(text.slice(0, 120)));
 }"""
+THOUSANDS = 4_500
 INJECTED = "window.hostile !== undefined || document.querySelector('img[src=x]') !== null"
 
 
@@ -165,6 +173,61 @@ def test_a_list_of_hundreds_is_whole(page):
     open_loaded(page, f"{HERE}/topics")
     table = page.get_by_role("table", name="Topics", exact=True)
     expect(table.get_by_role("row")).to_have_count(TOPICS + 1)
+
+
+def test_thousands_of_topics_are_all_found(people):
+    pages = []
+
+    def thousands(request):
+        """The examples, with more topics than a page of the API has, on three pages."""
+        answer = answer_to(request)
+        if request.path == f"/api/v1{HERE}/topics":
+            (first,) = answer.body["items"]
+            begin = int(request.query.get("cursor", "0"))
+            most = min(int(request.query["limit"]), THOUSANDS - begin)
+            numbers = range(begin, begin + most)
+            answer.body["items"] = [first | {"name": f"topic-{n:05}"} for n in numbers]
+            answer.body["next_cursor"] = str(begin + most) if begin + most < THOUSANDS else None
+            pages.append(begin)
+        return answer
+
+    with serving(thousands) as site, people(site.state, base=site.address) as visitor:
+        page = visitor.page
+        open_loaded(page, f"{HERE}/topics")
+        assert len(pages) >= 3
+        visitor.sees(re.compile(r" of 4.500 rows are shown"))
+        page.get_by_label("Find a topic").fill(f"{THOUSANDS - 1:05}")
+        table = page.get_by_role("table", name="Topics", exact=True)
+        expect(table.get_by_role("row")).to_have_count(2)
+        expect(table.get_by_role("row").nth(1)).to_contain_text(f"topic-{THOUSANDS - 1:05}")
+
+
+def test_a_long_key_leaves_the_value_in_view_and_is_whole_in_its_panel(people):
+    key = "k" * 30_000 + "-end"
+
+    def with_a_long_key(request):
+        answer = answer_to(request)
+        if request.path == f"/api/v1{HERE}/topics/payments/messages":
+            first = answer.body["items"][0]
+            value = content_of(b"the value")
+            answer.body["items"] = [first | {"key": content_of(key.encode()), "value": value}]
+        return answer
+
+    with serving(with_a_long_key) as site, people(site.state, base=site.address) as visitor:
+        page = visitor.page
+        for width, height in ((1280, 860), (390, 844)):
+            page.set_viewport_size({"width": width, "height": height})
+            open_loaded(page, f"{HERE}/topics/payments")
+            row = page.get_by_role("grid", name="Messages").get_by_role("row").last
+            value = row.get_by_role("gridcell").last
+            expect(value).to_contain_text("the value")
+            box = value.bounding_box()
+            assert box["x"] >= 0
+            assert box["x"] + 60 <= width
+            page.wait_for_function(f"() => {NO_WIDER_THAN_THE_WINDOW}", timeout=TIMEOUT_MS)
+        row.click()
+        panel = page.get_by_role("complementary", name="Message")
+        expect(panel.locator("pre").first).to_have_text(key, timeout=TIMEOUT_MS)
 
 
 def test_on_a_phone_each_row_is_a_card_with_all_its_values(page):

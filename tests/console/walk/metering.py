@@ -23,6 +23,7 @@ def a_row(tenant: Tenant) -> Parameters:
 
 ROUTES = [
     Route("GET", "/api/v1/usage", Permission.READ, parameters=a_row, in_project=True),
+    Route("GET", "/api/v1/usage/stored", Permission.READ, in_project=True),
     Route("GET", "/api/v1/usage/rows/<id>", Permission.READ, parameters=a_row, in_project=True),
     Route("GET", "/api/v1/usage/reconciliations", Permission.READ),
 ]

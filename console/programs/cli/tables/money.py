@@ -5,6 +5,7 @@ from __future__ import annotations
 from console.programs.cli.command import CommandRow, Confirm, Shape
 from console.programs.cli.fields import Field, Kind
 from console.programs.cli.tables.shorthand import (
+    boolean,
     choice,
     cleared,
     integer,
@@ -72,10 +73,20 @@ COMMANDS = (
             choice("meter", "Only of this meter.", METERS, query=True),
             text("principal", "Only of this one, such as User:NAME.", query=True),
             text("topic_id", "Only of this topic: 32 hexadecimal digits.", query=True),
+            boolean("billed", "Only what costs count, or only the rest.", query=True),
         ),
         Shape.PAGES,
         "window_start meter quantity unit cluster_id topic principal provisional id",
         items_max=200,
+    ),
+    CommandRow(
+        "usage stored",
+        "GET /usage/stored",
+        "How many bytes topics hold now.",
+        (
+            reference("cluster_id", "Only of this cluster.", "/clusters", query=True),
+            text("topic_id", "Only of this topic: 32 hexadecimal digits.", query=True),
+        ),
     ),
     CommandRow("usage row", "GET /usage/rows/{id}", "A row, and the files that it was made from."),
     CommandRow(

@@ -12,6 +12,7 @@ export function TimeRange(): ReactElement | null {
       choice={match.search}
       onChange={({ range, from, to }) =>
         void navigate({
+          from: "/usage",
           to: "/usage",
           search: (before) => ({ ...before, range, from, to }),
         })

@@ -9,6 +9,7 @@ import { Tile, Tiles } from "@/components/Tile";
 import { StateNote } from "@/features/clusters/components/StateNote";
 import { costsQuery } from "@/features/costs/api/costs";
 import { clusterCost } from "@/features/costs/clusters";
+import { ROWS, rowsOfMonth } from "@/features/costs/links";
 import { groupListQuery } from "@/features/groups/api/groups";
 import { GroupTable } from "@/features/groups/components/GroupTable";
 import { topicListQuery } from "@/features/topics/api/topics";
@@ -19,7 +20,7 @@ import { formatCount, formatNumber } from "@/lib/format/bytes";
 import { formatLagSeconds, sumLag } from "@/lib/format/lag";
 import { formatMoney } from "@/lib/format/money";
 import { formatDuration } from "@/lib/format/time";
-import { monthOf, monthSpan } from "@/lib/format/utc";
+import { monthOf } from "@/lib/format/utc";
 import classes from "./ClusterPage.module.css";
 import { useCluster, useClusterId } from "./useCluster";
 
@@ -117,7 +118,7 @@ function CostTile({ clusterId }: { clusterId: string }): ReactElement | null {
       value={
         costs &&
         cost && (
-          <Link to="/usage" search={{ ...monthSpan(month), cluster: clusterId }}>
+          <Link to="/usage" search={rowsOfMonth(month, { cluster: clusterId })} hash={ROWS}>
             {formatMoney(cost.soFar, costs.currency)}
           </Link>
         )

@@ -11,15 +11,22 @@ import { Section } from "@/components/Section";
 import { budgetListQuery } from "@/features/budgets/api/budgets";
 import { costsQuery, pricesQuery } from "@/features/costs/api/costs";
 import { CostChart, type Threshold } from "@/features/costs/components/CostChart";
-import { CostTable } from "@/features/costs/components/CostTable";
 import { CostTiles } from "@/features/costs/components/CostTiles";
 import { MeterBars } from "@/features/costs/components/MeterBars";
 import { ShareTable } from "@/features/costs/components/ShareTable";
-import { principalShares, topicShares } from "@/features/costs/shares";
+import {
+  clusterShares,
+  dayShares,
+  principalShares,
+  type Share,
+  topicShares,
+} from "@/features/costs/shares";
+import { storedQuery } from "@/features/usage/api/stored";
 import { usageSeriesQuery } from "@/features/usage/api/usage";
 import type { Budget, Costs, Price } from "@/lib/api/types";
 import { formatMoney } from "@/lib/format/money";
 import { monthBefore, monthName, monthOf, monthSpan, monthStart } from "@/lib/format/utc";
+import type { CostsSearch } from "../search";
 import { useNames } from "./useNames";
 
 /** The costs of a month: so far, forecast, by meter and by cluster, with the budgets. */
@@ -29,6 +36,8 @@ export function CostsPage(): ReactElement {
   const { data: costs, error, refetch } = useQuery(costsQuery(month));
   const earlier = useQuery(costsQuery(monthBefore(month)));
   const before = earlier.isError ? null : earlier.data;
+  // What topics hold now says nothing of an earlier month.
+  const held = useQuery({ ...storedQuery(), enabled: month === present });
   const growth = [
     useQuery(pricesQuery),
     useQuery(usageSeriesQuery(monthSpan(month), "meter")),
@@ -72,8 +81,16 @@ export function CostsPage(): ReactElement {
             lead="Wide: this month. Narrow: the month before. Dashed: what is free each month."
             actions={<Link to="/prices">Prices</Link>}
           >
-            <Answered queries={growth.slice(0, 1)} what="The prices could not be read">
-              <MeterBars costs={costs} before={before} prices={prices?.prices} />
+            <Answered
+              queries={[growth[0], ...(month === present ? [held] : [])]}
+              what="The prices, or what is stored, could not be read"
+            >
+              <MeterBars
+                costs={costs}
+                before={before}
+                prices={prices?.prices}
+                stored={month === present ? held.data : undefined}
+              />
             </Answered>
           </Section>
           <Parts costs={costs} prices={prices?.prices} />
@@ -88,66 +105,71 @@ interface PartsProps {
   prices: readonly Price[] | undefined;
 }
 
-/** The cost of a month by cluster, by topic, or by credential. */
+type By = NonNullable<CostsSearch["by"]>;
+
+const TITLES: Record<By, string> = {
+  cluster: "Cluster",
+  topic: "Topic",
+  principal: "Credential",
+  day: "Day",
+};
+
+const LEADS: Record<By, string> = {
+  cluster: "Each amount opens the rows that it is made of.",
+  topic: "By each one's share of each meter. Each amount opens the rows that it is made of.",
+  principal: "By each one's share of each meter. Each amount opens the rows that it is made of.",
+  day: "By each day's share of each meter: what is free in a month is free on all days alike.",
+};
+
+/** The cost of a month by cluster, by topic, by credential, or by day. */
 function Parts({ costs, prices }: PartsProps): ReactElement {
   const navigate = useNavigate();
   const { by = "cluster" } = useSearch({ from: "/frame/money/usage/costs" });
   const { credentials } = useNames();
-  const topics = useMemo(() => costs && topicShares(costs), [costs]);
-  const principals = useMemo(
-    () => costs && principalShares(costs, credentials),
-    [costs, credentials],
-  );
-  const shares = by === "topic" ? topics : principals;
-  const currency = costs?.currency ?? "USD";
+  const shares = useMemo(() => costs && sharesOf(costs, by, credentials), [costs, by, credentials]);
   const choice = (
     <SegmentedControl
       size="xs"
       aria-label="Cost by"
       value={by}
-      data={[
-        { value: "cluster", label: "Cluster" },
-        { value: "topic", label: "Topic" },
-        { value: "principal", label: "Credential" },
-      ]}
+      data={Object.entries(TITLES).map(([value, label]) => ({ value, label }))}
       onChange={(value) =>
         void navigate({
           to: "/usage/costs",
-          search: (before) => ({ ...before, by: value as typeof by }),
+          search: (before) => ({ ...before, by: value as By }),
           resetScroll: false,
         })
       }
     />
   );
   return (
-    <Section
-      title="Where it comes from"
-      lead={
-        by === "cluster"
-          ? "Each amount opens the rows behind it."
-          : "By each one's share of each meter."
-      }
-      actions={choice}
-    >
+    <Section title="Where it comes from" lead={LEADS[by]} actions={choice}>
       {costs?.lines.length === 0 ? (
         <Empty title="Nothing was used">
           Clusters appear here within three minutes of their first record.
         </Empty>
-      ) : by === "cluster" ? (
-        <CostTable costs={costs} prices={prices} />
       ) : shares?.length === 0 ? (
         <Empty title="There is nothing to pay">
           All usage of this month is within what is free each month.
         </Empty>
       ) : (
         <ShareTable
-          title={by === "topic" ? "Topic" : "Credential"}
+          title={TITLES[by]}
           shares={shares}
-          currency={currency}
+          prices={prices}
+          currency={costs?.currency ?? "USD"}
+          inClusters={by === "topic" || by === "principal"}
+          ordered={by === "day"}
         />
       )}
     </Section>
   );
+}
+
+function sharesOf(costs: Costs, by: By, credentials: Readonly<Record<string, string>>): Share[] {
+  if (by === "topic") return topicShares(costs);
+  if (by === "principal") return principalShares(costs, credentials);
+  return by === "day" ? dayShares(costs) : clusterShares(costs);
 }
 
 function MonthSteps({ month, present }: { month: string; present: string }): ReactElement {

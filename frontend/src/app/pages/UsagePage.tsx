@@ -1,22 +1,34 @@
-import { useQuery } from "@tanstack/react-query";
+import { Group, Stack } from "@mantine/core";
+import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type ReactElement } from "react";
+import { type ReactElement, useMemo } from "react";
 import { Empty } from "@/components/Empty";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { Note } from "@/components/Note";
 import { PageHead } from "@/components/PageHead";
 import { Section } from "@/components/Section";
 import { SidePanel } from "@/components/SidePanel";
-import { usageRowsQuery, usageSeriesQuery } from "@/features/usage/api/usage";
+import { storedQuery } from "@/features/usage/api/stored";
+import {
+  unbilledQuery,
+  type UsageFilter,
+  usageRowsQuery,
+  type UsageSeries,
+  usageSeriesQuery,
+} from "@/features/usage/api/usage";
 import { CompleteNote } from "@/features/usage/components/CompleteNote";
 import { GroupTotals } from "@/features/usage/components/GroupTotals";
 import { Reconciled, ReconciledMark } from "@/features/usage/components/Reconciled";
 import { RowPanel } from "@/features/usage/components/RowPanel";
+import { RowSums } from "@/features/usage/components/RowSums";
 import { UsageCharts } from "@/features/usage/components/UsageCharts";
-import { MeterFilter, UsageFilters } from "@/features/usage/components/UsageFilters";
+import { BilledFilter, MeterFilter, UsageFilters } from "@/features/usage/components/UsageFilters";
 import { UsageRows } from "@/features/usage/components/UsageRows";
 import { UsageTiles } from "@/features/usage/components/UsageTiles";
 import type { Names } from "@/features/usage/names";
+import type { GroupBy } from "@/features/usage/series";
+import { filteredSums, type MeterSum, sumsOf } from "@/features/usage/sums";
+import type { Stored, UsageItem } from "@/lib/api/types";
 import { meterName } from "@/lib/format/meters";
 import type { UsageSearch } from "../search";
 import classes from "./ClusterLayout.module.css";
@@ -27,11 +39,14 @@ export function UsagePage(): ReactElement {
   const navigate = useNavigate();
   const search = useSearch({ from: "/frame/money/usage" });
   const names = useNames();
-  const { range, from, to, cluster, topic, principal, by = "meter" } = search;
+  const { range, from, to, cluster, topic, principal, meter, billed, by = "meter" } = search;
   const filter = { range, from, to, cluster, topic, principal };
   const { data: usage, error, refetch } = useQuery(usageSeriesQuery(filter, by));
+  const { sums, summed, stored } = useSums(filter);
+  const rows = useQuery(usageRowsQuery({ ...filter, meter, billed }));
   const change = (changed: Partial<UsageSearch>): void => {
     void navigate({
+      from: "/usage",
       to: "/usage",
       search: (before) => ({ ...before, ...changed }),
       resetScroll: false,
@@ -53,6 +68,7 @@ export function UsagePage(): ReactElement {
         actions={
           <UsageFilters
             chosen={{ by: search.by, cluster, topic, principal }}
+            topicName={rows.data?.find((row) => row.topic_id === topic)?.topic ?? undefined}
             names={names}
             onChange={change}
           />
@@ -72,18 +88,21 @@ export function UsagePage(): ReactElement {
           <>
             {usage?.cut && (
               <Note tone="waking">
-                There is more usage than can be shown at once, and the newest is missing here.
-                Choose a shorter time, or one cluster.
+                There is more usage than can be shown at once, and the newest is missing in the
+                charts. Choose a shorter time, or one cluster.
               </Note>
             )}
-            <UsageTiles usage={usage} />
+            <UsageTiles usage={summed} sums={sums} stored={stored} />
             <UsageCharts usage={usage} by={by} names={names} onZoom={zoom} />
-            {by !== "meter" && (
-              <Section title="Together" lead="Over the whole time shown, the greatest first.">
-                <GroupTotals usage={usage} by={by} names={names} />
-              </Section>
-            )}
-            <Rows search={search} names={names} onChange={change} />
+            {by !== "meter" && <Together usage={usage} by={by} names={names} />}
+            <Rows
+              rows={rows}
+              search={search}
+              names={names}
+              summed={summed}
+              sums={sums && filteredSums(sums, { meter, billed })}
+              onChange={change}
+            />
             <Reconciled clusterId={cluster} names={names} />
           </>
         )
@@ -102,28 +121,78 @@ export function UsagePage(): ReactElement {
   );
 }
 
+interface TogetherProps {
+  usage: UsageSeries | undefined;
+  by: GroupBy;
+  names: Names;
+}
+
+function Together(props: TogetherProps): ReactElement {
+  return (
+    <Section
+      title="Together"
+      lead="Over the whole time shown, the greatest first. What is not billed is apart."
+    >
+      <GroupTotals {...props} />
+    </Section>
+  );
+}
+
+interface Sums {
+  /** The range that is summed. */
+  summed: UsageSeries | undefined;
+  sums: MeterSum[] | undefined;
+  stored: Stored | undefined;
+}
+
+/** Reads the sums of a range, billed or not, and what topics hold now. */
+function useSums(filter: UsageFilter): Sums {
+  const { data: summed } = useQuery(usageSeriesQuery(filter, "meter"));
+  const { data: unbilled } = useQuery(unbilledQuery(filter));
+  const { data: stored } = useQuery({
+    ...storedQuery(filter),
+    // Of a credential nothing is stored.
+    enabled: filter.principal === undefined,
+  });
+  const sums = useMemo(
+    () => summed && sumsOf(summed.items, unbilled?.items),
+    [summed, unbilled?.items],
+  );
+  return { summed, sums, stored };
+}
+
 interface RowsProps {
+  rows: UseQueryResult<UsageItem[]>;
   search: UsageSearch;
   names: Names;
+  summed: UsageSeries | undefined;
+  sums: MeterSum[] | undefined;
   onChange: (change: Partial<UsageSearch>) => void;
 }
 
-function Rows({ search, names, onChange }: RowsProps): ReactElement {
-  const { range, from, to, cluster, topic, principal, meter } = search;
-  const filter = { range, from, to, cluster, topic, principal, meter };
-  const { data: items, error, refetch } = useQuery(usageRowsQuery(filter));
+function Rows({ rows, search, names, summed, sums, onChange }: RowsProps): ReactElement {
+  const { meter, billed } = search;
+  const { data: items, error, refetch } = rows;
   return (
-    <div id="rows">
+    <div id="rows" style={{ scrollMarginTop: 96 }}>
       <Section
         title="Rows"
-        lead="All figures above are sums of these rows, and invoices are priced from them."
+        lead="All figures above are sums of these rows, and invoices are priced from billed ones."
         actions={
-          <MeterFilter
-            meter={meter}
-            onChange={(value) => {
-              onChange({ meter: value });
-            }}
-          />
+          <Group gap="sm" miw={0}>
+            <BilledFilter
+              billed={billed}
+              onChange={(value) => {
+                onChange({ billed: value });
+              }}
+            />
+            <MeterFilter
+              meter={meter}
+              onChange={(value) => {
+                onChange({ meter: value });
+              }}
+            />
+          </Group>
         }
       >
         {error && !items && (
@@ -140,7 +209,12 @@ function Rows({ search, names, onChange }: RowsProps): ReactElement {
               : "Nothing was counted in this time."}
           </Empty>
         ) : (
-          (items ?? !error) && <UsageRows rows={items} names={names} />
+          (items ?? !error) && (
+            <Stack gap="md">
+              <RowSums usage={summed} sums={sums} />
+              <UsageRows rows={items} names={names} />
+            </Stack>
+          )
         )}
       </Section>
     </div>

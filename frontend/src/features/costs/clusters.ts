@@ -1,27 +1,5 @@
-import type { CostLine, Costs } from "@/lib/api/types";
+import type { Costs } from "@/lib/api/types";
 import { big } from "@/lib/format/whole";
-
-/** The cost of one cluster. */
-export interface ClusterCost {
-  id: string;
-  name: string;
-  lines: CostLine[];
-  /** In minor units. */
-  total: number;
-}
-
-/** Groups the lines of a month's costs by cluster. */
-export function byCluster(lines: readonly CostLine[]): ClusterCost[] {
-  const costs = new Map<string, ClusterCost>();
-  for (const line of lines) {
-    const { cluster_id: id, cluster: name } = line;
-    const cost = costs.get(id) ?? { id, name: name || id, lines: [], total: 0 };
-    cost.lines.push(line);
-    cost.total += line.amount_minor;
-    costs.set(id, cost);
-  }
-  return [...costs.values()];
-}
 
 /** Returns the cost of a cluster in a month so far, and its forecast, in minor units. */
 export function clusterCost(

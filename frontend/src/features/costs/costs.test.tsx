@@ -4,12 +4,24 @@ import { change, refuse, sentTo } from "@/testing/server";
 import { firstRow, visit } from "@/testing/visit";
 
 const COSTS = "GET /api/v1/costs";
+const MONTH = "/usage?from=2026-11-01&to=2026-12-01";
+const CLUSTER = "cluster=cl_3k2jq7v5xw4mzn6yt2ba";
+
+/** Returns the addresses to which the links of the first row of a table lead. */
+async function linksOf(name: string): Promise<(string | null)[]> {
+  await firstRow(name);
+  const [, row] = within(screen.getByRole("table", { name })).getAllByRole("row");
+  if (!row) throw new Error("the table has no row");
+  return within(row)
+    .getAllByRole("link")
+    .map((link) => link.getAttribute("href"));
+}
 
 test("a month has what it costs so far, and its forecast", async () => {
   visit("/usage/costs");
   const soFar = await screen.findByTitle("The rows behind it");
   expect(soFar).toHaveTextContent("$0.60");
-  expect(soFar.getAttribute("href")).toMatch(/^\/usage\?from=.*2026-11-01/);
+  expect(soFar).toHaveAttribute("href", `${MONTH}&billed=true#rows`);
   expect(screen.getByText("$0.97")).toBeVisible();
   expect(await firstRow("Cost by cluster")).toEqual(["orders", "$0.60", "$0.60"]);
 });
@@ -18,9 +30,55 @@ test("each amount leads to the rows that it is the sum of", async () => {
   visit("/usage/costs");
   await firstRow("Cost by cluster");
   const table = within(screen.getByRole("table", { name: "Cost by cluster" }));
-  const amount = table.getByRole("link", { name: "$0.60" });
-  expect(amount.getAttribute("href")).toContain("meter=ingress_bytes");
+  const [amount] = table.getAllByRole("link", { name: "$0.60" });
+  expect(await linksOf("Cost by cluster")).toEqual([
+    `${MONTH}&${CLUSTER}&billed=true#rows`,
+    `${MONTH}&${CLUSTER}&billed=true&meter=ingress_bytes#rows`,
+    `${MONTH}&${CLUSTER}&billed=true#rows`,
+  ]);
   expect(amount).toHaveAttribute("title", expect.stringMatching(/26\s843\s545\s600/));
+});
+
+test("a topic leads to its rows", async () => {
+  visit("/usage/costs?by=topic");
+  const topic = "topic=5f0c9d0e1b7a4c63a2d5e8f10b94c7d6";
+  expect((await linksOf("Cost by topic"))[0]).toBe(`${MONTH}&${CLUSTER}&${topic}&billed=true#rows`);
+});
+
+test("what no credential causes leads to the rows without one", async () => {
+  change(COSTS, ({ by_principal: [share] }) => share && Object.assign(share, { principal: "" }));
+  visit("/usage/costs?by=principal");
+  expect((await linksOf("Cost by credential"))[0]).toBe(
+    `${MONTH}&${CLUSTER}&principal=&billed=true#rows`,
+  );
+});
+
+test("a day leads to its rows", async () => {
+  visit("/usage/costs?by=day");
+  const links = await linksOf("Cost by day");
+  expect((await firstRow("Cost by day"))[0]).toBe("20 Nov 2026");
+  const day = "/usage?from=2026-11-20&to=2026-11-21&billed=true";
+  expect(links).toEqual([`${day}#rows`, `${day}&meter=ingress_bytes#rows`, `${day}#rows`]);
+});
+
+test("the rest of very many topics leads nowhere, since it has no name", async () => {
+  change(COSTS, ({ by_topic: [share] }) => {
+    if (share)
+      Object.assign(share, { cluster_id: null, cluster: null, topic_id: null, topic: null });
+  });
+  visit("/usage/costs?by=topic");
+  expect((await firstRow("Cost by topic"))[0]).toBe("All others");
+  expect(
+    within(screen.getByRole("table", { name: "Cost by topic" })).queryByRole("link"),
+  ).toBeNull();
+});
+
+test("what is stored now is shown in bytes, for the present month", async () => {
+  change("GET /api/v1/prices", ({ prices: [price] }) => {
+    if (price) Object.assign(price, { meter: "storage_byte_minutes", free_unit: "GiB-month" });
+  });
+  visit("/usage/costs");
+  expect(await screen.findByText("12.4 GiB now (21 Nov, 14:57 UTC)")).toBeVisible();
 });
 
 test("costs are split by topic and by credential", async () => {

@@ -26,6 +26,7 @@ test("a line leads to the days of its month, cluster and meter", () => {
     to: "2027-01-01",
     cluster: "cl_1",
     meter: "egress_bytes",
+    billed: true,
   });
 });
 

@@ -9,6 +9,7 @@ export interface RowsSearch {
   to: string;
   cluster?: string;
   meter?: string;
+  billed: true;
 }
 
 /** Returns the search for a line's usage rows; null for a line without usage. */
@@ -17,7 +18,12 @@ export function rowsSearch(
   { meter, cluster_id, usage_row_ids }: InvoiceLine,
 ): RowsSearch | null {
   if (usage_row_ids.length === 0) return null;
-  return { ...monthSpan(month), cluster: cluster_id || undefined, meter: meter || undefined };
+  return {
+    ...monthSpan(month),
+    cluster: cluster_id || undefined,
+    meter: meter || undefined,
+    billed: true,
+  };
 }
 
 /** Formats a line's quantity, or the free part of it, in the unit of the price. */

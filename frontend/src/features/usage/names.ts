@@ -1,9 +1,9 @@
 import type { UsageItem } from "@/lib/api/types";
 import type { GroupBy } from "./series";
-import { OTHERS } from "./series";
+import { NOT_BILLED, OTHERS } from "./series";
 
 /** The principal of the service itself, whose usage is never billed. */
-const OURS = "User:__freshet";
+export const OURS = "User:__freshet";
 
 /** The names of ids. Where a name is not known, the id is shown. */
 export interface Names {
@@ -29,6 +29,15 @@ export function principalName(
 
 /** Returns a function that gives the words for a group's key in a chart. */
 export function groupNames(
+  items: readonly UsageItem[],
+  by: GroupBy,
+  names: Names,
+): (key: string) => string {
+  const nameOf = billedNames(items, by, names);
+  return (key) => (key === NOT_BILLED ? "Not billed" : nameOf(key));
+}
+
+function billedNames(
   items: readonly UsageItem[],
   by: GroupBy,
   names: Names,

@@ -9,6 +9,7 @@ import {
   groupOrder,
   type Level,
   levelsOf,
+  NOT_BILLED,
   OTHERS,
   ownGroups,
   provisionalFrom,
@@ -18,9 +19,10 @@ const COLORS = 6;
 
 /**
  * Returns the colour of a group by its place in the order. The groups that are summed have the
- * last colour.
+ * last colour, and what is not billed one of its own.
  */
 export function colorOf(key: string, order: readonly string[]): string {
+  if (key === NOT_BILLED) return "--series-apart";
   const place = order.indexOf(key);
   if (key === OTHERS || place >= ownGroups(order).length) return "--series-rest";
   return `--series-${String((Math.max(place, 0) % COLORS) + 1)}`;
@@ -51,14 +53,14 @@ export function trafficPicture({ usage, by, nameOf }: Drawing): Drawn {
   const grouped = by !== "meter";
   const side = (meter: string, name: string, direction: "up" | "down", color: string): Drawn => {
     const levels = levelsOf(
-      { ...shown, meter, nameOf: grouped ? nameOf : () => name },
+      { ...shown, meter, nameOf: grouped ? nameOf : (key) => wordsOf(name, key) },
       usage.range,
       usage.readAt,
     );
     const series = levels.map((level): ChartSeries => ({
       key: `${direction} ${level.key}`,
       label: level.label,
-      color: grouped ? colorOf(level.key, order) : color,
+      color: grouped || level.key === NOT_BILLED ? colorOf(level.key, order) : color,
       values: level.values,
       side: direction,
     }));
@@ -76,6 +78,9 @@ export function trafficPicture({ usage, by, nameOf }: Drawing): Drawn {
   };
 }
 
+const wordsOf = (name: string, key: string): string =>
+  key === NOT_BILLED ? `${name}, not billed` : name;
+
 /** Returns the picture of one meter, stacked by group. */
 export function meterPicture({ usage, by, nameOf }: Drawing, meter: string): Drawn {
   const order = groupOrder(usage.items, by);
@@ -87,7 +92,7 @@ export function meterPicture({ usage, by, nameOf }: Drawing, meter: string): Dra
   const series = levels.map((level): ChartSeries => ({
     key: level.key,
     label: level.label,
-    color: by === "meter" ? "--series-1" : colorOf(level.key, order),
+    color: by === "meter" && level.key !== NOT_BILLED ? "--series-1" : colorOf(level.key, order),
     values: level.values,
   }));
   return drawn(usage, series, levels, meter);

@@ -8,6 +8,7 @@ import {
   GROUPS_MAX,
   type Level,
   levelsOf,
+  NOT_BILLED,
   OTHERS,
   provisionalFrom,
   totalOf,
@@ -110,4 +111,16 @@ test("without any usage there is one line at zero", () => {
   const [only, ...rest] = levels([], "topic");
   expect(rest).toEqual([]);
   expect(new Set(only?.values)).toEqual(new Set([0]));
+});
+
+test("what is not billed is a level of its own, behind all groups, however many there are", () => {
+  const clusters = Array.from({ length: GROUPS_MAX + 3 }, (_, index) => `cl_${String(index)}`);
+  const items = clusters.map((id, index) => item(13, index + 1, { cluster_id: id }));
+  const free = item(13, 1_000, { billed: false, cluster_id: "cl_0" });
+  const shown = levels([...items, free], "cluster");
+  expect(shown.map(({ key }) => key).slice(-2)).toEqual([OTHERS, NOT_BILLED]);
+  expect(shown.at(-1)?.total).toBe(1_000n);
+  expect(shown.at(-2)?.label).toBe("3 others");
+  const broker = item(13, 60, { meter: "broker_seconds", billed: false });
+  expect(levels([broker], "meter", "broker_seconds").map(({ key }) => key)).toEqual(["all"]);
 });

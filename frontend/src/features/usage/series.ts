@@ -1,4 +1,4 @@
-import { levelOf } from "@/lib/format/meters";
+import { isBillable, levelOf } from "@/lib/format/meters";
 import type { UsageItem } from "@/lib/api/types";
 import { big } from "@/lib/format/whole";
 import { type Granularity, type Range, windowMinutes, windowsOf } from "./ranges";
@@ -24,8 +24,15 @@ export const GROUPS_MAX = 5;
 /** The key of the groups that are summed. */
 export const OTHERS = "others";
 
+/** The key of what is not billed, which is shown apart from all groups. */
+export const NOT_BILLED = "not billed";
+
+/** Returns whether an item is usage that others would pay for, and that nobody pays for here. */
+export const isApart = ({ billed, meter }: UsageItem): boolean => !billed && isBillable(meter);
+
 /** Returns the key of an item's group. It is an id, since names are not unique. */
 export function groupKey(item: UsageItem, by: GroupBy): string {
+  if (isApart(item)) return NOT_BILLED;
   if (by === "cluster") return item.cluster_id ?? "";
   if (by === "topic") return item.topic_id ? `${item.cluster_id ?? ""}/${item.topic_id}` : "";
   return by === "principal" ? (item.principal ?? "") : "all";
@@ -34,6 +41,7 @@ export function groupKey(item: UsageItem, by: GroupBy): string {
 /**
  * All groups, the greatest first, so that one has the same place and colour in every chart. A
  * group's size is its share of each meter, summed over the meters; of equal ones the key decides.
+ * What is not billed comes last.
  */
 export function groupOrder(items: readonly UsageItem[], by: GroupBy): string[] {
   const totals = new Map<string, number>();
@@ -46,7 +54,10 @@ export function groupOrder(items: readonly UsageItem[], by: GroupBy): string[] {
     const share = Number(item.quantity) / (totals.get(item.meter) || 1);
     shares.set(key, (shares.get(key) ?? 0) + share);
   }
-  const order = [...shares].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1));
+  const last = (key: string): number => Number(key === NOT_BILLED);
+  const order = [...shares].sort(
+    ([a, m], [b, n]) => last(a) - last(b) || n - m || (a < b ? -1 : 1),
+  );
   return order.map(([key]) => key);
 }
 
@@ -61,10 +72,12 @@ interface Shown {
 
 /**
  * Returns the groups that are shown by themselves. A single further group is not summed as
- * "others".
+ * "others", and what is not billed never is.
  */
 export function ownGroups(order: readonly string[]): readonly string[] {
-  return order.length > GROUPS_MAX + 1 ? order.slice(0, GROUPS_MAX) : order;
+  const billed = order.filter((key) => key !== NOT_BILLED);
+  if (billed.length <= GROUPS_MAX + 1) return order;
+  return [...billed.slice(0, GROUPS_MAX), ...order.slice(billed.length)];
 }
 
 /**
@@ -96,7 +109,8 @@ export function levelsOf(shown: Shown, range: Range, now: Date): Level[] {
     const minutes = countedMinutes(start, range.granularity, now);
     level.values[place] = (level.values[place] ?? 0) + levelOf(meter, item.quantity, minutes);
   }
-  const known = [...own, OTHERS].flatMap((key) => levels.get(key) ?? []);
+  const billed = own.filter((key) => key !== NOT_BILLED);
+  const known = [...billed, OTHERS, NOT_BILLED].flatMap((key) => levels.get(key) ?? []);
   // A chart without usage still has a line at zero.
   return known.length > 0
     ? known
@@ -113,7 +127,7 @@ export function countedMinutes(start: Date, granularity: Granularity, now: Date)
   return Math.max(1, Math.min(windowMinutes(start, granularity), passed));
 }
 
-/** Returns a meter's quantity over all items. */
+/** Returns a meter's quantity over all items, billed or not. */
 export function totalOf(items: readonly UsageItem[], meter: string): bigint {
   return items.reduce((sum, item) => (item.meter === meter ? sum + big(item.quantity) : sum), 0n);
 }

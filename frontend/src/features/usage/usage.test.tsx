@@ -27,10 +27,61 @@ test("sums and the rows behind them are read of one range", async () => {
   await expect.poll(async () => (await firstRow("Usage rows"))[4]).toBe("checkout");
   const cells = await firstRow("Usage rows");
   expect(cells.slice(1, 6)).toEqual(["In", "orders", "payments", "checkout", "68.0 GiB"]);
-  expect(screen.getByRole("link", { name: /^In: show the rows of/ })).toHaveTextContent("100 MiB");
+  const tile = screen.getByRole("link", { name: /^In: show the rows of/ });
+  expect(tile).toHaveTextContent("100 MiB");
+  expect(tile.getAttribute("href")).toMatch(/meter=ingress_bytes&billed=true#rows$/);
   const [sums, rows] = [sentTo(USAGE).find(({ query }) => query.group_by), sentTo(USAGE).at(-1)];
   expect(sums?.query).toMatchObject({ granularity: "hour", from: "2026-11-20T17:00:00.000Z" });
   expect(rows?.query.from).toBe(sums?.query.from);
+});
+
+/** Has the API answer with sums of which most is the service's own, as the request asks. */
+function answerUnbilled(): void {
+  answer(USAGE, ({ query }) => {
+    const page = exampleOf(USAGE, "ASumByCluster");
+    const [first] = page.items;
+    if (!first) throw new Error("the example has no row");
+    const out = { ...first, meter: "egress_bytes" as const, cluster_id: null };
+    const own = { ...out, billed: false, quantity: "1035993088" };
+    const billed = { ...out, provisional: false, quantity: "1782580" };
+    if (query.billed !== "false") return { ...page, items: [billed, own] };
+    return { ...page, items: [{ ...own, principal: "User:__freshet" }] };
+  });
+}
+
+test("what is not billed is apart from what is, with who caused it", async () => {
+  answerUnbilled();
+  const { user, address } = visit("/usage?range=24h");
+  const tile = await screen.findByRole("link", { name: /^Out: show the rows of/ });
+  expect(tile).toHaveTextContent("1.7 MiB");
+  const apart = screen.getByRole("link", { name: "988 MiB more" });
+  await expect
+    .poll(() => apart.parentElement?.textContent)
+    .toBe("988 MiB more, not billed: Freshet itself");
+  expect((await firstRow("Sums of the rows")).slice(0, 3)).toEqual(["Out", "Billed", "1.7 MiB"]);
+  await user.click(apart);
+  await expect.poll(address).toContain("meter=egress_bytes&billed=false");
+  const sums = await firstRow("Sums of the rows");
+  expect(sums[1]).toBe("Not billed: Freshet itself");
+  expect(sums[3]).toMatch(/^1\s035\s993\s088 bytes$/);
+  expect(sentTo(USAGE).at(-1)?.query).toMatchObject({ meter: "egress_bytes", billed: "false" });
+});
+
+test("a filter for what belongs to no credential is visible, and can be left", async () => {
+  answerUsage();
+  const { user, address } = visit("/usage?from=2026-11-01&to=2026-12-01&principal=&billed=true");
+  await loadedTable("Usage rows");
+  expect(screen.getByRole("radio", { name: "Billed" })).toBeChecked();
+  const rows = sentTo(USAGE).find(({ query }) => query.group_by === undefined);
+  expect(rows?.query).toMatchObject({ principal: "", billed: "true", granularity: "day" });
+  await user.click(screen.getByRole("button", { name: "Leave: No credential" }));
+  await expect.poll(address).not.toContain("principal");
+});
+
+test("the bytes that are stored now are beside those of the range", async () => {
+  answerUsage();
+  visit("/usage");
+  expect(await screen.findByText("12.4 GiB at 21 Nov, 14:57 UTC")).toBeVisible();
 });
 
 test("many rows are drawn a hundred at a time", async () => {

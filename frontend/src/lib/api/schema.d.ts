@@ -407,6 +407,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster_id}/first-steps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description What was done already: a credential made, a record produced, a record consumed. */
+        get: operations["clusters_first_steps_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster_id}/groups": {
         parameters: {
             query?: never;
@@ -598,10 +615,13 @@ export interface paths {
         /**
          * @description A page of records: the newest, or forward from the oldest, an offset or a moment.
          *
-         *     With a `filter` a page may have few records or none although there are more: `scanned` says
-         *     how far it was looked, and `next_cursor` goes on from there. Batches that cannot be decoded
-         *     are skipped, and listed as `damaged`. All batches that were read are metered as
-         *     `egress_bytes` of the caller, with what a filter leaves out; batches are read as a whole.
+         *     Of several partitions the records of a page are merged by time. Where limits of bytes or
+         *     time end it, the next page may have earlier records of another partition, and none is
+         *     missing. With a `filter` a page may have few records or none although there are more:
+         *     `scanned` says how far it was looked, and `next_cursor` goes on from there. Batches that
+         *     cannot be decoded are skipped, and listed as `damaged`. All batches that were read are
+         *     metered as `egress_bytes` of the caller, with what a filter leaves out; batches are read as
+         *     a whole.
          */
         get: operations["clusters_topics_messages_retrieve"];
         put?: never;
@@ -1692,6 +1712,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/staff/invoice-months": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One page of rows, newest first. */
+        get: operations["staff_invoice_months_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/staff/limit-requests": {
         parameters: {
             query?: never;
@@ -1737,6 +1774,23 @@ export interface paths {
         put?: never;
         /** @description Refuses a request, with a reason. */
         post: operations["staff_limit_requests_:refuse_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/staff/missing-invoices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One page of rows, newest first. */
+        get: operations["staff_missing_invoices_list"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1812,6 +1866,23 @@ export interface paths {
         };
         /** @description A row that an invoice names, and the usage files and lanes that it comes from. */
         get: operations["usage_rows_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/usage/stored": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Shows what is stored now. */
+        get: operations["usage_stored_retrieve"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1921,7 +1992,13 @@ export interface components {
             readonly for_s: number;
             /** @description Addresses of members who get mails; empty: those who manage the organization. */
             emails: string[];
+            /** @description `pending`: the figure is above the threshold, and not yet for `for_s` seconds. */
             state: components["schemas"]["AlertState"];
+            /**
+             * Format: date-time
+             * @description Pending or firing: when the figure went above the threshold. Otherwise since when it is OK.
+             */
+            since: string;
             /**
              * Format: date-time
              * @description Since when it is in this state.
@@ -1929,15 +2006,22 @@ export interface components {
             changed_at: string;
             /**
              * Format: date-time
+             * @description Since when the figure of a firing alert is back below the threshold; null: it is not.
+             */
+            back_since: string | null;
+            /**
+             * Format: date-time
              * @description When it last began to fire; null: never yet.
              */
             fired_at: string | null;
+            /** @description The group or topic of the figure with which it last began to fire; may be empty. */
+            fired_subject: string;
             /**
              * Format: int64
              * @description The figure when it was last read; null: not known.
              */
             value: string | null;
-            /** @description The group whose figure it is, for kinds of a lag. */
+            /** @description The group whose figure it is, for kinds of a lag; for kinds of storage the topic with most of it. Empty where there is none. */
             subject: string;
             /**
              * Format: date-time
@@ -1969,7 +2053,7 @@ export interface components {
         /** @enum {string} */
         AlertKind: "group_lag" | "group_lag_seconds" | "storage_bytes" | "storage_growth_bytes" | "connections";
         /** @enum {string} */
-        AlertState: "ok" | "firing";
+        AlertState: "ok" | "pending" | "firing";
         /** @description An API key, without its secret. */
         ApiKey: {
             readonly id: string;
@@ -2063,7 +2147,7 @@ export interface components {
             request_id: string;
             /** @description Where the request came from; may be empty. */
             address: string;
-            /** @description What changed; it never has a secret. */
+            /** @description What changed: a value that was changed is an object with `from` and `to`, the old and the new one. It never has a secret. */
             detail: {
                 [key: string]: unknown;
             };
@@ -2074,6 +2158,10 @@ export interface components {
         AuditTarget: {
             type: string;
             id: string;
+            /** @description Its current name, or the one that the entry has if it was deleted, or its id. */
+            name: string;
+            /** @description The name of the cluster that it is in; empty for what is in none. */
+            cluster: string;
         };
         /** @description Whom invoices are addressed to, from the next one on. */
         BillingDetails: {
@@ -2269,6 +2357,7 @@ export interface components {
         ClusterShare: {
             cluster_id: string;
             cluster: string;
+            meters: components["schemas"]["MeterPart"][];
             amount_minor: number;
         };
         /** @description A code of the authenticator app, or a recovery code once the second factor is confirmed. */
@@ -2332,10 +2421,11 @@ export interface components {
             /** @description `total_minor` at the month's end: traffic as fast as on average so far, storage and partitions as many as there are now. */
             forecast_minor: number;
             lines: components["schemas"]["CostLine"][];
-            by_meter: components["schemas"]["MeterShare"][];
+            by_meter: components["schemas"]["MeterPart"][];
             by_cluster: components["schemas"]["ClusterShare"][];
             by_topic: components["schemas"]["TopicShare"][];
             by_principal: components["schemas"]["PrincipalShare"][];
+            by_day: components["schemas"]["DayShare"][];
             /**
              * Format: date-time
              * @description Usage up to this time is included; null where none is known.
@@ -2422,6 +2512,20 @@ export interface components {
         };
         /** @enum {string} */
         DamagedReasonEnum: "undecodable" | "too_slow" | "too_large";
+        /**
+         * @description The part of the month's costs that one day has, by its share of what was used.
+         *
+         *     What is free in a month is free on all of its days alike, and not on its first days alone.
+         */
+        DayShare: {
+            /**
+             * Format: date
+             * @description In UTC.
+             */
+            day: string;
+            meters: components["schemas"]["MeterPart"][];
+            amount_minor: number;
+        };
         /** @enum {string} */
         DaysEnum: "mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun";
         /** @description Which records of a topic go. */
@@ -2469,6 +2573,15 @@ export interface components {
             pointer: string;
             code: string;
             detail: string;
+        };
+        /** @description How far somebody has come with a cluster. null: not known, as of a sleeping cluster. */
+        FirstSteps: {
+            /** @description It has a credential. */
+            credential: boolean;
+            /** @description It has, or had, records other than the service's own samples. */
+            produced: boolean | null;
+            /** @description A consumer group has committed an offset behind a record. */
+            consumed: boolean | null;
         };
         /** @description The answer that grants a request. */
         GrantRequest: {
@@ -2578,7 +2691,7 @@ export interface components {
             updates: components["schemas"]["IncidentUpdate"][];
         };
         /** @enum {string} */
-        IncidentKind: "brokers_crashing" | "cell_unreachable" | "brokers_unhealthy" | "keeper_silent" | "machine_lost" | "platform_unreachable" | "metadata_full" | "damaged_batch" | "operation_stuck" | "tasks_delayed" | "usage_incomplete";
+        IncidentKind: "brokers_crashing" | "cell_unreachable" | "brokers_unhealthy" | "keeper_silent" | "machine_lost" | "platform_unreachable" | "metadata_full" | "damaged_batch" | "operation_stuck" | "tasks_delayed" | "usage_incomplete" | "invoices_missing";
         /** @enum {string} */
         IncidentState: "open" | "closed";
         /** @description An update of an incident. */
@@ -2706,6 +2819,23 @@ export interface components {
         };
         /** @enum {string} */
         InvoiceLineKind: "usage" | "cap";
+        /** @description A month that is issued by itself, and how far that is. */
+        InvoiceMonth: {
+            /** @description The month as `YYYY-MM`. */
+            readonly id: string;
+            /** @description Why the last run ended for all organizations; empty: it did not. */
+            reason: string;
+            readonly attempts: number;
+            /** Format: date-time */
+            readonly begun_at: string;
+            /**
+             * Format: date-time
+             * @description When each organization had its invoice or was listed as missing it.
+             */
+            finished_at: string | null;
+            /** Format: date-time */
+            readonly next_try_at: string;
+        };
         /** @enum {string} */
         InvoiceState: "draft" | "issued" | "void";
         /** @description An invoice or a credit note, without its lines. */
@@ -2898,11 +3028,38 @@ export interface components {
             readonly incomplete_hours: number;
             missing_days: string[];
         };
-        /** @description The part of the month's costs that one meter has. */
-        MeterShare: {
+        /** @description What one meter has of a part of the month's costs. */
+        MeterPart: {
             meter: string;
+            /**
+             * Format: decimal
+             * @description In bytes, byte-minutes or partition-minutes: the sum of the billed usage rows.
+             */
+            quantity: string;
             amount_minor: number;
         };
+        /** @description An invoice of a closed month that could not be issued yet, and why. */
+        MissingInvoice: {
+            readonly id: string;
+            organization: components["schemas"]["StaffOrganization"];
+            /** @description As `YYYY-MM`. */
+            readonly month: string;
+            kind: components["schemas"]["MissingInvoiceKindEnum"];
+            readonly reason: string;
+            /** @description How often it was tried. */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description When it failed first.
+             */
+            created_at: string;
+            /** Format: date-time */
+            readonly tried_at: string;
+            /** Format: date-time */
+            readonly next_try_at: string;
+        };
+        /** @enum {string} */
+        MissingInvoiceKindEnum: "usage_incomplete" | "impossible";
         /** @description A new entry of the access control list. */
         NewAclRequest: {
             /** @description `User:<name>` or `User:*`. */
@@ -3109,6 +3266,14 @@ export interface components {
              */
             next_cursor: string | null;
         };
+        PaginatedInvoiceMonthList: {
+            items: components["schemas"]["InvoiceMonth"][];
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
+            next_cursor: string | null;
+        };
         PaginatedInvoiceSummaryList: {
             items: components["schemas"]["InvoiceSummary"][];
             /**
@@ -3135,6 +3300,14 @@ export interface components {
         };
         PaginatedMemberList: {
             items: components["schemas"]["Member"][];
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
+            next_cursor: string | null;
+        };
+        PaginatedMissingInvoiceList: {
+            items: components["schemas"]["MissingInvoice"][];
             /**
              * @description For the parameter `cursor` of the next page; null on the last.
              * @example null
@@ -3472,6 +3645,7 @@ export interface components {
             principal: string | null;
             /** @description The name of the credential or the API key, or the member's address; null where it is not known, or the caller sees the clusters of some projects only. */
             principal_name: string | null;
+            meters: components["schemas"]["MeterPart"][];
             amount_minor: number;
         };
         /** @enum {string} */
@@ -3482,7 +3656,7 @@ export interface components {
             title: string;
             status: number;
             detail: string;
-            /** @description Stable: programs may depend on it. */
+            /** @description Stable: programs may depend on it. The known codes are in `x-codes`, with the titles and statuses of their problems; others may be added. */
             code: string;
             request_id: string;
             errors?: components["schemas"]["FieldError"][];
@@ -4007,6 +4181,31 @@ export interface components {
         };
         /** @enum {string} */
         StoppedEnum: "limit" | "bytes" | "time" | "end";
+        /** @description How many bytes topics hold now: what retention keeps, without copies and internal topics. */
+        Stored: {
+            /**
+             * Format: decimal
+             * @description The sum over the clusters.
+             */
+            bytes: string;
+            /**
+             * Format: date-time
+             * @description The oldest `at` of the clusters; null where there is none.
+             */
+            at: string | null;
+            clusters: components["schemas"]["StoredCluster"][];
+        };
+        /** @description How many bytes the topics of a cluster hold. */
+        StoredCluster: {
+            cluster_id: string;
+            /** Format: decimal */
+            bytes: string;
+            /**
+             * Format: date-time
+             * @description The newest minute in which they were metered.
+             */
+            at: string;
+        };
         /** @description The value added tax of an invoice. */
         Tax: {
             /** @description UNCL 5305. */
@@ -4070,6 +4269,7 @@ export interface components {
             cluster: string | null;
             topic_id: string | null;
             topic: string | null;
+            meters: components["schemas"]["MeterPart"][];
             amount_minor: number;
         };
         /** @description Whether brokers serve a topic, or when they will. */
@@ -5712,6 +5912,34 @@ export interface operations {
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
             422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    clusters_first_steps_retrieve: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The cluster's id. */
+                cluster_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FirstSteps"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
             429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
         };
@@ -9028,6 +9256,36 @@ export interface operations {
             503: components["responses"]["Problem503"];
         };
     };
+    staff_invoice_months_list: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description How many items a page has at most. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedInvoiceMonthList"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+        };
+    };
     staff_limit_requests_list: {
         parameters: {
             query?: {
@@ -9136,6 +9394,40 @@ export interface operations {
             503: components["responses"]["Problem503"];
         };
     };
+    staff_missing_invoices_list: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+                kind?: "usage_incomplete" | "impossible";
+                /** @description How many items a page has at most. */
+                limit?: number;
+                /** @description As `YYYY-MM`. */
+                month?: string;
+                organization_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedMissingInvoiceList"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+        };
+    };
     staff_operations_list: {
         parameters: {
             query?: {
@@ -9171,6 +9463,8 @@ export interface operations {
     usage_list: {
         parameters: {
             query?: {
+                /** @description Only what invoices and costs count, or only what they do not. */
+                billed?: boolean;
                 cluster_id?: string;
                 /** @description The `next_cursor` of the page before. */
                 cursor?: string;
@@ -9183,11 +9477,11 @@ export interface operations {
                 /** @description How many items a page has at most. */
                 limit?: number;
                 meter?: "ingress_bytes" | "egress_bytes" | "storage_byte_minutes" | "partition_minutes" | "broker_seconds";
-                /** @description `User:<credential's id>` or `User:<name>`; of who asks by REST `ApiKey:<key's id>` or `Member:<user's id>`. */
+                /** @description `User:<credential's id>` or `User:<name>`; of who asks by REST `ApiKey:<key's id>` or `Member:<user's id>`; empty for usage that belongs to none, such as storage. */
                 principal?: string;
                 /** @description Windows that begin before this time. Without it: now. */
                 to?: string;
-                /** @description 32 hexadecimal digits. */
+                /** @description 32 hexadecimal digits; empty for usage that belongs to no topic. */
                 topic_id?: string;
             };
             header?: never;
@@ -9270,6 +9564,35 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    usage_stored_retrieve: {
+        parameters: {
+            query?: {
+                cluster_id?: string;
+                /** @description 32 hexadecimal digits. */
+                topic_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Stored"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
         };

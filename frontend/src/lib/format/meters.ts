@@ -55,6 +55,11 @@ export function isMeter(name: string): name is Meter {
   return (METERS as readonly string[]).includes(name);
 }
 
+/** Returns whether what a meter counts is billed. Its usage by the service itself still is not. */
+export function isBillable(meter: string): boolean {
+  return meter !== "broker_seconds";
+}
+
 export function meterName(meter: string): string {
   return isMeter(meter) ? WORDS[meter].name : meter.replaceAll("_", " ");
 }

@@ -3,7 +3,8 @@ import type { ReactElement } from "react";
 import { Tile, Tiles } from "@/components/Tile";
 import type { Costs } from "@/lib/api/types";
 import { formatMoney } from "@/lib/format/money";
-import { monthName, monthSpan, utcDayOfMonth, utcTime } from "@/lib/format/utc";
+import { monthName, utcDayOfMonth, utcTime } from "@/lib/format/utc";
+import { ROWS, rowsOfMonth } from "../links";
 
 interface Props {
   costs: Costs | undefined;
@@ -21,7 +22,12 @@ export function CostTiles({ costs, before, present }: Props): ReactElement {
         label={present ? "So far" : "In all"}
         value={
           costs && (
-            <Link to="/usage" search={monthSpan(costs.month)} title="The rows behind it">
+            <Link
+              to="/usage"
+              search={rowsOfMonth(costs.month)}
+              hash={ROWS}
+              title="The rows behind it"
+            >
               {formatMoney(costs.total_minor, costs.currency)}
             </Link>
           )

@@ -1,7 +1,7 @@
 import { Skeleton } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
-import type { Costs, Price } from "@/lib/api/types";
+import type { Costs, Price, Stored } from "@/lib/api/types";
 import {
   exactQuantity,
   formatPriced,
@@ -11,8 +11,10 @@ import {
   meterName,
 } from "@/lib/format/meters";
 import { formatMoney } from "@/lib/format/money";
-import { minutesOfMonth, monthBefore, monthSpan } from "@/lib/format/utc";
+import { minutesOfMonth, monthBefore } from "@/lib/format/utc";
 import { meterTotal } from "../clusters";
+import { ROWS, rowsOfMonth } from "../links";
+import { StoredNow } from "./StoredNow";
 import classes from "./MeterBars.module.css";
 
 interface Props {
@@ -20,15 +22,23 @@ interface Props {
   /** null where there is none: the service had no prices then. */
   before: Costs | null | undefined;
   prices: readonly Price[] | undefined;
+  /** What topics hold now; undefined for another month than the present one. */
+  stored: Stored | undefined;
 }
 
 /** The priced meters as bars: this month, the month before, and the free quantity. */
-export function MeterBars({ costs, before, prices }: Props): ReactElement {
+export function MeterBars({ costs, before, prices, stored }: Props): ReactElement {
   if (!costs || before === undefined || !prices) return <Skeleton height={220} />;
   return (
     <div className={classes.root}>
       {prices.map((price) => (
-        <MeterBar key={price.meter} price={price} costs={costs} before={before} />
+        <MeterBar
+          key={price.meter}
+          price={price}
+          costs={costs}
+          before={before}
+          stored={price.meter === "storage_byte_minutes" ? stored : undefined}
+        />
       ))}
     </div>
   );
@@ -38,9 +48,10 @@ interface BarProps {
   price: Price;
   costs: Costs;
   before: Costs | null;
+  stored: Stored | undefined;
 }
 
-function MeterBar({ price, costs, before }: BarProps): ReactElement {
+function MeterBar({ price, costs, before, stored }: BarProps): ReactElement {
   const { meter } = price;
   const here = meterTotal(costs, meter);
   const there = before && meterTotal(before, meter);
@@ -63,12 +74,18 @@ function MeterBar({ price, costs, before }: BarProps): ReactElement {
       <div className={classes.figures} data-prose>
         <Link
           to="/usage"
-          search={{ ...monthSpan(costs.month), meter }}
+          search={rowsOfMonth(costs.month, { meter })}
+          hash={ROWS}
           title={exactQuantity(meter, here.quantity)}
         >
           {formatPriced(here.quantity, unit, minutesOfMonth(costs.month))}
         </Link>
         {free > 0 && <span className={classes.quiet}> of {formatUnits(free, unit)} free</span>}
+        {stored && (
+          <div className={classes.quiet}>
+            <StoredNow stored={stored} />
+          </div>
+        )}
         {there && (
           <div className={classes.quiet}>
             month before: {formatPriced(there.quantity, unit, minutesBefore)},{" "}

@@ -1,16 +1,25 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { Tile, Tiles } from "@/components/Tile";
-import type { Costs } from "@/lib/api/types";
+import type { Costs, Stored } from "@/lib/api/types";
+import { formatBytes } from "@/lib/format/bytes";
 import { formatPriced, meterName } from "@/lib/format/meters";
 import { formatMoney } from "@/lib/format/money";
-import { minutesOfMonth, monthSpan } from "@/lib/format/utc";
+import { minutesOfMonth, utcDayOfMonth, utcTime } from "@/lib/format/utc";
 import { meterTotal } from "../clusters";
+import { ROWS, rowsOfMonth } from "../links";
 
-const METERS = ["ingress_bytes", "egress_bytes", "storage_byte_minutes"] as const;
+const TRAFFIC = ["ingress_bytes", "egress_bytes"] as const;
+const STORAGE = "storage_byte_minutes";
 
-/** The tiles of the present month: its cost, and the usage of the three largest meters. */
-export function MonthSoFar({ costs }: { costs: Costs | undefined }): ReactElement {
+interface Props {
+  costs: Costs | undefined;
+  /** What topics hold now. */
+  stored: Stored | undefined;
+}
+
+/** The tiles of the present month: its cost, its traffic, and what is stored now. */
+export function MonthSoFar({ costs, stored }: Props): ReactElement {
   return (
     <Tiles>
       <Tile
@@ -23,25 +32,42 @@ export function MonthSoFar({ costs }: { costs: Costs | undefined }): ReactElemen
           `${formatMoney(costs.forecast_minor, costs.currency)} by its end, at the present rate`
         }
       />
-      {METERS.map((meter) => (
+      {TRAFFIC.map((meter) => (
         <Tile
           key={meter}
           label={meterName(meter)}
-          value={
-            costs && (
-              <Link to="/usage" search={{ ...monthSpan(costs.month), meter }}>
-                {words(costs, meter)}
-              </Link>
-            )
-          }
+          value={costs && <Month costs={costs} meter={meter} />}
         />
       ))}
+      <Tile
+        label={meterName(STORAGE)}
+        value={stored && (stored.at === null ? "not known" : formatBytes(stored.bytes))}
+        note={
+          <>
+            {stored?.at && (
+              <div>
+                now: {utcDayOfMonth(new Date(stored.at))}, {utcTime(new Date(stored.at))} UTC
+              </div>
+            )}
+            {costs && (
+              <div>
+                <Month costs={costs} meter={STORAGE} /> so far
+              </div>
+            )}
+          </>
+        }
+      />
     </Tiles>
   );
 }
 
-function words(costs: Costs, meter: string): string {
+/** What a meter has in a month, as a link to its rows. */
+function Month({ costs, meter }: { costs: Costs; meter: string }): ReactElement {
   const { quantity: counted } = meterTotal(costs, meter);
-  const unit = meter === "storage_byte_minutes" ? "GiB-month" : "GiB";
-  return formatPriced(counted, unit, minutesOfMonth(costs.month));
+  const unit = meter === STORAGE ? "GiB-month" : "GiB";
+  return (
+    <Link to="/usage" search={rowsOfMonth(costs.month, { meter })} hash={ROWS}>
+      {formatPriced(counted, unit, minutesOfMonth(costs.month))}
+    </Link>
+  );
 }

@@ -1,64 +1,122 @@
-import { type ReactElement, useMemo } from "react";
+import { Link } from "@tanstack/react-router";
+import { type ReactElement, type ReactNode, useMemo } from "react";
 import { type Column, DataTable } from "@/components/DataTable";
+import { Name } from "@/components/Name";
+import type { Price } from "@/lib/api/types";
+import { exactQuantity, meterName } from "@/lib/format/meters";
 import { formatMoney } from "@/lib/format/money";
-
-/** A part of a month's cost. */
-export interface Share {
-  key: string;
-  name: string;
-  cluster: string;
-  /** In minor units. */
-  amount: number;
-}
+import { ROWS, type RowsSearch } from "../links";
+import type { Share } from "../shares";
 
 interface Props {
   /** The noun of a part, such as "Topic". */
   title: string;
   shares: readonly Share[] | undefined;
+  prices: readonly Price[] | undefined;
   currency: string;
+  /** Whether the parts lie in clusters, which have a column. */
+  inClusters?: boolean;
+  /** Whether the order is that of the parts themselves, as of days. */
+  ordered?: boolean;
 }
 
-/** The cost of a month by topic or by credential. The parts add up to the whole cost. */
-export function ShareTable({ title, shares, currency }: Props): ReactElement {
+/**
+ * The cost of a month by cluster, topic, credential or day, and by meter. The parts add up to the
+ * whole cost, and each amount links to exactly the usage rows that it is made of.
+ */
+export function ShareTable(props: Props): ReactElement {
+  const { title, shares, prices, currency, inClusters = false, ordered = false } = props;
   const columns = useMemo(
-    () => columnsOf(title, shares ?? [], currency),
-    [title, shares, currency],
+    () => columnsOf({ title, prices: prices ?? [], currency, inClusters }),
+    [title, prices, currency, inClusters],
   );
   return (
     <DataTable
       label={`Cost by ${title.toLowerCase()}`}
       columns={columns}
-      rows={shares}
+      rows={prices && shares}
       rowId={(share) => share.key}
-      initialSort={[{ id: "amount", desc: true }]}
+      initialSort={[ordered ? { id: "name", desc: true } : { id: "amount", desc: true }]}
     />
   );
 }
 
-function columnsOf(title: string, shares: readonly Share[], currency: string): Column<Share>[] {
-  const whole = shares.reduce((sum, { amount }) => sum + amount, 0);
+interface Shown {
+  title: string;
+  prices: readonly Price[];
+  currency: string;
+  inClusters: boolean;
+}
+
+function columnsOf({ title, prices, currency, inClusters }: Shown): Column<Share>[] {
+  const cluster: Column<Share> = {
+    id: "cluster",
+    header: "Cluster",
+    sortBy: (share) => share.cluster,
+    cell: (share) => share.cluster || "–",
+  };
   return [
-    { id: "name", header: title, sortBy: ({ name }) => name, cell: ({ name }) => name },
     {
-      id: "cluster",
-      header: "Cluster",
-      sortBy: ({ cluster }) => cluster,
-      cell: ({ cluster }) => cluster || "–",
+      id: "name",
+      header: title,
+      sortBy: ({ order }) => order,
+      cell: ({ name, rows }) => (
+        <Rows search={rows}>
+          <Name text={name} />
+        </Rows>
+      ),
     },
-    {
-      id: "share",
-      header: "Share",
+    ...(inClusters ? [cluster] : []),
+    ...prices.map(({ meter }): Column<Share> => ({
+      id: meter,
+      header: meterName(meter),
       align: "right",
       width: 120,
-      cell: ({ amount }) => (whole > 0 ? `${((100 * amount) / whole).toFixed(1)} %` : "–"),
-    },
+      sortBy: (share) => partOf(share, meter)?.amount_minor ?? 0,
+      cell: (share) => {
+        const part = partOf(share, meter);
+        const amount = formatMoney(part?.amount_minor ?? 0, currency);
+        if (!part) return amount;
+        return (
+          <Rows
+            search={share.rows && { ...share.rows, meter }}
+            title={exactQuantity(meter, part.quantity)}
+          >
+            {amount}
+          </Rows>
+        );
+      },
+    })),
     {
       id: "amount",
-      header: "Cost",
+      header: "Together",
       align: "right",
       width: 120,
       sortBy: ({ amount }) => amount,
-      cell: ({ amount }) => <strong>{formatMoney(amount, currency)}</strong>,
+      cell: ({ amount, rows }) => (
+        <Rows search={rows}>
+          <strong>{formatMoney(amount, currency)}</strong>
+        </Rows>
+      ),
     },
   ];
+}
+
+const partOf = ({ meters }: Share, meter: string): Share["meters"][number] | undefined =>
+  meters.find((part) => part.meter === meter);
+
+interface RowsProps {
+  search: RowsSearch | null;
+  title?: string;
+  children: ReactNode;
+}
+
+/** A link to usage rows; text alone where they have no address. */
+function Rows({ search, title, children }: RowsProps): ReactElement {
+  if (!search) return <span title={title}>{children}</span>;
+  return (
+    <Link to="/usage" search={search} hash={ROWS} title={title}>
+      {children}
+    </Link>
+  );
 }

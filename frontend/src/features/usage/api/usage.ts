@@ -20,6 +20,8 @@ export interface UsageFilter extends RangeChoice {
   topic?: string;
   principal?: string;
   meter?: string;
+  /** Only what is billed, or only what is not. */
+  billed?: boolean;
 }
 
 /** The usage of a range, and when it was read. */
@@ -38,7 +40,8 @@ const asked = (range: Range) => ({
   granularity: range.granularity,
 });
 
-const idsOf = ({ cluster, topic, principal, meter }: UsageFilter) => ({
+const idsOf = ({ cluster, topic, principal, meter, billed }: UsageFilter) => ({
+  billed,
   cluster_id: cluster,
   topic_id: topic,
   principal,
@@ -64,6 +67,13 @@ export const usageSeriesQuery = (filter: UsageFilter, by: GroupBy) =>
     placeholderData: keepPreviousData,
     ...SLOW,
   });
+
+/**
+ * What is not billed, by principal: who caused it says why it is not. `filter` has no meter and not
+ * whether it is billed.
+ */
+export const unbilledQuery = (filter: UsageFilter) =>
+  usageSeriesQuery({ ...filter, billed: false }, "principal");
 
 /** The usage rows, newest first: those from which invoices are priced, and provisional ones. */
 export const usageRowsQuery = (filter: UsageFilter) =>

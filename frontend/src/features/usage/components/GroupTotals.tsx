@@ -7,7 +7,7 @@ import { meterName, METERS } from "@/lib/format/meters";
 import type { UsageSeries } from "../api/usage";
 import { groupNames, type Names } from "../names";
 import { passedMinutes } from "../pictures";
-import { type GroupBy, groupKey, groupOrder, totalOf } from "../series";
+import { type GroupBy, groupKey, groupOrder, NOT_BILLED, totalOf } from "../series";
 
 interface Props {
   usage: UsageSeries | undefined;
@@ -61,16 +61,30 @@ function totalsOf(usage: UsageSeries, by: GroupBy, names: Names): Total[] {
 function Narrow({ total, by }: { total: Total; by: GroupBy }): ReactElement {
   const { key, label, items } = total;
   const first = items[0];
-  if (!key || !first) return <>{label}</>;
+  if (key === NOT_BILLED) {
+    return (
+      <Link
+        from="/usage"
+        to="/usage"
+        search={(before) => ({ ...before, billed: false })}
+        hash="rows"
+      >
+        {label}
+      </Link>
+    );
+  }
+  if (!first) return <>{label}</>;
   const cluster = first.cluster_id ?? undefined;
+  // What belongs to no topic is one group for all clusters.
+  const noTopic = { topic: "", by: "principal" as const };
   const only = {
     meter: {},
     cluster: { cluster, by: "topic" as const },
-    topic: { cluster, topic: first.topic_id ?? undefined, by: "principal" as const },
-    principal: { principal: first.principal ?? undefined, by: "topic" as const },
+    topic: key ? { ...noTopic, cluster, topic: first.topic_id ?? "" } : noTopic,
+    principal: { principal: first.principal ?? "", by: "topic" as const },
   }[by];
   return (
-    <Link to="/usage" search={(before) => ({ ...before, ...only })}>
+    <Link from="/usage" to="/usage" search={(before) => ({ ...before, ...only })}>
       {label}
     </Link>
   );

@@ -1,6 +1,8 @@
 import { Button, Group, SegmentedControl, Select } from "@mantine/core";
 import { IconX } from "@tabler/icons-react";
 import type { ReactElement } from "react";
+import { Name } from "@/components/Name";
+import { legible } from "@/lib/format/legible";
 import { meterName, METERS } from "@/lib/format/meters";
 import { type Names, principalName } from "../names";
 
@@ -10,10 +12,13 @@ export interface Chosen {
   topic?: string;
   principal?: string;
   meter?: string;
+  billed?: boolean;
 }
 
 interface Props {
   chosen: Chosen;
+  /** The name of the chosen topic; undefined where it is not known. */
+  topicName: string | undefined;
   names: Names;
   onChange: (change: Chosen) => void;
 }
@@ -25,8 +30,8 @@ const GROUPS = [
   { value: "principal", label: "Credential" },
 ];
 
-/** The fields of the grouping and the cluster. */
-export function UsageFilters({ chosen, names, onChange }: Props): ReactElement {
+/** The fields of the grouping and the cluster, and the topic and credential that are chosen. */
+export function UsageFilters({ chosen, topicName, names, onChange }: Props): ReactElement {
   return (
     <Group gap="sm" mb="md">
       <SegmentedControl
@@ -53,7 +58,7 @@ export function UsageFilters({ chosen, names, onChange }: Props): ReactElement {
       />
       {chosen.topic !== undefined && (
         <Only
-          what="One topic"
+          what={chosen.topic === "" ? "No topic" : (topicName ?? chosen.topic)}
           onLeave={() => {
             onChange({ topic: undefined });
           }}
@@ -61,7 +66,7 @@ export function UsageFilters({ chosen, names, onChange }: Props): ReactElement {
       )}
       {chosen.principal !== undefined && (
         <Only
-          what={principalName(chosen.principal, names)}
+          what={chosen.principal === "" ? "No credential" : principalName(chosen.principal, names)}
           onLeave={() => {
             onChange({ principal: undefined });
           }}
@@ -77,10 +82,10 @@ function Only({ what, onLeave }: { what: string; onLeave: () => void }): ReactEl
     <Button
       variant="default"
       rightSection={<IconX size={13} />}
-      aria-label={`Leave: ${what}`}
+      aria-label={`Leave: ${legible(what)}`}
       onClick={onLeave}
     >
-      {what}
+      <Name text={what} />
     </Button>
   );
 }
@@ -95,6 +100,8 @@ export function MeterFilter({ meter, onChange }: MeterFilterProps): ReactElement
   return (
     <SegmentedControl
       size="xs"
+      // On a phone it is wider than the page, and scrolls by itself.
+      style={{ maxWidth: "100%", overflowX: "auto" }}
       aria-label="Meter"
       value={meter ?? "all"}
       data={[
@@ -103,6 +110,30 @@ export function MeterFilter({ meter, onChange }: MeterFilterProps): ReactElement
       ]}
       onChange={(value) => {
         onChange(value === "all" ? undefined : value);
+      }}
+    />
+  );
+}
+
+interface BilledFilterProps {
+  billed: boolean | undefined;
+  onChange: (billed: boolean | undefined) => void;
+}
+
+/** The field of whether the rows that are shown are billed. */
+export function BilledFilter({ billed, onChange }: BilledFilterProps): ReactElement {
+  return (
+    <SegmentedControl
+      size="xs"
+      aria-label="Billed or not"
+      value={billed === undefined ? "all" : String(billed)}
+      data={[
+        { value: "all", label: "Billed or not" },
+        { value: "true", label: "Billed" },
+        { value: "false", label: "Not billed" },
+      ]}
+      onChange={(value) => {
+        onChange(value === "all" ? undefined : value === "true");
       }}
     />
   );

@@ -75,6 +75,7 @@ function columnsOf(names: Names): Column<UsageItem>[] {
         if (id === null || row.provisional) return words;
         return (
           <Link
+            from="/usage"
             to="/usage"
             search={(before) => ({ ...before, panel: id })}
             resetScroll={false}
