@@ -19,12 +19,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any
 
-from asgiref.sync import iscoroutinefunction
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.utils.decorators import sync_and_async_middleware
 
 from console.base.common.places import Place
 
@@ -99,18 +97,10 @@ def digest_of(body: bytes) -> str:
     return blake2b(body, digest_size=DIGEST_BYTES).hexdigest()
 
 
-@sync_and_async_middleware
 def digest_middleware(
     get_response: Callable[[HttpRequest], HttpResponseBase],
-) -> Callable[[HttpRequest], object]:
+) -> Callable[[HttpRequest], HttpResponseBase]:
     """Tells the console the digest of what it reads, by which it knows what a stream says of it."""
-    if iscoroutinefunction(get_response):
-        answer = cast("Callable[[HttpRequest], Awaitable[HttpResponseBase]]", get_response)
-
-        async def serve_async(request: HttpRequest) -> HttpResponseBase:
-            return _with_digest(request, await answer(request))
-
-        return serve_async
 
     def serve(request: HttpRequest) -> HttpResponseBase:
         return _with_digest(request, get_response(request))

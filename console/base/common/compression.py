@@ -7,14 +7,11 @@ one by one would be held back, and documents such as PDF are compressed already.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import cast
+from collections.abc import Callable
 
-from asgiref.sync import iscoroutinefunction, sync_to_async
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
-from django.utils.decorators import sync_and_async_middleware
 
 # A shorter answer fits into one packet anyhow.
 BYTES_MIN = 1000
@@ -23,20 +20,8 @@ TYPES = ("application/json", "application/problem+json", "text/html")
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
 
-@sync_and_async_middleware
-def compression_middleware(get_response: Handler) -> Callable[[HttpRequest], object]:
+def compression_middleware(get_response: Handler) -> Handler:
     """Compresses what a request is answered with, where its caller takes that."""
-    if iscoroutinefunction(get_response):
-        answer = cast("Callable[[HttpRequest], Awaitable[HttpResponseBase]]", get_response)
-
-        async def serve_async(request: HttpRequest) -> HttpResponseBase:
-            response = await answer(request)
-            if _is_worth(response):
-                # In a thread: others wait for the event loop.
-                await sync_to_async(_compress)(request, response)
-            return response
-
-        return serve_async
 
     def serve(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)

@@ -13,16 +13,14 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TypeVar, cast
+from typing import TypeVar
 
-from asgiref.sync import iscoroutinefunction
 from django.contrib.admindocs.views import simplify_regex
 from django.db import DatabaseError, connections
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.utils.decorators import sync_and_async_middleware
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, start_http_server
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
@@ -140,19 +138,8 @@ def registry_to_serve(*, database: bool) -> CollectorRegistry:
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
 
-@sync_and_async_middleware
-def metrics_middleware(get_response: Handler) -> Callable[[HttpRequest], object]:
+def metrics_middleware(get_response: Handler) -> Handler:
     """Times every request under its route: a path has ids, which would each make a new series."""
-    if iscoroutinefunction(get_response):
-        answer = cast("Callable[[HttpRequest], Awaitable[HttpResponseBase]]", get_response)
-
-        async def serve_async(request: HttpRequest) -> HttpResponseBase:
-            began = time.perf_counter()
-            response = await answer(request)
-            _observe_request(request, response, time.perf_counter() - began)
-            return response
-
-        return serve_async
 
     def serve(request: HttpRequest) -> HttpResponseBase:
         began = time.perf_counter()

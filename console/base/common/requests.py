@@ -10,15 +10,12 @@ from __future__ import annotations
 import ipaddress
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import cast
 
-from asgiref.sync import iscoroutinefunction
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.utils.decorators import sync_and_async_middleware
 
 from console.base.common.conf import config
 from console.base.common.ids import new_id
@@ -109,23 +106,8 @@ def is_loopback(address: str) -> bool:
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
 
-@sync_and_async_middleware
-def request_id_middleware(get_response: Handler) -> Callable[[HttpRequest], object]:
+def request_id_middleware(get_response: Handler) -> Handler:
     """Sets the request's id before other middleware runs, and adds it to the answer."""
-    if iscoroutinefunction(get_response):
-        answer = cast("Callable[[HttpRequest], Awaitable[HttpResponseBase]]", get_response)
-
-        async def serve_async(request: HttpRequest) -> HttpResponseBase:
-            request_id = _request_id(request)
-            token = _current.set(request_id)
-            try:
-                response = await answer(request)
-            finally:
-                _current.reset(token)
-            response.headers[HEADER] = request_id
-            return response
-
-        return serve_async
 
     def serve(request: HttpRequest) -> HttpResponseBase:
         request_id = _request_id(request)
