@@ -27,14 +27,12 @@ from provisioning.clusters.api import cluster_serializers as shapes
 from provisioning.clusters.api import examples
 from provisioning.clusters.api.bases import ClusterSchema
 from provisioning.clusters.services import clusters
+from provisioning.clusters.services.awaited import awaited_operations
 from provisioning.clusters.services.deletion_guard import deletions_held
 from provisioning.clusters.services.observation import ReadStatus, read_status
 from provisioning.models import Cluster, Operation
 
-# How long a request that waits for an operation pauses between two looks.
-LOOK_S_FIRST = 0.1
-LOOK_S_GROWTH = 1.25
-LOOK_S_MAX = 0.5
+# How often a request that waits for an operation looks whether it may still see it.
 RENEW_EVERY_S = 3.0
 ACCEPTED = {202: shapes.OperationSerializer}
 
@@ -179,16 +177,12 @@ class OperationViewSet(ListAction, RetrieveAction):
         """One operation; with `wait` as soon as it is finished, or when the time is over."""
         deadline = time.monotonic() + self.validated_query(shapes.OperationQuerySerializer)["wait"]
         operation = self.get_object()
-        renew_at, look_s = time.monotonic() + RENEW_EVERY_S, LOOK_S_FIRST
-        while not operation.finished and time.monotonic() < deadline:
-            # Neither a transaction nor a connection is held between two looks.
+        while not operation.finished and (left_s := deadline - time.monotonic()) > 0:
+            # Neither a transaction nor a connection is held meanwhile.
             with outside_transaction("an operation"):
-                time.sleep(min(look_s, max(deadline - time.monotonic(), 0)))
-            look_s = min(LOOK_S_GROWTH * look_s, LOOK_S_MAX)
-            if time.monotonic() >= renew_at:
-                # Whoever lost the key, session or role while it waited must be shown nothing.
-                request.auth = renew_actor(self.actor)
-                renew_at = time.monotonic() + RENEW_EVERY_S
+                awaited_operations.wait(operation.pk, min(left_s, RENEW_EVERY_S))
+            # Whoever lost the key, session or role while it waited must be shown nothing.
+            request.auth = renew_actor(self.actor)
             operation = self.get_object()
         return self.answer(operation)
 
