@@ -19,7 +19,7 @@ from provisioning.kafka.ranges import (
     Read,
     Reader,
 )
-from provisioning.kafka.shapes import BYTES_MAX, TIMEOUT_S, TailBatch
+from provisioning.kafka.shapes import TIMEOUT_S, TailBatch
 
 TAIL_S = 600.0
 # A batch holds the records of at most about this time, and at most so many.
@@ -27,25 +27,30 @@ BATCH_S = 0.25
 BATCH_RECORDS_MAX = 100
 # A tail that is behind the end of a partition by more offsets than this skips to near its end.
 BEHIND_MAX = 1_000
+# How many bytes of records a batch holds, but for the last one of them.
+BATCH_BYTES_MAX = 1024 * 1024
 # How long a tail waits that has used up the quota of those whom it is for.
 THROTTLED_S = 1.0
 
 
-def tail(
+def tail(  # noqa: PLR0913 (what a tail consists of)
     access: Access,
     topic: str,
     *,
     positions: Mapping[int, int] | None = None,
     stopped: Callable[[], bool] = lambda: False,
     seconds_max: float = TAIL_S,
+    pause_s: Callable[[TailBatch], float] = lambda _: 0.0,
     filter: str | None = None,  # noqa: A002 (its name in a page's and a stream's query)
 ) -> Generator[TailBatch]:
     """Yields batches of new records: one every quarter second at least, which may be empty.
 
     A `filter` leaves records out. The tail begins at the end of the topic, or at `positions` (of an
-    earlier tail). It ends once `stopped` returns True, or after `seconds_max` seconds. It reads for
-    one viewer, who pays for what brokers send; while their quota is used up, an empty batch comes
-    every second. Raises `UnknownPartitionError`.
+    earlier tail). It ends once `stopped` returns True, or after `seconds_max` seconds. Between two
+    batches with records it waits for a quarter second, or for `pause_s` of the first one where that
+    is longer; what it is then far behind by is skipped. It reads for one viewer, who pays for what
+    brokers send; while their quota is used up, an empty batch comes every second. Raises
+    `UnknownPartitionError`.
     """
     keep = None if filter is None else compile_filter(filter)
     deadline = time.monotonic() + seconds_max
@@ -55,14 +60,25 @@ def tail(
         ends = {n: o for (_, n), o in end_offsets(client, pairs, TIMEOUT_S).items()}
         begin = positions or {}
         at = {n: min(max(begin.get(n, end), starts[n]), end) for n, end in ends.items()}
-        watch = _Watch(Reader(client, topic, Budget(BYTES_MAX, deadline), keep), at)
+        watch = _Watch(Reader(client, topic, Budget(BATCH_BYTES_MAX, deadline), keep), at)
         yield TailBatch([], dict(at))
-        while time.monotonic() < deadline and not stopped():
+        resumes_at = 0.0
+        while (moment := time.monotonic()) < deadline and not stopped():
+            if moment < resumes_at:
+                time.sleep(min(BATCH_S, resumes_at - moment))
+                if time.monotonic() < resumes_at:
+                    yield TailBatch([], dict(watch.at))
+                continue
             try:
-                yield watch.read_batch()
+                batch = watch.read_batch()
             except ThrottledError:
                 time.sleep(THROTTLED_S)
                 yield TailBatch([], dict(watch.at))
+                continue
+            yield batch
+            if batch.records_read:
+                # One that only skipped goes on at once, or it would be behind again.
+                resumes_at = max(moment + BATCH_S, time.monotonic() + pause_s(batch))
 
 
 @dataclass
@@ -74,7 +90,7 @@ class _Watch:
 
     def read_batch(self) -> TailBatch:
         """The next batch: what arrived, or nothing after a quarter second."""
-        budget = Budget(BYTES_MAX, time.monotonic() + TIMEOUT_S)
+        budget = Budget(BATCH_BYTES_MAX, time.monotonic() + TIMEOUT_S)
         reader = replace(self.reader, budget=budget)
         read = Read({n: deque(maxlen=BATCH_RECORDS_MAX) for n in self.at}, self.at)
         skipped = 0
@@ -88,7 +104,7 @@ class _Watch:
                 position = self.at[number]
                 self.at[number] = part.end - BATCH_RECORDS_MAX
                 skipped += self.at[number] - position
-            elif left > 0:
+            elif left > 0 and budget.bytes_left > 0:
                 reader.read_fetched(read, part, part.end, left)
         if outside:
             self._go_into_log(outside)

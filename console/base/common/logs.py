@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from typing_extensions import override
@@ -18,6 +21,46 @@ _OWN = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName",
 # Ids that have a place of their own in the line; `NOTHING` is the value where there is none.
 IDS = ("request_id", "operation_id")
 NOTHING = "-"
+
+
+# Django logs a request here that it refuses for what its sender wrote, such as a foreign `Host`.
+SUSPICIOUS = "django.security."
+SUSPICIOUS_EVERY_S = 1.0
+SUSPICIOUS_CHARS_MAX = 200
+
+
+class SuspiciousFilter(logging.Filter):
+    """Shortens what is logged of requests that Django refuses for what their senders wrote.
+
+    It is one line, without a traceback, and at most one a second of each kind, so that nobody fills
+    the log. The line says how many were `passed_over` before it.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._lock = threading.Lock()
+        # By kind: when the next line may come, and how many did not.
+        self._kinds: dict[str, tuple[float, int]] = {}
+
+    @override
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is logged; one of a refused request is shortened."""
+        if not record.name.startswith(SUSPICIOUS):
+            return True
+        with self._lock:
+            moment = self._clock()
+            due, passed_over = self._kinds.get(record.name, (moment, 0))
+            if moment < due:
+                self._kinds[record.name] = (due, passed_over + 1)
+                return False
+            self._kinds[record.name] = (moment + SUSPICIOUS_EVERY_S, 0)
+        text = record.getMessage()
+        record.msg, record.args = text[:SUSPICIOUS_CHARS_MAX], ()
+        record.exc_info = record.exc_text = None
+        vars(record).pop("request", None)
+        record.passed_over = passed_over
+        return True
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, object]:

@@ -54,6 +54,16 @@ class _Interruptible(Protocol):
     def interrupt(self, *, resumed: Callable[[], None], keeps_connection: bool) -> None: ...
 
 
+class Turn(Protocol):
+    """What this module uses of `console.base.common.turns.RequestTurn`."""
+
+    def pause(self) -> None:
+        """Gives the turn back while the request waits for something."""
+
+    def resume(self) -> None:
+        """Takes a turn again."""
+
+
 @dataclass(eq=False)
 class RequestTransaction:
     """The transaction of one request or task, with what must outlast its interruptions."""
@@ -83,6 +93,8 @@ class RequestTransaction:
     defers_audit: bool = False
     # What is written at the end, in the request's last transaction.
     deferred: list[Callable[[], None]] = field(default_factory=list)
+    # The request's turn to compute, which it does not have while it waits; tasks have none.
+    turn: Turn | None = None
     # Makes the request count as one that waits; called before the first wait that counts.
     begin_waiting: Callable[[], None] | None = None
     # The first statement since the last interruption that wrote or locked something, and whether
@@ -134,11 +146,15 @@ class RequestTransaction:
                     self.interrupt()
             else:
                 _refuse(f"{what} is waited for behind: {self._wrote or 'an error or savepoint'}")
+        if self.turn is not None and not self.outside:
+            self.turn.pause()
         self._outside += 1
         try:
             yield
         finally:
             self._outside -= 1
+            if self.turn is not None and not self.outside:
+                self.turn.resume()
 
     @contextmanager
     def unnoted(self) -> Iterator[None]:

@@ -1,8 +1,9 @@
 """A live tail as Server-Sent Events (WHATWG HTML, section 9.2).
 
 The records are read in a thread, because Kafka's client blocks, and reach the event loop through a
-short queue. While a browser does not read, the thread waits, and the tail then skips the records
-that it could not show. When the client goes away, the thread ends.
+short queue, as the bytes of their events. While a browser does not read, the thread waits, and so
+it does where the tails of its organization have read much (`tail_shares.py`); the tail then skips
+the records that it could not show. When the client goes away, the thread ends.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import contextlib
 import json
 import logging
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 
 from asgiref.sync import sync_to_async
@@ -26,6 +27,7 @@ from console.base.common.tenancy import organization_scope
 from console.base.limits.services import limit_of
 from provisioning import kafka
 from provisioning.administration.api.message_serializers import shown_damage, shown_record
+from provisioning.administration.services.tail_shares import TailShares
 from provisioning.clusters.services.brokers import is_serving
 from provisioning.clusters.services.observation import observe_cluster
 from provisioning.errors import TooManyStreams
@@ -42,6 +44,17 @@ PROGRESS_EVERY_BATCHES = 4
 LIMIT = "live_tails"
 # A tail whose process died counts for so long; one that goes on says so at each look.
 COUNTED_S = 30.0
+
+
+_shares = TailShares()
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A part of the answer: the events of a batch, which may be none, or the end."""
+
+    events: bytes
+    ends: bool = False
 
 
 @dataclass
@@ -81,37 +94,32 @@ class Stream:
         self._place.give_back()
 
     async def _events(self) -> AsyncIterator[bytes]:
-        queue: asyncio.Queue[kafka.TailBatch | str] = asyncio.Queue()
+        queue: asyncio.Queue[Shown] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         thread = threading.Thread(
             target=self._read_records, args=(loop, queue), name="live-tail", daemon=True
         )
         thread.start()
         try:
-            async for event in self._shown(queue):
-                yield event
+            async for shown in self._shown(queue):
+                yield shown
         finally:
             self._left.set()
             # Not awaited: an answer that is given up may end within a cancellation.
             loop.run_in_executor(None, self.close)
 
-    async def _shown(self, queue: asyncio.Queue[kafka.TailBatch | str]) -> AsyncIterator[bytes]:
+    async def _shown(self, queue: asyncio.Queue[Shown]) -> AsyncIterator[bytes]:
         # The stream lasts for minutes, and must not hold its request's database connection so long.
         await sync_to_async(close_old_connections)()
         loop = asyncio.get_running_loop()
         looked_at = loop.time()
-        live = False
-        progress = StreamProgress()
         while True:
-            batch = await queue.get()
+            shown = await queue.get()
             self._room.release()
-            if isinstance(batch, str):
-                yield event("end", {"reason": batch})
+            if shown.events:
+                yield shown.events
+            if shown.ends:
                 return
-            if not live:
-                # Only now the positions are known, so that records written from now on are shown.
-                yield event("live", {}, batch.positions)
-                live = True
             if loop.time() - looked_at >= LOOK_EVERY_S:
                 over = await sync_to_async(self._why_over)()
                 if over is not None:
@@ -121,15 +129,8 @@ class Stream:
                 await sync_to_async(self._place.renew)()
                 # Writing this comment (`:`) notices a client that went away.
                 yield b": still live\n\n"
-            for shown in events_of(batch):
-                yield shown
-            if self.filter is not None:
-                for shown in progress.events(batch):
-                    yield shown
 
-    def _read_records(
-        self, loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[kafka.TailBatch | str]
-    ) -> None:
+    def _read_records(self, loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[Shown]) -> None:
         reason = "time"
         try:
             watched = kafka.tail(
@@ -138,12 +139,12 @@ class Stream:
                 positions=self.positions,
                 stopped=self._left.is_set,
                 seconds_max=SECONDS_MAX,
+                pause_s=self._pause_s,
                 filter=self.filter,
             )
             with contextlib.closing(watched):
-                for batch in watched:
-                    if not self._hand_over(loop, queue, batch):
-                        return
+                if not self._hand_batches_over(loop, queue, watched):
+                    return
         except kafka.UnknownPartitionError:
             reason = "topic_gone"
         except kafka.UndecodableError:
@@ -155,20 +156,47 @@ class Stream:
             # Whatever the error was, the client must get an `end`: otherwise it waits for ever.
             logger.exception("live_tail.failed")
             reason = "failed"
-        self._hand_over(loop, queue, reason)
+        self._hand_over(loop, queue, Shown(event("end", {"reason": reason}), ends=True))
+
+    def _pause_s(self, batch: kafka.TailBatch) -> float:
+        return _shares.pay(
+            self.actor.organization_id, records=batch.records_read, size=batch.bytes_read
+        )
+
+    def _hand_batches_over(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        queue: asyncio.Queue[Shown],
+        batches: Iterable[kafka.TailBatch],
+    ) -> bool:
+        """Hands over what each batch shows, written here and not in the event loop, for which
+        others wait. Returns False once the client has left.
+        """
+        progress = None if self.filter is None else StreamProgress()
+        live = False
+        for batch in batches:
+            # Only now the positions are known, so that records written from now on are shown.
+            events = [] if live else [event("live", {}, batch.positions)]
+            live = True
+            events += events_of(batch)
+            if progress is not None:
+                events += progress.events(batch)
+            if not self._hand_over(loop, queue, Shown(b"".join(events))):
+                return False
+        return True
 
     def _hand_over(
         self,
         loop: asyncio.AbstractEventLoop,
-        queue: asyncio.Queue[kafka.TailBatch | str],
-        batch: kafka.TailBatch | str,
+        queue: asyncio.Queue[Shown],
+        shown: Shown,
     ) -> bool:
-        """Puts a batch into the queue, waiting for the client to read; False once it has left."""
+        """Puts a part into the queue, waiting for the client to read; False once it has left."""
         while not self._room.acquire(timeout=0.2):
             if self._left.is_set():
                 return False
         try:
-            loop.call_soon_threadsafe(queue.put_nowait, batch)
+            loop.call_soon_threadsafe(queue.put_nowait, shown)
         except RuntimeError:
             return False  # the loop is closed
         return not self._left.is_set()

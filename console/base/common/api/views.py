@@ -8,6 +8,8 @@ shows how an application uses them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from django.db import transaction
@@ -43,8 +45,11 @@ from console.base.common.tenancy import NO_ORGANIZATION, enter_organization, req
 from console.base.common.transactions import (
     RequestTransaction,
     forget_tried,
+    outside_transaction,
     request_transaction,
 )
+from console.base.common.turn_keys import turn_keys
+from console.base.common.turns import RequestTurn
 from console.base.common.waiting import count_waiting
 
 SerializerType = type[BaseSerializer[Any]]
@@ -97,6 +102,7 @@ class ApiMixin(APIView):
     examples: ClassVar[Mapping[str, Sequence[OpenApiExample]]] = {}
 
     transaction: RequestTransaction
+    turn: RequestTurn
     attempt: idempotency.Attempt | None = None
     # The limit that this request was counted under.
     rate: Rate | None = None
@@ -105,26 +111,44 @@ class ApiMixin(APIView):
         """Serves a request within a transaction and a tenancy scope of its own.
 
         Waits interrupt the transaction: see `console.base.common.transactions`. Parts of the path
-        are decoded to names: see `console.base.common.paths`.
+        are decoded to names: see `console.base.common.paths`. It computes in turns, its
+        authentication too: see `console.base.common.turns`.
         """
         names = {key: name_of(part) for key, part in kwargs.items()}
-        with request_transaction() as self.transaction, request_scope():
-            response = super().dispatch(request, *args, **names)
-            self.transaction.write_deferred()
+        self.turn = RequestTurn()
+        try:
+            with request_transaction() as self.transaction, request_scope():
+                self.transaction.turn = self.turn
+                response = super().dispatch(request, *args, **names)
+                self.transaction.write_deferred()
+            if isinstance(response, Response):
+                # Large answers take long to write. Django writes none a second time.
+                response.render()
             return response
+        finally:
+            self.turn.end()
 
     def perform_authentication(self, request: Request) -> None:
         """Authenticates the request, and counts it against the limit of its organization.
 
         A request with a wrong credential counts against its address, so that nobody can try many.
         """
+        self._begin_turn(request._request)
         try:
             super().perform_authentication(request)
         except AppError:
             self._count_request(None)
             raise
-        self._count_request(
-            request.auth.organization_id if isinstance(request.auth, Actor) else None
+        organization_id = request.auth.organization_id if isinstance(request.auth, Actor) else None
+        if organization_id is not None:
+            turn_keys.remember(request._request, organization_id)
+        self._count_request(organization_id)
+
+    def _begin_turn(self, request: HttpRequest) -> None:
+        """Takes the request's turn. Raises `TooManyAtOnce` where it does not come."""
+        waits = partial(outside_transaction, "its turn", counts=False)
+        self.turn.begin(
+            turn_keys.key_of(request), waits if self.transaction.may_wait else nullcontext
         )
 
     def _count_request(self, organization_id: str | None) -> None:

@@ -1,0 +1,157 @@
+"""What a web process computes for one organization: beside it, another one is answered soon."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from provisioning.administration.services.tail_shares import BURST_S, RECORDS_PER_S
+from provisioning.kafka.tail import BATCH_RECORDS_MAX
+from tests.isolation.crowds import client, looping
+from tests.service.api import Api
+from tests.supervisor.run import wait_until
+
+CONNECTIONS = 32
+TOPICS, VICTIM_REQUESTS = 400, 20
+TAILS, TAILED_S, PRODUCED_PER_S = 20, 6.0, 9_000
+TOPIC = "t"
+
+
+@pytest.fixture
+def attacker(service):
+    api = Api.sign_up(service.address)
+    yield api
+    api.leave()
+
+
+@pytest.fixture
+def victim(service):
+    api = Api.sign_up(service.address)
+    yield api
+    api.close()
+
+
+def kafka_settings(api: Api, cluster_id: str) -> dict[str, str]:
+    """How librdkafka connects to a cluster, by a credential that is made for it."""
+    connection = api.connect(cluster_id)
+    return {
+        "bootstrap.servers": connection.bootstrap_servers,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": connection.credential.mechanism,
+        "sasl.username": connection.credential.username,
+        "sasl.password": connection.credential.password,
+    }
+
+
+def timed(http, path: str) -> float:
+    """Seconds that an answer took, whatever it was."""
+    began = time.monotonic()
+    http.get(path)
+    return time.monotonic() - began
+
+
+def test_the_largest_lists_of_one_organization(service, attacker, victim):
+    cluster_id = attacker.create_cluster("large")
+    admin = AdminClient(kafka_settings(attacker, cluster_id))
+    made = admin.create_topics([NewTopic(f"topic-{n:04}", 1) for n in range(TOPICS)])
+    for future in made.values():
+        future.result(60)
+    key = attacker.http.headers["Authorization"].removeprefix("Bearer ")
+    path = f"/clusters/{cluster_id}/topics?limit=1000"
+    took: list[float] = []
+    https = [client(service, key) for _ in range(CONNECTIONS)]
+
+    def ask(number: int) -> int:
+        began = time.monotonic()
+        answer = https[number].get(path)
+        if answer.is_success:
+            took.append(time.monotonic() - began)
+        return answer.status_code
+
+    with ExitStack() as stack:
+        for http in https:
+            stack.enter_context(http)
+        with looping(CONNECTIONS, ask) as statuses:
+            wait_until(lambda: len(took) >= 2 * CONNECTIONS, "the lists are answered")
+            took.clear()
+            waited = [timed(victim.http, "/clusters") for _ in range(VICTIM_REQUESTS)]
+            wait_until(lambda: len(took) >= CONNECTIONS, "and go on")
+    assert set(statuses) <= {200, 429}
+    # The attacker waits in its own line: were there one line for all, both would take as long.
+    assert statistics.median(waited) * 3 < statistics.median(took), (waited, took)
+
+
+@contextmanager
+def busy_topic(api: Api, cluster_id: str):
+    """Produces to a topic steadily for as long as the block lasts."""
+    producer = Producer(kafka_settings(api, cluster_id) | {"linger.ms": 20})
+    stopping = threading.Event()
+
+    def produce() -> None:
+        while not stopping.wait(0.1):
+            for _ in range(PRODUCED_PER_S // 10):
+                producer.produce(TOPIC, b"x" * 100)
+            producer.flush(30)
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join(60)
+
+
+def test_live_tails_of_a_busy_topic(service, attacker, victim):
+    cluster_id = attacker.create_cluster("busy")
+    attacker.create_topic(cluster_id, TOPIC, partitions=1)
+    key = attacker.http.headers["Authorization"].removeprefix("Bearer ")
+    address = f"/clusters/{cluster_id}/topics/{TOPIC}/messages/stream"
+    shown, skipped = [0] * TAILS, [0] * TAILS
+    began = threading.Barrier(TAILS + 1)
+    stopping = threading.Event()
+
+    def watch(number: int) -> None:
+        with client(service, key) as http, http.stream("GET", address) as answer:
+            assert answer.status_code == 200
+            kind, live = "", False
+            for line in answer.iter_lines():
+                if not live:
+                    live = True
+                    began.wait(60)
+                if stopping.is_set():
+                    return
+                if line.startswith("event: "):
+                    kind = line.removeprefix("event: ")
+                elif line.startswith("data: ") and kind == "message":
+                    shown[number] += 1
+                elif line.startswith("data: ") and kind == "skipped":
+                    skipped[number] += json.loads(line.removeprefix("data: "))["count"]
+
+    threads = [threading.Thread(target=watch, args=[number]) for number in range(TAILS)]
+    with busy_topic(attacker, cluster_id):
+        opened = time.monotonic()
+        for thread in threads:
+            thread.start()
+        began.wait(60)
+        started = time.monotonic()
+        wait_until(lambda: time.monotonic() - started >= TAILED_S, "the tails have gone on")
+        victim.call("GET", "/clusters", status=200)
+        total, ended = sum(shown), time.monotonic()
+        stopping.set()
+        for thread in threads:
+            thread.join(60)
+    # What all of them may be ahead by is a batch each.
+    most = RECORDS_PER_S * (ended - opened + BURST_S) + TAILS * BATCH_RECORDS_MAX
+    least = RECORDS_PER_S * (ended - started) / 4
+    assert least <= total <= most, (least, total, most)
+    # Every viewer sees something, and how much was passed over.
+    assert all(shown), shown
+    assert all(skipped), skipped
