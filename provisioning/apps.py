@@ -14,15 +14,19 @@ class ProvisioningConfig(AppConfig):
     def ready(self) -> None:
         """Connects provisioning to the signals and registries of the other applications."""
         from console.base.accounts import signals  # noqa: PLC0415
-        from console.base.audit.names import register_namer  # noqa: PLC0415
+        from console.base.audit.names import (  # noqa: PLC0415
+            names_in,
+            register_namer,
+            register_target_namer,
+        )
         from console.base.common import exports  # noqa: PLC0415
         from console.base.common.actor import ActorKind  # noqa: PLC0415
         from console.base.common.health import register_check  # noqa: PLC0415
         from console.base.common.metrics import register_metrics  # noqa: PLC0415
-        from console.base.common.queued import wait_once  # noqa: PLC0415
+        from console.base.common.queued import take_turns  # noqa: PLC0415
         from console.base.common.uses import principals_used  # noqa: PLC0415
         from console.base.common.visibility import register_clusters  # noqa: PLC0415
-        from provisioning import checks, limits, receivers  # noqa: PLC0415
+        from provisioning import checks, limits, models, receivers  # noqa: PLC0415
         from provisioning.administration.services import (  # noqa: PLC0415
             announced,
             archive,
@@ -30,10 +34,8 @@ class ProvisioningConfig(AppConfig):
             protocol_changes,
         )
         from provisioning.clusters import metrics  # noqa: PLC0415
-        from provisioning.clusters.services.clusters import (  # noqa: PLC0415
-            RECONCILE,
-            clusters_of_projects,
-        )
+        from provisioning.clusters.services.clusters import clusters_of_projects  # noqa: PLC0415
+        from provisioning.clusters.services.operations import RECONCILE  # noqa: PLC0415
 
         uid = "provisioning"
         signals.organization_signed_up.connect(receivers.create_first_cluster, dispatch_uid=uid)
@@ -47,7 +49,7 @@ class ProvisioningConfig(AppConfig):
         exports.register_source("acls", archive.archived_acls)
         signals.project_deleting.connect(receivers.keep_clusters, dispatch_uid=uid)
         register_clusters("provisioning", clusters_of_projects)
-        wait_once(RECONCILE)
+        take_turns(RECONCILE)
         register_check("cell", checks.check_cell)
         limits.register_limits()
         announced.register_checks()
@@ -55,3 +57,5 @@ class ProvisioningConfig(AppConfig):
         register_metrics("clusters", metrics.cluster_metrics)
         register_metrics("operations", metrics.operation_metrics)
         register_namer(ActorKind.KAFKA, protocol_changes.names_of_principals)
+        register_target_namer("cluster", names_in(models.Cluster))
+        register_target_namer("credential", names_in(models.Credential))

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from celery import Task, shared_task
+from celery import shared_task
 
-from console.base.common import queued
 from provisioning.administration.services import credential_expiry
 from provisioning.clusters.services import sample_history, sample_ingest
-from provisioning.clusters.services.clusters import RECONCILE
+from provisioning.clusters.services.operations import RECONCILE
 from provisioning.reconciling import service as reconciling
 
 AGAIN_S = 0.5
 
 
-@shared_task(bind=True, name=RECONCILE)
-def reconcile_cluster(self: Task[..., None], *, organization_id: str, cluster_id: str) -> None:
-    """Reconciles a cluster, and again after `AGAIN_S` while something is still to come."""
-    arguments = {"organization_id": organization_id, "cluster_id": cluster_id}
-    queued.begin(RECONCILE, arguments)
+@shared_task(name=RECONCILE)
+def reconcile_cluster(*, organization_id: str, cluster_id: str) -> float | None:
+    """Reconciles a cluster. Returns after how many seconds to do it again, as `queued` asks."""
     again = reconciling.reconcile_cluster(organization_id=organization_id, cluster_id=cluster_id)
-    if again and queued.has_to_queue(RECONCILE, arguments):
-        # Where this message is lost the sweep reconciles the cluster.
-        self.apply_async(kwargs=arguments, countdown=AGAIN_S)
+    return AGAIN_S if again else None
 
 
 @shared_task(name="provisioning.sweep_clusters")

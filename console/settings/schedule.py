@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-# The roll-up runs Spark for minutes: it has workers of its own, so that no other task waits behind
-# it.
+# The roll-up runs Spark for minutes, and the invoices of a month take one: they have a worker of
+# their own, so that no other task waits behind them.
 NIGHTLY_QUEUE = "nightly"
 # Calls to addresses that tenants chose: their workers reach nothing else of the service.
 OUTBOUND_QUEUE = "outbound"
 OUTBOUND_TASK = "outbound.call"
 TASK_ROUTES = {
     "metering.roll_up_recent_days": {"queue": NIGHTLY_QUEUE},
+    "billing.issue_due_months": {"queue": NIGHTLY_QUEUE},
     OUTBOUND_TASK: {"queue": OUTBOUND_QUEUE},
 }
 BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
@@ -55,6 +56,12 @@ BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     # A day is due at 00:30 UTC. Checking more often lets a machine that was off then catch up.
     "roll-up-recent-days": {
         "task": "metering.roll_up_recent_days",
+        "schedule": 600.0,
+        "options": {"expires": 600.0},
+    },
+    # A month is due 72 hours after its end.
+    "issue-due-months": {
+        "task": "billing.issue_due_months",
         "schedule": 600.0,
         "options": {"expires": 600.0},
     },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 
 from django.db import models
@@ -38,6 +39,8 @@ class Operation(models.Model):
     # The id of the request that began it, or `-` where none did.
     request_id = models.CharField(max_length=64, default="-")
     created_at = models.DateTimeField(default=now)
+    # When one that starts brokers had its turn, from when on its time counts.
+    started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 
     objects = OperationQuerySet.as_manager()
@@ -56,6 +59,11 @@ class Operation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.type} {self.pk}"
+
+    @property
+    def began_at(self) -> datetime:
+        """From when on its time counts."""
+        return self.started_at or self.created_at
 
     @property
     def resource_id(self) -> str:

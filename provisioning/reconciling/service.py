@@ -55,7 +55,12 @@ from provisioning.clusters.services.deletion_guard import (
     use_permit_to_purge,
 )
 from provisioning.clusters.services.limits import limits_of_cluster
-from provisioning.clusters.services.operations import finish_operation, note_progress
+from provisioning.clusters.services.operations import (
+    admit_operation,
+    clusters_that_wait,
+    finish_operation,
+    note_progress,
+)
 from provisioning.clusters.services.placement import release_ports
 from provisioning.clusters.services.samples import remove_samples
 from provisioning.clusters.services.scheduling import follow_schedules, look_again_at
@@ -104,12 +109,10 @@ def reconcile_cluster(*, organization_id: str, cluster_id: str, retry: bool = Tr
     with task_transaction(), organization_scope(organization_id):
         if not locks.try_lock("cluster", cluster_id):
             return retry
-        rows = Cluster.objects.not_purged().select_for_update(no_key=True)
-        cluster = rows.for_organization(organization_id).filter(pk=cluster_id).first()
-        if cluster is None:
+        work = _work_of(organization_id, cluster_id)
+        if work is None:
             return False
-        Cluster.objects.filter(pk=cluster_id).update(checked_at=now())
-        operation = cluster.operations.unfinished().first()
+        cluster, operation = work
         due_at = follow_schedules(cluster=cluster)
         # From here on the row is not locked, as the cell may take its time.
         commit_so_far()
@@ -143,6 +146,24 @@ def reconcile_cluster(*, organization_id: str, cluster_id: str, retry: bool = Tr
     if reconcile.ProduceSamples() in actions:
         _produce_samples(cluster, observed)
     return again and chased
+
+
+def _work_of(organization_id: str, cluster_id: str) -> tuple[Cluster, Operation | None] | None:
+    """A cluster's row, locked, and its unfinished operation; None where nothing is to be done.
+
+    An operation that waits for others of its organization counts as none, and of a cluster that is
+    to be created the cell learns nothing until then.
+    """
+    rows = Cluster.objects.not_purged().select_for_update(no_key=True)
+    cluster = rows.for_organization(organization_id).filter(pk=cluster_id).first()
+    if cluster is None:
+        return None
+    operation = cluster.operations.unfinished().first()
+    Cluster.objects.filter(pk=cluster_id).update(checked_at=now())
+    if operation is None or admit_operation(operation=operation):
+        return cluster, operation
+    RECONCILES.labels("waits").inc()
+    return None if operation.type == OperationType.CREATE_CLUSTER else (cluster, None)
 
 
 def sweep_clusters() -> int:
@@ -179,6 +200,7 @@ def _clusters_to_sweep() -> list[tuple[str, str]]:
     with system_scope():
         moment, longest_first = now(), (F("checked_at").asc(nulls_first=True), "id")
         urgent = Cluster.objects.to_recheck(moment=moment, deleted_before=moment - RESTORABLE)
+        urgent = urgent.exclude(pk__in=clusters_that_wait())
         rest = Cluster.objects.not_purged().order_by(*longest_first)
         organizations = dict(urgent.order_by(*longest_first).values_list("pk", "organization_id"))
         organizations |= dict(rest.values_list("pk", "organization_id")[:RECHECKED_A_SWEEP])
@@ -262,8 +284,8 @@ def desired_of(cluster: Cluster, operation: Operation | None) -> reconcile.Desir
     if operation is not None:
         running = reconcile.RunningOperation(
             type=OperationType(operation.type),
-            since_ms=unix_ms(operation.created_at),
-            age_s=(now() - operation.created_at) / timedelta(seconds=1),
+            since_ms=unix_ms(operation.began_at),
+            age_s=(now() - operation.began_at) / timedelta(seconds=1),
         )
     return reconcile.DesiredCluster(
         spec=spec_of(cluster),

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
-from console.programs.supervisor.services import POOL_MAX
+from console.programs.supervisor.services import BEHIND_BROKERS, POOL_MAX
 from tests.bench.sides import BROKER_CPU, WORK
 from tests.peer.jars import ROOT
 from tests.peer.processes import spawn_server, stop_servers
@@ -161,6 +161,7 @@ class ControlPlane:
         log = self.folder / "web.log"
         server = spawn_server(
             [
+                *BEHIND_BROKERS,
                 *(sys.executable, "-m", "uvicorn", "console.asgi:application"),
                 *("--host", "127.0.0.1", "--port", str(self.port), "--lifespan", "off"),
                 *("--no-access-log", "--log-level", "warning", "--no-proxy-headers"),

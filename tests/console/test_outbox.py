@@ -10,7 +10,7 @@ from django.db import connections, transaction
 from kombu.exceptions import OperationalError
 from redis.exceptions import ResponseError
 
-from console.base.common import outbox, queued
+from console.base.common import outbox
 from console.base.common.clock import now
 from console.base.common.models import OutboxEntry
 from console.base.common.tenancy import organization_scope, system_scope
@@ -51,15 +51,6 @@ def enqueue():
         )
 
 
-@pytest.fixture
-def once(monkeypatch):
-    """The task `x.y` waits in the queue once for the same arguments."""
-    monkeypatch.setattr(queued, "ONCE", {"x.y"})
-    queued.begin("x.y", {"cluster_id": "cl_x"})
-    yield
-    queued.begin("x.y", {"cluster_id": "cl_x"})
-
-
 def entries():
     with system_scope():
         return list(OutboxEntry.objects.all())
@@ -78,25 +69,6 @@ class TestCommitted:
             assert sent == []
         assert sent == [("x.y", {"cluster_id": "cl_x"}, entry.pk)]
         assert entries() == []
-
-    def test_a_task_that_waits_already_is_not_sent_again(self, sent, once):
-        first = enqueue()
-        enqueue()
-        with organization_scope(ORGANIZATION):
-            other = outbox.enqueue_task(
-                task="x.y", organization_id=ORGANIZATION, arguments={"cluster_id": "cl_y"}
-            )
-        queued.begin("x.y", {"cluster_id": "cl_y"})
-        # The one that waits will see what the second one is for.
-        assert [task_id for _, _, task_id in sent] == [first.pk, other.pk]
-        assert entries() == []
-        queued.begin("x.y", {"cluster_id": "cl_x"})
-        third = enqueue()
-        assert sent[-1][2] == third.pk
-
-    def test_a_task_that_could_not_be_sent_does_not_wait(self, broker_away, once):
-        enqueue()
-        assert queued.has_to_queue("x.y", {"cluster_id": "cl_x"})
 
     def test_a_rollback_leaves_nothing(self, sent):
         with transaction.atomic():

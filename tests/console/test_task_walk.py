@@ -21,7 +21,7 @@ from console.settings.schedule import BEAT_SCHEDULE
 from tests.console.fuzzing.planted import plant_tenant
 from tests.console.guards import without_row_security
 from tests.console.scopes import rolled_back
-from tests.console.walk.tasks import ORGANIZATION, SWEEPS, TASKS
+from tests.console.walk.tasks import NEXT, ORGANIZATION, SWEEPS, TASKS
 
 # Values that are no ids, and that a queue's JSON may have.
 NO_IDS: list[object] = [None, 7, [], {}, "", "*", "\x00", "x" * 10_000]
@@ -149,14 +149,14 @@ def test_with_its_own_ids_something_comes_of_it(tenants, task):
 
 def test_every_task_is_known():
     ours = {name for name in app.tasks if not name.startswith(("celery.", "tests."))}
-    assert ours == {task.name for task in TASKS} | SWEEPS
+    assert ours == {task.name for task in TASKS} | SWEEPS | NEXT
     assert {entry["task"] for entry in BEAT_SCHEDULE.values()} == SWEEPS
 
 
 def test_every_task_takes_what_is_known_of_it():
     for task in TASKS:
         assert parameters_of(task.name) == set(task.ids) | set(task.words)
-    for name in SWEEPS:
+    for name in SWEEPS | NEXT:
         assert parameters_of(name) == set()
 
 

@@ -53,6 +53,7 @@ SYSTEM_SCOPE_CALLERS = {
     ("console/base/common/outbox.py", "dispatch_entry"),  # a sweep, and what a commit leaves to do
     ("console/base/common/outbox.py", "_claim_entry"),  # of whichever organization
     ("console/base/common/outbox.py", "sweep_outbox"),  # a sweep
+    ("provisioning/clusters/services/awaited.py", "_unfinished"),  # what requests wait for
     ("console/base/common/queued.py", "_take_next"),  # whose turn it is
     ("console/base/common/queued.py", "sweep_waiting"),  # a sweep
     ("metering/services/agreement.py", "gone_clusters"),  # a day is of every organization

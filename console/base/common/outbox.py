@@ -1,8 +1,9 @@
 """Enqueues tasks in a transaction, so that a task runs if and only if the transaction commits.
 
 The task is first stored as a row of the transaction. After the commit it is handed to Celery's
-broker, and the row is deleted; if that fails, or the process dies in between, the sweep hands it
-over. So a task runs at least once, and must be safe to repeat.
+broker, or waits for its organization's turn (`queued.py`), and the row is deleted; if that fails,
+or the process dies in between, the sweep hands it over. So a task runs at least once, and must be
+safe to repeat.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from django.db import transaction
 from console.base.common.clock import now
 from console.base.common.metrics import HANDED_OVER
 from console.base.common.models import OutboxEntry
-from console.base.common.queued import begin, has_to_queue
+from console.base.common.queued import wait_for_turn, waits_in_turns
 from console.base.common.requests import current_request_id, in_request
 from console.base.common.tenancy import system_scope
 from console.base.common.transactions import outside_transaction
@@ -49,7 +50,7 @@ def enqueue_task(*, task: str, organization_id: str, arguments: dict[str, str]) 
 
 
 def dispatch_entry(entry_id: str) -> bool:
-    """Hands one entry to Celery's broker; returns whether the broker has it.
+    """Hands one entry over; returns whether that was done.
 
     Never raises for a failure of the broker: the caller's change has committed and must be answered
     as a success, and the sweep tries this entry again and goes on with the next ones.
@@ -58,8 +59,7 @@ def dispatch_entry(entry_id: str) -> bool:
     if entry is None:
         return False
     try:
-        with in_request(entry.request_id), outside_transaction("the queue"):
-            _send_task(entry)
+        _hand_over(entry)
     # Any error: a Redis whose disk is full, for example, answers with an error of its own kind.
     except Exception as error:
         entry.attempts += 1
@@ -77,14 +77,17 @@ def dispatch_entry(entry_id: str) -> bool:
     return True
 
 
-def _send_task(entry: OutboxEntry) -> None:
-    if not has_to_queue(entry.task, entry.arguments):
+def _hand_over(entry: OutboxEntry) -> None:
+    if waits_in_turns(entry.task):
+        wait_for_turn(
+            task=entry.task,
+            organization_id=entry.organization_id,
+            arguments=entry.arguments,
+            request_id=entry.request_id,
+        )
         return
-    try:
+    with in_request(entry.request_id), outside_transaction("the queue"):
         current_app.send_task(entry.task, kwargs=entry.arguments, task_id=entry.pk, retry=False)
-    except BaseException:
-        begin(entry.task, entry.arguments)
-        raise
 
 
 def _claim_entry(entry_id: str) -> OutboxEntry | None:

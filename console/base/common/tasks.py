@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from celery import shared_task
+from celery import Task, shared_task
 from django.contrib.sessions.backends.db import SessionStore
 
-from console.base.common import idempotency, locks, outbox
+from console.base.common import idempotency, locks, outbox, queued
 
 
 @shared_task(name="common.sweep_outbox")
 def sweep_outbox() -> None:
-    """Hands over outbox entries that were not handed over after their commit."""
+    """Hands over outbox entries that were not handed over after their commit, and has tasks done
+    that wait although it is their turn.
+    """
     outbox.sweep_outbox()
+    queued.sweep_waiting()
+
+
+@shared_task(bind=True, name=queued.NEXT_TASK)
+def run_waiting(self: Task[..., None]) -> None:
+    """Does the task of an organization whose turn it is."""
+    queued.run_waiting(message=str(self.request.id or ""))
 
 
 @shared_task(name="common.purge_expired")

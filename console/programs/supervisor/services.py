@@ -31,6 +31,8 @@ NAMES = (
 
 WORKER_PROCESSES = 2
 POOL_MAX = "20"
+# On a busy machine brokers and gateway, whose clients wait, run before the control plane.
+BEHIND_BROKERS = ("nice", "-n", "5")
 
 
 def postgres_folder(config: Config) -> Path:
@@ -104,7 +106,7 @@ def migrate_command() -> tuple[str, ...]:
 
 
 def _celery_command(command: str, app: str = "console.celery") -> tuple[str, ...]:
-    return (sys.executable, "-m", "celery", "--app", app, "--quiet", command)
+    return (*BEHIND_BROKERS, sys.executable, "-m", "celery", "--app", app, "--quiet", command)
 
 
 def _postgres_spec(
@@ -203,6 +205,7 @@ def _web_spec(config: Config, environment: Mapping[str, str]) -> ChildSpec:
     return ChildSpec(
         name=WEB,
         command=(
+            *BEHIND_BROKERS,
             *(sys.executable, "-m", "uvicorn", "console.asgi:application"),
             *("--host", config.web.bind, "--port", str(config.web.port), "--lifespan", "off"),
             *("--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "5"),

@@ -45,7 +45,14 @@ TASKS = [
     task_of_organization("accounts.send_closing_mail"),
     task_of_organization(
         "alerts.send_alert_mail",
-        words={"state": "firing", "value": "1", "subject": ""},
+        words={
+            "state": "firing",
+            "value": "1",
+            "subject": "g",
+            "fired_subject": "g",
+            "since": "2026-11-20 12:00:00 UTC",
+            "until": "",
+        },
         alert_id="alerts",
     ),
     task_of_organization("billing.send_budget_mail", event_id="budget-events"),
@@ -63,6 +70,7 @@ SWEEPS = {
     "accounts.purge_sign_in",
     "alerts.evaluate_alerts",
     "billing.evaluate_budgets",
+    "billing.issue_due_months",
     "billing.issue_final_invoices",
     "billing.sweep_documents",
     "common.clear_sessions",
@@ -76,3 +84,5 @@ SWEEPS = {
     "provisioning.keep_samples",
     "provisioning.sweep_clusters",
 }
+# A task without arguments that no schedule names: messages of it say that some task waits.
+NEXT = {"common.run_waiting"}

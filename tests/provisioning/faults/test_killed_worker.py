@@ -17,7 +17,9 @@ from celery import Celery
 from django.db import connections
 from redis import Redis
 
+from console.base.common import queued
 from console.base.common.actor import system_actor
+from console.base.common.clock import now
 from console.base.common.models import AuditEntry
 from console.base.common.tenancy import organization_scope
 from provisioning.cells import cell_store
@@ -121,7 +123,9 @@ def test_a_worker_that_is_killed_in_a_task_has_it_done_all_the_same(tmp_path):
     tenant = make_tenant("Killed")
     with organization_scope(tenant.id):
         operation = clusters.create_cluster(actor=system_actor(tenant.id), name="x")
-    cluster_id, arguments = operation.cluster_id, {"organization_id": tenant.id}
+        # It has its turn, so that the first thing that a worker writes of it is its progress.
+        Operation.objects.filter(pk=operation.pk).update(started_at=now())
+    cluster_id = operation.cluster_id
 
     def state() -> str:
         with organization_scope(tenant.id):
@@ -133,7 +137,7 @@ def test_a_worker_that_is_killed_in_a_task_has_it_done_all_the_same(tmp_path):
         try:
             worker.until(worker.ready)
             with held_operation(operation.pk) as somebody_waits:
-                queue.send_task(clusters.RECONCILE, kwargs={**arguments, "cluster_id": cluster_id})
+                queue.send_task(queued.NEXT_TASK)
                 worker.until(somebody_waits)
                 # By now the cell has the new cluster, and the database has not committed it.
                 assert cell_store().spec(cluster_id) is not None

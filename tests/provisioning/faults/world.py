@@ -22,12 +22,12 @@ from django.db.models import F
 
 from brokers.metadata import CellStore, ClusterStore
 from brokers.metadata_records import ClusterStatus
-from console.base.common import outbox, rates
+from console.base.common import outbox, queued, rates
 from console.base.common.actor import system_actor
 from console.base.common.clock import now
 from console.base.common.conf import config
 from console.base.common.ids import is_id
-from console.base.common.models import AuditEntry, OutboxEntry
+from console.base.common.models import AuditEntry, OutboxEntry, WaitingTask
 from console.base.common.tenancy import organization_scope
 from provisioning.administration.services import announcing, credential_expiry
 from provisioning.cell.notes import removal_of
@@ -135,6 +135,8 @@ class World:
     def work(self) -> None:
         """Runs the tasks that wait in Celery now. A task whose worker is killed waits again."""
         taken, self.seam.queue[:] = list(self.seam.queue), []
+        with self.rows():
+            self._make_due()
         for name, arguments in taken:
             self.run(name, arguments)
 
@@ -155,12 +157,20 @@ class World:
         """Runs the periodic tasks, with all retries due."""
         with self.rows():
             OutboxEntry.objects.filter(organization_id=self.tenant.id).update(due_at=now())
+            self._make_due()
         for periodic in (
             outbox.sweep_outbox,
+            queued.sweep_waiting,
             reconciling.sweep_clusters,
             credential_expiry.expire_credentials,
         ):
             self.attempt(partial(self._swept, periodic))
+
+    @staticmethod
+    def _make_due() -> None:
+        """Has the waiting tasks be due, and overdue, as they are after some time."""
+        overdue = now() - queued.OVERDUE
+        WaitingTask.objects.update(due_at=overdue, taken_until=None, taken_by="")
 
     @staticmethod
     def _swept(periodic: Callable[[], object]) -> None:
@@ -193,7 +203,10 @@ class World:
     def left(self) -> list[str]:
         """Returns the names of everything that is still to be done."""
         with self.rows():
-            entries = OutboxEntry.objects.values_list("task", flat=True)
+            entries = [
+                *OutboxEntry.objects.values_list("task", flat=True),
+                *WaitingTask.objects.values_list("task", flat=True),
+            ]
             unfinished = Operation.objects.filter(state__in=UNFINISHED)
             ending = Credential.objects.exclude(removed_at=None).values_list("pk", flat=True)
             kinds = unfinished.values_list("type", flat=True)
@@ -288,6 +301,7 @@ class World:
             self.cluster_id = operation.cluster_id
             Operation.objects.filter(pk=operation.pk).update(state=DONE, finished_at=now())
             OutboxEntry.objects.all().delete()
+            WaitingTask.objects.all().delete()
             transaction.get_connection().run_on_commit.clear()
             rows = Cluster.objects.filter(pk=self.cluster_id)
             rows.update(reconciled_generation=1, provisioned_at=now())
@@ -341,6 +355,7 @@ class World:
                 CellPort.objects.filter(cluster_id=cluster.pk).delete()
             Cluster.objects.update(intent=Intent.PURGED)
             OutboxEntry.objects.all().delete()
+            WaitingTask.objects.all().delete()
             Announcement.objects.all().delete()
         self.seam.queue.clear()
 
