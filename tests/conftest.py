@@ -169,6 +169,9 @@ def uncounted_requests():
     concurrency = sys.modules.get("console.base.common.concurrency")
     if concurrency is not None:
         concurrency.forget_places()
+    turns = sys.modules.get("console.base.common.turns")
+    if turns is not None:
+        turns.request_turns.forget_used()
 
 
 @pytest.fixture(autouse=True)

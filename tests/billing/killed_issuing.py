@@ -50,7 +50,8 @@ def main(point: str) -> None:
         numbers.keep_block = kill_in_batch(numbers.keep_block)
     elif point == "written":
         # All of the batch is written, and not committed.
-        setattr(writing, "note_mails", kill_in_batch(mailing.note_mails))  # noqa: B010 (imported there)
+        # By name: `writing` imports it, and does not export it.
+        setattr(writing, "note_mails", kill_in_batch(mailing.note_mails))  # noqa: B010
     else:
         # It is committed, and the store does not know.
         numbers.confirm_block = kill_in_batch(numbers.confirm_block)

@@ -134,7 +134,7 @@ def check_pages(page, names, subtests, check):
             check(page, name)
 
 
-@parts_of_pages(6)
+@parts_of_pages(12)
 def test_every_page_works_with_hostile_names(page, names, subtests):
     check_pages(page, names, subtests, look_at)
 
