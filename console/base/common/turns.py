@@ -17,6 +17,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
+from console.base.common.allowances import Allowances
 from console.base.common.errors import Unavailable
 from console.base.common.places import TooManyAtOnce
 
@@ -67,9 +68,10 @@ class Turns:
         self._per_key = places if places_per_key is None else places_per_key
         self._alone = max(self._per_key, places_alone)
         self._clock = clock
-        self._share_of = share_of
-        # For how many seconds each key may have turns at once, as of when.
-        self._allowed: dict[str, tuple[float, float]] = {}
+        # For how many seconds each key may have turns.
+        self._allowances = (
+            None if share_of is None else Allowances(BURST_S, share_of=share_of, clock=clock)
+        )
         # When each key last asked for a turn, the earliest first.
         self._asked_at: OrderedDict[str, float] = OrderedDict()
         self._refusal = refusal
@@ -109,8 +111,8 @@ class Turns:
     def give_back(self, key: str, used_s: float = 0.0) -> None:
         """Ends a turn that was taken, in which the key computed for so long."""
         with self._lock:
-            moment = self._clock()
-            self._allowed[key] = (self._allowance(key, moment) - used_s, moment)
+            if self._allowances is not None:
+                self._allowances.take(key, used_s)
             self._free += 1
             self._running[key] -= 1
             if not self._running[key]:
@@ -120,7 +122,8 @@ class Turns:
     def forget_used(self) -> None:
         """Forgets for how long keys computed. For tests, which share one process."""
         with self._lock:
-            self._allowed.clear()
+            if self._allowances is not None:
+                self._allowances.forget()
 
     def waiting(self, key: str) -> int:
         """How many of a key wait for a turn."""
@@ -141,37 +144,31 @@ class Turns:
         """The key that waits longest, of those that may run."""
         if len(self._asked_at) == 1:
             return next((key for key in self._waiting if self._running[key] < self._alone), None)
-        moment = self._clock()
         return next(
             (
                 key
                 for key in self._waiting
-                if self._running[key] < self._per_key and self._allowance(key, moment) > 0
+                if self._running[key] < self._per_key and self._is_allowed(key)
             ),
             None,
         )
 
-    def _allowance(self, key: str, moment: float) -> float:
-        if self._share_of is None:
-            return BURST_S
-        allowed_s, since = self._allowed.get(key, (BURST_S, moment))
-        return min(BURST_S, allowed_s + (moment - since) * self._share_of(key))
+    def _is_allowed(self, key: str) -> bool:
+        return self._allowances is None or self._allowances.left(key) > 0
 
     def _due_in(self, key: str) -> float:
         """In how many seconds a key that has used up its share may have another turn."""
-        if self._share_of is None:
-            return math.inf
         with self._lock:
-            lacking_s = -self._allowance(key, self._clock())
-        return math.inf if lacking_s < 0 else lacking_s / self._share_of(key) + EARLIEST_S
+            if self._allowances is None or self._is_allowed(key):
+                return math.inf
+            return self._allowances.back_in(key) + EARLIEST_S
 
     def _note_asked(self, key: str) -> None:
         moment = self._clock()
         self._asked_at[key] = moment
         self._asked_at.move_to_end(key)
         while next(iter(self._asked_at.values())) < moment - PRESENT_S:
-            gone, _ = self._asked_at.popitem(last=False)
-            self._allowed.pop(gone, None)
+            self._asked_at.popitem(last=False)
 
     def _gives_up(self, key: str, called: threading.Event) -> bool:
         """Takes a thread out of its queue; returns False if it was called meanwhile."""

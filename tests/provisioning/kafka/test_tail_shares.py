@@ -60,4 +60,4 @@ def test_organizations_that_read_nothing_are_forgotten(shares, clock):
     shares.pay("one", records=1, size=1)
     clock.now += 10.0
     shares.pay("two", records=1, size=1)
-    assert set(shares._balances) == {"two"}
+    assert set(shares._records.keys()) == set(shares._bytes.keys()) == {"two"}
