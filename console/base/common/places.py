@@ -109,9 +109,6 @@ class _Counter(Protocol):
     def used(self, name: str) -> int:
         """Returns how many places of a count are taken."""
 
-    def clear(self, name: str) -> None:
-        """Gives all places of a count back."""
-
 
 class _Shared:
     """Counts in Redis."""
@@ -142,9 +139,6 @@ class _Shared:
 
     def used(self, name: str) -> int:
         return int(self._redis.zcount(name, self._redis.time()[0], "+inf"))
-
-    def clear(self, name: str) -> None:
-        self._redis.delete(name)
 
 
 class _Own:
@@ -180,10 +174,6 @@ class _Own:
     def used(self, name: str) -> int:
         with self._lock:
             return self._used(name)
-
-    def clear(self, name: str) -> None:
-        with self._lock:
-            self._places.pop(name, None)
 
     def _used(self, name: str) -> int:
         moment = time.monotonic()
@@ -250,16 +240,6 @@ class Concurrency:
             return place
         message = "memory always answers"
         raise AssertionError(message)
-
-    def clear(self, limit_name: str, key: str) -> None:
-        """Gives all places under a limit back, whoever took them."""
-        name = Count(limit_name, key, 0).name
-        for counter in self._counters():
-            try:
-                counter.clear(name)
-            except (RedisError, OSError) as error:
-                # They are free again when their time is over.
-                self._note_away(error)
 
     def used(self, limit_name: str, key: str) -> int:
         """Returns how many places are taken under a limit."""
