@@ -8,7 +8,7 @@ units.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -81,12 +81,28 @@ class MonthUsage:
 
 
 def totals_by_organization(month: date, organization_ids: Collection[str]) -> MonthTotals:
-    """The usage of each organization, in two queries; those without usage have an empty entry."""
+    """The usage of each organization, in two queries; those without usage have an empty entry.
+
+    The pointers are read once, and runs never change. So a day that is published at this moment
+    is counted from its minutes or from its run, never from both.
+    """
+    start, end = month_span(month)
+    pointers = RollupPointer.objects.filter(
+        cell=config().cell.id, day__gte=start.date(), day__lt=end.date()
+    )
+    published = dict(pointers.values_list("day", "run_id"))
+    days = UsageRow.objects.billed().days().within(start, end)
+    minutes = ProvisionalMinute.objects.filter(billed=True, minute__gte=start, minute__lt=end)
+    for day in published:
+        minutes = minutes.exclude(minute__gte=day_start(day), minute__lt=day_start(day) + DAY)
     totals: MonthTotals = {organization_id: {} for organization_id in organization_ids}
-    by = ("organization_id", "cluster_id", "meter")
-    for organization_id, cluster_id, meter, quantity in _sums_by(month, organization_ids, by):
-        of = totals[organization_id]
-        of[cluster_id, meter] = of.get((cluster_id, meter), 0) + quantity
+    for rows in (days.filter(run_id__in=published.values()), minutes):
+        sums = rows.filter(organization_id__in=organization_ids).values_list(
+            "organization_id", "cluster_id", "meter"
+        )
+        for organization_id, cluster_id, meter, total in sums.annotate(total=Sum("quantity")):
+            of = totals[organization_id]
+            of[cluster_id, meter] = of.get((cluster_id, meter), 0) + int(total)
     return totals
 
 
@@ -174,26 +190,3 @@ def _rate_per_minute(minutes: dict[datetime, int]) -> int:
     basis = {minute: n for minute, n in minutes.items() if minute > newest - RATE_BASIS}
     span = (newest - min(basis)) // timedelta(minutes=1) + 1
     return sum(basis.values()) // span
-
-
-def _sums_by(
-    month: date, organization_ids: Collection[str], by: tuple[str, ...]
-) -> Iterator[tuple[Any, ...]]:
-    """(*values of `by`, sum), first of published days, then of minutes of the other days.
-
-    The pointers are read once, and runs never change. So a day that is published at this moment
-    is counted from its minutes or from its run, never from both.
-    """
-    start, end = month_span(month)
-    pointers = RollupPointer.objects.filter(
-        cell=config().cell.id, day__gte=start.date(), day__lt=end.date()
-    )
-    published = dict(pointers.values_list("day", "run_id"))
-    days = UsageRow.objects.billed().days().within(start, end)
-    minutes = ProvisionalMinute.objects.filter(billed=True, minute__gte=start, minute__lt=end)
-    for day in published:
-        minutes = minutes.exclude(minute__gte=day_start(day), minute__lt=day_start(day) + DAY)
-    for rows in (days.filter(run_id__in=published.values()), minutes):
-        sums = rows.filter(organization_id__in=organization_ids).values_list(*by)
-        for *keys, total in sums.annotate(total=Sum("quantity")):
-            yield (*keys, int(total))
