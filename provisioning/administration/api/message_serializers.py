@@ -9,7 +9,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from console.base.common.api.whole import Int64Field, as_text
+from console.base.common.api.whole import INT64_MAX, Int64Field, as_text
 from console.base.common.clock import unix_ms
 from provisioning import kafka
 from provisioning.kafka.filters import CHARS_MAX
@@ -25,7 +25,6 @@ from provisioning.kafka.shapes import (
 
 VALUE_BYTES_MAX = 1024 * 1024
 HEADERS_MAX = 100
-INT64_MAX = 2**63 - 1
 # A number of so many digits is larger.
 DIGITS_MAX = 20
 SCAN_BYTES_MAX = 64 * 1024 * 1024

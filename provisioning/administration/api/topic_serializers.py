@@ -196,9 +196,7 @@ class RecordsBeforeSerializer(serializers.Serializer[Any]):
     """What of a partition goes."""
 
     partition = serializers.IntegerField(min_value=0, max_value=PARTITIONS_MAX)
-    before_offset = Int64Field(
-        min_value=-1, max_value=2**63 - 1, help_text="Records before it go; −1: all."
-    )
+    before_offset = Int64Field(min_value=-1, help_text="Records before it go; −1: all.")
 
 
 class DeleteRecordsSerializer(serializers.Serializer[Any]):
@@ -237,7 +235,6 @@ class SkipDamagedSerializer(serializers.Serializer[Any]):
     partition = serializers.IntegerField(min_value=0, max_value=PARTITIONS_MAX)
     first_offset = Int64Field(
         min_value=0,
-        max_value=2**63 - 1,
         help_text="Where the batch begins, as `damaged` of a page of messages has it.",
     )
     confirm = serializers.BooleanField(
