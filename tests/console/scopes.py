@@ -56,6 +56,30 @@ def rolled_back() -> Iterator[None]:
             transaction.set_rollback(True)
 
 
+@contextmanager
+def running(work: Callable[[], object], limit_s: float = LIMIT_S) -> Iterator[threading.Thread]:
+    """Runs `work` beside the block, as a worker or another request does; raises what it raised."""
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        thread.join(limit_s)
+        assert not thread.is_alive()
+    if errors:
+        raise errors[0]
+
+
 def beside(ask: Callable[[], T]) -> T:
     """Calls `ask` as another process would; returns its result."""
     results: list[T] = []

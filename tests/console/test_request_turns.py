@@ -2,10 +2,9 @@
 
 import threading
 import time
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 
 import pytest
-from django.db import connections
 
 from console.base.common import turns as turns_module
 from console.base.common.places import TooManyAtOnce
@@ -14,6 +13,7 @@ from console.base.common.turn_keys import TurnKeys
 from console.base.common.turns import RequestTurn, Turns
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient
+from tests.console.scopes import running
 
 LIMIT_S = 60
 
@@ -24,29 +24,6 @@ def turns(monkeypatch):
     made = Turns(2, "Too many.", places_per_key=1)
     monkeypatch.setattr(turns_module, "request_turns", made)
     return made
-
-
-@contextmanager
-def running(work):
-    """Runs `work` beside the block."""
-    errors = []
-
-    def run():
-        try:
-            work()
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            connections.close_all()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join(LIMIT_S)
-        assert not thread.is_alive()
-    assert errors == []
 
 
 def until(holds):

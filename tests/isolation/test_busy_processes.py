@@ -8,7 +8,6 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager
 
-import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -16,38 +15,13 @@ from provisioning.administration.services.tail_shares import BURST_S, RECORDS_PE
 from provisioning.kafka.tail import BATCH_RECORDS_MAX
 from tests.isolation.crowds import client, looping
 from tests.service.api import Api
+from tests.service.traffic import librdkafka_settings
 from tests.supervisor.run import wait_until
 
 CONNECTIONS = 32
 TOPICS, VICTIM_REQUESTS = 400, 20
 TAILS, TAILED_S, PRODUCED_PER_S = 20, 6.0, 9_000
 TOPIC = "t"
-
-
-@pytest.fixture
-def attacker(service):
-    api = Api.sign_up(service.address)
-    yield api
-    api.leave()
-
-
-@pytest.fixture
-def victim(service):
-    api = Api.sign_up(service.address)
-    yield api
-    api.close()
-
-
-def kafka_settings(api: Api, cluster_id: str) -> dict[str, str]:
-    """How librdkafka connects to a cluster, by a credential that is made for it."""
-    connection = api.connect(cluster_id)
-    return {
-        "bootstrap.servers": connection.bootstrap_servers,
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": connection.credential.mechanism,
-        "sasl.username": connection.credential.username,
-        "sasl.password": connection.credential.password,
-    }
 
 
 def timed(http, path: str) -> float:
@@ -59,7 +33,7 @@ def timed(http, path: str) -> float:
 
 def test_the_largest_lists_of_one_organization(service, attacker, victim):
     cluster_id = attacker.create_cluster("large")
-    admin = AdminClient(kafka_settings(attacker, cluster_id))
+    admin = AdminClient(librdkafka_settings(attacker.connect(cluster_id)))
     made = admin.create_topics([NewTopic(f"topic-{n:04}", 1) for n in range(TOPICS)])
     for future in made.values():
         future.result(60)
@@ -91,7 +65,7 @@ def test_the_largest_lists_of_one_organization(service, attacker, victim):
 @contextmanager
 def busy_topic(api: Api, cluster_id: str):
     """Produces to a topic steadily for as long as the block lasts."""
-    producer = Producer(kafka_settings(api, cluster_id) | {"linger.ms": 20})
+    producer = Producer(librdkafka_settings(api.connect(cluster_id), **{"linger.ms": 20}))
     stopping = threading.Event()
 
     def produce() -> None:

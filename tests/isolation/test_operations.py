@@ -4,28 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
-
 from provisioning.clusters.services.operations import STARTS_PER_ORGANIZATION
 from tests.isolation.crowds import Crowd, client
 from tests.service.api import REGION, Api
 from tests.supervisor.run import wait_until
 
 CREATED = 3 * STARTS_PER_ORGANIZATION
-
-
-@pytest.fixture
-def attacker(service):
-    api = Api.sign_up(service.address)
-    yield api
-    api.leave()
-
-
-@pytest.fixture
-def victim(service):
-    api = Api.sign_up(service.address)
-    yield api
-    api.leave()
 
 
 def states(api: Api) -> Counter[str]:

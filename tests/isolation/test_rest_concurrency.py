@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.isolation.crowds import Crowd, client, looping, used, wait_until_used
 from tests.service.api import Api
+from tests.service.traffic import librdkafka_settings
 from tests.supervisor.run import wait_until
 
 BROWSES = 24
@@ -25,14 +26,6 @@ WAITS, WAITS_MAX = 40, 32
 TAILS, TAILS_MAX = 26, 20
 PASSWORD = "correct horse battery"
 TOPIC = "t"
-
-
-@pytest.fixture
-def attacker(service):
-    """An organization with a cluster that is awake."""
-    api = Api.sign_up(service.address)
-    yield api
-    api.leave()
 
 
 @pytest.fixture
@@ -160,15 +153,7 @@ def test_an_address_has_few_passwords_checked_at_a_time(service):
 def unfinished_operation(api: Api, cluster_id: str):
     """An operation that is not finished before the block ends: a client keeps the cluster awake."""
     connection = api.connect(cluster_id)
-    admin = AdminClient(
-        {
-            "bootstrap.servers": connection.bootstrap_servers,
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": connection.credential.mechanism,
-            "sasl.username": connection.credential.username,
-            "sasl.password": connection.credential.password,
-        }
-    )
+    admin = AdminClient(librdkafka_settings(connection))
     assert TOPIC in admin.list_topics(timeout=60).topics
     yield api.call("POST", f"/clusters/{cluster_id}:sleep", status=202)["id"]
     del admin

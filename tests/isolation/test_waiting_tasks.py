@@ -7,14 +7,13 @@ others go on.
 
 import dataclasses
 import socket
-import threading
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
 from celery import current_app
 from django.core import mail
-from django.db import connection, connections
+from django.db import connection
 
 from console.alerts.models import Alert
 from console.base.accounts.models import PasswordReset
@@ -29,6 +28,7 @@ from provisioning.clusters.services import clusters
 from provisioning.models import Cluster, Credential
 from provisioning.reconciling import service as reconciling
 from tests.console.factories import make_tenant
+from tests.console.scopes import running
 from tests.isolation.hosts import Host, silent
 
 LIMIT_S = 120
@@ -101,30 +101,6 @@ def cluster(tenant):
     return row
 
 
-@contextmanager
-def running(work):
-    """Runs `work` as a worker does, beside the block; raises what it raised."""
-    errors = []
-
-    def run():
-        try:
-            work()
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            connections.close_all()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield thread
-    finally:
-        thread.join(LIMIT_S)
-        assert not thread.is_alive()
-    if errors:
-        raise errors[0]
-
-
 def task(name, **arguments):
     """Returns what runs a task as a worker does."""
     current_app.loader.import_default_modules()
@@ -166,7 +142,7 @@ def test_while_a_cell_hangs_no_task_is_in_a_transaction(hung_cell, tenant, clust
     arguments = {}
     if name == "provisioning.reconcile_cluster":
         arguments = {"organization_id": tenant.id, "cluster_id": cluster.pk}
-    with running(task(name, **arguments)) as worker:
+    with running(task(name, **arguments), LIMIT_S) as worker:
         await_visit(hung_cell, worker)
         assert_nobody_is_in_a_transaction()
         # A request of the same organization changes the same rows meanwhile.
@@ -181,7 +157,7 @@ def test_a_cluster_that_is_reconciled_is_locked_for_others_meanwhile(hung_cell, 
     def reconcile():
         reconciling.reconcile_cluster(organization_id=tenant.id, cluster_id=cluster.pk)
 
-    with running(reconcile) as worker:
+    with running(reconcile, LIMIT_S) as worker:
         await_visit(hung_cell, worker)
         with organization_scope(tenant.id):
             assert not locks.try_lock("cluster", cluster.pk)
@@ -201,7 +177,7 @@ def test_a_hanging_cell_takes_the_time_of_one_task_at_most(hung_cell, tenant, cl
     reconcile = task(
         "provisioning.reconcile_cluster", organization_id=tenant.id, cluster_id=cluster.pk
     )
-    with running(reconcile) as worker:
+    with running(reconcile, LIMIT_S) as worker:
         await_visit(hung_cell, worker)
         clock.now += HUNG_S
         hung_cell.drop()
@@ -212,7 +188,7 @@ def test_a_hanging_cell_takes_the_time_of_one_task_at_most(hung_cell, tenant, cl
     assert hung_cell.visits == seen
     # When it is tried again, one task of all workers waits.
     clock.now += AWAY_S
-    with running(reconcile) as worker:
+    with running(reconcile, LIMIT_S) as worker:
         await_visit(hung_cell, worker, before=seen)
         for name in CELL_TASKS[1:]:
             task(name)()
@@ -242,7 +218,7 @@ def test_while_the_mail_server_hangs_no_task_is_in_a_transaction(hung_mail, tena
         with suppress(OSError):
             current_app.tasks["accounts.send_password_reset"].run(reset_id=reset.pk)
 
-    with running(send) as worker:
+    with running(send, LIMIT_S) as worker:
         await_visit(hung_mail, worker)
         assert_nobody_is_in_a_transaction()
         # Another worker that has the task too, as queues deliver twice, does not wait.

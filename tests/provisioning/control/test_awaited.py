@@ -5,11 +5,11 @@ import time
 
 import pytest
 
+from console.base.common.actor import system_actor
 from console.base.common.tenancy import organization_scope
-from provisioning.clusters.services import awaited
+from provisioning.clusters.services import awaited, clusters
 from provisioning.clusters.services.awaited import AwaitedOperations
 from provisioning.models import Operation
-from tests.provisioning.control.test_operation_turns import create
 from tests.supervisor.run import wait_until
 
 LIMIT_S = 30.0
@@ -20,9 +20,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def operation_id(tenant, cell):
-    (cluster_id,) = create(tenant, 1)
     with organization_scope(tenant.id):
-        return Operation.objects.get(cluster_id=cluster_id).pk
+        return clusters.create_cluster(actor=system_actor(tenant.id), name="awaited").pk
 
 
 def finish(tenant, operation_id):
