@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help setup up test test-all pods lint fmt bench chaos rehearsal sim fuzz audit sbom \
-  kube-demo clean
+  screenshots kube-demo clean
 
 manifest := --manifest-path brokers/core/Cargo.toml
 
@@ -42,6 +42,11 @@ bench: ## B=<name>: run a bench against real Kafka [and BEFORE=<commit>]; withou
 chaos: ## kill a broker under idempotent clients, at length; ARGS="[--gib N] --kills N --seed N"
 	@.ci/setup test
 	@.venv/bin/python -m tests.clients $(ARGS)
+
+FOLDER ?= screenshots
+screenshots: ## FOLDER=<path>: contact sheets of every page of the console, in both themes
+	@.ci/setup test
+	@.venv/bin/python -m tests.browser.mocked.sheets $(FOLDER)
 
 MINUTES ?= 10
 rehearsal: ## MINUTES=<n>: back up, write for that long, lose all but storage, restore, count

@@ -75,11 +75,7 @@ def open_page(page: Page, path: str, text: str) -> None:
 
 def look_at(page: Page, text: str, theme: Theme, size: str, picture: Path | None) -> None:
     """Shows an open page in a theme and a window's size, takes a picture, and measures it."""
-    width, height = SIZES[size]
-    page.set_viewport_size({"width": width, "height": height})
-    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-    shown = page.locator(f"html[data-mantine-color-scheme={theme}]")
-    expect(shown).to_have_count(1, timeout=TIMEOUT_MS)
+    show_in(page, theme, *SIZES[size])
     expect(page.get_by_text(text).first).to_be_visible(timeout=TIMEOUT_MS)
     if picture is not None:
         page.screenshot(path=picture)
@@ -87,3 +83,11 @@ def look_at(page: Page, text: str, theme: Theme, size: str, picture: Path | None
     page.wait_for_function(f"() => {NO_WIDER_THAN_THE_WINDOW}", timeout=TIMEOUT_MS)
     if AXE_SIZES[theme] == size:
         assert page.evaluate(VIOLATIONS) == []
+
+
+def show_in(page: Page, theme: Theme, width: int, height: int) -> None:
+    """Shows an open page in a theme and a window of `width` × `height` pixels."""
+    page.set_viewport_size({"width": width, "height": height})
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    shown = page.locator(f"html[data-mantine-color-scheme={theme}]")
+    expect(shown).to_have_count(1, timeout=TIMEOUT_MS)

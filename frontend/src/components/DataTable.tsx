@@ -34,6 +34,8 @@ export interface Column<Row> {
   /** `right` for numbers. */
   align?: "right";
   width?: string | number;
+  /** Whether cells are sentences: they wrap, where names are cut in their middle. */
+  isSentence?: boolean;
 }
 
 interface Props<Row> {
@@ -113,8 +115,9 @@ export function DataTable<Row extends object>(props: Props<Row>): ReactElement {
                       role="cell"
                       data-align={column.align}
                       data-label={column.header || undefined}
+                      data-sentence={column.isSentence}
                     >
-                      {legibly(column.cell(row.original))}
+                      {legibly(column.cell(row.original), column.isSentence)}
                     </td>
                   ))}
                 </tr>

@@ -81,6 +81,18 @@ test("a long name is cut in its middle, and is whole in the page", () => {
   expect(cell?.querySelectorAll("span")[1]).toHaveTextContent("d-of-it");
 });
 
+test("a sentence is shown whole, where a name would be cut", () => {
+  const sentence = "Creating another topic is refused with POLICY_VIOLATION until one is deleted.";
+  const columns: Column<Row>[] = [
+    { id: "name", header: "Effect", isSentence: true, cell: (row) => row.name },
+  ];
+  const rows = [{ name: `${sentence}\u202e`, size: 1 }];
+  show(<DataTable label="Limits" columns={columns} rows={rows} rowId={(row) => row.name} />);
+  const [cell] = screen.getAllByRole("cell");
+  expect(cell).toHaveTextContent(`${sentence}\\u202e`);
+  expect(cell?.querySelector("[title]")).toBeNull();
+});
+
 test("what cannot be seen in a cell is written as an escape, also within a link", () => {
   const columns: Column<Row>[] = [
     { id: "name", header: "Name", cell: (row) => <a href="#here">{row.name}</a> },

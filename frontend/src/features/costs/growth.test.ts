@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Price, UsageItem } from "@/lib/api/types";
-import { daysOf, forecastLine, growthOf } from "./growth";
+import { daysOf, drawnBudgets, forecastLine, growthOf } from "./growth";
 
 const GIB = 1024 ** 3;
 const month = "2026-11";
@@ -70,4 +70,10 @@ test("the forecast leads from today to the last day", () => {
   expect(line.filter((value) => value !== null)).toHaveLength(2);
   const last = forecastLine(month, 310, 310, new Date("2026-11-30T08:00:00Z"));
   expect(last.filter((value) => value !== null)).toEqual([310]);
+});
+
+test("of many budgets those are drawn that are reached first", () => {
+  const amounts = [900, 100, 500, 300, 700, 200];
+  const drawn = drawnBudgets(amounts.map((amountMinor) => ({ amountMinor })));
+  expect(drawn.map(({ amountMinor }) => amountMinor)).toEqual([100, 200, 300, 500]);
 });

@@ -67,3 +67,13 @@ export function forecastLine(
     return index === today ? spent : null;
   });
 }
+
+/** More lines than these would hide the cost, and fill a phone with their names. */
+const BUDGETS_DRAWN = 4;
+
+/** The budgets that a chart draws: those that are reached first. */
+export function drawnBudgets<Limit extends { amountMinor: number }>(
+  budgets: readonly Limit[],
+): Limit[] {
+  return budgets.toSorted((a, b) => a.amountMinor - b.amountMinor).slice(0, BUDGETS_DRAWN);
+}

@@ -55,6 +55,15 @@ test("a group's page names which member reads which partition", async () => {
   expect((await firstRow("Members"))[0]).toBe("billing-1");
 });
 
+test("a group without an offset says so, where its partitions would be", async () => {
+  change(ONE, (group) => {
+    group.partitions = [];
+    group.members = [];
+  });
+  visit(GROUP);
+  expect(await screen.findByText("No offset is committed")).toBeVisible();
+});
+
 test("a group of a sleeping cluster says when it was seen", async () => {
   change(ONE, (group) => (group.sampled_at = "2026-11-21T15:30:00Z"));
   visit(GROUP);

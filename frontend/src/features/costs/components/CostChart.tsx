@@ -6,7 +6,7 @@ import type { Costs, Prices, UsageItem } from "@/lib/api/types";
 import { meterName } from "@/lib/format/meters";
 import { formatMoney } from "@/lib/format/money";
 import { monthName, monthStart } from "@/lib/format/utc";
-import { daysOf, forecastLine, growthOf } from "../growth";
+import { daysOf, drawnBudgets, forecastLine, growthOf } from "../growth";
 
 /** A budget as the chart shows it. */
 export interface Threshold {
@@ -39,7 +39,7 @@ export function CostChart({ month, costs, prices, usage, thresholds }: Props): R
   return (
     <TimeChart
       title={`Cost of ${monthName(month)}`}
-      summary="The cost as it grew by day, its forecast, and budgets. The figures are beside it."
+      summary="The cost as it grew by day, its forecast, and the lowest budgets. The figures are beside it."
       picture={picture}
       format={format}
       height={240}
@@ -76,7 +76,7 @@ function pictureOf(
           },
         ]
       : [],
-    marks: thresholds.map(({ id, label, amountMinor, over }): ChartMark => ({
+    marks: drawnBudgets(thresholds).map(({ id, label, amountMinor, over }): ChartMark => ({
       key: id,
       label,
       color: over ? "--failed" : "--suspended",

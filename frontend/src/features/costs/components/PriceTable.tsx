@@ -25,7 +25,12 @@ function columnsOf(currency: string): Column<Price>[] {
       width: 130,
       cell: ({ meter }) => <strong>{meterName(meter)}</strong>,
     },
-    { id: "what", header: "What is counted", cell: ({ meter }) => meterMeaning(meter) },
+    {
+      id: "what",
+      header: "What is counted",
+      isSentence: true,
+      cell: ({ meter }) => meterMeaning(meter),
+    },
     {
       id: "price",
       header: "Price",

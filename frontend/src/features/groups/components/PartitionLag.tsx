@@ -1,5 +1,6 @@
 import { type ReactElement, useMemo } from "react";
 import { type Column, DataTable } from "@/components/DataTable";
+import { Empty } from "@/components/Empty";
 import type { Group, GroupPartition } from "@/lib/api/types";
 import { formatCount } from "@/lib/format/bytes";
 import { formatLag, formatLagSeconds } from "@/lib/format/lag";
@@ -12,6 +13,13 @@ interface Row extends GroupPartition {
 /** The partitions of a group: committed offset, lag, and the member that reads it. */
 export function PartitionLag({ group }: { group: Group }): ReactElement {
   const rows = useMemo(() => rowsOf(group), [group]);
+  if (rows.length === 0) {
+    return (
+      <Empty title="No offset is committed">
+        A partition is shown once the group commits an offset of it, or a member reads it.
+      </Empty>
+    );
+  }
   return (
     <DataTable
       label="Lag by partition"

@@ -80,7 +80,8 @@ function columnsOf(
     {
       id: "effect",
       header: "What happens there",
-      cell: (limit) => <div className={classes.effect}>{limit.effect}</div>,
+      isSentence: true,
+      cell: (limit) => limit.effect,
     },
     {
       id: "ask",
