@@ -1,3 +1,4 @@
+import { QueryObserver } from "@tanstack/react-query";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { keys } from "@/lib/api/keys";
 import { Problem } from "@/lib/api/problem";
@@ -36,4 +37,24 @@ test("a refusal that the session's new key ends does not sign out", async () => 
 test("a session that is over leads to the sign-in", async () => {
   expect(await read(refuse)).toMatchObject([{ status: "rejected" }]);
   expect(queryClient.getQueryData(keys.session)).toBeNull();
+});
+
+test("what failed stays failed while it is asked for again, until it is answered", async () => {
+  const failed = new Problem({ status: 500, code: "internal_error", title: "Failed" });
+  const queryFn = vi.fn(() => Promise.resolve("there"));
+  for (let at = 0; at < 6; at += 1) queryFn.mockRejectedValueOnce(failed);
+  const observer = new QueryObserver(queryClient, { queryKey: ["something"], queryFn });
+  const end = observer.subscribe(() => undefined);
+  const seen: string[] = [];
+  for (let at = 0; at < 3; at += 1) {
+    if (at > 0) void observer.refetch();
+    for (let ms = 0; ms < 10_000; ms += 500) {
+      await vi.advanceTimersByTimeAsync(500);
+      const { status } = observer.getCurrentResult();
+      if (seen.at(-1) !== status) seen.push(status);
+    }
+  }
+  expect(queryFn).toHaveBeenCalledTimes(7);
+  expect(seen).toEqual(["pending", "error", "success"]);
+  end();
 });

@@ -23,10 +23,17 @@ export function intervalOf(query: Query): number | false {
 
 type Behavior = NonNullable<NonNullable<DefaultOptions["queries"]>["behavior"]>;
 
-/** Notes what each query asks for. */
+/**
+ * Notes what each query asks for, and keeps the error of one that has no data until it is answered:
+ * a page would show in turns that it loads and that it failed.
+ */
 export const noted: Behavior = {
   onFetch: (context, query) => {
     const { fetchFn } = context;
-    context.fetchFn = () => noteAddresses(query.queryHash, fetchFn);
+    const { data, error } = query.state;
+    context.fetchFn = () => {
+      if (data === undefined && error) query.setState({ status: "error", error });
+      return noteAddresses(query.queryHash, fetchFn);
+    };
   },
 };
