@@ -50,6 +50,7 @@ from brokers.metadata_records import (
     Topic,
     TopicConfig,
     TopicHistory,
+    TrafficLimit,
     User,
     WakeRequest,
     history_of,
@@ -95,6 +96,7 @@ __all__ = [
     "Topic",
     "TopicConfig",
     "TopicHistory",
+    "TrafficLimit",
     "User",
     "WakeRequest",
 ]
@@ -507,23 +509,18 @@ class ClusterStore:
         """All starts of brokers that are known, in order."""
         return [lane_of(lane) for lane in self._call("lanes")]
 
-    def suspend_produce(self, reason: str) -> None:
-        """Has brokers refuse records of everybody but the service itself, with this reason.
+    def traffic_limit(self) -> TrafficLimit | None:
+        """What clients may produce and fetch; None where that is not limited."""
+        limit = self._call("traffic_limit")
+        return None if limit is None else TrafficLimit(**limit)
 
-        It holds within a second, and for every later start, until `resume_produce`. Reading,
-        committing and administration go on. Raises `NotFoundError` where there is no such cluster,
-        `InvalidError` for a reason that is empty or beyond 1024 characters.
+    def set_traffic_limit(self, limit: TrafficLimit | None) -> None:
+        """Limits what everybody but the service itself produces and fetches, or lifts the limit.
+
+        It holds within a second and after every start. Raises `NotFoundError` where there is no
+        such cluster, `InvalidError` for a reason that is empty or beyond 1024 characters.
         """
-        self._call("suspend_produce", reason=reason)
-
-    def resume_produce(self) -> bool:
-        """Has brokers take records again; returns whether they were suspended."""
-        return bool(self._call("resume_produce"))
-
-    def produce_suspension(self) -> str | None:
-        """Why brokers take no records; None where they do."""
-        reason: str | None = self._call("produce_suspension")
-        return reason
+        self._call("set_traffic_limit", limit=None if limit is None else asdict(limit))
 
     def wait_led(self, name: str, timeout_s: float) -> bool:
         """Waits until a live broker leads every partition; False where the time is over first.

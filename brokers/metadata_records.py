@@ -14,6 +14,7 @@ SpecState = Literal["active", "suspended", "deleted"]
 Phase = Literal["asleep", "starting", "running", "stopping", "failed"]
 RecordKind = Literal["spec", "status", "wake", "removal", "health", "sample"]
 Mechanism = Literal["SCRAM-SHA-256", "SCRAM-SHA-512"]
+TrafficLimitKind = Literal["refuse_produce", "refuse", "throttle"]
 LaneState = Literal["live", "fenced", "sealed", "closed"]
 
 # Two brokers of one cluster fence each other at each start: until they can share one, a cluster
@@ -71,6 +72,22 @@ class ClusterLimits:
     """Members of one group."""
     group_bytes: int | None = None
     """Bytes of a broker's memory that all groups take together, with members and offsets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficLimit:
+    """What brokers do with the produce and fetch of everybody but the service itself.
+
+    Groups, offsets and administration go on. What the service does on behalf of somebody who pays
+    is limited too.
+    """
+
+    kind: TrafficLimitKind
+    """`refuse`: both are refused. `throttle`: both are slowed down."""
+    reason: str
+    """Why, for clients: producers get it as the error's text."""
+    bytes_per_s: int | None = None
+    """Only of `throttle`: bytes of both together, of the whole cluster; above 0."""
 
 
 def limits_json(limits: ClusterLimits | None) -> dict[str, int] | None:

@@ -41,10 +41,11 @@ class ProvisioningConfig(AppConfig):
         signals.organization_signed_up.connect(receivers.create_first_cluster, dispatch_uid=uid)
         signals.organization_verified.connect(receivers.follow_account_status, dispatch_uid=uid)
         signals.account_status_changed.connect(receivers.follow_account_status, dispatch_uid=uid)
-        signals.produce_suspension_changed.connect(
-            receivers.follow_produce_suspension, dispatch_uid=uid
-        )
+        signals.traffic_limit_changed.connect(receivers.follow_traffic_limit, dispatch_uid=uid)
         signals.organization_closed.connect(receivers.follow_closing, dispatch_uid=uid)
+        signals.organization_clusters_forfeited.connect(
+            receivers.follow_forfeiting, dispatch_uid=uid
+        )
         exports.register_source("topics", archive.archived_topics)
         exports.register_source("acls", archive.archived_acls)
         signals.project_deleting.connect(receivers.keep_clusters, dispatch_uid=uid)

@@ -70,6 +70,13 @@ class ProduceSuspended(Conflict):
     title = "Producing is suspended"
 
 
+class FetchSuspended(Conflict):
+    """The organization's clusters give out no records at the moment; `detail` says why."""
+
+    code = "fetch_suspended"
+    title = "Fetching is suspended"
+
+
 class ClusterAsleep(Conflict):
     """The request needs running brokers. With `?wake=true` it starts them."""
 

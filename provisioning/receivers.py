@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from console.base.accounts.models import Project
-from console.base.common.actor import Actor
+from console.base.common.actor import Actor, system_actor
 from provisioning.clusters.services import clusters
 from provisioning.reconciling import samples
 
@@ -21,14 +21,19 @@ def follow_account_status(*, organization_id: str, **_: object) -> None:
     clusters.set_suspended(organization_id=organization_id)
 
 
-def follow_produce_suspension(*, organization_id: str, **_: object) -> None:
-    """Has the clusters of an organization refuse records while it may not produce."""
-    clusters.set_produce_suspension(organization_id=organization_id)
+def follow_traffic_limit(*, organization_id: str, **_: object) -> None:
+    """Has the clusters of an organization refuse, slow down or serve traffic as it may have it."""
+    clusters.set_traffic_limit(organization_id=organization_id)
 
 
 def follow_closing(*, actor: Actor, **_: object) -> None:
     """Deletes the clusters of an organization that was closed."""
     clusters.delete_every_cluster(actor=actor)
+
+
+def follow_forfeiting(*, organization_id: str, **_: object) -> None:
+    """Deletes the clusters of an organization that did not pay for them."""
+    clusters.delete_every_cluster(actor=system_actor(organization_id))
 
 
 def keep_clusters(*, project: Project, **_: object) -> None:

@@ -10,8 +10,10 @@ from django.db import models
 from django.db.models import Q
 
 from brokers.metadata_records import BROKERS_PER_CLUSTER_MAX
+from console.base.accounts.choices import TrafficLimitKind
 from console.base.accounts.models import Organization, Project
 from console.base.accounts.models.organization import REASON_CHARS_MAX
+from console.base.accounts.traffic import LimitInForce, limit_in_force
 from console.base.common.clock import now
 from console.base.common.ids import ID_CHARS_MAX, new_id
 from provisioning.choices import Intent, SampleData
@@ -48,8 +50,15 @@ class Cluster(models.Model):
     suspended = models.BooleanField(default=False)
     # Suspended on request: it keeps its data and does not run until somebody resumes it.
     suspend_wanted = models.BooleanField(default=False)
-    # Why the organization's clusters refuse records; None where they take them.
-    produce_suspended_reason = models.CharField(max_length=REASON_CHARS_MAX, null=True, blank=True)
+    # The organization's traffic limit, which its brokers shall hold; none without a reason.
+    # The column of the reason keeps the name that it has.
+    traffic_kind = models.CharField(
+        max_length=16, choices=TrafficLimitKind.choices, null=True, blank=True
+    )
+    traffic_reason = models.CharField(
+        max_length=REASON_CHARS_MAX, null=True, blank=True, db_column="produce_suspended_reason"
+    )
+    traffic_bytes_per_s = models.BigIntegerField(null=True, blank=True)
     idle_timeout_s = models.PositiveIntegerField(default=IDLE_TIMEOUT_S_DEFAULT)
     # 0, or 1: it never sleeps.
     scale_min = models.PositiveSmallIntegerField(default=0)
@@ -104,6 +113,11 @@ class Cluster(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def traffic_limit(self) -> LimitInForce | None:
+        """What its brokers do with the traffic of clients; None where nothing limits it."""
+        return limit_in_force(self.traffic_kind, self.traffic_reason, self.traffic_bytes_per_s)
 
     @property
     def may_run(self) -> bool:

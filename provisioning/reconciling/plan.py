@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from brokers.metadata_records import ClusterLimits, ClusterSpec, ClusterStatus
+from brokers.metadata_records import ClusterLimits, ClusterSpec, ClusterStatus, TrafficLimit
 from provisioning.choices import OperationType
 
 # After this time an operation that waits for brokers fails. The keeper still goes on starting them.
@@ -43,15 +43,15 @@ class DesiredCluster:
     """The state that the cell shall have, from the cluster's row.
 
     `sample_data`: it shall have the sample topic and its records. `purge`: it was deleted so long
-    ago that its data is to be removed. `produce_suspension`: why its brokers shall refuse produce;
-    None where they shall take records. `limits`: what its brokers shall hold clients to.
+    ago that its data is to be removed. `traffic_limit`: what they shall do with the traffic of
+    clients; None where they shall serve it. `limits`: what its brokers shall hold clients to.
     """
 
     spec: ClusterSpec
     operation: RunningOperation | None = None
     sample_data: bool = False
     purge: bool = False
-    produce_suspension: str | None = None
+    traffic_limit: TrafficLimit | None = None
     limits: ClusterLimits = NO_LIMITS
 
 
@@ -60,8 +60,8 @@ class Observed:
     """The state that the cell has. `known` is False where it did not answer; then ignore the rest.
 
     `wake`: there is a wake request. `record`: the cluster has a record of its own, which says its
-    `scale`. `sample_topic`: it has the sample topic. `produce_suspension`: why its brokers refuse
-    produce; None where they take records. `limits`: what its brokers hold clients to.
+    `scale`. `sample_topic`: it has the sample topic. `traffic_limit`: what they do with the traffic
+    of clients; None where they serve it. `limits`: what its brokers hold clients to.
     """
 
     known: bool
@@ -71,7 +71,7 @@ class Observed:
     record: bool = False
     scale: int | None = None
     sample_topic: bool = False
-    produce_suspension: str | None = None
+    traffic_limit: TrafficLimit | None = None
     limits: ClusterLimits = NO_LIMITS
 
     @property
@@ -135,15 +135,15 @@ class ProduceSamples:
 
 
 @dataclass(frozen=True)
-class SuspendProduce:
-    """Have the cluster's brokers, present and future ones, refuse produce with this message."""
+class LimitTraffic:
+    """Have the cluster's brokers, present and future ones, refuse traffic or slow it down."""
 
-    reason: str
+    limit: TrafficLimit
 
 
 @dataclass(frozen=True)
-class ResumeProduce:
-    """Have the cluster's brokers take records again."""
+class LiftTrafficLimit:
+    """Have the cluster's brokers serve traffic again."""
 
 
 @dataclass(frozen=True)
@@ -207,8 +207,8 @@ Action = (
     | SetScale
     | CreateSampleTopic
     | ProduceSamples
-    | SuspendProduce
-    | ResumeProduce
+    | LimitTraffic
+    | LiftTrafficLimit
     | SetLimits
     | PutSpec
     | MarkReconciled
@@ -249,7 +249,7 @@ def _plan_record(desired: DesiredCluster, observed: Observed) -> list[Action]:
         if desired.sample_data and not observed.sample_topic:
             actions.append(CreateSampleTopic())
     if observed.record or desired.spec.state != "deleted":
-        actions += _plan_produce_suspension(desired, observed)
+        actions += _plan_traffic_limit(desired, observed)
     if desired.spec.state != "deleted" and observed.limits != desired.limits:
         # Before the spec, so that brokers which start on it hold clients to the limits at once.
         actions.append(SetLimits(desired.limits))
@@ -259,13 +259,13 @@ def _plan_record(desired: DesiredCluster, observed: Observed) -> list[Action]:
     return actions
 
 
-def _plan_produce_suspension(desired: DesiredCluster, observed: Observed) -> list[Action]:
-    """Plans it before the spec, so that brokers which start on it refuse produce at once."""
-    if desired.produce_suspension == observed.produce_suspension:
+def _plan_traffic_limit(desired: DesiredCluster, observed: Observed) -> list[Action]:
+    """Plans it before the spec, so that brokers which start on it abide by it at once."""
+    if desired.traffic_limit == observed.traffic_limit:
         return []
-    if desired.produce_suspension is None:
-        return [ResumeProduce()]
-    return [SuspendProduce(desired.produce_suspension)]
+    if desired.traffic_limit is None:
+        return [LiftTrafficLimit()]
+    return [LimitTraffic(desired.traffic_limit)]
 
 
 def _plan_samples(desired: DesiredCluster, observed: Observed) -> list[Action]:

@@ -12,6 +12,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
+from typing import cast
 
 from django.db import transaction
 from django.db.models import F
@@ -19,7 +20,14 @@ from prometheus_client import Counter
 
 from brokers.errors import MetadataError, NotFoundError
 from brokers.metadata import ClusterStore
-from brokers.metadata_records import ClusterLimits, ClusterRecord, ClusterSpec, SpecState
+from brokers.metadata_records import (
+    ClusterLimits,
+    ClusterRecord,
+    ClusterSpec,
+    SpecState,
+    TrafficLimit,
+    TrafficLimitKind,
+)
 from console.base.common import locks
 from console.base.common.actor import system_actor
 from console.base.common.audit import record_audit
@@ -289,12 +297,21 @@ def desired_of(cluster: Cluster, operation: Operation | None) -> reconcile.Desir
         )
     return reconcile.DesiredCluster(
         spec=spec_of(cluster),
-        produce_suspension=cluster.produce_suspended_reason,
+        traffic_limit=traffic_limit_of(cluster),
         operation=running,
         sample_data=cluster.sample_data == SampleData.WANTED,
         purge=_purge_is_due(cluster),
         limits=limits_of_cluster(cluster=cluster),
     )
+
+
+def traffic_limit_of(cluster: Cluster) -> TrafficLimit | None:
+    """What a cluster's row says of the traffic of clients, as the cell stores it."""
+    limit = cluster.traffic_limit
+    if limit is None:
+        return None
+    kind = cast(TrafficLimitKind, limit.kind)
+    return TrafficLimit(kind=kind, reason=limit.reason, bytes_per_s=limit.bytes_per_s)
 
 
 def _date_deletions(cluster: Cluster, observed: reconcile.Observed) -> bool:
@@ -351,7 +368,7 @@ def observe_cluster(cluster: Cluster) -> reconcile.Observed:
             record=record is not None,
             scale=None if record is None else record.scale,
             sample_topic=wants_samples and record is not None and has_sample_topic(store),
-            produce_suspension=None if record is None else store.produce_suspension(),
+            traffic_limit=None if record is None else store.traffic_limit(),
             limits=ClusterLimits() if record is None else store.limits(),
         )
     except MetadataError as error:
@@ -416,10 +433,10 @@ def _write_to_cell(cluster: Cluster, operation: Operation | None, action: reconc
             store.set_scale(action.scale)
         case reconcile.CreateSampleTopic():
             create_sample_topic(store)
-        case reconcile.SuspendProduce():
-            store.suspend_produce(action.reason)
-        case reconcile.ResumeProduce():
-            store.resume_produce()
+        case reconcile.LimitTraffic():
+            store.set_traffic_limit(action.limit)
+        case reconcile.LiftTrafficLimit():
+            store.set_traffic_limit(None)
         case reconcile.SetLimits():
             store.set_limits(action.limits)
         case reconcile.PutSpec():

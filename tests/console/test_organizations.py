@@ -3,9 +3,13 @@
 import pytest
 
 from console.base.accounts import services
-from console.base.accounts.choices import AccountStatus
+from console.base.accounts.choices import (
+    AccountStatus,
+    TrafficLimitKind,
+    TrafficLimitSource,
+)
 from console.base.accounts.models import Organization
-from console.base.accounts.signals import account_status_changed, produce_suspension_changed
+from console.base.accounts.signals import account_status_changed, traffic_limit_changed
 from console.base.common.actor import Role
 from console.base.common.clock import now
 from console.base.common.models import AuditEntry
@@ -13,6 +17,7 @@ from console.base.common.tenancy import organization_scope
 from tests.console.cases import assert_problem
 
 CURRENT = "/organizations/current"
+REFUSE, THROTTLE = TrafficLimitKind.REFUSE, TrafficLimitKind.THROTTLE
 
 
 def test_a_key_shows_its_own_organization(api, tenant, other_tenant):
@@ -76,38 +81,98 @@ def test_a_change_of_account_status_is_signalled_once_and_audited(tenant):
     }
 
 
-def test_a_produce_suspension_is_signalled_once_audited_and_shown(api, tenant):
+def limit(tenant, kind, reason="Stop.", source=TrafficLimitSource.BUDGET, rate=None):
+    """Sets a traffic limit; returns whether it is another one than before."""
+    return services.set_traffic_limit(
+        organization_id=tenant.id, source=source, kind=kind, reason=reason, bytes_per_s=rate
+    )
+
+
+def test_a_traffic_limit_is_signalled_once_audited_and_shown(api, tenant):
     signals = []
 
     def note(organization_id, **_):
         signals.append(organization_id)
 
-    produce_suspension_changed.connect(note)
+    traffic_limit_changed.connect(note)
     try:
-        for reason, expected in [("Stop.", True), ("Stop.", False), (None, True), (None, False)]:
-            changed = services.set_produce_suspension(organization_id=tenant.id, reason=reason)
-            assert changed is expected
-            assert api().get(CURRENT).json()["produce_suspended_reason"] == reason
+        for kind, expected in [(REFUSE, True), (REFUSE, False), (None, True), (None, False)]:
+            assert limit(tenant, kind) is expected
+            shown = api().get(CURRENT).json()
+            assert shown["produce_suspended_reason"] == (kind and "Stop.")
+            in_force = {"kind": "refuse", "reason": "Stop.", "bytes_per_s": None}
+            assert shown["traffic_limit"] == (kind and in_force)
     finally:
-        produce_suspension_changed.disconnect(note)
+        traffic_limit_changed.disconnect(note)
     assert signals == [tenant.id, tenant.id]
     with organization_scope(tenant.id):
-        entries = AuditEntry.objects.filter(action="organization.set_produce_suspension")
+        entries = AuditEntry.objects.filter(action="organization.set_traffic_limit")
         details = list(entries.order_by("created_at").values_list("detail", flat=True))
+    stored = {"kind": "refuse", "reason": "Stop."}
     assert details == [
-        {"reason": {"from": None, "to": "Stop."}},
-        {"reason": {"from": "Stop.", "to": None}},
+        {"source": "budget", "limit": {"from": None, "to": stored}},
+        {"source": "budget", "limit": {"from": stored, "to": None}},
     ]
     assert api().get(CURRENT)["ETag"] == '"1"'
 
 
-def test_a_reason_says_something(tenant):
-    with pytest.raises(ValueError, match="needs a reason"):
-        services.set_produce_suspension(organization_id=tenant.id, reason=" ")
+def test_of_several_limits_the_strictest_holds(api, tenant):
+    def held():
+        shown = api().get(CURRENT).json()["traffic_limit"]
+        return shown and (shown["kind"], shown["reason"], shown["bytes_per_s"])
+
+    budget, unpaid, allowance = (TrafficLimitSource(x) for x in ("budget", "unpaid", "allowance"))
+    limit(tenant, THROTTLE, "slow", budget, 2_000)
+    assert held() == ("throttle", "slow", 2_000)
+    limit(tenant, THROTTLE, "slower", allowance, 1_000)
+    assert held() == ("throttle", "slower", 1_000)
+    limit(tenant, TrafficLimitKind.REFUSE_PRODUCE, "no produce", budget)
+    assert held() == ("refuse_produce", "no produce", None)
+    limit(tenant, REFUSE, "spent", budget)
+    limit(tenant, REFUSE, "unpaid", unpaid)
+    assert held() == ("refuse", "unpaid", None)
+    for source, expected in [
+        (unpaid, ("refuse", "spent", None)),
+        (budget, ("throttle", "slower", 1_000)),
+        (allowance, None),
+    ]:
+        limit(tenant, None, source=source)
+        assert held() == expected
+    assert api().get(CURRENT).json()["produce_suspended_reason"] is None
+
+
+def test_a_limit_that_is_hidden_by_a_stricter_one_is_not_signalled(tenant):
+    limit(tenant, REFUSE, "unpaid", TrafficLimitSource.UNPAID)
+    signals = []
+
+    def note(**_):
+        signals.append(1)
+
+    traffic_limit_changed.connect(note)
+    try:
+        assert limit(tenant, THROTTLE, rate=1_000)
+        assert limit(tenant, None)
+    finally:
+        traffic_limit_changed.disconnect(note)
+    assert signals == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "rate", "message"),
+    [
+        ("refuse", " ", None, "needs a reason"),
+        ("throttle", "x", None, "has a rate"),
+        ("throttle", "x", 0, "has a rate"),
+        ("refuse", "x", 1, "has a rate"),
+    ],
+)
+def test_a_limit_says_what_it_does_and_why(tenant, kind, reason, rate, message):
+    with pytest.raises(ValueError, match=message):
+        limit(tenant, TrafficLimitKind(kind), reason, rate=rate)
 
 
 def test_a_reason_that_is_too_long_is_cut_off(api, tenant):
-    services.set_produce_suspension(organization_id=tenant.id, reason="x" * 1_000)
+    limit(tenant, REFUSE, "x" * 1_000)
     assert api().get(CURRENT).json()["produce_suspended_reason"] == "x" * 500
 
 

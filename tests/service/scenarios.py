@@ -352,7 +352,7 @@ def _has_mail(run: Run, *words: str) -> bool:
 
 
 def a_budget_stops_producers(run: Run) -> None:
-    """A one-cent budget: produce is refused by name within minutes, the rest goes on; then lifted.
+    """A one-cent budget: produce and fetch are refused within minutes, and go on once it is lifted.
 
     From the first record to the refusal all is real: lane, agent, usage files, minutes, prices.
     """
@@ -379,12 +379,15 @@ def a_budget_stops_producers(run: Run) -> None:
         assert '"One cent" of $0.01' in conditions["ProduceSuspended"]["message"]
         words = "One cent", "refuse to take records"
         wait_until(lambda: _has_mail(run, *words), "a mail says so")
-        reader = Reader(lambda: LibrdkafkaConsumer(connection, TOPIC, "goes-on")).start()
-        wait_until(lambda: bool(reader.seen), "what is there is read")
-        reader.finish(set(reader.seen))
+        assert '"One cent" of $0.01' in conditions["FetchSuspended"]["message"]
+        reader = Reader(lambda: KafkaPythonConsumer(connection, TOPIC, "goes-on")).start()
+        assert fetch_error(connection).code() == confluent_kafka.KafkaError.POLICY_VIOLATION
+        assert not reader.seen
 
         api.call("PATCH", budget, {"amount_minor": 10**15})
         wait_until(lambda: produce_error(connection) is None, "producers are served again")
+        wait_until(lambda: bool(reader.seen), "the consumer goes on by itself")
+        reader.finish(set(reader.seen))
         assert api.call("GET", budget)["suspended_at"] is None
     api.leave()
 
@@ -428,6 +431,26 @@ def produce_error(connection: Connection) -> confluent_kafka.KafkaError | None:
     producer.produce(TOPIC, value, callback=lambda error, _: outcomes.append(error))
     assert producer.flush(2 * TIMEOUT_S) == 0
     return outcomes[0]
+
+
+def fetch_error(connection: Connection) -> confluent_kafka.KafkaError:
+    """Reads with a fresh client until it is refused; returns the error."""
+    settings = librdkafka_settings(connection, **{"group.id": "refused"})
+    settings["auto.offset.reset"] = "earliest"
+    consumer = confluent_kafka.Consumer(settings, logger=logging.getLogger("consumer"))
+    consumer.subscribe([TOPIC])
+    errors: list[confluent_kafka.KafkaError] = []
+
+    def is_refused() -> bool:
+        message = consumer.poll(1)
+        error = None if message is None else message.error()
+        if error is not None:
+            errors.append(error)
+        return bool(errors)
+
+    wait_until(is_refused, "consumers are refused")
+    consumer.close()
+    return errors[0]
 
 
 def one_request_is_followed(run: Run) -> None:

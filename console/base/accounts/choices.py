@@ -14,6 +14,25 @@ class AccountStatus(models.TextChoices):
     SUSPENDED = "suspended", "Suspended"
 
 
+class TrafficLimitKind(models.TextChoices):
+    """What the clusters of an organization do with the traffic of clients; the strictest first.
+
+    Groups, offsets and administration go on in each case.
+    """
+
+    REFUSE = "refuse", "Refuse produce and fetch"
+    REFUSE_PRODUCE = "refuse_produce", "Refuse produce"
+    THROTTLE = "throttle", "Slow produce and fetch down"
+
+
+class TrafficLimitSource(models.TextChoices):
+    """Why an organization's traffic is limited. Of equal limits the first one's reason is shown."""
+
+    UNPAID = "unpaid", "An invoice is unpaid"
+    ALLOWANCE = "allowance", "The free allowance is used up"
+    BUDGET = "budget", "A budget is used up"
+
+
 class PrincipalType(models.TextChoices):
     """Who may have a role in a project."""
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Project,
         RoleBinding,
         ServiceAccount,
+        TrafficLimit,
     )
 
 
@@ -32,6 +33,14 @@ class OrganizationQuerySet(models.QuerySet["Organization"]):
 
 class MembershipQuerySet(models.QuerySet["Membership"]):
     """Memberships."""
+
+    def for_organization(self, organization_id: str) -> Self:
+        """Those of one organization."""
+        return self.filter(organization_id=organization_id)
+
+
+class TrafficLimitQuerySet(models.QuerySet["TrafficLimit"]):
+    """Limits of traffic."""
 
     def for_organization(self, organization_id: str) -> Self:
         """Those of one organization."""

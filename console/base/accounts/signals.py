@@ -17,11 +17,13 @@ organization_verified = Signal()
 # Billing suspended an organization or made it active again.
 # Arguments: `organization_id`, `account_status`.
 account_status_changed = Signal()
-# An organization's clusters are to refuse produce, or to accept records again.
-# Arguments: `organization_id`.
-produce_suspension_changed = Signal()
+# What an organization's clusters do with the traffic of clients changed: they refuse it, slow it
+# down, or serve it again. Arguments: `organization_id`.
+traffic_limit_changed = Signal()
 # An owner closed the organization. Arguments: `actor` (the owner, in that organization).
 organization_closed = Signal()
+# An organization did not pay: its clusters are to be deleted. Arguments: `organization_id`.
+organization_clusters_forfeited = Signal()
 # A project is about to be deleted. A receiver that has rows in it raises an error to refuse.
 # Arguments: `project`, whose row is locked.
 project_deleting = Signal()

@@ -193,10 +193,3 @@ class AclTemplateSerializer(serializers.Serializer[Any]):
         child=serializers.CharField(), help_text="Parameters that may be given too."
     )
     entries = TemplateEntrySerializer(many=True)
-
-
-class AclTemplateListSerializer(serializers.Serializer[Any]):
-    """All templates."""
-
-    items = AclTemplateSerializer(many=True)
-    next_cursor = serializers.CharField(allow_null=True, help_text="Null: these are all.")

@@ -13,6 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from brokers.metadata_records import Acl
+from console.base.common.api.pagination import KeysetPagination
 from console.base.common.api.views import ApiView
 from console.base.common.errors import AppError
 from provisioning.administration.acl_templates import TEMPLATES, TemplateValues
@@ -35,7 +36,9 @@ class AclViewSet(ClusterViewSet):
         "create": shapes.AclCreateSerializer,
         "create_batch": shapes.AclBatchSerializer,
         "apply_template": shapes.ApplyTemplateSerializer,
+        "destroy_matching": shapes.AclQuerySerializer,
     }
+    optional_bodies = ("destroy_matching",)
     output_serializers = {
         "destroy_matching": shapes.AclListSerializer,
     }
@@ -122,11 +125,8 @@ class AclViewSet(ClusterViewSet):
     def _matching(self) -> dict[str, str]:
         """The fields that entries must have, from the query and, for a deletion, the body."""
         matching = self.query()
-        body = self.request.data
-        if self.action == "destroy_matching" and isinstance(body, dict) and body:
-            fields = shapes.AclQuerySerializer(data=body)
-            fields.is_valid(raise_exception=True)
-            matching = {**matching, **fields.validated_data}
+        if self.action == "destroy_matching":
+            matching = {**matching, **self.validated_input()}
         return {name: str(value) for name, value in matching.items()}
 
 
@@ -134,13 +134,14 @@ class AclTemplateView(ApiView):
     """Templates of entries, for kinds of applications."""
 
     schema = ClusterSchema()
-    serializer_class = shapes.AclTemplateListSerializer
+    serializer_class = shapes.AclTemplateSerializer
+    pagination_class = KeysetPagination
+    lists = ("GET",)
     examples = examples.ACL_TEMPLATES
 
     def get(self, request: Request) -> HttpResponseBase:
-        """All of them, in one page."""
-        shown = shapes.AclTemplateSerializer(TEMPLATES.values(), many=True).data
-        return Response({"items": shown, "next_cursor": None})
+        """All of them, by name."""
+        return self.page(list(TEMPLATES.values()), key=lambda template: template.name)
 
 
 def _with_rest_pointers(error: AppError, *, several: bool) -> AppError:

@@ -45,7 +45,7 @@ class CredentialViewSet(
     }
     output_serializers = {"create": shapes.CredentialCreatedSerializer}
     responses = {"rotate": CREATED}
-    validates = ("create", "partial_update", "rotate")
+    validates = ("rotate",)
     examples = examples.CREDENTIALS
     # Changes are made in the cell, so they hold the cluster's lock.
     locks_rows = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -182,13 +183,13 @@ class ProduceSerializer(serializers.Serializer[Any]):
         required=False, allow_null=True, min_value=0, help_text="Without it, the key decides."
     )
 
-    def record(self) -> kafka.NewRecord:
-        """The record that the body describes."""
-        data = self.validated_data
-        headers = tuple((header["key"], header["value"]) for header in data.get("headers", []))
-        return kafka.NewRecord(
-            key=data["key"], value=data["value"], headers=headers, partition=data.get("partition")
-        )
+
+def new_record(data: Mapping[str, Any]) -> kafka.NewRecord:
+    """Returns the record that a body describes, as `ProduceSerializer` validated it."""
+    headers = tuple((header["key"], header["value"]) for header in data.get("headers", []))
+    return kafka.NewRecord(
+        key=data["key"], value=data["value"], headers=headers, partition=data.get("partition")
+    )
 
 
 class ProducedSerializer(serializers.Serializer[Any]):

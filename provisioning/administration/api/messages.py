@@ -101,13 +101,11 @@ class MessageViewSet(ClusterViewSet):
 
         It is metered as `ingress_bytes` of the caller.
         """
-        body = shapes.ProduceSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
         produced = messages.produce_message(
             actor=self.actor,
             cluster=self.cluster,
             topic=name,
-            record=body.record(),
+            record=shapes.new_record(self.validated_input()),
             wake=self.query()["wake"],
         )
         return Response(shapes.ProducedSerializer(produced).data, status=status.HTTP_201_CREATED)
@@ -136,6 +134,7 @@ class MessageStreamViewSet(ClusterViewSet):
         a filter leaves out.
         """
         query = self.query()
+        messages.require_fetch(cluster=self.cluster)
         access = messages.access_for(
             actor=self.actor, cluster=self.cluster, topic=name, wake=query["wake"]
         )

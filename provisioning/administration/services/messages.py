@@ -14,7 +14,7 @@ from console.base.common.turns import Turns
 from provisioning import kafka
 from provisioning.cells import cluster_store, kafka_errors, metadata_errors
 from provisioning.clusters.services.brokers import require_brokers
-from provisioning.errors import KafkaRefused, ProduceSuspended
+from provisioning.errors import FetchSuspended, KafkaRefused, ProduceSuspended
 from provisioning.models import Cluster
 
 # A page may read 64 MiB of the log, and its filter computes meanwhile. So many pages are read at a
@@ -39,6 +39,16 @@ def require_open_topic(*, cluster: Cluster, topic: str) -> None:
         raise KafkaRefused(detail, extra={"kafka_error": "TOPIC_AUTHORIZATION_FAILED"})
 
 
+def require_fetch(*, cluster: Cluster) -> None:
+    """Raises `FetchSuspended` while the cluster gives out no records.
+
+    Brokers refuse them as well, once they know, and in Kafka's words.
+    """
+    limit = cluster.traffic_limit
+    if limit is not None and limit.refuses_fetch:
+        raise FetchSuspended(limit.reason)
+
+
 def access_for(*, actor: Actor, cluster: Cluster, topic: str, wake: bool) -> kafka.Access:
     """Access to a topic's brokers for reading and writing records that the actor pays for.
 
@@ -53,8 +63,10 @@ def browse_messages(
 ) -> kafka.Page:
     """One page of records.
 
-    Raises `NotFound`, `KafkaRefused`, `QuotaUsedUp`, `ClusterAsleep`, `Unavailable`.
+    Raises `FetchSuspended`, `NotFound`, `KafkaRefused`, `QuotaUsedUp`, `ClusterAsleep`,
+    `Unavailable`.
     """
+    require_fetch(cluster=cluster)
     access = access_for(actor=actor, cluster=cluster, topic=topic, wake=wake)
     with kafka_errors(), _reads.turn(cluster.organization_id):
         return kafka.browse(access, topic, browse)
@@ -68,9 +80,10 @@ def produce_message(
     Raises `ProduceSuspended`, `KafkaRefused`, `QuotaUsedUp`, `NotFound`, `ClusterAsleep`,
     `Unavailable`.
     """
-    # Brokers refuse it as well, once they know, and in Kafka's words.
-    if cluster.produce_suspended_reason is not None:
-        raise ProduceSuspended(cluster.produce_suspended_reason)
+    # As in `require_fetch`.
+    limit = cluster.traffic_limit
+    if limit is not None and limit.refuses_produce:
+        raise ProduceSuspended(limit.reason)
     access = access_for(actor=actor, cluster=cluster, topic=topic, wake=wake)
     with kafka_errors():
         produced = kafka.produce(access, topic, record)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
@@ -13,7 +12,7 @@ from rest_framework.request import Request
 from console.base.common.actor import require_permission
 from console.base.common.api.permissions import needed_permission
 from console.base.common.api.schema import Schema
-from console.base.common.api.views import ApiViewSet, SerializerType
+from console.base.common.api.views import ApiViewSet
 from console.base.common.errors import NotFound
 from provisioning.models import Cluster
 
@@ -29,13 +28,10 @@ PATH_PARAMETERS = {
         "one of these: `..` is `~..`, `~..` is `~~..`."
     ),
 }
-VALIDATE_ONLY = OpenApiParameter(
-    "validate_only", OpenApiTypes.BOOL, description="Check everything, change nothing."
-)
 
 
 class ClusterSchema(Schema):
-    """Adds to the OpenAPI file the parameters of the address and those of `query_serializers`."""
+    """Adds to the OpenAPI file the parameters of the address."""
 
     def get_override_parameters(self) -> list[Any]:
         """The path, query and header parameters of the action."""
@@ -45,11 +41,6 @@ class ClusterSchema(Schema):
                 parameters.append(
                     OpenApiParameter(name, OpenApiTypes.STR, "path", description=description)
                 )
-        queries = getattr(self.view, "query_serializers", {})
-        if self._key() in queries:
-            parameters.append(queries[self._key()])
-        if self._key() in getattr(self.view, "validates", ()):
-            parameters.append(VALIDATE_ONLY)
         return parameters
 
     def get_response_serializers(self) -> Any:
@@ -62,20 +53,12 @@ class ClusterSchema(Schema):
         named: str | None = getattr(self.view, "operation_ids", {}).get(self._key())
         return named or str(super().get_operation_id())
 
-    def _is_list_view(self, serializer: Any = None) -> bool:
-        if self._key() in getattr(self.view, "single", ()):
-            return False
-        listed = self._key() in getattr(self.view, "lists", ())
-        return listed or bool(super()._is_list_view(serializer))
-
 
 class ClusterViewSet(ApiViewSet):
     """What lies in a cluster. The address has its id as `cluster_id`."""
 
     schema = ClusterSchema()
     in_projects = True
-    # Action → serializer of the query parameters.
-    query_serializers: ClassVar[Mapping[str, SerializerType]] = {}
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Has audit entries written at the end: changes are made in the cell, outside of it all."""
@@ -96,7 +79,3 @@ class ClusterViewSet(ApiViewSet):
         if cluster is None:
             raise NotFound
         return cluster
-
-    def query(self) -> dict[str, Any]:
-        """The validated query parameters of this action."""
-        return self.validated_query(self.query_serializers[self._action()])

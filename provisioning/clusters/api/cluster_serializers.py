@@ -373,10 +373,3 @@ class RegionSerializer(serializers.Serializer[Any]):
 
     id = serializers.CharField()
     name = serializers.CharField()
-
-
-class RegionListSerializer(serializers.Serializer[Any]):
-    """All regions."""
-
-    items = RegionSerializer(many=True)
-    next_cursor = serializers.CharField(allow_null=True, help_text="Null: these are all.")

@@ -13,6 +13,7 @@ from rest_framework.response import Response
 
 from console.base.accounts.services import renew_actor
 from console.base.common.actor import Permission
+from console.base.common.api.pagination import KeysetPagination
 from console.base.common.api.views import (
     ApiView,
     CreateAction,
@@ -48,8 +49,10 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
     input_serializers = {
         "create": shapes.ClusterCreateSerializer,
         "partial_update": shapes.ClusterUpdateSerializer,
+        "destroy": shapes.DeleteQuerySerializer,
         "undelete": shapes.UndeleteSerializer,
     }
+    optional_bodies = ("destroy",)
     query_serializers = {
         "list": shapes.ClusterListQuerySerializer,
         "destroy": shapes.DeleteQuerySerializer,
@@ -57,21 +60,19 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
     responses = dict.fromkeys(
         ["create", "destroy", "undelete", "wake", "sleep", "suspend", "resume"], ACCEPTED
     )
-    validates = (
-        *("create", "partial_update", "destroy", "undelete"),
-        *("wake", "sleep", "suspend", "resume"),
-    )
+    validates = ("destroy", "undelete", "wake", "sleep", "suspend", "resume")
     examples = examples.CLUSTERS
     lookup_value_regex = "cl_[a-z2-7]+"
 
     # What the cell said before a row was locked: of the cluster, and whether deletions are held.
     _read: ReadStatus
     _held: bool
+    # The name that confirms a deletion.
+    _name: str | None
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """One page of clusters, each with its status at this moment."""
-        filters = self.validated_query(shapes.ClusterListQuerySerializer)
-        rows = self.paginate_queryset(self.get_queryset().filter(**filters)) or []
+        rows = self.paginate_queryset(self.get_queryset().filter(**self.query())) or []
         shown = [shapes.show_cluster(row) for row in rows]
         return self.get_paginated_response(shapes.ClusterSerializer(shown, many=True).data)
 
@@ -103,16 +104,16 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
 
         Needs its name (in the query or the body), and deletion protection switched off.
         """
+        body = self.validated_input()
+        self._name = self.query().get("name") or body.get("name")
         self._held = deletions_held()
         return super().destroy(request, *args, **kwargs)
 
     def perform_destroy(self, instance: Cluster) -> Response:
         """Begins to delete the cluster."""
-        body = self.request.data if isinstance(self.request.data, dict) else {}
-        name = self.request.query_params.get("name") or body.get("name")
         return self._begin(
             lambda: clusters.delete_cluster(
-                actor=self.actor, cluster=instance, name=name, held=self._held
+                actor=self.actor, cluster=instance, name=self._name, held=self._held
             )
         )
 
@@ -168,14 +169,13 @@ class OperationViewSet(ListAction, RetrieveAction):
     lookup_value_regex = "op_[a-z2-7]+"
 
     def filter_queryset(self, queryset: Any) -> Any:
-        """The operations of one cluster, where the query names it."""
-        filters = self.validated_query(shapes.OperationListQuerySerializer)
-        resource_id = filters.get("resource_id")
+        """The operations of one cluster, where a list's query names it."""
+        resource_id = self.query().get("resource_id") if self.action == "list" else None
         return queryset.filter(cluster_id=resource_id) if resource_id else queryset
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """One operation; with `wait` as soon as it is finished, or when the time is over."""
-        deadline = time.monotonic() + self.validated_query(shapes.OperationQuerySerializer)["wait"]
+        deadline = time.monotonic() + self.query()["wait"]
         operation = self.get_object()
         while not operation.finished and (left_s := deadline - time.monotonic()) > 0:
             # Neither a transaction nor a connection is held meanwhile.
@@ -192,14 +192,15 @@ class RegionView(ApiView):
 
     schema = ClusterSchema()
     permissions_required = {"GET": Permission.BELONG}
-    serializer_class = shapes.RegionListSerializer
+    serializer_class = shapes.RegionSerializer
+    pagination_class = KeysetPagination
+    lists = ("GET",)
     examples = examples.REGIONS
 
     def get(self, request: Request) -> HttpResponseBase:
-        """All of them, in one page."""
+        """All of them, by id."""
         name = config().cell.region
-        items = [{"id": name, "name": name}]
-        return Response({"items": items, "next_cursor": None})
+        return self.page([{"id": name, "name": name}], key=lambda region: region["id"])
 
 
 def accepted(operation: Operation) -> Response:

@@ -182,18 +182,17 @@ CLUSTERS = {
     "partial_update": [
         body("Idle time", {"idle_timeout_s": 600}),
         body("Never to sleep", {"spec": {"scale": {"min": 1}}}),
+        body("Awake in office hours", {"spec": {"schedules": [OFFICE_HOURS]}}),
         answer("Changed", CLUSTER),
     ],
-    "destroy": [_ACCEPTED],
+    "destroy": [body("Confirmed by its name", {"name": "orders"}), _ACCEPTED],
     "undelete": [body("Under another name", {"name": "orders-2"}), _ACCEPTED],
     "wake": [_ACCEPTED],
     "sleep": [_ACCEPTED],
     "suspend": [_ACCEPTED],
     "resume": [_ACCEPTED],
 }
-REGIONS = {
-    "GET": [answer("One", {"items": [{"id": "local", "name": "local"}], "next_cursor": None})]
-}
+REGIONS = {"GET": [answer("One", {"id": "local", "name": "local"})]}
 OPERATIONS = {
     "list": [answer("One", OPERATION)],
     "retrieve": [
@@ -337,30 +336,28 @@ ACLS = {
         ),
         _ADDED,
     ],
-    "destroy_matching": [answer("Removed", {"items": [ACL]})],
+    "destroy_matching": [
+        body("Of a user", {"principal": ACL["principal"]}),
+        answer("Removed", {"items": [ACL]}),
+    ],
 }
 ACL_TEMPLATES = {
     "GET": [
         answer(
             "One",
             {
-                "items": [
+                "template": "consumer",
+                "description": "Reads topics as a member of a group.",
+                "needs": ["group"],
+                "takes": [],
+                "entries": [
                     {
-                        "template": "consumer",
-                        "description": "Reads topics as a member of a group.",
-                        "needs": ["group"],
-                        "takes": [],
-                        "entries": [
-                            {
-                                "resource_type": "GROUP",
-                                "resource_name": "group",
-                                "pattern_type": "LITERAL",
-                                "operation": "READ",
-                            }
-                        ],
+                        "resource_type": "GROUP",
+                        "resource_name": "group",
+                        "pattern_type": "LITERAL",
+                        "operation": "READ",
                     }
                 ],
-                "next_cursor": None,
             },
         )
     ]

@@ -91,7 +91,7 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
         schedules=schedules or [],
         deletion_protection=deletion_protection,
         suspended=not organization.may_be_reached(local=config().local),
-        produce_suspended_reason=organization.produce_suspended_reason,
+        **_traffic_columns(organization),
         sample_data=SampleData.WANTED if sample_data else SampleData.NONE,
     )
     cluster.ports = allocate_ports(cell=cell, cluster_id=cluster.pk, count=cluster.scale_max)
@@ -163,7 +163,8 @@ def delete_cluster(
 def delete_every_cluster(*, actor: Actor) -> int:
     """Deletes all clusters of the actor's organization, also protected ones; returns how many.
 
-    It is for an organization that was closed. Operations that are not finished are cancelled.
+    It is for an organization that was closed, or did not pay. Operations that are not finished are
+    cancelled.
     """
     active = Cluster.objects.for_organization(actor.organization_id).active()
     clusters = list(active.select_for_update().order_by("id"))
@@ -270,16 +271,19 @@ def set_suspended(*, organization_id: str) -> int:
     )
 
 
-def set_produce_suspension(*, organization_id: str) -> int:
-    """Has an organization's clusters refuse or take records, as the organization's row says.
+def set_traffic_limit(*, organization_id: str) -> int:
+    """Has an organization's clusters refuse, slow down or serve traffic, as its row says.
 
-    Clusters that sleep or are deleted change too: they refuse records once they are awake or
-    restored. Returns how many clusters changed.
+    Clusters that sleep or are deleted change too: the limit holds once they are awake or restored.
+    Returns how many clusters changed.
     """
     organization = Organization.objects.get(pk=organization_id)
-    return _change_all(
-        organization_id, produce_suspended_reason=organization.produce_suspended_reason
-    )
+    return _change_all(organization_id, **_traffic_columns(organization))
+
+
+def _traffic_columns(organization: Organization) -> dict[str, Any]:
+    names = ("traffic_kind", "traffic_reason", "traffic_bytes_per_s")
+    return {name: getattr(organization, name) for name in names}
 
 
 def clusters_of_projects(*, organization_id: str, project_ids: Collection[str]) -> list[str]:

@@ -95,14 +95,20 @@ def observation_of(cluster: Cluster, status: ClusterStatus | None) -> Observatio
 
 
 def _conditions(cluster: Cluster, ready: Condition) -> tuple[Condition, ...]:
-    """The condition `ready`, and `ProduceSuspended` where the cluster refuses records."""
-    reason = cluster.produce_suspended_reason
-    if reason is None:
+    """The condition `ready`, and those that say how the organization's traffic is limited."""
+    limit = cluster.traffic_limit
+    if limit is None:
         return (ready,)
-    # Brokers refuse records within a second after the cell has the specification.
+    # The limit holds within a second after the cell has the specification.
     reached_cell = cluster.reconciled_generation >= cluster.generation
     status = "true" if reached_cell else "unknown"
-    return (ready, _condition("ProduceSuspended", status, "ProduceSuspended", reason))
+    kinds = {
+        "ProduceSuspended": limit.refuses_produce,
+        "FetchSuspended": limit.refuses_fetch,
+        "Throttled": limit.throttles,
+    }
+    limited = (kind for kind, holds in kinds.items() if holds)
+    return (ready, *(_condition(kind, status, kind, limit.reason) for kind in limited))
 
 
 def _phase(  # noqa: PLR0911 (one line a case)

@@ -49,6 +49,16 @@ def wait_for_success(settings: dict[str, Any], topic: str) -> None:
         pass
 
 
+def fetch_error(settings: dict[str, Any], topic: str) -> KafkaError:
+    """Reads until brokers refuse it, which they do within a second; returns the error."""
+    consumer = Consumer(settings | {"group.id": "refused", "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    while (message := consumer.poll(0.2)) is None or message.error() is None:
+        pass
+    consumer.close()
+    return message.error()
+
+
 def fetch_values(settings: dict[str, Any], topic: str, count: int) -> list[bytes | None]:
     """Reads `count` records from the beginning and commits them; returns their values."""
     consumer = Consumer(

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokers.metadata_records import BrokerStatus, ClusterSpec, ClusterStatus, Phase
+from brokers.metadata_records import (
+    BrokerStatus,
+    ClusterSpec,
+    ClusterStatus,
+    Phase,
+    TrafficLimit,
+)
 from provisioning.choices import OperationType
 from provisioning.reconciling import plan as reconcile
 from provisioning.reconciling.plan import DesiredCluster, Observed, RunningOperation, plan_actions
@@ -30,7 +36,13 @@ def spec(generation=1, state="active"):
     )
 
 
-REASONS = st.none() | st.sampled_from(["The budget is used up.", "Nobody paid."])
+TRAFFIC = st.none() | st.sampled_from(
+    [
+        TrafficLimit(kind="refuse", reason="The budget is used up."),
+        TrafficLimit(kind="refuse_produce", reason="The budget is used up."),
+        TrafficLimit(kind="throttle", reason="The budget is used up.", bytes_per_s=65_536),
+    ]
+)
 specs = st.builds(spec, st.integers(1, 4), st.sampled_from(["active", "suspended", "deleted"]))
 statuses = st.builds(
     ClusterStatus,
@@ -50,7 +62,7 @@ desired_clusters = st.builds(
     DesiredCluster,
     spec=specs,
     operation=st.none() | operations,
-    produce_suspension=REASONS,
+    traffic_limit=TRAFFIC,
     sample_data=st.booleans(),
     purge=st.booleans(),
 )
@@ -62,7 +74,7 @@ observations = st.builds(
     wake=st.booleans(),
     record=st.booleans(),
     sample_topic=st.booleans(),
-    produce_suspension=REASONS,
+    traffic_limit=TRAFFIC,
 )
 
 
@@ -126,11 +138,11 @@ class World:
                 case reconcile.CreateSampleTopic():
                     assert self.observed.record
                     self.observed = replace(self.observed, sample_topic=True)
-                case reconcile.SuspendProduce():
+                case reconcile.LimitTraffic():
                     assert self.observed.record
-                    self.observed = replace(self.observed, produce_suspension=action.reason)
-                case reconcile.ResumeProduce():
-                    self.observed = replace(self.observed, produce_suspension=None)
+                    self.observed = replace(self.observed, traffic_limit=action.limit)
+                case reconcile.LiftTrafficLimit():
+                    self.observed = replace(self.observed, traffic_limit=None)
                 case reconcile.PutSpec():
                     self.observed = replace(self.observed, spec=action.spec)
                 case reconcile.RequestWake():
@@ -187,19 +199,19 @@ def test_a_keeper_that_obeys_brings_every_operation_to_its_end(desired, observed
         reconcile.PutSpec,
         reconcile.CreateRecord,
         reconcile.CreateSampleTopic,
-        reconcile.SuspendProduce,
-        reconcile.ResumeProduce,
+        reconcile.LimitTraffic,
+        reconcile.LiftTrafficLimit,
     }
     assert not writes & again
     if world.observed.record:
-        assert world.observed.produce_suspension == desired.produce_suspension
+        assert world.observed.traffic_limit == desired.traffic_limit
 
 
 @given(desired_clusters, observations)
 def test_brokers_that_start_on_a_spec_refuse_produce_from_the_first(desired, observed):
     actions = kinds(plan_actions(desired, observed))
-    if reconcile.SuspendProduce in actions and reconcile.PutSpec in actions:
-        assert actions.index(reconcile.SuspendProduce) < actions.index(reconcile.PutSpec)
+    if reconcile.LimitTraffic in actions and reconcile.PutSpec in actions:
+        assert actions.index(reconcile.LimitTraffic) < actions.index(reconcile.PutSpec)
 
 
 def started(kind, age_s=0.0):

@@ -7,7 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from console.base.accounts import services as accounts
-from console.base.accounts.choices import AccountStatus
+from console.base.accounts.choices import (
+    AccountStatus,
+    TrafficLimitKind,
+    TrafficLimitSource,
+)
 from console.base.common.actor import system_actor
 from console.base.common.conf import config
 from console.base.common.tenancy import organization_scope
@@ -179,12 +183,15 @@ def suspend_organization(world: World) -> None:
     )
 
 
-def refuse_produce(world: World) -> None:
-    """Has the organization's clusters refuse messages, as a budget that is used up does."""
+def refuse_traffic(world: World) -> None:
+    """Has the organization's clusters refuse traffic, as a budget that is used up does."""
     call_service(
         world,
-        lambda: accounts.set_produce_suspension(
-            organization_id=world.tenant.id, reason="The budget is used up."
+        lambda: accounts.set_traffic_limit(
+            organization_id=world.tenant.id,
+            source=TrafficLimitSource.BUDGET,
+            kind=TrafficLimitKind.REFUSE,
+            reason="The budget is used up.",
         ),
     )
 
@@ -194,7 +201,9 @@ def reinstate(world: World) -> None:
     accounts.set_account_status(
         organization_id=world.tenant.id, status=AccountStatus.ACTIVE, reason="paid"
     )
-    accounts.set_produce_suspension(organization_id=world.tenant.id, reason=None)
+    accounts.set_traffic_limit(
+        organization_id=world.tenant.id, source=TrafficLimitSource.BUDGET, kind=None
+    )
     world.settle()
 
 
@@ -330,10 +339,10 @@ CLUSTERS: tuple[Course, ...] = (
         {"organization.set_standing": 1},
     ),
     Course(
-        "produce-suspension",
-        refuse_produce,
+        "traffic-limit",
+        refuse_traffic,
         check=reinstate,
-        audit={"organization.set_produce_suspension": 1},
+        audit={"organization.set_traffic_limit": 1},
     ),
     Course("limit", grant, request_more, check_granted, {"limit_request.grant": 1}),
     Course(

@@ -377,7 +377,7 @@ class World:
         assert row.reconciled_generation == row.generation
         assert not row.sleep_wanted
         assert self.store.record().scale == row.scale_max
-        assert self.store.produce_suspension() == row.produce_suspended_reason
+        assert self.store.traffic_limit() == reconciling.traffic_limit_of(row)
         if row.intent == Intent.ACTIVE:
             self._check_users()
 

@@ -10,6 +10,7 @@ ORGANIZATION = {
     "standing": "active",
     "verified": False,
     "produce_suspended_reason": None,
+    "traffic_limit": None,
     "allowed_addresses": ["192.0.2.0/24", "2001:db8:17::/48"],
     "two_factor_required": True,
     "closed_at": None,

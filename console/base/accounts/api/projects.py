@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -64,11 +63,11 @@ class RoleBindingViewSet(ListAction, RetrieveAction, CreateAction, DestroyAction
     queryset = RoleBinding.objects.select_related("membership")
     serializer_class = shapes.RoleBindingSerializer
     input_serializers = {"create": shapes.RoleBindingCreateSerializer}
+    query_serializers = {"list": shapes.RoleBindingQuerySerializer}
     permissions_required = {"create": Permission.MANAGE, "destroy": Permission.MANAGE}
     lookup_value_regex = "rb_[a-z2-7]+"
     examples = examples.ROLE_BINDINGS
 
-    @extend_schema(parameters=[shapes.RoleBindingQuerySerializer])
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Lists roles in projects, newest first."""
         return super().list(request, *args, **kwargs)
@@ -77,7 +76,7 @@ class RoleBindingViewSet(ListAction, RetrieveAction, CreateAction, DestroyAction
         """Narrows a list to the project and the principal that the query names."""
         if self._action() != "list":
             return queryset
-        filters = self.validated_query(shapes.RoleBindingQuerySerializer)
+        filters = self.query()
         if "project_id" in filters:
             queryset = queryset.filter(project_id=filters["project_id"])
         if "principal_id" in filters:

@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from console.base.accounts import services
 from console.base.accounts.addresses import NETWORKS_MAX, NetworkInvalid, read_network
-from console.base.accounts.choices import ROLES, AccountStatus
+from console.base.accounts.choices import ROLES, AccountStatus, TrafficLimitKind
 from console.base.accounts.models import ApiKey, Organization
 from console.base.accounts.models.api_key import NAME_CHARS_MAX
 from console.base.accounts.models.organization import NAME_CHARS_MAX as ORGANIZATION_CHARS_MAX
@@ -108,6 +108,20 @@ class NetworkField(serializers.CharField):
             raise serializers.ValidationError(str(error)) from error
 
 
+class TrafficLimitSerializer(serializers.Serializer[Any]):
+    """A limit of what clients produce and fetch. All else that clients and people do goes on."""
+
+    kind = serializers.ChoiceField(
+        choices=TrafficLimitKind.choices,
+        help_text="`refuse`: produce and fetch are refused. `throttle`: both are slowed down.",
+    )
+    reason = serializers.CharField(help_text="Why, and what ends it. Clients are shown it.")
+    bytes_per_s = serializers.IntegerField(
+        allow_null=True,
+        help_text="Only of `throttle`: bytes a second of produce and fetch together, of a cluster.",
+    )
+
+
 class OrganizationSerializer(serializers.Serializer[Any]):
     """An organization."""
 
@@ -118,9 +132,12 @@ class OrganizationSerializer(serializers.Serializer[Any]):
         help_text="Whether an owner proved to own an address: before that its clusters have no "
         "public endpoint (but on one machine)."
     )
-    produce_suspended_reason = serializers.CharField(
+    produce_suspended_reason = serializers.SerializerMethodField(
+        help_text="Why its clusters refuse produce; null if they do not."
+    )
+    traffic_limit = TrafficLimitSerializer(
         allow_null=True,
-        help_text="Why its clusters refuse produce; null if they do not.",
+        help_text="What its clusters do with the traffic of clients; null if nothing limits it.",
     )
     allowed_addresses: Any = serializers.ListField(
         child=serializers.CharField(),
@@ -134,6 +151,11 @@ class OrganizationSerializer(serializers.Serializer[Any]):
     )
     generation = serializers.IntegerField()
     created_at = serializers.DateTimeField()
+
+    def get_produce_suspended_reason(self, organization: Organization) -> str | None:
+        """Why its clusters refuse produce."""
+        limit = organization.traffic_limit
+        return limit.reason if limit is not None and limit.refuses_produce else None
 
     def get_verified(self, organization: Organization) -> bool:
         """Whether an owner proved to own an address."""

@@ -31,6 +31,7 @@ class ApiKeyViewSet(ListAction, CreateAction, DestroyAction):
         "create": serializers.ApiKeyCreatedSerializer,
         "rotate": serializers.ApiKeyCreatedSerializer,
     }
+    query_serializers = {"list": serializers.ApiKeyListQuerySerializer}
     permissions_required = dict.fromkeys(("create", "rotate", "destroy"), Permission.MANAGE)
     lookup_value_regex = "key_[a-z2-7]+"
     examples = {
@@ -39,7 +40,6 @@ class ApiKeyViewSet(ListAction, CreateAction, DestroyAction):
         "rotate": examples.ROTATE_API_KEY,
     }
 
-    @extend_schema(parameters=[serializers.ApiKeyListQuerySerializer])
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Lists API keys, newest first, revoked ones too."""
         return super().list(request, *args, **kwargs)
@@ -48,8 +48,7 @@ class ApiKeyViewSet(ListAction, CreateAction, DestroyAction):
         """Narrows a list to the service account that the query names."""
         if self._action() != "list":
             return queryset
-        filters = self.validated_query(serializers.ApiKeyListQuerySerializer)
-        return queryset.filter(**filters)
+        return queryset.filter(**self.query())
 
     @extend_schema(responses={201: serializers.ApiKeyCreatedSerializer})
     def rotate(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -75,6 +74,7 @@ class CurrentOrganizationView(ApiView):
 
     serializer_class = serializers.OrganizationSerializer
     input_serializers = {"PATCH": serializers.OrganizationUpdateSerializer}
+    query_serializers = {"PATCH": serializers.ForceQuerySerializer}
     permissions_required = {"GET": Permission.BELONG, "PATCH": Permission.MANAGE}
     examples = {"GET": examples.ORGANIZATION_CURRENT, "PATCH": examples.ORGANIZATION_UPDATE}
 
@@ -82,14 +82,13 @@ class CurrentOrganizationView(ApiView):
         """Shows the organization."""
         return self.answer(Organization.objects.for_organization(self.organization_id).get())
 
-    @extend_schema(parameters=[serializers.ForceQuerySerializer])
     def patch(self, request: Request) -> Response:
         """Changes the name, the allowed networks, or whether a second factor is required."""
         rows = Organization.objects.for_organization(self.organization_id).select_for_update()
         organization = rows.get()
         etags.check_if_match(request, organization)
         data = self.validated_input(partial=True)
-        force = self.validated_query(serializers.ForceQuerySerializer)["force"]
+        force = self.query()["force"]
         return self.answer(
             services.update_organization(
                 actor=self.actor, organization=organization, changes=data, force=force

@@ -10,6 +10,7 @@ from console.base.accounts.models.second_factor import RecoveryCode, SecondFacto
 from console.base.accounts.models.service_account import ServiceAccount
 from console.base.accounts.models.session import UserSession
 from console.base.accounts.models.signup import AddressEvent
+from console.base.accounts.models.traffic import TrafficLimit
 from console.base.accounts.models.user import User
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "RoleBinding",
     "SecondFactor",
     "ServiceAccount",
+    "TrafficLimit",
     "User",
     "UserSession",
 ]

@@ -7,8 +7,9 @@ from functools import partial
 from django.conf import settings
 from django.db import models
 
-from console.base.accounts.choices import ROLES, AccountStatus
+from console.base.accounts.choices import ROLES, AccountStatus, TrafficLimitKind
 from console.base.accounts.querysets import MembershipQuerySet, OrganizationQuerySet
+from console.base.accounts.traffic import LimitInForce, limit_in_force
 from console.base.common.clock import now
 from console.base.common.ids import ID_CHARS_MAX, new_id
 
@@ -29,8 +30,15 @@ class Organization(models.Model):
         default=AccountStatus.ACTIVE.value,
         db_column="standing",
     )
-    # Why its clusters refuse produce, as producing clients are shown it. None: they do not refuse.
-    produce_suspended_reason = models.CharField(max_length=REASON_CHARS_MAX, null=True, blank=True)
+    # The traffic limit that holds, of all that are set (`TrafficLimit`); without a reason there is
+    # none. Clients are shown the reason. Its column keeps the name that it has.
+    traffic_kind = models.CharField(
+        max_length=16, choices=TrafficLimitKind.choices, null=True, blank=True
+    )
+    traffic_reason = models.CharField(
+        max_length=REASON_CHARS_MAX, null=True, blank=True, db_column="produce_suspended_reason"
+    )
+    traffic_bytes_per_s = models.BigIntegerField(null=True, blank=True)
     # Networks in CIDR notation that keys and people may come from; an empty list allows all.
     allowed_addresses = models.JSONField(default=list, blank=True)
     # Whether sessions without a second factor are refused.
@@ -47,6 +55,11 @@ class Organization(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def traffic_limit(self) -> LimitInForce | None:
+        """What its clusters do with the traffic of clients; None where nothing limits it."""
+        return limit_in_force(self.traffic_kind, self.traffic_reason, self.traffic_bytes_per_s)
 
     def may_be_reached(self, *, local: bool) -> bool:
         """Returns whether its clusters get public endpoints: if active, and verified or `local`."""

@@ -12,6 +12,7 @@ from console.base.accounts.services.attempts import purge_attempts, remember_dev
 from console.base.accounts.services.authentication import actor_of_user, authenticate_key
 from console.base.accounts.services.closing import close_organization, send_closing_mail
 from console.base.accounts.services.exporting import export_organization
+from console.base.accounts.services.forfeiting import forfeit_clusters
 from console.base.accounts.services.invitations import (
     Accepted,
     accept_invitation,
@@ -27,7 +28,6 @@ from console.base.accounts.services.organizations import (
     billing_addresses,
     managing_addresses,
     set_account_status,
-    set_produce_suspension,
     update_organization,
 )
 from console.base.accounts.services.passwords import (
@@ -74,6 +74,7 @@ from console.base.accounts.services.sessions import (
 from console.base.accounts.services.signing_in import sign_in
 from console.base.accounts.services.signup import SignedUp, sign_up
 from console.base.accounts.services.support import admit_everybody, reopen_organization
+from console.base.accounts.services.traffic import set_traffic_limit
 from console.base.accounts.services.verification import (
     request_verification,
     send_verification,
@@ -110,6 +111,7 @@ __all__ = [
     "end_session",
     "end_sessions",
     "export_organization",
+    "forfeit_clusters",
     "has_second_factor",
     "managing_addresses",
     "organizations_of",
@@ -139,7 +141,7 @@ __all__ = [
     "send_verification",
     "sessions_of",
     "set_account_status",
-    "set_produce_suspension",
+    "set_traffic_limit",
     "sign_in",
     "sign_out",
     "sign_up",

@@ -9,8 +9,7 @@ from console.base.accounts.addresses import is_allowed
 from console.base.accounts.choices import AccountStatus
 from console.base.accounts.errors import WouldLockOut
 from console.base.accounts.models import Membership, Organization, UserSession
-from console.base.accounts.models.organization import REASON_CHARS_MAX
-from console.base.accounts.signals import account_status_changed, produce_suspension_changed
+from console.base.accounts.signals import account_status_changed
 from console.base.common.actor import GRANTS, Actor, ActorKind, Permission, Role, system_actor
 from console.base.common.audit import change_of, changes_of, record_audit
 from console.base.common.errors import FieldError
@@ -78,38 +77,6 @@ def set_account_status(*, organization_id: str, status: AccountStatus, reason: s
                 sender=Organization, organization_id=organization_id, account_status=status
             )
     return bool(changed)
-
-
-def set_produce_suspension(*, organization_id: str, reason: str | None) -> bool:
-    """Has an organization's clusters refuse produce, or with None accept records again.
-
-    Fetching, commits and administration go on. Producing clients are shown `reason`, so it must say
-    who can do what about it; it is cut off behind `REASON_CHARS_MAX` characters. Returns whether
-    the reason changed. Raises `ValueError` for an empty reason.
-    """
-    if reason is not None and not reason.strip():
-        message = "a produce suspension needs a reason"
-        raise ValueError(message)
-    if reason is not None:
-        reason = reason[:REASON_CHARS_MAX]
-    with organization_scope(organization_id):
-        # Creating a cluster locks this row too. So a cluster that is being created now is either
-        # there before us, and is announced to, or waits for us, and starts with the reason.
-        organization = Organization.objects.select_for_update(no_key=True).get(pk=organization_id)
-        if organization.produce_suspended_reason == reason:
-            return False
-        changed = change_of(organization.produce_suspended_reason, reason)
-        organization.produce_suspended_reason = reason
-        organization.save(update_fields=["produce_suspended_reason"])
-        record_audit(
-            actor=system_actor(organization_id),
-            action="organization.set_produce_suspension",
-            target_type="organization",
-            target_id=organization_id,
-            detail={"reason": changed},
-        )
-        produce_suspension_changed.send(sender=Organization, organization_id=organization_id)
-    return True
 
 
 def billing_addresses(*, organization_id: str) -> list[str]:

@@ -11,7 +11,7 @@ use super::{AclText, AdminError, ClusterAdmin, QuotaEntityText, TopicRequest};
 use freshet_metadata::cell::{CellChange, CellMetadata, CellRecord, Listing};
 use freshet_metadata::cluster::ConfigChanges;
 use freshet_metadata::schema::cell::{CellKind, CellNote, ClusterSpec, ClusterStatus, WakeRequest};
-use freshet_metadata::schema::{LimitsRecord, Stored};
+use freshet_metadata::schema::{LimitsRecord, Stored, TrafficLimit};
 
 /// A call on the records of the cell itself.
 #[derive(Debug, Deserialize)]
@@ -130,11 +130,10 @@ enum ClusterCall {
     RemoveAll,
     Lanes,
     TopicsHistory,
-    SuspendProduce {
-        reason: String,
+    TrafficLimit,
+    SetTrafficLimit {
+        limit: Option<TrafficLimit>,
     },
-    ResumeProduce,
-    ProduceSuspension,
     Limits,
     SetLimits {
         record: LimitsRecord,
@@ -262,9 +261,10 @@ async fn answer_cluster(admin: &ClusterAdmin, request: &str) -> Result<String, A
         ClusterCall::RemoveUser { user } => to_json(&admin.remove_user(&user).await?),
         ClusterCall::RemoveAll => to_json(&admin.remove_all().await?),
         ClusterCall::Lanes => to_json(&admin.lanes().await?),
-        ClusterCall::SuspendProduce { reason } => to_json(&admin.suspend_produce(&reason).await?),
-        ClusterCall::ResumeProduce => to_json(&admin.resume_produce().await?),
-        ClusterCall::ProduceSuspension => to_json(&admin.produce_suspension().await?),
+        ClusterCall::TrafficLimit => to_json(&admin.traffic_limit().await?),
+        ClusterCall::SetTrafficLimit { limit } => {
+            to_json(&admin.set_traffic_limit(limit.as_ref()).await?)
+        }
         ClusterCall::Limits => to_json(&admin.limits().await?),
         ClusterCall::SetLimits { record } => to_json(&admin.set_limits(&record).await?),
         ClusterCall::Quotas => to_json(&admin.quotas().await?),

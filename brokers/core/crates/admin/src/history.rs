@@ -1,5 +1,5 @@
 //! What the metering agent asks about a cluster: its lanes, and its topics from their creation to
-//! their end. Has also the suspension of producing.
+//! their end.
 
 use serde::Serialize;
 
@@ -10,9 +10,6 @@ use freshet_metadata::schema::{
     decode,
 };
 use freshet_wire::ids::TopicId;
-
-/// The most characters of the reason with which producing is suspended.
-const REASON_CHARACTERS_MAX: usize = 1024;
 
 /// An incarnation of a broker and its lane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -130,39 +127,5 @@ impl ClusterAdmin {
         }
         topics.sort_by(|a, b| (a.created_at_ms, &a.id).cmp(&(b.created_at_ms, &b.id)));
         Ok(topics)
-    }
-
-    /// Suspends producing: brokers refuse records of all clients but the service's own, now and
-    /// after every start, with this reason.
-    ///
-    /// # Errors
-    /// [`AdminError::NotFound`] where the cluster has no record; [`AdminError::Invalid`] where the
-    /// reason is empty or too long; those of the metadata store.
-    pub async fn suspend_produce(&self, reason: &str) -> Result<(), AdminError> {
-        let characters = reason.chars().count();
-        if reason.trim().is_empty() || characters > REASON_CHARACTERS_MAX {
-            let message =
-                format!("a reason has 1 to {REASON_CHARACTERS_MAX} characters, not {characters}");
-            return Err(AdminError::invalid("reason", message));
-        }
-        self.require_record().await?;
-        self.metadata.set_produce_suspension(Some(reason)).await?;
-        Ok(())
-    }
-
-    /// Resumes producing. Returns whether it was suspended.
-    ///
-    /// # Errors
-    /// Those of the metadata store (see [`AdminError`]).
-    pub async fn resume_produce(&self) -> Result<bool, AdminError> {
-        Ok(self.metadata.set_produce_suspension(None).await?.is_some())
-    }
-
-    /// The reason with which producing is suspended; `None` where it is not.
-    ///
-    /// # Errors
-    /// Those of the metadata store (see [`AdminError`]).
-    pub async fn produce_suspension(&self) -> Result<Option<String>, AdminError> {
-        Ok(self.metadata.produce_suspension().await?)
     }
 }

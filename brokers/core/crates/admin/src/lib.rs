@@ -26,6 +26,7 @@ mod history;
 mod kinds;
 mod quotas;
 mod topics;
+mod traffic;
 mod users;
 
 pub use acls::AclText;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::schema::{
     AclRecord, BrokerConfigRecord, ClusterRecord, ConfigScope, Configs, ControllerTerm,
     DeletedTopicRecord, HiddenTopicRecord, IncarnationRecord, Key, LimitsRecord, PartitionRecord,
-    ProduceSuspensionRecord, QuotaEntity, QuotaRecord, QuotaValues, Record, SchemaError,
-    ScramRecord, Stored, TopicRecord, decode,
+    QuotaEntity, QuotaRecord, QuotaValues, Record, RefusalRecord, SchemaError, ScramRecord, Stored,
+    ThrottleRecord, TopicRecord, TrafficLimit, decode,
 };
 use super::store::MetadataError;
 use freshet_access::types::{AclBinding, ScramCredential, ScramMechanism};
@@ -143,8 +143,8 @@ pub struct Snapshot {
     pub acls: Arc<Vec<AclBinding>>,
     /// All users with a password.
     pub scram: Arc<ScramUsers>,
-    /// Why brokers take no records but the service's own; `None` where they take all.
-    pub produce_suspension: Option<Arc<str>>,
+    /// What clients may produce and fetch; `None` where that is not limited.
+    pub traffic_limit: Option<Arc<TrafficLimit>>,
     /// How much the cluster may have.
     pub limits: LimitsRecord,
     /// All quotas. The `Arc` is another one exactly where a quota changed.
@@ -186,8 +186,8 @@ pub struct ViewChange {
     pub acls: bool,
     /// Whether users changed.
     pub scram: bool,
-    /// Whether producing was suspended or resumed.
-    pub produce_suspension: bool,
+    /// Whether the limit of what clients may produce and fetch changed.
+    pub traffic_limit: bool,
     /// Whether quotas changed.
     pub quotas: bool,
     /// Whether the cluster's limits changed.
@@ -210,7 +210,7 @@ impl ViewChange {
         self.broker_configs |= other.broker_configs;
         self.acls |= other.acls;
         self.scram |= other.scram;
-        self.produce_suspension |= other.produce_suspension;
+        self.traffic_limit |= other.traffic_limit;
         self.quotas |= other.quotas;
         self.limits |= other.limits;
     }
@@ -224,7 +224,7 @@ impl ViewChange {
             broker_configs: old.broker_configs != new.broker_configs,
             acls: old.acls != new.acls,
             scram: old.scram != new.scram,
-            produce_suspension: old.produce_suspension != new.produce_suspension,
+            traffic_limit: old.traffic_limit != new.traffic_limit,
             quotas: old.quotas != new.quotas,
             limits: old.limits != new.limits,
             ..Self::default()
@@ -262,6 +262,8 @@ pub struct Builder {
     partitions: BTreeMap<TopicId, BTreeMap<i32, Arc<Stored<PartitionRecord>>>>,
     /// By the hash in the key.
     acls: BTreeMap<String, AclBinding>,
+    refusal: Option<RefusalRecord>,
+    throttle: Option<ThrottleRecord>,
 }
 
 impl Builder {
@@ -324,7 +326,16 @@ impl Builder {
                 set_entry(Arc::make_mut(&mut self.snapshot.scram), (mechanism, user), credential);
                 self.change.scram = true;
             }
-            Key::ProduceSuspension => self.apply_suspension(decode_stored(key, value, revision)?),
+            Key::Refusal => {
+                let record = decode_stored::<RefusalRecord>(key, value, revision)?;
+                self.refusal = record.map(|stored| stored.record);
+                self.change.traffic_limit = true;
+            }
+            Key::Throttle => {
+                let record = decode_stored::<ThrottleRecord>(key, value, revision)?;
+                self.throttle = record.map(|stored| stored.record);
+                self.change.traffic_limit = true;
+            }
             Key::Limits => self.apply_limits(decode_stored(key, value, revision)?),
             Key::Quota(entity) => self.apply_quota(entity, decode_stored(key, value, revision)?),
             // Read by whoever writes them, never from a view.
@@ -337,12 +348,6 @@ impl Builder {
             | Key::Added(_) => {}
         }
         Ok(())
-    }
-
-    fn apply_suspension(&mut self, record: Option<Stored<ProduceSuspensionRecord>>) {
-        let reason = record.map(|stored| Arc::from(stored.record.reason));
-        self.snapshot.produce_suspension = reason;
-        self.change.produce_suspension = true;
     }
 
     fn apply_limits(&mut self, record: Option<Stored<LimitsRecord>>) {
@@ -388,6 +393,10 @@ impl Builder {
         self.snapshot.revision = revision;
         if change.acls {
             self.snapshot.acls = Arc::new(self.acls.values().cloned().collect());
+        }
+        if change.traffic_limit {
+            let limit = TrafficLimit::of(self.refusal.clone(), self.throttle.clone());
+            self.snapshot.traffic_limit = limit.map(Arc::new);
         }
         if !change.topics.is_empty() {
             let mut topics = Topics::clone(&self.snapshot.topics);

@@ -11,6 +11,7 @@ use super::image::Builder;
 pub use super::image::{
     HiddenTopic, Quotas, ScramUsers, Snapshot, Topic, Topics, ViewChange, ViewError,
 };
+use super::schema::TrafficLimit;
 use super::store::{MetadataError, MetadataStore, Page, Watch};
 
 /// The first pause between attempts to reach a store that is away; each one is twice as long, up to
@@ -36,6 +37,9 @@ pub struct MetadataView {
     subscribers: Mutex<Vec<Weak<Mutex<ViewChange>>>>,
     /// Whether the snapshot has any quota. It is read for each request, so it needs no lock.
     has_quotas: AtomicBool,
+    traffic: watch::Sender<Option<Arc<TrafficLimit>>>,
+    /// Whether there is a limit of traffic. It is read for each request, so it needs no lock.
+    has_traffic_limit: AtomicBool,
 }
 
 impl MetadataView {
@@ -53,6 +57,8 @@ impl MetadataView {
         let has_quotas = AtomicBool::new(!snapshot.quotas.is_empty());
         let view = Arc::new(MetadataView {
             has_quotas,
+            has_traffic_limit: AtomicBool::new(snapshot.traffic_limit.is_some()),
+            traffic: watch::Sender::new(snapshot.traffic_limit.clone()),
             snapshot: RwLock::new(Arc::new(snapshot)),
             progress: watch::Sender::new(progress),
             subscribers: Mutex::default(),
@@ -76,6 +82,22 @@ impl MetadataView {
     #[must_use]
     pub fn has_quotas(&self) -> bool {
         self.has_quotas.load(Ordering::Acquire)
+    }
+
+    /// What clients may produce and fetch now; `None` where that is not limited, which takes no
+    /// lock.
+    #[must_use]
+    pub fn traffic_limit(&self) -> Option<Arc<TrafficLimit>> {
+        if !self.has_traffic_limit.load(Ordering::Acquire) {
+            return None;
+        }
+        self.traffic.borrow().clone()
+    }
+
+    /// Follows what clients may produce and fetch, from now on.
+    #[must_use]
+    pub fn traffic_limits(&self) -> watch::Receiver<Option<Arc<TrafficLimit>>> {
+        self.traffic.subscribe()
     }
 
     /// Waits until the image shows a revision that a write of this cluster's metadata gave.
@@ -108,10 +130,17 @@ impl MetadataView {
     fn publish(&self, snapshot: Snapshot, change: &ViewChange) {
         let revision = snapshot.revision;
         let has_quotas = !snapshot.quotas.is_empty();
+        let traffic_limit = snapshot.traffic_limit.clone();
         // The snapshot is replaced before the change is announced, so that whoever hears of a
         // change finds it in the snapshot.
         *self.snapshot.write() = Arc::new(snapshot);
         self.has_quotas.store(has_quotas, Ordering::Release);
+        self.traffic.send_if_modified(|shown| {
+            let is_changed = *shown != traffic_limit;
+            *shown = traffic_limit;
+            self.has_traffic_limit.store(shown.is_some(), Ordering::Release);
+            is_changed
+        });
         self.subscribers.lock().retain(|pending| {
             pending.upgrade().map(|pending| pending.lock().merge(change)).is_some()
         });

@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use freshet_metadata::schema::{QuotaEntity, QuotaEntityType, QuotaKey};
+use freshet_metadata::schema::{IncarnationState, QuotaEntity, QuotaEntityType, QuotaKey};
 use freshet_metadata::view::{MetadataView, Quotas};
 
 pub mod bucket;
@@ -106,13 +106,16 @@ pub struct QuotaManager {
     /// for each kind of quota and rate.
     shared: Mutex<BTreeMap<(QuotaKey, u64), Arc<Bucket>>>,
     connections: Mutex<BTreeMap<String, u64>>,
+    /// What all clients share since the cluster was first throttled.
+    of_cluster: Mutex<Option<Arc<Bucket>>>,
 }
 
 impl QuotaManager {
     /// A manager of the quotas in `view`.
     pub fn new(view: Arc<MetadataView>) -> Self {
         let (buckets, shared) = (Mutex::default(), Mutex::default());
-        Self { view, buckets, shared, connections: Mutex::default() }
+        let (connections, of_cluster) = (Mutex::default(), Mutex::default());
+        Self { view, buckets, shared, connections, of_cluster }
     }
 
     fn bucket(&self, limit: Option<(f64, BucketKey)>) -> Option<Arc<Bucket>> {
@@ -162,6 +165,24 @@ impl QuotaManager {
         }
         let quotas = Arc::clone(&self.view.snapshot().quotas);
         self.limits(|key| of_payer(&quotas, key, payer))
+    }
+
+    /// The bucket from which all that clients of this broker produce and fetch is taken while the
+    /// cluster is throttled; `None` where it is not.
+    ///
+    /// Brokers do not know what the others gave, so each has the same part of the cluster's rate:
+    /// together they never give more.
+    pub fn limit_of_cluster(&self) -> Option<Arc<Bucket>> {
+        let limit = self.view.traffic_limit();
+        let of_all = limit.and_then(|limit| limit.throttle_bytes_per_s())?;
+        let snapshot = self.view.snapshot();
+        let states = snapshot.incarnations.values().map(|stored| stored.record.state);
+        let brokers = states.filter(|state| *state == IncarnationState::Live).count().max(1);
+        let (rate, now) = (of_all as f64 / brokers as f64, Instant::now());
+        let mut bucket = self.of_cluster.lock();
+        let bucket = bucket.get_or_insert_with(|| Arc::new(Bucket::new(rate, now)));
+        bucket.set_rate(rate, now);
+        Some(Arc::clone(bucket))
     }
 
     /// Counts a connection of a user from an address, until the guard is dropped.

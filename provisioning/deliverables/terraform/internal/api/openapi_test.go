@@ -216,3 +216,30 @@ func TestPathsAreTheServices(t *testing.T) {
 		}
 	}
 }
+
+// The service refuses parameters that it does not know, and list sends a limit for every list.
+func TestListsTakeALimit(t *testing.T) {
+	paths := readDocument(t).Paths
+	for _, path := range []string{
+		"/alerts", "/budgets", "/clusters", "/invitations", "/limits", "/members", "/projects",
+		"/regions", "/role-bindings", "/service-accounts", "/usage",
+		"/clusters/{cluster_id}/acls", "/clusters/{cluster_id}/credentials",
+		"/clusters/{cluster_id}/quotas", "/clusters/{cluster_id}/topics",
+	} {
+		var operation struct {
+			Parameters []struct {
+				Name string `json:"name"`
+			} `json:"parameters"`
+		}
+		if err := json.Unmarshal(paths[root+path]["get"], &operation); err != nil {
+			t.Fatalf("%s: %s", path, err)
+		}
+		names := map[string]bool{}
+		for _, parameter := range operation.Parameters {
+			names[parameter.Name] = true
+		}
+		if !names["limit"] || !names["cursor"] {
+			t.Errorf("%s takes no pages", path)
+		}
+	}
+}

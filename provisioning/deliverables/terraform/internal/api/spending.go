@@ -13,10 +13,12 @@ type Budget struct {
 	Currency    string  `json:"currency"`
 	Thresholds  []int64 `json:"thresholds"`
 	Action      string  `json:"action"`
-	State       string  `json:"state"`
-	Month       string  `json:"month"`
-	SpentMinor  int64   `json:"spent_minor"`
-	CreatedAt   string  `json:"created_at"`
+	// Only of a budget that throttles.
+	ThrottleBytesPerS *int64 `json:"throttle_bytes_per_s"`
+	State             string `json:"state"`
+	Month             string `json:"month"`
+	SpentMinor        int64  `json:"spent_minor"`
+	CreatedAt         string `json:"created_at"`
 }
 
 // BudgetWish is a new budget, or the change of one. A field that is nil stays as it is, or is
@@ -26,6 +28,8 @@ type BudgetWish struct {
 	AmountMinor *int64   `json:"amount_minor,omitempty"`
 	Thresholds  *[]int64 `json:"thresholds,omitempty"`
 	Action      *string  `json:"action,omitempty"`
+	// Only of a budget that throttles.
+	ThrottleBytesPerS *int64 `json:"throttle_bytes_per_s,omitempty"`
 }
 
 // Budgets reads all budgets.

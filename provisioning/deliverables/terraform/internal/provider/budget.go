@@ -19,9 +19,11 @@ import (
 const (
 	thresholdsMax = 10
 	thresholdMax  = 1000
+	throttleMin   = 1 << 16
+	throttleMax   = 1 << 40
 )
 
-var budgetActions = []string{"notify", "suspend"}
+var budgetActions = []string{"notify", "throttle", "suspend"}
 
 // budgetModel is a budget without its state. The resource and the data sources have it.
 type budgetModel struct {
@@ -29,6 +31,7 @@ type budgetModel struct {
 	AmountMinor types.Int64  `tfsdk:"amount_minor"`
 	Thresholds  types.Set    `tfsdk:"thresholds"`
 	Action      types.String `tfsdk:"action"`
+	Throttle    types.Int64  `tfsdk:"throttle_bytes_per_s"`
 	Currency    types.String `tfsdk:"currency"`
 }
 
@@ -58,8 +61,8 @@ func budgetList(s *session) listed[api.Budget] { return s.budgets }
 func budgetSchema() schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "A budget of calendar months (UTC, before taxes) for all of the " +
-			"organization: mails at thresholds and, with `suspend`, producers that are refused when " +
-			"it is used up.",
+			"organization: mails at thresholds and, when it is used up, produce and fetch that " +
+			"are refused (`suspend`) or slowed down (`throttle`).",
 		Attributes: ruleAttributes("bud_5xw4mzn6yt2ba3k2jq7v", map[string]schema.Attribute{
 			"amount_minor": schema.Int64Attribute{
 				Required:            true,
@@ -83,8 +86,17 @@ func budgetSchema() schema.Schema {
 				Computed: true,
 				Default:  stringdefault.StaticString("notify"),
 				MarkdownDescription: "What happens when it is used up: `notify` sends a mail, `suspend` " +
-					"also has all clusters refuse produce. Default: `notify`.",
+					"also has all clusters refuse produce and fetch, and `throttle` has them slow both " +
+					"down. Traffic that slips past `suspend` is not billed; storage and partitions go " +
+					"on being billed. Default: `notify`.",
 				Validators: []validator.String{stringvalidator.OneOf(budgetActions...)},
+			},
+			"throttle_bytes_per_s": schema.Int64Attribute{
+				Optional: true,
+				Computed: true,
+				MarkdownDescription: "Only with `throttle`: bytes a second of produce and fetch " +
+					"together, for each cluster. Default: `1048576`.",
+				Validators: []validator.Int64{int64validator.Between(throttleMin, throttleMax)},
 			},
 			"currency": computedText("Currency of the amount, such as `USD`."),
 		}),
@@ -101,12 +113,17 @@ func numbersIn(set types.Set) []int64 {
 
 func (m *budgetModel) wish() api.BudgetWish {
 	thresholds := numbersIn(m.Thresholds)
-	return api.BudgetWish{
+	wish := api.BudgetWish{
 		Name:        m.Name.ValueStringPointer(),
 		AmountMinor: m.AmountMinor.ValueInt64Pointer(),
 		Thresholds:  &thresholds,
 		Action:      m.Action.ValueStringPointer(),
 	}
+	// Without a value in the configuration the service chooses one.
+	if !m.Throttle.IsUnknown() {
+		wish.ThrottleBytesPerS = m.Throttle.ValueInt64Pointer()
+	}
+	return wish
 }
 
 func (m *budgetModel) show(budget api.Budget) {
@@ -114,6 +131,7 @@ func (m *budgetModel) show(budget api.Budget) {
 	m.AmountMinor = types.Int64Value(budget.AmountMinor)
 	m.Thresholds = numbersOf(budget.Thresholds)
 	m.Action = types.StringValue(budget.Action)
+	m.Throttle = types.Int64PointerValue(budget.ThrottleBytesPerS)
 	m.Currency = types.StringValue(budget.Currency)
 }
 

@@ -35,11 +35,12 @@ func budgetAttributes() map[string]schema.Attribute {
 			Computed: true, ElementType: types.Int64Type,
 			MarkdownDescription: "Percentages of the amount at which a mail is sent.",
 		},
-		"action":      shownText("What happens when it is used up: `notify` or `suspend`."),
-		"currency":    shownText("Currency, such as `USD`."),
-		"month":       shownText("The month that was evaluated last, `YYYY-MM`."),
-		"state":       shownText("Its state in that month: `ok`, `warned` or `exceeded`."),
-		"spent_minor": shownNumber("Spent of that month in minor units; some minutes old."),
+		"action":               shownText("When it is used up: `notify`, `throttle` or `suspend`."),
+		"throttle_bytes_per_s": shownNumber("Bytes a second of a cluster, with `throttle`."),
+		"currency":             shownText("Currency, such as `USD`."),
+		"month":                shownText("The month that was evaluated last, `YYYY-MM`."),
+		"state":                shownText("Its state in that month: `ok`, `warned` or `exceeded`."),
+		"spent_minor":          shownNumber("Spent of that month in minor units; some minutes old."),
 	})
 }
 

@@ -14,6 +14,7 @@ use freshet_access::sasl::Mechanism;
 use freshet_coordinator::group::ClientInfo;
 use freshet_metadata::ClusterMetadata;
 use freshet_metadata::cluster::Actor;
+use freshet_metadata::schema::TrafficLimit;
 use freshet_quota::bucket::Bucket;
 use freshet_quota::{ClientLimits, Mute};
 use freshet_telemetry::traffic::Use;
@@ -88,17 +89,37 @@ pub struct RequestContext {
     /// Who pays for the request: the client, or for whom the service made it.
     pub payer: Arc<str>,
     /// Whether the service made it for somebody else. What frees the service itself, such as from
-    /// quotas and from the suspension of produce, does not hold then.
+    /// quotas and from the limit of traffic, does not hold then.
     pub is_on_behalf: bool,
 }
 
-/// The quotas of a client, and the means to make it pause.
+/// What a client may take, and the means to make it pause.
 #[derive(Clone)]
 pub struct Throttling {
-    /// How much it may produce, fetch and have computed.
-    pub limits: Arc<ClientLimits>,
+    /// Its quotas: how much it may produce, fetch and have computed; `None` where it has none.
+    pub limits: Option<Arc<ClientLimits>>,
+    /// What all clients produce and fetch together while the cluster is throttled.
+    pub cluster: Option<Arc<Bucket>>,
     /// Stops the reading of its connection for a while.
     pub mute: Arc<Mute>,
+}
+
+impl Throttling {
+    /// The limits of a client; `None` where there are none.
+    pub fn of(
+        limits: Option<Arc<ClientLimits>>,
+        cluster: Option<Arc<Bucket>>,
+        mute: Arc<Mute>,
+    ) -> Option<Self> {
+        (limits.is_some() || cluster.is_some()).then_some(Self { limits, cluster, mute })
+    }
+
+    /// The buckets from which a use of this kind is taken.
+    fn buckets(&self, kind: QuotaKind) -> impl Iterator<Item = &Bucket> {
+        let of_client = self.limits.as_deref().and_then(|limits| kind.bucket(limits));
+        let of_cluster = self.cluster.as_deref().filter(|_| kind.is_traffic());
+        of_client.into_iter().chain(of_cluster)
+    }
 }
 
 /// What a quota counts. The throttling metric has this as a label.
@@ -116,6 +137,11 @@ impl QuotaKind {
             Self::Fetch => "fetch",
             Self::Request => "request",
         }
+    }
+
+    /// Whether it counts bytes, and not time.
+    fn is_traffic(self) -> bool {
+        matches!(self, Self::Produce | Self::Fetch)
     }
 
     fn bucket(self, limits: &ClientLimits) -> Option<&Bucket> {
@@ -155,6 +181,20 @@ impl RequestContext {
         self.charge(QuotaKind::Request, spent.as_secs_f64())
     }
 
+    /// The limit of what clients produce and fetch; `None` where there is none, and for what the
+    /// service does for itself.
+    pub(crate) fn traffic_limit(&self) -> Option<Arc<TrafficLimit>> {
+        if self.client.exempt && !self.is_on_behalf {
+            return None;
+        }
+        self.broker().engine.view.traffic_limit()
+    }
+
+    /// Whether this request's client may not fetch now.
+    pub(crate) fn refuses_fetch(&self) -> bool {
+        self.traffic_limit().is_some_and(|limit| limit.refuses_fetch())
+    }
+
     /// For how many milliseconds those for whom the service made the request must wait, as their
     /// quota of this kind, or of time, is overdrawn. Such a request is refused: the connection
     /// serves others too, so it cannot be made to pause. 0 for all other requests.
@@ -163,18 +203,20 @@ impl RequestContext {
             return 0;
         };
         let now = Instant::now();
-        let buckets = [kind, QuotaKind::Request].map(|kind| kind.bucket(&throttling.limits));
-        let debts = buckets.into_iter().flatten().map(|bucket| bucket.debt(now));
+        let buckets = [kind, QuotaKind::Request].into_iter();
+        let debts =
+            buckets.flat_map(|kind| throttling.buckets(kind)).map(|bucket| bucket.debt(now));
         debts.max().map_or(0, milliseconds)
     }
 
     /// The most bytes of records that one fetch response may have: what the quota allows at once,
     /// and at least one byte, so that a client with a tiny quota still gets its first batch.
     pub fn fetch_bytes_max(&self) -> usize {
-        let bucket =
-            self.throttling.as_ref().and_then(|throttling| throttling.limits.fetch.clone());
+        let throttling = self.throttling.as_ref().into_iter();
+        let buckets = throttling.flat_map(|throttling| throttling.buckets(QuotaKind::Fetch));
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-        bucket.map_or(usize::MAX, |bucket| (bucket.capacity() as usize).max(1))
+        let room = buckets.map(|bucket| (bucket.capacity() as usize).max(1)).min();
+        room.unwrap_or(usize::MAX)
     }
 
     /// Counts what the client has taken, for the broker's status.
@@ -185,12 +227,13 @@ impl RequestContext {
         }
     }
 
-    /// Takes `units` from the client's bucket of this kind. Where that is overdrawn, it mutes the
-    /// connection and returns the pause in milliseconds.
+    /// Takes `units` from the buckets of this kind. Where one is overdrawn, it mutes the connection
+    /// and returns the pause in milliseconds.
     fn charge(&self, kind: QuotaKind, units: f64) -> i32 {
         let Some(throttling) = &self.throttling else { return 0 };
-        let Some(bucket) = kind.bucket(&throttling.limits) else { return 0 };
-        let pause = bucket.take(units, Instant::now());
+        let now = Instant::now();
+        let pauses = throttling.buckets(kind).map(|bucket| bucket.take(units, now));
+        let Some(pause) = pauses.max() else { return 0 };
         let pause_ms = milliseconds(pause);
         if pause_ms > 0 {
             throttling.mute.pause(pause);

@@ -8,6 +8,7 @@ use kafka_protocol::ResponseError;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::fetch_refusal::stays_refused;
 use super::storage_reads::{FromStorage, StorageRead, StorageReads};
 use super::topics::{NotServed, open_to_clients};
 use crate::context::{QuotaKind, RequestContext};
@@ -141,10 +142,11 @@ struct Fetch<'a> {
     /// The most bytes that the running reads from storage may still bring.
     expected: usize,
     has_failed: bool,
+    is_refused: bool,
 }
 
 /// Handles the request. Waits until there are `min_bytes` bytes of records, for `max_wait_ms` at
-/// most, or until the engine ends.
+/// most, or until fetch is refused or the engine ends.
 ///
 /// A response with records from memory does not wait for those from storage. They are read
 /// meanwhile, and the client gets them with its next request.
@@ -174,10 +176,14 @@ pub async fn handle(context: &RequestContext, mut request: FetchRequest) -> Fetc
     let wait = Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0));
     let topics = std::mem::take(&mut request.topics).into_iter();
     let topics = topics.map(|topic| RequestedTopic::find(context, topic)).collect();
-    let (memory, expected) = (Memory::default(), 0);
+    let (memory, expected, has_failed, is_refused) = (Memory::default(), 0, false, false);
     let mut fetch =
-        Fetch { context, request, bytes_max, topics, memory, expected, has_failed: false };
-    fetch.gather(bytes_min, Instant::now() + wait).await;
+        Fetch { context, request, bytes_max, topics, memory, expected, has_failed, is_refused };
+    if stays_refused(context, wait).await {
+        fetch.refuse();
+    } else {
+        fetch.gather(bytes_min, Instant::now() + wait).await;
+    }
     let handing = broker.engine.egress.begin();
     if handing.is_none() && fetch.memory.bytes() > 0 {
         // The egress meter is closed because the broker stops: these records would not be billed.
@@ -247,7 +253,8 @@ impl RequestedPartition {
 
 impl Fetch<'_> {
     async fn gather(&mut self, bytes_min: usize, deadline: Instant) {
-        let liveness = self.context.broker().engine.liveness.clone();
+        let engine = &self.context.broker().engine;
+        let (liveness, mut limits) = (engine.liveness.clone(), engine.view.traffic_limits());
         if self.request.replica_id >= 0 {
             // The request claims to come from a replica. There are none, so no client may be
             // one.
@@ -255,6 +262,9 @@ impl Fetch<'_> {
         }
         let mut storage_reads = StorageReads::new();
         loop {
+            if self.context.refuses_fetch() {
+                return self.refuse();
+            }
             let news = Arc::new(Notify::new());
             self.read_partitions(&news, &mut storage_reads).await;
             while let Some(Some(arrived)) = storage_reads.next().now_or_never() {
@@ -278,6 +288,7 @@ impl Fetch<'_> {
                 _ = liveness.ended() => {
                     return self.fail_all(ResponseError::NotLeaderOrFollower);
                 }
+                Ok(()) = limits.changed() => {}
                 Some(arrived) = storage_reads.next() => self.add_read(arrived),
                 () = news.notified() => {}
                 () = sleep_until(until) => {}
@@ -512,6 +523,13 @@ impl Fetch<'_> {
         }
     }
 
+    /// Refuses the request as a whole and by partition: some clients look at the one, some at the
+    /// other (see `fetch_refusal.rs`).
+    fn refuse(&mut self) {
+        self.is_refused = true;
+        self.fail_all(ResponseError::PolicyViolation);
+    }
+
     /// The partition's leader, for the response to a client whose leader epoch is older.
     fn leader_for(&self, error: ResponseError, partition: &Partition) -> Option<CurrentLeader> {
         (error == ResponseError::FencedLeaderEpoch).then(|| CurrentLeader {
@@ -546,8 +564,14 @@ impl Fetch<'_> {
         }
         let node_endpoints = if names_this { vec![this] } else { Vec::new() };
         let throttle_time_ms = self.context.charge_fetch(self.memory.bytes());
-        let response =
-            FetchResponse { throttle_time_ms, topics, node_endpoints, ..FetchResponse::default() };
+        let error_code = if self.is_refused { ResponseError::PolicyViolation.code() } else { 0 };
+        let response = FetchResponse {
+            throttle_time_ms,
+            error_code,
+            topics,
+            node_endpoints,
+            ..FetchResponse::default()
+        };
         Fetched { response, egress, memory: self.memory, handing }
     }
 }

@@ -5,6 +5,7 @@
 
 mod config_changes;
 mod errors;
+mod fetch_refusal;
 mod storage_reads;
 mod topics;
 

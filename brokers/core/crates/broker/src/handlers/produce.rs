@@ -153,12 +153,9 @@ fn refuse_all(context: &RequestContext, request: &ProduceRequest) -> Option<Refu
         let message = Some(format!("the quota is used up for {wait_ms} ms"));
         return Some(Refusal { error: ResponseError::ThrottlingQuotaExceeded, message });
     }
-    let reason = context.broker().engine.view.snapshot().produce_suspension.clone()?;
-    let exempt = context.client.exempt && !context.is_on_behalf;
-    (!exempt).then(|| Refusal {
-        error: ResponseError::PolicyViolation,
-        message: Some(reason.as_ref().to_owned()),
-    })
+    let limit = context.traffic_limit().filter(|limit| limit.refuses_produce())?;
+    let message = Some(limit.reason().to_owned());
+    Some(Refusal { error: ResponseError::PolicyViolation, message })
 }
 
 /// Joins the topics that are named twice, so that each is answered once. Returns whether a

@@ -180,21 +180,22 @@ impl KafkaSession {
         })?;
         // The connection serves others too, and so is never muted.
         let mute = Arc::default();
-        let limits = client.broker.quotas.limits_of_payer(&payer);
-        let throttling = limits.map(|limits| Throttling { limits, mute });
+        let quotas = &client.broker.quotas;
+        let limits = quotas.limits_of_payer(&payer);
+        let throttling = Throttling::of(limits, quotas.limit_of_cluster(), mute);
         let context = RequestContext::new(client, client_id, version);
         Ok(RequestContext { throttling, payer, is_on_behalf: true, ..context })
     }
 
-    /// The client's quotas; `None` where it has none.
+    /// What limits how much the client takes; `None` where nothing does.
     fn throttling(&mut self, client_id: &str) -> Option<Throttling> {
         let client = &self.client;
         if client.exempt || self.sasl.is_some() {
             return None;
         }
-        let user = client.principal.name();
-        let limits = self.quotas.limits(&client.broker.quotas, user, client_id)?;
-        Some(Throttling { limits, mute: Arc::clone(&self.mute) })
+        let (user, quotas) = (client.principal.name(), &client.broker.quotas);
+        let limits = self.quotas.limits(quotas, user, client_id);
+        Throttling::of(limits, quotas.limit_of_cluster(), Arc::clone(&self.mute))
     }
 }
 

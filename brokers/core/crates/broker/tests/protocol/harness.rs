@@ -16,6 +16,7 @@ use freshet_broker::server::links::KafkaLinks;
 use freshet_broker::server::{Server, ServerLimits};
 use freshet_link::{self as link, LinkError, LinkSecret, LinkedClient};
 use freshet_metadata::SqliteStore;
+use freshet_metadata::schema::TrafficLimit;
 use freshet_metadata::store::MetadataStore;
 use freshet_s3::open_world;
 use freshet_wire::records::BatchBuilder;
@@ -139,6 +140,14 @@ impl TestBroker {
         let client =
             ClientFacts::new(broker, listener, Principal::anonymous(), IpAddr::from(ADDRESS));
         RequestContext::new(Arc::new(client), text("tests"), api_version)
+    }
+
+    /// Limits what clients produce and fetch, and returns once the broker knows it.
+    pub async fn limit_traffic(&self, limit: Option<TrafficLimit>) {
+        let mut limits = self.engine.view.traffic_limits();
+        self.engine.metadata.set_traffic_limit(limit.as_ref()).await.unwrap();
+        let is_shown = |shown: &Option<Arc<TrafficLimit>>| shown.as_deref() == limit.as_ref();
+        limits.wait_for(is_shown).await.unwrap();
     }
 
     /// Creates a user that can authenticate.

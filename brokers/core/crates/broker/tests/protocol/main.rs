@@ -20,3 +20,4 @@ mod payers;
 mod produce;
 mod quotas;
 mod sessions;
+mod traffic;

@@ -9,7 +9,7 @@ use freshet_access::sasl::Mechanism;
 use freshet_broker::context::BrokerSettings;
 use freshet_inspect::usage_reader::{EGRESS, INGRESS, LaneRequest, UsageReader};
 use freshet_link::{LinkedClient, ListenerKind};
-use freshet_metadata::schema::{QuotaEntity, QuotaEntityType, QuotaKey};
+use freshet_metadata::schema::{QuotaEntity, QuotaEntityType, QuotaKey, TrafficLimit};
 use kafka_protocol::ResponseError as E;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::{
@@ -173,20 +173,18 @@ async fn the_service_names_nobody_who_could_be_a_client() {
 }
 
 #[tokio::test]
-async fn who_asks_through_the_service_is_held_to_a_suspension_of_produce() {
+async fn who_asks_through_the_service_is_held_to_a_refusal() {
     let broker = managed().await;
     let mut root = service(&broker, None).await;
     root.create_topic("t", 1, &[]).await;
-    let reason = Some("no budget is left");
-    let mut changes = broker.engine.view.subscribe();
-    broker.engine.metadata.set_produce_suspension(reason).await.unwrap();
-    while broker.engine.view.snapshot().produce_suspension.as_deref() != reason {
-        changes.next().await.unwrap();
-    }
+    let reason = "no budget is left".to_owned();
+    broker.limit_traffic(Some(TrafficLimit::Refuse { reason })).await;
     assert_eq!(root.produce("t", 0, batch(&["one"])).await.0, 0);
+    assert!(fetched_bytes(&mut root, 12).await > 0);
     root.payer = Some(KEY);
     let refused = root.produce("t", 0, batch(&["one"])).await;
     assert_eq!(refused.0, E::PolicyViolation.code());
+    assert_eq!(fetch(&mut root, 12).await.error_code, E::PolicyViolation.code());
 }
 
 async fn set_quota(broker: &TestBroker, user: Option<&str>, rate: f64) {

@@ -1,5 +1,6 @@
 //! Produce: versions, refusals, and acknowledgements.
 
+use freshet_metadata::schema::TrafficLimit;
 use freshet_wire::records::{BatchBuilder, Compression};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::ProduceRequest;
@@ -161,20 +162,12 @@ async fn when_the_instance_ends_appends_are_refused_and_the_connection_closes() 
 }
 
 #[tokio::test]
-async fn a_suspension_refuses_every_version_with_its_reason_until_it_is_lifted() {
+async fn a_refusal_answers_every_version_with_its_reason_until_it_is_lifted() {
     let broker = TestBroker::start().await;
     let mut client = broker.client();
     let id = client.create_topic("t", 1, &[]).await;
-    let context = broker.context(9);
-    let engine = &context.broker().engine;
-    let mut changes = engine.view.subscribe();
-    let mut set = async |reason: Option<&str>| {
-        engine.metadata.set_produce_suspension(reason).await.unwrap();
-        while engine.view.snapshot().produce_suspension.as_deref() != reason {
-            changes.next().await.unwrap();
-        }
-    };
-    set(Some("no budget is left")).await;
+    let reason = || "no budget is left".to_owned();
+    broker.limit_traffic(Some(TrafficLimit::RefuseProduce { reason: reason() })).await;
     for version in 3..=13 {
         let mut request = produce_request("t", 0, batch(&["one"]));
         if version >= 13 {
@@ -187,6 +180,9 @@ async fn a_suspension_refuses_every_version_with_its_reason_until_it_is_lifted()
         let reason = (version >= 8).then_some("no budget is left");
         assert_eq!(answer.error_message.as_deref(), reason, "version {version}");
     }
-    set(None).await;
+    broker.limit_traffic(Some(TrafficLimit::Refuse { reason: reason() })).await;
+    let refused = client.produce("t", 0, batch(&["one"])).await;
+    assert_eq!(refused.0, ResponseError::PolicyViolation.code());
+    broker.limit_traffic(None).await;
     assert_eq!(client.produce("t", 0, batch(&["one"])).await, (0, 0), "nothing was appended");
 }

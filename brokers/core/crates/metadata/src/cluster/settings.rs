@@ -11,9 +11,10 @@ use super::{
     ClusterError, ClusterMetadata, Fence, MetadataError, Transaction, as_read, delete, put,
 };
 use crate::schema::{
-    BrokerConfigRecord, ClusterRecord, ConfigScope, Configs, Key, ProduceSuspensionRecord,
-    ProducerIdRecord, Stored,
+    BrokerConfigRecord, ClusterRecord, ConfigScope, Configs, Key, ProducerIdRecord, Record,
+    RefusalRecord, Stored, ThrottleRecord, TrafficLimit,
 };
+use crate::store::Compare;
 use freshet_wire::ids::Incarnation;
 
 /// Producer ids are handed out in blocks of this many, as in Kafka.
@@ -26,6 +27,31 @@ const PRODUCER_IDS_EXHAUSTED: ClusterError = ClusterError::Exhausted("producer i
 fn first_producer_id(incarnation: Incarnation) -> Result<i64, ClusterError> {
     let number = i64::try_from(incarnation.0).map_err(|_| PRODUCER_IDS_EXHAUSTED)?;
     number.checked_mul(1 << PRODUCER_ID_BITS).ok_or(PRODUCER_IDS_EXHAUSTED)
+}
+
+fn limit_of(
+    refusal: Option<&Stored<RefusalRecord>>,
+    throttle: Option<&Stored<ThrottleRecord>>,
+) -> Option<TrafficLimit> {
+    let (refusal, throttle) =
+        (refusal.map(|stored| stored.record.clone()), throttle.map(|stored| stored.record.clone()));
+    TrafficLimit::of(refusal, throttle)
+}
+
+/// Compares that a key is as it was read, and gives it this record or none.
+fn exchange<R: Record>(
+    transaction: &mut Transaction,
+    key: &Key,
+    read: Option<&Stored<R>>,
+    record: Option<&R>,
+) -> Result<(), ClusterError> {
+    transaction.compares.push(Compare { key: key.to_string(), expected: as_read(read) });
+    match (read, record) {
+        (_, Some(record)) => transaction.writes.push(put(key, record)?),
+        (Some(_), None) => transaction.writes.push(delete(key)),
+        (None, None) => {}
+    }
+    Ok(())
 }
 
 /// What the opener of a cluster knows of it.
@@ -140,44 +166,48 @@ impl ClusterMetadata {
         }
     }
 
-    /// Why brokers take no records; `None` where they do.
+    /// What clients may produce and fetch, as the store has it now; `None` where that is not
+    /// limited.
     ///
     /// # Errors
     /// [`ClusterError::Store`] and [`ClusterError::Record`].
-    pub async fn produce_suspension(&self) -> Result<Option<String>, ClusterError> {
-        let stored = self.read::<ProduceSuspensionRecord>(&Key::ProduceSuspension).await?;
-        Ok(stored.map(|stored| stored.record.reason))
+    pub async fn traffic_limit(&self) -> Result<Option<TrafficLimit>, ClusterError> {
+        let (refusal, throttle) = self.stored_limit().await?;
+        Ok(limit_of(refusal.as_ref(), throttle.as_ref()))
     }
 
-    /// Has brokers refuse all records but the service's own, for this reason; `None` has them take
-    /// all again. Returns the reason that was stored before.
+    /// Has brokers refuse or slow down what clients produce and fetch, but not what the service
+    /// does for itself; `None` lifts the limit. Returns the limit that was stored before.
     ///
     /// # Errors
     /// [`ClusterError::TooLarge`]; [`ClusterError::Store`].
-    pub async fn set_produce_suspension(
+    pub async fn set_traffic_limit(
         &self,
-        reason: Option<&str>,
-    ) -> Result<Option<String>, ClusterError> {
-        let key = Key::ProduceSuspension;
+        limit: Option<&TrafficLimit>,
+    ) -> Result<Option<TrafficLimit>, ClusterError> {
         let mut retry = self.retry();
         loop {
-            let stored = self.read::<ProduceSuspensionRecord>(&key).await?;
-            let before = stored.as_ref().map(|stored| stored.record.reason.clone());
-            if before.as_deref() == reason {
+            let (refusal, throttle) = self.stored_limit().await?;
+            let before = limit_of(refusal.as_ref(), throttle.as_ref());
+            if before.as_ref() == limit {
                 return Ok(before);
             }
-            let write = match reason {
-                Some(reason) => put(&key, &ProduceSuspensionRecord { reason: reason.to_owned() })?,
-                None => delete(&key),
-            };
-            let mut transaction =
-                Transaction::new().compare(key.to_string(), as_read(stored.as_ref()));
-            transaction.writes.push(write);
+            let (new_refusal, new_throttle) = TrafficLimit::records(limit);
+            let mut transaction = Transaction::new();
+            exchange(&mut transaction, &Key::Refusal, refusal.as_ref(), new_refusal.as_ref())?;
+            exchange(&mut transaction, &Key::Throttle, throttle.as_ref(), new_throttle.as_ref())?;
             match self.commit(None, transaction).await {
                 Ok(_) => return Ok(before),
                 Err(error) => retry.after_idempotent(error).await?,
             }
         }
+    }
+
+    /// The records from which the limit of traffic follows.
+    async fn stored_limit(
+        &self,
+    ) -> Result<(Option<Stored<RefusalRecord>>, Option<Stored<ThrottleRecord>>), ClusterError> {
+        Ok((self.read(&Key::Refusal).await?, self.read(&Key::Throttle).await?))
     }
 
     /// Allocates producer ids that nobody else gets, now or later: at least `count`, in whole
@@ -214,7 +244,7 @@ impl ClusterMetadata {
     }
 
     /// Replaces the record that was read, if it is still the same.
-    pub(super) async fn replace<R: crate::schema::Record>(
+    pub(super) async fn replace<R: Record>(
         &self,
         fence: Option<Fence>,
         key: &Key,
@@ -227,7 +257,7 @@ impl ClusterMetadata {
     }
 
     /// As `replace`, with a note of the change in the same transaction.
-    pub(super) async fn replace_noted<R: crate::schema::Record>(
+    pub(super) async fn replace_noted<R: Record>(
         &self,
         fence: Option<Fence>,
         key: &Key,

@@ -78,7 +78,9 @@ pub enum Key {
     /// `producer_id/block`
     ProducerIds,
     /// `produce_suspension`
-    ProduceSuspension,
+    Refusal,
+    /// `throttle`
+    Throttle,
     /// `limits`
     Limits,
     /// `added/<table>`
@@ -114,7 +116,8 @@ impl fmt::Display for Key {
                 write!(f, "scram/{}/{}", mechanism_name(*mechanism), escape(user))
             }
             Self::ProducerIds => f.write_str("producer_id/block"),
-            Self::ProduceSuspension => f.write_str("produce_suspension"),
+            Self::Refusal => f.write_str("produce_suspension"),
+            Self::Throttle => f.write_str("throttle"),
             Self::Limits => f.write_str("limits"),
             Self::Added(table) => write!(f, "added/{}", table.name()),
             Self::Quota(entity) => write_quota(f, entity),
@@ -167,7 +170,8 @@ impl Key {
             "counter" if rest == "change" => Some(Self::ChangeCounter),
             "change" => rest.parse().ok().map(Self::Change),
             "producer_id" if rest == "block" => Some(Self::ProducerIds),
-            "produce_suspension" if rest.is_empty() => Some(Self::ProduceSuspension),
+            "produce_suspension" if rest.is_empty() => Some(Self::Refusal),
+            "throttle" if rest.is_empty() => Some(Self::Throttle),
             "limits" if rest.is_empty() => Some(Self::Limits),
             "added" => Table::ALL.into_iter().find(|table| table.name() == rest).map(Self::Added),
             "incarnation" => rest.parse().ok().map(|id| Self::Incarnation(Incarnation(id))),
@@ -321,7 +325,8 @@ mod tests {
                 "scram/SCRAM-SHA-256/a%2F%C3%BC".to_owned(),
             ),
             (Key::ProducerIds, "producer_id/block".to_owned()),
-            (Key::ProduceSuspension, "produce_suspension".to_owned()),
+            (Key::Refusal, "produce_suspension".to_owned()),
+            (Key::Throttle, "throttle".to_owned()),
             (Key::Limits, "limits".to_owned()),
             (Key::Added(Table::Users), "added/users".to_owned()),
             (Key::Quota(quota(&[(User, Some("a/ü"))])), "quota/user:a%2F%C3%BC".to_owned()),

@@ -17,6 +17,7 @@ pub mod keys;
 pub mod limits;
 pub mod quotas;
 pub mod records;
+pub mod traffic;
 
 pub use changes::ChangeRecord;
 pub use keys::{ConfigScope, Key};
@@ -25,9 +26,10 @@ pub use quotas::{QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, QuotaValue
 pub use records::{
     AclRecord, BrokerConfigRecord, ClusterRecord, Configs, ControllerTerm, CounterRecord,
     DeletedTopicRecord, Extent, HiddenTopicRecord, IncarnationRecord, IncarnationState,
-    PartitionRecord, ProduceSuspensionRecord, ProducerIdRecord, REPLICATION_FACTOR_MAX,
-    ScramRecord, SealedEnd, TopicNameRecord, TopicRecord,
+    PartitionRecord, ProducerIdRecord, REPLICATION_FACTOR_MAX, ScramRecord, SealedEnd,
+    TopicNameRecord, TopicRecord,
 };
+pub use traffic::{RefusalRecord, ThrottleRecord, TrafficLimit};
 
 /// What is wrong with a key or a value of the store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -108,17 +108,6 @@ impl Record for IncarnationRecord {
     }
 }
 
-/// `produce_suspension`: brokers take no records but the service's own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProduceSuspensionRecord {
-    /// The reason, which producers get as the error's text.
-    pub reason: String,
-}
-
-impl Record for ProduceSuspensionRecord {
-    const KIND: &'static str = "produce suspension";
-}
-
 /// `counter/<name>`: numbers that are handed out once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterRecord {

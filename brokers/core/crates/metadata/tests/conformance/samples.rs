@@ -13,9 +13,9 @@ use freshet_metadata::schema::cell::{
 use freshet_metadata::schema::{
     AclRecord, AdditionRecord, BrokerConfigRecord, ChangeRecord, ClusterRecord, ControllerTerm,
     CounterRecord, DeletedTopicRecord, Extent, HiddenTopicRecord, IncarnationRecord,
-    IncarnationState, Key, LimitsRecord, PartitionRecord, ProduceSuspensionRecord,
-    ProducerIdRecord, QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, Record, ScramRecord,
-    SealedEnd, TopicNameRecord, TopicRecord, decode, encode,
+    IncarnationState, Key, LimitsRecord, PartitionRecord, ProducerIdRecord, QuotaEntity,
+    QuotaEntityType, QuotaKey, QuotaRecord, Record, RefusalRecord, ScramRecord, SealedEnd,
+    ThrottleRecord, TopicNameRecord, TopicRecord, decode, encode,
 };
 use freshet_metadata::store::Change;
 use freshet_metadata::{MetadataStore, MetadataView, SqliteStore};
@@ -112,8 +112,11 @@ fn topic_and_partition_samples_are_read() {
     let bare = DeletedTopicRecord { name, deleted_at_ms, ..DeletedTopicRecord::default() };
     let sample = std::fs::read(samples().join("v1/deleted_topic.json")).unwrap();
     assert_eq!(decode::<DeletedTopicRecord>("", sample.trim_ascii_end()), Ok(bare));
-    let suspension = ProduceSuspensionRecord { reason: "the budget is used up".to_owned() };
-    assert_sample("produce_suspension.json", &suspension);
+    let reason = "the budget is used up".to_owned();
+    let of_produce = RefusalRecord { reason: reason.clone(), fetch: false };
+    assert_sample("produce_suspension.json", &of_produce);
+    assert_sample("refusal.json", &RefusalRecord { fetch: true, ..of_produce });
+    assert_sample("throttle.json", &ThrottleRecord { reason, bytes_per_s: 1_048_576 });
     let entity =
         [(QuotaEntityType::User, Some("alice".to_owned())), (QuotaEntityType::ClientId, None)];
     let values = [(QuotaKey::ProducerByteRate, 1_048_576.0), (QuotaKey::RequestPercentage, 12.5)];

@@ -1,0 +1,29 @@
+"""Has the clusters of an organization deleted that did not pay for them.
+
+The organization stays, and its people sign in as before: whoever pays within the usual days can
+restore the clusters.
+"""
+
+from __future__ import annotations
+
+from console.base.accounts.models import Organization
+from console.base.accounts.signals import organization_clusters_forfeited
+from console.base.common.actor import system_actor
+from console.base.common.audit import record_audit
+from console.base.common.tenancy import organization_scope
+
+
+def forfeit_clusters(*, organization_id: str, reason: str) -> None:
+    """Deletes every cluster of an organization, also protected ones. Billing decides it."""
+    with organization_scope(organization_id):
+        # Creating a cluster locks this row too, so a cluster that is being created now is either
+        # there before us, or comes to an organization that has been put to sleep.
+        Organization.objects.select_for_update(no_key=True).get(pk=organization_id)
+        record_audit(
+            actor=system_actor(organization_id),
+            action="organization.forfeit_clusters",
+            target_type="organization",
+            target_id=organization_id,
+            detail={"reason": reason},
+        )
+        organization_clusters_forfeited.send(sender=Organization, organization_id=organization_id)
