@@ -98,6 +98,8 @@ BREAKS = [
     ("brokers", "console.base.common"),
     ("spark_usage", "brokers"),
     ("metering.events", "metering.agent"),
+    ("console.programs.stripe_fake", "billing"),
+    ("console.programs.stripe_fake", "stripe"),
     ("console.programs.cli", "django"),
     ("console.programs.cli", "console.base.common"),
 ]

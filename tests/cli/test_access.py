@@ -115,8 +115,7 @@ def test_entries_of_access_control(in_cluster, tmp_path):
     removed = in_cluster("acl", "delete-matching", "--principal", "User:b", "-y", "-o", "json").json
     assert len(removed["items"]) == len(listed)
     file = tmp_path / "acls.json"
-    entries = [{key: value for key, value in entry.items() if key != "id"} for entry in listed]
-    file.write_text(json.dumps(entries))
+    file.write_text(json.dumps(listed))
     assert in_cluster("acl", "create-many", "--file", str(file)).code == 0
     assert len(in_cluster("acl", "list").rows()) == len(listed) + 1
     assert in_cluster("acl", "delete", made.json["id"], "-y").code == 0

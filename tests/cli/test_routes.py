@@ -36,6 +36,7 @@ VALIDATED = "#/components/schemas/Validated"
 PERSON = "of somebody who is signed in to the console, which an API key is not"
 LINK = "the mail's link leads to the console, which asks for what it needs"
 STAFF = "for the people who run the service, in the console's staff area"
+PAGE = "leads a browser to a page of Stripe, and from there back to the console"
 NO_COMMAND = {
     "POST /organizations/current:close": PERSON,
     "POST /session/password": PERSON,
@@ -60,6 +61,17 @@ NO_COMMAND = {
     "GET /staff/invoice-months": STAFF,
     "GET /staff/limit-requests": STAFF,
     "GET /staff/missing-invoices": STAFF,
+    "POST /payment-method/setup": PAGE,
+    "POST /payment-method/portal": PAGE,
+    "GET /staff/payment-attempts": STAFF,
+    "GET /staff/reconciliation": STAFF,
+    "GET /staff/reconciliation/runs": STAFF,
+    "GET /staff/receivables": STAFF,
+    "GET /staff/payments": STAFF,
+    "POST /staff/payments": STAFF,
+    "POST /staff/refunds": STAFF,
+    "POST /staff/credits": STAFF,
+    "POST /staff/write-offs": STAFF,
     "POST /staff/limit-requests/{id}:grant": STAFF,
     "POST /staff/limit-requests/{id}:refuse": STAFF,
     "GET /staff/operations": STAFF,
@@ -71,7 +83,12 @@ ELSEWHERE = {
     "topic create": {"items"},
     "topic create-many": {"name", "partitions", "replication_factor", "configs"},
     "acl create": {"items"},
+    "acl delete-matching": {
+        *("principal", "resource_type", "resource_name", "pattern_type", "operation"),
+        *("permission", "host"),
+    },
     "cluster create": {"idle_timeout_s"},
+    "cluster delete": {"name"},
     "cluster update": {"idle_timeout_s"},
     "cluster scale": {
         *("idle_timeout_s", "name", "labels", "project_id", "deletion_protection"),

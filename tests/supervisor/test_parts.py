@@ -8,8 +8,10 @@ import stat
 from pathlib import Path
 
 import pytest
+from django.urls import resolve
 
 from brokers.secrets import read_cell_secret
+from console.programs.stripe_fake import keys
 from console.programs.supervisor import home, migrations, services, space
 from console.programs.supervisor.banner import banner
 from console.programs.supervisor.errors import StartError, from_os_error, names_full_disk
@@ -239,6 +241,45 @@ def test_servers_elsewhere_are_not_started(tmp_path):
     specs = services.specify_children(config, {}, None)
     assert [spec.name for spec in specs] == CHILDREN_IN_ORDER[2:]
     assert specs[-1].after == ("migrate",)
+
+
+def test_a_fake_of_stripe_runs_where_there_is_no_key(tmp_path):
+    base = "http://127.0.0.1:12345"
+    table = {"billing": {"collector": "stripe", "stripe_api_base": base}}
+    config = build_config(tmp_path, table, {})
+    specs = {spec.name: spec for spec in services.specify_children(config, {}, None)}
+    command = specs[services.STRIPE].command
+    assert command[command.index("--port") + 1] == "12345"
+    assert command[command.index("--state") + 1] == str(tmp_path / "stripe" / "state.sqlite")
+    webhook = f"http://127.0.0.1:{config.web.port}/api/v1/webhooks/stripe"
+    assert command[command.index("--webhook") + 1] == webhook
+    assert 12345 in {port.number for port in home.listening_ports(config)}
+    assert base in banner(config)
+    # What the other children read is what the fake expects.
+    environment = services.child_environment(config, {"FRESHET_HOME": str(tmp_path)}, "mark")
+    seen = build_config(tmp_path, table, environment).billing
+    assert (seen.collector, seen.stripe_api_base) == ("stripe", base)
+    assert seen.stripe_api_key == keys.SECRET_KEY
+    assert seen.stripe_webhook_secret == keys.WEBHOOK_SECRET
+    assert resolve(keys.WEBHOOK_PATH).url_name == "stripe-webhook"
+
+
+@pytest.mark.parametrize(
+    "billing",
+    [
+        {"collector": "none"},
+        {"collector": "transfer", "bank_account": ["DE00"]},
+        {"collector": "stripe", "stripe_api_key": "sk_test_own"},
+        {"collector": "stripe", "stripe_api_base": "https://stripe.example.com"},
+    ],
+)
+def test_no_fake_of_stripe_runs_otherwise(tmp_path, billing):
+    config = build_config(tmp_path, {"billing": billing}, {})
+    names = {spec.name for spec in services.specify_children(config, {}, None)}
+    assert services.STRIPE not in names
+    environment = services.child_environment(config, {}, "mark")
+    assert not any("STRIPE" in name for name in environment)
+    assert "Stripe" not in banner(config)
 
 
 def test_children_know_the_home_and_the_run(config):

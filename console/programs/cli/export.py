@@ -101,6 +101,7 @@ class Export:
                 "budget", [budget["name"]], budget["id"],
                 name=budget["name"], amount_minor=budget["amount_minor"],
                 thresholds=budget["thresholds"], action=budget["action"],
+                throttle_bytes_per_s=budget["throttle_bytes_per_s"],
             )  # fmt: skip
 
     def _settings_resource(self) -> Resource:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from console.programs.supervisor import services
 from console.settings.config import Config
 
 
@@ -23,5 +24,7 @@ def banner(config: Config) -> str:
     ]
     if config.mail.backend == "folder":
         rows.append(("Mail", str(config.mail.folder)))
+    if services.embeds_stripe(config):
+        rows.append(("Stripe", f"{services.stripe_address(config)} (a fake: no money moves)"))
     body = "\n".join(f"  {name:<11} {value}" for name, value in rows)
     return f"\nFreshet is up.\n\n{body}\n\nCtrl-C stops all of it.\n"

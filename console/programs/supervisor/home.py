@@ -71,6 +71,9 @@ def listening_ports(config: Config) -> list[Port]:
         Port(config.web.port, "the console and REST", "FRESHET_HTTP_PORT"),
         Port(config.gateway.tls_port, "Kafka over TLS", "FRESHET_TLS_PORT"),
     ]
+    if services.embeds_stripe(config):
+        number = services.stripe_port(config)
+        listeners.append(Port(number, "the fake of Stripe", "FRESHET_BILLING_STRIPE_API_BASE"))
     for port in listeners:
         if port.number in kafka:
             raise StartError(

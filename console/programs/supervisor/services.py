@@ -10,7 +10,9 @@ import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from console.programs.stripe_fake import keys
 from console.programs.supervisor import postgres, redis
 from console.programs.supervisor.child import Account, ChildSpec
 from console.programs.supervisor.conditions import AnswersHttp, AnswersPing, Says
@@ -23,10 +25,10 @@ ROOT = Path(__file__).resolve().parents[3]
 POSTGRES, REDIS, MIGRATE = "postgres", "redis", "migrate"
 KEEPER, GATEWAY, AGENT = "keeper", "gateway", "agent"
 WEB, WORKER, NIGHTLY, BEAT = "web", "worker", "nightly", "beat"
-OUTBOUND = "outbound"
+OUTBOUND, STRIPE = "outbound", "stripe"
 # In the order of their start; they stop in reverse. The migrations end by themselves.
 NAMES = (
-    POSTGRES, REDIS, KEEPER, GATEWAY, AGENT, MIGRATE, WEB, WORKER, NIGHTLY, OUTBOUND, BEAT,
+    POSTGRES, REDIS, KEEPER, GATEWAY, AGENT, STRIPE, MIGRATE, WEB, WORKER, NIGHTLY, OUTBOUND, BEAT,
 )  # fmt: skip
 
 WORKER_PROCESSES = 2
@@ -60,16 +62,46 @@ def embeds_redis(config: Config) -> bool:
     return config.queue.url == f"redis+socket://{redis_folder(config) / redis.SOCKET_NAME}"
 
 
+def stripe_address(config: Config) -> str:
+    """Returns the address at which the fake of Stripe listens, if this start has one."""
+    return config.billing.stripe_api_base or f"http://127.0.0.1:{keys.PORT}"
+
+
+def stripe_port(config: Config) -> int:
+    """Returns the port of `stripe_address`."""
+    return urlsplit(stripe_address(config)).port or keys.PORT
+
+
+def embeds_stripe(config: Config) -> bool:
+    """Returns whether invoices are collected by the fake of Stripe, as no key of Stripe is set."""
+    billing = config.billing
+    address = urlsplit(stripe_address(config))
+    here = address.scheme == "http" and address.hostname == "127.0.0.1"
+    return config.local and billing.collector == "stripe" and not billing.stripe_api_key and here
+
+
 def child_environment(config: Config, environ: Mapping[str, str], run: str) -> dict[str, str]:
-    """Returns the environment of every child: `environ`, the home, the code and the run's mark."""
+    """Returns the environment of every child: `environ`, the home, the code and the run's mark.
+
+    With the fake of Stripe it also has the settings that name the fake.
+    """
     paths = [str(ROOT), *filter(None, environ.get("PYTHONPATH", "").split(":"))]
     return {
         **environ,
+        **(_stripe_settings(config) if embeds_stripe(config) else {}),
         "FRESHET_HOME": str(config.home),
         "DJANGO_SETTINGS_MODULE": "console.settings",
         "PYTHONPATH": ":".join(dict.fromkeys(paths)),
         "PYTHONUNBUFFERED": "1",
         MARK: run,
+    }
+
+
+def _stripe_settings(config: Config) -> dict[str, str]:
+    return {
+        "FRESHET_BILLING_STRIPE_API_BASE": stripe_address(config),
+        "FRESHET_BILLING_STRIPE_API_KEY": keys.SECRET_KEY,
+        "FRESHET_BILLING_STRIPE_WEBHOOK_SECRET": keys.WEBHOOK_SECRET,
     }
 
 
@@ -88,6 +120,7 @@ def specify_children(
         _keeper_spec(config, environment),
         _gateway_spec(config, environment),
         _agent_spec(config, environment),
+        *([_stripe_spec(config, environment)] if embeds_stripe(config) else []),
         _web_spec(config, environment),
         _worker_spec(config, WORKER, environment, stores, "celery", WORKER_PROCESSES),
         # Tasks that take minutes have a worker of their own, so that no short task waits for them.
@@ -184,6 +217,25 @@ def _agent_spec(config: Config, environment: Mapping[str, str]) -> ChildSpec:
         folder=ROOT,
         environment=environment,
     )
+
+
+def _stripe_spec(config: Config, environment: Mapping[str, str]) -> ChildSpec:
+    return ChildSpec(
+        name=STRIPE,
+        command=(
+            *(sys.executable, "-m", "console.programs.stripe_fake"),
+            *("--port", str(stripe_port(config)), "--state", str(stripe_state(config))),
+            *("--webhook", f"http://127.0.0.1:{config.web.port}{keys.WEBHOOK_PATH}"),
+        ),
+        ready=Says(re.compile(r"^ready\b")),
+        folder=ROOT,
+        environment=environment,
+    )
+
+
+def stripe_state(config: Config) -> Path:
+    """Returns the file in which the fake of Stripe keeps its state."""
+    return config.home / "stripe" / "state.sqlite"
 
 
 def agent_file(config: Config) -> Path:

@@ -78,6 +78,18 @@ def _acl_fields(*, query: bool) -> tuple[Field, ...]:
     )
 
 
+def _without_ids(entries: Any) -> Any:
+    """Returns entries of a file without the ids that a list shows: a new entry takes none."""
+    if not isinstance(entries, list):
+        return entries
+    return [
+        {name: value for name, value in entry.items() if name != "id"}
+        if isinstance(entry, dict)
+        else entry
+        for entry in entries
+    ]
+
+
 def _parse_partitions(texts: list[str]) -> list[dict[str, Any]]:
     """Returns the API's items for texts like `TOPIC` or `TOPIC:0,1`. Raises `ValueError`."""
     items = []
@@ -133,6 +145,7 @@ ACLS = (
                 Kind.FILE,
                 required=True,
                 option="file",
+                parse=_without_ids,
             ),
             validate_only(),
         ),
@@ -160,7 +173,7 @@ ACLS = (
         "acl templates",
         "GET /acl-templates",
         "List templates: what applications of a kind need.",
-        shape=Shape.ITEMS,
+        shape=Shape.PAGES,
         columns="template description needs takes",
     ),
     CommandRow(

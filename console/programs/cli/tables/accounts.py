@@ -20,6 +20,7 @@ from console.programs.cli.tables.shorthand import (
     pairs,
     reference,
     text,
+    validate_only,
 )
 
 ABOUT = {
@@ -75,13 +76,18 @@ PROJECTS = (
         shape=Shape.PAGES,
         columns="name id default labels created_at",
     ),
-    CommandRow("project create", "POST /projects", "Make a project.", (name(), *labels())),
+    CommandRow(
+        "project create",
+        "POST /projects",
+        "Make a project.",
+        (name(), *labels(), validate_only()),
+    ),
     CommandRow("project describe", "GET /projects/{id}", "A project, and what you may do in it."),
     CommandRow(
         "project update",
         "PATCH /projects/{id}",
         "Change a project.",
-        (text("name", "Another name."), *labels()),
+        (text("name", "Another name."), *labels(), validate_only()),
     ),
     CommandRow(
         "project delete",
@@ -105,7 +111,7 @@ PEOPLE = (
         "member update",
         "PATCH /members/{id}",
         "Give a member another role.",
-        (choice("role", "At most your own.", ROLES),),
+        (choice("role", "At most your own.", ROLES), validate_only()),
     ),
     CommandRow(
         "member remove",
@@ -134,6 +140,7 @@ PEOPLE = (
                 "project-role",
                 parse=_project_roles,
             ),
+            validate_only(),
         ),
     ),
     CommandRow(
@@ -168,6 +175,7 @@ PROGRAMS = (
             choice(
                 "role", "At most your own. Default: member, which grants nothing by itself.", ROLES
             ),
+            validate_only(),
         ),
     ),
     CommandRow("service-account describe", "GET /service-accounts/{id}", "A service account."),
@@ -180,6 +188,7 @@ PROGRAMS = (
             text("description", "What it is for."),
             choice("role", "At most your own.", ROLES),
             boolean("disabled", "Whether its keys are refused."),
+            validate_only(),
         ),
     ),
     CommandRow(
@@ -224,6 +233,7 @@ PROGRAMS = (
             ),
             reference("project_id", "The project.", "/projects", required=True),
             choice("role", "Grants at most what you may.", PROJECT_ROLES, required=True),
+            validate_only(),
         ),
     ),
     CommandRow("role-binding describe", "GET /role-bindings/{id}", "A role in a project."),
@@ -258,6 +268,7 @@ KEYS = (
                 "/service-accounts",
             ),
             expiry(),
+            validate_only(),
         ),
     ),
     CommandRow(

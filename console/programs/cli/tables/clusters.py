@@ -137,7 +137,7 @@ COMMANDS = (
         "region list",
         "GET /regions",
         "Regions that clusters can be created in.",
-        shape=Shape.ITEMS,
+        shape=Shape.PAGES,
         columns="id name",
     ),
 )

@@ -16,6 +16,7 @@ from console.programs.cli.tables.shorthand import (
     since,
     text,
     until,
+    validate_only,
 )
 
 ABOUT = {
@@ -24,6 +25,7 @@ ABOUT = {
     "budget": "What a month may cost, and what happens then.",
     "invoice": "Invoices and credit notes.",
     "billing-details": "Whom invoices are addressed to.",
+    "payment": "What was paid, by what, and what is owed.",
 }
 METERS = (
     "ingress_bytes",
@@ -32,7 +34,7 @@ METERS = (
     "partition_minutes",
     "broker_seconds",
 )
-ACTIONS = ("notify", "suspend")
+ACTIONS = ("notify", "throttle", "suspend")
 
 
 def _day_of(when: str) -> str:
@@ -46,6 +48,21 @@ def _threshold_field() -> Field:
         Kind.INTEGER,
         option="threshold",
         multiple=True,
+    )
+
+
+def _action_fields() -> tuple[Field, ...]:
+    return (
+        choice(
+            "action",
+            "When it is used up, clusters refuse produce and fetch (`suspend`) or slow them down.",
+            ACTIONS,
+        ),
+        integer(
+            "throttle_bytes_per_s",
+            "With `throttle`: bytes a second of a cluster; 1048576 unless given.",
+            option="throttle",
+        ),
     )
 
 
@@ -124,7 +141,8 @@ COMMANDS = (
             name(),
             integer("amount_minor", "In minor units (cents).", required=True, option="amount"),
             _threshold_field(),
-            choice("action", "`suspend`: producers are refused when it is used up.", ACTIONS),
+            *_action_fields(),
+            validate_only(),
         ),
     ),
     CommandRow("budget describe", "GET /budgets/{id}", "A budget with its newest events."),
@@ -136,7 +154,8 @@ COMMANDS = (
             text("name", "Another name."),
             integer("amount_minor", "In minor units (cents).", option="amount"),
             _threshold_field(),
-            choice("action", "`suspend`: producers are refused when it is used up.", ACTIONS),
+            *_action_fields(),
+            validate_only(),
         ),
     ),
     CommandRow(
@@ -152,7 +171,7 @@ COMMANDS = (
         "Invoices and credit notes, newest first.",
         (text("month", "Only of this one, YYYY-MM.", query=True),),
         Shape.PAGES,
-        "number id kind state month total_minor currency issued_at",
+        "number id kind state month total_minor open_minor currency due_on issued_at",
     ),
     CommandRow("invoice describe", "GET /invoices/{id}", "An invoice with its lines."),
     CommandRow(
@@ -169,6 +188,21 @@ COMMANDS = (
         shape=Shape.FILE,
         file="*-evidence.zip",
     ),
+    CommandRow(
+        "invoice pay",
+        "POST /invoices/{id}/pay",
+        "Charge the card with what is open of an invoice, now.",
+        (boolean("with_older", "Together with every older invoice that is open."),),
+    ),
+    CommandRow(
+        "payment list",
+        "GET /payments",
+        "Money that came in, newest first.",
+        shape=Shape.PAGES,
+        columns="received_at id method amount_minor currency credit_minor refunded_minor",
+    ),
+    CommandRow("payment owed", "GET /account", "What is owed, and what happens next."),
+    CommandRow("payment method", "GET /payment-method", "The card that is charged."),
     CommandRow("billing-details describe", "GET /billing-details", "Name, address, VAT number."),
     CommandRow(
         "billing-details update",

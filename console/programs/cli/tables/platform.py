@@ -14,6 +14,7 @@ from console.programs.cli.tables.shorthand import (
     since,
     text,
     until,
+    validate_only,
 )
 
 ABOUT = {
@@ -82,6 +83,7 @@ COMMANDS = (
             integer("wanted", "How much.", required=True),
             text("reason", "What for.", required=True),
             reference("cluster_id", "For this cluster alone.", "/clusters"),
+            validate_only(),
         ),
     ),
     CommandRow("limit-request describe", "GET /limit-requests/{id}", "A request, and its answer."),
@@ -103,6 +105,7 @@ COMMANDS = (
             choice("kind", "Which figure.", KINDS, required=True),
             integer("threshold", "It fires above.", required=True),
             *_alert_fields(),
+            validate_only(),
         ),
     ),
     CommandRow("alert describe", "GET /alerts/{id}", "Show an alert with its state."),
@@ -114,6 +117,7 @@ COMMANDS = (
             text("name", "Another name."),
             integer("threshold", "It fires above."),
             *_alert_fields(),
+            validate_only(),
         ),
     ),
     CommandRow(
