@@ -24,3 +24,4 @@ class MeteringConfig(AppConfig):
         register_meter("metering", totals.is_metered)
         register_metrics("usage", metrics.ingest_metrics)
         register_metrics("reconciliations", metrics.reconciliation_metrics)
+        register_metrics("running_totals", metrics.totals_metrics)

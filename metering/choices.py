@@ -27,6 +27,26 @@ UNITS = {
     UsageMeter.BROKER_SECONDS.value: "second",
 }
 
+# Meters of what is kept: it counts in every minute, whether anybody uses it or not.
+ACCRUING_METERS = (
+    UsageMeter.STORAGE_BYTE_MINUTES.value,
+    UsageMeter.PARTITION_MINUTES.value,
+)
+# The meters of which topics and principals have parts: columns of `UsagePart`.
+PART_METERS = (
+    UsageMeter.INGRESS_BYTES.value,
+    UsageMeter.EGRESS_BYTES.value,
+    UsageMeter.STORAGE_BYTE_MINUTES.value,
+    UsageMeter.PARTITION_MINUTES.value,
+)
+
+
+class PartKind(models.TextChoices):
+    """Whose part of a cluster's usage it is."""
+
+    TOPIC = "topic", "Topic"
+    PRINCIPAL = "principal", "Principal"
+
 
 class Granularity(models.TextChoices):
     """How long the window of a rolled-up row is."""

@@ -12,7 +12,7 @@ from console.base.common.clock import now
 from console.base.common.conf import config
 from console.base.common.metrics import gauge
 from metering.choices import FileState, RunState
-from metering.models import Reconciliation, UsageFile
+from metering.models import Reconciliation, TotalsCheck, UsageFile
 from metering.services.status import ingest_lag
 
 
@@ -35,6 +35,14 @@ def ingest_metrics() -> Sequence[Metric]:
         ),
         gauge("freshet_usage_files", "Usage files that are known", ("state",), counts),
     ]
+
+
+def totals_metrics() -> Sequence[Metric]:
+    """How many running totals the newest check of them did not find right."""
+    checks = TotalsCheck.objects.filter(cell=config().cell.id).order_by("-checked_at")
+    newest = checks.values_list("differing", flat=True).first()
+    text = "Running totals that are not what their rows sum to, by the newest check"
+    return [gauge("freshet_totals_differing", text, (), {} if newest is None else {(): newest})]
 
 
 def reconciliation_metrics() -> Sequence[Metric]:

@@ -10,7 +10,15 @@ from django.db import models
 from metering.choices import Granularity
 
 if TYPE_CHECKING:
-    from metering.models import UsageRow  # noqa: F401
+    from metering.models import RollupPointer, UsageRow  # noqa: F401
+
+
+class RollupPointerQuerySet(models.QuerySet["RollupPointer"]):
+    """Pointers to the runs of days."""
+
+    def final(self) -> Self:
+        """Those of days that were over when they were rolled up."""
+        return self.filter(early=False)
 
 
 class UsageRowQuerySet(models.QuerySet["UsageRow"]):
@@ -21,7 +29,7 @@ class UsageRowQuerySet(models.QuerySet["UsageRow"]):
         return self.filter(organization_id=organization_id)
 
     def current(self) -> Self:
-        """The rows of runs that a pointer names, which are those that count."""
+        """The rows of runs that a pointer names, early ones included."""
         return self.filter(run__pointer__isnull=False)
 
     def days(self) -> Self:

@@ -6,7 +6,6 @@ import json
 from datetime import datetime
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -17,7 +16,6 @@ from console.base.common.api.pagination import (
     read_cursor,
     write_cursor,
 )
-from console.base.common.api.schema import Schema
 from console.base.common.api.views import ApiView, ApiViewSet, ListAction, RetrieveAction
 from console.base.common.errors import FieldError, ValidationFailed
 from console.base.common.visibility import readable_clusters
@@ -60,17 +58,17 @@ class UsageViewSet(ApiViewSet):
 
     in_projects = True
     serializer_class = shapes.UsageItemSerializer
+    query_serializers = {"list": shapes.UsageQuerySerializer}
     pagination_class = UsagePagination
     examples = examples.USAGE
     limit_max = 2_000
 
-    @extend_schema(parameters=[shapes.UsageQuerySerializer])
     def list(self, request: Request, **kwargs: Any) -> Response:
         """Usage in the order of time.
 
         By hour and day, and without grouping, the items are the very rows that invoices name.
         """
-        values = self.validated_query(shapes.UsageQuerySerializer)
+        values = self.query()
         clusters = readable_clusters(self.actor)
         query = UsageQuery(
             organization_id=self.organization_id,
@@ -90,14 +88,6 @@ class UsageViewSet(ApiViewSet):
         )
 
 
-class StoredSchema(Schema):
-    """The view's part of the OpenAPI file, with the query's parameters."""
-
-    def get_override_parameters(self) -> list[Any]:
-        """The parameters of `StoredQuerySerializer` beside those of every view."""
-        return [*super().get_override_parameters(), shapes.StoredQuerySerializer]
-
-
 class StoredView(ApiView):
     """How many bytes topics hold now.
 
@@ -105,16 +95,15 @@ class StoredView(ApiView):
     sees that of those projects' clusters.
     """
 
-    schema = StoredSchema()
     in_projects = True
     serializer_class = shapes.StoredSerializer
+    query_serializers = {"GET": shapes.StoredQuerySerializer}
     examples = examples.SHOW_STORED
 
     def get(self, request: Request) -> Response:
         """Shows what is stored now."""
-        values = self.validated_query(shapes.StoredQuerySerializer)
         readable = readable_clusters(self.actor)
-        clusters = stored_now(self.organization_id, clusters=readable, **values)
+        clusters = stored_now(self.organization_id, clusters=readable, **self.query())
         return self.answer(
             {
                 "bytes": sum(cluster.bytes for cluster in clusters),
@@ -154,10 +143,10 @@ class ReconciledDayViewSet(ListAction):
 
     queryset = ReconciledDay.objects.all()
     serializer_class = shapes.ReconciledDaySerializer
+    query_serializers = {"list": shapes.ReconciledDayQuery}
     examples = examples.RECONCILIATIONS
     list_ordering = ("-day", "-id")
 
-    @extend_schema(parameters=[shapes.ReconciledDayQuery])
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """By cluster and day, the newest day first.
 
@@ -168,9 +157,8 @@ class ReconciledDayViewSet(ListAction):
 
     def filter_queryset(self, queryset: Any) -> Any:
         """Only the comparisons of one cluster and of a span of days, where the query names them."""
-        values = self.validated_query(shapes.ReconciledDayQuery)
         names = {"cluster_id": "cluster_id", "from": "day__gte", "to": "day__lt"}
-        return queryset.filter(**{names[name]: value for name, value in values.items()})
+        return queryset.filter(**{names[name]: value for name, value in self.query().items()})
 
 
 def _without_nulls(values: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from django.db import models
 from console.base.common.clock import now
 from console.base.common.ids import ID_CHARS_MAX, new_id
 from metering.choices import QualityKind, RunState
+from metering.querysets import RollupPointerQuerySet
 
 CELL_CHARS_MAX = 32
 
@@ -55,6 +56,11 @@ class RollupPointer(models.Model):
     day = models.DateField()
     run = models.OneToOneField(RollupRun, on_delete=models.PROTECT, related_name="pointer")
     changed_at = models.DateTimeField(default=now)
+    # Whether the run was made before its day was over. Such a day goes on counting from its minutes
+    # for everybody; only an invoice that a person closes early takes the run's rows.
+    early = models.BooleanField(default=False)
+
+    objects = RollupPointerQuerySet.as_manager()
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=["cell", "day"], name="one_run_a_day"),)

@@ -11,7 +11,6 @@ from metering.services.totals import (
     is_metered,
     metered_until,
     month_completeness,
-    provisional_month_totals,
     rollup_inputs,
     usage_row_ids,
 )
@@ -25,7 +24,6 @@ __all__ = [
     "is_metered",
     "metered_until",
     "month_completeness",
-    "provisional_month_totals",
     "rollup_inputs",
     "usage_row_ids",
 ]

@@ -1,4 +1,4 @@
-"""Takes one usage file in: adds to the minutes, records what it covers, and names its topics.
+"""Takes one usage file in: adds to minutes and totals, records what it covers, names its topics.
 
 It takes a few statements over sets, however many rows the file has. Each function needs the
 transaction, the lock and the scope of `ingest`.
@@ -22,27 +22,10 @@ from metering.events.manifests import ClusterEntry, UsageManifest
 from metering.minutes import Additions, Lane, Span, additions, lanes_of, subtract_spans, windows_of
 from metering.models import FileCoverage
 from metering.periods import HOUR_MS, MINUTE_MS, to_ms
+from metering.services.running import add_minutes
 
 # Times that `datetime` can hold, with room for the margins that completeness adds.
 TIMES_MS = range(to_ms(datetime(2, 1, 1, tzinfo=UTC)), to_ms(datetime(9999, 1, 1, tzinfo=UTC)))
-# A window of several minutes is spread evenly over them. The difference of two whole quotients for
-# each minute makes the shares sum to the quantity exactly.
-ADD_MINUTES = """
-INSERT INTO metering_provisionalminute AS known
-    (organization_id, cluster_id, topic_id, principal, meter, billed, minute, quantity)
-SELECT organization_id, cluster_id, topic_id, principal, meter, billed,
-       to_timestamp((start_ms / 1000 + 60 * i)::double precision), sum(share)
-FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::boolean[],
-            %s::bigint[], %s::int[], %s::numeric[])
-    AS added (organization_id, cluster_id, topic_id, principal, meter, billed,
-              start_ms, minutes, quantity),
-    LATERAL generate_series(0, minutes - 1) AS i,
-    LATERAL (SELECT div((i + 1) * quantity, minutes) - div(i * quantity, minutes)) AS part (share)
-WHERE share > 0 AND to_timestamp((start_ms / 1000 + 60 * i)::double precision) >= %s
-GROUP BY 1, 2, 3, 4, 5, 6, 7
-ON CONFLICT (cluster_id, minute, meter, topic_id, principal, billed)
-DO UPDATE SET quantity = known.quantity + EXCLUDED.quantity
-"""
 COVER_LANES = """
 INSERT INTO metering_lanecoverage AS known
     (organization_id, cluster_id, incarnation, sequences, changed_at)
@@ -92,7 +75,7 @@ class Touched:
 
 
 def absorb_file(manifest: UsageManifest, rows: pa.Table, *, keep_from: datetime) -> list[Touched]:
-    """Adds a file's usage to the minutes, and records its coverage and its topics' names.
+    """Adds a file's usage to minutes and totals, and records its coverage and its topics' names.
 
     It leaves out blocks and windows that an earlier file covered, and minutes before `keep_from`.
     Returns, for each cluster of the manifest, the time in ms since 1970 whose hours must be judged
@@ -111,7 +94,8 @@ def absorb_file(manifest: UsageManifest, rows: pa.Table, *, keep_from: datetime)
         lanes=_fresh_lanes(lanes_of(manifest)),
         windows=_fresh_windows(windows_of(manifest)),
     )
-    _add_minutes(fresh, keep_from)
+    if fresh:
+        add_minutes(asdict(fresh), keep_from=keep_from)
     _report_uses(fresh)
     _cover_lanes(manifest)
     _cover_clusters(manifest)
@@ -152,15 +136,6 @@ def _fresh_windows(brought: dict[str, Span]) -> dict[str, list[Span]]:
     return {
         cluster: subtract_spans(span, covered.get(cluster, ())) for cluster, span in brought.items()
     }
-
-
-def _add_minutes(added: Additions, keep_from: datetime) -> None:
-    if added:
-        columns = [
-            *(added.organization_id, added.cluster_id, added.topic_id, added.principal),
-            *(added.meter, added.billed, added.window_start_ms, added.minutes, added.quantity),
-        ]
-        _execute_statement(ADD_MINUTES, [*columns, keep_from])
 
 
 def _report_uses(added: Additions) -> None:

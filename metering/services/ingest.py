@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -27,19 +27,26 @@ from metering.events.keys import manifest_key, parse_key
 from metering.events.manifests import UsageManifest, matches_manifest, parse_manifest
 from metering.events.records import decode_usage
 from metering.events.store import UsageStore
-from metering.models import IngestState, LaneCoverage, ProvisionalMinute, UsageFile
-from metering.periods import MINUTES_KEPT
+from metering.models import (
+    IngestState,
+    LaneCoverage,
+    ProvisionalMinute,
+    RollupPointer,
+    UsageFile,
+)
+from metering.periods import DAY, MINUTES_KEPT, day_start
 from metering.services.absorbing import Touched, absorb_file
 from metering.services.completeness import judge_hours
 from metering.services.discovery import find_files, settled_before
+from metering.services.running import remove_old_hours
 from metering.services.waiting import waited_for
 from metering.stores import open_usage_store
 
 logger = logging.getLogger(__name__)
 
-# Coverage of a lane is kept a day longer than its minutes. A lane without news for this long has no
-# block of a kept minute, so nothing of it can be added twice.
-FORGOTTEN = MINUTES_KEPT + timedelta(days=1)
+# Coverage of a lane is kept so much longer than its minutes. A lane without news for this long has
+# no block of a kept minute, so nothing of it can be added twice.
+COVERAGE_KEPT_LONGER = timedelta(days=1)
 # Files per transaction, and bytes of their rows in memory beyond which there are fewer.
 BATCH_FILES = 64
 BATCH_BYTES = 64 * 1024 * 1024
@@ -93,11 +100,45 @@ def ingest_usage(
 
 
 def remove_old_minutes() -> int:
-    """Removes minutes and lanes' coverage that are too old; returns the number of minutes."""
+    """Removes minutes of published days, hours and lanes' coverage that are too old; returns the
+    number of minutes.
+
+    Minutes of a day that is not published stay, however old they are: the day counts from them.
+    """
+    before = now() - MINUTES_KEPT
     with system_scope():
-        LaneCoverage.objects.filter(changed_at__lt=now() - FORGOTTEN).delete()
-        removed, _ = ProvisionalMinute.objects.filter(minute__lt=now() - MINUTES_KEPT).delete()
+        removed = sum(
+            ProvisionalMinute.objects.filter(minute__gte=since, minute__lt=until).delete()[0]
+            for since, until in _removable_spans(before)
+        )
+        remove_old_hours(before)
+        forgotten = kept_from(before) - COVERAGE_KEPT_LONGER
+        LaneCoverage.objects.filter(changed_at__lt=forgotten).delete()
     return removed
+
+
+def kept_from(before: datetime) -> datetime:
+    """The time of the oldest minute that stays, at most `before`. Needs the system's scope.
+
+    What an older file says is not added any more: nobody knows what of it was added already.
+    """
+    oldest = ProvisionalMinute.objects.order_by("minute").values_list("minute", flat=True)
+    unpublished = oldest.filter(minute__lt=before)
+    for since, until in _removable_spans(before):
+        unpublished = unpublished.exclude(minute__gte=since, minute__lt=until)
+    return unpublished.first() or before
+
+
+def _removable_spans(before: datetime) -> list[tuple[datetime, datetime]]:
+    """The spans of published days that have minutes before a time, in order."""
+    first = ProvisionalMinute.objects.order_by("minute").values_list("minute", flat=True).first()
+    if first is None or first >= before:
+        return []
+    days = RollupPointer.objects.final().filter(
+        cell=config().cell.id, day__gte=first.date(), day__lte=before.date()
+    )
+    starts = map(day_start, days.order_by("day").values_list("day", flat=True))
+    return [(start, min(start + DAY, before)) for start in starts if start < before]
 
 
 def _read_batches(
@@ -135,6 +176,7 @@ def _ingest_batch(
         taken = UsageFile.objects.filter(pk__in=list(files), state=FileState.INGESTED)
         ingested = set(taken.values_list("pk", flat=True))
         touched: list[Touched] = []
+        keep_from = kept_from(now() - MINUTES_KEPT)
         for key, file in files.items():
             if key in ingested:
                 done.files += 1
@@ -147,7 +189,7 @@ def _ingest_batch(
             try:
                 with transaction.atomic():
                     _write_file(manifest, FileState.INGESTED)
-                    touched += absorb_file(manifest, rows, keep_from=now() - MINUTES_KEPT)
+                    touched += absorb_file(manifest, rows, keep_from=keep_from)
             except (ValueError, DataError) as error:
                 _record_damaged_file(cell, key, _Damaged(str(error), manifest))
                 done.damaged += 1

@@ -28,6 +28,7 @@ from metering.choices import Granularity, RunState, UsageMeter
 from metering.errors import Check, PublishRefused, RollupBusy, RollupFailed
 from metering.models import RollupPointer, RollupRun
 from metering.periods import DAY, HOUR_MS, day_start, to_ms
+from metering.services.running import fold_run
 
 LOCK = "usage_rollup"
 # Rows that are turned into CSV at once: they bound the memory, whatever the size of the day.
@@ -80,12 +81,13 @@ SELECT count(*) FROM (
 
 
 def publish_run(
-    run: RollupRun, output: Path, report: dict[str, Any], *, replaces: str | None
+    run: RollupRun, output: Path, report: dict[str, Any], *, replaces: str | None, early: bool
 ) -> bool:
-    """Publishes a run; returns False, and publishes nothing, if the current run has the same rows.
+    """Publishes a run; returns False, and adds no row, if the current run has the same rows.
 
     `replaces` is the id of the run that was current when this one began; None without one.
-    `output` is the folder that the job wrote, `report` its report.
+    `output` is the folder that the job wrote, `report` its report. `early`: the day was not over
+    when the run began. Then the day goes on counting from its minutes.
 
     Raises `RollupBusy` where another run is being or was published meanwhile, `PublishRefused`
     where a check fails, and `RollupFailed` where the job's files cannot be read. Each rolls all of
@@ -104,6 +106,8 @@ def publish_run(
         if (pointer.run_id if pointer else None) != replaces:
             message = f"{pointer and pointer.run_id} was published while this run was being made"
             raise RollupBusy(message)
+        # A day that counts from published rows never counts from its minutes again.
+        early = early and (pointer is None or pointer.early)
         run.report, run.content_sha256 = report, str(report["content_sha256"])
         run.finished_at = now()
         # Before copying: with the same rows the pointer stays, so that a day's rows keep their ids
@@ -111,6 +115,9 @@ def publish_run(
         if pointer and pointer.run.content_sha256 == run.content_sha256:
             run.state = RunState.UNCHANGED
             run.save()
+            if pointer.early and not early:
+                # Rows that were made early turn out to be those of the whole day.
+                point_day(pointer, pointer.run_id, early=False)
             return False
         # The checks read the staged rows: what PostgreSQL holds, and not what the job's files were
         # meant to hold. They come before `ADD_ROWS`, because published rows cannot be removed.
@@ -125,10 +132,20 @@ def publish_run(
         run.state, run.published_at = RunState.PUBLISHED, run.finished_at
         run.save()
         # Last, and in the same transaction: from the commit on the day's rows are this run's.
-        RollupPointer.objects.update_or_create(
-            cell=run.cell, day=run.day, defaults={"run": run, "changed_at": run.finished_at}
-        )
+        point_day(pointer or RollupPointer(cell=run.cell, day=run.day), run.pk, early=early)
     return True
+
+
+def point_day(pointer: RollupPointer, run_id: str, *, early: bool) -> None:
+    """Has a day's pointer name a run, and unless it is early the running totals count its rows.
+
+    Needs the lock of the day and the system's scope.
+    """
+    if not early:
+        replaced = pointer.run_id if pointer.pk and not pointer.early else None
+        fold_run(day=pointer.day, run_id=run_id, replaced=replaced)
+    pointer.run_id, pointer.early, pointer.changed_at = run_id, early, now()
+    pointer.save()
 
 
 def lock_name(cell: str, day: date) -> str:

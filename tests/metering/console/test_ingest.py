@@ -17,8 +17,10 @@ from metering.models import IngestState, LaneCoverage, ProvisionalMinute, TopicN
 from metering.periods import DAY, MINUTE_MS, from_ms, to_ms
 from metering.services import absorbing, ingest
 from metering.services.ingest import ingest_usage
+from metering.services.month_usage import month_totals
 from tests.metering.console.conftest import NOON
 from tests.metering.console.files import PRINCIPAL, Block, Window, overwrite, remove
+from tests.metering.console.world import publish_day
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 T = to_ms(NOON)
@@ -301,9 +303,10 @@ def test_a_crash_in_the_middle_adds_nothing_and_the_next_pass_all(agent, store, 
     assert minutes() == {("ingress_bytes", number): 1 for number in range(8)}
 
 
-def test_minutes_go_after_eight_days_and_do_not_come_back(agent, store, clock):
+def test_minutes_of_published_days_go_after_eight_days_and_do_not_come_back(agent, store, clock):
     emit(agent, 0, 3)
     ingest_usage(store=store)
+    publish_day(NOON.date(), [])
     clock.now = NOON + 8 * DAY + 2 * MINUTE
     ingest_usage(store=store)
     assert {minute for _, minute in minutes()} == {2, 3}
@@ -314,6 +317,34 @@ def test_minutes_go_after_eight_days_and_do_not_come_back(agent, store, clock):
     emit(agent.twin("agent-2"), 0, 3, at=clock.now)
     assert ingest_usage(store=store).files == 1
     assert minutes() == {}
+
+
+def test_minutes_stay_until_their_day_is_published(agent, store, clock):
+    emit(agent, 0, 3)
+    ingest_usage(store=store)
+    clock.now = NOON + 30 * DAY
+    ingest_usage(store=store)
+    assert {minute for _, minute in minutes()} == {0, 1, 2, 3}
+    # Nothing of them is added twice meanwhile, however late it comes.
+    emit(agent.twin("agent-2"), 0, 4, at=clock.now)
+    assert ingest_usage(store=store).files == 1
+    assert minutes() == {("ingress_bytes", number): 1 for number in range(5)}
+    with system_scope():
+        assert month_totals(NOON.date(), ["org_a"]) == {"org_a": {("cl_a", "ingress_bytes"): 5}}
+    publish_day(NOON.date(), [])
+    ingest_usage(store=store)
+    assert minutes() == {}
+    with system_scope():
+        assert month_totals(NOON.date(), ["org_a"]) == {"org_a": {}}
+
+
+def test_an_early_roll_up_lets_no_minute_go(agent, store, clock):
+    emit(agent, 0, 3)
+    ingest_usage(store=store)
+    publish_day(NOON.date(), [], early=True)
+    clock.now = NOON + 9 * DAY
+    ingest_usage(store=store)
+    assert {minute for _, minute in minutes()} == {0, 1, 2, 3}
 
 
 class CountingStore(FolderUsageStore):

@@ -21,9 +21,13 @@ from metering.errors import (
 )
 from metering.models import QualityResult, RollupPointer, RollupRun, StagedRow, UsageRow
 from metering.periods import DAY, HOUR_MS, MINUTE_MS, from_ms, to_ms
-from metering.services import rollup_inputs, usage_row_ids
+from metering.services import month_completeness, rollup_inputs, usage_row_ids
+from metering.services.comparing import compare_month
+from metering.services.ingest import ingest_usage
+from metering.services.month_usage import month_totals
 from metering.services.publishing import row_id
 from metering.services.rollup import roll_up, roll_up_recent_days, work_folder
+from metering.services.usage import UsageQuery, list_usage
 from tests.metering.console.conftest import NOON
 from tests.metering.console.files import Block, Window, overwrite
 from tests.metering.console.jobs import plain_job, spoiled_job, write_table
@@ -135,6 +139,46 @@ def test_rows_of_other_days_stay_there(agent):
     tomorrow = TODAY + DAY
     roll_up(day=tomorrow, job=plain_job, early=True)
     assert rows("day") == {("ingress_bytes", -12): 211, ("ingress_bytes", 12): 225}
+
+
+def test_an_early_roll_up_is_final_for_nobody(agent, clock):
+    clock.now = NOON
+    emit(agent, [0])
+    early = roll_up(day=TODAY, job=plain_job, early=True)
+    assert early.state == RunState.PUBLISHED
+    emit(agent, [1], at=NOON + timedelta(minutes=1))
+    ingest_usage()
+    with system_scope():
+        assert month_totals(TODAY, ["org_a"]) == {"org_a": {("cl_a", "ingress_bytes"): 201}}
+        assert month_completeness(TODAY).missing_days[0] == TODAY
+    assert listed("org_a") == [(True, 201)]
+    # The night after rolls it up, though there is no file that it has not read.
+    clock.now = AFTER
+    roll_up(day=TODAY, job=plain_job, early=True)
+    assert not RollupPointer.objects.get().early
+    assert listed("org_a") == [(False, 201)]
+    assert compare_month(TODAY).named == []
+
+
+def test_early_rows_become_final_where_the_whole_day_has_the_same(agent, clock):
+    clock.now = NOON
+    emit(agent, [0])
+    early = roll_up(day=TODAY, job=plain_job, early=True)
+    assert listed("org_a") == [(True, 100)]
+    clock.now = AFTER
+    assert roll_up_recent_days(job=plain_job) == [TODAY]
+    pointer = RollupPointer.objects.get()
+    assert (pointer.run, pointer.early) == (early, False)
+    assert listed("org_a") == [(False, 100)]
+    assert compare_month(TODAY).named == []
+
+
+def listed(organization_id):
+    """(provisional, quantity) of the day, as the API lists it."""
+    start = NOON.replace(hour=0)
+    query = UsageQuery(organization_id, start, start + DAY, group_by="meter", billed=True)
+    with system_scope():
+        return [(item.provisional, item.quantity) for item in list_usage(query, limit=10)]
 
 
 def test_quality_is_kept_with_the_run(agent, store):
@@ -270,7 +314,9 @@ def test_another_run_that_was_published_meanwhile_stays(agent):
     emit(agent, [0])
 
     def meanwhile(report, output):
-        run = RollupRun.objects.create(cell=config().cell.id, day=TODAY)
+        run = RollupRun.objects.create(
+            cell=config().cell.id, day=TODAY, state=RunState.PUBLISHED, published_at=AFTER
+        )
         RollupPointer.objects.create(cell=config().cell.id, day=TODAY, run=run)
 
     with pytest.raises(RollupBusy, match="was published while"):

@@ -1,6 +1,6 @@
 """What billing reads: totals of a month, the rows behind them, whether it can close."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 
 import pytest
@@ -13,10 +13,9 @@ from metering.services import (
     billable_totals,
     metered_until,
     month_completeness,
-    provisional_month_totals,
     usage_row_ids,
 )
-from tests.metering.console.world import Used, make_hours_complete, publish_day, use_minute
+from tests.metering.console.world import Used, make_hours_complete, publish_day
 
 pytestmark = pytest.mark.django_db
 MONTH = date(2026, 10, 1)
@@ -118,20 +117,3 @@ def test_a_cluster_is_metered_until_its_first_incomplete_hour():
         JudgedHour.objects.filter(hour=end - timedelta(hours=2)).update(complete=False)
         assert metered_until("cl_a") == end - timedelta(hours=2)
         assert metered_until("cl_b") is None
-
-
-def test_provisional_totals_take_published_days_and_minutes_of_the_others():
-    publish_day(DAY, [Used("org_a", "cl_a", INGRESS, 100)])
-    midnight = datetime(2026, 10, 3, tzinfo=UTC)
-    for minute, quantity in [
-        (midnight, 1),
-        (midnight + timedelta(hours=23, minutes=59), 2),
-        (midnight + timedelta(days=1), 4),
-        (midnight - timedelta(minutes=1), 8),
-        (datetime(2026, 11, 1, tzinfo=UTC), 16),
-    ]:
-        use_minute(Used("org_a", "cl_a", INGRESS, quantity), minute)
-    use_minute(Used("org_a", "cl_a", EGRESS, 32, billed=False), midnight + timedelta(days=2))
-    use_minute(Used("org_b", "cl_b", INGRESS, 64), midnight + timedelta(days=2))
-    with system_scope():
-        assert provisional_month_totals("org_a", MONTH) == {("cl_a", INGRESS): 112}

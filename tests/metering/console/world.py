@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
@@ -12,16 +12,18 @@ from console.base.common.clock import now
 from console.base.common.conf import config
 from console.base.common.tenancy import system_scope
 from metering.choices import RunState
+from metering.minutes import Additions
 from metering.models import (
     ClusterCoverage,
     JudgedHour,
-    ProvisionalMinute,
     RollupPointer,
     RollupRun,
     TopicName,
     UsageRow,
 )
 from metering.periods import DAY, HOUR, day_start, to_ms
+from metering.services.publishing import point_day
+from metering.services.running import add_minutes
 from metering.services.totals import files_of_day, inputs_sha256
 
 TOPIC_ID = "0123456789abcdef0123456789abcdef"
@@ -41,8 +43,13 @@ class Used:
     hour: int = 0
 
 
-def publish_day(day: date, used: Iterable[Used], *, cell: str = "") -> RollupRun:
-    """Makes a published run whose hours and days are what was used."""
+def publish_day(
+    day: date, used: Iterable[Used], *, cell: str = "", early: bool = False
+) -> RollupRun:
+    """Makes a published run whose hours and days are what was used.
+
+    `early`: it was made before the day was over.
+    """
     used = list(used)
     cell = cell or config().cell.id
     with system_scope():
@@ -52,7 +59,8 @@ def publish_day(day: date, used: Iterable[Used], *, cell: str = "") -> RollupRun
             UsageRow.objects.bulk_create(_rows(run, granularity, used))
         run.state, run.published_at, run.finished_at = RunState.PUBLISHED, now(), now()
         run.save()
-        RollupPointer.objects.update_or_create(cell=cell, day=day, defaults={"run": run})
+        pointer = RollupPointer.objects.filter(cell=cell, day=day).first()
+        point_day(pointer or RollupPointer(cell=cell, day=day), run.pk, early=early)
     return run
 
 
@@ -81,19 +89,21 @@ def make_hours_complete(
         )
 
 
-def use_minute(used: Used, minute: datetime) -> None:
-    """Makes provisional usage of one minute."""
+def use_minute(used: Used, minute: datetime, *, minutes: int = 1) -> None:
+    """Adds provisional usage of one minute, or of a window of several, as ingest does."""
+    added = Additions(
+        organization_id=[used.organization_id],
+        cluster_id=[used.cluster_id],
+        topic_id=[used.topic_id],
+        principal=[used.principal],
+        meter=[used.meter],
+        billed=[used.billed],
+        window_start_ms=[to_ms(minute)],
+        minutes=[minutes],
+        quantity=[used.quantity],
+    )
     with system_scope():
-        ProvisionalMinute.objects.create(
-            organization_id=used.organization_id,
-            cluster_id=used.cluster_id,
-            topic_id=used.topic_id,
-            principal=used.principal,
-            meter=used.meter,
-            minute=minute,
-            quantity=used.quantity,
-            billed=used.billed,
-        )
+        add_minutes(asdict(added), keep_from=minute)
 
 
 def name_topic(organization_id: str, cluster_id: str, name: str, topic_id: str = TOPIC_ID) -> None:
