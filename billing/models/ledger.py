@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from django.db import models
+from django.db.models import Q
 
 from billing.choices import Account, EntryKind
 from billing.models.invoice import Invoice
@@ -24,8 +25,12 @@ class JournalEntry(models.Model):
         Organization, on_delete=models.PROTECT, related_name="journal_entries"
     )
     kind = models.CharField(max_length=16, choices=EntryKind.choices)
-    # The invoice or the credit note that caused the entry.
-    invoice = models.OneToOneField(Invoice, on_delete=models.PROTECT, related_name="journal_entry")
+    # The invoice or the credit note that caused the entry; null: something else did.
+    invoice = models.OneToOneField(
+        Invoice, on_delete=models.PROTECT, related_name="journal_entry", null=True, blank=True
+    )
+    # The id of what else caused it, such as a payment. One event has one entry of a kind.
+    source_id = models.CharField(max_length=ID_CHARS_MAX, null=True, blank=True)
     currency = models.CharField(max_length=3)
     # The number of postings: a trigger compares it, so that none can be added later.
     posting_count = models.PositiveSmallIntegerField()
@@ -33,6 +38,14 @@ class JournalEntry(models.Model):
 
     class Meta:
         verbose_name_plural = "journal entries"
+        constraints = (
+            models.UniqueConstraint(fields=["kind", "source_id"], name="one_entry_an_event"),
+            models.CheckConstraint(
+                condition=Q(invoice__isnull=False, source_id__isnull=True)
+                | Q(invoice__isnull=True, source_id__isnull=False),
+                name="entries_have_one_cause",
+            ),
+        )
 
     def __str__(self) -> str:
         return f"{self.kind} {self.pk}"
