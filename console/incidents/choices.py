@@ -20,6 +20,7 @@ class IncidentKind(models.TextChoices):
     TASKS_DELAYED = "tasks_delayed", "Background work does not run"
     USAGE_INCOMPLETE = "usage_incomplete", "Usage of an hour is missing"
     INVOICES_MISSING = "invoices_missing", "Invoices of a month could not be issued"
+    MONEY_DIFFERS = "money_differs", "Money does not reconcile"
 
 
 class IncidentState(models.TextChoices):
@@ -31,5 +32,5 @@ class IncidentState(models.TextChoices):
 
 
 # What only those who run the service see: organizations have nothing to do with it.
-OF_STAFF = (IncidentKind.INVOICES_MISSING.value,)
+OF_STAFF = (IncidentKind.INVOICES_MISSING.value, IncidentKind.MONEY_DIFFERS.value)
 SHOWN_STATES = (IncidentState.OPEN.value, IncidentState.CLOSED.value)

@@ -105,6 +105,18 @@ class InvoicesFact:
 
 
 @dataclass(frozen=True, slots=True)
+class MoneyFact:
+    """What of the service's money needs a person.
+
+    `differences`: how many things do not agree between the ledger, the invoices and Stripe.
+    `reason`: why charges or comparisons are not made; empty where they are.
+    """
+
+    differences: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class DamageFact:
     """The lowest damaged batch of a partition that brokers know of, by its first offset."""
 
@@ -194,6 +206,7 @@ class Facts:
     # Whether the metadata store refuses all writes since it is full; None: it is not known.
     out_of_space: bool | None = False
     invoices: Sequence[InvoicesFact] = ()
+    money: MoneyFact | None = None
 
     @property
     def keeper_speaks(self) -> bool:
@@ -296,6 +309,7 @@ def find_problems(facts: Facts) -> list[Finding]:
         *(_usage_finding(usage) for usage in facts.usage),
         *_damage_findings(facts),
         *(_invoices_finding(month) for month in facts.invoices),
+        *_money_findings(facts.money),
     ]
 
 
@@ -481,6 +495,23 @@ def _invoices_finding(fact: InvoicesFact) -> Finding:
         title=f"Invoices of {fact.month} are missing",
         text=f"{text} The page of staff lists the reasons. It is tried again by itself.",
     )
+
+
+def _money_findings(fact: MoneyFact | None) -> list[Finding]:
+    """Staff alone read it. The text has no count, which changes: that is in the list of staff."""
+    if fact is None or not (fact.differences or fact.reason):
+        return []
+    text = "The ledger, the invoices and Stripe do not agree; the page of staff lists in what. "
+    return [
+        Finding(
+            kind=IncidentKind.MONEY_DIFFERS,
+            subject="money",
+            organization_id=None,
+            cluster_id="",
+            title="Money does not reconcile",
+            text=f"{text if fact.differences else ''}{fact.reason}".strip(),
+        )
+    ]
 
 
 def _damage_findings(facts: Facts) -> list[Finding]:

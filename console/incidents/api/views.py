@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import Q
-from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -21,6 +20,7 @@ class IncidentViewSet(ListAction, RetrieveAction):
 
     queryset = Incident.objects.filter(state__in=SHOWN_STATES)
     serializer_class = shapes.IncidentSerializer
+    query_serializers = {"list": shapes.IncidentQuerySerializer}
     examples = examples.INCIDENTS
     lookup_value_regex = "inc_[a-z2-7]+"
     list_ordering = ("-opened_at", "-id")
@@ -34,10 +34,8 @@ class IncidentViewSet(ListAction, RetrieveAction):
         visible = Incident.objects.filter(own | of_service, state__in=SHOWN_STATES)
         if getattr(self, "action", None) != "list":
             return visible
-        query = self.validated_query(shapes.IncidentQuerySerializer)
-        return visible.filter(**{name: value for name, value in query.items() if value})
+        return visible.filter(**{name: value for name, value in self.query().items() if value})
 
-    @extend_schema(parameters=[shapes.IncidentQuerySerializer])
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Newest first."""
         return super().list(request, *args, **kwargs)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.db.models import Count, Min
 
+from billing.collection.watching import what_needs_a_person
 from billing.services.missing import unissued_months
 from brokers.errors import MetadataError
 from brokers.metadata_records import ClusterStatus
@@ -21,6 +22,7 @@ from console.incidents.rules import (
     Facts,
     HealthFact,
     InvoicesFact,
+    MoneyFact,
     OperationFact,
     UsageFact,
 )
@@ -59,6 +61,7 @@ def gather_facts(at: datetime) -> Facts:
             InvoicesFact(f"{month.month:%Y-%m}", month.missing, month.reason)
             for month in unissued_months(at)
         ],
+        money=MoneyFact(*what_needs_a_person(at)),
         oldest_task_at=OutboxEntry.objects.aggregate(oldest=Min("created_at"))["oldest"],
     )
 

@@ -20,6 +20,7 @@ MAILED = {
     IncidentKind.CELL_UNREACHABLE.value,
     IncidentKind.DAMAGED_BATCH.value,
     IncidentKind.INVOICES_MISSING.value,
+    IncidentKind.MONEY_DIFFERS.value,
     IncidentKind.KEEPER_SILENT.value,
     IncidentKind.MACHINE_LOST.value,
     IncidentKind.METADATA_FULL.value,

@@ -1,0 +1,1 @@
+"""Collects what invoices say by Stripe, and follows up those that are not paid."""
