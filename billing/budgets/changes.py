@@ -17,14 +17,16 @@ from billing.budgets.evaluation import (
     locked_budgets,
     note_event,
 )
-from billing.choices import BudgetEventKind, BudgetState
+from billing.choices import BudgetAction, BudgetEventKind, BudgetState
 from billing.models import Budget, PriceVersion
+from billing.models.budget import THROTTLE_DEFAULT
 from billing.periods import month_of
 from billing.spending import spent_by_organization
 from console.base.common import locks
 from console.base.common.actor import Actor
 from console.base.common.audit import changes_of, record_audit
 from console.base.common.clock import now
+from console.base.common.errors import FieldError, ValidationFailed
 from console.base.limits.services import require_room
 
 
@@ -34,10 +36,21 @@ def lock_budgets(*, organization_id: str) -> None:
 
 
 def create_budget(
-    *, actor: Actor, name: str, amount_minor: int, thresholds: list[int], action: str
+    *,
+    actor: Actor,
+    name: str,
+    amount_minor: int,
+    thresholds: list[int],
+    action: str,
+    throttle_bytes_per_s: int | None = None,
 ) -> Budget:
-    """Sets a new budget, from the current month on. Raises `LimitReached`."""
+    """Sets a new budget, from the current month on. Raises `LimitReached`.
+
+    `throttle_bytes_per_s` is for the action `throttle` alone, which has a default. Raises
+    `ValidationFailed` where another action has one.
+    """
     organization_id = actor.organization_id
+    throttle_bytes_per_s = _settle_rate(action, throttle_bytes_per_s)
     lock_budgets(organization_id=organization_id)
     used = budgets_used(organization_id)
     require_room("budgets", organization_id=organization_id, used=used)
@@ -49,12 +62,14 @@ def create_budget(
         currency=PriceVersion.objects.in_force(spending.month).currency,
         thresholds=sorted(set(thresholds)),
         action=action,
+        throttle_bytes_per_s=throttle_bytes_per_s,
         month=spending.month,
         evaluated_at=spending.known_at,
-        spent_minor=spending.spent_minor,
+        spent_minor=spending.spent.total_minor,
+        kept_minor=spending.spent.kept_minor,
         state=BudgetState.OK,
     )
-    note_event(budget, BudgetEventKind.CREATED, base_minor=spending.spent_minor)
+    note_event(budget, BudgetEventKind.CREATED, base_minor=rules.base_of(spending.spent, None))
     _record_change(actor, budget, "create", _settings_of(budget))
     return _evaluate_budget(budget, spending)
 
@@ -65,30 +80,60 @@ def budgets_used(organization_id: str, cluster_id: str = "") -> int:
 
 
 def update_budget(*, actor: Actor, budget: Budget, changes: dict[str, Any]) -> Budget:
-    """Changes a budget whose row is locked. Produce goes on at once where that lifts it."""
+    """Changes a budget whose row is locked. Traffic goes on at once where that lifts its limit.
+
+    A budget that was set under the promise before decision 0016 is from now on one of today's.
+    """
     if "thresholds" in changes:
         changes = {**changes, "thresholds": sorted(set(changes["thresholds"]))}
+    action = changes.get("action", budget.action)
+    rate = changes.get("throttle_bytes_per_s")
+    if rate is None and action == budget.action:
+        rate = budget.throttle_bytes_per_s
+    changes = {**changes, "throttle_bytes_per_s": _settle_rate(action, rate)}
     changed = {name: value for name, value in changes.items() if getattr(budget, name) != value}
     if not changed:
         return budget
     spending = _current_spending(budget.organization_id)
     # Read before the change: the cap under the settings that end here.
-    cap_minor = cap_of_budget(budget.pk, spending.month)
+    cap = cap_of_budget(budget.pk, spending.month)
     detail = changes_of(budget, changed)
     for name, value in changed.items():
         setattr(budget, name, value)
     budget.generation += 1
-    budget.month, budget.spent_minor = spending.month, spending.spent_minor
-    base_minor = rules.base_of(spent_minor=spending.spent_minor, cap_minor=cap_minor)
-    note_event(budget, BudgetEventKind.CHANGED, base_minor=base_minor)
+    budget.covers_all_until = None
+    _note_changed(budget, spending, base_minor=rules.base_of(spending.spent, cap))
     _record_change(actor, budget, "update", detail)
     return _evaluate_budget(budget, spending)
 
 
+def _settle_rate(action: str, bytes_per_s: int | None) -> int | None:
+    """The rate of a budget with this action. Raises `ValidationFailed`."""
+    if action == BudgetAction.THROTTLE:
+        return bytes_per_s or THROTTLE_DEFAULT
+    if bytes_per_s is not None:
+        detail = "Only a budget with the action throttle has a rate."
+        raise ValidationFailed(errors=[FieldError("/throttle_bytes_per_s", "invalid", detail)])
+    return None
+
+
+def _note_changed(budget: Budget, spending: Spending, *, base_minor: int) -> None:
+    """Adds the event of new settings, with what is spent now.
+
+    The month in the row stays: the evaluation that follows compares it.
+    """
+    evaluated = budget.month
+    budget.month = spending.month
+    budget.spent_minor = spending.spent.total_minor
+    budget.kept_minor = spending.spent.kept_minor
+    note_event(budget, BudgetEventKind.CHANGED, base_minor=base_minor)
+    budget.month = evaluated
+
+
 def remove_budget(*, actor: Actor, budget: Budget) -> None:
-    """Ends a budget whose row is locked, and lifts the suspension that it caused."""
+    """Ends a budget whose row is locked, and lifts the limit of traffic that it caused."""
     budget.removed_at = now()
-    budget.suspended_at = None
+    budget.acting_as, budget.acting_since = "", None
     budget.generation += 1
     budget.save()
     note_event(budget, BudgetEventKind.REMOVED)
@@ -111,7 +156,7 @@ def _current_spending(organization_id: str) -> Spending:
 
 
 def _settings_of(budget: Budget) -> dict[str, Any]:
-    names = ("name", "amount_minor", "thresholds", "action")
+    names = ("name", "amount_minor", "thresholds", "action", "throttle_bytes_per_s")
     return {name: getattr(budget, name) for name in names}
 
 

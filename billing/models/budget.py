@@ -16,6 +16,9 @@ from console.base.common.ids import ID_CHARS_MAX, new_id
 
 NAME_CHARS_MAX = 100
 EVENTS_SHOWN = 20
+# Bounds of the rate to which a budget throttles: below the least, one batch would have a client
+# pause for minutes.
+THROTTLE_MIN, THROTTLE_DEFAULT, THROTTLE_MAX = 2**16, 2**20, 2**40
 
 
 class Budget(models.Model):
@@ -40,8 +43,17 @@ class Budget(models.Model):
     evaluated_at = models.DateTimeField()
     spent_minor = models.BigIntegerField()
     state = models.CharField(max_length=16, choices=BudgetState.choices)
-    # Since when this budget suspends produce; None where it does not.
-    suspended_at = models.DateTimeField(null=True, blank=True)
+    # The part of it that is storage and partitions.
+    kept_minor = models.BigIntegerField(default=0)
+    # Only of `throttle`: bytes a second of produce and fetch together, for each cluster.
+    throttle_bytes_per_s = models.BigIntegerField(null=True, blank=True)
+    # The action that it takes at this moment, "" where it takes none, and since when. The column
+    # keeps the name that it has.
+    acting_as = models.CharField(max_length=16, choices=BudgetAction.choices, blank=True)
+    acting_since = models.DateTimeField(null=True, blank=True, db_column="suspended_at")
+    # The last month in which it covers all of the bill, and lets fetch go on, as was promised until
+    # decision 0016; None for budgets that were set or changed since.
+    covers_all_until = models.DateField(null=True, blank=True)
     # Counts changes of the settings: the ETag.
     generation = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(default=now)
@@ -52,6 +64,10 @@ class Budget(models.Model):
     class Meta:
         constraints = (
             models.CheckConstraint(condition=Q(amount_minor__gt=0), name="budgets_are_positive"),
+            models.CheckConstraint(
+                condition=~Q(action=BudgetAction.THROTTLE.value) | Q(throttle_bytes_per_s__gt=0),
+                name="throttling_budgets_have_a_rate",
+            ),
         )
         indexes = (
             models.Index(fields=["organization", "-created_at", "-id"], name="budgets_newest"),
@@ -74,11 +90,17 @@ class BudgetEvent(models.Model):
     # Only for `threshold_reached`: which one, in percent.
     threshold = models.PositiveSmallIntegerField(null=True, blank=True)
     spent_minor = models.BigIntegerField()
+    # The part of it that is storage and partitions; None in events before decision 0016.
+    kept_minor = models.BigIntegerField(null=True, blank=True)
     amount_minor = models.BigIntegerField()
     action = models.CharField(max_length=16, choices=BudgetAction.choices)
+    throttle_bytes_per_s = models.BigIntegerField(null=True, blank=True)
+    # As of the budget.
+    covers_all_until = models.DateField(null=True, blank=True)
     # The budget's generation from this event on.
     generation = models.PositiveIntegerField()
-    # Only for new settings: the amount that stays billable under them (`rules.base_of`).
+    # Only for new settings: the traffic that stays billable under them (`rules.base_of`); with
+    # `covers_all_until` all of the bill that does.
     base_minor = models.BigIntegerField(null=True, blank=True)
     created_at = models.DateTimeField(default=now)
 

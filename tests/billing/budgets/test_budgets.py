@@ -32,6 +32,11 @@ def suspended(api):
     return api().get("/organizations/current").json()["produce_suspended_reason"]
 
 
+def limit(api):
+    """The organization's traffic limit, None where there is none."""
+    return api().get("/organizations/current").json()["traffic_limit"]
+
+
 def show(api, budget):
     return api().get(f"/budgets/{budget['id']}").json()
 
@@ -59,7 +64,12 @@ def test_a_new_budget_shows_its_state(api, tenant, at, make_budget):
         ({"name": "x\nBcc: you@example.com", "amount_minor": 1}, "/name"),
         ({"name": "x", "amount_minor": 1, "thresholds": [0]}, "/thresholds/0"),
         ({"name": "x", "amount_minor": 1, "thresholds": [50] * 11}, "/thresholds"),
-        ({"name": "x", "amount_minor": 1, "action": "throttle"}, "/action"),
+        ({"name": "x", "amount_minor": 1, "action": "stop"}, "/action"),
+        ({"name": "x", "amount_minor": 1, "throttle_bytes_per_s": 2**20}, "/throttle_bytes_per_s"),
+        (
+            {"name": "x", "amount_minor": 1, "action": "throttle", "throttle_bytes_per_s": 65_535},
+            "/throttle_bytes_per_s",
+        ),
     ],
 )
 def test_what_cannot_be_is_pointed_to(api, body, pointer):
@@ -109,10 +119,53 @@ def test_a_budget_that_is_used_up_suspends_at_once_and_says_what_to_do(
     budget = make_budget(1)
     assert (budget["state"], budget["suspended_at"]) == ("exceeded", "2026-11-21T15:00:00Z")
     assert suspended(api) == (
-        'Produce is suspended: the budget "Team" of $0.01 for November 2026 is used up. Raise or '
-        "remove it at http://localhost:8080/usage/budgets, or wait until 1 December 2026 (UTC). "
-        "Fetching goes on."
+        'Produce and fetch are suspended: the budget "Team" of $0.01 for November 2026 is used up. '
+        "Raise or remove it at http://localhost:8080/usage/budgets, or wait until 1 December 2026 "
+        "(UTC)."
     )
+    assert limit(api)["kind"] == "refuse"
+
+
+def test_a_budget_that_throttles_has_a_rate(api, tenant, at, make_budget):
+    spend_cents(tenant.id, 1)
+    budget = make_budget(1, action="throttle")
+    assert (budget["throttle_bytes_per_s"], budget["suspended_at"]) == (2**20, None)
+    assert budget["throttled_at"] == "2026-11-21T15:00:00Z"
+    assert "throttled" in kinds(show(api, budget))
+    assert limit(api) == {
+        "kind": "throttle",
+        "reason": "Each cluster takes and gives out 1 MiB a second at most: the budget "
+        '"Team" of $0.01 for November 2026 is used up. Raise or remove it at '
+        "http://localhost:8080/usage/budgets, or wait until 1 December 2026 (UTC).",
+        "bytes_per_s": 2**20,
+    }
+    assert suspended(api) is None
+    path = f"/budgets/{budget['id']}"
+    assert api().patch(path, {"throttle_bytes_per_s": 2**16}).status_code == 200
+    assert limit(api)["bytes_per_s"] == 2**16
+    assert "64 KiB" in limit(api)["reason"]
+    assert api().patch(path, {"name": "Else"}).json()["throttle_bytes_per_s"] == 2**16
+    # Another action has no rate, and acts at once.
+    changed = api().patch(path, {"action": "suspend"}).json()
+    assert (changed["throttle_bytes_per_s"], changed["throttled_at"]) == (None, None)
+    assert changed["suspended_at"]
+    assert limit(api)["kind"] == "refuse"
+    assert "resumed" not in kinds(show(api, budget))
+    response = api().patch(path, {"throttle_bytes_per_s": 2**16})
+    document = cases.assert_problem(response, 422, "validation_failed")
+    assert document["errors"][0]["pointer"] == "/throttle_bytes_per_s"
+
+
+def test_the_strictest_of_several_budgets_holds(api, tenant, at, make_budget):
+    spend_cents(tenant.id, 100)
+    make_budget(10, name="Fast", action="throttle", throttle_bytes_per_s=2**21)
+    slow = make_budget(20, name="Slow", action="throttle", throttle_bytes_per_s=2**20)
+    assert limit(api)["bytes_per_s"] == 2**20
+    stop = make_budget(30, name="Stop")
+    assert limit(api)["kind"] == "refuse"
+    api().delete(f"/budgets/{stop['id']}")
+    api().delete(f"/budgets/{slow['id']}")
+    assert (limit(api)["kind"], limit(api)["bytes_per_s"]) == ("throttle", 2**21)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from billing import tasks
 from billing.budgets import evaluation
 from billing.budgets.changes import create_budget, lock_budgets
 from billing.models import Budget, BudgetEvent
+from billing.rating import Spent
 from console.base.accounts.models import Membership
-from console.base.accounts.signals import produce_suspension_changed
+from console.base.accounts.signals import traffic_limit_changed
 from console.base.common.actor import Role, system_actor
 from console.base.common.models import OutboxEntry
 from console.base.common.tenancy import organization_scope
@@ -147,7 +148,8 @@ def test_a_suspension_is_one_mail_and_says_what_to_do(api, tenant, make_budget, 
     assert suspended(api) is None
     assert evaluate() == 1
     assert suspended(api)
-    assert subjects() == ['Produce is suspended: budget "Team" is used up']
+    assert subjects() == ['Produce and fetch are suspended: budget "Team" is used up']
+    assert "go on being billed: $0.00 of November 2026 so far" in mail.outbox[0].body
     assert "of $0.01 for November 2026 is used up: $0.03 so far." in mail.outbox[0].body
     assert "1 December 2026 (UTC)" in mail.outbox[0].body
     assert "http://localhost:8080/usage/budgets" in mail.outbox[0].body
@@ -155,7 +157,34 @@ def test_a_suspension_is_one_mail_and_says_what_to_do(api, tenant, make_budget, 
     assert evaluate() == 0
 
 
-def test_the_month_turns_and_produce_goes_on(api, tenant, make_budget, evaluate):
+def test_a_throttle_is_one_mail_and_says_that_all_is_billed(api, tenant, make_budget, evaluate):
+    make_budget(1, action="throttle", throttle_bytes_per_s=2**19)
+    spend_cents(tenant.id, 3)
+    evaluate()
+    evaluate()
+    assert subjects() == ['Traffic is slowed down: budget "Team" is used up']
+    assert "gives out 512 KiB a second at most" in mail.outbox[0].body
+    assert "All that is produced, fetched and stored goes on being billed" in mail.outbox[0].body
+
+
+def test_one_that_is_used_up_in_the_first_minute_of_a_month_says_so_again(
+    api, tenant, make_budget, evaluate
+):
+    budget = make_budget(1)
+    spend_cents(tenant.id, 3)
+    evaluate(LAST_MINUTE)
+    spend_cents(tenant.id, 5, minute=DECEMBER)
+    evaluate(DECEMBER + timedelta(seconds=30))
+    assert len(subjects()) == 2
+    assert "December 2026 is used up: $0.05 so far" in mail.outbox[1].body
+    shown = show(api, budget)
+    december = [event["kind"] for event in shown["events"] if event["month"] == "2026-12"]
+    assert "suspended" in december
+    assert "resumed" not in december
+    assert "1 January 2027" in suspended(api)
+
+
+def test_the_month_turns_and_traffic_goes_on(api, tenant, make_budget, evaluate):
     budget = make_budget(100)
     spend_cents(tenant.id, 100)
     evaluate(LAST_MINUTE)
@@ -212,11 +241,11 @@ def test_one_that_fails_keeps_no_other_from_its_budget(
             message = "a defect"
             raise RuntimeError(message)
 
-    produce_suspension_changed.connect(refuse)
+    traffic_limit_changed.connect(refuse)
     try:
         assert evaluate() == 1
     finally:
-        produce_suspension_changed.disconnect(refuse)
+        traffic_limit_changed.disconnect(refuse)
     assert suspended(api) is None
     assert api(other_tenant.key).get("/organizations/current").json()["produce_suspended_reason"]
     # All of the failed one was taken back, so that the next round does all of it.
@@ -225,7 +254,7 @@ def test_one_that_fails_keeps_no_other_from_its_budget(
 
 
 def test_what_was_known_earlier_undoes_nothing(api, tenant, at, make_budget):
-    known = evaluation.Spending(T0.date().replace(day=1), 0, T0)
+    known = evaluation.Spending(T0.date().replace(day=1), Spent(), T0)
     at(T0 + timedelta(seconds=1))
     spend_cents(tenant.id, 100)
     make_budget(100)
@@ -239,7 +268,7 @@ def test_what_was_known_earlier_undoes_nothing(api, tenant, at, make_budget):
 @pytest.mark.django_db(transaction=True)
 def test_whoever_changes_budgets_is_not_waited_for():
     tenant = make_tenant("Busy")
-    spending = evaluation.Spending(T0.date().replace(day=1), 0, T0)
+    spending = evaluation.Spending(T0.date().replace(day=1), Spent(), T0)
 
     def look():
         try:

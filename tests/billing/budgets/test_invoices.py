@@ -49,7 +49,22 @@ def test_without_a_budget_all_of_it_is_billed(issued):
 
 
 def test_what_slipped_past_a_budget_is_a_line_of_its_own(issued, make_budget):
-    assert issued(lambda moment: make_budget(100) if moment == "before" else None) == [-80]
+    # Storage costs 120 and is billed; of the traffic, which costs 60, nothing was left.
+    assert issued(lambda moment: make_budget(100) if moment == "before" else None) == [-60]
+
+
+def test_what_was_left_of_a_budget_is_billed(issued, make_budget):
+    assert issued(lambda moment: make_budget(150) if moment == "before" else None) == [-30]
+
+
+def test_throttling_takes_nothing_back(issued, make_budget):
+    made = []
+
+    def meanwhile(moment):
+        if moment == "before":
+            made.append(make_budget(100, action="throttle"))
+
+    assert issued(meanwhile) == []
 
 
 def test_a_budget_that_was_set_afterwards_takes_nothing_back(issued, make_budget):
@@ -60,7 +75,7 @@ def test_a_budget_of_the_next_month_is_none_of_this_one(issued, make_budget):
     assert issued(lambda moment: make_budget(1) if moment == "next month" else None) == []
 
 
-@pytest.mark.parametrize(("when", "expected"), [("after", []), ("next month", [-80])])
+@pytest.mark.parametrize(("when", "expected"), [("after", []), ("next month", [-60])])
 def test_a_budget_that_is_removed_caps_the_months_that_are_over(
     api, issued, make_budget, when, expected
 ):

@@ -1,10 +1,11 @@
-"""Totals of many organizations at once: published days and the minutes of the others."""
+"""What many organizations spent, read at once from their running totals."""
 
 from datetime import UTC, date, datetime
 
-from billing.spending import spent_by_organization, totals_by_organization
+from billing.rating import Spent
+from billing.spending import spent_by_organization
 from console.base.common.tenancy import organization_scope, system_scope
-from metering.services import provisional_month_totals
+from metering.services.month_usage import month_totals
 from tests.billing.budgets.spending import (
     FREE_INGRESS,
     INGRESS_A_CENT,
@@ -24,7 +25,7 @@ EDGES = [
 
 def totals(*organization_ids):
     with system_scope():
-        return totals_by_organization(MONTH, organization_ids)
+        return month_totals(MONTH, organization_ids)
 
 
 def test_a_day_counts_from_its_minutes_until_it_is_published(at, tenant, other_tenant):
@@ -49,30 +50,17 @@ def test_a_day_counts_from_its_minutes_until_it_is_published(at, tenant, other_t
         assert totals(tenant.id, other_tenant.id) == expected
 
 
-def test_it_is_what_metering_says_of_each(at, tenant, other_tenant):
-    for organization in (tenant, other_tenant):
-        for moment in (*DAYS, *EDGES):
-            use_bytes(organization.id, 17, minute=moment)
-            use_bytes(
-                organization.id, 19, meter="storage_byte_minutes", principal="", minute=moment
-            )
-    publish_day(date(2026, 11, 1), [Used(tenant.id, cluster_of(tenant.id), "ingress_bytes", 1_000)])
-    for organization_id, quantities in totals(tenant.id, other_tenant.id).items():
-        with organization_scope(organization_id):
-            assert provisional_month_totals(organization_id, MONTH) == quantities
-
-
 def test_who_used_nothing_spent_nothing(at, tenant, other_tenant):
     spend_cents(tenant.id, 25)
     with system_scope():
         spent = spent_by_organization(date(2026, 11, 17), [tenant.id, other_tenant.id])
-    assert spent == {tenant.id: 25, other_tenant.id: 0}
+    assert spent == {tenant.id: Spent(25, 0), other_tenant.id: Spent(0, 0)}
 
 
 def test_an_organizations_scope_shows_its_own(at, tenant, other_tenant):
     use_bytes(other_tenant.id, FREE_INGRESS + INGRESS_A_CENT)
     with organization_scope(tenant.id):
-        shown = totals_by_organization(MONTH, [tenant.id, other_tenant.id])
+        shown = month_totals(MONTH, [tenant.id, other_tenant.id])
     assert shown == {tenant.id: {}, other_tenant.id: {}}
 
 
@@ -83,7 +71,7 @@ def test_what_has_no_price_keeps_nobody_from_their_budgets(at, tenant, other_ten
     use_bytes(other_tenant.id, 7, meter="broker_seconds")
     with system_scope():
         spent = spent_by_organization(MONTH, [tenant.id, other_tenant.id])
-    assert spent == {tenant.id: 25, other_tenant.id: 30}
+    assert spent == {tenant.id: Spent(25, 0), other_tenant.id: Spent(30, 0)}
     (logged,) = [
         record for record in caplog.records if record.message == "spending.unpriced_meters"
     ]

@@ -1,4 +1,4 @@
-"""A budget of one cent stops a producer at a real broker, and a higher one lets it go on."""
+"""A budget of one cent stops clients at a real broker, and a higher one lets them go on."""
 
 import pytest
 
@@ -9,6 +9,7 @@ from tests.provisioning.control import conftest as control
 from tests.provisioning.control.clients import (
     POLICY_VIOLATION,
     client_settings,
+    fetch_error,
     fetch_values,
     produce_error,
     wait_for_error,
@@ -29,7 +30,7 @@ def settings_of_client(api, cluster_id):
         yield client_settings(api, cluster_id)
 
 
-def test_a_one_cent_budget_stops_producers_and_no_one_else(
+def test_a_one_cent_budget_stops_producers_and_consumers(
     api, tenant, cluster_id, settings_of_client
 ):
     body = {"name": "One cent", "amount_minor": 1, "action": "suspend"}
@@ -40,10 +41,11 @@ def test_a_one_cent_budget_stops_producers_and_no_one_else(
     run_outbox()
     error = wait_for_error(settings_of_client, "t")
     assert error.code() == POLICY_VIOLATION
-    assert len(fetch_values(settings_of_client, "t", 1)) == 1
+    assert fetch_error(settings_of_client, "t").code() == POLICY_VIOLATION
     conditions = api().get(f"/clusters/{cluster_id}").json()["status"]["conditions"]
     assert 'the budget "One cent" of $0.01' in conditions[1]["message"]
     changed = api().patch(f"/budgets/{budget['id']}", {"amount_minor": 2})
     assert changed.json()["suspended_at"] is None
     run_outbox()
     wait_for_success(settings_of_client, "t")
+    assert len(fetch_values(settings_of_client, "t", 2)) == 2

@@ -1,0 +1,121 @@
+"""Who pays for which organizations, and what is free for whom.
+
+`billing/allowances/` is the only writer. Rows stay: a past month goes on having the payer and the
+free quantities that it was invoiced with.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.db import models
+from django.db.models import F, Q
+
+from billing.choices import AllowanceKind, Meter, PayerKind
+from console.base.accounts.models import Organization
+from console.base.common.clock import now
+from console.base.common.ids import ID_CHARS_MAX, new_id
+
+FINGERPRINT_CHARS_MAX = 64
+SHA256_CHARS = 64
+METER_CHARS_MAX = 32
+
+
+class Payer(models.Model):
+    """A card or a bank account that pays, for however many organizations."""
+
+    id = models.CharField(
+        primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "pyr"), editable=False
+    )
+    kind = models.CharField(max_length=16, choices=PayerKind.choices)
+    # Stripe's fingerprint of the card, or a hash of the account's IBAN. Null: it is not known, and
+    # so nobody can tell that another organization has the same payer.
+    fingerprint = models.CharField(
+        max_length=FINGERPRINT_CHARS_MAX, null=True, blank=True, unique=True
+    )
+    created_at = models.DateTimeField(default=now)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.pk}"
+
+
+class PayerOrganization(models.Model):
+    """That an organization was paid for by a payer, from when until when."""
+
+    organization = models.ForeignKey(
+        Organization, on_delete=models.PROTECT, related_name="payer_links"
+    )
+    payer = models.ForeignKey(Payer, on_delete=models.PROTECT, related_name="organizations")
+    since = models.DateTimeField(default=now)
+    # Null: it still is.
+    until = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=["organization"], condition=Q(until__isnull=True), name="one_payer_at_a_time"
+            ),
+            models.CheckConstraint(
+                condition=Q(until__isnull=True) | Q(until__gte=F("since")),
+                name="payers_end_after_they_begin",
+            ),
+        )
+        indexes = (models.Index(fields=["organization", "since"], name="payers_of_one"),)
+
+    def __str__(self) -> str:
+        return f"{self.organization_id} by {self.payer_id}"
+
+
+class Trial(models.Model):
+    """What an organization may use without a payment method. A proved address gives it once."""
+
+    organization = models.OneToOneField(
+        Organization, on_delete=models.PROTECT, primary_key=True, related_name="trial"
+    )
+    # Of the address as `billing/allowances/addresses.py` writes it. Null: the address had given a
+    # trial to another organization before, and this one has none.
+    address_sha256 = models.CharField(max_length=SHA256_CHARS, null=True, blank=True, unique=True)
+    # Meter → quantity in base units, as text; what the catalogue had free in that month.
+    quantities = models.JSONField(default=dict)
+    # The first day of the month in which it began.
+    month = models.DateField()
+    created_at = models.DateTimeField(default=now)
+
+    def __str__(self) -> str:
+        return f"trial of {self.organization_id}"
+
+
+class AllowanceShare(models.Model):
+    """What is free of a meter for an organization in a month, as its invoice took it.
+
+    Written when the first of a payer's organizations is invoiced for the month, for all of them.
+    """
+
+    organization = models.ForeignKey(
+        Organization, on_delete=models.PROTECT, related_name="allowance_shares"
+    )
+    month = models.DateField()
+    meter = models.CharField(max_length=METER_CHARS_MAX, choices=Meter.choices)
+    kind = models.CharField(max_length=16, choices=AllowanceKind.choices)
+    # Null for a trial.
+    payer = models.ForeignKey(Payer, on_delete=models.PROTECT, null=True, blank=True)
+    # In base units.
+    quantity = models.DecimalField(max_digits=38, decimal_places=0)
+    # The part of it that used up the trial; 0 for a payer's share.
+    of_trial = models.DecimalField(max_digits=38, decimal_places=0, default=0)
+    created_at = models.DateTimeField(default=now)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=["organization", "month", "meter"], name="one_share_a_meter"
+            ),
+            models.CheckConstraint(
+                condition=Q(quantity__gte=0, of_trial__gte=0, of_trial__lte=F("quantity")),
+                name="shares_are_not_negative",
+            ),
+        )
+        indexes = (models.Index(fields=["month", "payer"], name="shares_of_a_payer"),)
+
+    def __str__(self) -> str:
+        return f"{self.organization_id} {self.month:%Y-%m} {self.meter}"
