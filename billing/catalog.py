@@ -28,6 +28,9 @@ BASE_UNITS = {
 }
 # Meters that are shown and have no price.
 SHOWN_ONLY = frozenset({"broker_seconds"})
+# Meters of what moves. What the others count is kept, and costs while it is, also where nothing
+# moves.
+TRAFFIC = frozenset({Meter.INGRESS.value, Meter.EGRESS.value})
 
 
 def unit_size(unit: str, month: date) -> int:

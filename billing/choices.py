@@ -27,8 +27,10 @@ class BudgetAction(models.TextChoices):
     """What happens when a budget is used up, beside the mail."""
 
     NOTIFY = "notify", "Notify"
-    # Clusters of the organization refuse produce until it is lifted.
+    # Clusters of the organization refuse produce and fetch until it is lifted.
     SUSPEND = "suspend", "Suspend"
+    # They slow both down to a rate.
+    THROTTLE = "throttle", "Throttle"
 
 
 class BudgetState(models.TextChoices):
@@ -48,6 +50,8 @@ class BudgetEventKind(models.TextChoices):
     REMOVED = "removed", "Removed"
     THRESHOLD_REACHED = "threshold_reached", "Threshold reached"
     SUSPENDED = "suspended", "Suspended"
+    THROTTLED = "throttled", "Throttled"
+    # Traffic goes on, or at its full rate again.
     RESUMED = "resumed", "Resumed"
 
 
@@ -84,8 +88,16 @@ class MissingKind(models.TextChoices):
     IMPOSSIBLE = "impossible", "The invoice cannot be made"
 
 
-# The states that the API shows; *void* is derived from the credit note.
-SHOWN_STATES = [("draft", "Draft"), ("issued", "Issued"), ("void", "Void")]
+# The states that the API shows. Those of an issued invoice are derived from its credit note and its
+# receivable.
+SHOWN_STATES = [
+    ("draft", "Draft"),
+    ("issued", "Issued"),
+    ("paid", "Paid"),
+    ("overdue", "Overdue"),
+    ("uncollectible", "Uncollectible"),
+    ("void", "Void"),
+]
 
 
 class LineKind(models.TextChoices):
@@ -111,6 +123,16 @@ class Account(models.TextChoices):
     RECEIVABLE = "receivable", "Receivable"
     REVENUE = "revenue", "Revenue"
     TAX = "tax", "Tax owed"
+    # Money that is there: at the bank, and at Stripe.
+    BANK = "bank", "Bank"
+    CARD_CLEARING = "card_clearing", "Money at Stripe"
+    # What customers paid or were granted and that pays no invoice yet. We owe it.
+    CUSTOMER_CREDIT = "customer_credit", "Credit of customers"
+    # What was written off, and what was given.
+    BAD_DEBT = "bad_debt", "Written off"
+    GOODWILL = "goodwill", "Goodwill"
+    # Money that a card's holder claims back, while the bank has not decided.
+    DISPUTED = "disputed", "Disputed"
 
 
 class EntryKind(models.TextChoices):
@@ -118,3 +140,148 @@ class EntryKind(models.TextChoices):
 
     INVOICE = "invoice", "Invoice issued"
     VOID = "void", "Invoice taken back"
+    # What had paid an invoice that is taken back, or a write-off of it.
+    RELEASE = "release", "Settlements of a void invoice undone"
+    PAYMENT = "payment", "Payment"
+    CREDIT_GRANTED = "credit_granted", "Credit granted"
+    CREDIT_APPLIED = "credit_applied", "Credit used for invoices"
+    REFUND = "refund", "Payment refunded"
+    DISPUTE = "dispute", "Payment disputed"
+    DISPUTE_WON = "dispute_won", "Dispute won"
+    DISPUTE_LOST = "dispute_lost", "Dispute lost"
+    WRITE_OFF = "write_off", "Invoice written off"
+
+
+class ReceivableState(models.TextChoices):
+    """The state of what an invoice's payer owes."""
+
+    OPEN = "open", "Open"
+    PAID = "paid", "Paid"
+    # At least a part was written off, and nothing is open.
+    UNCOLLECTIBLE = "uncollectible", "Uncollectible"
+    VOID = "void", "Void"
+
+
+class SettlementKind(models.TextChoices):
+    """Why an open amount became smaller or larger."""
+
+    PAYMENT = "payment", "Payment"
+    CREDIT = "credit", "Credit"
+    CREDIT_NOTE = "credit_note", "Credit note"
+    WRITE_OFF = "write_off", "Write-off"
+    REFUND = "refund", "Refund"
+    DISPUTE = "dispute", "Dispute"
+    # Takes an earlier one back.
+    REVERSAL = "reversal", "Reversal"
+
+
+class PaymentMethod(models.TextChoices):
+    """How money came in."""
+
+    CARD = "card", "Card"
+    TRANSFER = "transfer", "Bank transfer"
+    OTHER = "other", "Other"
+
+
+# What pays an invoice, as the API shows it.
+PAID_BY = [*PaymentMethod.choices, ("credit", "Credit")]
+
+
+class DisputeState(models.TextChoices):
+    """The state of a disputed payment."""
+
+    OPEN = "open", "Open"
+    WON = "won", "Won"
+    LOST = "lost", "Lost"
+
+
+class AttemptState(models.TextChoices):
+    """The state of a payment attempt; `billing/collection/states.py` says how it moves."""
+
+    PREPARED = "prepared", "Prepared"
+    SENT = "sent", "Sent"
+    # It was sent, and no answer says what became of it.
+    UNKNOWN = "unknown", "Not known"
+    REQUIRES_ACTION = "requires_action", "Waits for the customer"
+    PROCESSING = "processing", "Processing"
+    FAILED = "failed", "Failed"
+    CANCELED = "canceled", "Canceled"
+    SUCCEEDED = "succeeded", "Succeeded"
+
+
+class AttemptOrigin(models.TextChoices):
+    """Why a payment attempt was made."""
+
+    # By the service: at issue and on the days of the calendar. The customer is not there.
+    COLLECTION = "collection", "By the service"
+    # By the customer, who can authenticate.
+    CUSTOMER = "customer", "By the customer"
+
+
+class FailureKind(models.TextChoices):
+    """Why an invoice could not be charged."""
+
+    DECLINED = "declined", "The card was declined"
+    NEEDS_AUTHENTICATION = "needs_authentication", "The bank asks the customer to authenticate"
+    NO_PAYMENT_METHOD = "no_payment_method", "There is no card"
+    # A fault of ours or of Stripe's: no customer is reminded because of it.
+    REFUSED = "refused", "Stripe refused the request"
+    # By bank transfer: it was due and did not come.
+    OVERDUE = "overdue", "It was not paid in time"
+
+
+class RefundState(models.TextChoices):
+    """The state of a refund that Stripe is asked for."""
+
+    PREPARED = "prepared", "Prepared"
+    SENT = "sent", "Sent"
+    SUCCEEDED = "succeeded", "Succeeded"
+    FAILED = "failed", "Failed"
+
+
+class DunningStage(models.TextChoices):
+    """How far the calendar after an unpaid invoice is with an organization."""
+
+    PAID = "paid", "Nothing is overdue"
+    UNPAID = "unpaid", "Unpaid"
+    SUSPENDED = "suspended", "Produce and fetch are refused"
+    ASLEEP = "asleep", "Clusters sleep"
+    DELETED = "deleted", "Clusters are deleted"
+
+
+class NoticeKind(models.TextChoices):
+    """What a mail about an unpaid invoice says."""
+
+    PAYMENT_FAILED = "payment_failed", "A payment failed"
+    OVERDUE = "overdue", "An invoice is overdue"
+    ANNOUNCED = "announced", "A step is announced"
+    ACTED = "acted", "A step was taken"
+    LIFTED = "lifted", "Everything is paid"
+
+
+class DifferenceKind(models.TextChoices):
+    """What does not agree between the ledger, the invoices and Stripe."""
+
+    PAYMENT_UNKNOWN = "payment_unknown", "Stripe has a payment that is not entered"
+    PAYMENT_ABSENT = "payment_absent", "A payment is entered that Stripe does not have"
+    REFUND_UNKNOWN = "refund_unknown", "Stripe has a refund that is not entered"
+    REFUND_ABSENT = "refund_absent", "A refund is entered that Stripe does not have"
+    DISPUTE_UNKNOWN = "dispute_unknown", "Stripe has a dispute that is not entered"
+    AMOUNT_DIFFERS = "amount_differs", "Stripe has another amount"
+    CHARGED_TWICE = "charged_twice", "An invoice was charged twice"
+    LEDGER_DIFFERS = "ledger_differs", "The ledger and the receivables disagree"
+    CLEARING_DIFFERS = "clearing_differs", "The ledger and Stripe disagree"
+
+
+class PayerKind(models.TextChoices):
+    """What a payer pays with."""
+
+    CARD = "card", "Card"
+    ACCOUNT = "account", "Bank account"
+
+
+class AllowanceKind(models.TextChoices):
+    """Why something is free for an organization in a month."""
+
+    POOL = "pool", "A share of its payer's allowance"
+    TRIAL = "trial", "Its trial"

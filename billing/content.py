@@ -18,6 +18,8 @@ def invoice_content(invoice: Invoice) -> dict[str, Any]:
     The keys are part of the evidence pack, which `billing/evidence/recompute.py` reads.
     """
     credited = invoice.credits
+    # Only where there is one: the content of other invoices stays as it was printed.
+    given = {} if invoice.allowance is None else {"allowance": invoice.allowance}
     return {
         "version": VERSION,
         "id": invoice.pk,
@@ -41,6 +43,7 @@ def invoice_content(invoice: Invoice) -> dict[str, Any]:
         "subtotal_minor": invoice.subtotal_minor,
         "tax_minor": invoice.tax_minor,
         "total_minor": invoice.total_minor,
+        **given,
     }
 
 

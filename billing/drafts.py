@@ -50,6 +50,8 @@ class Draft:
     lines: tuple[DraftLine, ...]
     cap_minor: int | None = None
     closed_early: Mapping[str, Any] | None = None
+    # What is free of each meter, where it is not the catalogue's allowance.
+    allowance: Mapping[str, Any] | None = None
     # Only in a credit note: the invoice that it takes back, and why.
     credits_id: str | None = None
     reason: str = ""
@@ -97,6 +99,8 @@ class Draft:
             "total_minor": self.total_minor,
             "lines": [_line_json(line) for line in self.lines],
         }
+        if self.allowance is not None:
+            content["allowance"] = dict(self.allowance)
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -33,6 +33,27 @@ class AlreadyVoid(Conflict):
     title = "The invoice cannot be taken back"
 
 
+class PaymentConflict(Conflict):
+    """A payment, refund, credit or dispute of the same id was entered with other values."""
+
+    code = "payment_conflict"
+    title = "It was entered before, with other values"
+
+
+class RefundTooLarge(Conflict):
+    """More is to be given back, or is disputed, than is left of the payment."""
+
+    code = "refund_too_large"
+    title = "More than what is left of the payment"
+
+
+class NothingOpen(Conflict):
+    """The invoice is paid or void, so nothing of it can be written off."""
+
+    code = "nothing_open"
+    title = "Nothing of the invoice is open"
+
+
 class DocumentPending(Conflict):
     """The PDF is still being made. The caller should repeat the request in some seconds."""
 

@@ -6,16 +6,19 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from billing.allowances.services import read_allowances
 from billing.budgets.caps import budget_caps
+from billing.budgets.rules import billed_minor
 from billing.forecast import Key, allocate_amount, forecast_totals
 from billing.models import PriceVersion
 from billing.periods import month_of, next_month, starts_at
-from billing.rating import RatedLine, rate_totals
-from billing.spending import DayShares, Shares, accruing_rates, known_until, month_usage
+from billing.rating import RatedLine, rate_totals, spent_on
+from billing.spending import DayShares, known_until, month_usage
 from console.base.accounts.models import Organization
 from console.base.accounts.principals import names_of_principals
 from console.base.common.clock import now, unix_ms
-from metering.models import TopicName
+from metering.services.month_usage import Parts, Totals, accruing_rates
+from metering.services.usage import topic_names
 from provisioning.models import Cluster
 
 # The topics and the principals that are named, by amount; the others are one share together.
@@ -98,27 +101,33 @@ def estimate_month(
     """
     first = month.replace(day=1)
     catalog = PriceVersion.objects.in_force(first).catalog()
-    usage = month_usage(organization_id, first)
-    totals = usage.totals
+    allowances = read_allowances(first, [organization_id], catalog)
+
+    def rated_lines(totals: Totals) -> list[RatedLine]:
+        free = allowances.free_of(organization_id, totals)
+        return _lines_of_clusters(rate_totals(totals, catalog, first, free), clusters)
+
+    def amounts_of(totals: Totals) -> dict[tuple[str, str], int]:
+        return {(line.cluster_id, line.meter): line.amount_minor for line in rated_lines(totals)}
+
+    usage = month_usage(organization_id, first, amounts_of, parts_max=SHARES_MAX)
     until = known_until(organization_id)
-    rated = _lines_of_clusters(rate_totals(totals, catalog, first), clusters)
-    forecast_of = _forecast_quantities(organization_id, first, totals, until)
-    expected = _lines_of_clusters(rate_totals(forecast_of, catalog, first), clusters)
+    rated = rated_lines(usage.totals)
+    expected = rated_lines(_forecast_quantities(organization_id, first, usage.totals, until))
     names = _cluster_names(organization_id, (line.cluster_id for line in rated))
-    spent = sum(line.amount_minor for line in rated)
-    forecast = sum(line.amount_minor for line in expected)
-    cap = budget_caps(organization_id, first) if clusters is None else None
-    total = spent if cap is None else min(spent, cap)
+    spent, forecast = spent_on(rated), spent_on(expected)
+    caps = budget_caps(organization_id, first) if clusters is None else []
+    total_minor = billed_minor(spent, caps)
     return Estimate(
         month=first,
         currency=catalog.currency,
         lines=_cost_lines(rated, expected, names),
-        beyond_budget_minor=spent - total,
-        total_minor=total,
-        forecast_minor=forecast if cap is None else min(forecast, cap),
+        beyond_budget_minor=spent.total_minor - total_minor,
+        total_minor=total_minor,
+        forecast_minor=billed_minor(forecast, caps, known_kept_minor=spent.kept_minor),
         by_meter=_by_meter(rated),
         by_cluster=_by_cluster(rated, names),
-        by_topic=_by_topic(organization_id, rated, usage.by_topic, names),
+        by_topic=_by_topic(rated, usage.by_topic, names),
         by_principal=_by_principal(
             organization_id, rated, usage.by_principal, names, of_people=clusters is None
         ),
@@ -134,9 +143,9 @@ def _lines_of_clusters(lines: list[RatedLine], clusters: Collection[str] | None)
 def _forecast_quantities(
     organization_id: str,
     month: date,
-    totals: Mapping[tuple[str, str], int],
+    totals: Totals,
     until: datetime | None,
-) -> Mapping[tuple[str, str], int]:
+) -> Totals:
     """The quantities to expect at the month's end; for a month that is over, its quantities."""
     if month != month_of(now()):
         return totals
@@ -221,23 +230,18 @@ def _sum_parts(parts: Iterable[MeterPart]) -> list[MeterPart]:
     return list(sums.values())
 
 
-def _by_topic(
-    organization_id: str, lines: list[RatedLine], shares: Shares, names: Mapping[str, str]
-) -> list[Share]:
-    greatest, others = _greatest_shares(lines, shares)
-    rows = TopicName.objects.filter(
-        organization_id=organization_id, topic_id__in={topic_id for _, topic_id in greatest}
-    )
-    topics = {(row.cluster_id, row.topic_id): row.name for row in rows}
+def _by_topic(lines: list[RatedLine], parts: Parts, names: Mapping[str, str]) -> list[Share]:
+    greatest, others = _greatest_shares(lines, parts)
+    topics = topic_names(greatest)
     shown = [
         Share(
-            parts,
+            meters,
             cluster_id=cluster_id,
             cluster=names.get(cluster_id, cluster_id),
             topic_id=topic_id,
             topic=topics.get((cluster_id, topic_id), topic_id),
         )
-        for (cluster_id, topic_id), parts in greatest.items()
+        for (cluster_id, topic_id), meters in greatest.items()
     ]
     return [*shown, *others]
 
@@ -245,13 +249,13 @@ def _by_topic(
 def _by_principal(
     organization_id: str,
     lines: list[RatedLine],
-    shares: Shares,
+    parts: Parts,
     clusters: Mapping[str, str],
     *,
     of_people: bool,
 ) -> list[Share]:
     """Shares by principal. What no principal causes, such as storage, has the principal ""."""
-    greatest, others = _greatest_shares(lines, shares)
+    greatest, others = _greatest_shares(lines, parts)
     principals = {principal for _, principal in greatest}
     names = names_of_principals(organization_id, principals, of_people=of_people)
     shown = [
@@ -268,24 +272,31 @@ def _by_principal(
 
 
 def _greatest_shares(
-    lines: list[RatedLine], shares: Shares
+    lines: list[RatedLine], parts: Parts
 ) -> tuple[dict[tuple[str, str], list[MeterPart]], list[Share]]:
     """The parts of (cluster id, topic id or principal), the dearest first, at most `SHARES_MAX`.
 
     What costs nothing is left out. The second result is one share for all others, or empty where
-    there are none.
+    they cost nothing.
     """
-    parts: dict[tuple[str, str], list[MeterPart]] = {}
+    named: dict[tuple[str, str], list[MeterPart]] = {}
+    rest: list[MeterPart] = []
     for line in lines:
-        for whose, part in _parts_by(line, shares).items():
-            parts.setdefault((line.cluster_id, whose), []).append(part)
-    amounts = {key: sum(part.amount_minor for part in of) for key, of in parts.items()}
+        key = (line.cluster_id, line.meter)
+        quantities: dict[str | None, int] = dict(parts.get(key, {}).items())
+        # All others take part in the split as one, so that the amounts sum to the line's.
+        quantities[None] = line.quantity - sum(quantities.values())
+        for whose, part in _parts_by(line, {key: quantities}).items():
+            if whose is None:
+                rest.append(part)
+            else:
+                named.setdefault((line.cluster_id, whose), []).append(part)
+    amounts = {key: sum(part.amount_minor for part in of) for key, of in named.items()}
     ranked = sorted(
         (key for key, amount in amounts.items() if amount), key=lambda key: (-amounts[key], key)
     )
-    rest = [part for key in ranked[SHARES_MAX:] for part in parts[key]]
-    greatest = {key: parts[key] for key in ranked[:SHARES_MAX]}
-    return greatest, [Share(_sum_parts(rest))] if rest else []
+    others = Share(_sum_parts(rest))
+    return {key: named[key] for key in ranked}, [others] if others.amount_minor else []
 
 
 def _cluster_names(organization_id: str, cluster_ids: Iterable[str]) -> dict[str, str]:

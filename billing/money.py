@@ -7,7 +7,7 @@ one place, `round_half_up`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 # Decimal places of a unit price, as in its column NUMERIC(38,18).
 PRICE_PLACES = 18
@@ -72,6 +72,22 @@ def plain_amount(amount_minor: int, currency: str) -> str:
     sign = "-" if amount_minor < 0 else ""
     digits = str(abs(amount_minor)).rjust(places + 1, "0")
     return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"
+
+
+def minor_amount(text: str, currency: str) -> int:
+    """An amount in major units, such as `1234.56`, in minor units: more than 0.
+
+    Raises `ValueError` for a text that is none, and for more decimal places than the currency has.
+    """
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    minor = amount * CURRENCIES[currency].minor_units
+    if not minor.is_finite() or minor <= 0 or minor != minor.to_integral_value():
+        message = f"{text!r} is no amount of {currency} such as {plain_amount(1250, currency)}"
+        raise ValueError(message)
+    return int(minor)
 
 
 def readable_amount(amount_minor: int, currency: str) -> str:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from django.db import models
 from django.db.models import Case, Exists, OuterRef, Q, Sum, Value, When
 
-from billing.choices import InvoiceKind, InvoiceState
+from billing.choices import InvoiceKind, InvoiceState, ReceivableState
 
 if TYPE_CHECKING:
-    from billing.models import Budget, Invoice, InvoiceMail, Posting, PriceVersion  # noqa: F401
+    from billing.models import (  # noqa: F401
+        Budget,
+        Invoice,
+        InvoiceMail,
+        Posting,
+        PriceVersion,
+        Receivable,
+    )
+
+Row = TypeVar("Row", bound=models.Model)
 
 # How long a mail that failed waits before it is tried again.
 MAIL_AGAIN = timedelta(minutes=10)
@@ -54,11 +63,49 @@ class InvoiceQuerySet(models.QuerySet["Invoice"]):
         """The ones whose PDF is still to be made, of every organization."""
         return self.issued().published().filter(document=None)
 
-    def with_shown_state(self) -> Self:
-        """Annotates `shown_state`: draft, issued or void."""
+    def with_shown_state(self, *, collected: bool, today: date) -> Self:
+        """Annotates `shown_state`, one of `SHOWN_STATES`.
+
+        `collected`: whether somebody collects invoices; without that, none is overdue.
+        """
         credit_notes = self.model._default_manager.filter(credits=OuterRef("pk"))
-        void = When(Exists(credit_notes), then=Value("void"))
-        return self.annotate(shown_state=Case(void, default="state"))
+        cases = [
+            When(Exists(credit_notes), then=Value("void")),
+            When(receivable__state=ReceivableState.PAID, then=Value("paid")),
+            When(receivable__state=ReceivableState.UNCOLLECTIBLE, then=Value("uncollectible")),
+        ]
+        if collected:
+            late = Q(receivable__state=ReceivableState.OPEN, receivable__due_on__lt=today)
+            cases.append(When(late, then=Value("overdue")))
+        return self.annotate(shown_state=Case(*cases, default="state"))
+
+
+class OwnedQuerySet(models.QuerySet[Row]):
+    """Rows of organizations: payments, credits, refunds, disputes and settlements."""
+
+    def for_organization(self, organization_id: str) -> Self:
+        """Those of one organization."""
+        return self.filter(organization_id=organization_id)
+
+
+class ReceivableQuerySet(models.QuerySet["Receivable"]):
+    """What customers owe."""
+
+    def for_organization(self, organization_id: str) -> Self:
+        """Those of one organization."""
+        return self.filter(organization_id=organization_id)
+
+    def open(self) -> Self:
+        """Those of which something is open."""
+        return self.filter(state=ReceivableState.OPEN)
+
+    def overdue(self, today: date) -> Self:
+        """Those that were due before a day and are open."""
+        return self.open().filter(due_on__lt=today)
+
+    def oldest_first(self) -> Self:
+        """In the order in which payments and credit are used for them."""
+        return self.order_by("created_at", "invoice_id")
 
 
 class InvoiceMailQuerySet(models.QuerySet["InvoiceMail"]):

@@ -1,20 +1,20 @@
 """Rating: quantities and prices in, lines of an invoice out.
 
 Pure: no clock, no database, no floating point. One rounding, half up, at the line; a total is the
-sum of rounded lines. The free allowance is an organization's, for a month: its clusters use it up
-in the order of their ids, so that the billable quantities of a meter sum to exactly
-max(0, total quantity − allowance), whatever the number of clusters.
+sum of rounded lines. What is free of a meter is an organization's, for a month: its clusters use it
+up in the order of their ids, so that the billable quantities of a meter sum to exactly
+max(0, total quantity − free quantity), whatever the number of clusters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 
-from billing.catalog import SHOWN_ONLY, Catalog, MeterPrice, unit_size
+from billing.catalog import SHOWN_ONLY, TRAFFIC, Catalog, MeterPrice, unit_size
 from billing.money import CURRENCIES, PRICE_PLACES, round_half_up, scaled_price
 
 # (cluster id, meter) → quantity in base units.
@@ -47,11 +47,40 @@ class RatedLine:
         return self.quantity - self.free_quantity
 
 
-def rate_totals(totals: Totals, catalog: Catalog, month: date) -> list[RatedLine]:
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a month costs, before taxes, in minor units of the catalogue's currency."""
+
+    # Ingress and egress, which a budget can stop.
+    traffic_minor: int = 0
+    # Storage and partitions, which cost as long as they are kept.
+    kept_minor: int = 0
+
+    @property
+    def total_minor(self) -> int:
+        """All of it."""
+        return self.traffic_minor + self.kept_minor
+
+
+def spent_on(lines: Iterable[RatedLine]) -> Spent:
+    """The amounts of lines, apart for what moves and what is kept."""
+    traffic_minor = kept_minor = 0
+    for line in lines:
+        if line.meter in TRAFFIC:
+            traffic_minor += line.amount_minor
+        else:
+            kept_minor += line.amount_minor
+    return Spent(traffic_minor=traffic_minor, kept_minor=kept_minor)
+
+
+def rate_totals(
+    totals: Totals, catalog: Catalog, month: date, free: Mapping[str, int] | None = None
+) -> list[RatedLine]:
     """Lines of one organization's month, in the order of the catalogue's meters, then clusters.
 
-    Quantities of zero give no line. Raises `UnpricedMeter` for a meter without a price, and
-    zero.
+    `free`: meter → the quantity that is free, in base units, where it is not the catalogue's
+    allowance; a meter that it does not name has none. Quantities of zero give no line. Raises
+    `UnpricedMeter` for a meter without a price, and `ValueError` for a quantity below zero.
     """
     unknown = {meter for _, meter in totals} - set(catalog.prices) - SHOWN_ONLY
     if unknown:
@@ -62,7 +91,8 @@ def rate_totals(totals: Totals, catalog: Catalog, month: date) -> list[RatedLine
     lines = []
     for meter, price in catalog.prices.items():
         quantities = {cluster: n for (cluster, of), n in totals.items() if of == meter and n}
-        lines += _meter_lines(quantities, price, catalog.currency, month)
+        free_quantity = price.free_quantity(month) if free is None else free.get(meter, 0)
+        lines += _meter_lines(quantities, price, catalog.currency, month, free_quantity)
     return lines
 
 
@@ -74,9 +104,9 @@ def exact_amount(billable_quantity: int, price: MeterPrice, currency: str, month
 
 
 def _meter_lines(
-    quantities: Mapping[str, int], price: MeterPrice, currency: str, month: date
+    quantities: Mapping[str, int], price: MeterPrice, currency: str, month: date, free_quantity: int
 ) -> list[RatedLine]:
-    free_left = price.free_quantity(month)
+    free_left = free_quantity
     size = unit_size(price.unit, month)
     lines = []
     for cluster_id, quantity in sorted(quantities.items()):

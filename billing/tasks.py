@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from billing.budgets import evaluation, notices
+from billing.allowances import enforcement
+from billing.budgets import evaluation, notices, promises
+from billing.collection import tasks as collection_tasks
+from billing.receivables import services as receivables
 from billing.services import closing, documents, mailing, months
+from console.base.common.clock import now
 from console.base.common.mail import mail_task
+from console.base.common.tenancy import system_scope
+
+# Celery looks for tasks in this module alone.
+__all__ = ["collection_tasks"]
 
 # Far longer than a month takes. Where the queue delivers the task again meanwhile, its one worker
 # does it afterwards, and it finds nothing to do.
@@ -19,10 +27,22 @@ def evaluate_budgets() -> None:
     evaluation.evaluate_budgets()
 
 
+@shared_task(name="billing.enforce_allowances")
+def enforce_allowances() -> None:
+    """Refuses the traffic of who used a trial up, and lifts that for everybody else."""
+    enforcement.enforce_allowances()
+
+
 @mail_task("billing.send_budget_mail")
 def send_budget_mail(*, organization_id: str, event_id: str) -> None:
     """Sends the mail of a budget's event; tried again while the mail server is away."""
     notices.send_budget_mail(organization_id=organization_id, event_id=event_id)
+
+
+@mail_task("billing.send_promise_mail")
+def send_promise_mail(*, organization_id: str) -> None:
+    """Sends the mail about budgets that were set under the promise before decision 0016."""
+    promises.send_promise_mail(organization_id=organization_id)
 
 
 @shared_task(name="billing.make_document")
@@ -55,3 +75,10 @@ def issue_final_invoices() -> None:
 def issue_due_months() -> None:
     """Issues the months that are due, and what was left out of others."""
     months.issue_due_months()
+
+
+@shared_task(name="billing.set_due_dates")
+def set_due_dates() -> None:
+    """Gives invoices that were issued while nobody collected a day until which they are due."""
+    with system_scope():
+        receivables.set_due_dates(at=now())

@@ -16,10 +16,14 @@ BUDGET: dict[str, Any] = {
     "currency": "USD",
     "thresholds": [50, 80, 100],
     "action": "suspend",
+    "throttle_bytes_per_s": None,
     "state": "warned",
     "month": "2026-11",
     "spent_minor": 2613,
+    "kept_minor": 410,
     "suspended_at": None,
+    "throttled_at": None,
+    "covers_all_until": None,
     "evaluated_at": "2026-11-21T15:00:30Z",
     "generation": 1,
     "created_at": "2026-11-02T09:00:00Z",
@@ -32,6 +36,7 @@ BUDGET: dict[str, Any] = {
             "spent_minor": 2503,
             "amount_minor": 5000,
             "action": "suspend",
+            "throttle_bytes_per_s": None,
             "created_at": "2026-11-20T11:14:30Z",
         }
     ],
@@ -92,11 +97,13 @@ def response_example(name: str, value: object, status: int = 200) -> OpenApiExam
 
 
 NEW = {"name": "Team", "amount_minor": 5000, "action": "suspend"}
+SLOW = {"name": "Team", "amount_minor": 5000, "action": "throttle", "throttle_bytes_per_s": 2**20}
 BUDGETS = {
     "list": [response_example("One", BUDGET)],
     "retrieve": [response_example("Budget", BUDGET)],
     "create": [
         OpenApiExample("Stop at fifty dollars", value=NEW, request_only=True),
+        OpenApiExample("Slow down at fifty dollars", value=SLOW, request_only=True),
         response_example(
             "Created", BUDGET | {"state": "ok", "spent_minor": 120, "events": []}, 201
         ),

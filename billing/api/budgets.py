@@ -26,7 +26,7 @@ NEWEST_EVENTS = BudgetEvent.objects.order_by("-created_at", "-id")[:EVENTS_SHOWN
 class BudgetViewSet(ListAction, RetrieveAction, CreateAction, UpdateAction, DestroyAction):
     """Budgets of calendar months (UTC, before taxes), each with its newest events.
 
-    Everybody of the organization may see them: one with the action `suspend` stops producers.
+    Everybody of the organization may see them: one with the action `suspend` stops clients.
     Owners, admins and the role billing change them.
     """
 
@@ -58,12 +58,12 @@ class BudgetViewSet(ListAction, RetrieveAction, CreateAction, UpdateAction, Dest
         return self._with_events(changes.create_budget(actor=self.actor, **data))
 
     def perform_update(self, instance: Budget, data: dict[str, Any]) -> object:
-        """Changes a budget. Produce goes on at once where the budget is no longer exceeded."""
+        """Changes a budget. Traffic goes on at once where the budget is no longer exceeded."""
         changed = changes.update_budget(actor=self.actor, budget=instance, changes=data)
         return self._with_events(changed)
 
     def perform_destroy(self, instance: Budget) -> None:
-        """Removes a budget, and lifts the suspension that it caused."""
+        """Removes a budget, and lifts the limit of traffic that it caused."""
         changes.remove_budget(actor=self.actor, budget=instance)
 
     def _with_events(self, budget: Budget) -> Budget:

@@ -12,7 +12,6 @@ from billing.api import budget_examples
 from billing.estimate import Estimate, estimate_month
 from billing.models import PriceVersion
 from billing.periods import month_of, parse_month
-from console.base.common.api.schema import Schema
 from console.base.common.api.views import ApiView
 from console.base.common.api.whole import WholeField
 from console.base.common.clock import now
@@ -116,7 +115,8 @@ class CostsSerializer(serializers.Serializer[Any]):
         help_text="What the lines cost, less `beyond_budget_minor`."
     )
     beyond_budget_minor = serializers.IntegerField(
-        help_text="What is not billed because it lies beyond a budget with the action `suspend`."
+        help_text="What is not billed: traffic that slipped past a budget with the action "
+        "`suspend`."
     )
     forecast_minor = serializers.IntegerField(
         help_text=(
@@ -147,14 +147,6 @@ class CostsQuerySerializer(serializers.Serializer[Any]):
     )
 
 
-class CostsSchema(Schema):
-    """The view's part of the OpenAPI file, with the query's parameters."""
-
-    def get_override_parameters(self) -> list[Any]:
-        """The parameters of `CostsQuerySerializer` beside those of every view."""
-        return [*super().get_override_parameters(), CostsQuerySerializer]
-
-
 class CostsView(ApiView):
     """What the organization's month costs so far, and will have cost at its end.
 
@@ -163,15 +155,15 @@ class CostsView(ApiView):
     minutes old; the invoice counts the rolled-up usage of the whole month.
     """
 
-    schema = CostsSchema()
     in_projects = True
     serializer_class = CostsSerializer
+    query_serializers = {"GET": CostsQuerySerializer}
     examples = budget_examples.SHOW_COSTS
 
     def get(self, request: Request) -> Response:
         """Shows what the month costs so far."""
         current = month_of(now())
-        requested = self.validated_query(CostsQuerySerializer).get("month")
+        requested = self.query().get("month")
         try:
             month = parse_month(requested) if requested else current
         except ValueError as error:

@@ -43,6 +43,10 @@ _SUMMARY: dict[str, Any] = {
     "subtotal_minor": 40,
     "tax_minor": 0,
     "total_minor": 40,
+    "open_minor": 30,
+    "due_on": "2026-12-18",
+    "paid_at": None,
+    "reference": "RF97FR2026000042",
     "issued_at": "2026-12-04T00:00:05Z",
     "created_at": "2026-12-04T00:00:05Z",
     "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
@@ -73,6 +77,14 @@ _INVOICE = {
             "price_unit_size": 1073741824,
             "amount_minor": 40,
             "usage_row_ids": ["ur_5xw4mzn6yt2ba3k2jq7v"],
+        }
+    ],
+    "payments": [
+        {
+            "id": "pay_4mzn6yt2ba3k2jq7v5w5",
+            "method": "transfer",
+            "amount_minor": 10,
+            "received_at": "2026-12-10T00:00:00Z",
         }
     ],
     "seller": _PARTY,

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from billing.catalog import BASE_UNITS
-from billing.choices import SHOWN_STATES, InvoiceKind, LineKind, Meter, PriceUnit, TaxCategory
-from billing.models import Invoice, InvoiceLine, Price
+from billing.choices import (
+    PAID_BY,
+    SHOWN_STATES,
+    InvoiceKind,
+    LineKind,
+    Meter,
+    PriceUnit,
+    ReceivableState,
+    TaxCategory,
+)
+from billing.models import Invoice, InvoiceLine, Price, Receivable
 from billing.models.details import LINE_CHARS_MAX, LINES_MAX
 from billing.money import price_text
 from console.base.common.api.whole import WholeField
+from console.base.common.conf import config
+
+
+def receivable_of(invoice: Invoice) -> Receivable | None:
+    """What is owed for an invoice; None for drafts, credit notes and invoices over nothing."""
+    return getattr(invoice, "receivable", None)
 
 
 class PriceSerializer(serializers.Serializer[Any]):
@@ -114,6 +131,17 @@ class InvoiceLineSerializer(serializers.Serializer[Any]):
         return ids.get((line.cluster_id, line.meter), [])
 
 
+class InvoicePaymentSerializer(serializers.Serializer[Any]):
+    """A payment or a credit, and how much of it pays an invoice."""
+
+    id = serializers.CharField()
+    method = serializers.ChoiceField(choices=PAID_BY)
+    amount_minor = serializers.IntegerField(
+        help_text="What of it pays this invoice; it may have paid more than that."
+    )
+    received_at = serializers.DateTimeField()
+
+
 class InvoiceSummarySerializer(serializers.Serializer[Any]):
     """An invoice or a credit note, without its lines."""
 
@@ -126,6 +154,16 @@ class InvoiceSummarySerializer(serializers.Serializer[Any]):
     subtotal_minor = serializers.IntegerField(help_text="In minor units, such as cents.")
     tax_minor = serializers.IntegerField()
     total_minor = serializers.IntegerField()
+    open_minor = serializers.SerializerMethodField(
+        help_text="What of the total is still to be paid. 0 for drafts and credit notes."
+    )
+    due_on = serializers.SerializerMethodField(
+        help_text="The last day on which it is paid in time, UTC; null: nobody collects it."
+    )
+    paid_at = serializers.SerializerMethodField(help_text="When all of it was paid.")
+    reference = serializers.SerializerMethodField(
+        help_text="What a bank transfer must name; empty where none pays it."
+    )
     issued_at = serializers.DateTimeField(allow_null=True)
     created_at = serializers.DateTimeField()
     sha256 = serializers.SerializerMethodField(
@@ -135,6 +173,29 @@ class InvoiceSummarySerializer(serializers.Serializer[Any]):
     def get_month(self, invoice: Invoice) -> str:
         """The month, as `YYYY-MM`."""
         return f"{invoice.month:%Y-%m}"
+
+    def get_open_minor(self, invoice: Invoice) -> int:
+        """What is open; 0 where nothing is owed for it."""
+        receivable = receivable_of(invoice)
+        return 0 if receivable is None else receivable.open_minor
+
+    def get_due_on(self, invoice: Invoice) -> date | None:
+        """The due date of what is owed for it."""
+        receivable = receivable_of(invoice)
+        return None if receivable is None else receivable.due_on
+
+    def get_paid_at(self, invoice: Invoice) -> datetime | None:
+        """When it was paid; None in every other state."""
+        receivable = receivable_of(invoice)
+        if receivable is None or receivable.state != ReceivableState.PAID:
+            return None
+        return receivable.settled_at
+
+    def get_reference(self, invoice: Invoice) -> str:
+        """The reference of a transfer, without spaces."""
+        receivable = receivable_of(invoice)
+        by_transfer = config().billing.collector == "transfer"
+        return receivable.reference if receivable is not None and by_transfer else ""
 
     def get_sha256(self, invoice: Invoice) -> str | None:
         """The SHA-256 of the stored PDF; null until there is one."""
@@ -146,6 +207,9 @@ class InvoiceSerializer(InvoiceSummarySerializer):
     """An invoice or a credit note, with all that it says."""
 
     lines = InvoiceLineSerializer(many=True)
+    payments = serializers.SerializerMethodField(
+        help_text="What pays it: payments, also disputed ones, and credits."
+    )
     seller = PartySerializer()
     customer = PartySerializer()
     tax = TaxSerializer()
@@ -158,6 +222,11 @@ class InvoiceSerializer(InvoiceSummarySerializer):
         help_text="Only for a void invoice: the credit note that takes it back."
     )
     reason = serializers.CharField(help_text="Only for a credit note: why it was issued.")
+
+    @extend_schema_field(InvoicePaymentSerializer(many=True))
+    def get_payments(self, invoice: Invoice) -> Any:
+        """The payments and credits of the invoice, which the view reads once."""
+        return InvoicePaymentSerializer(self.context.get("payments", ()), many=True).data
 
     def get_credit_note_id(self, invoice: Invoice) -> str | None:
         """The id of the credit note that takes the invoice back.

@@ -15,6 +15,7 @@ from billing.api import invoice_examples as examples
 from billing.api import invoice_serializers as shapes
 from billing.models import Invoice, PriceVersion
 from billing.periods import month_of
+from billing.receivables.services import is_collected, payments_of
 from billing.services.details import billing_details, update_billing_details
 from billing.services.documents import read_document
 from billing.services.evidence import make_evidence, usage_rows
@@ -64,26 +65,29 @@ class InvoiceListQuery(serializers.Serializer[Any]):
 class InvoiceViewSet(ListAction, RetrieveAction):
     """Invoices and credit notes. An issued one never changes; a void one has a credit note."""
 
-    queryset = (
-        Invoice.objects.published().with_shown_state().select_related("document", "credit_note")
-    )
+    queryset = Invoice.objects.published().select_related("document", "credit_note", "receivable")
     serializer_class = shapes.InvoiceSerializer
     output_serializers = {"list": shapes.InvoiceSummarySerializer}
+    query_serializers = {"list": InvoiceListQuery}
     permissions_required = dict.fromkeys(_READS, Permission.BILLING)
     # They answer 409 for an invoice that is not issued, or whose PDF is not made yet.
     conflicts = ("pdf", "evidence")
     examples = examples.INVOICES
     lookup_value_regex = "inv_[a-z2-7]+"
 
-    @extend_schema(parameters=[InvoiceListQuery])
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Invoices and credit notes, newest first, without their lines."""
         return super().list(request, *args, **kwargs)
 
     def filter_queryset(self, queryset: Any) -> Any:
-        """Only the invoices of one month, if the query names one."""
-        month = self.validated_query(InvoiceListQuery).get("month")
+        """Only the invoices of one month, if a list's query names one."""
+        month = self.query().get("month") if self.action == "list" else None
         return queryset.filter(month=f"{month}-01") if month else queryset
+
+    def get_queryset(self) -> Any:
+        """The invoices with the state that is shown, which depends on the day."""
+        rows: Any = super().get_queryset()
+        return rows.with_shown_state(collected=is_collected(), today=now().date())
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """One invoice with its lines; each names the usage rows that its quantity is the sum of."""
@@ -92,6 +96,7 @@ class InvoiceViewSet(ListAction, RetrieveAction):
         for pk, cluster_id, meter in usage_rows(invoice).values_list("pk", "cluster_id", "meter"):
             ids.setdefault((cluster_id, meter), []).append(pk)
         context = {"request": self.request, "view": self, "usage_row_ids": ids}
+        context["payments"] = payments_of(invoice.pk)
         return Response(shapes.InvoiceSerializer(invoice, context=context).data)
 
     @extend_schema(responses={(200, PDF): OpenApiTypes.BINARY})

@@ -135,7 +135,7 @@ def compare_lines(invoice: Json, prices: Json, rows: Rows) -> Iterator[str]:
     """Lines of the invoice that differ from what rows and prices give."""
     if (prices["version"], prices["currency"]) != (invoice["price_version"], invoice["currency"]):
         yield "prices.json is another list of prices than the invoice's"
-    rated = rate_rows(invoice["month"], prices, rows)
+    rated = rate_rows(invoice, prices, rows)
     sign = -1 if invoice["kind"] == "credit_note" else 1
     billed = {}
     for line in invoice["lines"]:
@@ -166,11 +166,13 @@ def compare_lines(invoice: Json, prices: Json, rows: Rows) -> Iterator[str]:
                     )
 
 
-def rate_rows(month: str, prices: Json, rows: Rows) -> dict[tuple[str, str], dict[str, Any]]:
+def rate_rows(invoice: Json, prices: Json, rows: Rows) -> dict[tuple[str, str], dict[str, Any]]:
     """(meter, cluster) -> the values that the invoice's line must have.
 
-    Raises ValueError where a meter has no price.
+    What is free of a meter says the invoice's allowance, where it has one, and else the list of
+    prices. Raises ValueError where a meter has no price.
     """
+    month, allowance = invoice["month"], invoice.get("allowance")
     totals: dict[tuple[str, str], int] = {}
     for row in rows:
         key = (row["meter"], row["cluster_id"])
@@ -178,7 +180,10 @@ def rate_rows(month: str, prices: Json, rows: Rows) -> dict[tuple[str, str], dic
     lines = {}
     for price in prices["prices"]:
         size = unit_size(price["unit"], month)
-        free_left = int(price["free_units"]) * unit_size(price["free_unit"], month)
+        if allowance is None:
+            free_left = int(price["free_units"]) * unit_size(price["free_unit"], month)
+        else:
+            free_left = int(allowance["free"].get(price["meter"], "0"))
         price_per_base_unit = (
             Fraction(Decimal(price["unit_price"])) * MINOR_UNITS[prices["currency"]] / size
         )

@@ -84,6 +84,8 @@ class Invoice(models.Model):
     cap_minor = models.BigIntegerField(null=True, blank=True)
     # Why, by whom, and what was missing, where a month was closed before it was complete.
     closed_early = models.JSONField(null=True, blank=True)
+    # `{kind, free: {meter: quantity}}`, where what is free was not the catalogue's allowance.
+    allowance = models.JSONField(null=True, blank=True)
     # Only in a credit note: the invoice that it takes back, and why.
     credits = models.OneToOneField(
         "self", on_delete=models.PROTECT, null=True, blank=True, related_name="credit_note"
@@ -154,6 +156,12 @@ class InvoiceLine(models.Model):
         ordering = ("position",)
         constraints = (
             models.UniqueConstraint(fields=["invoice", "position"], name="one_line_a_position"),
+            # An invoice is for one month, so it is one line a period too.
+            models.UniqueConstraint(
+                fields=["invoice", "cluster_id", "meter", "unit_price"],
+                condition=Q(kind=LineKind.USAGE.value),
+                name="one_line_a_cluster_meter_and_price",
+            ),
         )
 
     def __str__(self) -> str:

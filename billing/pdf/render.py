@@ -24,15 +24,19 @@ FOLDER = Path(__file__).parent
 DECIMALS = 3
 
 
-def render_pdf(content: dict[str, Any]) -> bytes:
+def render_pdf(content: dict[str, Any], terms: dict[str, Any] | None = None) -> bytes:
     """The PDF of a document that `billing.content.invoice_content` made. Takes about a second.
+
+    `terms`: how it is to be paid, from `billing.receivables.terms`. They are no part of the content
+    that is hashed: the invoice is the same whoever collects it.
 
     Raises `DocumentRefersOutside` where the page or its style names anything to be fetched.
     """
     # Without an identifier of our own WeasyPrint takes a random one, and bytes would differ.
-    identifier = hashlib.sha256(_canonical_json(content)).digest()[:16]
+    printed = content if terms is None else {"content": content, "terms": terms}
+    identifier = hashlib.sha256(_canonical_json(printed)).digest()[:16]
     style = (FOLDER / "invoice.css").read_text(encoding="utf-8")
-    return draw_pdf(render_html(content), style, identifier=identifier)
+    return draw_pdf(render_html(content, terms), style, identifier=identifier)
 
 
 def draw_pdf(page: str, style: str, *, identifier: bytes) -> bytes:
@@ -73,9 +77,9 @@ def draw_pdf(page: str, style: str, *, identifier: bytes) -> bytes:
     return bytes(pdf)
 
 
-def render_html(content: dict[str, Any]) -> str:
+def render_html(content: dict[str, Any], terms: dict[str, Any] | None = None) -> str:
     """The HTML page that the PDF is made from."""
-    return _load_template().render(Context(_page_texts(content)))
+    return _load_template().render(Context({**_page_texts(content), "terms": terms}))
 
 
 def content_sha256(content: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from billing.content import invoice_content
 from billing.errors import DocumentDamaged, DocumentPending, NotIssued
 from billing.models import Invoice, InvoiceDocument
 from billing.pdf.render import render_pdf
+from billing.receivables.services import terms_of
 from billing.services import numbers
 from billing.services.store import document_store
 from console.base.common.tenancy import organization_scope, system_scope
@@ -32,8 +33,9 @@ def make_document(*, organization_id: str, invoice_id: str) -> None:
         invoice = invoices.filter(pk=invoice_id).select_related("basis", "credits").first()
         if invoice is None:
             return
-        content = invoice_content(invoice)
-    store_document(organization_id=organization_id, invoice_id=invoice_id, pdf=render_pdf(content))
+        content, terms = invoice_content(invoice), terms_of(invoice)
+    pdf = render_pdf(content, None if terms is None else terms.as_json())
+    store_document(organization_id=organization_id, invoice_id=invoice_id, pdf=pdf)
 
 
 def store_document(*, organization_id: str, invoice_id: str, pdf: bytes) -> InvoiceDocument:

@@ -23,7 +23,15 @@ from typing import Any
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
+from billing.allowances.services import (
+    Allowance,
+    MonthAllowances,
+    begin_trials,
+    fix_allowances,
+    invoiced_allowances,
+)
 from billing.budgets.caps import budget_caps
+from billing.budgets.rules import most_billed
 from billing.catalog import Catalog
 from billing.choices import InvoiceKind, InvoiceState, MissingKind
 from billing.drafts import Draft, cap_line, usage_lines
@@ -31,14 +39,15 @@ from billing.errors import MonthOpen, NumbersDiverged, UnknownOrganization, Usag
 from billing.models import BillingDetails, BudgetEvent, Invoice, PriceVersion, UsageBasis
 from billing.parties import Party, TaxUnknown, tax_between
 from billing.periods import closes_at, next_month, starts_at
-from billing.rating import rate_totals
+from billing.rating import rate_totals, spent_on
 from billing.services import numbers
 from billing.services.missing import forget_missing, note_missing
-from billing.services.writing import Written, derived_id, issue_drafts, write_drafts
+from billing.services.writing import Written, issue_drafts, write_drafts
 from console.base.accounts.models import Organization
 from console.base.common.clock import now
 from console.base.common.conf import config
 from console.base.common.errors import AppError, Unavailable
+from console.base.common.ids import derived_id
 from console.base.common.tenancy import system_scope
 from console.base.common.transactions import task_transaction
 from console.settings.sellers import parse_rates
@@ -92,6 +101,8 @@ class _Month:
     basis: UsageBasis
     # organization → (cluster, meter) → quantity
     totals: Mapping[str, Mapping[tuple[str, str], int]]
+    # Whether `totals` has every organization.
+    of_all: bool
     completeness: MonthCompleteness
     missing_hours: Mapping[str, int]
     early: EarlyClose | None
@@ -142,6 +153,7 @@ def issue_month(  # noqa: PLR0913 (what a person may ask for, by name)
     with system_scope():
         shared = _read_month(month, organization_id, early)
         organizations = _organizations_to_invoice(month, organization_id, among)
+        begin_trials(organizations)
     report = IssueReport()
     if early is None:
         missing = shared.missing_hours
@@ -208,6 +220,7 @@ def _read_month(month: date, organization_id: str | None, early: EarlyClose | No
         catalog=PriceVersion.objects.in_force(month).catalog(),
         basis=_usage_basis(month, runs),
         totals=totals,
+        of_all=organization_id is None,
         completeness=completeness,
         missing_hours=_missing_hours(completeness),
         early=early,
@@ -347,13 +360,21 @@ def _issue_batch(
         at = now()
         series = numbers.lock_series(numbers.series_of(InvoiceKind.INVOICE, at))
         revisions = _next_revisions(shared.month, organizations, again=again)
-        drafts, failed = _make_drafts(shared, revisions, apart=not again)
+        allowances = invoiced_allowances(
+            shared.month,
+            list(revisions),
+            shared.catalog,
+            shared.totals,
+            complete=shared.of_all,
+        )
+        drafts, failed = _make_drafts(shared, revisions, allowances, apart=not again)
         stale = Invoice.objects.invoices().filter(state=InvoiceState.DRAFT, month=shared.month)
         stale = stale.filter(organization_id__in=list(revisions))
         if draft:
             stale.delete()
             return write_drafts(drafts), failed
         written = issue_drafts(drafts, series=series, at=at, by=by, stale=stale)
+        fix_allowances(allowances, [draft.organization_id for draft in drafts])
         forget_missing(shared.month, [owner for owner in organizations if owner not in failed])
     return written, failed
 
@@ -373,7 +394,7 @@ def _next_revisions(month: date, organizations: Collection[str], *, again: bool)
 
 
 def _make_drafts(
-    shared: _Month, revisions: Mapping[str, int], *, apart: bool
+    shared: _Month, revisions: Mapping[str, int], allowances: MonthAllowances, *, apart: bool
 ) -> tuple[list[Draft], dict[str, str]]:
     """The drafts, and with `apart` the reasons of the organizations that none can be made for."""
     owners = Organization.objects.in_bulk(list(revisions))
@@ -389,7 +410,10 @@ def _make_drafts(
     for owner, revision in revisions.items():
         customer = customer_of(owners[owner], details.get(owner))
         try:
-            draft = _make_draft(shared, owner, customer, names, budgeted=owner in budgeted)
+            allowance = allowances.of(owner)
+            draft = _make_draft(
+                shared, owner, customer, names, allowance, budgeted=owner in budgeted
+            )
         except (DatabaseError, InterfaceError):
             # The transaction can do no more: the batch is issued again in halves.
             raise
@@ -403,12 +427,20 @@ def _make_drafts(
 
 
 def _make_draft(
-    shared: _Month, owner: str, customer: Party, names: Mapping[str, str], *, budgeted: bool
+    shared: _Month,
+    owner: str,
+    customer: Party,
+    names: Mapping[str, str],
+    allowance: Allowance | None,
+    *,
+    budgeted: bool,
 ) -> Draft:
     """The draft of an organization's first invoice of the month; `budgeted`: it has budgets."""
-    rated = rate_totals(shared.totals.get(owner, {}), shared.catalog, shared.month)
+    free = None if allowance is None else allowance.free
+    rated = rate_totals(shared.totals.get(owner, {}), shared.catalog, shared.month, free)
     lines = usage_lines(rated, names)
-    cap = budget_caps(owner, shared.month) if lines and budgeted else None
+    caps = budget_caps(owner, shared.month) if lines and budgeted else []
+    cap = most_billed(caps, kept_minor=spent_on(rated).kept_minor)
     return Draft(
         organization_id=owner,
         kind=InvoiceKind.INVOICE.value,
@@ -423,6 +455,7 @@ def _make_draft(
         lines=(*lines, *cap_line(lines, cap)),
         cap_minor=cap,
         closed_early=shared.closed_early(owner),
+        allowance=None if allowance is None else allowance.as_json(),
     )
 
 

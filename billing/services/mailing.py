@@ -10,6 +10,7 @@ from billing.choices import InvoiceKind
 from billing.mails import send_mail
 from billing.models import BillingDetails, Invoice, InvoiceMail
 from billing.money import readable_amount
+from billing.receivables.services import terms_of
 from console.base.accounts.services import billing_addresses
 from console.base.common import locks
 from console.base.common.clock import now
@@ -25,7 +26,7 @@ SWEEP_MAILS_MAX = 200
 INVOICE = """\
 The invoice {number} for {month} is issued. Its total is {total}.
 
-{lines}
+{lines}{terms}
 With its PDF and the evidence that recomputes it:
 
 {link}
@@ -117,8 +118,11 @@ def mail_text(invoice: Invoice) -> tuple[str, str]:
         credited = invoice.credits.number if invoice.credits else ""
         subject = f"Credit note {invoice.number} over {total}"
         return subject, CREDIT_NOTE.format(**facts, credits=credited)
+    terms = terms_of(invoice)
     return f"Invoice {invoice.number} for {month}: {total}", INVOICE.format(
-        **facts, lines=_lines_text(invoice)
+        **facts,
+        lines=_lines_text(invoice),
+        terms="" if terms is None else f"\n{terms.text()}\n",
     )
 
 

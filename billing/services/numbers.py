@@ -36,6 +36,8 @@ from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from typing import Any
 
+from django.db import IntegrityError, transaction
+
 from billing.choices import InvoiceKind
 from billing.errors import NumbersDiverged
 from billing.models import Invoice, LostNumber, NumberBlock, NumberSeries
@@ -102,10 +104,11 @@ def lock_series(series: str) -> NumberSeries:
     the series for too long.
     """
     locks.lock("invoice_numbers", series)
-    NumberSeries.objects.get_or_create(series=series)
     # From here on the lock outlasts waits; what is read below is what its last holder left.
     commit_so_far()
-    return NumberSeries.objects.get(series=series)
+    # The row of a new series comes with its first block.
+    row = NumberSeries.objects.filter(series=series).first()
+    return NumberSeries(series=series) if row is None else row
 
 
 def take_numbers(
@@ -135,16 +138,18 @@ def take_numbers(
 
 
 def keep_block(block: NumberBlock) -> None:
-    """Writes a reserved block and moves the counter, in the transaction that uses its numbers.
+    """Writes a reserved block, in the transaction that uses its numbers.
 
-    Raises `Unavailable` where the lock of the series was lost: its numbers are then another's.
+    The counter follows by a trigger: the serving role cannot move it. Raises `Unavailable` where
+    the lock of the series was lost: its numbers are then another's.
     """
     locks.require_held()
-    series = NumberSeries.objects.filter(series=block.series_id, last=block.first - 1)
-    if not series.update(last=block.last):
+    try:
+        with transaction.atomic():
+            block.save(force_insert=True)
+    except IntegrityError as error:
         message = f"the counter of {block.series_id} was moved by somebody without its lock"
-        raise NumbersDiverged(message)
-    block.save(force_insert=True)
+        raise NumbersDiverged(message) from error
 
 
 def confirm_block(block_id: str, store: UsageStore) -> None:

@@ -5,8 +5,6 @@ Their numbers are reserved before that transaction, as the store of the numbers 
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,13 +15,14 @@ from django.db.models import QuerySet
 from billing.choices import Account, EntryKind, InvoiceKind, InvoiceState
 from billing.drafts import Draft
 from billing.models import Invoice, InvoiceLine, JournalEntry, NumberSeries, Posting
+from billing.receivables.services import close_by_credit_note, open_receivables
 from billing.services import numbers
 from billing.services.mailing import note_mails
 from billing.services.store import document_store
 from console.base.common import locks
 from console.base.common.actor import system_actor
 from console.base.common.audit import new_entry
-from console.base.common.ids import RANDOM_CHARS, new_id
+from console.base.common.ids import derived_id, new_id
 from console.base.common.models import AuditEntry
 from console.base.common.outbox import enqueue_task
 from metering.events.store import UsageStore
@@ -45,12 +44,6 @@ class Written:
     number: str
     currency: str
     total_minor: int
-
-
-def derived_id(kind: str, *parts: object) -> str:
-    """An id that is a hash of `parts`, so that it is the same each time."""
-    digest = hashlib.sha256("\0".join(map(str, parts)).encode()).digest()
-    return f"{kind}_{base64.b32encode(digest).decode().lower()[:RANDOM_CHARS]}"
 
 
 def write_drafts(drafts: Sequence[Draft]) -> list[Written]:
@@ -93,6 +86,10 @@ def issue_drafts(
     _insert_drafts(drafts, rows)
     Invoice.objects.filter(pk__in=[row.pk for row in rows]).update(state=InvoiceState.ISSUED)
     _post_entries(rows, at)
+    open_receivables(invoices=rows, at=at)
+    for row in rows:
+        if row.kind == InvoiceKind.CREDIT_NOTE:
+            close_by_credit_note(credit_note=row, at=at)
     _record_audit(rows, by)
     note_mails(rows)
     _confirm_on_commit({got.block_id for got in assigned}, store)
@@ -138,6 +135,7 @@ def _draft_row(draft: Draft, invoice_id: str) -> Invoice:
         customer=draft.customer.as_json(),
         cap_minor=draft.cap_minor,
         closed_early=dict(draft.closed_early) if draft.closed_early else None,
+        allowance=None if draft.allowance is None else dict(draft.allowance),
         credits_id=draft.credits_id,
         reason=draft.reason,
     )

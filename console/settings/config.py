@@ -19,6 +19,7 @@ from brokers.settings.errors import SettingsError
 from brokers.settings.fields import setting
 from brokers.settings.reading import Environment, load_settings_file, parse_toml, read_settings
 from brokers.settings.values import Reading
+from console.settings.collectors import check_collector, missing_of_collector
 from console.settings.home import default_home
 from console.settings.sections import (
     Billing,
@@ -122,6 +123,7 @@ def build_config(home: Path, table: Mapping[str, Any], environ: Mapping[str, str
     places["port"] = str(first.web.port)
     config = read_settings(Config, given, reading=Reading(places, as_text=True), home=home)
     check_billing(config.billing)
+    check_collector(config.billing)
     if not config.local:
         _check_production(config)
     return config
@@ -142,6 +144,7 @@ def _check_production(config: Config) -> None:
         "database.app_password must be set": not config.database.app_password,
         "billing.seller_address must be set": not config.billing.seller_address,
         "billing.seller_country must be set": not config.billing.seller_country,
+        **missing_of_collector(config.billing),
     }
     problems = [text for text, wrong in missing.items() if wrong]
     if problems:

@@ -8,7 +8,8 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "Freshet",
     "DESCRIPTION": (
         "Managed serverless Kafka. Errors are RFC 9457 problem documents with a stable `code`; "
-        "lists are `{items, next_cursor}`; every POST takes an `Idempotency-Key`."
+        "lists are `{items, next_cursor}`; every POST takes an `Idempotency-Key`. A field or a "
+        "parameter that an operation does not take is refused by its name (422)."
     ),
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
@@ -35,10 +36,16 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "InvoiceKind": "billing.choices.InvoiceKind.choices",
         "InvoiceState": "billing.choices.SHOWN_STATES",
         "InvoiceLineKind": "billing.choices.LineKind.choices",
+        "ReceivableState": "billing.choices.ReceivableState.choices",
+        "PaymentAttemptState": "billing.choices.AttemptState.choices",
+        "PaymentMethodName": "billing.choices.PaymentMethod.choices",
+        "PaidBy": "billing.choices.PAID_BY",
+        "EnteredMethod": "console.staff.api.money_serializers.ENTERED_METHODS",
         "PriceUnit": "billing.choices.PriceUnit.choices",
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
+        "console.base.common.api.schema.close_requests",
         "console.base.common.api.schema.sort_schema",
         "console.base.common.api.codes.list_codes",
     ],

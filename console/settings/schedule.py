@@ -13,6 +13,7 @@ OUTBOUND_TASK = "outbound.call"
 TASK_ROUTES = {
     "metering.roll_up_recent_days": {"queue": NIGHTLY_QUEUE},
     "billing.issue_due_months": {"queue": NIGHTLY_QUEUE},
+    "billing.reconcile_due": {"queue": NIGHTLY_QUEUE},
     OUTBOUND_TASK: {"queue": OUTBOUND_QUEUE},
 }
 BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
@@ -53,6 +54,11 @@ BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "schedule": 30.0,
         "options": {"expires": 30.0},
     },
+    "enforce-allowances": {
+        "task": "billing.enforce_allowances",
+        "schedule": 30.0,
+        "options": {"expires": 30.0},
+    },
     # A day is due at 00:30 UTC. Checking more often lets a machine that was off then catch up.
     "roll-up-recent-days": {
         "task": "metering.roll_up_recent_days",
@@ -74,6 +80,34 @@ BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "task": "billing.sweep_documents",
         "schedule": 30.0,
         "options": {"expires": 30.0},
+    },
+    # It has something to do once, after the setting `billing.collector` was changed from `none`.
+    "set-due-dates": {
+        "task": "billing.set_due_dates",
+        "schedule": 3600.0,
+        "options": {"expires": 3600.0},
+    },
+    # What is charged at issue is charged within a minute of the first mail about it.
+    "collect-due": {
+        "task": "billing.collect_due",
+        "schedule": 60.0,
+        "options": {"expires": 60.0},
+    },
+    "sweep-collection": {
+        "task": "billing.sweep_collection",
+        "schedule": 30.0,
+        "options": {"expires": 30.0},
+    },
+    "catch-up-events": {
+        "task": "billing.catch_up_events",
+        "schedule": 600.0,
+        "options": {"expires": 600.0},
+    },
+    # A night's comparison is due at 02:00 UTC.
+    "reconcile-due": {
+        "task": "billing.reconcile_due",
+        "schedule": 600.0,
+        "options": {"expires": 600.0},
     },
     "evaluate-alerts": {
         "task": "alerts.evaluate_alerts",

@@ -14,6 +14,7 @@ from brokers.settings.fields import setting
 
 LOG_FORMATS = ("text", "json")
 LOG_LEVELS = ("debug", "info", "warning", "error")
+COLLECTORS = ("none", "transfer", "stripe")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Billing:
-    """Who sends the invoices, and where they are kept."""
+    """Who sends the invoices, where they are kept, and how they are paid."""
 
     documents: str = setting(
         "file://{home}/billing",
@@ -191,6 +192,41 @@ class Billing:
         (),
         "Standard rates in percent by country, such as `DE=19`, where the seller owes VAT. With a "
         "VAT id they must name the seller's country.",
+    )
+    collector: str = setting(
+        "none",
+        "How issued invoices are paid. `none`: nobody collects them; `transfer`: by bank transfer, "
+        "as an operator enters it; `stripe`: by card, charged by Stripe.",
+        choices=COLLECTORS,
+    )
+    payment_terms_days: int = setting(
+        14, "Days from the issue of an invoice until it is due.", minimum=0, maximum=365
+    )
+    bank_account: tuple[str, ...] = setting(
+        (),
+        "The account that customers pay to, line by line as invoices print it, such as the owner "
+        "and the IBAN. The collector `transfer` requires it.",
+    )
+    stripe_api_key: str = setting(
+        "",
+        "Secret key of the Stripe account (`sk_` or `rk_`). Production requires it with the "
+        "collector `stripe`.",
+        secret=True,
+    )
+    stripe_webhook_secret: str = setting(
+        "",
+        "Secret that Stripe signs its webhooks with (`whsec_`). Production requires it with the "
+        "collector `stripe`.",
+        secret=True,
+    )
+    stripe_api_base: str = setting(
+        "", "Address of Stripe's API, where it is not Stripe's own; https in production."
+    )
+    card_minimum_minor: int = setting(
+        50,
+        "The least that a card is charged, in minor units. A smaller invoice is charged together "
+        "with the next one.",
+        minimum=0,
     )
 
 

@@ -51,17 +51,23 @@ def clock(monkeypatch):
 
 
 @pytest.fixture
-def used(tenant, clock):
+def missing_days():
+    """Days of the month that no roll-up is published of. Tests set their own."""
+    return ()
+
+
+@pytest.fixture
+def used(tenant, clock, missing_days):
     """A tenant that used something in the month, all of it published."""
     world.sign_up(tenant.organization)
     cluster = world.make_cluster(tenant.id, "cl_aaaaaaaaaaaaaaaaaaaa", "orders")
-    world.publish_month(world.usual_usage(tenant.id, cluster))
+    world.publish_month(world.usual_usage(tenant.id, cluster), but=missing_days)
     return tenant
 
 
 @pytest.fixture
 def capped(tenant, clock):
-    """A tenant that used as much, $0.80 of it past a suspending budget of a dollar."""
+    """A tenant that used as much, $0.60 of it traffic past a suspending budget of a dollar."""
     world.sign_up(tenant.organization)
     cluster = world.make_cluster(tenant.id, "cl_aaaaaaaaaaaaaaaaaaaa", "orders")
     clock.now = datetime(2026, 9, 1, 1, tzinfo=UTC)

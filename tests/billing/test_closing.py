@@ -12,14 +12,21 @@ from console.base.accounts.signals import organization_closed
 from console.base.common.actor import system_actor
 from console.base.common.models import OutboxEntry
 from console.base.common.tenancy import organization_scope, system_scope
-from metering.models import JudgedHour, RollupPointer
+from metering.models import JudgedHour
 from provisioning.choices import Intent, OperationType
 from provisioning.models import Cluster, Operation
+from tests.billing import world
 from tests.billing.world import MONTH, invoices_of, issue_invoices, sign_up
 
 # In the middle of MONTH.
 CLOSED_AT = datetime(2026, 9, 14, 15, 30, tzinfo=UTC)
 NEXT_DAY = datetime(2026, 9, 15, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def missing_days():
+    """All days after that on which the organization was closed."""
+    return [day for day in world.days_of() if day > CLOSED_AT.date()]
 
 
 @pytest.fixture
@@ -33,7 +40,6 @@ def leaving(used, clock):
             intent=Intent.DELETED, deleted_at=CLOSED_AT, deletions=[[stopped_ms, None]]
         )
     with system_scope():
-        RollupPointer.objects.filter(day__gt=CLOSED_AT.date()).delete()
         JudgedHour.objects.filter(hour__gt=CLOSED_AT).delete()
     return used
 
@@ -63,9 +69,8 @@ def test_it_waits_for_the_day_to_end(leaving, clock):
     assert invoices_of(leaving.id) == []
 
 
+@pytest.mark.parametrize("missing_days", [[CLOSED_AT.date()]])
 def test_it_waits_for_the_roll_up(leaving):
-    with system_scope():
-        RollupPointer.objects.filter(day=CLOSED_AT.date()).delete()
     assert not issue_final_invoice(organization_id=leaving.id)
 
 
@@ -112,6 +117,7 @@ def test_without_a_cluster_there_is_nothing_to_wait_for(other_tenant, clock):
     assert invoice.total_minor == 0
 
 
+@pytest.mark.parametrize("missing_days", [()])
 def test_months_behind_the_end_have_no_invoice(used, other_tenant):
     sign_up(other_tenant.organization)
     with organization_scope(other_tenant.id):

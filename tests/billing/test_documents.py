@@ -91,11 +91,11 @@ def test_one_that_cannot_be_rendered_keeps_nobody_waiting(used, other_tenant, mo
     broken = invoices_of(used.id)[0]
     render = render_pdf
 
-    def fail_one(content):
+    def fail_one(content, terms):
         if content["id"] == broken.pk:
             message = "no such font"
             raise RuntimeError(message)
-        return render(content)
+        return render(content, terms)
 
     monkeypatch.setattr(documents, "render_pdf", fail_one)
     assert documents.sweep_documents() == 1

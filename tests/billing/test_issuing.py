@@ -163,8 +163,9 @@ def test_what_slipped_past_a_suspending_budget_is_not_billed(capped):
     issue_invoices()
     (invoice,) = invoices_of(capped.id)
     last = invoice.lines.all()[4]
-    assert (invoice.cap_minor, invoice.subtotal_minor, invoice.total_minor) == (100, 100, 100)
-    assert (last.kind, last.amount_minor) == ("cap", -80)
+    # Storage of $1.20 used the dollar up, and is billed; nothing was left for traffic.
+    assert (invoice.cap_minor, invoice.subtotal_minor, invoice.total_minor) == (120, 120, 120)
+    assert (last.kind, last.amount_minor) == ("cap", -60)
     assert last.description == "Beyond the suspending budget, not billed"
 
 

@@ -58,9 +58,10 @@ def forget_invoices():
     """Takes the database back to before the first invoice, as restoring a backup does."""
     settings = connections["owner"].settings_dict
     with psycopg.connect(
-        host=settings["HOST"], dbname=settings["NAME"], user=settings["USER"]
-    ) as owner:
-        owner.execute("TRUNCATE billing_invoice, billing_numberseries CASCADE")
+        host=settings["HOST"], dbname=settings["NAME"], user="postgres"
+    ) as superuser:
+        superuser.execute("SET session_replication_role = replica")
+        superuser.execute("TRUNCATE billing_invoice, billing_numberseries CASCADE")
 
 
 class RolledBack(Exception):

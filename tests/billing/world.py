@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, date, datetime, timedelta
 
 from billing.catalog import GIB
@@ -61,10 +61,13 @@ def usual_usage(organization_id: str, cluster_id: str) -> list[Used]:
     ]
 
 
-def publish_month(first_day: list[Used], month: date = MONTH) -> None:
-    """Publishes every day of a month, with all usage on the first day."""
+def publish_month(
+    first_day: list[Used], month: date = MONTH, *, but: Collection[date] = ()
+) -> None:
+    """Publishes every day of a month but some, with all usage on the first day."""
     for day in days_of(month):
-        publish_day(day, first_day if day == month else [])
+        if day not in but:
+            publish_day(day, first_day if day == month else [])
 
 
 def sign_up(organization: Organization) -> None:

@@ -177,6 +177,35 @@ def test_a_start_names_what_no_invoice_could_be_issued_with(home, setting, text,
         load(home, **{**SELLER, f"FRESHET_BILLING_{setting}": text})
 
 
+@pytest.mark.parametrize(
+    ("setting", "text", "said"),
+    [
+        ("COLLECTOR", "cash", "billing.collector is 'cash', want one of none, transfer, stripe"),
+        ("COLLECTOR", "transfer", 'billing.bank_account must be set where .* "transfer"'),
+        ("PAYMENT_TERMS_DAYS", "-1", "billing.payment_terms_days is '-1'"),
+        ("PAYMENT_TERMS_DAYS", "366", "billing.payment_terms_days is '366'"),
+        ("CARD_MINIMUM_MINOR", "-1", "billing.card_minimum_minor is '-1'"),
+        ("STRIPE_API_KEY", "pk_test_1", r"billing.stripe_api_key is \(hidden\), want"),
+        ("STRIPE_WEBHOOK_SECRET", "secret", r"billing.stripe_webhook_secret is \(hidden\), want"),
+        ("STRIPE_API_BASE", "localhost:12", "billing.stripe_api_base is 'localhost:12'"),
+    ],
+)
+def test_a_start_names_what_nothing_could_be_collected_with(home, setting, text, said):
+    with pytest.raises(SettingsError, match=rf"^(FRESHET_BILLING_{setting}: )?{said}"):
+        load(home, **{f"FRESHET_BILLING_{setting}": text})
+
+
+def test_transfers_need_an_account_and_stripe_needs_keys_in_production_only(home):
+    given = {"FRESHET_BILLING_COLLECTOR": "transfer", "FRESHET_BILLING_BANK_ACCOUNT": "IBAN DE1"}
+    assert load(home, **given).billing.bank_account == ("IBAN DE1",)
+    by_stripe = {"FRESHET_BILLING_COLLECTOR": "stripe"}
+    assert load(home, **by_stripe).billing.stripe_api_key == ""
+    with pytest.raises(SettingsError) as error:
+        load(home, PRODUCTION, **by_stripe, FRESHET_BILLING_STRIPE_API_BASE="http://localhost:1")
+    for name in ("stripe_api_key", "stripe_webhook_secret", "stripe_api_base"):
+        assert f"billing.{name}" in str(error.value)
+
+
 def test_every_setting_is_documented():
     for section in settings_of(Config).values():
         if section.is_section:

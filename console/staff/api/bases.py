@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -11,30 +11,16 @@ from rest_framework.response import Response
 from console.base.accounts.api.authentication import PersonAuthentication
 from console.base.accounts.models import User
 from console.base.common.actor import Actor, ActorKind, Role
-from console.base.common.api.schema import Schema
-from console.base.common.api.views import ApiViewSet, SerializerType
+from console.base.common.api.views import ApiViewSet
 from console.base.common.tenancy import system_scope
 from console.staff.api.permissions import StaffOnly
-
-
-class StaffSchema(Schema):
-    """Adds the parameters that `query_serializers` describe."""
-
-    def get_override_parameters(self) -> list[Any]:
-        """Returns the query and header parameters of an action."""
-        queries = getattr(self.view, "query_serializers", {})
-        described = [queries[self._key()]] if self._key() in queries else []
-        return [*super().get_override_parameters(), *described]
 
 
 class StaffViewSet(ApiViewSet):
     """The base of endpoints that only staff may use. `rows` gives rows of every organization."""
 
-    schema = StaffSchema()
     authentication_classes = (PersonAuthentication,)
     permission_classes = (StaffOnly,)
-    # Action → serializer of the query parameters.
-    query_serializers: ClassVar[Mapping[str, SerializerType]] = {}
 
     def staff_actor(self, organization_id: str) -> Actor:
         """Returns the signed-in person as an actor in an organization, for its audit log.
@@ -53,8 +39,7 @@ class StaffViewSet(ApiViewSet):
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """One page of rows, newest first."""
-        kind = self.query_serializers.get("list")
-        query = self.validated_query(kind) if kind else {}
+        query = self.query() if "list" in self.query_serializers else {}
         with system_scope():
             rows = self.paginate_queryset(self.rows(query))
             data = self.output_serializer()(rows, many=True).data

@@ -98,42 +98,42 @@ REFUSED: dict[str, Any] = {
 }
 
 
-def _ok_example(name: str, value: object) -> OpenApiExample:
+def ok_example(name: str, value: object) -> OpenApiExample:
     """Returns an example of an answer with status 200, whose body is `value`."""
     return OpenApiExample(name, value=value, response_only=True, status_codes=["200"])
 
 
-def _created_example(name: str, value: object) -> OpenApiExample:
+def created_example(name: str, value: object) -> OpenApiExample:
     """Returns an example of an answer with status 201, whose body is `value`."""
     return OpenApiExample(name, value=value, response_only=True, status_codes=["201"])
 
 
-def _request_example(name: str, value: object) -> OpenApiExample:
+def request_example(name: str, value: object) -> OpenApiExample:
     """Returns an example of a request, whose body is `value`."""
     return OpenApiExample(name, value=value, request_only=True)
 
 
-CELLS = {"list": [_ok_example("The only cell", CELL)]}
-CLUSTERS = {"list": [_ok_example("A cluster", CLUSTER)]}
+CELLS = {"list": [ok_example("The only cell", CELL)]}
+CLUSTERS = {"list": [ok_example("A cluster", CLUSTER)]}
 BREAK_GLASS = {
-    "list": [_ok_example("Not used yet", PERMIT)],
+    "list": [ok_example("Not used yet", PERMIT)],
     "permit_deletion": [
-        _request_example("For an hour", {"reason": PERMIT["reason"]}),
-        _created_example("It holds", PERMIT),
+        request_example("For an hour", {"reason": PERMIT["reason"]}),
+        created_example("It holds", PERMIT),
     ],
 }
-OPERATIONS = {"list": [_ok_example("It runs", {**OPERATION, "organization": ORGANIZATION})]}
-INCIDENTS = {"list": [_ok_example("It is open", {**INCIDENT, "organization_id": ORGANIZATION_ID})]}
-INVOICE_MONTHS = {"list": [_ok_example("All was looked at", MONTH)]}
-MISSING_INVOICES = {"list": [_ok_example("A country without a rate", MISSING)]}
+OPERATIONS = {"list": [ok_example("It runs", {**OPERATION, "organization": ORGANIZATION})]}
+INCIDENTS = {"list": [ok_example("It is open", {**INCIDENT, "organization_id": ORGANIZATION_ID})]}
+INVOICE_MONTHS = {"list": [ok_example("All was looked at", MONTH)]}
+MISSING_INVOICES = {"list": [ok_example("A country without a rate", MISSING)]}
 LIMIT_REQUESTS = {
-    "list": [_ok_example("It is open", {**REQUEST, "organization_id": ORGANIZATION_ID})],
+    "list": [ok_example("It is open", {**REQUEST, "organization_id": ORGANIZATION_ID})],
     "grant_request": [
-        _request_example("As wanted", {"answer": "Gladly."}),
-        _ok_example("Granted", ANSWERED),
+        request_example("As wanted", {"answer": "Gladly."}),
+        ok_example("Granted", ANSWERED),
     ],
     "refuse_request": [
-        _request_example("Not now", {"answer": "Please split the cluster first."}),
-        _ok_example("Refused", REFUSED),
+        request_example("Not now", {"answer": "Please split the cluster first."}),
+        ok_example("Refused", REFUSED),
     ],
 }

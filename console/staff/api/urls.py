@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path, re_path
 
-from console.staff.api import views
+from console.staff.api import collection, money, views
 
 LIMIT_REQUEST = r"^staff/limit-requests/(?P<id>lrq_[a-z2-7]+)"
 
@@ -44,6 +44,21 @@ urlpatterns = [
         name="staff-missing-invoices",
     ),
     path(
+        "staff/payment-attempts",
+        collection.StaffAttemptViewSet.as_view({"get": "list"}),
+        name="staff-payment-attempts",
+    ),
+    path(
+        "staff/reconciliation",
+        collection.StaffDifferenceViewSet.as_view({"get": "list"}),
+        name="staff-reconciliation",
+    ),
+    path(
+        "staff/reconciliation/runs",
+        collection.StaffReconciliationViewSet.as_view({"get": "list"}),
+        name="staff-reconciliation-runs",
+    ),
+    path(
         "staff/limit-requests",
         views.StaffLimitRequestViewSet.as_view({"get": "list"}),
         name="staff-limit-requests",
@@ -57,5 +72,30 @@ urlpatterns = [
         rf"{LIMIT_REQUEST}:refuse$",
         views.StaffLimitRequestViewSet.as_view({"post": "refuse_request"}),
         name="staff-limit-request-refuse",
+    ),
+    path(
+        "staff/receivables",
+        money.StaffReceivableViewSet.as_view({"get": "list"}),
+        name="staff-receivables",
+    ),
+    path(
+        "staff/write-offs",
+        money.StaffReceivableViewSet.as_view({"post": "write_off"}),
+        name="staff-write-offs",
+    ),
+    path(
+        "staff/payments",
+        money.StaffPaymentViewSet.as_view({"get": "list", "post": "record"}),
+        name="staff-payments",
+    ),
+    path(
+        "staff/refunds",
+        money.StaffPaymentViewSet.as_view({"post": "refund"}),
+        name="staff-refunds",
+    ),
+    path(
+        "staff/credits",
+        money.StaffCreditViewSet.as_view({"post": "grant"}),
+        name="staff-credits",
     ),
 ]
