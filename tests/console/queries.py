@@ -28,4 +28,4 @@ def assert_baseline(address: str, *counts: int) -> None:
     """Asserts that every count is the committed one of the path."""
     baselines = json.loads(BASELINES.read_text())
     expected = baselines.get(address, f'write it into {BASELINES.name} as "{address}"')
-    assert list(counts) == [expected] * len(counts), address
+    assert list(counts) == [expected] * len(counts), (address, counts)

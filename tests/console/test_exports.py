@@ -100,8 +100,13 @@ def test_pages_hide_nothing(api, monkeypatch):
 
 def test_no_column_of_a_secret_is_in_it():
     """Judges columns by their names; `harmless` lists those that only sound secret."""
-    # The name of an object in the object store.
-    harmless = {"billing_invoicedocument.key"}
+    harmless = {
+        # The name of an object in the object store.
+        "billing_invoicedocument.key",
+        # By what Stripe knows a repeated request, and why it refused one.
+        "billing_paymentattempt.key",
+        "billing_paymentattempt.failure_code",
+    }
     suspicious = {"key", "hash", "auth", "proof", "cipher", "seed", "private", "code"}
     for table, model in exports.exported_tables().items():
         for column in exports.exported_columns(model):

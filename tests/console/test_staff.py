@@ -26,7 +26,7 @@ from tests.provisioning.control.world import failing
 
 LISTS = [
     *("cells", "clusters", "break-glass", "operations", "incidents", "limit-requests"),
-    *("invoice-months", "missing-invoices"),
+    *("invoice-months", "missing-invoices", "receivables", "payments"),
 ]
 
 

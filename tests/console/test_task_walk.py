@@ -11,7 +11,16 @@ import pytest
 from django.core import mail
 from django.db.utils import DataError, ProgrammingError
 
-from billing.models import Budget, BudgetEvent
+from billing.models import (
+    AttemptInvoice,
+    Budget,
+    BudgetEvent,
+    DunningNotice,
+    Payment,
+    PaymentAttempt,
+    RefundAttempt,
+    StripeEvent,
+)
 from console.base.accounts.models import Organization, PasswordReset, User
 from console.base.common import rates
 from console.base.common.clock import now
@@ -55,6 +64,7 @@ def with_tasks_due(planted):
         action="notify",
         generation=1,
     )
+    planted.ids.update(collection_due(planted))
     planted.ids.update(
         {
             ORGANIZATION: tenant.id,
@@ -66,11 +76,60 @@ def with_tasks_due(planted):
     return planted
 
 
+def collection_due(planted):
+    """Adds a charge, a refund, a mail and an event that are to be seen to; returns their ids."""
+    tenant, amount = planted.tenant.id, {"amount_minor": 5, "currency": "USD"}
+    attempt = PaymentAttempt.objects.create(
+        id=new_id("pat"),
+        organization_id=tenant,
+        first_invoice_id=planted.ids["invoices"],
+        number=1,
+        key=f"inv:{planted.ids['invoices']}:pay:1",
+        origin="collection",
+        state="sent",
+        customer_id="cus_1",
+        method_id="pm_1",
+        **amount,
+    )
+    AttemptInvoice.objects.create(
+        organization_id=tenant,
+        attempt=attempt,
+        invoice_id=planted.ids["invoices"],
+        amount_minor=5,
+    )
+    payment = Payment.objects.create(
+        organization_id=tenant,
+        method="card",
+        external_id=f"pi_{planted.word}",
+        unapplied_minor=5,
+        received_at=now(),
+        entered_by="walk",
+        **amount,
+    )
+    refund = RefundAttempt.objects.create(
+        organization_id=tenant,
+        payment=payment,
+        request_id=f"walk {planted.word}",
+        intent_id=payment.external_id,
+        reason="walk",
+        entered_by="walk",
+        **amount,
+    )
+    notice = DunningNotice.objects.create(organization_id=tenant, kind="lifted")
+    event = StripeEvent.objects.create(id=f"evt_{planted.word}", type="unknown", happened_at=now())
+    return {
+        "payment-attempts": attempt.pk,
+        "refund-attempts": refund.pk,
+        "dunning-notices": notice.pk,
+        "stripe-events": event.pk,
+    }
+
+
 @pytest.fixture(autouse=True)
 def worker(monkeypatch):
     """Imports the tasks as a worker does, and replaces the rendering of PDFs."""
     app.loader.import_default_modules()
-    monkeypatch.setattr("billing.services.documents.render_pdf", lambda _: b"%PDF-1.7")
+    monkeypatch.setattr("billing.services.documents.render_pdf", lambda *_: b"%PDF-1.7")
 
 
 def state_of(tenants):

@@ -24,6 +24,22 @@ from console.base.common.tenancy import (
 ROOT = Path(__file__).parents[2]
 # The functions that may see rows of every organization, and why.
 SYSTEM_SCOPE_CALLERS = {
+    ("billing/collection/attempts.py", "sweep_attempts"),  # a sweep
+    ("billing/collection/cards.py", "check_cards"),  # a sweep
+    ("billing/collection/cards.py", "account_of_customer"),  # whose customer it is
+    ("billing/collection/cards.py", "account_of_card"),  # whose card it is
+    ("billing/collection/collecting.py", "_organizations_to_charge"),  # a sweep
+    ("billing/collection/collecting.py", "_organizations_overdue"),  # a sweep
+    ("billing/collection/dunning.py", "sweep_dunning"),  # a sweep
+    ("billing/collection/notices.py", "sweep_notices"),  # a sweep
+    ("billing/collection/refunds.py", "sweep_refunds"),  # a sweep
+    ("billing/collection/refunds.py", "enter_refund"),  # whose payment it is
+    ("billing/collection/events.py", "_organization_of"),  # whose charge it is
+    ("billing/collection/events.py", "enter_dispute"),  # whose payment it is
+    ("billing/collection/events.py", "_enter_payment_first"),  # whose payment it is
+    ("billing/collection/events.py", "_handle_setup"),  # whose card it is
+    ("billing/collection/reconciliation.py", "reconcile_money"),  # money of everybody
+    ("billing/collection/reconciliation.py", "_compare_stripe"),  # money of everybody
     ("billing/services/closing.py", "issue_final_invoices"),  # a sweep
     ("billing/services/closing.py", "issue_final_invoice"),  # usage is of a whole cell
     ("billing/services/documents.py", "sweep_documents"),  # a sweep
@@ -36,7 +52,22 @@ SYSTEM_SCOPE_CALLERS = {
     ("billing/services/missing.py", "postpone_missing"),
     ("billing/management/commands/missing_invoices.py", "handle"),  # for the operator
     ("billing/services/voiding.py", "void_invoice"),  # a person's command
+    ("billing/management/commands/record_payment.py", "handle"),  # whose invoice it is
+    ("billing/management/commands/refund_payment.py", "handle"),  # whose payment it is
+    ("billing/management/commands/write_off_invoice.py", "handle"),  # whose invoice it is
+    ("billing/tasks.py", "set_due_dates"),  # a sweep
+    ("console/staff/api/money.py", "_owner_of"),  # whose invoice or payment it is
+    ("console/staff/api/money.py", "record"),  # whose invoice it is
     ("billing/budgets/evaluation.py", "evaluate_budgets"),  # a sweep
+    ("billing/budgets/evaluation.py", "_write_amounts"),  # a sweep
+    ("billing/allowances/enforcement.py", "enforce_allowances"),  # a sweep
+    # What others of a payer used: only what is free for the asking one follows from it.
+    ("billing/allowances/services.py", "read_allowances"),
+    # Totals are of a whole cell.
+    ("metering/services/comparing.py", "_compare"),
+    ("metering/services/running.py", "rebuild_month"),
+    ("metering/services/running.py", "rebuild_hours"),
+    ("metering/management/commands/running_totals.py", "handle"),
     ("console/base/accounts/services/authentication.py", "authenticate_key"),  # whose key it is
     ("console/base/accounts/services/authentication.py", "_write_last_use"),  # after the request
     ("console/base/accounts/services/authentication.py", "_write_last_seen"),  # after the request
@@ -106,6 +137,12 @@ WITHOUT_ROW_SECURITY = {
     "billing_usagebasis",
     # So is how far a month is issued.
     "billing_invoicemonth",
+    # A card or account may pay for several organizations.
+    "billing_payer",
+    # Stripe's events by their ids, how far they are read, and the nightly comparisons.
+    "billing_moneyreconciliation",
+    "billing_stripecursor",
+    "billing_stripeevent",
     "django_content_type",
     "django_migrations",
     "common_heldlock",
@@ -122,6 +159,7 @@ WITHOUT_ROW_SECURITY = {
     "metering_rolluppointer",
     "metering_rolluprun",
     "metering_stagedrow",
+    "metering_totalscheck",
     "metering_usagefile",
 }
 

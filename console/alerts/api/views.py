@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -33,12 +32,12 @@ class AlertViewSet(ListAction, RetrieveAction, CreateAction, UpdateAction, Destr
         "create": shapes.AlertCreateSerializer,
         "partial_update": shapes.AlertUpdateSerializer,
     }
+    query_serializers = {"list": shapes.AlertQuerySerializer}
     in_projects = True
     project_field = "cluster__project_id"
     lookup_value_regex = "alr_[a-z2-7]+"
     examples = examples.ALERTS
 
-    @extend_schema(parameters=[shapes.AlertQuerySerializer])
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Newest first."""
         return super().list(request, *args, **kwargs)
@@ -48,7 +47,7 @@ class AlertViewSet(ListAction, RetrieveAction, CreateAction, UpdateAction, Destr
         rows = super().get_queryset()
         if getattr(self, "action", None) != "list" or getattr(self, "swagger_fake_view", False):
             return rows
-        return rows.filter(**self.validated_query(shapes.AlertQuerySerializer))
+        return rows.filter(**self.query())
 
     def perform_create(self, data: dict[str, Any]) -> object:
         """Creates an alert of a cluster."""

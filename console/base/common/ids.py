@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import secrets
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
@@ -13,6 +15,12 @@ ID_CHARS_MAX = 32
 def new_id(kind: str) -> str:
     """Returns a new identifier, such as `cl_…` for the kind `cl`."""
     return f"{kind}_{random_text(RANDOM_CHARS)}"
+
+
+def derived_id(kind: str, *parts: object) -> str:
+    """Returns an identifier that is a hash of `parts`, so that it is the same each time."""
+    digest = hashlib.sha256("\0".join(map(str, parts)).encode()).digest()
+    return f"{kind}_{base64.b32encode(digest).decode().lower()[:RANDOM_CHARS]}"
 
 
 def random_text(length: int) -> str:

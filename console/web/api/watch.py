@@ -30,11 +30,18 @@ class NoSerializer(serializers.Serializer[Any]):
     """The answer to a page that is not admitted has no members of its own."""
 
 
+class WatchQuerySerializer(serializers.Serializer[Any]):
+    """The addresses that a page reads again and again, which `WatchView` checks itself."""
+
+    read = serializers.ListField(child=serializers.CharField())
+
+
 class WatchView(ApiView):
     """`GET /api/v1/watch?read=2:/api/v1/clusters&read=…`: for the console, and not in OpenAPI."""
 
     schema = None
     serializer_class = NoSerializer
+    query_serializers = {"GET": WatchQuerySerializer}
     in_projects: ClassVar[bool] = True
 
     def get(self, request: Request) -> Response:

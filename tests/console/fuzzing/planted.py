@@ -133,7 +133,7 @@ class Planted:
             "acls": store.list_acls(),
             "users": store.list_users(),
             "quotas": store.quotas(),
-            "suspension": store.produce_suspension(),
+            "traffic": store.traffic_limit(),
         }
 
     def mend(self) -> None:

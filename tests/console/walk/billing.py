@@ -57,6 +57,17 @@ ROUTES = [
     Route("GET", INVOICE, BILLING, parameters=an_invoice),
     Route("GET", f"{INVOICE}/pdf", BILLING, parameters=an_invoice),
     Route("GET", f"{INVOICE}/evidence", BILLING, parameters=an_invoice),
+    Route("GET", "/api/v1/account", READ),
+    Route("GET", "/api/v1/payments", BILLING),
+    Route("GET", "/api/v1/payment-method", BILLING),
+    # Without a collector no cards are taken.
+    Route("POST", "/api/v1/payment-method/setup", BILLING, succeeds=frozenset({409})),
+    Route("POST", "/api/v1/payment-method/portal", BILLING, succeeds=frozenset({409})),
+    Route(
+        "POST", f"{INVOICE}/pay", BILLING, body={}, parameters=an_invoice, succeeds=frozenset({409})
+    ),
+    # What Stripe did not sign is refused.
+    Route("POST", "/api/v1/webhooks/stripe", None, body={}, succeeds=frozenset({400})),
     Route("GET", "/api/v1/billing-details", BILLING),
     Route("PATCH", "/api/v1/billing-details", BILLING, body={"legal_name": "Acme GmbH"}),
 ]

@@ -10,6 +10,7 @@ from tests.console.walk.routes import Parameters, Route
 LISTS = (
     *("cells", "clusters", "break-glass", "operations", "incidents", "limit-requests"),
     *("invoice-months", "missing-invoices"),
+    *("payment-attempts", "payments", "receivables", "reconciliation", "reconciliation/runs"),
 )
 REQUEST = "/api/v1/staff/limit-requests/<id>"
 
@@ -19,8 +20,13 @@ def a_cluster(tenant: Tenant) -> Parameters:
     return {"id": make_cluster(tenant).pk}
 
 
+# What staff enters about money; the bodies are the examples of the OpenAPI file.
+ENTERED = ("credits", "payments", "refunds", "write-offs")
+
+
 ROUTES = [
     *(Route("GET", f"/api/v1/staff/{name}", None, session=True, staff=True) for name in LISTS),
+    *(Route("POST", f"/api/v1/staff/{name}", None, session=True, staff=True) for name in ENTERED),
     Route(
         "POST",
         "/api/v1/staff/clusters/<id>:break-glass",

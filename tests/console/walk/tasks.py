@@ -56,7 +56,16 @@ TASKS = [
         alert_id="alerts",
     ),
     task_of_organization("billing.send_budget_mail", event_id="budget-events"),
+    # No budget is of before decision 0016: `tests/billing/budgets/test_promises.py` follows it.
+    task_of_organization("billing.send_promise_mail", effect=False),
     task_of_organization("billing.make_document", invoice_id="invoices"),
+    # No cards are taken here: `tests/billing/collection` follows it.
+    task_of_organization("billing.collect_organization", effect=False),
+    # An event is nobody's before Stripe is asked, of which there is none here.
+    KnownTask("billing.handle_stripe_event", {"event_id": "stripe-events"}, effect=False),
+    task_of_organization("billing.send_attempt", attempt_id="payment-attempts"),
+    task_of_organization("billing.send_refund", refund_id="refund-attempts"),
+    task_of_organization("billing.send_dunning_mail", notice_id="dunning-notices"),
     # It does nothing before all usage of the last month is counted.
     task_of_organization("billing.issue_final_invoice", effect=False),
     task_of_organization(
@@ -69,9 +78,15 @@ SWEEPS = {
     "accounts.purge_address_events",
     "accounts.purge_sign_in",
     "alerts.evaluate_alerts",
+    "billing.catch_up_events",
+    "billing.collect_due",
+    "billing.enforce_allowances",
     "billing.evaluate_budgets",
     "billing.issue_due_months",
     "billing.issue_final_invoices",
+    "billing.reconcile_due",
+    "billing.set_due_dates",
+    "billing.sweep_collection",
     "billing.sweep_documents",
     "common.clear_sessions",
     "common.purge_expired",

@@ -27,13 +27,17 @@ class AuditLogViewSet(ListAction):
 
     queryset = AuditEntry.objects.all()
     serializer_class = shapes.AuditEntrySerializer
+    query_serializers = {
+        "list": shapes.AuditQuerySerializer,
+        "export": shapes.AuditExportQuerySerializer,
+    }
     permissions_required = {"list": Permission.MANAGE, "export": Permission.MANAGE}
     examples = examples.ENTRIES
 
-    @extend_schema(operation_id="audit_log_list", parameters=[shapes.AuditQuerySerializer])
+    @extend_schema(operation_id="audit_log_list")
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Lists entries, newest first. Changes by Kafka clients appear some seconds late."""
-        filters = self.validated_query(shapes.AuditQuerySerializer)
+        filters = self.query()
         rows = self.paginate_queryset(filter_entries(self.get_queryset(), filters)) or []
         names, targets = names_of(rows), targets_of(rows)
         shown = [
@@ -44,7 +48,6 @@ class AuditLogViewSet(ListAction):
 
     @extend_schema(
         operation_id="audit_log_export",
-        parameters=[shapes.AuditExportQuerySerializer],
         responses={
             (200, CONTENT_TYPES[JSONL]): OpenApiTypes.STR,
             (200, CONTENT_TYPES[CSV].partition(";")[0]): OpenApiTypes.STR,
@@ -52,7 +55,7 @@ class AuditLogViewSet(ListAction):
     )
     def export(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Downloads all matching entries as one file, oldest first."""
-        filters = self.validated_query(shapes.AuditExportQuerySerializer)
+        filters = self.query()
         kind = filters.pop("format")
         parts = export_entries(
             organization_id=self.organization_id, filters=filters, kind=kind, show=shapes.show_entry

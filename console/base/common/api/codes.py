@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from django.apps import apps
@@ -49,11 +50,14 @@ def problem_codes() -> dict[str, dict[str, Any]]:
 
 
 def _error_modules() -> Iterator[str]:
-    """Yields the module `errors` of each application that has one."""
+    """Yields each module `errors` of an application, or of a part of it."""
     for app in apps.get_app_configs():
-        module = f"{app.name}.errors"
-        if app.name.startswith(OURS) and find_spec(module) is not None:
-            yield module
+        if not app.name.startswith(OURS):
+            continue
+        if find_spec(f"{app.name}.errors") is not None:
+            yield f"{app.name}.errors"
+        for file in sorted(Path(app.path).glob("*/errors.py")):
+            yield f"{app.name}.{file.parent.name}.errors"
 
 
 def _subclasses(kind: type[AppError]) -> Iterator[type[AppError]]:

@@ -120,7 +120,7 @@ def as_app_error(error: Exception) -> errors.AppError | None:  # noqa: PLR0911 -
         case errors.AppError():
             return error
         case exceptions.ValidationError():
-            return errors.ValidationFailed(errors=list(_field_errors(error.get_full_details(), "")))
+            return errors.ValidationFailed(errors=field_errors(error))
         case Http404() | exceptions.NotFound():
             return errors.NotFound()
         case exceptions.NotAuthenticated() | exceptions.AuthenticationFailed():
@@ -141,6 +141,11 @@ def _detail_of(error: Exception) -> str | None:
     return str(error.detail) if isinstance(error, exceptions.APIException) else None
 
 
+def field_errors(error: exceptions.ValidationError) -> list[errors.FieldError]:
+    """Returns what a validation error of the framework says, with JSON pointers into the body."""
+    return list(_field_errors(error.get_full_details(), ""))
+
+
 def _field_errors(details: Any, pointer: str) -> Iterator[errors.FieldError]:
     """Yields the framework's nested details one by one, with JSON pointers into the body."""
     match details:
@@ -149,7 +154,7 @@ def _field_errors(details: Any, pointer: str) -> Iterator[errors.FieldError]:
         case Mapping():
             for name, inner in details.items():
                 whole = name == "non_field_errors"
-                place = pointer if whole else f"{pointer}/{_escape_name(name)}"
+                place = pointer if whole else f"{pointer}/{escape_name(name)}"
                 yield from _field_errors(inner, place)
         case list():
             # A list has either details of its members, which are mappings by field and get an
@@ -161,7 +166,7 @@ def _field_errors(details: Any, pointer: str) -> Iterator[errors.FieldError]:
             yield errors.FieldError(pointer or "/", "invalid", str(details))
 
 
-def _escape_name(name: object) -> str:
+def escape_name(name: object) -> str:
     """Escapes a member's name for a JSON pointer (RFC 6901)."""
     return str(name).replace("~", "~0").replace("/", "~1")
 

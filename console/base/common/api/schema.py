@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
@@ -26,6 +27,9 @@ IF_MATCH = OpenApiParameter(
     OpenApiTypes.STR,
     OpenApiParameter.HEADER,
     description="The ETag that the change is based on; another one is answered by 412.",
+)
+VALIDATE_ONLY = OpenApiParameter(
+    "validate_only", OpenApiTypes.BOOL, description="Check everything, change nothing."
 )
 PROBLEMS = {
     "400": "Malformed, or against a rule; `code` says which.",
@@ -66,8 +70,16 @@ class Schema(AutoSchema):
         return kind
 
     def get_override_parameters(self) -> list[Any]:
-        """Returns the headers that the method takes."""
-        parameters = []
+        """Returns the headers and the query parameters that the operation takes.
+
+        Those of pages come from the paginator. `ApiMixin` refuses all others.
+        """
+        parameters: list[Any] = []
+        queries = getattr(self.view, "query_serializers", {})
+        if self._key() in queries:
+            parameters.append(queries[self._key()])
+        if self._view_says("takes_validate_only"):
+            parameters.append(VALIDATE_ONLY)
         if self.method == "POST" and getattr(self.view, "idempotent", True):
             parameters.append(IDEMPOTENCY_KEY)
         if self.method in {"PATCH", "DELETE"} and "{" in self.path:
@@ -91,16 +103,12 @@ class Schema(AutoSchema):
             }
             operation["requestBody"] = {
                 "content": {"application/json": {"schema": schema, "examples": examples}},
-                "required": True,
+                "required": self._key() not in getattr(self.view, "optional_bodies", ()),
             }
-        parameters = {
-            parameter["name"]: parameter["in"] for parameter in operation.get("parameters", [])
-        }
-        if "validate_only" in parameters:
+        if self._view_says("takes_validate_only"):
             self._add_validated(operation["responses"])
-        has_query = "query" in parameters.values()
         for code in PROBLEMS:
-            if self._answers(code, open_to_all=open_to_all, has_query=has_query):
+            if self._answers(code, open_to_all=open_to_all):
                 operation["responses"].setdefault(code, self._problem(code))
         if open_to_all:
             operation["security"] = []
@@ -115,10 +123,20 @@ class Schema(AutoSchema):
     def _key(self) -> str:
         return getattr(self.view, "action", None) or self.method
 
-    def _answers(self, code: str, *, open_to_all: bool, has_query: bool) -> bool:
-        """Returns whether the endpoint can answer a status."""
+    def _view_says(self, question: str) -> bool:
+        """Returns the answer of a class method of `ApiMixin` about this operation."""
+        answer = getattr(self.view, question, None)
+        return answer is not None and bool(answer(self._key()))
+
+    def _is_list_view(self, serializer: Any = None) -> bool:
+        return self._view_says("answers_pages")
+
+    def _answers(self, code: str, *, open_to_all: bool) -> bool:
+        """Returns whether the endpoint can answer a status.
+
+        Each endpoint can refuse a parameter, and each that changes something a body.
+        """
         changes = self.method not in {"GET", "HEAD"}
-        takes_body = self._key() in getattr(self.view, "input_serializers", {})
         conflicts = self._key() in getattr(self.view, "conflicts", ())
         signs_in = self._key() in getattr(self.view, "signs_in", ())
         return {
@@ -126,9 +144,8 @@ class Schema(AutoSchema):
             "404": "{" in self.path,
             "409": changes or conflicts,
             "412": self.method in {"PATCH", "DELETE"} and "{" in self.path,
-            "413": takes_body,
-            "415": takes_body,
-            "422": changes or has_query or self._is_list_view(),
+            "413": changes,
+            "415": changes,
         }.get(code, True)
 
     def _problem(self, code: str) -> dict[str, Any]:
@@ -159,3 +176,33 @@ def sort_schema(
     """Sorts the paths of the OpenAPI file, so that a change of the code changes few lines of it."""
     result["paths"] = dict(sorted(result["paths"].items()))
     return result
+
+
+def close_requests(
+    result: dict[str, Any], generator: object, request: object, public: object
+) -> dict[str, Any]:
+    """Says of the objects in bodies of requests that they have no other fields than those named."""
+    schemas = result["components"]["schemas"]
+    operations = (operation for item in result["paths"].values() for operation in item.values())
+    names = {name for one in operations for name in _references(one.get("requestBody", {}))}
+    closed: set[str] = set()
+    while names:
+        name = names.pop()
+        closed.add(name)
+        names |= set(_references(schemas[name])) - closed
+        if "properties" in schemas[name]:
+            schemas[name].setdefault("additionalProperties", False)
+    return result
+
+
+def _references(part: object) -> Iterator[str]:
+    """Yields the names of the schemas that a part of an OpenAPI file refers to."""
+    if isinstance(part, list):
+        for inner in part:
+            yield from _references(inner)
+    elif isinstance(part, dict):
+        for name, inner in part.items():
+            if name == "$ref":
+                yield str(inner).rpartition("/")[2]
+            else:
+                yield from _references(inner)

@@ -14,10 +14,11 @@ from typing import Any, ClassVar, TypeVar
 
 from django.db import transaction
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiExample
 from rest_framework import status
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
@@ -28,8 +29,9 @@ from console.base.common import idempotency
 from console.base.common.actor import Actor, Permission, actor_of
 from console.base.common.api import etags
 from console.base.common.api.pagination import LIMIT_MAX, page_of
-from console.base.common.api.problems import CONTENT_TYPE, headers, problem
+from console.base.common.api.problems import CONTENT_TYPE, field_errors, headers, problem
 from console.base.common.api.renderers import JSONRenderer
+from console.base.common.api.unknown import fields_without_use, unknown_fields, unknown_parameters
 from console.base.common.errors import (
     AppError,
     FieldError,
@@ -55,6 +57,9 @@ from console.base.common.waiting import count_waiting
 SerializerType = type[BaseSerializer[Any]]
 Result = TypeVar("Result")
 REPEATED_HEADERS = ("Location", "ETag", "Retry-After")
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+# The query parameters of every list.
+PAGING = frozenset({"cursor", "limit"})
 # The policy's name in headers → the name of its published limit.
 RATE_LIMITS = {
     "organization": "api_requests_per_second",
@@ -83,8 +88,19 @@ class ApiMixin(APIView):
     permissions_required: ClassVar[Mapping[str, Permission]] = {}
     # Whether a role in a project suffices for rows of that project.
     in_projects: ClassVar[bool] = False
-    # Action or method → serializer of the body.
+    # Action or method → serializer of the body. An operation without one takes no body.
     input_serializers: ClassVar[Mapping[str, SerializerType]] = {}
+    # Actions or methods whose body may be left out.
+    optional_bodies: ClassVar[Sequence[str]] = ()
+    # Whether the view reads the bytes of bodies itself: they are no JSON of this API.
+    raw_bodies: ClassVar[bool] = False
+    # Action or method → serializer of the query parameters, but for the following ones.
+    query_serializers: ClassVar[Mapping[str, SerializerType]] = {}
+    # Actions or methods that take `validate_only`; the action mixins below take it anyway.
+    validates: ClassVar[Sequence[str]] = ()
+    # Actions or methods that answer pages beside `list`, and actions named `list` that do not.
+    lists: ClassVar[Sequence[str]] = ()
+    single: ClassVar[Sequence[str]] = ()
     # Action or method → serializer of the answer, where it is not `serializer_class`.
     output_serializers: ClassVar[Mapping[str, SerializerType]] = {}
     # Whether answers of a POST are stored under its Idempotency-Key; those of a sign-in are not.
@@ -166,8 +182,13 @@ class ApiMixin(APIView):
             raise RateLimited(self.rate)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Authenticates, checks permissions, and ends a repeated POST with the stored answer."""
+        """Authenticates, checks permissions, and ends a repeated POST with the stored answer.
+
+        Raises `ValidationFailed` for a query parameter, or a body, that the operation does not
+        take; `validated_input` does so for single fields of a body.
+        """
         super().initial(request, *args, **kwargs)
+        self._check_names()
         key = request.headers.get(idempotency.HEADER)
         if request.method != "POST" or key is None or not self.idempotent:
             return
@@ -239,6 +260,28 @@ class ApiMixin(APIView):
         """The caller's network address."""
         return client_address(self.request._request)
 
+    def _check_names(self) -> None:
+        """Raises `ValidationFailed` for parameters or a body that the operation does not take."""
+        errors = []
+        if self.request.query_params:
+            known = parameters_of(type(self), self._action())
+            errors += unknown_parameters(self.request.query_params, known)
+        takes_body = self.raw_bodies or self._action() in self.input_serializers
+        if not takes_body and self.request.method not in SAFE_METHODS:
+            errors += fields_without_use(self.request.data)
+        if errors:
+            raise ValidationFailed(errors=errors)
+
+    @classmethod
+    def takes_validate_only(cls, action: str) -> bool:
+        """Returns whether an action or method takes the query parameter `validate_only`."""
+        return action in cls.validates
+
+    @classmethod
+    def answers_pages(cls, action: str) -> bool:
+        """Returns whether an action or method answers pages of a list."""
+        return action in cls.lists or (action == "list" and action not in cls.single)
+
     @property
     def validate_only(self) -> bool:
         """The query parameter `validate_only`: check everything, change nothing."""
@@ -249,20 +292,36 @@ class ApiMixin(APIView):
         return text == "true"
 
     def validated_input(self, **kwargs: Any) -> dict[str, Any]:
-        """Returns the body's members, as the serializer in `input_serializers` validated them."""
+        """Returns the body's fields, as the serializer in `input_serializers` validated them.
+
+        Raises `ValidationFailed`, also for fields that the serializer does not have.
+        """
         serializer_class = self.input_serializers[self._action()]
+        # Without a body the framework gives the fields of an empty form.
+        body = {} if isinstance(self.request.data, QueryDict) else self.request.data
         serializer = serializer_class(
-            data=self.request.data, context={"request": self.request, "view": self}, **kwargs
+            data=body, context={"request": self.request, "view": self}, **kwargs
         )
-        serializer.is_valid(raise_exception=True)
+        errors = unknown_fields(serializer, body, shown=self._shown_fields)
+        if not serializer.is_valid():
+            errors += field_errors(ValidationError(dict(serializer.errors)))
+        if errors:
+            raise ValidationFailed(errors=errors)
         data: dict[str, Any] = serializer.validated_data
         return data
 
-    def validated_query(self, serializer_class: SerializerType) -> dict[str, Any]:
-        """Returns the query parameters as a serializer validated them.
+    def _shown_fields(self) -> frozenset[str]:
+        """Returns the names of fields that answers of this operation or resource have."""
+        own = self.output_serializers.get(self._action())
+        kinds = (own, getattr(self, "serializer_class", None))
+        return frozenset().union(*(_names_of(kind) for kind in kinds if kind is not None))
+
+    def query(self) -> dict[str, Any]:
+        """Returns the query parameters, as the serializer in `query_serializers` validated them.
 
         Raises `ValidationFailed`, whose errors point to `?name`.
         """
+        serializer_class = self.query_serializers[self._action()]
         serializer = serializer_class(data=self.request.query_params.dict())
         if not serializer.is_valid():
             raise ValidationFailed(
@@ -377,7 +436,7 @@ class ResourceViewSet(ApiViewSet):
         the row's generation.
         """
         queryset = self.filter_queryset(self.get_queryset())
-        changes = self.request.method not in {"GET", "HEAD", "OPTIONS"}
+        changes = self.request.method not in SAFE_METHODS
         if changes and self.locks_rows:
             queryset = queryset.select_for_update(of=("self",))
         row = queryset.filter(**{self.lookup_field: self.kwargs[self.lookup_url_kwarg]}).first()
@@ -429,6 +488,11 @@ class RetrieveAction(ResourceViewSet):
 class CreateAction(ResourceViewSet):
     """`POST` to the collection. `validate_only=true` runs the service and takes it back."""
 
+    @classmethod
+    def takes_validate_only(cls, action: str) -> bool:
+        """Returns whether an action takes `validate_only`: `create` does."""
+        return action == "create" or super().takes_validate_only(action)
+
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """A new row: 201 with its `Location`, or what `perform_create` answers itself."""
         data = self.validated_input()
@@ -447,6 +511,11 @@ class CreateAction(ResourceViewSet):
 
 class UpdateAction(ResourceViewSet):
     """`PATCH` of one row; only the members that the body has change."""
+
+    @classmethod
+    def takes_validate_only(cls, action: str) -> bool:
+        """Returns whether an action takes `validate_only`: `partial_update` does."""
+        return action == "partial_update" or super().takes_validate_only(action)
 
     def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """The row after the change, with its new ETag; with `validate_only` as it would be."""
@@ -475,6 +544,28 @@ class DestroyAction(ResourceViewSet):
     def perform_destroy(self, instance: Any) -> object:
         """Calls the service; returns None, or a `Response`."""
         raise NotImplementedError
+
+
+# By view and action: to make a serializer costs more than to look at a query.
+_PARAMETERS: dict[tuple[object, str], frozenset[str]] = {}
+
+
+def parameters_of(view: type[ApiMixin], action: str) -> frozenset[str]:
+    """Returns the names of the query parameters that an action or method of a view takes."""
+    known = _PARAMETERS.get((view, action))
+    if known is not None:
+        return known
+    names = _names_of(view.query_serializers[action]) if action in view.query_serializers else ()
+    paging = PAGING if view.answers_pages(action) else ()
+    validating = ("validate_only",) if view.takes_validate_only(action) else ()
+    known = frozenset((*names, *paging, *validating))
+    _PARAMETERS[view, action] = known
+    return known
+
+
+def _names_of(serializer_class: SerializerType) -> frozenset[str]:
+    """Returns the names of a serializer's fields."""
+    return frozenset(getattr(serializer_class(), "fields", ()))
 
 
 class _Replay(Exception):

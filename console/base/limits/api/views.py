@@ -20,12 +20,13 @@ class LimitViewSet(ApiViewSet):
     """Published limits."""
 
     serializer_class = shapes.LimitSerializer
+    query_serializers = {"list": shapes.LimitsQuerySerializer}
     examples = {"list": examples.LIMITS["GET"]}
 
-    @extend_schema(operation_id="limits_list", parameters=[shapes.LimitsQuerySerializer])
+    @extend_schema(operation_id="limits_list")
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Lists every limit by name, with how much the organization or one cluster uses."""
-        query = self.validated_query(shapes.LimitsQuerySerializer)
+        query = self.query()
         limits = services.list_limits(
             organization_id=self.organization_id, cluster_id=query.get("cluster_id", "")
         )
