@@ -1,4 +1,4 @@
-"""What somebody who runs the service does at a terminal: roll-ups and invoices."""
+"""What somebody who runs the service does at a terminal: roll-ups, invoices, months of usage."""
 
 from __future__ import annotations
 
@@ -39,3 +39,9 @@ def issue_invoice(service: Run, organization_id: str, month: str, reason: str) -
     """Issues the invoice of an organization for a month that is not over."""
     of = ("--month", month, "--organization", organization_id)
     run_manage(service, "issue_invoices", *of, "--close-early", reason)
+
+
+def use_month(service: Run, organization_id: str, month: str) -> None:
+    """Makes usage of a past month that costs something."""
+    call = f"use_month({organization_id!r}, {month!r})"
+    run_manage(service, "shell", "-c", f"from tests.browser.billed import use_month; {call}")

@@ -120,6 +120,7 @@ def test_a_suspending_budget_is_explained_before_it_is_saved(visitor):
     panel.get_by_label("Amount a month, USD").fill("50")
     panel.get_by_role("radio", name="suspend produce").check()
     expect(panel).to_contain_text("When this month's cost reaches $50.00")
+    expect(panel).to_contain_text("Storage and partitions go on being billed")
     save = panel.get_by_role("button", name="Create budget")
     save.click()
     expect(panel.get_by_text("Confirm it before saving")).to_be_visible()

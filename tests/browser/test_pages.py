@@ -60,6 +60,7 @@ PAGES = {
     "prices": ("/prices", "$0.04 per GiB"),
     "invoices": ("/invoices", "Issued"),
     "invoice": ("{i}", "Data in"),
+    "billing": ("/billing", "Nobody collects invoices here"),
     "billing-details": ("/billing-details", "Legal name"),
     "members": ("/access", "Invite somebody"),
     "invite": ("/access?panel=invite", "Send the invitation"),

@@ -129,6 +129,26 @@ export const auditSearch = (search: Record<string, unknown>): AuditSearch => ({
   panel: text(search.panel),
 });
 
+export interface PaymentSearch {
+  /** What became of the page of Stripe on which a card is given. */
+  card?: "given" | "canceled";
+}
+
+/** The search of the payment page, to which Stripe's pages lead back. */
+export const paymentSearch = (search: Record<string, unknown>): PaymentSearch => ({
+  card: oneOf(["given", "canceled"], search.card),
+});
+
+export interface InvoiceSearch {
+  /** Whether the page of a bank, which asked to confirm a payment, led back. */
+  payment?: "returned";
+}
+
+/** The search of an invoice's page. */
+export const invoiceSearch = (search: Record<string, unknown>): InvoiceSearch => ({
+  payment: oneOf(["returned"], search.payment),
+});
+
 /** `panel` names the open side panel, so that every view has an address. */
 export interface PanelSearch {
   panel?: string;

@@ -62,6 +62,7 @@ PAGES = {
     "prices": ("/prices", "$0.04 per GiB"),
     "invoices": ("/invoices", "Issued"),
     "invoice": (f"/invoices/{INVOICE}", "Data in"),
+    "billing": ("/billing", "Visa, ends in 4242"),
     "billing-details": ("/billing-details", "Legal name"),
     "members": ("/access", "Invite somebody"),
     "invite": ("/access?panel=invite", "Send the invitation"),
@@ -78,6 +79,8 @@ PAGES = {
     "settings-limits": ("/settings/limits", "Ask for more"),
     "incidents": ("/incidents", "Brokers of orders crash again and again"),
     "staff": ("/staff", "Limit requests"),
+    "staff-money": ("/staff/money", "Failed charges"),
+    "staff-payment": ("/staff/money?panel=payment", "The bank's id"),
     "messages-filtered": (f"{THE_TOPIC}?filter=hello", "scanned so far"),
     "settings-sign-in": ("/settings/sign-in", "This one"),
     "absent-cluster": ("/clusters/cl_" + "a" * 20, "The cluster could not be read"),
@@ -98,7 +101,7 @@ ENTRANCES = {
 AREAS = {
     "topic": (THE_TOPIC,),
     "cluster": (HERE,),
-    "money": ("/usage", "/prices", "/invoices", "/billing-details"),
+    "money": ("/usage", "/prices", "/invoices", "/billing"),
     "people": ("/access", "/settings", "/audit"),
     "organization": ("/",),
 }

@@ -16,6 +16,7 @@ const TITLES: Record<string, string> = {
   usage: "Usage",
   prices: "Prices",
   invoices: "Invoices",
+  billing: "Payment",
   "billing-details": "Billing details",
   access: "Access",
   audit: "Audit log",

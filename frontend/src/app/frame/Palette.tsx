@@ -15,6 +15,7 @@ const PAGES = [
   { to: "/usage/budgets", label: "Budgets" },
   { to: "/prices", label: "Prices" },
   { to: "/invoices", label: "Invoices" },
+  { to: "/billing", label: "Payment: card, what is owed, what was paid" },
   { to: "/billing-details", label: "Billing details" },
   { to: "/access", label: "Access: members and invitations" },
   { to: "/access/projects", label: "Access: projects" },

@@ -30,6 +30,7 @@ const FRAME: OperationName[] = [
   "GET /api/v1/projects",
   "GET /api/v1/incidents",
   "GET /api/v1/alerts",
+  "GET /api/v1/account",
   "GET /api/v1/local-mail",
 ];
 

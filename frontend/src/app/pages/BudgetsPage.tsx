@@ -52,7 +52,7 @@ export function BudgetsPage(): ReactElement {
     <>
       <PageHead
         title="Budgets"
-        lead="What a month may cost. A budget sends mail at thresholds, and can suspend produce."
+        lead="What a month may cost. A budget sends mail, and can refuse traffic or slow it down."
         actions={button}
       />
       <Listed
@@ -61,7 +61,7 @@ export function BudgetsPage(): ReactElement {
         empty={
           <Empty title="No budget" action={<CodeBlock title="Or by REST" code={command()} />}>
             A budget watches the cost of each month and sends mail before it is spent. One that
-            suspends is a hard stop: what slips past it is not billed.
+            suspends is a hard stop: traffic that slips past it is not billed.
           </Empty>
         }
       >

@@ -7,7 +7,7 @@ import { ErrorPanel } from "@/components/ErrorPanel";
 import { PageHead } from "@/components/PageHead";
 import { PhaseMark } from "@/components/PhaseMark";
 import { clusterQuery } from "@/features/clusters/api/clusters";
-import { ProduceSuspended } from "@/features/clusters/components/ProduceSuspended";
+import { TrafficLimited } from "@/features/clusters/components/TrafficLimited";
 import { PowerButton } from "@/features/clusters/components/PowerButton";
 import classes from "./ClusterLayout.module.css";
 import { TabLinks, tabProps } from "./TabLinks";
@@ -63,7 +63,7 @@ export function ClusterLayout(): ReactElement {
         actions={cluster && <PowerButton cluster={cluster} refused={refused} />}
       />
       {cluster && (
-        <ProduceSuspended cluster={cluster} action={<Link to="/usage/budgets">Budgets</Link>} />
+        <TrafficLimited cluster={cluster} action={<Link to="/usage/budgets">Budgets</Link>} />
       )}
       <TabLinks label="Cluster">
         <Link to="/clusters/$clusterId" params={params} {...tabProps(true)}>

@@ -1,20 +1,24 @@
-import { Button, Skeleton } from "@mantine/core";
+import { Box, Button, Skeleton } from "@mantine/core";
 import { IconDownload, IconFileTypePdf } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
-import { useParams } from "@tanstack/react-router";
+import { useParams, useSearch } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { PageHead } from "@/components/PageHead";
 import { evidencePath, invoiceQuery, pdfPath } from "@/features/invoices/api/invoices";
 import { InvoiceDocument } from "@/features/invoices/components/InvoiceDocument";
 import { InvoiceNotes } from "@/features/invoices/components/InvoiceNotes";
+import { accountQuery } from "@/features/payments/api/payments";
+import { PaidBy, ToPay } from "@/features/payments/components/InvoicePayment";
 import type { Invoice } from "@/lib/api/types";
 import { monthName } from "@/lib/format/utc";
 
-/** One invoice, its PDF, and the evidence that it can be recomputed from. */
+/** One invoice: what is to be paid of it, its PDF, and the evidence that recomputes it. */
 export function InvoicePage(): ReactElement {
   const { invoiceId } = useParams({ from: "/frame/invoices/$invoiceId" });
+  const { payment } = useSearch({ from: "/frame/invoices/$invoiceId" });
   const { data: invoice, error, refetch } = useQuery(invoiceQuery(invoiceId));
+  const { data: account } = useQuery(accountQuery);
   if (error && !invoice) {
     return (
       <ErrorPanel
@@ -34,7 +38,15 @@ export function InvoicePage(): ReactElement {
       {invoice ? (
         <>
           <InvoiceNotes invoice={invoice} />
+          <Box maw={960} mb="md">
+            <ToPay
+              invoice={invoice}
+              collector={account?.collector}
+              returned={payment === "returned"}
+            />
+          </Box>
           <InvoiceDocument invoice={invoice} />
+          <PaidBy invoice={invoice} />
         </>
       ) : (
         <Skeleton height={420} maw={960} />

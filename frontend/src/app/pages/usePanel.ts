@@ -5,6 +5,8 @@ interface Panel {
   name: string | undefined;
   opened: boolean;
   open: () => void;
+  /** Opens another panel of the page. */
+  show: (name: string) => void;
   close: () => void;
 }
 
@@ -21,6 +23,7 @@ export function usePanel(name: string): Panel {
     open: () => {
       show(name);
     },
+    show,
     close: () => {
       show(undefined);
     },

@@ -1,5 +1,5 @@
 import { createRoute } from "@tanstack/react-router";
-import { costsSearch, panelSearch, usageSearch } from "../search";
+import { costsSearch, invoiceSearch, panelSearch, paymentSearch, usageSearch } from "../search";
 import { frame } from "./frame";
 import { page } from "./page";
 
@@ -48,6 +48,13 @@ const invoices = createRoute({
   component: page(() => import("../pages/InvoicesPage"), "InvoicesPage"),
 });
 
+const payment = createRoute({
+  getParentRoute: () => billed,
+  path: "/billing",
+  validateSearch: paymentSearch,
+  component: page(() => import("../pages/PaymentPage"), "PaymentPage"),
+});
+
 const billingDetails = createRoute({
   getParentRoute: () => billed,
   path: "/billing-details",
@@ -57,12 +64,13 @@ const billingDetails = createRoute({
 const invoice = createRoute({
   getParentRoute: () => frame,
   path: "/invoices/$invoiceId",
+  validateSearch: invoiceSearch,
   component: page(() => import("../pages/InvoicePage"), "InvoicePage"),
 });
 
-/** The routes of usage, costs, budgets and invoices. */
+/** The routes of usage, costs, budgets, invoices and payments. */
 export const moneyRoutes = [
   money.addChildren([usage, costs, budgets, prices]),
-  billed.addChildren([invoices, billingDetails]),
+  billed.addChildren([invoices, payment, billingDetails]),
   invoice,
 ];

@@ -101,8 +101,21 @@ const incidents = createRoute({
 
 const staff = createRoute({
   getParentRoute: () => frame,
+  id: "staff-area",
+  component: page(() => import("../pages/StaffLayout"), "StaffLayout"),
+});
+
+const staffService = createRoute({
+  getParentRoute: () => staff,
   path: "/staff",
   component: page(() => import("../pages/StaffPage"), "StaffPage"),
+});
+
+const staffMoney = createRoute({
+  getParentRoute: () => staff,
+  path: "/staff/money",
+  validateSearch: panelSearch,
+  component: page(() => import("../pages/StaffMoneyPage"), "StaffMoneyPage"),
 });
 
 /** The routes of the organization and its people. */
@@ -113,6 +126,6 @@ export const organizationRoutes = [
   audit,
   mail,
   incidents,
-  staff,
+  staff.addChildren([staffService, staffMoney]),
   settings.addChildren([settingsGeneral, settingsOrganization, settingsLimits, settingsSignIn]),
 ];

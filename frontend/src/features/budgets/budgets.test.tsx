@@ -13,17 +13,17 @@ test("a budget is listed with what is spent of it", async () => {
     "Warned",
     "$26.13 of $50.00",
     "50, 80 and 100 %",
-    "Suspends produce",
+    "Suspends produce and fetch",
   ]);
 });
 
-test("a budget that suspends produce says so", async () => {
+test("a budget that has traffic refused says so", async () => {
   change(LIST, ({ items: [budget] }) => {
     if (!budget) throw new Error("the example has no budget");
     Object.assign(budget, { state: "exceeded", suspended_at: "2026-11-21T15:30:00Z" });
   });
   visit("/usage/budgets");
-  expect((await firstRow("Budgets"))[1]).toBe("Exceeded: produce is suspended");
+  expect((await firstRow("Budgets"))[1]).toBe("Exceeded: traffic is refused");
 });
 
 test("without a budget the same call by REST is shown", async () => {
@@ -56,19 +56,44 @@ test("a budget is made of what was typed, in minor units", async () => {
   expect(onlySentTo(CREATE).body).toEqual(body);
 });
 
-test("a budget that stops producers is explained and has to be understood", async () => {
+test("a budget that stops clients is explained and has to be understood", async () => {
   const { user } = visit("/usage/budgets?panel=new");
   const panel = await dialog("New budget");
   await user.type(await panel.findByRole("textbox", { name: "Name" }), "Hard stop");
   await user.type(panel.getByRole("textbox", { name: "Amount a month, USD" }), "0.50");
-  await user.click(panel.getByRole("radio", { name: /suspend produce/ }));
-  expect(panel.getByText(/\$0\.60 are spent already: produce is suspended at once/)).toBeVisible();
+  await user.click(panel.getByRole("radio", { name: /suspend produce and fetch/ }));
+  expect(panel.getByText(/Storage and partitions go on being billed/)).toBeVisible();
+  expect(
+    panel.getByText(/\$0\.60 are spent already: produce and fetch are suspended at once/),
+  ).toBeVisible();
   await user.click(panel.getByRole("button", { name: "Create budget" }));
   expect(panel.getByText("Confirm it before saving")).toBeVisible();
   expect(sentTo(CREATE)).toEqual([]);
   await user.click(panel.getByRole("checkbox"));
   await user.click(panel.getByRole("button", { name: "Create budget" }));
   await expect.poll(() => sentTo(CREATE)[0]?.body).toMatchObject({ action: "suspend" });
+});
+
+test("a budget that throttles has a rate, and says that all is billed", async () => {
+  const { user } = visit("/usage/budgets?panel=new");
+  const panel = await dialog("New budget");
+  await user.type(await panel.findByRole("textbox", { name: "Name" }), "Slow");
+  await user.type(panel.getByRole("textbox", { name: "Amount a month, USD" }), "50");
+  await user.click(panel.getByRole("radio", { name: /slow traffic down/ }));
+  expect(panel.getByText(/Nothing is refused\. All that is produced/)).toBeVisible();
+  const rate = panel.getByRole("textbox", { name: /KiB a second/ });
+  expect(rate).toHaveValue("1024");
+  await user.clear(rate);
+  await user.type(rate, "63");
+  await user.click(panel.getByRole("checkbox"));
+  await user.click(panel.getByRole("button", { name: "Create budget" }));
+  expect(panel.getByText(/64 or more/)).toBeVisible();
+  expect(sentTo(CREATE)).toEqual([]);
+  await user.clear(rate);
+  await user.type(rate, "512");
+  await user.click(panel.getByRole("button", { name: "Create budget" }));
+  const wish = { action: "throttle", throttle_bytes_per_s: 524_288 };
+  await expect.poll(() => sentTo(CREATE)[0]?.body).toMatchObject(wish);
 });
 
 test("an edited budget shows what happened to it", async () => {
@@ -86,11 +111,23 @@ test("an edited budget shows what happened to it", async () => {
     .toMatchObject({ amount_minor: 6000 });
 });
 
+test("a budget that was set under another promise says until when it holds", async () => {
+  change(LIST, ({ items: [budget] }) => {
+    if (!budget) throw new Error("the example has no budget");
+    budget.covers_all_until = "2026-11";
+  });
+  visit("/usage/budgets?panel=bud_5xw4mzn6yt2ba3k2jq7v");
+  const panel = await dialog("Edit Team");
+  expect(
+    await panel.findByText(/Through November 2026 this budget refuses producers/),
+  ).toBeVisible();
+});
+
 test("a budget is removed only after its name was typed", async () => {
   const { user } = visit("/usage/budgets");
   await user.click(await screen.findByRole("button", { name: "Remove Team" }));
   const asked = await dialog("Remove the budget");
-  expect(asked.getByText(/producers are served again/)).toBeVisible();
+  expect(asked.getByText(/clients are served again/)).toBeVisible();
   await user.type(asked.getByRole("textbox"), "team{Enter}");
   expect(sentTo("DELETE /api/v1/budgets/{id}")).toEqual([]);
   await user.clear(asked.getByRole("textbox"));

@@ -19,6 +19,23 @@ function inPhase(phase: Phase, message = ""): void {
   });
 }
 
+test.each([
+  [["ProduceSuspended", "FetchSuspended"], /Producers and consumers are refused/],
+  [["ProduceSuspended"], /Consumers go on reading/],
+  [["Throttled"], /slowed down to this rate together/],
+])("a cluster with the conditions %s says what clients get", async (types, effect) => {
+  const message = 'The budget "Team" is used up.';
+  change(ONE, ({ status }) => {
+    for (const type of types) {
+      status.conditions.push({ type, status: "true", reason: type, message });
+    }
+  });
+  visit(CLUSTER);
+  const note = await screen.findByText(message);
+  expect(note).toBeVisible();
+  expect(screen.getByText(effect)).toBeVisible();
+});
+
 test("clusters are listed over all pages, by name", async () => {
   answer(LIST, ({ query }) => {
     const page = exampleOf(LIST);

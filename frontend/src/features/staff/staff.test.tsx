@@ -22,7 +22,7 @@ test("who runs the service sees cells, clusters, operations and incidents", asyn
 });
 
 test("who was left out of a month is named, with the reason", async () => {
-  visit("/staff");
+  visit("/staff/money");
   const missing = (await firstRow("Missing invoices")).join(" ");
   for (const part of ["2026-10", "Acme", "org_", "billing.vat_rates names no rate for FR"])
     expect(missing).toContain(part);
@@ -33,7 +33,7 @@ test("a month that nobody gets an invoice of says why", async () => {
   change("GET /api/v1/staff/invoice-months", ({ items: [month] }) => {
     if (month) Object.assign(month, { finished_at: null, reason: "A day has no roll-up." });
   });
-  visit("/staff");
+  visit("/staff/money");
   const row = (await firstRow("Months to invoice")).join(" ");
   expect(row).toContain("Not issued");
   expect(row).toContain("A day has no roll-up.");

@@ -123,6 +123,9 @@ export const HINTS: Readonly<Record<string, Hint>> = {
   deletions_held: {
     next: "Brokers of the service are unhealthy. Delete it once the incident is closed.",
   },
+  fetch_suspended: {
+    next: "Records are kept. To read them, raise or remove the budget, or settle what is unpaid.",
+  },
   group_active: {
     next: "Stop the group's consumers and wait until its state is Empty, then try again.",
   },
@@ -140,7 +143,7 @@ export const HINTS: Readonly<Record<string, Hint>> = {
   },
   outcome_unknown: { next: "Reload to see whether the change was made before you repeat it." },
   produce_suspended: {
-    next: "Raise or remove the budget that stops it, if one does. Reading goes on meanwhile.",
+    next: "Raise or remove the budget that stops it, if one does, or settle what is unpaid.",
   },
   quota_used_up: {
     next: (problem) => `A quota of the cluster slows this down. ${waiting(problem)}`,
@@ -162,10 +165,17 @@ export const HINTS: Readonly<Record<string, Hint>> = {
   limit_request_answered: { next: "Reload the list of requests to see the answer." },
   limit_request_open: { next: "Wait for the answer to the request that is open under Limits." },
   month_open: { next: "Wait until the month's usage is complete, or close it early for a reason." },
+  cards_not_taken: { next: "Invoices are not paid by card here; see the invoice for how to pay." },
+  no_payment_method: { next: "Add a card first." },
+  below_card_minimum: { next: "Wait for the next invoice, which is charged together with it." },
+  payment_in_progress: { next: "Wait a minute, then look at the invoice again." },
   not_issued: { next: "Wait until the invoice is issued." },
+  nothing_open: { next: "Reload the invoice: it is paid or void." },
   numbers_diverged: { next: "No invoice is issued until a person has looked at it: report this." },
+  payment_conflict: { next: "Compare the amount and the id with what was entered before." },
   publish_refused: { next: "Look at the check that failed, which is named above." },
   reconcile_busy: { next: "Wait until the other comparison of this day has ended." },
+  refund_too_large: { next: "Give back at most what is left of the payment." },
   rollup_busy: { next: "Wait until the other roll-up of this day has ended." },
   rollup_failed: { next: "Nothing was published. Report the request id." },
   unknown_cell: { next: "Choose a cell that the control plane has." },

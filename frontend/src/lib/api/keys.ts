@@ -56,6 +56,10 @@ export const keys = {
   budgets: ["budgets"] as const,
   alerts: ["alerts"] as const,
   billingDetails: ["billing-details"] as const,
+  account: ["account"] as const,
+  paymentMethod: ["payment-method"] as const,
+  payments: ["payments"] as const,
+  invoices: ["invoices"] as const,
   invoiceList: ["invoices", "list"] as const,
   invoice: (id: string) => ["invoices", "one", id] as const,
 };

@@ -8,7 +8,14 @@ import { Note, NoteMore } from "@/components/Note";
 import type { Budget, BudgetAction, NewBudget } from "@/lib/api/types";
 import { editMoney, formatMoney, parseMoney } from "@/lib/format/money";
 import { useCreateBudget, useUpdateBudget } from "../api/budgets";
-import { ACTIONS, consequences, parseThresholds } from "../words";
+import {
+  ACTIONS,
+  consequences,
+  editRate,
+  parseRate,
+  parseThresholds,
+  promiseWords,
+} from "../words";
 
 interface Props {
   currency: string;
@@ -23,7 +30,13 @@ export function NewBudgetForm(props: Props): ReactElement {
   return (
     <BudgetFields
       {...props}
-      initial={{ name: "", amount: "", thresholds: ["50", "80", "100"], action: "notify" }}
+      initial={{
+        name: "",
+        amount: "",
+        thresholds: ["50", "80", "100"],
+        action: "notify",
+        rate: editRate(null),
+      }}
       action="Create budget"
       failure="The budget was not created"
       mutation={create}
@@ -42,10 +55,12 @@ export function EditBudgetForm({ budget, ...props }: Props & { budget: Budget })
         amount: editMoney(budget.amount_minor, props.currency),
         thresholds: budget.thresholds.map(String),
         action: budget.action,
+        rate: editRate(budget.throttle_bytes_per_s),
       }}
       action="Save"
       failure="The budget was not saved"
       mutation={update}
+      promisedUntil={budget.action === "suspend" ? budget.covers_all_until : null}
     />
   );
 }
@@ -55,6 +70,8 @@ interface Values {
   amount: string;
   thresholds: string[];
   action: BudgetAction;
+  /** In KiB a second. */
+  rate: string;
 }
 
 interface FieldsProps extends Props {
@@ -62,10 +79,12 @@ interface FieldsProps extends Props {
   action: string;
   failure: string;
   mutation: UseMutationResult<Budget, Error, NewBudget>;
+  /** The last month of the promise under which it was set, `YYYY-MM`, if that was another one. */
+  promisedUntil?: string | null;
 }
 
 function BudgetFields(props: FieldsProps): ReactElement {
-  const { currency, spentMinor, initial, action, failure, mutation, onDone } = props;
+  const { currency, spentMinor, initial, action, failure, mutation, promisedUntil, onDone } = props;
   const form = useForm({
     initialValues: { ...initial, understood: false },
     validate: {
@@ -74,7 +93,11 @@ function BudgetFields(props: FieldsProps): ReactElement {
       thresholds: (thresholds) =>
         parseThresholds(thresholds) ? null : "Enter whole percents from 1 to 1000",
       understood: (understood, values) =>
-        values.action === "suspend" && !understood ? "Confirm it before saving" : null,
+        values.action !== "notify" && !understood ? "Confirm it before saving" : null,
+      rate: (rate, values) =>
+        values.action !== "throttle" || parseRate(rate)
+          ? null
+          : "Enter a whole number of KiB a second, 64 or more",
     },
   });
   const amount = parseMoney(form.values.amount, currency);
@@ -87,6 +110,7 @@ function BudgetFields(props: FieldsProps): ReactElement {
         amount_minor: parseMoney(values.amount, currency) ?? 0,
         thresholds: parseThresholds(values.thresholds) ?? [],
         action: values.action,
+        ...(values.action === "throttle" && { throttle_bytes_per_s: parseRate(values.rate) }),
       })}
       onDone={(budget) => {
         notifications.show({ message: `The budget ${budget.name} holds` });
@@ -96,6 +120,7 @@ function BudgetFields(props: FieldsProps): ReactElement {
       action={action}
       failure={failure}
     >
+      {promisedUntil && <Note tone="waking">{promiseWords(promisedUntil)}</Note>}
       <TextInput
         label="Name"
         description="It is shown in mails, and in the error that refused producers get"
@@ -121,12 +146,24 @@ function BudgetFields(props: FieldsProps): ReactElement {
           ))}
         </Stack>
       </Radio.Group>
-      {form.values.action === "suspend" && (
+      {form.values.action === "throttle" && (
+        <TextInput
+          label="Rate of each cluster, KiB a second, of produce and fetch together"
+          inputMode="numeric"
+          {...form.getInputProps("rate")}
+        />
+      )}
+      {form.values.action !== "notify" && (
         <>
-          <Consequences amount={amount} currency={currency} spentMinor={spentMinor} />
+          <Consequences
+            action={form.values.action}
+            amount={amount}
+            currency={currency}
+            spentMinor={spentMinor}
+          />
           <Checkbox
             size="xs"
-            label="I understand that producers will be refused"
+            label={UNDERSTOOD[form.values.action]}
             {...form.getInputProps("understood", { type: "checkbox" })}
           />
         </>
@@ -135,22 +172,33 @@ function BudgetFields(props: FieldsProps): ReactElement {
   );
 }
 
+const UNDERSTOOD = {
+  suspend: "I understand that producers and consumers will be refused, and storage goes on costing",
+  throttle: "I understand that producers and consumers will be slowed down, and all is billed",
+};
+const AT_ONCE = {
+  suspend: "produce and fetch are suspended at once.",
+  throttle: "traffic is slowed down at once.",
+};
+
 interface ConsequencesProps {
+  action: Exclude<BudgetAction, "notify">;
   amount: number | null;
   currency: string;
   spentMinor: number | undefined;
 }
 
-function Consequences({ amount, currency, spentMinor }: ConsequencesProps): ReactElement {
+function Consequences(props: ConsequencesProps): ReactElement {
+  const { action, amount, currency, spentMinor } = props;
   const atOnce = amount !== null && spentMinor !== undefined && spentMinor >= amount;
   return (
     <Note tone={atOnce ? "failed" : "waking"}>
       <strong>
         {atOnce
-          ? `${formatMoney(spentMinor, currency)} are spent already: produce is suspended at once.`
+          ? `${formatMoney(spentMinor, currency)} are spent already: ${AT_ONCE[action]}`
           : "What happens at the amount"}
       </strong>
-      {consequences(amount ?? 0, currency).map((line) => (
+      {consequences(action, amount ?? 0, currency).map((line) => (
         <NoteMore key={line}>{line}</NoteMore>
       ))}
     </Note>

@@ -13,12 +13,16 @@ const MEANINGS: Record<BudgetState, { word: string; tone: Tone }> = {
 export function BudgetMark({
   budget,
 }: {
-  budget: Pick<Budget, "state" | "suspended_at">;
+  budget: Pick<Budget, "state" | "suspended_at" | "throttled_at">;
 }): ReactElement {
   const { word, tone } = MEANINGS[budget.state];
-  return (
-    <StateMark tone={tone}>
-      {budget.suspended_at !== null ? "Exceeded: produce is suspended" : word}
-    </StateMark>
-  );
+  return <StateMark tone={tone}>{actsNow(budget) ?? word}</StateMark>;
+}
+
+function actsNow({
+  suspended_at: suspendedAt,
+  throttled_at: throttledAt,
+}: Pick<Budget, "suspended_at" | "throttled_at">): string | null {
+  if (suspendedAt !== null) return "Exceeded: traffic is refused";
+  return throttledAt !== null ? "Exceeded: traffic is slowed down" : null;
 }

@@ -7,7 +7,7 @@ import type { Budget } from "@/lib/api/types";
 import { formatMoney } from "@/lib/format/money";
 import { useRefusal } from "@/lib/permissions";
 import { useRemoveBudget } from "../api/budgets";
-import { spentPercent, thresholdWords } from "../words";
+import { ACTION_WORDS, spentPercent, thresholdWords } from "../words";
 import { BudgetMark } from "./BudgetMark";
 import classes from "./BudgetTable.module.css";
 
@@ -46,9 +46,9 @@ export function BudgetTable({ budgets }: Props): ReactElement {
         done: "is removed",
         refused,
         effect: ({ action }) =>
-          action === "suspend"
-            ? "Nothing limits the month's cost to this amount any more; if it suspended " +
-              "produce, producers are served again. A new budget can be made at any time."
+          action !== "notify"
+            ? "Nothing stops or slows traffic at this amount any more; if it did, clients are " +
+              "served again. A new budget can be made at any time."
             : "No mail is sent for it any more. A new budget can be made at any time.",
       }}
     />
@@ -79,9 +79,9 @@ const COLUMNS: Column<Budget>[] = [
   {
     id: "action",
     header: "At the amount",
-    width: 160,
+    width: 200,
     sortBy: (budget) => budget.action,
-    cell: (budget) => (budget.action === "suspend" ? "Suspends produce" : "Mail only"),
+    cell: (budget) => ACTION_WORDS[budget.action],
   },
 ];
 

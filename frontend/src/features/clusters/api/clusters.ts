@@ -8,7 +8,7 @@ import { api, body } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
 import { allPages } from "@/lib/api/pages";
 import { LIVE } from "@/lib/api/polling";
-import type { Cluster, ClusterChange, NewCluster, Operation, Page, Region } from "@/lib/api/types";
+import type { Cluster, ClusterChange, NewCluster, Operation } from "@/lib/api/types";
 
 /** All clusters of the organization. */
 export const clusterListQuery = queryOptions({
@@ -26,13 +26,10 @@ export const clusterQuery = (clusterId: string) =>
     ...LIVE,
   });
 
-/**
- * The regions in which clusters can be made. The OpenAPI file describes one region as the answer,
- * but it is a page of them.
- */
+/** The regions in which clusters can be made. */
 export const regionsQuery = queryOptions({
   queryKey: keys.regions,
-  queryFn: async () => ((await body(api.GET("/api/v1/regions"))) as unknown as Page<Region>).items,
+  queryFn: async () => (await body(api.GET("/api/v1/regions"))).items,
   staleTime: 600_000,
 });
 

@@ -39,7 +39,7 @@ export function CostChart({ month, costs, prices, usage, thresholds }: Props): R
   return (
     <TimeChart
       title={`Cost of ${monthName(month)}`}
-      summary="The cost as it grew by day, its forecast, and the lowest budgets. The figures are beside it."
+      summary="The cost by day, its forecast, and the lowest budgets. The figures are beside it."
       picture={picture}
       format={format}
       height={240}

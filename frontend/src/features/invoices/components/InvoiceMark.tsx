@@ -10,6 +10,13 @@ const MEANINGS: Record<InvoiceState, { word: string; tone: Tone; title: string }
     title: "It has no number yet and may still change.",
   },
   issued: { word: "Issued", tone: "running", title: "It has a number and never changes." },
+  paid: { word: "Paid", tone: "running", title: "All of it was paid." },
+  overdue: { word: "Overdue", tone: "failed", title: "The day by which it was due has passed." },
+  uncollectible: {
+    word: "Written off",
+    tone: "quiet",
+    title: "It is not expected to be paid any more.",
+  },
   void: { word: "Void", tone: "quiet", title: "It was withdrawn. Its number stays taken." },
 };
 

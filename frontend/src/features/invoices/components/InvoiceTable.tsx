@@ -4,7 +4,7 @@ import { type Column, DataTable } from "@/components/DataTable";
 import { Moment } from "@/components/Moment";
 import type { InvoiceSummary } from "@/lib/api/types";
 import { formatMoney } from "@/lib/format/money";
-import { monthName } from "@/lib/format/utc";
+import { monthName, utcDay } from "@/lib/format/utc";
 import { pdfPath } from "../api/invoices";
 import { InvoiceMark } from "./InvoiceMark";
 
@@ -64,6 +64,24 @@ const COLUMNS: Column<InvoiceSummary>[] = [
     width: 130,
     sortBy: (invoice) => invoice.issued_at ?? "",
     cell: (invoice) => <Moment at={invoice.issued_at} />,
+  },
+  {
+    id: "due",
+    header: "Due",
+    width: 120,
+    sortBy: (invoice) => invoice.due_on ?? "",
+    cell: ({ due_on, open_minor }) =>
+      due_on !== null && open_minor > 0 ? utcDay(new Date(due_on)) : "–",
+  },
+  {
+    id: "open",
+    header: "To be paid",
+    align: "right",
+    width: 120,
+    sortBy: (invoice) => invoice.open_minor,
+    // Without a day by which it is due nobody collects it.
+    cell: ({ due_on, open_minor, currency }) =>
+      due_on !== null && open_minor > 0 ? formatMoney(open_minor, currency) : "–",
   },
   {
     id: "total",

@@ -107,7 +107,7 @@ export const INVOICE_MONTHS: Column<InvoiceMonth>[] = [
       </StateMark>
     ),
   },
-  { id: "reason", header: "Reason", cell: (row) => row.reason || "–" },
+  { id: "reason", header: "Reason", isSentence: true, cell: (row) => row.reason || "–" },
   { id: "attempts", header: "Failed attempts", align: "right", cell: (row) => row.attempts },
   { id: "finished", header: "Issued", cell: (row) => <Moment at={row.finished_at} /> },
   {
@@ -126,7 +126,13 @@ export const MISSING_INVOICES: Column<MissingInvoice>[] = [
     cell: (row) => row.organization.name,
   },
   { id: "id", header: "Id", cell: (row) => <code>{row.organization.id}</code> },
-  { id: "reason", header: "Reason", sortBy: (row) => row.reason, cell: (row) => row.reason },
+  {
+    id: "reason",
+    header: "Reason",
+    isSentence: true,
+    sortBy: (row) => row.reason,
+    cell: (row) => row.reason,
+  },
   { id: "attempts", header: "Attempts", align: "right", cell: (row) => row.attempts },
   {
     id: "since",

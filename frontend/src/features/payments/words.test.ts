@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import { exampleOf } from "@/testing/contract";
+import { brandName, dunned, expiryWords, outcomeWords, readableReference } from "./words";
+
+const declined = exampleOf("GET /api/v1/account", "ACardWasDeclined");
+const attempt = exampleOf("POST /api/v1/invoices/{id}/pay");
+
+test("nothing is said where nothing is unpaid", () => {
+  expect(dunned(exampleOf("GET /api/v1/account"))).toBeUndefined();
+});
+
+test("what is unpaid is said with what happens next, in the order of time", () => {
+  expect(dunned(declined)).toEqual({
+    owed: "$12.50 of an invoice is unpaid since 4 Dec 2026.",
+    now: "The card was declined. Clusters work as before.",
+    next: [
+      "The card is charged again on 5 Dec 2026, 00:01 UTC.",
+      "Unless it is paid, on 18 Dec 2026, 00:01 UTC all clusters will refuse produce and fetch.",
+    ],
+  });
+  const late = { ...declined, next_charge_at: "2026-12-20T00:00:00Z" };
+  expect(dunned(late)?.next[1]).toMatch(/^The card is charged again/);
+});
+
+test("several invoices are counted, and each stage says what holds", () => {
+  const several = { ...declined, unpaid_invoice_ids: ["inv_a", "inv_b"], failure: "" as const };
+  expect(dunned(several)?.owed).toBe("$12.50 of 2 invoices are unpaid since 4 Dec 2026.");
+  const words = (["suspended", "asleep", "deleted"] as const).map(
+    (stage) => dunned({ ...several, stage })?.now ?? "",
+  );
+  expect(words[0]).toMatch(/refuse produce and fetch/);
+  expect(words[1]).toMatch(/No client reaches the clusters/);
+  expect(words[2]).toMatch(/were deleted/);
+  const over = { ...several, stage: "deleted" as const, next_step: null, next_charge_at: null };
+  expect(dunned(over)?.next).toEqual([]);
+});
+
+test("what became of a payment is said unless it succeeded", () => {
+  expect(outcomeWords({ ...attempt, state: "succeeded" })).toBeUndefined();
+  expect(outcomeWords(attempt)).toMatch(/bank's page/);
+  const failed = { state: "failed", failure: "declined", message: "Insufficient funds." } as const;
+  expect(outcomeWords({ ...attempt, ...failed })).toBe(
+    "The card was declined. Insufficient funds.",
+  );
+  expect(outcomeWords({ ...attempt, state: "canceled" })).toMatch(/Nothing was charged/);
+  expect(outcomeWords({ ...attempt, state: "unknown" })).toMatch(/is being made/);
+});
+
+test("a reference is written in groups, a card by its brand and month", () => {
+  expect(readableReference("RF97FR2026000042")).toBe("RF97 FR20 2600 0042");
+  expect(readableReference("RF97FR202600004")).toBe("RF97 FR20 2600 004");
+  expect(brandName("visa")).toBe("Visa");
+  expect(brandName("cartes_bancaires")).toBe("Card");
+  expect(expiryWords(3, 2030)).toBe("03/2030");
+  expect(expiryWords(null, 2030)).toBeUndefined();
+});

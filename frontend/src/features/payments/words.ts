@@ -1,0 +1,127 @@
+/** What is owed, and what follows from it, in sentences. Times of money are in UTC. */
+import type {
+  Account,
+  DunningStage,
+  FailureKind,
+  InvoicePayment,
+  PaymentAttempt,
+} from "@/lib/api/types";
+import { formatMoney } from "@/lib/format/money";
+import { utcDay, utcTime } from "@/lib/format/utc";
+
+/** What holds at a stage of the calendar after an unpaid invoice. */
+const HOLDS: Record<DunningStage, string> = {
+  paid: "",
+  unpaid: "Clusters work as before.",
+  suspended: "All clusters refuse produce and fetch until it is paid.",
+  asleep: "No client reaches the clusters until it is paid. Their data is kept.",
+  deleted: "The clusters were deleted. Each can be restored for seven days after its deletion.",
+};
+
+/** What a step does, behind "Unless it is paid, on … ". */
+const STEPS: Record<DunningStage, string> = {
+  paid: "nothing happens",
+  unpaid: "nothing happens",
+  suspended: "all clusters will refuse produce and fetch",
+  asleep: "all clusters will be put to sleep, and no client will reach them",
+  deleted: "all clusters will be deleted, and can be restored for seven days",
+};
+
+const FAILURES: Record<FailureKind, string> = {
+  declined: "The card was declined.",
+  needs_authentication: "The bank asks you to confirm the payment.",
+  no_payment_method: "There is no card that could be charged.",
+  refused: "The payment could not be made, which is not your fault.",
+  overdue: "It did not come in by the day on which it was due.",
+};
+
+/** Returns why an invoice is not paid, as a sentence. */
+export const failureWords = (failure: FailureKind): string => FAILURES[failure];
+
+/** Formats an instant: `18 Dec 2026, 00:01 UTC`. */
+export function utcMoment(at: string): string {
+  const instant = new Date(at);
+  return `${utcDay(instant)}, ${utcTime(instant)} UTC`;
+}
+
+/** What the banner above every page says of unpaid invoices. */
+export interface Dunned {
+  /** How much is unpaid, and since when. */
+  owed: string;
+  /** Why, and what holds meanwhile. */
+  now: string;
+  /** What happens next, and when; in the order of time. */
+  next: string[];
+}
+
+/** Returns what is unpaid, and what follows; undefined where nothing is unpaid. */
+export function dunned(account: Account): Dunned | undefined {
+  const { stage, unpaid_minor, unpaid_since, currency, failure } = account;
+  if (stage === "paid" || unpaid_since === null) return undefined;
+  const several = account.unpaid_invoice_ids.length > 1;
+  const of = several ? `${String(account.unpaid_invoice_ids.length)} invoices` : "an invoice";
+  const amount = formatMoney(unpaid_minor, currency);
+  const since = utcDay(new Date(unpaid_since));
+  return {
+    owed: `${amount} of ${of} ${several ? "are" : "is"} unpaid since ${since}.`,
+    now: [failure && failureWords(failure), HOLDS[stage]].filter(Boolean).join(" "),
+    next: nextOf(account),
+  };
+}
+
+function nextOf({ next_charge_at, next_step }: Account): string[] {
+  const sentences: { at: string; words: string }[] = [];
+  if (next_charge_at !== null) {
+    const words = `The card is charged again on ${utcMoment(next_charge_at)}.`;
+    sentences.push({ at: next_charge_at, words });
+  }
+  if (next_step !== null) {
+    const { stage, at } = next_step;
+    const words = `Unless it is paid, on ${utcMoment(at)} ${STEPS[stage]}.`;
+    sentences.push({ at, words });
+  }
+  return sentences.sort((a, b) => Date.parse(a.at) - Date.parse(b.at)).map(({ words }) => words);
+}
+
+/** Returns what became of a payment, where it is not over or was in vain. */
+export function outcomeWords({ state, failure, message }: PaymentAttempt): string | undefined {
+  if (state === "succeeded") return undefined;
+  if (state === "requires_action") return "Your bank's page opens, on which you confirm it.";
+  if (state === "failed")
+    return [failure && failureWords(failure), message].filter(Boolean).join(" ");
+  if (state === "canceled") return "The payment was canceled. Nothing was charged.";
+  return "The payment is being made. This page shows when it is over.";
+}
+
+const METHODS: Record<InvoicePayment["method"], string> = {
+  card: "Card",
+  transfer: "Bank transfer",
+  other: "Other",
+  credit: "Credit",
+};
+
+/** Returns the name of a way to pay. */
+export const methodName = (method: InvoicePayment["method"]): string => METHODS[method];
+
+/** Writes a bank reference in groups of four, as banks do: `RF97 FR20 2600 0042`. */
+export const readableReference = (reference: string): string =>
+  reference.replace(/(.{4})(?=.)/g, "$1 ");
+
+const BRANDS: Record<string, string> = {
+  amex: "American Express",
+  diners: "Diners Club",
+  discover: "Discover",
+  jcb: "JCB",
+  mastercard: "Mastercard",
+  unionpay: "UnionPay",
+  visa: "Visa",
+};
+
+/** Returns the name of a card's brand. */
+export const brandName = (brand: string): string => BRANDS[brand] ?? "Card";
+
+/** Formats the month in which a card expires: `12/2030`; undefined where it is not known. */
+export function expiryWords(month: number | null, year: number | null): string | undefined {
+  if (month === null || year === null) return undefined;
+  return `${String(month).padStart(2, "0")}/${String(year)}`;
+}
