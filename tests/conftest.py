@@ -204,5 +204,7 @@ def empty_filled_tables(case):
     ) as connection:
         filled = [name for (name,) in connection.execute(question).fetchall()]
         if filled:
+            # Triggers refuse to empty tables of money, but in such a session.
+            connection.execute("SET session_replication_role = replica")
             names = sql.SQL(", ").join(map(sql.Identifier, filled))
             connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY CASCADE").format(names))
