@@ -17,7 +17,8 @@ def call_route(route: Route, client: ApiClient, parameters: Parameters) -> Any: 
     if not route.path.startswith("/api/v1"):
         return client.client.get(route.address({"var": ""}))
     address = route.address(parameters).removeprefix("/api/v1")
-    return client.request(route.method, address, route.body, query=dict(route.query))
+    body = route.filled_body(parameters)
+    return client.request(route.method, address, body, query=dict(route.query))
 
 
 def client_of(route: Route, tenant: Tenant) -> ApiClient:

@@ -91,6 +91,16 @@ class Route:
             filled = filled.replace(f"<{name}>", value)
         return filled
 
+    def filled_body(self, parameters: Parameters) -> Mapping[str, object] | None:
+        """Returns the body; a member that is `<name>` has the parameter of that name."""
+        if self.body is None:
+            return None
+        ids = {f"<{name}>": value for name, value in parameters.items()}
+        return {
+            name: ids.get(value, value) if isinstance(value, str) else value
+            for name, value in self.body.items()
+        }
+
 
 def absent_parameters(parameters: Parameters) -> Parameters:
     """Returns the same parameters with ids that no resource ever had."""
