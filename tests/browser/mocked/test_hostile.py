@@ -119,10 +119,20 @@ def test_what_is_answered_is_what_the_api_describes():
     assert address_of(operation) == path
 
 
-def parts_of_pages(count):
-    """Parametrizes a test with every so many-th page, from the first, the second and so on."""
+def parts_of_pages(count, *, everyday=0):
+    """Parametrizes a test with every so many-th page, from the first, the second and so on.
+
+    Behind the first `everyday` parts they are `full`.
+    """
     pages = [name for name in PAGES if not name.startswith("absent")]
-    parts = [pytest.param(pages[at::count], id=f"{at + 1} of {count}") for at in range(count)]
+    parts = [
+        pytest.param(
+            pages[at::count],
+            id=f"{at + 1} of {count}",
+            marks=[] if at < everyday else [pytest.mark.full],
+        )
+        for at in range(count)
+    ]
     return pytest.mark.parametrize("names", parts)
 
 
@@ -134,12 +144,11 @@ def check_pages(page, names, subtests, check):
             check(page, name)
 
 
-@parts_of_pages(12)
+@parts_of_pages(12, everyday=4)
 def test_every_page_works_with_hostile_names(page, names, subtests):
     check_pages(page, names, subtests, look_at)
 
 
-@pytest.mark.full
 @parts_of_pages(4)
 def test_axe_finds_nothing_on_a_page_with_hostile_names(page, names, subtests):
     check_pages(page, names, subtests, has_no_violations)
