@@ -60,6 +60,7 @@ def test_a_signed_event_is_stored_once_and_answered_at_once(world):
         SIGN(an_event("evt_2"), WEBHOOK_SECRET),
         SIGN(an_event(), WEBHOOK_SECRET, int(time.time()) - 3600),
     ],
+    ids=["none", "old", "no time", "nonsense", "another secret", "another body", "an hour ago"],
 )
 def test_what_stripe_did_not_sign_just_now_is_refused_and_not_stored(world, signature):
     assert_problem(send(world.client, an_event(), signature), 400, "bad_request")
