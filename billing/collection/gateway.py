@@ -14,16 +14,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
-from typing import Any, TypeVar
-
-import stripe
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from console.base.common.away import Answering
 from console.base.common.conf import config
 from console.base.common.transactions import current_transaction, outside_transaction
 
-# The library would write an id into the home folder, and send it with timings of earlier calls.
-stripe.enable_telemetry = False
+if TYPE_CHECKING:
+    import stripe
 
 # Seconds to connect, and to wait for an answer. Stripe itself gives a charge up to 80 s, but what
 # takes longer than this is asked again by its key, so nothing is lost.
@@ -164,6 +162,10 @@ class Gateway:
     """Stripe's API with one key."""
 
     def __init__(self, key: str, base: str) -> None:
+        import stripe  # noqa: PLC0415 (it takes 0.2 s, and most processes never call Stripe)
+
+        # It would write an id into the home folder, and send it with timings of earlier calls.
+        stripe.enable_telemetry = False
         addresses: Any = {"api": base} if base else {}
         self._client = stripe.StripeClient(
             key,
@@ -404,6 +406,8 @@ def verified_event(body: bytes, signature: str) -> Event:
 
 
 def _is_signed(body: bytes, signature: str, secret: str) -> bool:
+    import stripe  # noqa: PLC0415 (as in `Gateway`)
+
     try:
         stripe.WebhookSignature.verify_header(body, signature, secret, TOLERANCE_S)
     except (stripe.SignatureVerificationError, ValueError):
@@ -416,21 +420,27 @@ def _gateway(key: str, base: str) -> Gateway:
     return Gateway(key, base)
 
 
-_answers = Answering(
-    "stripe",
-    failures=(stripe.APIConnectionError,),
-    refusal=lambda: NotDone("Stripe hung a moment ago."),
-)
+@lru_cache(maxsize=1)
+def _answers() -> Answering:
+    import stripe  # noqa: PLC0415 (as in `Gateway`)
+
+    return Answering(
+        "stripe",
+        failures=(stripe.APIConnectionError,),
+        refusal=lambda: NotDone("Stripe hung a moment ago."),
+    )
 
 
 def _asking() -> Any:  # noqa: ANN401 (a context manager of either kind)
     """Keeps tasks from waiting one after the other for a Stripe that hangs; requests ask always."""
     running = current_transaction()
-    return nullcontext() if running is not None and not running.of_task else _answers.asking()
+    return nullcontext() if running is not None and not running.of_task else _answers().asking()
 
 
 @contextmanager
 def _mapped_errors() -> Iterator[None]:
+    import stripe  # noqa: PLC0415 (as in `Gateway`)
+
     try:
         yield
     except stripe.CardError as error:

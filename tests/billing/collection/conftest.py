@@ -22,7 +22,7 @@ def at_once(monkeypatch):
     """Has the client repeat a call without a pause."""
     monkeypatch.setattr(stripe.HTTPClient, "INITIAL_DELAY", 0)
     monkeypatch.setattr(stripe.HTTPClient, "MAX_DELAY", 0)
-    monkeypatch.setattr(gateway_module._answers, "_away_until", None)
+    gateway_module._answers.cache_clear()
     rates.forget_rates()
 
 

@@ -94,7 +94,7 @@ class Charging(RuleBasedStateMachine):
         )
         django_settings.FRESHET = dataclasses.replace(self.known, billing=billing)
         rates.forget_rates()
-        gateway_module._answers._away_until = None
+        gateway_module._answers.cache_clear()
         current_app.loader.import_default_modules()
         organization = Organization(name="Machine")
         with organization_scope(organization.pk):
