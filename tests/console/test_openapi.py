@@ -8,7 +8,10 @@ from django.core.management import call_command
 from jsonschema import Draft202012Validator
 
 FILE = Path(__file__).parents[2] / "docs" / "reference" / "openapi.json"
-WRITE = "manage.py spectacular --format openapi-json --file docs/reference/openapi.json"
+WRITE = (
+    "manage.py spectacular --format openapi-json"
+    " | python -m json.tool --indent 2 --no-ensure-ascii - docs/reference/openapi.json"
+)
 
 
 @pytest.fixture(scope="module")
