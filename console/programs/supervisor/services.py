@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -194,39 +194,29 @@ def _keeper_spec(config: Config, environment: Mapping[str, str]) -> ChildSpec:
 
 
 def _gateway_spec(config: Config, environment: Mapping[str, str]) -> ChildSpec:
-    return ChildSpec(
-        name=GATEWAY,
-        command=(
-            *(sys.executable, "-m", "brokers", "gateway"),
-            *("--config", str(gateway_file(config))),
-        ),
-        ready=Says(re.compile(r"^ready\b")),
-        folder=ROOT,
-        environment=environment,
-    )
+    arguments = ("brokers", "gateway", "--config", str(gateway_file(config)))
+    return _program_spec(GATEWAY, arguments, environment)
 
 
 def _agent_spec(config: Config, environment: Mapping[str, str]) -> ChildSpec:
-    return ChildSpec(
-        name=AGENT,
-        command=(
-            *(sys.executable, "-m", "metering.agent"),
-            *("--config", str(agent_file(config))),
-        ),
-        ready=Says(re.compile(r"^ready\b")),
-        folder=ROOT,
-        environment=environment,
-    )
+    arguments = ("metering.agent", "--config", str(agent_file(config)))
+    return _program_spec(AGENT, arguments, environment)
 
 
 def _stripe_spec(config: Config, environment: Mapping[str, str]) -> ChildSpec:
+    arguments = (
+        "console.programs.stripe_fake",
+        *("--port", str(stripe_port(config)), "--state", str(stripe_state(config))),
+        *("--webhook", f"http://127.0.0.1:{config.web.port}{keys.WEBHOOK_PATH}"),
+    )
+    return _program_spec(STRIPE, arguments, environment)
+
+
+def _program_spec(name: str, arguments: Sequence[str], environment: Mapping[str, str]) -> ChildSpec:
+    """A program of this project, by its module and arguments, that says when it is ready."""
     return ChildSpec(
-        name=STRIPE,
-        command=(
-            *(sys.executable, "-m", "console.programs.stripe_fake"),
-            *("--port", str(stripe_port(config)), "--state", str(stripe_state(config))),
-            *("--webhook", f"http://127.0.0.1:{config.web.port}{keys.WEBHOOK_PATH}"),
-        ),
+        name=name,
+        command=(sys.executable, "-m", *arguments),
         ready=Says(re.compile(r"^ready\b")),
         folder=ROOT,
         environment=environment,
