@@ -17,6 +17,8 @@ Theme = Literal["light", "dark"]
 
 THEMES: tuple[Theme, ...] = ("light", "dark")
 SIZES = {"wide": (1280, 860), "narrow": (360, 780)}
+# What a page shows while it loads.
+WAITING = "[aria-busy=true], .mantine-Skeleton-root"
 NO_WIDER_THAN_THE_WINDOW = "document.documentElement.scrollWidth <= window.innerWidth"
 AXE = ROOT / "frontend/node_modules/axe-core/axe.min.js"
 # Each theme at one size: what hides at the other one is looked at in the other theme.
@@ -68,9 +70,15 @@ def open_page(page: Page, path: str, text: str) -> None:
     """Opens a page and waits for its text, and for all that it loads."""
     page.goto(path)
     expect(page.get_by_text(text).first).to_be_visible(timeout=TIMEOUT_MS)
-    for waiting in ("[aria-busy=true]", ".mantine-Skeleton-root"):
-        expect(page.locator(waiting)).to_have_count(0, timeout=TIMEOUT_MS)
+    expect(page.locator(WAITING)).to_have_count(0, timeout=TIMEOUT_MS)
     page.evaluate("document.fonts.ready")
+
+
+def open_loaded(page: Page, path: str) -> None:
+    """Opens a page of which no text is known, and waits for all that it loads."""
+    page.goto(path)
+    expect(page.get_by_role("main")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.locator(WAITING)).to_have_count(0, timeout=TIMEOUT_MS)
 
 
 def look_at(page: Page, text: str, theme: Theme, size: str, picture: Path | None) -> None:

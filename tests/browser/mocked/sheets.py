@@ -20,7 +20,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
 from tests.browser.conftest import chromium
-from tests.browser.looking import THEMES, Theme, open_page, show_in
+from tests.browser.looking import THEMES, WAITING, Theme, open_loaded, open_page, show_in
 from tests.browser.mocked.answers import NOW, Answer, Request, answer_to, problem
 from tests.browser.mocked.hostile import answer_with_hostile_names
 from tests.browser.mocked.site import Site, serving
@@ -36,7 +36,6 @@ THUMBNAIL_PX = 1800
 SHELL = re.compile(r"/api/v1/(session|clusters|clusters/[^/]+|incidents|limits)(\?|$)")
 
 
-WAITING = "[aria-busy=true], .mantine-Skeleton-root"
 # Every part of a page that is there failed, and nothing loads.
 FAILED = f"""() => document.querySelector("main [role=alert]") !== null
   && document.querySelector("{WAITING}") === null"""
@@ -134,9 +133,7 @@ STATES: dict[str, Callable[[Browser], Iterator[Shown]]] = {
 def _answered(browser: Browser, answer_of: Callable[[Request], Answer]) -> Iterator[Shown]:
     with serving(answer_of) as site, _window(browser, site.address, site) as page:
         for name in STATE_PAGES:
-            page.goto(PAGES[name][0])
-            expect(page.get_by_role("main")).to_be_visible(timeout=TIMEOUT_MS)
-            expect(page.locator(WAITING)).to_have_count(0, timeout=TIMEOUT_MS)
+            open_loaded(page, PAGES[name][0])
             yield name, page
 
 

@@ -14,7 +14,9 @@ from tests.browser.looking import (
     NO_WIDER_THAN_THE_WINDOW,
     SIZES,
     VIOLATIONS,
+    open_loaded,
     screenshots,
+    show_in,
 )
 from tests.browser.mocked.answers import (
     CLUSTER,
@@ -70,22 +72,12 @@ def page(hostile_site, people):
         yield visitor.page
 
 
-def open_loaded(page, path):
-    page.goto(path)
-    expect(page.get_by_role("main")).to_be_visible(timeout=TIMEOUT_MS)
-    for waiting in ("[aria-busy=true]", ".mantine-Skeleton-root"):
-        expect(page.locator(waiting)).to_have_count(0, timeout=TIMEOUT_MS)
-
-
 def look_at(page, name):
     """Looks at an open page in both themes: raw text, markup, width."""
     assert page.evaluate(RAW) == []
     assert not page.evaluate(INJECTED)
     for theme, size in AXE_SIZES.items():
-        width, height = SIZES[size]
-        page.set_viewport_size({"width": width, "height": height})
-        page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-        expect(page.locator(f"html[data-mantine-color-scheme={theme}]")).to_have_count(1)
+        show_in(page, theme, *SIZES[size])
         page.wait_for_function(f"() => {NO_WIDER_THAN_THE_WINDOW}", timeout=TIMEOUT_MS)
         if folder := screenshots():
             page.screenshot(path=folder / f"hostile-{name}-{theme}-{size}.png")
@@ -94,10 +86,7 @@ def look_at(page, name):
 def has_no_violations(page, _name):
     """Has axe look at an open page in both themes."""
     for theme, size in AXE_SIZES.items():
-        width, height = SIZES[size]
-        page.set_viewport_size({"width": width, "height": height})
-        page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-        expect(page.locator(f"html[data-mantine-color-scheme={theme}]")).to_have_count(1)
+        show_in(page, theme, *SIZES[size])
         assert page.evaluate(VIOLATIONS) == []
 
 
