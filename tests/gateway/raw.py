@@ -76,7 +76,10 @@ class Raw:
         """Authenticates with PLAIN. Raises `Refused`, or `ConnectionError` where it is closed."""
         mechanism = b"PLAIN"
         self.send(HANDSHAKE, 1, struct.pack(">h", len(mechanism)) + mechanism)
-        assert self.receive()[:2] == b"\0\0"
+        answer = self.receive()
+        if not answer:
+            raise ConnectionError
+        assert answer[:2] == b"\0\0"
         token = f"\0{user}\0{password}".encode()
         self.send(AUTHENTICATE, 1, struct.pack(">i", len(token)) + token)
         answer = self.receive()

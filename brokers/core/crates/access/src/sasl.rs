@@ -125,6 +125,11 @@ impl Verification {
     pub fn run(self) -> Verified {
         Verified(self.0.run())
     }
+
+    /// Refuses the password without checking it: it is known to be wrong.
+    pub fn refuse() -> Verified {
+        Verified(Err(PlainError::InvalidCredentials))
+    }
 }
 
 /// The authentication of one connection.
@@ -218,6 +223,11 @@ impl SaslSession {
             SessionState::Exchange(_, Exchange::ScramFirst(_)) => scram::user_of(token),
             _ => None,
         }
+    }
+
+    /// Whether the next token proves by SCRAM that the client knows the password.
+    pub fn expects_proof(&self) -> bool {
+        matches!(self.state, SessionState::Exchange(_, Exchange::ScramFinal(_)))
     }
 
     /// Processes a token, from a SaslAuthenticate request or from a frame without a header.

@@ -31,6 +31,17 @@ impl Bucket {
         enough
     }
 
+    /// The tokens that it has, of which the last may be a part of one.
+    pub(super) fn level(&mut self, capacity: u32, per_s: f64) -> f64 {
+        self.fill(capacity, per_s);
+        self.tokens
+    }
+
+    /// Gives a token back that was taken.
+    pub(super) fn give_back(&mut self, capacity: u32) {
+        self.tokens = (self.tokens + 1.0).min(f64::from(capacity));
+    }
+
     pub(super) fn is_full(&mut self, capacity: u32, per_s: f64) -> bool {
         self.fill(capacity, per_s);
         self.tokens >= f64::from(capacity)

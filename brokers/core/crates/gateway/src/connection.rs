@@ -197,7 +197,8 @@ impl Gateway {
 
     async fn serve(&self, arrival: Arrival) -> Result<Ended, Closed> {
         let Arrival { kind, target, mut entry } = arrival;
-        let login = Login::new(self, &target.cluster, &mut entry.place);
+        let due = entry.bound.due;
+        let login = Login::new(self, &target.cluster, &mut entry.place, due);
         let authenticating = entry.bound.run(login.run(entry.stream.as_mut()));
         let principal = tokio::select! {
             biased;
@@ -266,6 +267,7 @@ impl Gateway {
             Closed::Full(full) | Closed::Login(LoginError::Full(full)) => {
                 self.metrics.refused(full.label());
             }
+            Closed::Login(LoginError::TooManyWrong(_)) => self.metrics.refused("attempts"),
             Closed::Balancer(_) => self.metrics.refused("balancer"),
             Closed::NoCluster(_) => self.metrics.refused("no_cluster"),
             Closed::NotAuthenticated => self.metrics.refused("not_authenticated"),

@@ -16,6 +16,7 @@ use freshet_metadata::cell::{CellError, CellMetadata};
 use freshet_world::env::background::ComputeThreads;
 use freshet_world::env::{Clock, Network, Randomness};
 
+mod attempts;
 mod balancers;
 mod bucket;
 mod buffers;
@@ -50,6 +51,7 @@ pub use process::{GatewayError, GatewayProcess};
 pub use secret::CellSecret;
 pub use settings::GatewaySettings;
 
+use attempts::Attempts;
 use balancers::Balancers;
 use buffers::BufferMemory;
 use limits::Gate;
@@ -92,6 +94,8 @@ struct Gateway {
     metrics: Arc<GatewayMetrics>,
     /// Networks of balancers, which say where their clients come from.
     balancers: Balancers,
+    /// How fast passwords may be tried.
+    attempts: Arc<Attempts>,
     /// Turns at looking a user up in the metadata store.
     look_ups: Arc<Turns>,
     /// Turns at the check of a password, which takes milliseconds of a core.
@@ -121,6 +125,7 @@ impl Gateway {
         let gateway = Arc::new(Self {
             view: follower.subscribe(),
             network: world.network,
+            attempts: Attempts::new(world.randomness.as_ref()),
             randomness: world.randomness,
             cell_secret,
             names,
@@ -178,6 +183,7 @@ impl Gateway {
             }
             for gone in known.clusters().filter(|cluster| view.spec(cluster).is_none()) {
                 self.users.forget(gone);
+                self.attempts.forget(gone);
                 self.wakes.forget(gone);
                 self.metrics.forget(gone);
                 self.buffers.forget(gone);

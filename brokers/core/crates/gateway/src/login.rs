@@ -2,14 +2,16 @@
 //! SaslAuthenticate. The answers are built by the same code as a broker's.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{ApiKey, SaslAuthenticateRequest, SaslHandshakeRequest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use super::Gateway;
+use super::attempts::{Attempt, Digest};
 use super::limits::{Full, Place};
 use super::users::{Named, SUPER_USER, UserCredentials};
 use super::view::check_usable;
@@ -27,6 +29,11 @@ use freshet_world::env::Stream;
 /// The first memory of a request that is longer, in bytes: more than any client's first requests
 /// have.
 const FIRST_BYTES: usize = 4 << 10;
+
+/// A shorter wait for other attempts is none that anybody would ask about.
+const NOTABLE_WAIT: Duration = Duration::from_millis(100);
+/// So long before its time is over a connection is closed that has to wait for longer.
+const CLOSING_TIME: Duration = Duration::from_millis(20);
 
 /// Why a client was not let in.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +54,8 @@ pub(super) enum LoginError {
     Full(#[from] Full),
     #[error("{0}")]
     NotAdmitted(&'static str),
+    #[error("too many wrong passwords for cluster {0}")]
+    TooManyWrong(Arc<str>),
 }
 
 impl LoginError {
@@ -56,6 +65,7 @@ impl LoginError {
             Self::ClientLeft | Self::Socket(_) | Self::Frame(FrameError::Io(_)) => false,
             Self::Frame(_) | Self::Refused(_) | Self::Failed(_) => true,
             Self::NoCredentials(_) | Self::Full(_) | Self::NotAdmitted(_) => true,
+            Self::TooManyWrong(_) => true,
         }
     }
 }
@@ -68,6 +78,8 @@ pub(super) struct Login<'a> {
     named: Arc<Named>,
     session: SaslSession,
     bytes_left: usize,
+    /// When the client has to have authenticated.
+    due: Instant,
 }
 
 /// The outcome of one token.
@@ -77,7 +89,12 @@ enum Exchanged {
 }
 
 impl<'a> Login<'a> {
-    pub(super) fn new(gateway: &'a Gateway, cluster: &'a Arc<str>, place: &'a mut Place) -> Self {
+    pub(super) fn new(
+        gateway: &'a Gateway,
+        cluster: &'a Arc<str>,
+        place: &'a mut Place,
+        due: Instant,
+    ) -> Self {
         let named = Arc::new(Named::default());
         let settings = Arc::new(SaslSettings {
             mechanisms: gateway.mechanisms.clone(),
@@ -93,6 +110,7 @@ impl<'a> Login<'a> {
             named,
             session,
             bytes_left: gateway.unauthenticated_bytes_max,
+            due,
         }
     }
 
@@ -277,24 +295,85 @@ impl<'a> Login<'a> {
             };
             self.named.set(user, mechanisms.map_err(LoginError::NoCredentials)?);
         }
-        let mut step = self.session.authenticate(token);
-        loop {
-            match step {
-                Ok(Step::Continue(bytes)) => return Ok(Ok(Exchanged::Continue(bytes.into()))),
-                Ok(Step::Authenticated(principal, bytes)) => {
-                    return Ok(self.authenticated(principal, bytes.into()));
-                }
-                Ok(Step::Verify(verification)) => {
-                    let verified = self.verify(verification).await;
-                    step = self.session.verified(verified);
-                }
-                Err(failure) => {
-                    self.gateway.metrics.authentication_failed(self.cluster);
-                    delay_refusal(arrived_at).await;
-                    return Ok(Err(failure));
-                }
+        let outcome = if self.session.expects_proof() {
+            let attempt = self.begin_attempt().await?;
+            let step = self.session.authenticate(token);
+            conclude(attempt, None, step)
+        } else {
+            match self.session.authenticate(token) {
+                Ok(Step::Verify(verification)) => self.check(token, verification).await?,
+                other => other,
+            }
+        };
+        match outcome {
+            Ok(Step::Continue(bytes)) => Ok(Ok(Exchanged::Continue(bytes.into()))),
+            Ok(Step::Authenticated(principal, bytes)) => {
+                Ok(self.authenticated(principal, bytes.into()))
+            }
+            Ok(Step::Verify(_)) => unreachable!("a check was made before"),
+            Err(failure) => {
+                self.gateway.metrics.authentication_failed(self.cluster);
+                delay_refusal(arrived_at).await;
+                Ok(Err(failure))
             }
         }
+    }
+
+    /// Waits until this client may try a password. It holds its place meanwhile, which another
+    /// client may take. Where it would have to wait for longer than it has, its connection ends
+    /// without an answer when its time is over: Kafka's clients take a refusal as final, and its
+    /// password may be right.
+    async fn begin_attempt(&self) -> Result<Attempt, LoginError> {
+        let user = self.named.name();
+        let address = self.place.shared_address();
+        let mut waiting = self.gateway.attempts.announce(self.cluster, &user, address);
+        let mut waits = false;
+        loop {
+            let until = match waiting.begin() {
+                Ok(attempt) => {
+                    self.place.set_waiting(false);
+                    return Ok(attempt);
+                }
+                Err(until) => until,
+            };
+            if !waits && until > Instant::now() + NOTABLE_WAIT {
+                waits = true;
+                self.gateway.metrics.authentication_waits(self.cluster);
+                self.place.set_waiting(true);
+            }
+            let last = self.due - CLOSING_TIME;
+            if until >= last {
+                // Others do not wait behind it.
+                drop(waiting);
+                sleep_until(last).await;
+                return Err(LoginError::TooManyWrong(Arc::clone(self.cluster)));
+            }
+            sleep_until(until).await;
+        }
+    }
+
+    /// Checks a password, unless the client has tried the same before.
+    async fn check(
+        &mut self,
+        token: &[u8],
+        verification: Verification,
+    ) -> Result<Result<Step, SaslFailure>, LoginError> {
+        let attempt = self.begin_attempt().await?;
+        let password = self.digest(token);
+        let verified = if attempt.is_known_as_wrong(password) {
+            Verification::refuse()
+        } else {
+            self.verify(verification).await
+        };
+        let step = self.session.verified(verified);
+        Ok(conclude(attempt, Some(password), step))
+    }
+
+    /// A digest of what the client tries, and of the user's password of this moment.
+    fn digest(&self, token: &[u8]) -> Digest {
+        let credentials = self.named.credentials();
+        let stored = credentials.stored_keys().map(str::as_bytes);
+        self.gateway.attempts.digest(stored.chain([token]))
     }
 
     fn authenticated(&self, principal: Principal, token: Bytes) -> Result<Exchanged, SaslFailure> {
@@ -319,6 +398,27 @@ impl<'a> Login<'a> {
         let checking = self.gateway.verifying.run(move || verification.run());
         checking.await.expect("checking a password does not panic")
     }
+}
+
+/// Notes the outcome of an attempt. The answer to a failure says how long the next one has to wait.
+fn conclude(
+    attempt: Attempt,
+    password: Option<Digest>,
+    outcome: Result<Step, SaslFailure>,
+) -> Result<Step, SaslFailure> {
+    let mut failure = match outcome {
+        Ok(step) => {
+            attempt.succeed();
+            return Ok(step);
+        }
+        Err(failure) => failure,
+    };
+    let wait_s = attempt.fail(password).as_secs();
+    if wait_s > 0 {
+        let more = format!(". There were several in a row: wait {wait_s} s before the next try");
+        failure.message.push_str(&more);
+    }
+    Err(failure)
 }
 
 async fn send_pieces(stream: &mut dyn Stream, pieces: Vec<Bytes>) -> Result<(), LoginError> {

@@ -35,6 +35,7 @@ pub(super) struct GatewayMetrics {
     wakes: ByCluster<Counter>,
     wake_seconds: Histogram,
     authentication_failures: ByCluster<Counter>,
+    authentication_waits: ByCluster<Counter>,
     bytes_in: ByCluster<Counter>,
     bytes_out: ByCluster<Counter>,
     refusals: Family<ReasonLabel, Counter>,
@@ -63,6 +64,7 @@ impl Default for GatewayMetrics {
             // From 10 ms, doubling, to 41 s.
             wake_seconds: Histogram::new(exponential_buckets(0.01, 2.0, 13)),
             authentication_failures: Family::default(),
+            authentication_waits: Family::default(),
             bytes_in: Family::default(),
             bytes_out: Family::default(),
             refusals: Family::default(),
@@ -95,6 +97,8 @@ impl GatewayMetrics {
         name("wake_seconds", help, AnyMetric::Histogram(&self.wake_seconds));
         let help = "Clients whose credentials were wrong";
         name("authentication_failures", help, AnyMetric::Counters(&self.authentication_failures));
+        let help = "Clients that waited because of wrong credentials before theirs";
+        name("authentication_waits", help, AnyMetric::Counters(&self.authentication_waits));
         name("bytes_in", "Bytes from clients", AnyMetric::Counters(&self.bytes_in));
         name("bytes_out", "Bytes to clients", AnyMetric::Counters(&self.bytes_out));
         name("refusals", "Connections that were not taken", AnyMetric::Reasons(&self.refusals));
@@ -119,6 +123,11 @@ impl GatewayMetrics {
         self.authentication_failures.get_or_create(&cluster_label(cluster)).inc();
     }
 
+    /// Notes a client that has to wait because of wrong credentials before its own.
+    pub(super) fn authentication_waits(&self, cluster: &str) {
+        self.authentication_waits.get_or_create(&cluster_label(cluster)).inc();
+    }
+
     /// Notes a connection that was not taken.
     pub(super) fn refused(&self, reason: &'static str) {
         self.refusals.get_or_create(&ReasonLabel { reason }).inc();
@@ -137,8 +146,13 @@ impl GatewayMetrics {
     pub(super) fn forget(&self, cluster: &str) {
         let label = cluster_label(cluster);
         self.connections.remove(&label);
-        for family in [&self.wakes, &self.authentication_failures, &self.bytes_in, &self.bytes_out]
-        {
+        for family in [
+            &self.wakes,
+            &self.authentication_failures,
+            &self.authentication_waits,
+            &self.bytes_in,
+            &self.bytes_out,
+        ] {
             family.remove(&label);
         }
     }
@@ -198,6 +212,7 @@ mod tests {
         metrics.wake_requested("cl_1");
         metrics.held(Duration::from_millis(30));
         metrics.authentication_failed("cl_1");
+        metrics.authentication_waits("cl_1");
         metrics.refused("rate");
         metrics.traffic("cl_1").bytes_in.inc_by(7);
         metrics.metadata_readable.set(1);
@@ -208,6 +223,7 @@ mod tests {
             r#"freshet_gateway_wakes_total{cluster="cl_1"} 1"#,
             "freshet_gateway_wake_seconds_count 1",
             r#"freshet_gateway_authentication_failures_total{cluster="cl_1"} 1"#,
+            r#"freshet_gateway_authentication_waits_total{cluster="cl_1"} 1"#,
             r#"freshet_gateway_refusals_total{reason="rate"} 1"#,
             r#"freshet_gateway_bytes_in_total{cluster="cl_1"} 7"#,
             "freshet_gateway_metadata_readable 1",

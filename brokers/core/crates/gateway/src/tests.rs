@@ -347,3 +347,60 @@ async fn credentials_are_those_of_the_cluster_that_the_name_says() {
     assert_eq!(linked.listener, ListenerKind::SaslSsl);
     assert_eq!(linked.advertised, ["b0-orders-1a.kafka.localhost:9443"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn guesses_wait_and_are_closed_where_they_would_wait_for_too_long() {
+    let cell = Cell::new().await;
+    for (place, mechanism) in ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"].into_iter().enumerate() {
+        let address = format!("198.51.{place}.1");
+        let client = || cell.client_from(&address);
+        let mut waits = Vec::new();
+        let mut said = Vec::new();
+        for number in 0..9 {
+            let (mut client, began) = (client(), Instant::now());
+            let guess = format!("guess-{number}");
+            let refused = client.authenticate(mechanism, "alice", &guess).await.unwrap_err();
+            waits.push(began.elapsed().as_secs());
+            assert_eq!(refused.0, E::SaslAuthenticationFailed.code());
+            said.push(refused.1.split_once("wait ").map(|(_, rest)| rest.to_owned()));
+        }
+        // What a failure says and what the next attempt waits are the same.
+        assert_eq!(waits, [0, 0, 0, 0, 0, 1, 2, 4, 8], "{mechanism}");
+        let waits_said = said[4..].iter().map(|text| text.as_deref().unwrap());
+        let expected = [1, 2, 4, 8, 16].map(|wait| format!("{wait} s before the next try"));
+        assert!(waits_said.eq(expected), "{mechanism}: {said:?}");
+        assert!(said[..4].iter().all(Option::is_none));
+        // The right one would wait 16 s, and has 10.
+        let (mut late, began) = (client(), Instant::now());
+        late.hand_in("alice", "secret").await;
+        late.is_closed().await;
+        assert_eq!(began.elapsed().as_secs(), 9, "{mechanism}");
+        client().authenticate(mechanism, "alice", "secret").await.unwrap();
+        // From now on it is known there, and others' failures are nothing to it.
+        for number in 0..11 {
+            let guess = format!("more-{number}");
+            client().authenticate(mechanism, "alice", &guess).await.unwrap_err();
+        }
+        let began = Instant::now();
+        client().authenticate(mechanism, "alice", "secret").await.unwrap();
+        assert!(began.elapsed() <= Duration::from_secs(1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_password_that_is_sent_again_and_again_delays_nobody() {
+    let cell = Cell::new().await;
+    for _ in 0..40 {
+        let began = Instant::now();
+        let refused = cell.client().authenticate("PLAIN", "alice", "old").await.unwrap_err();
+        assert!(!refused.1.contains("wait"), "{refused:?}");
+        assert_eq!(began.elapsed(), Duration::from_millis(100));
+    }
+    let began = Instant::now();
+    cell.client().authenticate("PLAIN", "alice", "secret").await.unwrap();
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    // It may become the right one.
+    super::testing::add_user(&cell.store(), "cl_1", "alice", "old").await;
+    cell.client().authenticate("PLAIN", "alice", "old").await.unwrap();
+    cell.client().authenticate("PLAIN", "alice", "secret").await.unwrap_err();
+}

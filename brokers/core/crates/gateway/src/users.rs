@@ -28,6 +28,11 @@ impl UserCredentials {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// What tells one password of the user from the next, without telling the password.
+    pub(super) fn stored_keys(&self) -> impl Iterator<Item = &str> {
+        self.0.values().map(|credential| credential.stored_key.as_str())
+    }
 }
 
 /// The users (see the module).
@@ -113,6 +118,16 @@ pub(super) struct Named(Mutex<Option<(String, UserCredentials)>>);
 impl Named {
     pub(super) fn set(&self, user: String, credentials: UserCredentials) {
         *self.0.lock() = Some((user, credentials));
+    }
+
+    /// The name that was set; empty where none was.
+    pub(super) fn name(&self) -> String {
+        self.0.lock().as_ref().map(|(name, _)| name.clone()).unwrap_or_default()
+    }
+
+    /// The credentials that were set; none where none were.
+    pub(super) fn credentials(&self) -> UserCredentials {
+        self.0.lock().as_ref().map(|(_, credentials)| credentials.clone()).unwrap_or_default()
     }
 
     /// What was set, if it is of this user, and one that exists.
