@@ -4,6 +4,8 @@
 //! A coordinator knows nothing of lanes, leaders or sockets: it appends to and reads from a
 //! [`CoordinatorLog`], and the broker that leads the partitions calls it to load and unload them.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use kafka_protocol::ResponseError;
@@ -33,7 +35,8 @@ pub type RecordVisitor<'a> = dyn FnMut(Bytes, Option<Bytes>) + Send + 'a;
 #[async_trait]
 pub trait CoordinatorLog: Send + Sync {
     /// Appends the records as one batch to partition `index`, after every append that was awaited
-    /// before. Returns once they are durable and readers can see them. It must not wait for ever
+    /// before. They are metered for `payer`, who asked for them; `None` is the service itself.
+    /// Returns once they are durable and readers can see them. It must not wait for ever
     /// once the partition is given up, because a later load waits for it.
     ///
     /// # Errors
@@ -44,6 +47,7 @@ pub trait CoordinatorLog: Send + Sync {
     async fn append(
         &self,
         index: i32,
+        payer: Option<&Arc<str>>,
         records: Vec<CoordinatorRecord>,
     ) -> Result<(), ResponseError>;
 

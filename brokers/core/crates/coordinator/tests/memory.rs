@@ -54,7 +54,12 @@ struct Nowhere;
 
 #[async_trait]
 impl CoordinatorLog for Nowhere {
-    async fn append(&self, _: i32, _: Vec<CoordinatorRecord>) -> Result<(), ResponseError> {
+    async fn append(
+        &self,
+        _: i32,
+        _: Option<&Arc<str>>,
+        _: Vec<CoordinatorRecord>,
+    ) -> Result<(), ResponseError> {
         Ok(())
     }
 
@@ -95,6 +100,7 @@ fn commit(
         })
     });
     OffsetCommitRequest {
+        payer: "User:alice".into(),
         api_version: 8,
         group_id: group_id.to_owned(),
         member_id: String::new(),
@@ -116,6 +122,7 @@ fn member(group_id: &str, api_version: i16, number: usize, topics: u16) -> JoinR
     let protocol =
         |name: &str| Protocol { name: name.to_owned(), metadata: metadata.clone().into() };
     JoinRequest {
+        payer: "User:alice".into(),
         api_version,
         client: ClientInfo { client_id: "app".to_owned(), client_host: "/10.0.0.1".to_owned() },
         group_id: group_id.to_owned(),
@@ -138,6 +145,7 @@ async fn stable(coordinator: &GroupCoordinator, requests: Vec<JoinRequest>, assi
     let assignments: Vec<_> = leader.members.iter().map(|one| work(&one.member_id)).collect();
     let syncs = joined.iter().map(|one| {
         coordinator.sync_group(SyncRequest {
+            payer: "User:alice".into(),
             group_id: "members".to_owned(),
             generation: one.generation,
             member_id: one.member_id.clone(),

@@ -55,6 +55,7 @@ impl Kinded for ClusterError {
             | Self::InternalTopic(_)
             | Self::InvalidUser
             | Self::AclTooLong
+            | Self::InvalidAcl(_)
             | Self::InvalidQuota(_)
             | Self::LimitReached(_)
             | Self::TooLarge { .. } => ErrorKind::Correct,

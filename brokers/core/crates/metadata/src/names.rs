@@ -1,4 +1,5 @@
-//! Names of topics: Kafka's rules (`org.apache.kafka.common.internals.Topic`).
+//! Names of topics: Kafka's rules (`org.apache.kafka.common.internals.Topic`). And what a name may
+//! hold that a tenant gives to something else.
 
 /// The longest name of a topic, in characters.
 pub const TOPIC_NAME_MAX: usize = 249;
@@ -60,6 +61,26 @@ pub fn check_topic_name(name: &str) -> Result<(), InvalidName> {
     Ok(())
 }
 
+/// What [`is_name`] refuses, for the texts of errors.
+pub const HIDDEN_CHARACTERS: &str =
+    "characters of control, ends of lines or changes of the direction of writing";
+
+/// Whether a text can name what others list, store and show: a user, the resource or the principal
+/// of an ACL, the entity of a quota. Kafka takes any text. Left out are characters that no reader
+/// sees and some readers obey or refuse: those of control, NUL among them, which PostgreSQL does
+/// not store; ends of lines; those that turn the direction of writing; and those that Unicode keeps
+/// for no character.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    let is_hidden = |c: char| {
+        let is_noncharacter =
+            matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe;
+        let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') || turns || is_noncharacter
+    };
+    !text.chars().any(is_hidden)
+}
+
 /// The key that two colliding names share: in the names of metrics `.` and `_` are the same.
 #[must_use]
 pub fn collision_key(name: &str) -> String {
@@ -92,6 +113,30 @@ mod tests {
         }
         for ordinary in ["connect-offsets", "app-store-changelog", "_schemas", "__orders"] {
             assert!(!is_internal_topic(ordinary), "{ordinary}");
+        }
+    }
+
+    #[test]
+    fn names_hold_what_a_reader_sees() {
+        for good in ["a", "a b", "Ünïcödé", "日本", "a/b:c*", "CN=x,O=y", "🦀", ""] {
+            assert!(is_name(good), "{good}");
+        }
+        let hidden = [
+            "\0",
+            "\t",
+            "\n",
+            "\u{1b}",
+            "\u{7f}",
+            "\u{9b}",
+            "\u{2028}",
+            "\u{202e}",
+            "\u{2066}",
+            "\u{ffff}",
+            "\u{fdd0}",
+            "\u{1fffe}",
+        ];
+        for bad in hidden {
+            assert!(!is_name(&format!("a{bad}")), "{bad:?}");
         }
     }
 

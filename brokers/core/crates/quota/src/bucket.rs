@@ -8,7 +8,7 @@ use tokio::time::Instant;
 /// The bucket holds what its rate allows in this many seconds.
 const BURST_S: f64 = 10.0;
 /// A client is asked to pause for at most this long at a time. The rest of its debt stays.
-const PAUSE_MAX: Duration = Duration::from_secs(3600);
+pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(3600);
 
 /// A bucket of units that refills at a rate and holds the units of ten seconds. More may be taken
 /// than it holds; a pause then pays the debt.

@@ -14,9 +14,11 @@ use freshet_metadata::view::{MetadataView, Quotas};
 
 pub mod bucket;
 pub mod limits;
+pub mod unbilled;
 
 use bucket::Bucket;
 use limits::{BucketKey, of_address, of_client, of_payer};
+use unbilled::UnbilledMeter;
 
 /// With so many buckets, those that are full and unused are removed before another is added.
 const BUCKETS_KEPT: usize = 4096;
@@ -108,6 +110,17 @@ pub struct QuotaManager {
     connections: Mutex<BTreeMap<String, u64>>,
     /// What all clients share since the cluster was first throttled.
     of_cluster: Mutex<Option<Arc<Bucket>>>,
+    /// What clients take that nobody is billed for.
+    pub unbilled: Arc<UnbilledMeter>,
+}
+
+/// The part of a cluster's rate that each of its live brokers gives. Brokers do not know what the
+/// others gave; together they never give more.
+fn rate_of_broker(view: &MetadataView, of_cluster: u64) -> f64 {
+    let snapshot = view.snapshot();
+    let states = snapshot.incarnations.values().map(|stored| stored.record.state);
+    let brokers = states.filter(|state| *state == IncarnationState::Live).count().max(1);
+    of_cluster as f64 / brokers as f64
 }
 
 impl QuotaManager {
@@ -115,7 +128,8 @@ impl QuotaManager {
     pub fn new(view: Arc<MetadataView>) -> Self {
         let (buckets, shared) = (Mutex::default(), Mutex::default());
         let (connections, of_cluster) = (Mutex::default(), Mutex::default());
-        Self { view, buckets, shared, connections, of_cluster }
+        let unbilled = Arc::new(UnbilledMeter::new(Arc::clone(&view)));
+        Self { view, buckets, shared, connections, of_cluster, unbilled }
     }
 
     fn bucket(&self, limit: Option<(f64, BucketKey)>) -> Option<Arc<Bucket>> {
@@ -169,16 +183,10 @@ impl QuotaManager {
 
     /// The bucket from which all that clients of this broker produce and fetch is taken while the
     /// cluster is throttled; `None` where it is not.
-    ///
-    /// Brokers do not know what the others gave, so each has the same part of the cluster's rate:
-    /// together they never give more.
     pub fn limit_of_cluster(&self) -> Option<Arc<Bucket>> {
         let limit = self.view.traffic_limit();
         let of_all = limit.and_then(|limit| limit.throttle_bytes_per_s())?;
-        let snapshot = self.view.snapshot();
-        let states = snapshot.incarnations.values().map(|stored| stored.record.state);
-        let brokers = states.filter(|state| *state == IncarnationState::Live).count().max(1);
-        let (rate, now) = (of_all as f64 / brokers as f64, Instant::now());
+        let (rate, now) = (rate_of_broker(&self.view, of_all), Instant::now());
         let mut bucket = self.of_cluster.lock();
         let bucket = bucket.get_or_insert_with(|| Arc::new(Bucket::new(rate, now)));
         bucket.set_rate(rate, now);

@@ -16,6 +16,7 @@ use freshet_metadata::ClusterMetadata;
 use freshet_metadata::cluster::Actor;
 use freshet_metadata::schema::TrafficLimit;
 use freshet_quota::bucket::Bucket;
+use freshet_quota::unbilled::{UnbilledAccount, beside_batches};
 use freshet_quota::{ClientLimits, Mute};
 use freshet_telemetry::traffic::Use;
 use freshet_wire::protocol::leader::NodeEndpoint;
@@ -76,6 +77,9 @@ impl ClientFacts {
     }
 }
 
+/// The kind of throttling that bounds what nobody is billed for, as metrics name it.
+const UNBILLED: &str = "unbilled";
+
 /// What a handler knows of a request beside its body.
 pub struct RequestContext {
     /// The client that sent it.
@@ -84,8 +88,12 @@ pub struct RequestContext {
     pub client_id: StrBytes,
     /// The version of the API in which it was sent and is answered.
     pub api_version: i16,
+    /// Bytes of the frame in which it came.
+    pub frame_bytes: usize,
     /// The quotas of this client; `None` where it has none.
     pub throttling: Option<Throttling>,
+    /// From where is taken what nobody is billed for; `None` for all that the service sends.
+    pub unbilled: Option<Arc<UnbilledAccount>>,
     /// Who pays for the request: the client, or for whom the service made it.
     pub payer: Arc<str>,
     /// Whether the service made it for somebody else. What frees the service itself, such as from
@@ -157,8 +165,16 @@ impl RequestContext {
     /// A request of a client without quotas.
     pub fn new(client: Arc<ClientFacts>, client_id: StrBytes, api_version: i16) -> Self {
         let payer = Arc::clone(&client.payer);
-        let (throttling, is_on_behalf) = (None, false);
-        Self { client, client_id, api_version, throttling, payer, is_on_behalf }
+        Self {
+            client,
+            client_id,
+            api_version,
+            frame_bytes: 0,
+            throttling: None,
+            unbilled: None,
+            payer,
+            is_on_behalf: false,
+        }
     }
 
     /// Counts bytes that were produced. Returns for how many milliseconds the response asks the
@@ -179,6 +195,28 @@ impl RequestContext {
     pub fn charge_request(&self, spent: Duration) -> i32 {
         self.count(&Use { busy: spent, ..Use::default() });
         self.charge(QuotaKind::Request, spent.as_secs_f64())
+    }
+
+    /// Counts a request and its answer of so many bytes that nobody is billed for, as
+    /// [`RequestContext::charge_produce`] does.
+    pub(crate) fn charge_unbilled(&self, answer_bytes: usize) -> i32 {
+        self.take_unbilled(self.frame_bytes + answer_bytes)
+    }
+
+    /// As [`RequestContext::charge_unbilled`], of a Produce or a Fetch, with the bytes of its
+    /// batches, which are billed.
+    pub(crate) fn charge_beside_batches(&self, answer_bytes: usize, billed_bytes: usize) -> i32 {
+        self.take_unbilled(beside_batches(self.frame_bytes + answer_bytes, billed_bytes))
+    }
+
+    fn take_unbilled(&self, bytes: usize) -> i32 {
+        let Some(account) = &self.unbilled else { return 0 };
+        let pause_ms = milliseconds(account.take(bytes));
+        if pause_ms > 0 {
+            let metrics = &self.broker().engine.settings.metrics;
+            metrics.throttled(UNBILLED, u64::from(pause_ms.unsigned_abs()));
+        }
+        pause_ms
     }
 
     /// The limit of what clients produce and fetch; `None` where there is none, and for what the

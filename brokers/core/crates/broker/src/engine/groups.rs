@@ -19,7 +19,7 @@ use freshet_world::env::{Clock, Environment};
 
 /// The topic that holds groups and their offsets.
 pub use freshet_metadata::names::OFFSETS_TOPIC;
-/// The principal in whose name internal records are written. The bill does not count it.
+/// The principal in whose name is written what nobody asked for, such as expirations.
 const PRINCIPAL: &str = "User:__freshet";
 /// The most bytes that the records of one batch may have once they are decompressed. The
 /// coordinator writes its batches uncompressed, so only damage could exceed this.
@@ -30,7 +30,8 @@ struct OffsetsLog {
     partitions: Arc<Partitions>,
     lane: Arc<Lane>,
     clock: Arc<dyn Clock>,
-    principal: Arc<str>,
+    /// The principal for which is metered what no client asked for.
+    service: Arc<str>,
 }
 
 impl OffsetsLog {
@@ -47,6 +48,7 @@ impl CoordinatorLog for OffsetsLog {
     async fn append(
         &self,
         index: i32,
+        payer: Option<&Arc<str>>,
         records: Vec<CoordinatorRecord>,
     ) -> Result<(), ResponseError> {
         let partition = self.partition(index)?;
@@ -58,7 +60,8 @@ impl CoordinatorLog for OffsetsLog {
         let pinned_bytes = bytes.len();
         let batch =
             ValidatedBatch::trusted(bytes).map_err(|_| ResponseError::UnknownServerError)?;
-        let staged = partition.stage(&self.lane, batch, &self.principal, pinned_bytes)?;
+        let payer = payer.unwrap_or(&self.service);
+        let staged = partition.stage(&self.lane, batch, payer, pinned_bytes)?;
         partition.durable(staged.end_offset).await
     }
 
@@ -100,7 +103,7 @@ pub fn create_coordinator(
         partitions: Arc::clone(partitions),
         lane: Arc::clone(lane),
         clock: Arc::clone(&environment.clock),
-        principal: PRINCIPAL.into(),
+        service: PRINCIPAL.into(),
     };
     let existing = view.topics().by_name(OFFSETS_TOPIC).map(|topic| topic.record.partitions);
     let groups = GroupCoordinator::new(

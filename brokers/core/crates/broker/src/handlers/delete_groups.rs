@@ -22,7 +22,7 @@ pub async fn handle(
     let (allowed, refused): (Vec<GroupId>, Vec<GroupId>) =
         groups.into_iter().partition(|group| context.may_group(Operation::Delete, group));
     let allowed = allowed.iter().map(|group| group.to_string()).collect();
-    let deleted = context.broker().engine.groups.delete_groups(allowed).await;
+    let deleted = context.broker().engine.groups.delete_groups(&context.payer, allowed).await;
     for (group, _) in deleted.iter().filter(|(_, error)| error.is_none()) {
         let (metadata, fence) = (context.metadata(), context.broker().engine.fence());
         if let Err(error) = metadata.note(fence, Note::new("group.delete", group)).await {

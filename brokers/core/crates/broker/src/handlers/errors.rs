@@ -61,7 +61,9 @@ impl Broker {
             ClusterError::InvalidPartitions(_) => ResponseError::InvalidPartitions,
             ClusterError::InvalidReplicationFactor(_) => ResponseError::InvalidReplicationFactor,
             ClusterError::InternalTopic(_) => ResponseError::TopicAuthorizationFailed,
-            ClusterError::InvalidQuota(_) => ResponseError::InvalidRequest,
+            ClusterError::InvalidQuota(_) | ClusterError::InvalidAcl(_) => {
+                ResponseError::InvalidRequest
+            }
             ClusterError::InvalidUser => ResponseError::UnacceptableCredential,
             ClusterError::TooLarge { .. }
             | ClusterError::LimitReached(_)

@@ -1,5 +1,7 @@
 //! JoinGroup: a member joins a group's next generation.
 
+use std::sync::Arc;
+
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::join_group_response::JoinGroupResponseMember;
 use kafka_protocol::messages::{JoinGroupRequest, JoinGroupResponse};
@@ -24,6 +26,7 @@ pub async fn handle(context: &RequestContext, request: JoinGroupRequest) -> Join
         .into_iter()
         .map(|protocol| Protocol { name: protocol.name.to_string(), metadata: protocol.metadata });
     let request = JoinRequest {
+        payer: Arc::clone(&context.payer),
         api_version: context.api_version,
         client: context.client_info(),
         group_id: request.group_id.to_string(),

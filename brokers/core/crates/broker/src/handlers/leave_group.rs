@@ -1,5 +1,7 @@
 //! LeaveGroup: members leave a group.
 
+use std::sync::Arc;
+
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::leave_group_response::MemberResponse;
 use kafka_protocol::messages::{LeaveGroupRequest, LeaveGroupResponse};
@@ -30,7 +32,8 @@ pub async fn handle(context: &RequestContext, request: LeaveGroupRequest) -> Lea
         let member_id = request.member_id.to_string();
         vec![LeavingMember { member_id, instance_id: None, reason: None }]
     };
-    let request = LeaveRequest { group_id: request.group_id.to_string(), members };
+    let (payer, group_id) = (Arc::clone(&context.payer), request.group_id.to_string());
+    let request = LeaveRequest { payer, group_id, members };
     response_of(context, context.broker().engine.groups.leave_group(request).await)
 }
 

@@ -1,5 +1,7 @@
 //! OffsetCommit: commits the offsets of a group.
 
+use std::sync::Arc;
+
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::offset_commit_request::OffsetCommitRequestPartition;
 use kafka_protocol::messages::offset_commit_response::{
@@ -88,6 +90,7 @@ async fn commit_offsets(
         return Vec::new();
     }
     let request = group::OffsetCommitRequest {
+        payer: Arc::clone(&context.payer),
         api_version: context.api_version,
         group_id: request.group_id.to_string(),
         member_id: request.member_id.to_string(),

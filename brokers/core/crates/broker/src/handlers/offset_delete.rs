@@ -1,5 +1,7 @@
 //! OffsetDelete: forgets committed offsets of a group.
 
+use std::sync::Arc;
+
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::offset_delete_response::{
     OffsetDeleteResponsePartition, OffsetDeleteResponseTopic,
@@ -32,8 +34,8 @@ pub async fn handle(
             }
         }
     }
-    let group_id = request.group_id.to_string();
-    let request = group::OffsetDeleteRequest { group_id, topics: allowed };
+    let (payer, group_id) = (Arc::clone(&context.payer), request.group_id.to_string());
+    let request = group::OffsetDeleteRequest { payer, group_id, topics: allowed };
     match context.broker().engine.groups.delete_offsets(request).await {
         Ok(deleted) => OffsetDeleteResponse::default()
             .with_topics(refused.into_iter().chain(deleted).map(topic).collect()),

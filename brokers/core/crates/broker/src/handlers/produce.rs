@@ -105,10 +105,13 @@ pub async fn stage_request(
     let (batches, reading) = engine.reading.read(preparer.unread).await;
     busy += reading;
     let begun = Instant::now();
-    let mut stager = Stager { context, batches: batches.into_iter(), acks: Acks::new(memory) };
+    let (batches, acks) = (batches.into_iter(), Acks::new(memory));
+    let mut stager = Stager { context, batches, staged_bytes: 0, acks };
     let topics = topics.into_iter().map(|topic| stager.topic(topic)).collect();
     busy += begun.elapsed();
+    let unbilled_ms = context.charge_beside_batches(0, stager.staged_bytes);
     let throttle_time_ms = context.charge_produce(frame_bytes).max(context.charge_request(busy));
+    let throttle_time_ms = throttle_time_ms.max(unbilled_ms);
     let (acks, liveness) = (stager.acks, engine.liveness.clone());
     StagedProduce { topics, acks, liveness, time_limit, throttle_time_ms }
 }
@@ -297,6 +300,8 @@ impl Preparer<'_> {
 struct Stager<'a> {
     context: &'a RequestContext,
     batches: std::vec::IntoIter<ReadBatch>,
+    /// Bytes of the batches that were staged, which are billed.
+    staged_bytes: usize,
     acks: Acks,
 }
 
@@ -329,8 +334,9 @@ impl Stager<'_> {
         let pinned_bytes = if is_as_sent { pinned_bytes } else { batch.size_bytes() };
         let log_append_time_ms = batch.log_append_time_ms().unwrap_or(-1);
         let (lane, payer) = (&self.context.broker().engine.lane, &self.context.payer);
-        let ack = Some(self.acks.share());
+        let (ack, bytes) = (Some(self.acks.share()), batch.size_bytes());
         let staged = partition.stage_for(lane, batch, payer, pinned_bytes, ack).map_err(failed)?;
+        self.staged_bytes += bytes;
         let answer = Answer { base_offset: staged.base_offset, log_append_time_ms };
         let end_offset = staged.end_offset;
         Ok(StagedPartition::Staged { index, partition, end_offset, answer })

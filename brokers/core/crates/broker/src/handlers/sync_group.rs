@@ -1,5 +1,7 @@
 //! SyncGroup: a member gets its share of the group's work.
 
+use std::sync::Arc;
+
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{SyncGroupRequest, SyncGroupResponse};
 use kafka_protocol::protocol::StrBytes;
@@ -19,6 +21,7 @@ pub async fn handle(context: &RequestContext, request: SyncGroupRequest) -> Sync
     } else if context.may_group(Operation::Read, &request.group_id) {
         let assignments = request.assignments.into_iter();
         let request = SyncRequest {
+            payer: Arc::clone(&context.payer),
             group_id: request.group_id.to_string(),
             generation: request.generation_id,
             member_id: request.member_id.to_string(),

@@ -105,16 +105,19 @@ async fn read_requests(
         let next = async {
             if let Some(until) = muted_until {
                 reader.rest(until).await?;
+                return Ok(None);
             }
             let place = replies.reserve().await.map_err(|_| Ended::ClientLeft)?;
-            Ok((place, reader.next(authenticated).await?))
+            Ok(Some((place, reader.next(authenticated).await?)))
         };
         let (place, request) = tokio::select! {
             biased;
             _ = &mut stood_down => return Ended::StoodDown,
             () = replies.closed() => return Ended::ClientLeft,
             next = next => match next {
-                Ok(next) => next,
+                Ok(Some(next)) => next,
+                // It may be muted again, or for longer.
+                Ok(None) => continue,
                 Err(ended) => return ended,
             },
         };

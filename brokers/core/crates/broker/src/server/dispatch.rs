@@ -1,5 +1,5 @@
-//! Kafka's sessions: decodes the header of a frame, authenticates the client, calls the handler of
-//! the API, and encodes its response.
+//! Kafka's sessions: decodes the header of a frame, authenticates the client, and has the request
+//! answered.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -11,14 +11,12 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kafka_protocol::messages::{ApiKey, SaslAuthenticateRequest, SaslHandshakeRequest};
-use kafka_protocol::protocol::Encodable;
 use tokio::time::Instant;
 
 use super::Server;
+use super::answers::{answer_control, answer_fetch, bytes_of, stage_produce};
 use super::service::{Outcome, Reply, Service, Session};
-use super::throttle::{ThrottledResponse, timed};
 use crate::context::{Broker, ClientFacts, ListenerFacts, RequestContext, Throttling};
-use crate::handlers;
 use crate::handlers::produce::Frame;
 use crate::handlers::sasl_authenticate::{Exchanged, exchange_token};
 use freshet_access::principal::Principal;
@@ -28,12 +26,10 @@ use freshet_greeting::call::{Call, Refusal};
 use freshet_greeting::refusal_delay::delay_refusal;
 use freshet_greeting::{api_versions, sasl_authenticate, sasl_handshake};
 use freshet_metadata::MetadataView;
+use freshet_quota::unbilled::UnbilledAccount;
 use freshet_quota::{ConnectionGuard, ConnectionRefusal, Mute, SessionQuotas};
-use freshet_telemetry::CommitStage;
 use freshet_wire::budget::RequestMemory;
-use freshet_wire::protocol::fetch::FetchRequest;
 use freshet_wire::protocol::header::{HeaderError, RequestHeader};
-use freshet_wire::protocol::produce::ProduceRequest;
 use freshet_world::env::Listener;
 
 /// Serves Kafka's APIs over one listener.
@@ -119,6 +115,9 @@ pub struct KafkaSession {
     counted: Option<ConnectionGuard>,
     quotas: SessionQuotas,
     mute: Arc<Mute>,
+    /// From where is taken what nobody is billed for; `None` before authentication, and for the
+    /// service itself.
+    unbilled: Option<Arc<UnbilledAccount>>,
 }
 
 impl KafkaSession {
@@ -128,12 +127,34 @@ impl KafkaSession {
     }
 
     fn new(client: ClientFacts, sasl: Option<SaslSession>) -> Self {
-        Self {
+        let mut session = Self {
             client: Arc::new(client),
             sasl,
             counted: None,
             quotas: SessionQuotas::default(),
             mute: Arc::default(),
+            unbilled: None,
+        };
+        if session.sasl.is_none() {
+            session.open_account();
+        }
+        session
+    }
+
+    /// Opens the account of what its principal is not billed for.
+    fn open_account(&mut self) {
+        let client = &self.client;
+        if !client.exempt {
+            let account = client.broker.quotas.unbilled.open(&client.payer, &self.mute);
+            self.unbilled = Some(Arc::new(account));
+        }
+    }
+
+    /// Counts a request that has no handler, as far as a client is known that it can be counted
+    /// for.
+    fn charge_unbilled(&self, bytes: usize) {
+        if let Some(account) = &self.unbilled {
+            account.take(bytes);
         }
     }
 
@@ -165,14 +186,19 @@ impl KafkaSession {
     /// # Errors
     /// [`Refusal`] where the service names somebody who cannot pay. From anybody else the name is
     /// ignored, as is every field that a broker does not know.
-    fn context(&mut self, header: RequestHeader) -> Result<RequestContext, Refusal> {
+    fn context(
+        &mut self,
+        header: RequestHeader,
+        frame_bytes: usize,
+    ) -> Result<RequestContext, Refusal> {
         let RequestHeader { api, version, client_id, payer, .. } = header;
         let client_id = client_id.unwrap_or_default();
         let client = Arc::clone(&self.client);
         let Some(payer) = payer.filter(|_| client.exempt) else {
             let throttling = self.throttling(&client_id);
             let context = RequestContext::new(client, client_id, version);
-            return Ok(RequestContext { throttling, ..context });
+            let unbilled = self.unbilled.clone();
+            return Ok(RequestContext { frame_bytes, throttling, unbilled, ..context });
         };
         let payer = client.broker.payers.find(&payer).ok_or_else(|| Refusal::Message {
             api,
@@ -184,7 +210,7 @@ impl KafkaSession {
         let limits = quotas.limits_of_payer(&payer);
         let throttling = Throttling::of(limits, quotas.limit_of_cluster(), mute);
         let context = RequestContext::new(client, client_id, version);
-        Ok(RequestContext { throttling, payer, is_on_behalf: true, ..context })
+        Ok(RequestContext { frame_bytes, throttling, payer, is_on_behalf: true, ..context })
     }
 
     /// What limits how much the client takes; `None` where nothing does.
@@ -206,7 +232,10 @@ impl Session for KafkaSession {
     }
 
     fn muted_until(&self) -> Option<Instant> {
-        self.mute.until()
+        match &self.unbilled {
+            Some(account) => account.muted_until(),
+            None => self.mute.until(),
+        }
     }
 
     async fn handle(&mut self, frame: Bytes, memory: &mut Option<RequestMemory>) -> Outcome {
@@ -237,7 +266,10 @@ impl Session for KafkaSession {
             }
             Err(error) => Err(error.into()),
         };
-        outcome.unwrap_or_else(|refusal| Outcome::Close(refusal.to_string()))
+        outcome.unwrap_or_else(|refusal| {
+            self.charge_unbilled(frame_bytes);
+            Outcome::Close(refusal.to_string())
+        })
     }
 }
 
@@ -267,14 +299,22 @@ impl KafkaSession {
         match api {
             ApiKey::ApiVersions => {
                 let response = api_versions::handle(version, &call.request(&body)?);
-                return Ok(Outcome::Reply(Reply::new(call.answer(&response)?)));
+                let pieces = call.answer(&response)?;
+                self.charge_unbilled(frame_bytes + bytes_of(&pieces));
+                return Ok(Outcome::Reply(Reply::new(pieces)));
             }
-            ApiKey::SaslHandshake => return self.handshake(call, &body),
-            ApiKey::SaslAuthenticate => return self.authenticate(call, &body).await,
+            ApiKey::SaslHandshake | ApiKey::SaslAuthenticate => {
+                // Once authenticated, a client is answered that it is not expected.
+                self.charge_unbilled(frame_bytes);
+                return match api {
+                    ApiKey::SaslHandshake => self.handshake(call, &body),
+                    _ => self.authenticate(call, &body).await,
+                };
+            }
             _ if self.sasl.is_some() => return Err(Refusal::NotAuthenticated(api)),
             _ => {}
         }
-        let context = self.context(header)?;
+        let context = self.context(header, frame_bytes)?;
         match api {
             ApiKey::Produce => {
                 let frame = Frame { bytes: frame_bytes, memory: memory.take() };
@@ -345,6 +385,7 @@ impl KafkaSession {
                 let (broker, listener) = (Arc::clone(&known.broker), Arc::clone(&known.listener));
                 broker.engine.settings.metrics.authenticated();
                 self.client = Arc::new(ClientFacts::new(broker, listener, principal, known.host));
+                self.open_account();
                 Ok(token)
             }
             Err(failure) => {
@@ -354,211 +395,4 @@ impl KafkaSession {
             }
         }
     }
-}
-
-async fn stage_produce(
-    context: &RequestContext,
-    call: Call,
-    body: Bytes,
-    frame: Frame,
-) -> Result<Outcome, Refusal> {
-    let api = call.api;
-    let request =
-        ProduceRequest::decode(body, call.version).map_err(|error| Refusal::Body { api, error })?;
-    let wants_answer = request.acks != 0;
-    let staged = handlers::produce::stage_request(context, request, frame).await;
-    if !wants_answer && staged.has_failed() {
-        let reason = "an append with acks=0 failed".to_owned();
-        return Err(Refusal::Message { api, reason });
-    }
-    let metrics = Arc::clone(&context.broker().engine.settings.metrics);
-    Ok(Outcome::Staged(Box::pin(async move {
-        let (response, settled_at) = staged.acknowledge().await;
-        metrics.produced(response.error_codes());
-        if !wants_answer {
-            return Reply::default();
-        }
-        let mut reply = Reply::new(call.frame(vec![response.encode(call.version)]));
-        reply.written = settled_at.map(|at| -> Box<dyn FnOnce() + Send> {
-            Box::new(move || metrics.lane.commit_took(CommitStage::Respond, at.elapsed()))
-        });
-        reply
-    })))
-}
-
-fn answer_fetch(context: RequestContext, call: Call, body: Bytes) -> Result<Outcome, Refusal> {
-    let api = call.api;
-    let request =
-        FetchRequest::decode(body, call.version).map_err(|error| Refusal::Body { api, error })?;
-    Ok(Outcome::Waiting(Box::pin(async move {
-        let (mut fetched, spent) = timed(handlers::fetch::handle(&context, request)).await;
-        fetched.throttle(context.charge_request(spent));
-        context.broker().engine.settings.metrics.fetched(fetched.response.error_codes());
-        let mut reply = Reply::new(call.frame(fetched.response.encode(call.version)));
-        reply.demands = fetched.memory.demands();
-        let (egress, held) = (fetched.egress, (fetched.memory, fetched.handing));
-        reply.written = Some(Box::new(move || {
-            let engine = &context.broker().engine;
-            let topics = engine.view.topics();
-            for (topic, bytes) in egress {
-                engine.egress.add(topic, &context.payer, bytes);
-                if let Some(topic) = topics.by_id(topic) {
-                    engine.settings.metrics.topic(&topic.record.name).bytes_out.inc_by(bytes);
-                }
-            }
-            drop(held);
-        }));
-        reply
-    })))
-}
-
-/// Decodes a request, calls its handler and encodes the response.
-macro_rules! answer {
-    ($call:ident, $body:ident, $context:ident => borrow $handler:path) => {{
-        let request = $call.request(&$body)?;
-        reply($call, &$context, async { $handler(&$context, &request) }).await
-    }};
-    ($call:ident, $body:ident, $context:ident => await $handler:path) => {{
-        let request = $call.request(&$body)?;
-        reply($call, &$context, $handler(&$context, request)).await
-    }};
-    ($call:ident, $body:ident, $context:ident => $handler:path) => {{
-        let request = $call.request(&$body)?;
-        reply($call, &$context, async { $handler(&$context, request) }).await
-    }};
-}
-
-/// Awaits a response and encodes it. It asks the client to pause where the request took more of a
-/// thread's time than the client's quota allows.
-async fn reply<R: Encodable + ThrottledResponse>(
-    call: Call,
-    context: &RequestContext,
-    work: impl Future<Output = R>,
-) -> Result<Reply, Refusal> {
-    let (mut response, spent) = timed(work).await;
-    response.throttle(context.charge_request(spent));
-    let mut reply = Reply::new(call.answer(&response)?);
-    reply.busy = Some(spent);
-    Ok(reply)
-}
-
-/// Answers a request of any API but Produce and Fetch.
-async fn answer_control(
-    context: RequestContext,
-    call: Call,
-    body: Bytes,
-) -> Result<Outcome, Refusal> {
-    use handlers as api;
-    let reply = match call.api {
-        ApiKey::JoinGroup => return join_group(context, call, &body),
-        ApiKey::SyncGroup => return sync_group(context, call, &body),
-        ApiKey::Metadata => answer!(call, body, context => await api::metadata::handle),
-        ApiKey::ListOffsets => answer!(call, body, context => await api::list_offsets::handle),
-        ApiKey::OffsetForLeaderEpoch => {
-            answer!(call, body, context => api::offset_for_leader_epoch::handle)
-        }
-        ApiKey::InitProducerId => {
-            answer!(call, body, context => await api::init_producer_id::handle)
-        }
-        ApiKey::FindCoordinator => {
-            answer!(call, body, context => await api::find_coordinator::handle)
-        }
-        ApiKey::Heartbeat => answer!(call, body, context => api::heartbeat::handle),
-        ApiKey::LeaveGroup => answer!(call, body, context => await api::leave_group::handle),
-        ApiKey::OffsetCommit => answer!(call, body, context => await api::offset_commit::handle),
-        ApiKey::OffsetFetch => answer!(call, body, context => await api::offset_fetch::handle),
-        ApiKey::OffsetDelete => answer!(call, body, context => await api::offset_delete::handle),
-        ApiKey::ListGroups => answer!(call, body, context => borrow api::list_groups::handle),
-        ApiKey::DescribeGroups => answer!(call, body, context => api::describe_groups::handle),
-        ApiKey::DeleteGroups => answer!(call, body, context => await api::delete_groups::handle),
-        _ => answer_admin(&context, call, &body).await,
-    };
-    reply.map(Outcome::Reply)
-}
-
-/// Answers a request of an API that administrators use.
-async fn answer_admin(
-    context: &RequestContext,
-    call: Call,
-    body: &Bytes,
-) -> Result<Reply, Refusal> {
-    use handlers as api;
-    match call.api {
-        ApiKey::CreateTopics => answer!(call, body, context => await api::create_topics::handle),
-        ApiKey::DeleteTopics => answer!(call, body, context => await api::delete_topics::handle),
-        ApiKey::DeleteRecords => answer!(call, body, context => await api::delete_records::handle),
-        ApiKey::CreatePartitions => {
-            answer!(call, body, context => await api::create_partitions::handle)
-        }
-        ApiKey::DescribeConfigs => {
-            answer!(call, body, context => borrow api::describe_configs::handle)
-        }
-        ApiKey::AlterConfigs => answer!(call, body, context => await api::alter_configs::handle),
-        ApiKey::IncrementalAlterConfigs => {
-            answer!(call, body, context => await api::incremental_alter_configs::handle)
-        }
-        ApiKey::DescribeCluster => {
-            answer!(call, body, context => borrow api::describe_cluster::handle)
-        }
-        ApiKey::DescribeLogDirs => answer!(call, body, context => api::describe_log_dirs::handle),
-        ApiKey::DescribeTopicPartitions => {
-            answer!(call, body, context => borrow api::describe_topic_partitions::handle)
-        }
-        ApiKey::CreateAcls => answer!(call, body, context => await api::create_acls::handle),
-        ApiKey::DescribeAcls => answer!(call, body, context => borrow api::describe_acls::handle),
-        ApiKey::DeleteAcls => answer!(call, body, context => await api::delete_acls::handle),
-        ApiKey::DescribeClientQuotas => {
-            answer!(call, body, context => api::describe_client_quotas::handle)
-        }
-        ApiKey::AlterClientQuotas => {
-            answer!(call, body, context => await api::alter_client_quotas::handle)
-        }
-        ApiKey::DescribeUserScramCredentials => {
-            answer!(call, body, context => api::describe_user_scram_credentials::handle)
-        }
-        ApiKey::AlterUserScramCredentials => {
-            answer!(call, body, context => await api::alter_user_scram_credentials::handle)
-        }
-        api => {
-            let reason = "is advertised and not served".to_owned();
-            tracing::error!(?api, reason);
-            Err(Refusal::Message { api, reason })
-        }
-    }
-}
-
-fn join_group(context: RequestContext, call: Call, body: &Bytes) -> Result<Outcome, Refusal> {
-    let request = call.request(body)?;
-    Ok(waiting(call, context, move |context| async move {
-        let response = handlers::join_group::handle(&context, request).await;
-        (context, response)
-    }))
-}
-
-fn sync_group(context: RequestContext, call: Call, body: &Bytes) -> Result<Outcome, Refusal> {
-    let request = call.request(body)?;
-    Ok(waiting(call, context, move |context| async move {
-        let response = handlers::sync_group::handle(&context, request).await;
-        (context, response)
-    }))
-}
-
-/// The outcome of a request whose answer may take long. It is dropped where the client closes the
-/// connection meanwhile.
-fn waiting<R, F>(
-    call: Call,
-    context: RequestContext,
-    work: impl FnOnce(RequestContext) -> F,
-) -> Outcome
-where
-    R: Encodable + ThrottledResponse + Send,
-    F: Future<Output = (RequestContext, R)> + Send + 'static,
-{
-    let work = work(context);
-    Outcome::Waiting(Box::pin(async move {
-        let ((context, mut response), spent) = timed(work).await;
-        response.throttle(context.charge_request(spent));
-        // Where the response cannot be encoded the reply is empty, and the client times out.
-        call.answer(&response).map(Reply::new).unwrap_or_default()
-    }))
 }

@@ -1,8 +1,8 @@
 //! Serves connections: accepts them, reads requests within limits, and sends answers in order.
 //!
 //! A [`Service`] creates a [`Session`] for each connection. The session is given whole frames and
-//! returns an [`Outcome`] for each. Only `dispatch` knows Kafka's APIs. See `README.md` in this
-//! folder.
+//! returns an [`Outcome`] for each. Only `dispatch` and `answers` know Kafka's APIs. See
+//! `README.md` in this folder.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,6 +17,7 @@ use freshet_wire::budget::ArrivalBudget;
 use freshet_wire::protocol::frame::{REQUEST_BYTES_MAX, UNAUTHENTICATED_BYTES_MAX};
 
 mod accept;
+mod answers;
 mod connection;
 pub mod dispatch;
 pub mod links;

@@ -1,6 +1,8 @@
 //! Requests and responses of the group coordinator. Handlers map them to and from the messages of
 //! the protocol; what depends on a version of an API says so.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use kafka_protocol::ResponseError;
 
@@ -41,6 +43,8 @@ impl Protocol {
 /// `JoinGroup`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinRequest {
+    /// Who asks: the principal for which records are metered that the request makes.
+    pub payer: Arc<str>,
     /// The version of the API. From version 4 a new dynamic member must send its request again with
     /// the id that it got; from 9 a static leader may be asked to skip the assignment (KIP-814).
     pub api_version: i16,
@@ -115,6 +119,8 @@ impl JoinResponse {
 /// `SyncGroup`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyncRequest {
+    /// Who asks: the principal for which records are metered that the request makes.
+    pub payer: Arc<str>,
     /// The group.
     pub group_id: String,
     /// The generation of the `JoinGroup` answer.
@@ -183,6 +189,8 @@ pub struct LeavingMember {
 /// `LeaveGroup`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaveRequest {
+    /// Who asks: the principal for which records are metered that the request makes.
+    pub payer: Arc<str>,
     /// The group.
     pub group_id: String,
     /// The members that leave.
@@ -229,6 +237,8 @@ pub struct OffsetToCommit {
 /// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OffsetCommitRequest {
+    /// Who asks: the principal for which records are metered that the request makes.
+    pub payer: Arc<str>,
     /// Version of the API: from 9 an unknown group is `GROUP_ID_NOT_FOUND`.
     pub api_version: i16,
     /// The group; may be empty.
@@ -281,6 +291,8 @@ pub struct FetchedTopic {
 /// `OffsetDelete`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OffsetDeleteRequest {
+    /// Who asks: the principal for which records are metered that the request makes.
+    pub payer: Arc<str>,
     /// The group.
     pub group_id: String,
     /// The partitions whose offsets are deleted.

@@ -123,11 +123,16 @@ struct Entry {
 /// What goes along with the record that a step of a group appends, if it does.
 #[derive(Default)]
 struct Attached {
+    /// Who asked for it; `None` where the service itself did.
+    payer: Payer,
     /// Gets the outcome of the append.
     outcome: Option<Outcome>,
     /// Bytes by which the group grows once the record is durable. Until then they count.
     reserved: Option<Counted>,
 }
+
+/// The principal for which what is appended is metered; `None` is the service itself.
+type Payer = Option<Arc<str>>;
 
 /// The channel to a parked request.
 enum Reply {

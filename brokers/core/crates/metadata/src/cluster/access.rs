@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::changes::Note;
 use super::limits::{AclRoom, LimitReached, is_passed};
 use super::{ClusterError, ClusterMetadata, Fence, Transaction, delete, put};
+use crate::names::is_name;
 use crate::schema::keys::{ACLS, SCRAM_USERS};
 use crate::schema::{AclRecord, Key, ScramRecord, Stored, Table};
 use crate::store::Write;
@@ -48,9 +49,9 @@ impl ClusterMetadata {
     /// 0 where the list is empty.
     ///
     /// # Errors
-    /// [`ClusterError::LimitReached`], and then none was added; [`ClusterError::TooLarge`],
-    /// [`ClusterError::Fenced`]; [`ClusterError::Store`]. Some of a long list may have been added
-    /// then.
+    /// Those of [`check_acl`] and [`ClusterError::LimitReached`], and then none was added;
+    /// [`ClusterError::TooLarge`], [`ClusterError::Fenced`]; [`ClusterError::Store`]. Some of a
+    /// long list may have been added then.
     pub async fn add_acls(
         &self,
         fence: Option<Fence>,
@@ -151,6 +152,9 @@ impl ClusterMetadata {
         credential: ScramCredential,
     ) -> Result<u64, ClusterError> {
         check_user(user)?;
+        if !is_name(user) {
+            return Err(ClusterError::InvalidUser);
+        }
         let key = Key::Scram(mechanism, user.to_owned());
         let record = ScramRecord { mechanism, user: user.to_owned(), credential };
         let note = || Note::new("user.set_password", user).with("mechanism", mechanism.name());
@@ -224,18 +228,24 @@ fn fitting_writes<'a>(
     Ok((writes, refusal))
 }
 
-/// Checks that the names in an ACL are not too long.
+/// Checks that the names in an ACL to be added can be such.
 ///
 /// # Errors
-/// [`ClusterError::AclTooLong`].
+/// [`ClusterError::AclTooLong`] and [`ClusterError::InvalidAcl`].
 pub fn check_acl(binding: &AclBinding) -> Result<(), ClusterError> {
     let AclBinding { resource_name, principal, host, .. } = binding;
     if resource_name.len() + principal.len() + host.len() > ACL_BYTES_MAX {
         return Err(ClusterError::AclTooLong);
     }
-    Ok(())
+    let names = [("resource name", resource_name), ("principal", principal), ("host", host)];
+    match names.into_iter().find(|(_, name)| !is_name(name)) {
+        Some((field, _)) => Err(ClusterError::InvalidAcl(field)),
+        None => Ok(()),
+    }
 }
 
+/// Whether the name can be the key of a user: those of an earlier release can be removed, whatever
+/// they hold.
 fn check_user(user: &str) -> Result<(), ClusterError> {
     if user.is_empty() || user.len() > USER_BYTES_MAX {
         return Err(ClusterError::InvalidUser);

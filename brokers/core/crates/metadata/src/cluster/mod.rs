@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::names::InvalidName;
+use super::names::{HIDDEN_CHARACTERS, InvalidName};
 use super::schema::{self, Key, REPLICATION_FACTOR_MAX, Record, SchemaError, Stored};
 use super::store::{
     Compare, Entry, Expected, MetadataError, MetadataStore, Page, Transaction, Write,
@@ -121,11 +121,14 @@ pub enum ClusterError {
     #[error("{0} is internal: only brokers make or change it")]
     InternalTopic(String),
     /// A user cannot have this name.
-    #[error("a user name has 1 to {USER_BYTES_MAX} bytes")]
+    #[error("a user name has 1 to {USER_BYTES_MAX} bytes, without {HIDDEN_CHARACTERS}")]
     InvalidUser,
     /// The names in an ACL are too long.
     #[error("resource name, principal and host of an ACL have at most {ACL_BYTES_MAX} bytes")]
     AclTooLong,
+    /// One of the names in an ACL cannot be one.
+    #[error("the {0} of an ACL is without {HIDDEN_CHARACTERS}")]
+    InvalidAcl(&'static str),
     /// An entity cannot have this quota.
     #[error(transparent)]
     InvalidQuota(#[from] QuotaRefusal),

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use super::changes::Note;
 use super::{ClusterError, ClusterMetadata, Fence, Transaction, as_read, delete, put};
+use crate::names::{HIDDEN_CHARACTERS, is_name};
 use crate::schema::keys::QUOTAS;
 use crate::schema::{
     Key, QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, QuotaValues, Stored, Table,
@@ -161,6 +162,13 @@ pub fn check_quotas(entity: &QuotaEntity, changes: &QuotaChanges) -> Result<(), 
             let message = format!("a name has 1 to {NAME_BYTES_MAX} bytes");
             return Err(QuotaRefusal::new(kind.name(), message));
         }
+        // What an earlier release took can be removed.
+        if !is_name(name) && changes.values().any(Option::is_some) {
+            return Err(QuotaRefusal::new(
+                kind.name(),
+                format!("a name is without {HIDDEN_CHARACTERS}"),
+            ));
+        }
         if *kind == QuotaEntityType::Ip && name.parse::<IpAddr>().is_err() {
             return Err(QuotaRefusal::new("ip", format!("{name} is not a valid IP")));
         }
@@ -236,6 +244,17 @@ mod tests {
         ];
         for (entity, field) in wrong {
             assert_eq!(check_quotas(&entity, &QuotaChanges::new()).unwrap_err().field, field);
+        }
+    }
+
+    #[test]
+    fn a_name_with_hidden_characters_gets_no_quota_and_loses_one() {
+        use QuotaEntityType::{ClientId, User};
+        for (kind, field) in [(User, "user"), (ClientId, "client-id")] {
+            let hidden = entity(&[(kind, Some("a\0"))]);
+            let change = |value| [(QuotaKey::ProducerByteRate, value)].into();
+            assert_eq!(check_quotas(&hidden, &change(Some(1.0))).unwrap_err().field, field);
+            assert_eq!(check_quotas(&hidden, &change(None)), Ok(()));
         }
     }
 }

@@ -23,7 +23,7 @@ macro_rules! limits_conformance {
             topics_and_partitions_are_made_up_to_their_limits,
             of_deleted_topics_the_first_are_given_up_for_the_last,
             topics_that_are_gone_leave_a_bounded_number_of_marks,
-            acls_with_long_names_are_refused,
+            acls_with_names_that_cannot_be_are_refused,
             a_large_topic_that_does_not_fit_leaves_nothing,
             a_limit_below_what_exists_refuses_only_what_is_new,
             acls_are_added_all_or_none_or_those_that_fit,
@@ -223,12 +223,23 @@ pub async fn topics_that_are_gone_leave_a_bounded_number_of_marks(handles: Handl
     assert_eq!(view.snapshot().deleted_topics.len(), 0);
 }
 
-pub async fn acls_with_long_names_are_refused(handles: Handles) {
+pub async fn acls_with_names_that_cannot_be_are_refused(handles: Handles) {
     let metadata = metadata_of(&handles.first);
     let longest = acl(&"x".repeat(1_024 - "User:alice*".len()));
     metadata.add_acls(None, std::slice::from_ref(&longest)).await.unwrap();
     let longer = AclBinding { resource_name: format!("{}x", longest.resource_name), ..longest };
     assert_eq!(metadata.add_acls(None, &[acl("a"), longer]).await, Err(ClusterError::AclTooLong));
+    let hidden = [
+        ("resource name", acl("a\0")),
+        ("principal", AclBinding { principal: "User:a\u{202e}b".to_owned(), ..acl("a") }),
+        ("host", AclBinding { host: "*\n".to_owned(), ..acl("a") }),
+    ];
+    for (field, entry) in hidden {
+        let result = metadata.add_acls(None, &[acl("a"), entry.clone()]).await;
+        assert_eq!(result, Err(ClusterError::InvalidAcl(field)));
+        // One that an earlier release took is removed as any other.
+        metadata.remove_acls(None, &[entry]).await.unwrap();
+    }
     assert_eq!(metadata.list_acls().await.unwrap().len(), 1);
 }
 

@@ -35,6 +35,9 @@ pub struct LimitsRecord {
     /// Bytes of memory that all groups take together, with their members and offsets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_bytes: Option<u64>,
+    /// Bytes of requests and answers that are not billed, of all clients in a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unbilled_bytes_per_second: Option<u64>,
 }
 
 impl Record for LimitsRecord {

@@ -429,10 +429,12 @@ async fn users_of_any_name_have_one_password_a_mechanism() {
     assert!(metadata.remove_scram(None, "alice", Sha512).await.unwrap() > 0);
     assert_eq!(metadata.remove_scram(None, "alice", Sha512).await.unwrap(), 0);
     assert_eq!(metadata.list_scram().await.unwrap().len(), 4);
-    for user in ["", &"x".repeat(USER_BYTES_MAX + 1)] {
+    for user in ["", &"x".repeat(USER_BYTES_MAX + 1), "a\0", "a\u{202e}b", "a\u{ffff}"] {
         let result = metadata.set_scram(None, user, Sha256, credential()).await;
         assert_eq!(result, Err(ClusterError::InvalidUser));
     }
+    // One that an earlier release took is removed as any other.
+    assert_eq!(metadata.remove_scram(None, "a\0", Sha256).await, Ok(0));
     let longest = "/".repeat(USER_BYTES_MAX);
     metadata.set_scram(None, &longest, Sha256, credential()).await.unwrap();
 }

@@ -160,6 +160,7 @@ fn limit_samples_are_read() {
         groups: Some(2_000),
         group_members: Some(1_000),
         group_bytes: Some(64 << 20),
+        unbilled_bytes_per_second: Some(4 << 20),
     };
     assert_sample("limits.json", &limits);
     assert_sample("addition.json", &AdditionRecord {});

@@ -1,5 +1,7 @@
 //! `ListGroups`, `DescribeGroups` and `DeleteGroups`.
 
+use std::sync::Arc;
+
 use kafka_protocol::ResponseError;
 use tokio::sync::oneshot;
 
@@ -94,12 +96,13 @@ impl GroupCoordinator {
     /// `COORDINATOR_LOAD_IN_PROGRESS` or the error of the append.
     pub async fn delete_groups(
         &self,
+        payer: &Arc<str>,
         group_ids: Vec<String>,
     ) -> Vec<(String, Option<ResponseError>)> {
         let mut started = Vec::with_capacity(group_ids.len());
         for group_id in group_ids {
             let _room = self.inner.waiting.room().await;
-            let settled = self.start_delete_group(&group_id);
+            let settled = self.start_delete_group(payer, &group_id);
             started.push((group_id, settled));
         }
         let mut results = Vec::with_capacity(started.len());
@@ -113,7 +116,11 @@ impl GroupCoordinator {
         results
     }
 
-    fn start_delete_group(&self, group_id: &str) -> Result<Settled, ResponseError> {
+    fn start_delete_group(
+        &self,
+        payer: &Arc<str>,
+        group_id: &str,
+    ) -> Result<Settled, ResponseError> {
         let index = self.inner.index_of(group_id);
         let mut state = self.inner.lock(index)?;
         let shard = state.active()?;
@@ -121,7 +128,8 @@ impl GroupCoordinator {
             return Err(ResponseError::GroupIdNotFound);
         }
         let (outcome, settled) = oneshot::channel();
-        self.inner.enqueue_removal(index, shard, group_id, Removal::Group(outcome));
+        let payer = Some(Arc::clone(payer));
+        self.inner.enqueue_removal(index, shard, group_id, Removal::Group(outcome), payer);
         Ok(settled)
     }
 }

@@ -1,5 +1,7 @@
 //! `JoinGroup`, `SyncGroup`, Heartbeat and `LeaveGroup` over all groups.
 
+use std::sync::Arc;
+
 use kafka_protocol::ResponseError;
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -70,7 +72,8 @@ impl GroupCoordinator {
         let mut cx = inner.context();
         let group = &mut shard.entry(&request.group_id).group;
         group.join(request, inner.random_uuid(), waiter, &mut cx);
-        let attached = Attached { reserved: Some(reserved), ..Attached::default() };
+        let payer = Some(Arc::clone(&request.payer));
+        let attached = Attached { payer, reserved: Some(reserved), ..Attached::default() };
         inner.carry_out(index, shard, &request.group_id, cx, attached);
         Ok(answer)
     }
@@ -113,7 +116,8 @@ impl GroupCoordinator {
         let waiter = inner.park(shard, Reply::Sync(reply));
         let mut cx = inner.context();
         shard.entry(&request.group_id).group.sync(request, waiter, &mut cx);
-        let attached = Attached { reserved: Some(reserved), ..Attached::default() };
+        let payer = Some(Arc::clone(&request.payer));
+        let attached = Attached { payer, reserved: Some(reserved), ..Attached::default() };
         inner.carry_out(index, shard, &request.group_id, cx, attached);
         Ok(answer)
     }
@@ -184,7 +188,8 @@ impl GroupCoordinator {
         let members = shard.entry(&request.group_id).group.leave(&request.members, &mut cx)?;
         let is_stored = cx.effects.iter().any(|effect| matches!(effect, Effect::Persist(_)));
         let (outcome, settled) = oneshot::channel();
-        let attached = Attached { outcome: Some(outcome), ..Attached::default() };
+        let payer = Some(Arc::clone(&request.payer));
+        let attached = Attached { payer, outcome: Some(outcome), ..Attached::default() };
         inner.carry_out(index, shard, &request.group_id, cx, attached);
         Ok((members, is_stored.then_some(settled)))
     }

@@ -111,7 +111,8 @@ impl GroupCoordinator {
             return Err(ResponseError::PolicyViolation);
         }
         let (outcome, settled) = oneshot::channel();
-        let attached = Attached { outcome: Some(outcome), reserved: Some(reserved) };
+        let payer = Some(request.payer);
+        let attached = Attached { payer, outcome: Some(outcome), reserved: Some(reserved) };
         inner.enqueue_offsets(index, shard, &request.group_id, offsets, attached);
         Ok(Some(settled))
     }
@@ -207,7 +208,7 @@ impl GroupCoordinator {
         }
         let (outcome, settled) = oneshot::channel();
         let removal = Removal::Offsets(offsets, outcome);
-        inner.enqueue_removal(index, shard, &request.group_id, removal);
+        inner.enqueue_removal(index, shard, &request.group_id, removal, Some(request.payer));
         Ok((errors, settled))
     }
 
@@ -273,7 +274,7 @@ impl Inner {
         for group_id in group_ids {
             let (outcome, settled) = oneshot::channel();
             let removal = Removal::Topics(Arc::clone(deleted), outcome);
-            self.enqueue_removal(index, shard, &group_id, removal);
+            self.enqueue_removal(index, shard, &group_id, removal, None);
             pending.push(settled);
         }
     }

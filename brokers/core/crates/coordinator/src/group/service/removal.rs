@@ -7,7 +7,7 @@ use kafka_protocol::ResponseError;
 use tracing::{info, warn};
 
 use super::writes::Outcome;
-use super::{Entry, Inner};
+use super::{Entry, Inner, Payer};
 use crate::group::offsets::CommittedOffset;
 use crate::group::records;
 use crate::group::settings::GroupSettings;
@@ -126,6 +126,7 @@ impl Inner {
         index: i32,
         epoch: u64,
         group_id: &str,
+        payer: &Payer,
         doomed: Doomed,
     ) -> Result<(), ResponseError> {
         let unwritable = |_| ResponseError::UnknownServerError;
@@ -142,7 +143,7 @@ impl Inner {
                 let tombstone = records::group_record(group_id, None);
                 tombstones.push(tombstone.map_err(unwritable)?);
             }
-            self.append(index, tombstones).await?;
+            self.append(index, payer, tombstones).await?;
             let mut state = self.lock(index)?;
             let shard = state.active_since(epoch).ok_or(ResponseError::NotCoordinator)?;
             let entry = shard.entry(group_id);

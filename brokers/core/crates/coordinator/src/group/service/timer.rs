@@ -113,7 +113,7 @@ impl Inner {
             .map(|(group_id, _)| group_id.clone())
             .collect();
         for group_id in group_ids {
-            self.enqueue_removal(index, shard, &group_id, Removal::Expired);
+            self.enqueue_removal(index, shard, &group_id, Removal::Expired, None);
         }
         self.schedule_expiry(index);
     }

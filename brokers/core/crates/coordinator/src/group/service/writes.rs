@@ -9,7 +9,7 @@ use tracing::warn;
 
 use super::bytes::WaitingWrite;
 use super::removal::{Doomed, Removal};
-use super::{Attached, Inner, Shard};
+use super::{Attached, Inner, Payer, Shard};
 use crate::CoordinatorRecord;
 use crate::group::context::{Persist, Purpose};
 use crate::group::offsets::CommittedOffset;
@@ -56,7 +56,7 @@ enum Write {
     /// Records that were encoded when the write was enqueued.
     Records(RecordWrite),
     /// A removal. What it removes is decided once every write before it has been applied.
-    Removal(Removal),
+    Removal(Removal, Payer),
 }
 
 impl Write {
@@ -71,10 +71,10 @@ impl Write {
                 let records = write.records.as_ref().map_or(0, Vec::len);
                 2 * write.size() + records * WRITE_BYTES
             }
-            Self::Removal(Removal::Offsets(offsets, _)) => {
+            Self::Removal(Removal::Offsets(offsets, _), _) => {
                 offsets.iter().map(|(topic, _)| WRITE_BYTES + topic.len()).sum()
             }
-            Self::Removal(_) => 0,
+            Self::Removal(..) => 0,
         };
         WRITE_BYTES + more
     }
@@ -88,6 +88,12 @@ struct RecordWrite {
 }
 
 impl RecordWrite {
+    /// For whom its records are metered; `None` where it has none.
+    fn payer(&self) -> Option<&Payer> {
+        let is_empty = matches!(&self.records, Ok(records) if records.is_empty());
+        (!is_empty).then_some(&self.attached.payer)
+    }
+
     fn size(&self) -> usize {
         self.records.iter().flatten().map(CoordinatorRecord::size).sum()
     }
@@ -119,7 +125,7 @@ pub(super) fn coordinator_error(error: ResponseError) -> ResponseError {
 /// A group's next append.
 enum Batch {
     Records(Vec<(RecordWrite, WaitingWrite)>),
-    Removal(Removal, Result<Doomed, ResponseError>, WaitingWrite),
+    Removal(Removal, Payer, Result<Doomed, ResponseError>, WaitingWrite),
 }
 
 impl Inner {
@@ -178,8 +184,9 @@ impl Inner {
         shard: &mut Shard,
         group_id: &str,
         removal: Removal,
+        payer: Payer,
     ) {
-        self.enqueue(index, shard, group_id, Write::Removal(removal));
+        self.enqueue(index, shard, group_id, Write::Removal(removal, payer));
     }
 
     fn enqueue(self: &Arc<Self>, index: i32, shard: &mut Shard, group_id: &str, write: Write) {
@@ -217,9 +224,9 @@ impl Inner {
                 Some(Batch::Records(writes)) => {
                     self.append_writes(index, epoch, &group_id, writes).await;
                 }
-                Some(Batch::Removal(removal, doomed, _waiting)) => {
+                Some(Batch::Removal(removal, payer, doomed, _waiting)) => {
                     let outcome = match doomed {
-                        Ok(doomed) => self.remove(index, epoch, &group_id, doomed).await,
+                        Ok(doomed) => self.remove(index, epoch, &group_id, &payer, doomed).await,
                         Err(error) => Err(error),
                     };
                     removal.settle(&group_id, outcome);
@@ -228,29 +235,34 @@ impl Inner {
         }
     }
 
-    /// Removes the writes from the front of the queue that can be appended together.
+    /// Removes the writes from the front of the queue that can be appended together: those for
+    /// which one principal asked.
     fn next_batch(&self, shard: &mut Shard, group_id: &str) -> Option<Batch> {
         let wall_ms = self.now().wall_ms;
         let entry = shard.groups.get_mut(group_id)?;
         let mut writes = Vec::new();
         let mut size = 0;
+        let mut payer: Option<Payer> = None;
         loop {
             match entry.queue.waiting.pop_front() {
                 Some((Write::Records(write), waiting)) => {
                     size += write.size();
                     let goes_alone = write.records.is_err() || size > JOINED_BYTES_MAX;
-                    if goes_alone && !writes.is_empty() {
+                    let of = (payer.as_ref(), write.payer());
+                    let is_others = matches!(of, (Some(known), Some(other)) if known != other);
+                    if is_others || (goes_alone && !writes.is_empty()) {
                         entry.queue.waiting.push_front((Write::Records(write), waiting));
                         break;
                     }
+                    payer = payer.or_else(|| write.payer().cloned());
                     writes.push((write, waiting));
                     if goes_alone {
                         break;
                     }
                 }
-                Some((Write::Removal(removal), waiting)) if writes.is_empty() => {
+                Some((Write::Removal(removal, payer), waiting)) if writes.is_empty() => {
                     let doomed = entry.doomed(&removal, wall_ms, &self.settings);
-                    return Some(Batch::Removal(removal, doomed, waiting));
+                    return Some(Batch::Removal(removal, payer, doomed, waiting));
                 }
                 Some(removal) => {
                     entry.queue.waiting.push_front(removal);
@@ -266,12 +278,13 @@ impl Inner {
     pub(super) async fn append(
         &self,
         index: i32,
+        payer: &Payer,
         records: Vec<CoordinatorRecord>,
     ) -> Result<(), ResponseError> {
         if records.is_empty() {
             return Ok(());
         }
-        self.log.append(index, records).await.map_err(coordinator_error)
+        self.log.append(index, payer.as_ref(), records).await.map_err(coordinator_error)
     }
 
     async fn append_writes(
@@ -283,6 +296,7 @@ impl Inner {
     ) {
         let mut records = Vec::new();
         let mut unwritable = None;
+        let payer = writes.iter().find_map(|(write, _)| write.payer()).cloned().flatten();
         for (write, _) in &mut writes {
             match &mut write.records {
                 Ok(more) => records.append(more),
@@ -295,7 +309,7 @@ impl Inner {
                 warn!(group = group_id, size, "a record is too large to be written");
                 Err(coordinator_error(ResponseError::MessageTooLarge))
             }
-            None => self.append(index, records).await,
+            None => self.append(index, &payer, records).await,
             Some(error) => {
                 warn!(group = group_id, %error, "a record cannot be written");
                 Err(ResponseError::UnknownServerError)
@@ -319,7 +333,7 @@ impl Inner {
         index: i32,
         shard: &mut Shard,
         group_id: &str,
-        write: RecordWrite,
+        mut write: RecordWrite,
         mut outcome: Result<(), ResponseError>,
     ) {
         match write.then {
@@ -334,7 +348,9 @@ impl Inner {
             Then::Group(purpose) => {
                 let mut cx = self.context();
                 shard.entry(group_id).group.settle(purpose, outcome, &mut cx);
-                self.carry_out(index, shard, group_id, cx, Attached::default());
+                let payer = write.attached.payer.take();
+                let attached = Attached { payer, ..Attached::default() };
+                self.carry_out(index, shard, group_id, cx, attached);
             }
             Then::Offsets(_) => {}
             // The write had no records, so it cannot have failed.

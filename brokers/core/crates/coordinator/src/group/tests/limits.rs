@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use kafka_protocol::ResponseError;
 
-use super::machine::known_member;
+use super::machine::{known_member, payer};
 use super::service_support::{
     MemoryLog, PARTITIONS, commit, coordinator_with, join, load_all, loaded, stable_group,
     sync_request,
@@ -62,7 +62,7 @@ async fn new_groups_are_refused_where_there_are_as_many_as_there_may_be() {
     assert_eq!(coordinator.list_groups(&[], &[]).unwrap().len(), 2);
     // One that is deleted gives its place free; a raised limit takes effect at once.
     limits.groups.store(2, Ordering::Relaxed);
-    assert_eq!(coordinator.delete_groups(vec!["second".to_owned()]).await[0].1, None);
+    assert_eq!(coordinator.delete_groups(&payer(), vec!["second".to_owned()]).await[0].1, None);
     coordinator.commit_offsets(commit("third", &[("t", 0, 1)])).await.unwrap();
     limits.groups.store(3, Ordering::Relaxed);
     stable_group(&coordinator, "fourth").await;
@@ -102,7 +102,7 @@ async fn groups_that_are_loaded_count() {
     load_all(&next).await;
     let refused = next.commit_offsets(commit("third", &[("t", 0, 1)])).await;
     assert_eq!(refused, Err(ResponseError::PolicyViolation));
-    assert_eq!(next.delete_groups(vec!["first".to_owned()]).await[0].1, None);
+    assert_eq!(next.delete_groups(&payer(), vec!["first".to_owned()]).await[0].1, None);
     next.commit_offsets(commit("third", &[("t", 0, 1)])).await.unwrap();
 }
 
@@ -173,13 +173,13 @@ async fn offsets_grow_up_to_the_bytes_of_all_groups_and_what_is_deleted_frees_th
     assert_eq!(coordinator.bytes(), full - 2_000);
     coordinator.commit_offsets(commit_of("a", 0, 4_000)).await.unwrap();
     // Deletion works at the limit, and below it there is room again.
-    assert_eq!(coordinator.delete_groups(vec!["a".to_owned()]).await[0].1, None);
+    assert_eq!(coordinator.delete_groups(&payer(), vec!["a".to_owned()]).await[0].1, None);
     assert!(coordinator.bytes() < full - 4_000);
     coordinator.commit_offsets(commit_of("c", 0, 4_000)).await.unwrap();
     assert_eq!(coordinator.bytes(), full);
     limits.bytes.store(0, Ordering::Relaxed);
     let topics = vec![("t".to_owned(), vec![0])];
-    let request = OffsetDeleteRequest { group_id: "c".to_owned(), topics };
+    let request = OffsetDeleteRequest { payer: payer(), group_id: "c".to_owned(), topics };
     coordinator.delete_offsets(request).await.unwrap();
     coordinator.forget_topic("t").await.unwrap();
     tokio::time::sleep(Duration::from_millis(1)).await;
@@ -232,10 +232,10 @@ async fn members_and_assignments_count_until_their_members_have_left() {
     assert_eq!(other.error, Some(ResponseError::PolicyViolation));
     let member_id = joined.member_id.clone();
     let leaving = LeavingMember { member_id, instance_id: None, reason: None };
-    let request = LeaveRequest { group_id: "g".to_owned(), members: vec![leaving] };
+    let request = LeaveRequest { payer: payer(), group_id: "g".to_owned(), members: vec![leaving] };
     assert_eq!(coordinator.leave_group(request).await.error, None);
     assert!(coordinator.bytes() < 5_000, "an empty group is left: {}", coordinator.bytes());
-    assert_eq!(coordinator.delete_groups(vec!["g".to_owned()]).await[0].1, None);
+    assert_eq!(coordinator.delete_groups(&payer(), vec!["g".to_owned()]).await[0].1, None);
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(coordinator.bytes(), 0);
 }
@@ -312,7 +312,8 @@ async fn requests_wait_while_many_bytes_wait_for_their_append() {
         let commits = coordinator.commit_offsets(large.clone());
         assert!(tokio::time::timeout(Duration::from_secs(1), commits).await.is_err());
     }
-    let removal = coordinator.delete_groups(vec![group_id.clone()]);
+    let payer = payer();
+    let removal = coordinator.delete_groups(&payer, vec![group_id.clone()]);
     assert!(tokio::time::timeout(Duration::from_secs(1), removal).await.is_err());
     coordinator.commit_offsets(commit("other", &[("t", 0, 1)])).await.unwrap();
     // Only the first one of the large ones was let in.

@@ -2,6 +2,7 @@
 //! the test decides.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -131,6 +132,7 @@ impl Machine {
             Vec::new()
         };
         SyncRequest {
+            payer: payer(),
             group_id: "g".to_owned(),
             generation: self.group.generation(),
             member_id: member_id.to_owned(),
@@ -216,9 +218,15 @@ pub(super) fn protocols(names: &[&str]) -> Vec<Protocol> {
         .collect()
 }
 
+/// For whom all is metered.
+pub(super) fn payer() -> Arc<str> {
+    "User:alice".into()
+}
+
 /// The JoinGroup (version 9) of a new member with the protocol `range`.
 pub(super) fn new_member(client_id: &str) -> JoinRequest {
     JoinRequest {
+        payer: payer(),
         api_version: 9,
         client: ClientInfo {
             client_id: client_id.to_owned(),

@@ -15,6 +15,7 @@ mod service;
 mod service_faults;
 mod service_news;
 mod service_offsets;
+mod service_payers;
 mod service_support;
 mod static_members;
 mod sync;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use kafka_protocol::ResponseError;
 use tokio::time::{Instant, sleep};
 
-use super::machine::{leaving, new_member};
+use super::machine::{leaving, new_member, payer};
 use super::service_support::{
     Fate, MemoryLog, PARTITIONS, commit, coordinator_with, fetch, flat, heartbeat, join, load_all,
     loaded, stable_group, sync_request,
@@ -70,7 +70,7 @@ async fn requests_are_checked_before_the_group_is_looked_for() {
         let error = coordinator.join_group(request).await.error;
         assert_eq!(error, Some(ResponseError::InvalidSessionTimeout));
     }
-    let leave = LeaveRequest { group_id: String::new(), members: Vec::new() };
+    let leave = LeaveRequest { payer: payer(), group_id: String::new(), members: Vec::new() };
     assert_eq!(coordinator.leave_group(leave).await.error, invalid);
 }
 
@@ -84,7 +84,11 @@ async fn a_partition_that_is_not_led_sends_everybody_away() {
     let synced = coordinator.sync_group(sync_request("g", &joined)).await;
     assert_eq!(synced.error, Some(elsewhere));
     assert_eq!(coordinator.heartbeat(&heartbeat("g", &joined)), Err(elsewhere));
-    let leave = LeaveRequest { group_id: "g".to_owned(), members: vec![leaving("x", None)] };
+    let leave = LeaveRequest {
+        payer: payer(),
+        group_id: "g".to_owned(),
+        members: vec![leaving("x", None)],
+    };
     assert_eq!(coordinator.leave_group(leave).await.error, Some(elsewhere));
     let committed = coordinator.commit_offsets(commit("g", &[("t", 0, 1)])).await;
     assert_eq!(committed, Err(elsewhere));
@@ -92,7 +96,7 @@ async fn a_partition_that_is_not_led_sends_everybody_away() {
     let described = coordinator.describe_groups(6, &["g".to_owned()]);
     assert_eq!(described[0].error, Some(elsewhere));
     assert_eq!(coordinator.list_groups(&[], &[]), Ok(Vec::new()));
-    let deleted = coordinator.delete_groups(vec!["g".to_owned()]).await;
+    let deleted = coordinator.delete_groups(&payer(), vec!["g".to_owned()]).await;
     assert_eq!(deleted, [("g".to_owned(), Some(elsewhere))]);
 }
 
@@ -233,8 +237,11 @@ async fn a_load_skips_what_it_cannot_read() {
 async fn the_last_to_leave_is_answered_when_that_is_durable() {
     let log = Arc::new(MemoryLog::default());
     let coordinator = loaded(&log).await;
-    let request =
-        |id: &str| LeaveRequest { group_id: "g".to_owned(), members: vec![leaving(id, None)] };
+    let request = |id: &str| LeaveRequest {
+        payer: payer(),
+        group_id: "g".to_owned(),
+        members: vec![leaving(id, None)],
+    };
     let joined = stable_group(&coordinator, "g").await;
     log.set_append_time(Duration::from_secs(1));
     let started = Instant::now();

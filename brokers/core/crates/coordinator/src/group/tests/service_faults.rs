@@ -9,7 +9,7 @@ use bytes::Bytes;
 use kafka_protocol::ResponseError;
 use tokio::time::timeout;
 
-use super::machine::{known_member, static_member};
+use super::machine::{known_member, payer, static_member};
 use super::service_support::{
     Fate, MemoryLog, commit, fetch, flat, heartbeat, join, loaded, stable_group, sync_request,
 };
@@ -103,7 +103,7 @@ async fn a_deletion_that_is_not_acknowledged_is_not_seen() {
         let before = loaded(&log).await;
         before.commit_offsets(commit("g", &[("t", 0, 1)])).await.unwrap();
         log.decide(&[fate]);
-        let deleted = answered(before.delete_groups(vec!["g".to_owned()])).await;
+        let deleted = answered(before.delete_groups(&payer(), vec!["g".to_owned()])).await;
         assert!(deleted.is_none_or(|one| one[0].1 == Some(ResponseError::NotCoordinator)));
         assert_eq!(offsets_of(&before, "g").await.len(), 1);
         drop(before);
@@ -209,7 +209,8 @@ impl Reference {
         let group_id = self.group_id();
         let exists = self.acknowledged.keys().any(|(group, _, _)| *group == group_id);
         let fate = if exists { self.fate() } else { Fate::Stored };
-        let answer = answered(self.coordinator.delete_groups(vec![group_id.clone()])).await;
+        let answer =
+            answered(self.coordinator.delete_groups(&payer(), vec![group_id.clone()])).await;
         match answer.map(|mut groups| groups.remove(0).1) {
             Some(None) => {
                 assert!(exists && fate == Fate::Stored);

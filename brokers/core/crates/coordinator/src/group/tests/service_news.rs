@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::machine::leaving;
+use super::machine::{leaving, payer};
 use super::service_support::{
     MemoryLog, PARTITIONS, commit, load_all, loaded, stable_group, sync_request,
 };
@@ -59,7 +59,7 @@ async fn news_name_every_group_that_changed() {
     coordinator.commit_offsets(commit("g", &[("t", 0, 5)])).await.unwrap();
     assert_eq!(follower.follow(&coordinator), 1);
     let topics = vec![("u".to_owned(), vec![1])];
-    let deletion = OffsetDeleteRequest { group_id: "g".to_owned(), topics };
+    let deletion = OffsetDeleteRequest { payer: payer(), group_id: "g".to_owned(), topics };
     coordinator.delete_offsets(deletion).await.unwrap();
     assert_eq!(follower.follow(&coordinator), 1);
     assert_eq!(follower.0["g"].committed, [("t".to_owned(), 0, 5)]);
@@ -81,10 +81,12 @@ async fn news_name_groups_whose_members_or_state_changed() {
     follower.follow(&coordinator);
     assert_eq!(follower.0["g"].group.members.len(), 1);
     let members = vec![leaving(&joined.member_id, None)];
-    coordinator.leave_group(LeaveRequest { group_id: "g".to_owned(), members }).await;
+    coordinator
+        .leave_group(LeaveRequest { payer: payer(), group_id: "g".to_owned(), members })
+        .await;
     assert_eq!(follower.follow(&coordinator), 1);
     assert_eq!(follower.0["g"].group.state, "Empty");
-    coordinator.delete_groups(vec!["g".to_owned()]).await;
+    coordinator.delete_groups(&payer(), vec!["g".to_owned()]).await;
     assert_eq!(follower.follow(&coordinator), 1);
     assert!(!follower.0.contains_key("g"));
 

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use kafka_protocol::ResponseError;
 use tokio::time::{Instant, sleep};
 
-use super::machine::{known_member, leaving};
+use super::machine::{known_member, leaving, payer};
 use super::service_support::{
     Fate, MemoryLog, commit, coordinator_with, fetch, flat, heartbeat, join, load_all, loaded,
     stable_group, sync_request, term,
@@ -35,12 +35,16 @@ fn of_member(joined: &JoinResponse, request: OffsetCommitRequest) -> OffsetCommi
 }
 
 async fn delete(coordinator: &GroupCoordinator, group_id: &str) -> Option<ResponseError> {
-    coordinator.delete_groups(vec![group_id.to_owned()]).await.remove(0).1
+    coordinator.delete_groups(&payer(), vec![group_id.to_owned()]).await.remove(0).1
 }
 
 async fn leave(coordinator: &GroupCoordinator, group_id: &str, joined: &JoinResponse) {
     let members = vec![leaving(&joined.member_id, None)];
-    let left = coordinator.leave_group(LeaveRequest { group_id: group_id.to_owned(), members });
+    let left = coordinator.leave_group(LeaveRequest {
+        payer: payer(),
+        group_id: group_id.to_owned(),
+        members,
+    });
     assert_eq!(left.await.error, None);
 }
 
@@ -407,7 +411,7 @@ async fn a_group_with_many_offsets_is_deleted_in_several_appends() {
 fn to_delete(group_id: &str, topics: &[(&str, &[i32])]) -> OffsetDeleteRequest {
     let topics =
         topics.iter().map(|(topic, partitions)| ((*topic).to_owned(), partitions.to_vec()));
-    OffsetDeleteRequest { group_id: group_id.to_owned(), topics: topics.collect() }
+    OffsetDeleteRequest { payer: payer(), group_id: group_id.to_owned(), topics: topics.collect() }
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use kafka_protocol::ResponseError;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::machine::{WALL_MS, known_member};
+use super::machine::{WALL_MS, known_member, payer};
 use crate::group::records::{self, Key};
 use crate::group::{
     FetchedTopic, GroupCoordinator, GroupSettings, HeartbeatRequest, JoinRequest, JoinResponse,
@@ -43,6 +43,7 @@ struct LogState {
     partitions: BTreeMap<i32, Vec<CoordinatorRecord>>,
     fates: VecDeque<Fate>,
     appends: Vec<usize>,
+    payers: Vec<Option<String>>,
     append_time: Duration,
     slow: Option<(Bytes, Duration)>,
     read_time: Duration,
@@ -78,6 +79,11 @@ impl MemoryLog {
     /// How many records each append had.
     pub(super) fn appends(&self) -> Vec<usize> {
         self.0.lock().appends.clone()
+    }
+
+    /// For whom each append since the last call of this is metered; `None` is the service itself.
+    pub(super) fn take_payers(&self) -> Vec<Option<String>> {
+        std::mem::take(&mut self.0.lock().payers)
     }
 
     pub(super) fn put(&self, index: i32, record: CoordinatorRecord) {
@@ -125,11 +131,13 @@ impl CoordinatorLog for MemoryLog {
     async fn append(
         &self,
         index: i32,
+        payer: Option<&Arc<str>>,
         records: Vec<CoordinatorRecord>,
     ) -> Result<(), ResponseError> {
         let (fate, time) = {
             let mut state = self.0.lock();
             state.appends.push(records.len());
+            state.payers.push(payer.map(ToString::to_string));
             let is_slow = |part: &[u8]| {
                 records.iter().any(|record| record.key.windows(part.len()).any(|one| one == part))
             };
@@ -216,6 +224,7 @@ pub(super) fn commit(group_id: &str, offsets: &[(&str, i32, i64)]) -> OffsetComm
         metadata: None,
     };
     OffsetCommitRequest {
+        payer: payer(),
         api_version: 9,
         group_id: group_id.to_owned(),
         member_id: String::new(),
@@ -244,6 +253,7 @@ pub(super) fn flat(topics: &[FetchedTopic]) -> Vec<(&str, i32, i64)> {
 pub(super) fn sync_request(group_id: &str, joined: &JoinResponse) -> SyncRequest {
     let work = |id: &str| (id.to_owned(), Bytes::from(format!("work of {id}")));
     SyncRequest {
+        payer: payer(),
         group_id: group_id.to_owned(),
         generation: joined.generation,
         member_id: joined.member_id.clone(),
