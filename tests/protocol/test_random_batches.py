@@ -1,7 +1,9 @@
 """What a broker answers to random batches, and what it stores of them.
 
-What is accepted can be read to its end by a client, and has the largest timestamp of its records.
-What is refused leaves nothing. In `make test-all` Apache Kafka answers the same.
+What is accepted can be read to its end by every client, with offsets that increase by one, and has
+the largest timestamp of its records. What is refused leaves nothing. In `make test-all` Apache
+Kafka answers the same, except to what it stores though clients cannot read it, or read it in
+different ways.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 import cramjam
 import pytest
 import zstandard
+from confluent_kafka import Consumer, TopicPartition
 from hypothesis import HealthCheck, event, given, settings
 
 from tests.brokers.batches import (
@@ -27,8 +30,10 @@ from tests.protocol.peer_world import running_peer_world
 from tests.protocol.random_batches import SentBatch, sent_batches
 from tests.protocol.world import REQUEST_TIMEOUT_MS, World
 
-INVALID_RECORD, UNKNOWN_SERVER_ERROR = 87, -1
+INVALID_RECORD, INVALID_TIMESTAMP, UNKNOWN_SERVER_ERROR = 87, 32, -1
 LZ4 = 3
+# Never reached when all is well.
+READ_LIMIT_S = 20.0
 # The limits are such that only the records decide, and not the clock.
 CONFIGS = {"message_timestamp_before_max_ms": str(2**63 - 1), "retention_ms": "-1"}
 checked = settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -74,14 +79,16 @@ def end_offset(world: World, topic: str) -> int:
 
 
 def read_records(data: bytes) -> tuple[tuple[int, int], ...] | None:
-    """The records of the first batch as Kafka's clients read them, with nothing behind the last."""
+    """The records of the first batch, with nothing behind the last; None where clients differ."""
     batch = next(read_batches(data, "a fetched batch"))
     first_ms = HEADER.unpack(data[:HEADER_BYTES])[7]
     try:
         content = unpacked(batch.attributes & 7, batch.payload)
-        position, records = 0, []
+        position = 0
+        records: list[tuple[int, int]] = []
         for _ in range(batch.count):
             offset_delta, timestamp_delta, position = read_record(content, position)
+            check(offset_delta == len(records), "an offset that is not the next one")
             records.append((offset_delta, first_ms + timestamp_delta))
         check(position == len(content), "bytes behind the last record")
     except (DamageError, cramjam.DecompressionError, zlib.error, zstandard.ZstdError) as error:
@@ -107,21 +114,28 @@ def read_record(content: bytes, position: int) -> tuple[int, int, int]:
     timestamp_delta, position = number(content, position + 1, 64)
     offset_delta, position = number(content, position, 32)
     for _ in ("key", "value"):
-        size, position = number(content, position, 32)
-        position += max(0, size)
+        size, position = nullable_size(content, position)
+        position += size
     count, position = number(content, position, 32)
     check(count >= 0, "a negative number of headers")
     for _ in range(count):
         size, position = number(content, position, 32)
         check(size >= 0, "a header without a key")
-        size, position = number(content, position + size, 32)
-        position += max(0, size)
+        size, position = nullable_size(content, position + size)
+        position += size
     check(position == end <= len(content), "the fields are not as long as the record")
     return offset_delta, timestamp_delta, position
 
 
+def nullable_size(content: bytes, position: int) -> tuple[int, int]:
+    """The length of a key or a value, and the position behind it. Only -1 says that it is none."""
+    size, position = number(content, position, 32)
+    check(size >= -1, "a length below -1")
+    return max(0, size), position
+
+
 def number(content: bytes, position: int, bits: int) -> tuple[int, int]:
-    """A zigzag varint as Kafka reads it: bits beyond the last are lost."""
+    """A zigzag varint. Java's client leaves bits beyond the last out, and librdkafka does not."""
     raw = 0
     for shift in range(0, bits, 7):
         check(position < len(content), "the bytes end within a number")
@@ -129,7 +143,7 @@ def number(content: bytes, position: int, bits: int) -> tuple[int, int]:
         position += 1
         raw |= (byte & 0x7F) << shift
         if byte < 0x80:
-            raw &= (1 << bits) - 1
+            check(raw < 1 << bits, "a number of too many bits")
             return (raw >> 1) ^ -(raw & 1), position
     message = "a number that is too long"
     raise DamageError(message)
@@ -162,6 +176,42 @@ def test_what_is_accepted_is_read_and_what_is_refused_leaves_nothing(
     assert end_offset(world, topic) == before + count
 
 
+def test_librdkafka_reads_all_that_is_accepted_with_offsets_that_increase_by_one(
+    world: World,
+) -> None:
+    topic = world.create_topic(1, **CONFIGS)
+
+    @settings(checked, max_examples=60)
+    @given(sent=sent_batches())
+    def send(sent: SentBatch) -> None:
+        outcome(world, topic, sent.data)
+
+    send()
+    account = world.place.root
+    consumer = Consumer(
+        {
+            "bootstrap.servers": world.place.address,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": account.user,
+            "sasl.password": account.password,
+            "group.id": topic,
+            "check.crcs": True,
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    end = end_offset(world, topic)
+    offsets: list[int | None] = []
+    while len(offsets) < end:
+        message = consumer.poll(READ_LIMIT_S)
+        assert message is not None, f"nothing behind {offsets[-1:]} of {end}"
+        assert message.error() is None, message.error()
+        offsets.append(message.offset())
+    consumer.close()
+    assert end > 0
+    assert offsets == list(range(end))
+
+
 @pytest.fixture(scope="module")
 def peer(tmp_path_factory):
     """Apache Kafka with content."""
@@ -183,9 +233,13 @@ def test_kafka_answers_the_same(
 ) -> None:
     ours = outcome(world, topic, sent.data)
     theirs = outcome(peer, peer_topic, sent.data)
-    # Kafka stores some records that its own clients cannot read.
+    # Kafka stores some records that clients cannot read.
     if theirs.error == UNKNOWN_SERVER_ERROR or theirs.records is None:
         assert ours.error == INVALID_RECORD
+        return
+    # And times before 1970, of which clients make different things.
+    if any(timestamp < -1 for _, timestamp in theirs.records):
+        assert ours.error == INVALID_TIMESTAMP
         return
     assert ours.error == theirs.error
     assert (ours.header, ours.records) == (theirs.header, theirs.records)

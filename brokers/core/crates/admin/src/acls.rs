@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{AdminError, ClusterAdmin};
 use freshet_access::acl::{AclError, BindingCodes};
 use freshet_access::types::{AclBinding, kafka_name};
-use freshet_metadata::cluster::check_acl;
+use freshet_metadata::cluster::{ClusterError, check_acl};
 
 /// An entry as Kafka's tools write it: `TOPIC`, `PREFIXED`, `User:alice`, `*`, `READ`, `ALLOW`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ impl From<&AclBinding> for AclText {
 }
 
 impl AclText {
-    /// Parses the entry and checks it as CreateAcls does. `at` is its index in the request, for the
+    /// Parses the entry. `at` is its index in the request, for the
     /// field of the error.
     fn binding(&self, at: usize) -> Result<AclBinding, AdminError> {
         let field = |name: &str| format!("acls/{at}/{name}");
@@ -76,17 +76,14 @@ impl AclText {
             operation: binding.operation.code(),
             permission: binding.permission.code(),
         };
-        let checked = AclBinding::try_from(codes).map_err(|error| {
+        AclBinding::try_from(codes).map_err(|error| {
             let name = match error {
                 AclError::ClusterName | AclError::EmptyResourceName => "resource_name",
                 AclError::Principal(_) => "principal",
                 AclError::Code { .. } | AclError::UnknownFilter(_) => "resource_type",
             };
             AdminError::invalid(&field(name), error.to_string())
-        })?;
-        check_acl(&checked)
-            .map_err(|error| AdminError::invalid(&field("resource_name"), error.to_string()))?;
-        Ok(checked)
+        })
     }
 }
 
@@ -114,6 +111,7 @@ impl ClusterAdmin {
     /// [`AdminError::NotFound`] where the cluster has no record; those of the metadata store.
     pub async fn add_acls(&self, acls: &[AclText]) -> Result<(), AdminError> {
         let bindings = bindings(acls)?;
+        bindings.iter().enumerate().try_for_each(|(at, binding)| check_addition(at, binding))?;
         self.require_record().await?;
         self.metadata.add_acls(None, &bindings).await?;
         Ok(())
@@ -127,6 +125,17 @@ impl ClusterAdmin {
         self.metadata.remove_acls(None, &bindings(acls)?).await?;
         Ok(())
     }
+}
+
+/// What CreateAcls checks besides. An entry that an earlier release took can be removed without.
+fn check_addition(at: usize, binding: &AclBinding) -> Result<(), AdminError> {
+    check_acl(binding).map_err(|error| {
+        let name = match &error {
+            ClusterError::InvalidAcl(name) => name.replace(' ', "_"),
+            _ => "resource_name".to_owned(),
+        };
+        AdminError::invalid(&format!("acls/{at}/{name}"), error.to_string())
+    })
 }
 
 fn bindings(acls: &[AclText]) -> Result<Vec<AclBinding>, AdminError> {

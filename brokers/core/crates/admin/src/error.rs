@@ -91,7 +91,9 @@ impl From<ClusterError> for AdminError {
             ClusterError::InvalidPartitions(_) => Self::invalid("partitions", text),
             ClusterError::InvalidReplicationFactor(_) => Self::invalid("replication_factor", text),
             ClusterError::InvalidUser => Self::invalid("user", text),
-            ClusterError::AclTooLong => Self::invalid("resource_name", text),
+            ClusterError::AclTooLong | ClusterError::InvalidAcl(_) => {
+                Self::invalid("resource_name", text)
+            }
             ClusterError::InvalidQuota(refusal) => Self::invalid(refusal.field, text),
             ClusterError::LimitReached(refusal) => Self::LimitReached(refusal),
             ClusterError::TooLarge { .. } => Self::TooLarge(text),

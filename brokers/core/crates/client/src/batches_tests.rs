@@ -71,6 +71,21 @@ async fn records_come_in_order_from_an_offset_on() {
     }
 }
 
+/// As earlier releases stored them, which took any offsets within a batch.
+#[tokio::test]
+async fn a_batch_whose_offsets_are_not_in_order_is_damaged_and_the_next_one_follows() {
+    // The place of the first record's offset delta; zigzag.
+    let at = HEADER_BYTES + 3;
+    for delta in [1, 2, 14, 0x7f] {
+        let odd = changed(&two_records(10).build(), at, &[delta]);
+        let mut part = fetched([odd, two_records(12).build()].concat().into(), 10, false);
+        let batch = part.next_batch().unwrap().unwrap();
+        assert_eq!(opened(batch).await.unwrap_err(), Damage::Undecodable, "{delta}");
+        let next = part.next_batch().unwrap().unwrap();
+        assert_eq!(opened(next).await.unwrap().take(12, 10, 1_000).unwrap().len(), 2);
+    }
+}
+
 #[tokio::test]
 async fn few_bytes_are_taken_at_a_time_and_nothing_is_lost() {
     let builder =

@@ -121,7 +121,7 @@ impl Reader {
         Ok(uuid::Uuid::from_u128(self.bytes.get_u128()))
     }
 
-    /// Reads an unsigned varint of at most ten bytes; bits beyond the 64th are lost, as in Kafka.
+    /// Reads an unsigned varint of at most 64 bits in ten bytes.
     ///
     /// # Errors
     /// [`WireError::Truncated`] or [`WireError::Varint`].
@@ -130,7 +130,7 @@ impl Reader {
         decode_uvarint(|| self.u8())?.ok_or(WireError::Varint { position })
     }
 
-    /// Reads a zigzag varint of at most ten bytes; bits beyond the 64th are lost, as in Kafka.
+    /// Reads a zigzag varint of at most 64 bits in ten bytes.
     ///
     /// # Errors
     /// [`WireError::Truncated`] or [`WireError::Varint`].
@@ -139,7 +139,7 @@ impl Reader {
         decode_varint(|| self.u8())?.ok_or(WireError::Varint { position })
     }
 
-    /// Reads a zigzag varint of at most five bytes; bits beyond the 32nd are lost, as in Kafka.
+    /// Reads a zigzag varint of at most 32 bits in five bytes.
     ///
     /// # Errors
     /// [`WireError::Truncated`] or [`WireError::Varint`].
@@ -178,7 +178,9 @@ impl Reader {
     }
 }
 
-/// An unsigned varint from the bytes that `next` returns; `None` where it has more than ten.
+/// An unsigned varint from the bytes that `next` returns; `None` where it has more than ten, or
+/// more than 64 bits. Java's clients leave the other bits out, while others do not: they read
+/// different numbers.
 #[inline]
 fn decode_uvarint<E>(mut next: impl FnMut() -> Result<u8, E>) -> Result<Option<u64>, E> {
     let mut value = 0;
@@ -186,14 +188,15 @@ fn decode_uvarint<E>(mut next: impl FnMut() -> Result<u8, E>) -> Result<Option<u
         let byte = next()?;
         value |= u64::from(byte & 0x7f) << shift;
         if byte & 0x80 == 0 {
-            return Ok(Some(value));
+            let fits = shift < u64::BITS - 1 || byte <= 1;
+            return Ok(fits.then_some(value));
         }
     }
     Ok(None)
 }
 
 /// A zigzag varint from the bytes that `next` returns (`ByteUtils.readVarlong`); `None` where it
-/// has more than ten.
+/// has more than ten, or more than 64 bits.
 #[inline]
 pub(crate) fn decode_varint<E>(next: impl FnMut() -> Result<u8, E>) -> Result<Option<i64>, E> {
     let zigzag = |raw: u64| (raw >> 1).cast_signed() ^ -((raw & 1).cast_signed());
@@ -201,7 +204,7 @@ pub(crate) fn decode_varint<E>(next: impl FnMut() -> Result<u8, E>) -> Result<Op
 }
 
 /// A zigzag varint of 32 bits from the bytes that `next` returns (`ByteUtils.readVarint`); `None`
-/// where it has more than five.
+/// where it has more than five, or more than 32 bits.
 #[inline]
 pub(crate) fn decode_varint32<E>(
     mut next: impl FnMut() -> Result<u8, E>,
@@ -211,7 +214,8 @@ pub(crate) fn decode_varint32<E>(
         let byte = next()?;
         raw |= u32::from(byte & 0x7f) << shift;
         if byte & 0x80 == 0 {
-            return Ok(Some((raw >> 1).cast_signed() ^ -((raw & 1).cast_signed())));
+            let fits = shift < 28 || byte <= 0x0f;
+            return Ok(fits.then_some((raw >> 1).cast_signed() ^ -((raw & 1).cast_signed())));
         }
     }
     Ok(None)
@@ -306,6 +310,17 @@ mod tests {
     fn an_overlong_varint_is_refused() {
         let mut reader = Reader::new(Bytes::from_static(&[0xff; 11]));
         assert_eq!(reader.uvarint(), Err(WireError::Varint { position: 0 }));
+    }
+
+    #[test]
+    fn a_varint_of_more_bits_than_there_are_is_refused() {
+        let reader =
+            |first: usize, last: u8| Reader::new([vec![0xff; first], vec![last]].concat().into());
+        let refused = WireError::Varint { position: 0 };
+        assert_eq!(reader(9, 1).varint(), Ok(i64::MIN));
+        assert_eq!(reader(9, 2).varint(), Err(refused));
+        assert_eq!(reader(4, 0x0f).varint32(), Ok(i32::MIN));
+        assert_eq!(reader(4, 0x10).varint32(), Err(refused));
     }
 
     proptest! {

@@ -406,11 +406,12 @@ async fn acls_are_made_listed_and_removed() {
             .with_permission_type(3)
     };
     for version in 1..=3 {
-        let creations = vec![creation("t", 2), creation("wrong", 4), creation("g", 3)];
+        let hidden = creation("g\0", 3);
+        let creations = vec![creation("t", 2), creation("wrong", 4), hidden, creation("g", 3)];
         let request = CreateAclsRequest::default().with_creations(creations);
         let results = admin.call(version, request).await.results;
         let codes: Vec<_> = results.iter().map(|result| result.error_code).collect();
-        assert_eq!(codes, [0, E::InvalidRequest.code(), 0]);
+        assert_eq!(codes, [0, E::InvalidRequest.code(), E::InvalidRequest.code(), 0]);
         let described = admin.call(version, describe_acls()).await;
         let resources = described.resources.iter();
         let resources: Vec<_> =

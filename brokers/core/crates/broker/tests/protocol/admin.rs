@@ -577,6 +577,9 @@ async fn users_that_cannot_be_altered_have_kafkas_error() {
         (vec![], vec![upsert("a", 1, 100)], unacceptable),
         (vec![], vec![upsert("a", 1, 100_000)], unacceptable),
         (vec![], vec![upsert("", 1, 4096)], unacceptable),
+        (vec![], vec![upsert("a\0", 1, 4096)], unacceptable),
+        (vec![], vec![upsert("a\u{202e}b", 2, 4096)], unacceptable),
+        (vec![], vec![upsert(&"x".repeat(32 << 10), 1, 4096)], unacceptable),
         (vec![], vec![upsert("a", 9, 4096)], ResponseError::UnsupportedSaslMechanism),
         (vec![remove("a", 1)], vec![], ResponseError::ResourceNotFound),
         (

@@ -42,7 +42,7 @@ async fn limited(limits: LimitsRecord) -> TestBroker {
 }
 
 /// Replaces the limits, and waits until the broker has seen them.
-async fn set(broker: &TestBroker, limits: LimitsRecord) {
+pub(super) async fn set(broker: &TestBroker, limits: LimitsRecord) {
     let view = &broker.engine.view;
     let mut changes = view.subscribe();
     broker.engine.metadata.set_limits(&limits).await.unwrap();

@@ -21,3 +21,4 @@ mod produce;
 mod quotas;
 mod sessions;
 mod traffic;
+mod unbilled;

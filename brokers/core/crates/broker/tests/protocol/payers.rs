@@ -22,7 +22,7 @@ const KEY: &str = "ApiKey:key_a";
 const MEMBER: &str = "Member:usr_b";
 const SERVICE: &str = "User:root";
 
-async fn managed() -> TestBroker {
+pub(super) async fn managed() -> TestBroker {
     let settings = BrokerSettings {
         authorizer: Some(AuthorizerSettings {
             super_users: BTreeSet::from([Principal::user("root")]),
@@ -37,7 +37,7 @@ async fn managed() -> TestBroker {
 }
 
 /// The service's own user, which asks for somebody from its login on.
-async fn service(broker: &TestBroker, payer: Option<&'static str>) -> Client {
+pub(super) async fn service(broker: &TestBroker, payer: Option<&'static str>) -> Client {
     let mut client = broker.client();
     client.payer = payer;
     let hello = SaslHandshakeRequest::default().with_mechanism(text("PLAIN"));
@@ -48,7 +48,7 @@ async fn service(broker: &TestBroker, payer: Option<&'static str>) -> Client {
     client
 }
 
-async fn tenant(broker: &TestBroker, user: &str, payer: &'static str) -> Client {
+pub(super) async fn tenant(broker: &TestBroker, user: &str, payer: &'static str) -> Client {
     let client = LinkedClient {
         principal: Principal::user(user),
         listener: ListenerKind::SaslSsl,
@@ -80,7 +80,7 @@ async fn fetched_bytes(client: &mut Client, version: i16) -> u64 {
 }
 
 /// What the meter reads of the broker's lane: bytes by principal, of INGRESS or EGRESS.
-async fn metered(broker: &TestBroker, meter: u8) -> BTreeMap<String, u64> {
+pub(super) async fn metered(broker: &TestBroker, meter: u8) -> BTreeMap<String, u64> {
     let engine = &broker.engine;
     engine.egress.flush(&engine.lane, engine.environment.clock.as_ref(), 0);
     engine.lane.roll().await.unwrap();
@@ -100,14 +100,14 @@ async fn metered(broker: &TestBroker, meter: u8) -> BTreeMap<String, u64> {
 }
 
 /// Waits until all that clients were handed is counted, which happens just after they have it.
-async fn wait_counted(broker: &TestBroker, topic: uuid::Uuid, bytes: u64) {
+pub(super) async fn wait_counted(broker: &TestBroker, topic: uuid::Uuid, bytes: u64) {
     let topic = freshet_wire::ids::TopicId::from_u128(topic.as_u128());
     while broker.engine.egress.total_bytes(topic) < bytes {
         tokio::task::yield_now().await;
     }
 }
 
-fn sums<const N: usize>(of: [(&str, u64); N]) -> BTreeMap<String, u64> {
+pub(super) fn sums<const N: usize>(of: [(&str, u64); N]) -> BTreeMap<String, u64> {
     of.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect()
 }
 

@@ -1,7 +1,8 @@
 //! Produce: versions, refusals, and acknowledgements.
 
+use bytes::Bytes;
 use freshet_metadata::schema::TrafficLimit;
-use freshet_wire::records::{BatchBuilder, Compression};
+use freshet_wire::records::{BatchBuilder, Compression, HEADER_BYTES};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::ProduceRequest;
 use kafka_protocol::messages::produce_request::PartitionProduceData;
@@ -84,7 +85,7 @@ async fn what_cannot_be_appended_has_kafkas_error_by_partition() {
         ("t", 1, batch(&["x"]), ResponseError::UnknownTopicOrPartition),
         ("t", 0, corrupt, ResponseError::CorruptMessage),
         ("t", 0, batch(&[&"x".repeat(300)]), ResponseError::MessageTooLarge),
-        ("t", 0, bytes::Bytes::new(), ResponseError::InvalidRecord),
+        ("t", 0, Bytes::new(), ResponseError::InvalidRecord),
         ("t", 0, transactional.clone(), ResponseError::TransactionalIdAuthorizationFailed),
         ("compacted", 0, batch(&["no key"]), ResponseError::InvalidRecord),
     ];
@@ -110,6 +111,44 @@ async fn what_cannot_be_appended_has_kafkas_error_by_partition() {
     let code = response.responses[0].partition_responses[0].error_code;
     assert_eq!(code, ResponseError::UnsupportedCompressionType.code());
     assert_eq!(client.produce("t", 0, zstd).await, (0, 0));
+}
+
+/// A batch of three records whose offset deltas are these, below 64, under a right checksum.
+fn with_deltas(deltas: [u8; 3]) -> Bytes {
+    let mut bytes = batch(&["v", "v", "v"]).to_vec();
+    let record_bytes = (bytes.len() - HEADER_BYTES) / 3;
+    for (at, delta) in deltas.into_iter().enumerate() {
+        // Behind the length, the attributes and the timestamp's delta; zigzag.
+        let place = HEADER_BYTES + at * record_bytes + 3;
+        assert_eq!(usize::from(bytes[place]), 2 * at);
+        bytes[place] = 2 * delta;
+    }
+    let crc = freshet_wire::codec::crc32c(&bytes[21..]).to_be_bytes();
+    bytes[17..21].copy_from_slice(&crc);
+    bytes.into()
+}
+
+#[tokio::test]
+async fn offsets_out_of_order_are_refused_by_every_version_and_leave_nothing() {
+    let broker = TestBroker::start().await;
+    let mut client = broker.client();
+    let id = client.create_topic("t", 1, &[]).await;
+    for version in 3..=13 {
+        for deltas in [[0, 7, 2], [0, 0, 0], [1, 2, 3]] {
+            let mut request = produce_request("t", 0, with_deltas(deltas));
+            if version >= 13 {
+                request.topic_data[0].name = topic_name("");
+                request.topic_data[0].topic_id = id;
+            }
+            let response = client.call(version, request).await;
+            let answer = &response.responses[0].partition_responses[0];
+            let expected = (ResponseError::InvalidRecord.code(), -1);
+            assert_eq!((answer.error_code, answer.base_offset), expected, "{version} {deltas:?}");
+            let reason = answer.error_message.as_ref().is_some_and(|text| text.contains("offsets"));
+            assert_eq!(reason, version >= 8);
+        }
+    }
+    assert_eq!(client.produce("t", 0, with_deltas([0, 1, 2])).await, (0, 0));
 }
 
 #[tokio::test]

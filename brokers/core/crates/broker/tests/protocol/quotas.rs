@@ -164,6 +164,8 @@ async fn what_cannot_be_is_refused_and_changes_nothing() {
         entry(&[("user", Some("a"))], &[("producer_byte_rate", Some(0.5))]),
         entry(&[("user", Some("a"))], &[("connection_creation_rate", Some(1.0))]),
         entry(&[("ip", Some("nowhere"))], &[("connection_creation_rate", Some(1.0))]),
+        entry(&[("user", Some("a\0"))], &[("producer_byte_rate", Some(1.0))]),
+        entry(&[("client-id", Some("a\u{7f}"))], &[("producer_byte_rate", Some(1.0))]),
         entry(
             &[("user", Some("a"))],
             &[("request_percentage", Some(1.0)), ("producer_byte_rate", Some(-1.0))],

@@ -280,6 +280,7 @@ async fn commit(
     let offset =
         OffsetToCommit { topic, partition: index, offset, leader_epoch: -1, metadata: None };
     let request = OffsetCommitRequest {
+        payer: "User:simulated".into(),
         api_version: 2,
         group_id: group,
         member_id: String::new(),

@@ -252,6 +252,27 @@ fn a_batch_that_cannot_be_unpacked_stays_byte_for_byte() {
     assert_eq!(cleaned.batches, batches);
 }
 
+/// An earlier release took any offsets within a batch. Those of the first record say that it is
+/// newer than all that follow with its key.
+#[test]
+fn a_batch_whose_offsets_are_not_its_own_stays_and_removes_nothing() {
+    let mut bytes = batch(0, &[("a", Some("1")), ("a", Some("2"))]).build().to_vec();
+    let first_delta = freshet_wire::records::HEADER_BYTES + 3;
+    assert_eq!(bytes[first_delta], 0);
+    bytes[first_delta] = 60;
+    let damaged = StoredBatch::from_contiguous(bytes.into()).unwrap();
+    let batches = [damaged.clone(), plain(2, "a", Some("3")), plain(3, "a", Some("4"))];
+    let cleaned = round(&log(&[]), &batches, 0);
+    assert_eq!(shape(&cleaned), [(0, 2), (3, 1)]);
+    assert_eq!(cleaned.batches[0], damaged);
+    let mut named = None;
+    let mut keys = KeyOffsets::new(DirtyRange { from: 0, until: 4 }, 1 << 20);
+    note_batch(&mut keys, &mut Transactions::new(&[]), &damaged, |error| {
+        named = Some(error.is_limit());
+    });
+    assert_eq!(named, Some(false), "it is named as damaged, and not as too large");
+}
+
 #[test]
 fn a_log_is_read_in_runs_that_fit_into_an_object() {
     const MIB: u64 = 1 << 20;

@@ -318,6 +318,14 @@ impl FetchResponse {
         std::iter::once(self.error_code).chain(partitions.map(|partition| partition.error_code))
     }
 
+    /// Sets the pause in a body that is encoded already, of any version: it comes first.
+    pub fn throttle_encoded(body: &mut Vec<Bytes>, throttle_time_ms: i32) {
+        if let Some(first) = body.first_mut() {
+            *first = first.slice(4..);
+            body.insert(0, Bytes::copy_from_slice(&throttle_time_ms.to_be_bytes()));
+        }
+    }
+
     /// The response's body in pieces, to be written one after another; large pieces are the
     /// records' own. The version is one that is served.
     pub fn encode(self, version: i16) -> Vec<Bytes> {

@@ -74,11 +74,9 @@ pub fn find_by_timestamp(batch: &StoredBatch, timestamp: i64, from: i64) -> Look
         return LookUp { record: whole, damage: None };
     }
     let mut first = None;
-    // A record's own delta may be any: plain batches are stored as they come.
-    let own = from.max(header.base_offset)..header.next_offset();
     let walked = batch.walk(|record| {
         let offset = header.base_offset.saturating_add(record.offset_delta.into());
-        if first.is_none() && record.timestamp >= timestamp && own.contains(&offset) {
+        if first.is_none() && record.timestamp >= timestamp && offset >= from {
             first = Some((offset, record.timestamp));
         }
     });
@@ -151,12 +149,14 @@ mod tests {
     }
 
     #[test]
-    fn an_offset_beyond_the_batch_is_not_found() {
+    fn a_batch_whose_offsets_are_not_in_order_gives_its_start() {
         let mut bytes = sample().build().to_vec();
         // The first record's offset delta: 50 as a zigzag number, instead of 0.
         bytes[HEADER_BYTES + 3] = 100;
         let batch = StoredBatch::from_contiguous(bytes.into()).unwrap();
-        assert_eq!(find(&batch, 5, 0), Some((101, 30)));
+        assert_eq!(find(&batch, 5, 0), Some((100, 40)));
+        assert!(find_by_timestamp(&batch, 5, 0).damage.is_some());
+        assert!(batch.read_largest_timestamp().is_err());
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 
+use super::walk::{OFFSETS_OUT_OF_ORDER, nullable_length};
 use super::{BatchHeader, RecordsError, StoredBatch, TimestampType, ValidatedBatch, decompress};
-use crate::codec::{Reader, WireError};
+use crate::codec::Reader;
 
 /// How much of one batch is held in memory at most, decompressed, where its records are needed with
 /// their keys. A batch that is accepted may decompress to more.
@@ -30,14 +31,14 @@ pub struct Record {
     pub headers: Vec<(String, Option<Bytes>)>,
 }
 
-/// The records of one batch, in order. Ends after the first error. That there are as many records
-/// as the header says and no byte is left over is checked. Their offsets are not: a batch that is
-/// not compressed is accepted with any, as by Kafka.
+/// The records of one batch, in order. Ends after the first error. Checked is what
+/// [`walk_records`](super::walk_records) checks.
 #[derive(Debug)]
 pub struct Records {
     header: BatchHeader,
     reader: Reader,
     left: usize,
+    last_delta: i32,
     with_headers: bool,
     done: bool,
 }
@@ -55,7 +56,7 @@ impl Records {
     ) -> Result<Self, RecordsError> {
         let reader = Reader::new(decompress(header.compression()?, payload, limit_bytes)?);
         let left = reader.count(header.record_count.into(), RECORD_BYTES_MIN)?;
-        Ok(Self { header, reader, left, with_headers: true, done: false })
+        Ok(Self { header, reader, left, last_delta: -1, with_headers: true, done: false })
     }
 
     /// Checks the records' headers but does not return them.
@@ -70,6 +71,10 @@ impl Records {
         record.i8()?;
         let timestamp_delta = record.varint()?;
         let delta = record.varint32()?;
+        if delta <= self.last_delta || delta > self.header.last_offset_delta {
+            return Err(RecordsError::Inconsistent(OFFSETS_OUT_OF_ORDER));
+        }
+        self.last_delta = delta;
         let key = nullable_bytes(&mut record)?;
         let value = nullable_bytes(&mut record)?;
         let headers = read_headers(&mut record, self.with_headers)?;
@@ -127,14 +132,10 @@ impl ValidatedBatch {
     }
 }
 
-/// Bytes behind their length. Any negative length says that there are none, as in Kafka.
-pub(super) fn nullable_bytes(reader: &mut Reader) -> Result<Option<Bytes>, WireError> {
-    let length = reader.varint32()?;
-    if length < 0 {
-        return Ok(None);
-    }
-    let length = reader.count(length.into(), 1)?;
-    reader.take(length).map(Some)
+/// Bytes behind their length, where there are any.
+pub(super) fn nullable_bytes(reader: &mut Reader) -> Result<Option<Bytes>, RecordsError> {
+    let Some(length) = nullable_length(reader.varint32()?)? else { return Ok(None) };
+    Ok(Some(reader.take(length)?))
 }
 
 fn read_headers(

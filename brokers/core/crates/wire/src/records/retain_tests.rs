@@ -110,18 +110,27 @@ fn a_batch_that_cannot_be_unpacked_is_refused() {
     assert!(damaged.visit_facts(|_| panic!("nothing is visited")).is_err());
 }
 
-/// Any negative length of a key says that there is none: such a batch is accepted.
+/// librdkafka cannot read such a key; Java's clients take it for none.
 #[test]
-fn a_record_whose_key_has_the_length_minus_five_has_no_key() {
+fn a_record_whose_key_has_the_length_minus_five_is_damaged() {
     let mut bytes = BatchBuilder::new(0).record(1, None, Some(b"v")).build().to_vec();
     let key_length = crate::records::HEADER_BYTES + 4;
     assert_eq!(bytes[key_length], 1, "-1, zigzag");
     bytes[key_length] = 9;
     let batch = StoredBatch::from_contiguous(bytes.into()).unwrap();
-    batch.walk(|record| assert!(!record.has_key)).unwrap();
-    let mut keys = Vec::new();
-    batch.visit_facts(|record| keys.push(record.key.clone())).unwrap();
-    assert_eq!(keys, [None]);
+    assert!(batch.walk(|_| panic!("nothing is visited")).is_err());
+    assert!(batch.visit_facts(|_| panic!("nothing is visited")).is_err());
+}
+
+#[test]
+fn a_batch_whose_offsets_are_not_in_order_is_left_alone() {
+    let mut bytes = sample(Compression::None).to_bytes().to_vec();
+    let first = crate::records::HEADER_BYTES + 3;
+    assert_eq!(bytes[first], 0, "the first record's offset delta");
+    bytes[first] = 0x0e;
+    let batch = StoredBatch::from_contiguous(bytes.into()).unwrap();
+    assert!(batch.visit_facts(|_| panic!("nothing is visited")).is_err());
+    assert!(batch.retain(HORIZON_MS, false, |_| false).is_err());
 }
 
 /// The horizon stands in the place of the base timestamp, and lies behind all records.

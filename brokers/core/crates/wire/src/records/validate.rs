@@ -21,6 +21,10 @@ use crate::codec::crc32c;
 pub const UNPACKED_BYTES_MAX: usize = 1 << 30;
 /// How many faulty records of a batch are named in an answer.
 const RECORD_ERRORS_MAX: usize = 1000;
+/// What only brokers say of a batch. As in Kafka, the records' own times count where a producer
+/// claims that they are the broker's; unlike there, its base timestamp is no delete horizon, by
+/// which compaction would remove tombstones at once.
+const BROKERS_BITS: i16 = LOG_APPEND_TIME_BIT | DELETE_HORIZON_BIT;
 
 /// What the topic's configuration allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,18 +180,18 @@ impl ProducedBatch {
             .map_err(|error| reject(ResponseError::CorruptMessage, error.to_string()))?;
         let compression = check_counts(header, bytes.len())?;
         check_producer(header)?;
+        check_base_timestamp(header, limits)?;
         let claims_append_time = header.timestamp_type() == TimestampType::LogAppendTime;
         if claims_append_time && limits.message_timestamp_type == TimestampType::LogAppendTime {
             let message = "producers must not set the timestamp type to LogAppendTime";
             return Err(reject(ResponseError::InvalidTimestamp, message).into());
         }
-        // Where the topic keeps producers' times, those of the records count, as in Kafka.
-        let attributes = header.attributes & !LOG_APPEND_TIME_BIT;
+        let attributes = header.attributes & !BROKERS_BITS;
         let header = &BatchHeader { attributes, ..*header };
         if compression == Compression::Lz4 && has_linked_lz4_blocks(&bytes[HEADER_BYTES..]) {
             return Err(invalid("lz4 blocks that need the ones before are not supported").into());
         }
-        let mut judge = RecordJudge::new(limits, compression);
+        let mut judge = RecordJudge::new(limits);
         let payload = bytes.slice(HEADER_BYTES..);
         let payload = match limits.stored_codec {
             Some(codec) if codec.compression != compression => {
@@ -211,7 +215,7 @@ impl ProducedBatch {
         max_timestamp: i64,
         limits: &ProduceLimits,
     ) -> ValidatedBatch {
-        let attributes = self.header.attributes & !LOG_APPEND_TIME_BIT;
+        let attributes = self.header.attributes & !BROKERS_BITS;
         let mut header = BatchHeader { attributes, max_timestamp, ..self.header };
         if limits.message_timestamp_type == TimestampType::LogAppendTime {
             header.attributes |= LOG_APPEND_TIME_BIT;
@@ -221,7 +225,6 @@ impl ProducedBatch {
             && Ok(codec.compression) != header.compression()
         {
             header.set_compression(codec.compression);
-            header.attributes &= !DELETE_HORIZON_BIT;
         }
         if header != self.header {
             header.attributes &= !RESERVED_BITS;
@@ -397,25 +400,35 @@ fn check_producer(header: &BatchHeader) -> Result<(), RecordRejection> {
     Ok(())
 }
 
+/// The base of the records' times is a time itself, or -1, where the topic keeps them.
+fn check_base_timestamp(
+    header: &BatchHeader,
+    limits: &ProduceLimits,
+) -> Result<(), RecordRejection> {
+    let base = header.base_timestamp;
+    let is_kept = limits.message_timestamp_type == TimestampType::CreateTime;
+    if is_kept && base < NO_TIMESTAMP {
+        let message = format!("the base timestamp of a batch must not be {base}");
+        return Err(reject(ResponseError::InvalidTimestamp, message));
+    }
+    Ok(())
+}
+
 /// Judges the records of a batch one after another.
 struct RecordJudge<'a> {
     limits: &'a ProduceLimits,
-    is_compressed: bool,
     count: i32,
     max_timestamp: i64,
-    are_offsets_in_order: bool,
     has_bad_timestamp: bool,
     faults: Vec<(i32, String)>,
 }
 
 impl<'a> RecordJudge<'a> {
-    fn new(limits: &'a ProduceLimits, compression: Compression) -> Self {
+    fn new(limits: &'a ProduceLimits) -> Self {
         Self {
             limits,
-            is_compressed: compression != Compression::None,
             count: 0,
             max_timestamp: NO_TIMESTAMP,
-            are_offsets_in_order: true,
             has_bad_timestamp: false,
             faults: Vec::new(),
         }
@@ -425,7 +438,6 @@ impl<'a> RecordJudge<'a> {
         let index = self.count;
         self.count += 1;
         self.max_timestamp = self.max_timestamp.max(record.timestamp);
-        self.are_offsets_in_order &= record.offset_delta == index;
         if self.limits.compacted && !record.has_key {
             self.note(index, || "compacted topic cannot accept message without key".to_owned());
         } else if !self.limits.allows(record.timestamp) {
@@ -459,19 +471,16 @@ impl<'a> RecordJudge<'a> {
             let message = "one or more records have been rejected: a compacted topic needs keys";
             return Err(RecordRejection { record_errors, ..invalid(message) });
         }
-        // Kafka does not judge the offsets in a batch that is not compressed.
-        if self.is_compressed && !self.are_offsets_in_order {
-            return Err(invalid("the offsets of the records in a compressed batch have gaps"));
-        }
         Ok(self.max_timestamp)
     }
 }
 
 impl ProduceLimits {
-    /// The earliest and the latest CreateTime that a record may have.
+    /// The earliest and the latest CreateTime that a record may have. Times before 1970 are none:
+    /// clients take them for "none", or refuse them.
     fn timestamp_range(&self) -> (i64, i64) {
         let earliest = self.now_ms.saturating_sub(self.timestamp_before_max_ms);
-        (earliest, self.now_ms.saturating_add(self.timestamp_after_max_ms))
+        (earliest.max(0), self.now_ms.saturating_add(self.timestamp_after_max_ms))
     }
 
     fn allows(&self, timestamp: i64) -> bool {

@@ -222,15 +222,14 @@ fn the_largest_timestamp_is_that_of_the_records() {
     }
 }
 
+/// Compaction would take the base timestamp for a horizon that has passed long ago.
 #[test]
-fn offsets_inside_a_batch_are_judged_where_it_is_compressed() {
-    let mut records = sample().build()[HEADER_BYTES..].to_vec();
-    let second = 1 + usize::from(records[0] / 2);
-    assert_eq!(records[second + 3], 2, "the second record's offset delta, zigzag");
-    records[second + 3] = 0;
-    validate_produced(with_payload(0, &records), &limits()).unwrap();
-    let packed = with_payload(2, &compress(Compression::Snappy, &records));
-    assert_eq!(error_of(packed, &limits()), ResponseError::InvalidRecord);
+fn a_producers_delete_horizon_is_left_out() {
+    let plain = validate_produced(sample().build(), &limits()).unwrap();
+    let attributes = DELETE_HORIZON_BIT.to_be_bytes();
+    let claimed = validate_produced(changed(ATTRIBUTES_AT, &attributes), &limits()).unwrap();
+    assert_eq!(claimed, plain);
+    StoredBatch::new(claimed, 3, 1).verify_checksum().unwrap();
 }
 
 #[test]

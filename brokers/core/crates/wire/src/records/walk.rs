@@ -1,17 +1,22 @@
 //! A walk over a batch's records that reads their fields and skips keys, values and headers: what a
 //! broker needs of a record that it stores as it came.
 //!
-//! A record's numbers are read as Kafka reads them (`ByteUtils.readVarint`, `readVarlong`), so that
-//! both accept the same batches.
+//! What it accepts, all clients read alike. Java's leaves out bits of a number that it has no room
+//! for, takes any negative length for "none", and does not compare offsets; librdkafka does neither
+//! of the first two, and both return offsets as they stand.
 
 use super::unpack::{UnpackLimits, Unpacker};
 use super::{BatchHeader, Compression, RecordsError, TimestampType};
 use crate::codec::{WireError, decode_varint, decode_varint32};
 
+/// What is said of a batch whose offsets are not those that its header promises.
+pub(super) const OFFSETS_OUT_OF_ORDER: &str =
+    "the offsets of the records do not rise within those of the batch";
+
 /// A record without its key, value and headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordOutline {
-    /// Its offset, less the batch's base offset. Nothing is checked about it.
+    /// Its offset, less the batch's base offset.
     pub offset_delta: i32,
     /// Milliseconds since 1970; for [`TimestampType::LogAppendTime`] the batch's.
     pub timestamp: i64,
@@ -20,8 +25,9 @@ pub struct RecordOutline {
 }
 
 /// Visits every record of a batch in order, and checks that the payload decompresses and holds
-/// exactly as many records as the header says, each as long as it says. Memory is bounded by
-/// `limits`, however much comes out.
+/// exactly as many records as the header says, each as long as it says, with offsets that rise
+/// within the batch's range. Compaction leaves gaps; where there are as many records as offsets,
+/// there is none. Memory is bounded by `limits`, however much comes out.
 ///
 /// # Errors
 /// Any [`RecordsError`]. Those records were visited that lie before the fault.
@@ -61,23 +67,26 @@ fn walk(
 ) -> Result<(), RecordsError> {
     let append_time =
         (header.timestamp_type() == TimestampType::LogAppendTime).then_some(header.max_timestamp);
+    let mut last_delta = -1;
     for _ in 0..header.record_count {
         let length = varint32(&mut source)?;
         let start = source.position();
         source.byte()?; // attributes, of which none is defined
         let timestamp_delta = varint64(&mut source)?;
         let offset_delta = varint32(&mut source)?;
-        let key_length = varint32(&mut source)?;
-        skip(&mut source, key_length)?;
-        let value_length = varint32(&mut source)?;
-        skip(&mut source, value_length)?;
+        if offset_delta <= last_delta || offset_delta > header.last_offset_delta {
+            return Err(RecordsError::Inconsistent(OFFSETS_OUT_OF_ORDER));
+        }
+        last_delta = offset_delta;
+        let has_key = skip_nullable(&mut source)?;
+        skip_nullable(&mut source)?;
         skip_headers(&mut source)?;
         if i64::try_from(source.position() - start) != Ok(i64::from(length)) {
             return Err(RecordsError::Inconsistent("a record's length is not that of its fields"));
         }
         let timestamp = header.base_timestamp.wrapping_add(timestamp_delta);
         let timestamp = append_time.unwrap_or(timestamp);
-        visit(RecordOutline { offset_delta, timestamp, has_key: key_length >= 0 });
+        visit(RecordOutline { offset_delta, timestamp, has_key });
     }
     if source.has_more()? {
         return Err(RecordsError::Inconsistent("bytes follow the last record"));
@@ -85,9 +94,21 @@ fn walk(
     Ok(())
 }
 
-/// Skips a key or a value. Any negative length says that there is none.
-fn skip(source: &mut impl Source, length: i32) -> Result<(), RecordsError> {
-    usize::try_from(length).map_or(Ok(()), |length| source.skip(length))
+/// Skips a key or a value, and returns whether there is one.
+fn skip_nullable(source: &mut impl Source) -> Result<bool, RecordsError> {
+    let length = nullable_length(varint32(source)?)?;
+    length.map_or(Ok(()), |length| source.skip(length))?;
+    Ok(length.is_some())
+}
+
+/// The length of a key or a value; `None` for the one that says that there is none.
+#[inline]
+pub(super) fn nullable_length(length: i32) -> Result<Option<usize>, RecordsError> {
+    match usize::try_from(length) {
+        Ok(length) => Ok(Some(length)),
+        Err(_) if length == -1 => Ok(None),
+        Err(_) => Err(RecordsError::Inconsistent("the length of a key or value is below -1")),
+    }
 }
 
 fn skip_headers(source: &mut impl Source) -> Result<(), RecordsError> {
@@ -99,8 +120,7 @@ fn skip_headers(source: &mut impl Source) -> Result<(), RecordsError> {
         let key_length = usize::try_from(varint32(source)?)
             .map_err(|_| RecordsError::Inconsistent("the length of a header's key is negative"))?;
         source.skip(key_length)?;
-        let value_length = varint32(source)?;
-        skip(source, value_length)?;
+        skip_nullable(source)?;
     }
     Ok(())
 }
