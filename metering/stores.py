@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from configparser import RawConfigParser
 from pathlib import Path
 
-from brokers.locations import object_location
-from metering.events.store import FolderUsageStore, UsageStore
+from brokers.errors import ConfigError
+from brokers.locations import S3Location, object_location
+from metering.events.store import FolderUsageStore, RemovingStore
 
 
-def open_usage_store(location: str) -> UsageStore:
+def open_usage_store(location: str) -> RemovingStore:
     """The store at a location (see `brokers.locations`). Nothing is read yet.
 
     Raises `ConfigError` for a location that is none.
@@ -31,22 +33,43 @@ def hadoop_root(location: str) -> str:
 
 
 def hadoop_settings(location: str) -> dict[str, str]:
-    """Settings of a Spark session that reaches a location. There is no secret among them."""
+    """Settings of a Spark session that reaches a location, on every machine of a cluster.
+
+    They hold the bucket's keys where the location names a file of keys; Spark redacts these in what
+    it shows. Raises `ConfigError` where that file has no keys, and `OSError`.
+    """
     place = object_location(location)
     if isinstance(place, Path):
         return {}
-    keys = "ProfileCredentialsProvider" if place.key_file else "DefaultCredentialsProvider"
-    settings = {"aws.credentials.provider": f"software.amazon.awssdk.auth.credentials.{keys}"}
+    settings = _credentials(place)
     if place.region is not None:
         settings["endpoint.region"] = place.region
     if place.endpoint is not None:
         settings |= {"endpoint": place.endpoint, "path.style.access": "true"}
-    return {f"spark.hadoop.fs.s3a.{name}": value for name, value in settings.items()}
+    bucket = f"spark.hadoop.fs.s3a.bucket.{place.bucket}"
+    return {f"{bucket}.{name}": value for name, value in settings.items()}
 
 
-def hadoop_environment(location: str) -> dict[str, str]:
-    """Environment variables of a process whose Spark session reaches a location."""
-    place = object_location(location)
-    if isinstance(place, Path) or place.key_file is None:
-        return {}
-    return {"AWS_SHARED_CREDENTIALS_FILE": str(place.key_file), "AWS_PROFILE": "default"}
+def _credentials(place: S3Location) -> dict[str, str]:
+    """Settings of a bucket that say who reads and writes it."""
+    if place.key_file is None:
+        provider = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
+        return {"aws.credentials.provider": provider}
+    # A file that only this machine has would be of no use to executors.
+    profiles = RawConfigParser()
+    profiles.read_string(place.key_file.read_text(encoding="utf-8"))
+    try:
+        profile = profiles["default"]
+        keys = {
+            "access.key": profile["aws_access_key_id"],
+            "secret.key": profile["aws_secret_access_key"],
+        }
+    except KeyError as error:
+        message = f"{place.key_file}: there is no {error} of the profile default"
+        raise ConfigError(message) from error
+    token = profile.get("aws_session_token")
+    kind = "Simple" if token is None else "Temporary"
+    provider = f"org.apache.hadoop.fs.s3a.{kind}AWSCredentialsProvider"
+    if token is not None:
+        keys["session.token"] = token
+    return {"aws.credentials.provider": provider, **keys}

@@ -7,17 +7,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pyspark import StatusTracker
+from pyspark import SparkContext
 
 # Seconds between two looks at the tasks of a running stage.
 _PERIOD_SECONDS = 5.0
 
 
 class Progress:
-    """Counts a job's stages: `stage 2 of 6: what`, then how many of its tasks are done."""
+    """Counts a job's stages: `stage 2 of 6: what`, then how many of its tasks are done, and what
+    they read."""
 
-    def __init__(self, tracker: StatusTracker, stages: int) -> None:
-        self._tracker = tracker
+    def __init__(self, context: SparkContext, stages: int) -> None:
+        self._context = context
         self._stages = stages
         self._stage = 0
 
@@ -50,10 +51,20 @@ class Progress:
                 last_line = line
 
     def _tasks_text(self) -> str:
-        infos = [
-            self._tracker.getStageInfo(stage_id) for stage_id in self._tracker.getActiveStageIds()
-        ]
-        running = [info for info in infos if info is not None]
-        total = sum(info.numTasks for info in running)
-        completed = sum(info.numCompletedTasks for info in running)
-        return f"{completed} of {total} tasks" if running else ""
+        # Spark's own record of its stages, since PySpark's tracker knows neither rows nor bytes.
+        active = self._context._jsc.sc().statusStore().activeStages()
+        running = [active.apply(place) for place in range(active.size())]
+        if not running:
+            return ""
+        tasks, completed = (
+            sum(getattr(stage, name)() for stage in running)
+            for name in ("numTasks", "numCompleteTasks")
+        )
+        rows, size_bytes = (
+            sum(
+                getattr(stage, f"input{what}")() + getattr(stage, f"shuffleRead{what}")()
+                for stage in running
+            )
+            for what in ("Records", "Bytes")
+        )
+        return f"{completed} of {tasks} tasks, {rows} rows and {size_bytes} bytes read"

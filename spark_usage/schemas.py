@@ -16,7 +16,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-SCHEMA_VERSION = 1
+# Of rows: one of a block of a lane, or of time; and the sum over a lane file in one minute.
+BLOCKS_VERSION, FILES_VERSION = 1, 2
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS

@@ -58,7 +58,7 @@ def open_session(
     if not _is_submitted():
         all_settings |= _local_settings(master or LOCAL_MASTER, driver_memory, java_options)
         if jars:
-            all_settings["spark.driver.extraClassPath"] = f"{jars}/*"
+            all_settings |= _jar_settings(Path(jars), all_settings["spark.master"])
     elif master is not None:
         all_settings["spark.master"] = master
     for key, value in all_settings.items():
@@ -87,6 +87,15 @@ def abandon_session(spark: SparkSession) -> None:
 def _is_submitted() -> bool:
     # By this variable spark-submit passes the JVM's port to its Python child.
     return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _jar_settings(folder: Path, master: str) -> dict[str, str]:
+    settings = {"spark.driver.extraClassPath": f"{folder}/*"}
+    if not master.startswith("local"):
+        # The driver serves them to the executors, whose machines need nothing but Spark.
+        shipped = ",".join(jar.absolute().as_uri() for jar in sorted(folder.glob("*.jar")))
+        settings["spark.jars"] = shipped
+    return settings
 
 
 def _local_settings(master: str, driver_memory: str, java_options: str) -> dict[str, str]:

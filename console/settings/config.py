@@ -8,6 +8,7 @@ The order is: the environment, then the file, then the default. The setting `nam
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -124,9 +125,34 @@ def build_config(home: Path, table: Mapping[str, Any], environ: Mapping[str, str
     config = read_settings(Config, given, reading=Reading(places, as_text=True), home=home)
     check_billing(config.billing)
     check_collector(config.billing)
-    if not config.local:
+    if config.local:
+        _check_local(config)
+    else:
         _check_production(config)
     return config
+
+
+def _check_local(config: Config) -> None:
+    """Raises `SettingsError` where other machines could reach a service in local mode.
+
+    Whoever reaches it may sign up, and gets by without what a service for other people needs.
+    """
+    if not _is_loopback(config.web.bind):
+        message = (
+            f"web.bind is {config.web.bind!r}, want an address of the loopback: in local mode"
+            " nothing else may reach the service"
+        )
+        raise SettingsError(message, "web.bind")
+
+
+def _is_loopback(host: str) -> bool:
+    """Returns whether a host's name or address is the machine itself, and no other can use it."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _check_production(config: Config) -> None:

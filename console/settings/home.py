@@ -1,7 +1,9 @@
-"""The data folder and the secret that local mode makes in it. No Django."""
+"""The data folder and the secrets that local mode makes in it. No Django."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 import secrets
 import sys
@@ -36,3 +38,11 @@ def read_or_make_secret(file: Path) -> str:
         finally:
             draft.unlink()
     return file.read_text(encoding="ascii").strip()
+
+
+def derive_mail_token(secret_key: str) -> str:
+    """Returns the token of the page of local mail, which `make up` prints in a link.
+
+    It is derived from Django's secret key, so it stays the same and is stored nowhere.
+    """
+    return hmac.new(secret_key.encode(), b"freshet.local_mail", hashlib.sha256).hexdigest()[:32]

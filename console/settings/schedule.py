@@ -33,6 +33,11 @@ BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "schedule": 2.0,
         "options": {"expires": 2.0},
     },
+    "end-readings": {
+        "task": "provisioning.end_readings",
+        "schedule": 60.0,
+        "options": {"expires": 60.0},
+    },
     "ingest-usage": {
         "task": "metering.ingest_usage",
         "schedule": 15.0,

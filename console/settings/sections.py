@@ -21,7 +21,11 @@ COLLECTORS = ("none", "transfer", "stripe")
 class Web:
     """The REST interface and the console."""
 
-    bind: str = setting("127.0.0.1", "Address that the web server listens on.", empty=True)
+    bind: str = setting(
+        "127.0.0.1",
+        "Address that the web server listens on; in local mode one of the loopback.",
+        empty=True,
+    )
     port: int = setting(8080, "Port that the web server listens on.")
     public_url: str = setting("http://localhost:{port}", "Address that people and mails use.")
     allowed_hosts: tuple[str, ...] = setting(
@@ -149,8 +153,10 @@ class Usage:
         "file://{home}/cell/usage",
         "The usage store, with files of every agent: `file://<path>` or `s3://`, as `cell.bucket`.",
     )
-    rollups: Path = setting(
-        Path("{home}/cell/rollups"), "What roll-ups write, in a folder for each run."
+    rollups: str = setting(
+        "file://{home}/cell/rollups",
+        "What roll-ups write, in a folder for each run: `file://<path>` or `s3://`, as "
+        "`cell.bucket`.",
     )
     progress: Path = setting(
         Path("{home}/cell/metering"), "How far each cluster is metered, for the cell's agents."
@@ -160,11 +166,20 @@ class Usage:
     window_minutes: int = setting(
         5, "Storage is measured in windows of so many minutes, a whole part of an hour."
     )
-    spark_master: str = setting("local[*]", "Where Spark runs the nightly roll-up.")
+    spark_master: str = setting(
+        "local[*]",
+        "Where Spark runs the jobs: `local[*]`, `spark://<host>:<port>` or `k8s://<url>`. All "
+        "machines of a cluster must reach `usage.location` and `usage.rollups`.",
+    )
+    spark_settings: tuple[str, ...] = setting(
+        (),
+        "Further settings of Spark, as `NAME=VALUE`, such as `spark.driver.host` or "
+        "`spark.executor.memory`.",
+    )
     spark_jars: str = setting(
         "",
-        "Folder of the jars that Spark needs where `usage.location` is `s3://` (`python -m "
-        "spark_usage.jars <folder>`). Empty: they are among its own.",
+        "Folder of the jars that Spark needs for `s3://` (`python -m spark_usage.jars <folder>`); "
+        "the jobs ship them to a cluster. Empty: they are among its own.",
     )
 
 
@@ -215,8 +230,9 @@ class Billing:
     )
     stripe_webhook_secret: str = setting(
         "",
-        "Secret that Stripe signs its webhooks with (`whsec_`). Production requires it with the "
-        "collector `stripe`.",
+        "Secret that Stripe signs its webhooks with (`whsec_`); several with commas between them "
+        "while it is changed: what is signed with any of them is taken. Production requires it "
+        "with the collector `stripe`.",
         secret=True,
     )
     stripe_api_base: str = setting(
@@ -341,6 +357,11 @@ class Limits:
     group_bytes: int = setting(
         64 * 1024 * 1024,
         "Bytes of memory that all consumer groups of a cluster take, with members and offsets.",
+    )
+    unbilled_bytes_per_second: int = setting(
+        4 * 1024 * 1024,
+        "Bytes a second of a cluster's Kafka requests and answers that are not billed: all but "
+        "batches of records.",
     )
     connections: int = setting(1000, "Clients' connections of a cluster at one time.")
     wakes_per_minute: int = setting(10, "Times that a cluster may be woken in a minute.")

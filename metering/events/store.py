@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
@@ -32,6 +33,13 @@ class UsageStore(Protocol):
 
     def list(self, prefix: str) -> Iterator[str]:
         """The keys that begin with `prefix`, in order."""
+
+
+class RemovingStore(UsageStore, Protocol):
+    """A store whose objects can be removed too, which no agent does."""
+
+    def remove(self, prefix: str) -> int:
+        """Removes the objects whose keys begin with `prefix`; returns how many there were."""
 
 
 class FolderUsageStore:
@@ -68,6 +76,23 @@ class FolderUsageStore:
         """See `UsageStore`."""
         folder, _, _ = prefix.rpartition("/")
         yield from self._keys_below(folder, prefix)
+
+    def remove(self, prefix: str) -> int:
+        """See `RemovingStore`. A prefix that ends with a slash is a folder, and goes as a whole."""
+        keys = list(self.list(prefix))
+        for key in keys:
+            self._path(key).unlink(missing_ok=True)
+        folder = self.root / prefix.rpartition("/")[0]
+        if prefix.endswith("/"):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder = folder.parent
+        while folder != self.root and self.root in folder.parents:
+            try:
+                folder.rmdir()
+            except OSError:
+                break
+            folder = folder.parent
+        return len(keys)
 
     def _keys_below(self, folder: str, prefix: str) -> Iterator[str]:
         try:

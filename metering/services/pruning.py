@@ -1,22 +1,23 @@
-"""Removes what nobody needs any more: folders of old runs, and rows about old usage files.
+"""Removes what nobody needs any more: folders of old runs, old usage files, and rows about these.
 
-Published rows, runs, comparisons and usage files themselves stay.
+Published rows, runs and comparisons stay.
 """
 
 from __future__ import annotations
 
 import logging
-import re
-import shutil
 from datetime import date, timedelta
-from pathlib import Path
 
 from console.base.common.clock import now
 from console.base.common.conf import config
 from console.base.common.tenancy import system_scope
 from metering.choices import RunState
+from metering.events.keys import cell_prefix, day_prefix, log_prefix
+from metering.events.store import RemovingStore
 from metering.models import FileCoverage, Reconciliation, RollupRun, UsageFile
 from metering.periods import to_ms
+from metering.services.ingest import usage_store
+from metering.services.run_folders import parse_folder, run_store
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +26,6 @@ FOLDERS_KEPT = timedelta(days=45)
 # As long as usage files are kept. Until then a row can be traced to its files and lanes.
 FILES_KEPT = timedelta(days=770)
 FILES_A_PASS = 5_000
-DAY_FOLDER = re.compile(r"day=(\d{4}-\d{2}-\d{2})")
 
 
 def prune_usage() -> tuple[int, int]:
@@ -41,30 +41,44 @@ def prune_folders() -> int:
 
     Returns how many.
     """
-    last = now() - FOLDERS_KEPT
-    removed = 0
-    for folder in sorted(config().usage.rollups.glob("day=*")):
-        match = DAY_FOLDER.fullmatch(folder.name)
-        if match is None or date.fromisoformat(match[1]) >= last.date():
-            continue
-        for run in sorted(folder.glob("run_id=*")):
-            if _is_done_with(run.name.removeprefix("run_id=")):
-                shutil.rmtree(run)
-                removed += 1
-        _remove_if_empty(folder)
-    return removed
+    last, store = now() - FOLDERS_KEPT, run_store()
+    folders = sorted({folder for key in store.list("day=") if (folder := parse_folder(key))})
+    old = [folder for folder in folders if folder.day < last.date()]
+    done_with = [folder for folder in old if _is_done_with(folder.run_id)]
+    for folder in done_with:
+        store.remove(f"{folder.key}/")
+    return len(done_with)
 
 
 def prune_files() -> int:
-    """Removes rows of old usage files and their coverage, a bounded number at a time; returns how
-    many files."""
-    before_ms = to_ms(now() - FILES_KEPT)
+    """Removes old usage files and statements of the log, and a bounded number of rows about these
+    files; returns of how many."""
+    before = now() - FILES_KEPT
+    _remove_days(before.date())
+    before_ms = to_ms(before)
     with system_scope():
         old = UsageFile.objects.filter(cell=config().cell.id, emitted_at_ms__lt=before_ms)
         keys = list(old.order_by("emitted_at_ms").values_list("pk", flat=True)[:FILES_A_PASS])
         FileCoverage.objects.filter(file__in=keys).delete()
         UsageFile.objects.filter(pk__in=keys).delete()
     return len(keys)
+
+
+def _remove_days(before: date) -> None:
+    """Removes what agents wrote on days before this one, whether it was ever taken in or not."""
+    store, cell = usage_store(), config().cell.id
+    # Keys begin with their day, so that each look finds the oldest day that is left.
+    while (day := _first_day_below(store, f"{cell_prefix(cell)}day=", before)) is not None:
+        store.remove(day_prefix(cell, day))
+    while (day := _first_day_below(store, f"{cell_prefix(cell)}log/day=", before)) is not None:
+        store.remove(log_prefix(cell, day))
+
+
+def _first_day_below(store: RemovingStore, prefix: str, before: date) -> date | None:
+    for key in store.list(prefix):
+        day = date.fromisoformat(key.removeprefix(prefix)[:10])
+        return day if day < before else None
+    return None
 
 
 def _is_done_with(run_id: str) -> bool:
@@ -77,8 +91,3 @@ def _is_done_with(run_id: str) -> bool:
     compared = Reconciliation.objects.filter(pk=run_id).first()
     # A folder without a row is from before the database was restored from a backup.
     return compared is None or (compared.state != RunState.RUNNING and compared.created_at < last)
-
-
-def _remove_if_empty(folder: Path) -> None:
-    if not any(folder.iterdir()):
-        folder.rmdir()

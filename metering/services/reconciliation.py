@@ -42,6 +42,7 @@ from metering.services.agreement import (
 from metering.services.holding import hold_lock, holder_of
 from metering.services.ingest import ingest_usage, usage_store
 from metering.services.rollup import FOREVER_S, NIGHTLY
+from metering.services.run_folders import LOG, MANIFEST, RunFolder
 from metering.services.spark import ReconcileJob, Say, run_reconcile
 from metering.services.totals import UsageFileRef, files_between, has_grown, inputs_sha256
 from metering.stores import hadoop_root
@@ -196,9 +197,7 @@ def _compare_day(run: RollupRun, sides: Sides, job: ReconcileJob, say: Say) -> R
 def _run_job(
     reconciliation: Reconciliation, sides: Sides, job: ReconcileJob, say: Say
 ) -> dict[str, Any]:
-    folder = config().usage.rollups / f"day={reconciliation.day}" / f"run_id={reconciliation.pk}"
-    folder.mkdir(parents=True)
-    manifest, log = folder / "run.json", folder / "log.json"
+    folder = RunFolder(reconciliation.day, reconciliation.pk)
     plain = {
         "version": 1,
         "run_id": reconciliation.pk,
@@ -206,13 +205,13 @@ def _run_job(
         "usage_root": hadoop_root(config().usage.location),
         "inputs": [asdict(file) for file in sides.files],
     }
-    manifest.write_text(json.dumps(plain), encoding="utf-8")
-    log.write_text(json.dumps(log_manifest(reconciliation.day, sides)), encoding="utf-8")
+    folder.write(MANIFEST, json.dumps(plain).encode())
+    folder.write(LOG, json.dumps(log_manifest(reconciliation.day, sides)).encode())
     say(
         f"{reconciliation.day}: {reconciliation.pk} over {len(sides.files)} usage files and"
         f" {len(sides.statements)} statements of the log"
     )
-    return job(reconciliation, manifest, log, folder / "output", say)
+    return job(reconciliation, folder, say)
 
 
 def log_manifest(day: date, sides: Sides) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import os
 import socket
 from dataclasses import asdict
 from datetime import date, timedelta
-from pathlib import Path
 
 from django.db import connection
 
@@ -26,8 +25,15 @@ from metering.services.holding import hold_lock, holder_of
 from metering.services.ingest import ingest_usage
 from metering.services.publishing import LOCK, lock_name, publish_run
 from metering.services.quality import note_quality
+from metering.services.run_folders import MANIFEST, RunFolder
 from metering.services.spark import Job, Say, run_spark
-from metering.services.totals import files_of_day, first_day, has_grown, inputs_sha256
+from metering.services.totals import (
+    days_of_new_files,
+    files_of_day,
+    first_day,
+    has_grown,
+    inputs_sha256,
+)
 from metering.stores import hadoop_root
 
 logger = logging.getLogger(__name__)
@@ -35,8 +41,8 @@ logger = logging.getLogger(__name__)
 # A nightly run looks this far back for days that were never rolled up: longer than a month, so that
 # no day of an open month is missed …
 MISSED = timedelta(days=40)
-# … and this far for days with new files, since files come up to three days late by themselves.
-GROWING = timedelta(days=3)
+# … and at any day of which a file was taken in during these last days.
+TAKEN_IN = timedelta(days=7)
 # Days are due this long after midnight UTC, because agents and ingest are some minutes behind.
 NIGHTLY = timedelta(minutes=30)
 FOREVER_S = float("inf")
@@ -99,11 +105,6 @@ def roll_up_recent_days(*, job: Job = run_spark, say: Say = lambda line: None) -
     return done
 
 
-def work_folder(run: RollupRun) -> Path:
-    """The folder of a run, with its manifest and the job's output. Each run has its own."""
-    return config().usage.rollups / f"day={run.day}" / f"run_id={run.pk}"
-
-
 def _due_days(cell: str) -> list[date]:
     """The days to roll up tonight, in order."""
     first = first_day(cell)
@@ -117,15 +118,14 @@ def _due_days(cell: str) -> list[date]:
     tried_tonight = set(tried.values_list("day", flat=True))
     pointers = RollupPointer.objects.final().filter(cell=cell).select_related("run")
     published = {pointer.day: pointer.run for pointer in pointers}
-    days = []
-    day = max(first, today - MISSED)
-    while day < today:
-        recent = day >= today - GROWING
-        due = day not in published or (recent and has_grown(day, published[day]))
-        if due and day not in tried_tonight:
-            days.append(day)
-        day += DAY
-    return days
+    recent = max(first, today - MISSED)
+    missed = {recent + number * DAY for number in range((today - recent).days)} - published.keys()
+    grown = {
+        day
+        for day in days_of_new_files(cell, at - TAKEN_IN) & published.keys()
+        if day < today and has_grown(day, published[day])
+    }
+    return sorted((missed | grown) - tried_tonight)
 
 
 def _begin_run(cell: str, day: date) -> RollupRun:
@@ -149,9 +149,7 @@ def _begin_run(cell: str, day: date) -> RollupRun:
 
 def _perform_run(run: RollupRun, job: Job, say: Say, *, early: bool) -> None:
     pointer = RollupPointer.objects.filter(cell=run.cell, day=run.day).first()
-    folder = work_folder(run)
-    folder.mkdir(parents=True)
-    manifest, output = folder / "run.json", folder / "output"
+    folder = RunFolder(run.day, run.pk)
     plain = {
         "version": 1,
         "run_id": run.pk,
@@ -159,16 +157,17 @@ def _perform_run(run: RollupRun, job: Job, say: Say, *, early: bool) -> None:
         "usage_root": hadoop_root(config().usage.location),
         "inputs": run.inputs,
     }
-    manifest.write_text(json.dumps(plain), encoding="utf-8")
+    folder.write(MANIFEST, json.dumps(plain).encode())
     say(f"{run.day}: {run.pk} over {len(run.inputs)} usage files")
-    report = job(run, manifest, output, say)
+    report = job(run, folder, say)
     if not connection.is_usable():
         # The lock was lost with the connection while the job ran. `publish_run` takes it again, and
         # refuses where another run was published meanwhile.
         connection.close()
     replaces = pointer.run_id if pointer else None
-    changed = publish_run(run, output, report, replaces=replaces, early=early)
-    note_quality(run, report, output / "quarantine")
+    with folder.copied_output() as output:
+        changed = publish_run(run, output, report, replaces=replaces, early=early)
+        note_quality(run, report, output / "quarantine")
     if changed:
         say(f"{run.day}: published {report['hours']} hours and {report['days']} days")
     else:

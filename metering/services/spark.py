@@ -17,7 +17,8 @@ from typing import Any
 from console.base.common.conf import config
 from metering.errors import RollupFailed
 from metering.models import Reconciliation, RollupRun
-from metering.stores import hadoop_environment, hadoop_settings
+from metering.services.run_folders import LOG, MANIFEST, OUTPUT, RunFolder
+from metering.stores import hadoop_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 # Last lines of its output that an error shows.
@@ -26,50 +27,49 @@ TAIL_LINES = 20
 STOP_S = 20.0
 
 Say = Callable[[str], None]
-# (run, its manifest, the folder to make, progress) → the job's report.
-Job = Callable[[RollupRun, Path, Path, Say], dict[str, Any]]
-# (comparison, its manifest, the log's manifest, the folder to make, progress) → the job's report.
-ReconcileJob = Callable[[Reconciliation, Path, Path, Path, Say], dict[str, Any]]
+# (run, its folder with the manifest, progress) → the job's report. The job makes the output.
+Job = Callable[[RollupRun, RunFolder, Say], dict[str, Any]]
+# The same for a comparison, whose folder has the log's manifest too.
+ReconcileJob = Callable[[Reconciliation, RunFolder, Say], dict[str, Any]]
 
 
-def run_spark(run: RollupRun, manifest: Path, output: Path, say: Say) -> dict[str, Any]:
+def run_spark(run: RollupRun, folder: RunFolder, say: Say) -> dict[str, Any]:
     """Rolls a run's day up by `spark_usage.jobs.rollup`; returns its report.
 
     Raises `RollupFailed`. An interrupt ends the job first, and is then raised.
     """
-    return _run_job("rollup", run, manifest, output, say)
+    return _run_job("rollup", run, folder, say)
 
 
-def run_reconcile(
-    reconciliation: Reconciliation, manifest: Path, log: Path, output: Path, say: Say
-) -> dict[str, Any]:
+def run_reconcile(reconciliation: Reconciliation, folder: RunFolder, say: Say) -> dict[str, Any]:
     """Compares a day's usage with the log by `spark_usage.jobs.reconcile`; returns its report.
 
     Raises `RollupFailed`. An interrupt ends the job first, and is then raised.
     """
-    return _run_job("reconcile", reconciliation, manifest, output, say, "--log", str(log))
+    return _run_job("reconcile", reconciliation, folder, say, "--log", folder.path(LOG))
 
 
 def _run_job(
-    job: str, run: RollupRun | Reconciliation, manifest: Path, output: Path, say: Say, *more: str
+    job: str, run: RollupRun | Reconciliation, folder: RunFolder, say: Say, *more: str
 ) -> dict[str, Any]:
     usage = config().usage
     command = [
         *(sys.executable, "-m", f"spark_usage.jobs.{job}"),
         *("--day", run.day.isoformat(), "--run-id", run.pk),
-        *("--manifest", str(manifest), "--output", str(output)),
+        *("--manifest", folder.path(MANIFEST), "--output", folder.path(OUTPUT)),
         *("--master", usage.spark_master, *more),
-        *(f"--conf={name}={setting}" for name, setting in hadoop_settings(usage.location).items()),
+        *(f"--conf={setting}" for setting in usage.spark_settings),
     ]
     if usage.spark_jars:
         command += ["--jars", usage.spark_jars]
+    stores = hadoop_settings(usage.location) | hadoop_settings(usage.rollups)
     tail: deque[str] = deque(maxlen=TAIL_LINES)
     # In a session of its own, so that Ctrl-C in a terminal does not reach it directly: this process
     # ends it, once.
     with subprocess.Popen(
         command,
         cwd=ROOT,
-        env={**os.environ, **hadoop_environment(usage.location)},
+        env={**os.environ, "SPARK_USAGE_SETTINGS": json.dumps(stores)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -88,14 +88,14 @@ def _run_job(
     if status:
         message = f"the job ended with status {status}:\n" + "\n".join(tail)
         raise RollupFailed(message)
-    return read_report(output)
+    return read_report(folder)
 
 
-def read_report(output: Path) -> dict[str, Any]:
+def read_report(folder: RunFolder) -> dict[str, Any]:
     """The report of a job that succeeded. Raises `RollupFailed` where it is missing or changed."""
     try:
-        success = json.loads((output / "_SUCCESS.json").read_bytes())
-        data = (output / "report.json").read_bytes()
+        success = json.loads(folder.read(f"{OUTPUT}/_SUCCESS.json"))
+        data = folder.read(f"{OUTPUT}/report.json")
         if hashlib.sha256(data).hexdigest() != success["report_sha256"]:
             message = "the job's report is not the one that it finished with"
             raise RollupFailed(message)

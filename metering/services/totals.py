@@ -14,7 +14,7 @@ from datetime import date, datetime
 from django.db.models import Max, Min, Sum
 
 from console.base.common.conf import config
-from metering.choices import Granularity, RunState
+from metering.choices import FileState, Granularity, RunState
 from metering.models import (
     ClusterCoverage,
     JudgedHour,
@@ -129,6 +129,19 @@ def month_completeness(
         stale_days=sorted(stale),
         incomplete_hours=sorted(hours, key=lambda hour: (hour.hour, hour.cluster_id)),
     )
+
+
+def days_of_new_files(cell: str, since: datetime) -> set[date]:
+    """The days of which usage files that were taken in since a time say something."""
+    files = UsageFile.objects.filter(cell=cell, state=FileState.INGESTED, tried_at__gte=since)
+    spans = files.values_list("window_start_ms", "window_end_ms")
+    days: set[date] = set()
+    for start_ms, end_ms in spans.iterator(chunk_size=ROWS_A_FETCH):
+        if start_ms is None or end_ms is None:
+            continue
+        day, last = from_ms(start_ms).date(), from_ms(max(start_ms, end_ms - 1)).date()
+        days.update(day + number * DAY for number in range((last - day).days + 1))
+    return days
 
 
 def rollup_inputs(run_ids: Iterable[str]) -> list[UsageFileRef]:

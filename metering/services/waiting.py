@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from console.base.common.transactions import outside_transaction
-from metering.events.store import UsageStore
+from metering.events.store import RemovingStore
 
 
-def waited_for(store: UsageStore, what: str) -> UsageStore:
+def waited_for(store: RemovingStore, what: str) -> RemovingStore:
     """The same store; what waits for it does so outside of its transaction. `what` names it."""
     return _WaitedFor(store, what)
 
@@ -16,7 +16,7 @@ def waited_for(store: UsageStore, what: str) -> UsageStore:
 class _WaitedFor:
     """See `UsageStore`."""
 
-    def __init__(self, store: UsageStore, what: str) -> None:
+    def __init__(self, store: RemovingStore, what: str) -> None:
         self._store = store
         self._what = what
 
@@ -27,6 +27,10 @@ class _WaitedFor:
     def get(self, key: str) -> bytes:
         with outside_transaction(self._what):
             return self._store.get(key)
+
+    def remove(self, prefix: str) -> int:
+        with outside_transaction(self._what):
+            return self._store.remove(prefix)
 
     def list(self, prefix: str) -> Iterator[str]:
         keys = self._store.list(prefix)

@@ -42,6 +42,7 @@ from spark_usage.transforms.reconciliation import (
     CLUSTER_FIGURES,
     PARTITION,
     SERIES,
+    STEP,
     compared_ingress,
     egress_differences,
     egress_steps,
@@ -49,6 +50,7 @@ from spark_usage.transforms.reconciliation import (
     logged_bytes,
     metered_ingress,
 )
+from spark_usage.transforms.versions import is_of_block, is_of_file, mark_superseded
 
 VERSION = 1
 NAME = "reconcile"
@@ -113,12 +115,16 @@ def _distinct_rows(rows: DataFrame) -> tuple[DataFrame, Row]:
             ),
             sf.count_if(~sf.col("agrees")).alias("conflicts"),
             sf.count_if("incomplete").alias("incomplete"),
+            sf.count_if(is_of_block()).alias("of_blocks"),
+            sf.count_if(is_of_file()).alias("of_files"),
         ).collect()
         if counts["incomplete"]:
             raise IncompleteRows
     except Exception:
         distinct.unpersist()
         raise
+    if counts["of_blocks"] and counts["of_files"]:
+        return mark_superseded(distinct).filter(~sf.col("superseded")), counts
     return distinct, counts
 
 
@@ -159,7 +165,7 @@ def _compare_egress(distinct: DataFrame) -> dict[str, Any]:
         **_figures(steps, "quantity"),
         "rows": steps.count(),
         "series": steps.select(*SERIES).distinct().count(),
-        **_findings(egress_differences(steps), (*SERIES, "block")),
+        **_findings(egress_differences(steps), (*SERIES, *STEP)),
     }
 
 

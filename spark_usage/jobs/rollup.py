@@ -46,6 +46,7 @@ from spark_usage.transforms.deduplicate import (
     disputed_clusters,
 )
 from spark_usage.transforms.hours import hour_slices, sum_hours
+from spark_usage.transforms.versions import mark_superseded
 
 VERSION = 1
 NAME = "rollup"
@@ -56,16 +57,20 @@ STAGES = 6
 class Counts:
     """Numbers of rows of all inputs after deduplication.
 
-    `distinct`, `conflicts`, `incomplete` and `misplaced` count identities, `duplicates` and
-    `conflicting_rows` rows. `read_totals` are quantities by meter with all copies counted.
+    `distinct`, `conflicts`, `incomplete`, `misplaced`, `of_blocks` and `of_files` count identities,
+    `duplicates`, `superseded` and `conflicting_rows` rows. `read_totals` are quantities by meter
+    with all copies counted.
     """
 
     distinct: int = 0
     duplicates: int = 0
+    superseded: int = 0
     conflicts: int = 0
     conflicting_rows: int = 0
     incomplete: int = 0
     misplaced: int = 0
+    of_blocks: int = 0
+    of_files: int = 0
     read_totals: dict[str, int] = field(default_factory=dict)
 
 
@@ -116,6 +121,7 @@ def run_report(
         "rows_read": extracted.content.row_count,
         "rows_distinct": counts.distinct,
         "duplicates": counts.duplicates,
+        "superseded": counts.superseded,
         "conflicts": counts.conflicts,
         "conflicting_rows": counts.conflicting_rows,
         "damaged_inputs": [asdict(damage) for damage in extracted.damaged],
@@ -129,14 +135,19 @@ def run_report(
 
 def _sum_slices(rows: DataFrame) -> tuple[DataFrame, Counts]:
     """The slices of hours, persisted, and the counts of their rows. Raises `IncompleteRows`."""
-    slices = hour_slices(deduplicate_rows(rows)).persist()
+    distinct = deduplicate_rows(rows)
+    slices = hour_slices(distinct).persist()
     try:
         counts = _counts_of(_slice_totals(slices))
         if counts.incomplete:
             raise IncompleteRows
-        if not disputed_clusters(slices).isEmpty():
+        is_disputed = not disputed_clusters(slices).isEmpty()
+        is_mixed = counts.of_blocks > 0 and counts.of_files > 0
+        if is_disputed or is_mixed:
             slices.unpersist()
-            slices = hour_slices(deduplicate_rows_in_doubt(rows)).persist()
+            if is_disputed:
+                distinct = deduplicate_rows_in_doubt(rows)
+            slices = hour_slices(mark_superseded(distinct)).persist()
             counts = _counts_of(_slice_totals(slices))
     except Exception:
         slices.unpersist()
@@ -146,12 +157,14 @@ def _sum_slices(rows: DataFrame) -> tuple[DataFrame, Counts]:
 
 def _slice_totals(slices: DataFrame) -> list[Row]:
     return (
-        slices.groupBy("meter", "agrees")
+        slices.groupBy("meter", "agrees", "superseded")
         .agg(
             sf.sum("identities").alias("identities"),
             sf.sum("copies").alias("copies"),
             sf.sum("incomplete").alias("incomplete"),
             sf.sum("misplaced").alias("misplaced"),
+            sf.sum("of_blocks").alias("of_blocks"),
+            sf.sum("of_files").alias("of_files"),
             sf.sum("copied_quantity").cast(QUANTITY).alias("copied_quantity"),
         )
         .collect()
@@ -162,11 +175,17 @@ def _counts_of(totals: Iterable[Row]) -> Counts:
     counts = Counts()
     for row in totals:
         counts.incomplete += row["incomplete"]
+        counts.of_blocks += row["of_blocks"]
+        counts.of_files += row["of_files"]
         if row["agrees"]:
             counts.misplaced += row["misplaced"]
-            counts.distinct += row["identities"]
-            counts.duplicates += row["copies"] - row["identities"]
-            counts.read_totals[row["meter"]] = int(row["copied_quantity"] or 0)
+            total = counts.read_totals.get(row["meter"], 0)
+            counts.read_totals[row["meter"]] = total + int(row["copied_quantity"] or 0)
+            if row["superseded"]:
+                counts.superseded += row["copies"]
+            else:
+                counts.distinct += row["identities"]
+                counts.duplicates += row["copies"] - row["identities"]
         else:
             counts.conflicts += row["identities"]
             counts.conflicting_rows += row["copies"]
@@ -208,11 +227,11 @@ def _window_check(counts: Counts) -> Check:
 
 def _read_checks(extracted: Extract, counts: Counts) -> list[Check]:
     """Checks that deduplication neither lost nor added rows and quantities."""
-    accounted = counts.distinct + counts.duplicates + counts.conflicting_rows
+    accounted = counts.distinct + counts.duplicates + counts.superseded + counts.conflicting_rows
     return [
         equal_check(
             "rows_accounted_for",
-            "rows in the files, and distinct, duplicate and conflicting rows",
+            "rows in the files, and distinct, duplicate, superseded and conflicting rows",
             extracted.content.row_count,
             accounted,
         ),

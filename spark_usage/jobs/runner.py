@@ -10,6 +10,7 @@ import argparse
 import hashlib
 import json
 import logging
+import os
 import signal
 import sys
 import traceback
@@ -30,6 +31,9 @@ DONE, FAILED, REFUSED = 0, 1, 2
 
 # A task of a driver with the default memory deduplicates this many rows without spilling.
 ROWS_PER_PARTITION = 250_000
+
+# The variable with settings of Spark as a JSON object.
+SETTINGS_VARIABLE = "SPARK_USAGE_SETTINGS"
 
 Job = Callable[[SparkSession, argparse.Namespace, Progress], object]
 
@@ -66,11 +70,11 @@ def main(name: str, job: Job, stages: int, arguments: argparse.Namespace) -> int
             master=arguments.master,
             driver_memory=arguments.driver_memory,
             jars=arguments.jars,
-            settings=dict(setting.split("=", 1) for setting in arguments.conf),
+            settings=_settings_of(arguments.conf),
         )
         # Again, because PySpark sets a handler of its own for SIGINT when it starts.
         _on_signals(_raise_interrupted)
-        job(spark, arguments, Progress(spark.sparkContext.statusTracker(), stages))
+        job(spark, arguments, Progress(spark.sparkContext, stages))
     except JobError as error:
         sys.stderr.write(f"{name}: {error}\n")
         status = REFUSED
@@ -88,6 +92,13 @@ def main(name: str, job: Job, stages: int, arguments: argparse.Namespace) -> int
     if spark is not None:
         spark.stop()
     return status
+
+
+def _settings_of(options: Sequence[str]) -> dict[str, str]:
+    """Spark's settings: those of the command line, and those of the environment, which hold secrets
+    that no list of processes must show."""
+    secret: dict[str, str] = json.loads(os.environ.get(SETTINGS_VARIABLE, "{}"))
+    return secret | dict(option.split("=", 1) for option in options)
 
 
 def load_run(storage: Storage, arguments: argparse.Namespace) -> RunManifest:

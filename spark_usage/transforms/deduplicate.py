@@ -12,16 +12,17 @@ from operator import and_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from spark_usage.schemas import AGREEING, DISTINCT_SCHEMA, IDENTITY, SCHEMA_VERSION
+from spark_usage.schemas import AGREEING, DISTINCT_SCHEMA, IDENTITY
 from spark_usage.transforms.inputs import is_incomplete
+from spark_usage.transforms.versions import version_of
 
 OWNER = "organization_id"
 # The columns that must agree, without the owner. They have fixed width, so that Spark keeps their
 # minimum and maximum in hash tables; with a text among them it would sort all rows.
 COMPARED = ("window_start_ms", "window_end_ms", "quantity", "cumulative", "billed")
-# Rows are shuffled by these columns of the identity, so that copies meet in one partition. Four are
+# Rows are shuffled by these columns of the identity, so that copies meet in one partition. Five are
 # enough to distribute rows evenly.
-MEETING = ("block", "partition", "incarnation", "topic_id")
+MEETING = ("block", "lane_file", "partition", "incarnation", "topic_id")
 
 
 def deduplicate_rows(rows: DataFrame) -> DataFrame:
@@ -50,8 +51,8 @@ def deduplicate_rows(rows: DataFrame) -> DataFrame:
         )
         .withColumnRenamed("least_start_ms", "window_start_ms")
         .withColumn("agrees", _agrees())
-        # Rows of another version are incomplete, so that all others have this one.
-        .withColumn("schema_version", sf.lit(SCHEMA_VERSION))
+        # A row whose version says otherwise is incomplete.
+        .withColumn("schema_version", version_of())
         .select(*DISTINCT_SCHEMA.names)
     )
 

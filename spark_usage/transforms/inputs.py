@@ -9,13 +9,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from spark_usage.schemas import (
+    BLOCKS_VERSION,
     EGRESS,
+    FILES_VERSION,
     HOUR_MS,
     INGRESS,
     LANE_METERS,
     METERS,
     QUANTITY,
-    SCHEMA_VERSION,
     TIME_METERS,
     USAGE_SCHEMA,
 )
@@ -78,26 +79,33 @@ def flawed_files(rows: DataFrame) -> DataFrame:
 
 
 def is_incomplete() -> Column:
-    """Whether a row lacks a value that its meter needs, or is of another schema version.
+    """Whether a row lacks a value that its meter needs, or is of an unknown schema version.
 
-    A meter needs the values that identify its rows and that `reconcile` compares. Unknown meters
-    need only the required columns.
+    A meter needs the values that identify its rows and that `reconcile` compares. Rows of lanes
+    have a block in version 1 alone; rows of time are of version 1. Unknown meters need only the
+    required columns.
     """
     required = [field.name for field in USAGE_SCHEMA if not field.nullable]
-    lane = ("incarnation", "lane_file", "block", "principal")
+    of_lane, of_time = (sf.col("meter").isin(*meters) for meters in (LANE_METERS, TIME_METERS))
+    of_file = sf.col("schema_version") == FILES_VERSION
     needed = [
         (sf.lit(True), required),
-        (sf.col("meter").isin(*LANE_METERS), lane),
+        (of_lane, ("incarnation", "lane_file", "principal")),
+        (of_lane & ~of_file, ("block",)),
         (sf.col("meter") == INGRESS, ("partition",)),
         (sf.col("meter") == EGRESS, ("cumulative",)),
     ]
     lacking = [
         holds & reduce(or_, (sf.col(name).isNull() for name in names)) for holds, names in needed
     ]
-    of_time = sf.col("meter").isin(*TIME_METERS) & sf.col("block").isNotNull()
-    other = sf.col("schema_version") != SCHEMA_VERSION
+    placed = sf.col("block").isNotNull()
+    wrong = [
+        of_time & (placed | sf.col("lane_file").isNotNull() | of_file),
+        of_lane & of_file & placed,
+        ~sf.col("schema_version").isin(BLOCKS_VERSION, FILES_VERSION),
+    ]
     # A comparison with null is null, and `null OR false` is null: such a row would not be counted.
-    return reduce(or_, (sf.coalesce(flaw, sf.lit(False)) for flaw in (*lacking, of_time, other)))
+    return reduce(or_, (sf.coalesce(flaw, sf.lit(False)) for flaw in (*lacking, *wrong)))
 
 
 def is_misplaced() -> Column:

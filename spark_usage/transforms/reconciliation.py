@@ -16,6 +16,8 @@ CLUSTER_FIGURES = (
     *("partitions", "differing"),
 )
 SERIES = ("cell", "cluster_id", "incarnation", "topic_id", "principal")
+# The order of a counter's values.
+STEP = ("lane_file", "window_start_ms", "block")
 
 
 def metered_ingress(distinct: DataFrame, since_ms: int, until_ms: int) -> DataFrame:
@@ -111,16 +113,16 @@ def ingress_by_cluster(compared: DataFrame) -> DataFrame:
 
 
 def egress_steps(distinct: DataFrame) -> DataFrame:
-    """Egress rows with the counter's value before: `SERIES`, `lane_file`, `block`, `quantity`,
-    `cumulative`, and `before`, which is null in the first row of a series.
+    """Egress rows with the counter's value before: `SERIES`, `STEP`, `quantity`, `cumulative`, and
+    `before`, which is null in the first row of a series.
 
     A counter belongs to one principal and topic of one incarnation, and begins at 0.
     """
-    in_order = Window.partitionBy(*SERIES).orderBy("block")
+    in_order = Window.partitionBy(*SERIES).orderBy(*STEP)
     return (
         distinct.filter(sf.col("agrees") & (sf.col("meter") == EGRESS))
         .withColumn("before", sf.lag("cumulative").over(in_order))
-        .select(*SERIES, "lane_file", "block", "quantity", "cumulative", "before")
+        .select(*SERIES, *STEP, "quantity", "cumulative", "before")
     )
 
 
@@ -136,7 +138,7 @@ def egress_differences(steps: DataFrame) -> DataFrame:
     return (
         steps.withColumn("kind", kind)
         .filter(sf.col("kind").isNotNull())
-        .select(*SERIES, "kind", "lane_file", "block", "quantity", "cumulative", "before")
+        .select(*SERIES, "kind", *STEP, "quantity", "cumulative", "before")
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from metering.models import Reconciliation, RollupRun
+from metering.services.run_folders import LOG, MANIFEST, OUTPUT, RunFolder
 from metering.services.spark import Job, ReconcileJob, Say, read_report
 from spark_usage.jobs import reconcile, rollup
 from spark_usage.progress import Progress
@@ -17,13 +17,12 @@ from tests.spark.runs import arguments_for
 def rollup_in(spark: SparkSession) -> Job:
     """What `run_spark` does in a process of its own."""
 
-    def run(row: RollupRun, manifest: Path, output: Path, say: Say) -> dict[str, Any]:
+    def run(row: RollupRun, folder: RunFolder, say: Say) -> dict[str, Any]:
         say("in the session of the tests")
+        manifest, output = (folder.path(name) for name in (MANIFEST, OUTPUT))
         arguments = arguments_for(manifest, output, row.pk, row.day)
-        rollup.roll_up_usage(
-            spark, arguments, Progress(spark.sparkContext.statusTracker(), rollup.STAGES)
-        )
-        return read_report(output)
+        rollup.roll_up_usage(spark, arguments, Progress(spark.sparkContext, rollup.STAGES))
+        return read_report(folder)
 
     return run
 
@@ -31,13 +30,12 @@ def rollup_in(spark: SparkSession) -> Job:
 def reconcile_in(spark: SparkSession) -> ReconcileJob:
     """What `run_reconcile` does in a process of its own."""
 
-    def run(
-        row: Reconciliation, manifest: Path, log: Path, output: Path, say: Say
-    ) -> dict[str, Any]:
+    def run(row: Reconciliation, folder: RunFolder, say: Say) -> dict[str, Any]:
         say("in the session of the tests")
+        manifest, log, output = (folder.path(name) for name in (MANIFEST, LOG, OUTPUT))
         arguments = arguments_for(manifest, output, row.pk, row.day, log)
-        progress = Progress(spark.sparkContext.statusTracker(), reconcile.STAGES)
+        progress = Progress(spark.sparkContext, reconcile.STAGES)
         reconcile.reconcile_usage(spark, arguments, progress)
-        return read_report(output)
+        return read_report(folder)
 
     return run

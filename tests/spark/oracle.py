@@ -51,6 +51,7 @@ class RollUp:
     rows_read: int
     rows_distinct: int
     duplicates: int
+    superseded: int
     conflicts: int
     control_totals: dict[str, str]
     content_sha256: str
@@ -70,7 +71,14 @@ def roll_up(manifest: Path) -> RollUp:
     by_identity: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in rows:
         by_identity[_identity(row)].append(row)
-    agreeing = [copies[0] for copies in by_identity.values() if _agree(copies)]
+    # A lane file that is summed up is billed by its sums alone.
+    summed = {_lane_file(row) for row in rows if row["schema_version"] == 2}
+    agreeing, superseded = [], 0
+    for copies in filter(_agree, by_identity.values()):
+        if _is_of_block(copies[0]) and _lane_file(copies[0]) in summed:
+            superseded += len(copies)
+        else:
+            agreeing.append(copies[0])
     disagreeing = [copies for copies in by_identity.values() if not _agree(copies)]
     day = datetime.fromisoformat(run["day"]).replace(tzinfo=UTC)
     day_start = round(day.timestamp()) * 1000
@@ -85,7 +93,8 @@ def roll_up(manifest: Path) -> RollUp:
         damaged=damaged,
         rows_read=len(rows),
         rows_distinct=len(agreeing),
-        duplicates=len(rows) - len(agreeing) - len(quarantine),
+        duplicates=len(rows) - len(agreeing) - len(quarantine) - superseded,
+        superseded=superseded,
         conflicts=len(disagreeing),
         control_totals=_totals(of_day),
         content_sha256=content_sha256({"hours": hours, "days": days}),
@@ -133,19 +142,29 @@ def _sound_rows(path: Path, stated: Mapping[str, Any]) -> list[Row] | None:
 
 
 def _is_whole(row: Row) -> bool:
-    if row["schema_version"] != 1:
+    version = row["schema_version"]
+    if version not in (1, 2):
         return False
     if any(value is None for name, value in row.items() if name not in MAY_BE_NULL):
         return False
-    place = [row[name] for name in ("incarnation", "lane_file", "block", "principal")]
+    lane = None not in (row["incarnation"], row["lane_file"], row["principal"])
+    lane = lane and (row["block"] is None) == (version == 2)
     match row["meter"]:
         case "ingress_bytes":
-            return None not in place and row["partition"] is not None
+            return lane and row["partition"] is not None
         case "egress_bytes":
-            return None not in place and row["cumulative"] is not None
+            return lane and row["cumulative"] is not None
         case "storage_byte_minutes" | "partition_minutes" | "broker_seconds":
-            return row["block"] is None
+            return (version, row["block"], row["lane_file"]) == (1, None, None)
     return True
+
+
+def _is_of_block(row: Row) -> bool:
+    return row["schema_version"] == 1 and row["meter"] in ("ingress_bytes", "egress_bytes")
+
+
+def _lane_file(row: Row) -> tuple[object, ...]:
+    return row["cell"], row["cluster_id"], row["incarnation"], row["lane_file"]
 
 
 def _identity(row: Row) -> tuple[object, ...]:

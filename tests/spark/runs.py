@@ -49,7 +49,7 @@ class Runs:
         """Runs the job over inputs."""
         manifest = self.folder.run(inputs, run_id)
         output = self.folder.root / f"run_id={run_id}"
-        progress = Progress(self.spark.sparkContext.statusTracker(), rollup.STAGES)
+        progress = Progress(self.spark.sparkContext, rollup.STAGES)
         rollup.roll_up_usage(self.spark, arguments_for(manifest, output, run_id), progress)
         return read_result(output)
 
@@ -62,7 +62,7 @@ def reconcile_day(
     stated = folder.root / "log.json"
     stated.write_text(json.dumps(log))
     output = folder.root / "run_id=run_1"
-    progress = Progress(spark.sparkContext.statusTracker(), reconcile.STAGES)
+    progress = Progress(spark.sparkContext, reconcile.STAGES)
     reconcile.reconcile_usage(spark, arguments_for(manifest, output, log=stated), progress)
     assert (output / "_SUCCESS.json").is_file()
     report: dict[str, Any] = json.loads((output / "report.json").read_text())
@@ -70,7 +70,11 @@ def reconcile_day(
 
 
 def arguments_for(
-    manifest: Path, output: Path, run_id: str = "run_1", day: date = DAY, log: Path | None = None
+    manifest: Path | str,
+    output: Path | str,
+    run_id: str = "run_1",
+    day: date = DAY,
+    log: Path | str | None = None,
 ) -> argparse.Namespace:
     """The arguments of a job, as parsed."""
     return argparse.Namespace(

@@ -77,9 +77,6 @@ class FakeSession:
     def __init__(self):
         self.sparkContext = self
 
-    def statusTracker(self):  # noqa: N802 (Spark's name)
-        return None
-
     def stop(self):
         self.stopped = True
 

@@ -1,6 +1,7 @@
 """The roll-up against golden days, and against the oracle on random ones. Tolerance is 0."""
 
 import io
+import random
 from decimal import Decimal
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from tests.spark.usage_files import (
     split_rows,
     spoil_rows,
     storage,
+    sum_files,
 )
 
 LAST_MINUTE_MS = DAY_START_MS + DAY_MS - MINUTE_MS
@@ -36,6 +38,7 @@ def assert_as_oracle(result, expected):
     assert report["rows_read"] == expected.rows_read
     assert report["rows_distinct"] == expected.rows_distinct
     assert report["duplicates"] == expected.duplicates
+    assert report["superseded"] == expected.superseded
     assert report["conflicts"] == expected.conflicts
     assert report["control_totals"] == expected.control_totals
     assert report["content_sha256"] == expected.content_sha256
@@ -216,6 +219,9 @@ def damaged_files(folder):
         ("incomplete", folder.add_bytes(parquet(sound.drop(["principal"])), 1)),
         ("incomplete", folder.add_bytes(parquet(without_quantity), 1)),
         ("incomplete", folder.add([ingress(15, 1, schema_version=2)])),
+        ("incomplete", folder.add([ingress(15, 1, schema_version=3)])),
+        ("incomplete", folder.add([ingress(15, 1) | {"block": None}])),
+        ("incomplete", folder.add([storage(0, 1, 1, lane_file=1)])),
         ("incomplete", folder.add([storage(0, 1, 1, block=1)])),
     ]
 
@@ -251,6 +257,35 @@ def test_random_days_are_as_the_oracle_says(roll_up, folder, seed):
     expected = oracle.roll_up(folder.run(inputs))
     assert expected.conflicts
     assert expected.duplicates
+    assert_as_oracle(result, expected)
+    assert result.failed_checks == []
+
+
+def test_a_lane_file_is_billed_by_its_sums_alone(roll_up, folder):
+    blocks = [ingress(block, 10 + block) for block in range(20)]
+    inputs = [folder.add(blocks[:7]), folder.add(sum_files(blocks)[:1])]
+    result = roll_up(inputs)
+    # Blocks 0 to 9 are the first file's, and of the second nothing was read yet.
+    assert result.report["control_totals"] == {"ingress_bytes": str(sum(range(10, 20)))}
+    assert result.report["superseded"] == 7
+    assert_as_oracle(result, oracle.roll_up(folder.run(inputs)))
+    assert result.failed_checks == []
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_random_days_of_mixed_versions_are_as_the_oracle_says(roll_up, folder, seed):
+    rows = random_rows(seed)
+    files = sum_files(rows)
+    draw = random.Random(seed)
+    some = [row for row in files if draw.random() < 0.5]
+    rows += spoil_rows(seed, [*rows, *some]) + some
+    inputs = [
+        folder.add(file, DAY_START_MS + n) for n, file in enumerate(split_rows(seed, rows, 7))
+    ]
+    result = roll_up(inputs)
+    expected = oracle.roll_up(folder.run(inputs))
+    assert expected.superseded
+    assert expected.conflicts
     assert_as_oracle(result, expected)
     assert result.failed_checks == []
 

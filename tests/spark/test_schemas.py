@@ -22,7 +22,8 @@ def test_usage_schema_is_that_of_the_wire_contract():
     assert [(field.name, field.dataType, field.nullable) for field in schemas.USAGE_SCHEMA] == [
         (field.name, TYPES[field.type], field.nullable) for field in records.USAGE_SCHEMA
     ]
-    assert schemas.SCHEMA_VERSION == records.SCHEMA_VERSION
+    versions = schemas.BLOCKS_VERSION, schemas.FILES_VERSION
+    assert versions == records.RECORD_VERSIONS
 
 
 def test_identity_and_agreement_are_those_of_the_wire_contract():

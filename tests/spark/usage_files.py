@@ -159,6 +159,24 @@ def _of_time(draw: random.Random, block: int, minute: int, common: Row) -> Row:
     return storage(minute, minutes, draw.randrange(1 << 50), **other)
 
 
+def sum_files(rows: Iterable[Row]) -> list[Row]:
+    """Rows of version 2: of each lane file the sums of its blocks by minute."""
+    sums: dict[tuple[object, ...], Row] = {}
+    for row in rows:
+        if row["block"] is None:
+            continue
+        key = tuple(value for name, value in row.items() if name not in _SUMMED)
+        first = {"schema_version": 2, "block": None, "quantity": 0, "cumulative": None}
+        total = sums.setdefault(key, row | first)
+        total["quantity"] += row["quantity"]
+        if row["cumulative"] is not None:
+            total["cumulative"] = max(total["cumulative"] or 0, row["cumulative"])
+    return list(sums.values())
+
+
+_SUMMED = {"schema_version", "block", "quantity", "cumulative", "emitted_at_ms"}
+
+
 def spoil_rows(seed: int, rows: Sequence[Row]) -> list[Row]:
     """Copies of some rows, and copies of some rows with another value."""
     draw = random.Random(seed)

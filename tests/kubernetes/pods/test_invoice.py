@@ -65,7 +65,7 @@ def cell(kubernetes, image, etcd, s3, tenant, tmp_path, settings):
     usage = dataclasses.replace(
         known.usage,
         location=s3.location("usage"),
-        rollups=tmp_path / "rollups",
+        rollups=str(tmp_path / "rollups"),
         spark_master="local[2]",
         spark_jars=str(jar_folder(S3A_POM)),
     )

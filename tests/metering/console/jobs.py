@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metering.models import RollupRun
+from metering.services.run_folders import MANIFEST, OUTPUT, RunFolder
 from metering.services.spark import Say, read_report
 from tests.spark import oracle
 
@@ -33,10 +34,11 @@ TABLE = pa.schema(
 )
 
 
-def plain_job(run: RollupRun, manifest: Path, output: Path, say: Say) -> dict[str, Any]:
+def plain_job(run: RollupRun, folder: RunFolder, say: Say) -> dict[str, Any]:
     """Rolls up in this process."""
     say("stage 1 of 1: all of it")
-    result = oracle.roll_up(manifest)
+    output = Path(folder.path(OUTPUT))
+    result = oracle.roll_up(Path(folder.path(MANIFEST)))
     write_table(output / "hours", result.hours)
     write_table(output / "days", result.days)
     (output / "quarantine").mkdir()
@@ -64,7 +66,7 @@ def plain_job(run: RollupRun, manifest: Path, output: Path, say: Say) -> dict[st
             "checks": [{"name": "oracle", "passed": True, "detail": "it is one"}],
         },
     )
-    return read_report(output)
+    return read_report(folder)
 
 
 def write_table(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
@@ -88,9 +90,9 @@ def write_report(output: Path, report: dict[str, Any]) -> None:
 def spoiled_job(change: Any) -> Any:  # noqa: ANN401 - of any report
     """A job whose report `change` spoils."""
 
-    def job(run: RollupRun, manifest: Path, output: Path, say: Say) -> dict[str, Any]:
-        report = plain_job(run, manifest, output, say)
-        change(report, output)
+    def job(run: RollupRun, folder: RunFolder, say: Say) -> dict[str, Any]:
+        report = plain_job(run, folder, say)
+        change(report, Path(folder.path(OUTPUT)))
         return report
 
     return job

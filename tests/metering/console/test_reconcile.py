@@ -21,6 +21,7 @@ from metering.periods import DAY, MINUTE_MS, day_start, to_ms
 from metering.services import reconciliation as service
 from metering.services.reconciliation import reconcile_day, reconcile_recent_days
 from metering.services.rollup import roll_up, roll_up_recent_days
+from metering.services.run_folders import LOG, MANIFEST
 from metering.tasks import roll_up_recent_days as nightly_task
 from tests.metering.console.files import overwrite
 from tests.metering.console.jobs import plain_job
@@ -61,11 +62,11 @@ class PlainJob:
         self.log: dict[str, Any] = {}
         self.days = []
 
-    def __call__(self, reconciliation, manifest, log, output, say):
+    def __call__(self, reconciliation, folder, say):
         say("stage 1 of 1: all of it")
         self.days.append(reconciliation.day)
-        self.manifest = json.loads(manifest.read_text())
-        self.log = json.loads(log.read_text())
+        self.manifest = json.loads(folder.read(MANIFEST))
+        self.log = json.loads(folder.read(LOG))
         differing = sum(cluster["differing"] for cluster in self.clusters)
         return {
             "run_id": reconciliation.pk,

@@ -90,7 +90,7 @@ def metered(folder, location, now, settings, clock):
     usage = dataclasses.replace(
         config().usage,
         location=location,
-        rollups=folder / "rollups",
+        rollups=str(folder / "rollups"),
         spark_master="local[2]",
         spark_jars=str(jar_folder(S3A_POM)),
     )

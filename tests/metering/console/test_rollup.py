@@ -26,7 +26,8 @@ from metering.services.comparing import compare_month
 from metering.services.ingest import ingest_usage
 from metering.services.month_usage import month_totals
 from metering.services.publishing import row_id
-from metering.services.rollup import roll_up, roll_up_recent_days, work_folder
+from metering.services.rollup import roll_up, roll_up_recent_days
+from metering.services.run_folders import MANIFEST, RunFolder
 from metering.services.usage import UsageQuery, list_usage
 from tests.metering.console.conftest import NOON
 from tests.metering.console.files import Block, Window, overwrite
@@ -44,7 +45,7 @@ def home(settings, store, tmp_path, clock):
     usage = dataclasses.replace(
         config().usage,
         location=str(store.root),
-        rollups=tmp_path / "rollups",
+        rollups=str(tmp_path / "rollups"),
         spark_master="local[1]",
     )
     settings.FRESHET = dataclasses.replace(config(), usage=usage)
@@ -333,7 +334,7 @@ def test_a_day_that_is_not_over_and_a_cell_that_is_not_ours_are_refused():
 def test_the_run_says_what_it_is_to_read(agent, store):
     manifest = emit(agent, [0])
     run = roll_up(day=TODAY, job=plain_job)
-    plain = json.loads((work_folder(run) / "run.json").read_text())
+    plain = json.loads(RunFolder(run.day, run.pk).read(MANIFEST))
     assert plain["usage_root"] == str(store.root)
     assert plain["inputs"] == [
         {
@@ -369,6 +370,23 @@ def test_nights_roll_up_what_was_missed_and_what_has_grown(agent, clock):
     assert roll_up_recent_days(job=plain_job) == [TODAY + 3 * DAY]
 
 
+def test_a_day_is_made_anew_however_late_its_file_comes(agent, clock):
+    emit(agent, [0], at=NOON)
+    clock.now = (NOON + DAY).replace(hour=2)
+    from metering.services.ingest import ingest_usage  # noqa: PLC0415 (as beat does)
+
+    ingest_usage()
+    assert roll_up_recent_days(job=plain_job) == [TODAY]
+    clock.now += 50 * DAY
+    emit(agent, [1], at=clock.now)
+    ingest_usage()
+    clock.now += DAY
+    assert TODAY in roll_up_recent_days(job=plain_job)
+    assert rows("day") == {("ingress_bytes", -12): 201}
+    clock.now += DAY
+    assert TODAY not in roll_up_recent_days(job=plain_job)
+
+
 def test_a_day_that_fails_keeps_no_other_from_being_rolled_up(agent, clock):
     emit(agent, [0], at=NOON)
     emit(agent, [24], at=NOON + DAY)
@@ -377,10 +395,10 @@ def test_a_day_that_fails_keeps_no_other_from_being_rolled_up(agent, clock):
 
     ingest_usage()
 
-    def fails_first(run, manifest, output, say):
+    def fails_first(run, folder, say):
         if run.day == TODAY:
             raise RollupFailed
-        return plain_job(run, manifest, output, say)
+        return plain_job(run, folder, say)
 
     assert roll_up_recent_days(job=fails_first) == [TODAY + DAY]
     assert roll_up_recent_days(job=plain_job) == []

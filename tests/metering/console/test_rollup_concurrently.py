@@ -19,10 +19,10 @@ def test_the_second_learns_who_holds_the_day(agent):
     emit(agent, [0, 1])
     begun, go_on, errors = threading.Event(), threading.Event(), []
 
-    def slow(run, manifest, output, say):
+    def slow(run, folder, say):
         begun.set()
         assert go_on.wait(timeout=60)
-        return plain_job(run, manifest, output, say)
+        return plain_job(run, folder, say)
 
     def first():
         try:

@@ -110,3 +110,15 @@ def test_a_manifest_counts_only_with_its_file(folder):
     path.unlink()
     with pytest.raises(FileNotFoundError):
         read_manifest(folder, key, verify=True)
+
+
+def test_what_is_below_a_prefix_is_removed_and_nothing_else(store):
+    keys = ["a/1", "a/10", "a/b/c", "ab", "b/1"]
+    for key in keys:
+        store.put_new(key, b"")
+    assert store.remove("a/") == 3
+    assert store.remove("a/") == 0
+    assert list(store.list("")) == ["ab", "b/1"]
+    assert store.remove("b/1") == 1
+    assert list(store.list("")) == ["ab"]
+    assert store.put_new("a/1", b"again")
