@@ -2,7 +2,8 @@
 
 A block of a lane counts once, from the first file that covers it: a file adds the blocks that its
 manifest covers and no earlier file did. The same holds for windows of storage, partition and broker
-time.
+time. Rows of version 2 are sums over a lane file: they count where all of its blocks are new. Where
+some are not, its day is too low here until it is rolled up.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from metering.periods import MINUTE_MS
 
 # [low, high).
 Span = tuple[int, int]
-# Cluster id and incarnation.
+# Cluster id and incarnation; and the number of a file of that lane.
 Lane = tuple[str, int]
+LaneFileKey = tuple[str, int, int]
 
 KEY = ["organization_id", "cluster_id", "topic_id", "principal", "meter", "billed"]
 WINDOW = ["window_start_ms", "window_end_ms"]
 # With `KEY` and `WINDOW` these identify a row, so that copies in one file count once.
 IDENTITY = ["incarnation", "lane_file", "block", "partition"]
+_LANE_FILE = ["cluster_id", "incarnation", "lane_file"]
+_FILES = pa.schema(zip(_LANE_FILE, [pa.string(), pa.int64(), pa.int64()], strict=True))
 _SPANS = pa.schema(
     [
         ("cluster_id", pa.string()),
@@ -65,6 +69,20 @@ def lanes_of(manifest: UsageManifest) -> dict[Lane, Span]:
     }
 
 
+def fresh_files(manifest: UsageManifest, lanes: Mapping[Lane, Sequence[Span]]) -> list[LaneFileKey]:
+    """The lane files that a manifest has sums of, and all of whose blocks lie in `lanes`."""
+    return [
+        (cluster.cluster_id, lane.incarnation, file.file)
+        for cluster in manifest.clusters
+        for lane in cluster.lanes
+        for file in lane.files
+        if any(
+            low <= file.first_sequence and file.last_sequence < high
+            for low, high in lanes.get((cluster.cluster_id, lane.incarnation), ())
+        )
+    ]
+
+
 def windows_of(manifest: UsageManifest) -> dict[str, Span]:
     """By cluster, the time of storage, partitions and brokers that a manifest covers, in ms."""
     return {
@@ -94,8 +112,9 @@ def additions(
     *,
     lanes: Mapping[Lane, Sequence[Span]],
     windows: Mapping[str, Sequence[Span]],
+    files: Sequence[LaneFileKey] = (),
 ) -> Additions:
-    """What rows of a usage file add, limited to blocks in `lanes` and times in `windows`.
+    """What rows of a usage file add, limited to blocks in `lanes`, `files`, and times in `windows`.
 
     Raises `ValueError` for a quantity below zero or a window of no whole minutes.
     """
@@ -105,13 +124,14 @@ def additions(
         "principal",
         pc.fill_null(rows.column("principal"), ""),
     )
-    has_block = pc.is_valid(rows.column("block"))
+    has_block, of_lane = (pc.is_valid(rows.column(name)) for name in ("block", "lane_file"))
     blocks = [(*lane, *span) for lane, spans in lanes.items() for span in spans]
     times = [(cluster, _ANY, *span) for cluster, spans in windows.items() for span in spans]
     counted = pa.concat_tables(
         [
             _rows_within(rows.filter(has_block), blocks, "block"),
-            _rows_within(rows.filter(pc.invert(has_block)), times, "window_start_ms"),
+            _rows_of_files(rows.filter(pc.and_not(of_lane, has_block)), files),
+            _rows_within(rows.filter(pc.invert(of_lane)), times, "window_start_ms"),
         ]
     )
     once = counted.group_by([*KEY, *WINDOW, *IDENTITY]).aggregate([("quantity", "min")])
@@ -135,6 +155,14 @@ def _rows_within(
     if not by_lane:
         inside = pc.and_(inside, pc.less_equal(joined.column("window_end_ms"), high))
     return joined.filter(inside).select([*KEY, *WINDOW, *IDENTITY, "quantity"])
+
+
+def _rows_of_files(rows: pa.Table, files: Sequence[LaneFileKey]) -> pa.Table:
+    """The rows of whole lane files that are among `files`."""
+    columns = list(zip(*files, strict=True)) or [()] * len(_FILES)
+    wanted = pa.table([list(column) for column in columns], schema=_FILES)
+    joined = rows.join(wanted, keys=_LANE_FILE, join_type="inner")
+    return joined.select([*KEY, *WINDOW, *IDENTITY, "quantity"])
 
 
 def _check_rows(rows: pa.Table) -> None:

@@ -83,6 +83,7 @@ def build_agent(settings: AgentSettings, metrics: Metrics) -> Agent:
         now_ms=WallClock().now_ms,
         count_error=metrics.count_error,
         window_minutes=settings.agent.window_minutes,
+        record_version=settings.agent.record_version,
         rows_max=settings.agent.rows_max,
     )
     return Agent(

@@ -1,19 +1,27 @@
-"""Reads a cluster's lanes from the places up to which they are metered."""
+"""Reads a cluster's lanes from the places up to which they are metered.
+
+Rows of version 2 are sums over a whole lane file, so a file that may go on is read again in the
+next pass. A file of which an earlier release metered the first blocks goes on in version 1: each
+lane file is billed by one version alone.
+"""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from brokers.errors import BrokerError
 from brokers.usage import LaneReading, SealedEnd
 from metering.agent.progress import LaneProgress
-from metering.agent.rows import Owner, lane_table
+from metering.agent.rows import Owner, lane_table, sum_files
 from metering.agent.source import Reader
-from metering.events.manifests import LaneEntry
+from metering.events.manifests import LaneEntry, LaneFile
+from metering.events.records import BLOCKS_VERSION
 
 # Errors of one lane. They must not keep others from being read.
 LANE_ERRORS = (BrokerError, OSError, ValueError)
@@ -34,6 +42,8 @@ class LaneState:
     """An earlier entry of the cluster lists the lane."""
     gap: tuple[int, int] | None = None
     """(sequence, time) of the first block after a gap in the lane; None without a gap."""
+    files: list[LaneFile] = field(default_factory=list)
+    """Whole files whose sums are in no entry yet."""
     unsplit_since_ms: int | None = None
     failed: bool = False
 
@@ -55,6 +65,7 @@ class LaneState:
             last_sequence=self.now.sequence,
             since_ms=since,
             until_ms=self.now.until_ms,
+            files=tuple(self.files),
         )
 
     def read_nothing(self, end: SealedEnd | None, *, runs: bool, as_of_ms: int) -> None:
@@ -73,7 +84,7 @@ class LaneState:
 
     def mark_reported(self) -> None:
         """Notes that everything that was read is in an entry."""
-        self.reported, self.is_listed, self.gap = self.now, True, None
+        self.reported, self.is_listed, self.gap, self.files = self.now, True, None, []
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,48 +98,128 @@ class LaneLook:
     internal: Callable[[str], bool]
     """Takes a topic's id; returns whether it is an internal one. Raises `UnknownTopicError`."""
     now_ms: Callable[[], int]
+    record_version: int
+    """The version of the rows: one of `metering.events.records.RECORD_VERSIONS`."""
 
     def read(self, state: LaneState, end: SealedEnd | None) -> Iterator[pa.Table]:
         """Reads a lane to its present end. When a table is yielded, `state` has moved past it.
 
         Raises one of `LANE_ERRORS`.
         """
-        while True:
-            reading = self.reader.read_lane(
-                self.owner.cluster_id,
-                state.incarnation,
-                after_sequence=state.now.sequence,
-                after_file=state.now.file,
-                final=self.final,
-                sealed_end=end,
-            )
-            table = lane_table(self.owner, state.incarnation, reading, self.internal)
-            self._advance_state(state, reading, end)
-            if reading.rows:
-                yield table
-            if not reading.more:
-                return
+        by_blocks = self.record_version == BLOCKS_VERSION
+        yield from (self._read_blocks if by_blocks else self._read_files)(state, end)
 
-    def _advance_state(self, state: LaneState, reading: LaneReading, end: SealedEnd | None) -> None:
+    def _read_blocks(self, state: LaneState, end: SealedEnd | None) -> Iterator[pa.Table]:
+        more = True
+        while more:
+            table, at, more = self._read_page(state, state.now, end)
+            state.now = replace(at, whole=False)
+            if table.num_rows:
+                yield table
+
+    def _read_files(self, state: LaneState, end: SealedEnd | None) -> Iterator[pa.Table]:
+        at, more = state.now, True
+        held: pa.Table | None = None
+        while more:
+            page, at, more = self._read_page(state, at, end)
+            if not state.now.is_between_files:
+                begun, page = _split_rows(page, _first_file(page) + 1)
+                if begun.num_rows:
+                    ended = page.num_rows > 0 or at.ended or at.file > _first_file(begun)
+                else:
+                    ended = at.ended or at.file > state.now.file > 0
+                state.now = _settle(state.now, at, page) if ended else replace(at, whole=False)
+                if begun.num_rows:
+                    yield begun
+                if not ended:
+                    continue
+            if held is not None:
+                page = pa.concat_tables([held, page], promote_options="permissive")
+            whole, held = _split_rows(page, None if at.ended else at.file)
+            before, state.now = state.now, _settle(state.now, at, held)
+            if whole.num_rows:
+                state.files += _files_of(whole, before.sequence + 1, state.now.sequence)
+                yield sum_files(whole)
+
+    def _read_page(
+        self, state: LaneState, at: LaneProgress, end: SealedEnd | None
+    ) -> tuple[pa.Table, LaneProgress, bool]:
+        """Rows by block behind a place, the place behind them, and whether there are more."""
+        reading = self.reader.read_lane(
+            self.owner.cluster_id,
+            state.incarnation,
+            after_sequence=at.sequence,
+            after_file=at.file,
+            final=self.final,
+            sealed_end=end,
+        )
+        table = lane_table(self.owner, state.incarnation, reading, self.internal)
+        return table, self._advance(state, at, reading, end), reading.more
+
+    def _advance(
+        self, state: LaneState, at: LaneProgress, reading: LaneReading, end: SealedEnd | None
+    ) -> LaneProgress:
         now_ms = self.now_ms()
         last_ms = _last_time(reading.written_at_ms) if reading.rows else 0
         if reading.gap is not None and state.gap is None:
             first_ms = (
                 _first_time(reading.written_at_ms) if reading.rows else reading.covered_until_ms
             )
-            state.gap = (reading.gap[1] + 1, max(state.now.until_ms, first_ms))
+            state.gap = (reading.gap[1] + 1, max(at.until_ms, first_ms))
         # An ended lane is wholly read, so it is covered up to now.
         until_ms = now_ms if reading.ended else min(reading.covered_until_ms, now_ms)
         state.unsplit_since_ms = reading.unsplit_since_ms
-        state.now = replace(
-            state.now,
-            sequence=max(state.now.sequence, reading.last_sequence),
-            file=max(state.now.file, reading.last_file),
-            until_ms=max(state.now.until_ms, until_ms),
-            alive_ms=max(state.now.alive_ms, last_ms),
+        return replace(
+            at,
+            sequence=max(at.sequence, reading.last_sequence),
+            file=max(at.file, reading.last_file),
+            until_ms=max(at.until_ms, until_ms),
+            alive_ms=max(at.alive_ms, last_ms),
             ended=reading.ended,
             assumed=reading.ended and self.final and end is None,
         )
+
+
+def _split_rows(rows: pa.Table, below_file: int | None) -> tuple[pa.Table, pa.Table]:
+    """The rows of files below a number, and the others. None: all are below."""
+    if below_file is None:
+        return rows, rows.slice(0, 0)
+    # Rows are in the order of files.
+    count = pc.sum(pc.less(rows["lane_file"], below_file)).as_py() or 0
+    return rows.slice(0, count), rows.slice(count)
+
+
+def _settle(before: LaneProgress, at: LaneProgress, held: pa.Table) -> LaneProgress:
+    """The place up to which whole files are read, where `held` was read of the file after them."""
+    if not held.num_rows:
+        return replace(at, whole=True)
+    # Blocks between the last whole file and the first row that is held have no rows.
+    first_ms = held["window_start_ms"][0].as_py()
+    return replace(
+        at,
+        sequence=held["block"][0].as_py() - 1,
+        file=_first_file(held),
+        until_ms=max(before.until_ms, min(at.until_ms, first_ms - 1)),
+        whole=True,
+    )
+
+
+def _files_of(rows: pa.Table, first_sequence: int, last_sequence: int) -> list[LaneFile]:
+    """The files of rows, with all blocks from the first to the last among them."""
+    firsts: dict[int, int] = {}
+    for file, block in zip(rows["lane_file"].to_pylist(), rows["block"].to_pylist(), strict=True):
+        firsts.setdefault(file, block)
+    begins = [first_sequence, *list(firsts.values())[1:], last_sequence + 1]
+    return [
+        LaneFile(file=file, first_sequence=begin, last_sequence=after - 1)
+        for file, (begin, after) in zip(firsts, pairwise(begins), strict=True)
+    ]
+
+
+def _first_file(rows: pa.Table) -> int:
+    """The number of the first row's file; 0 without rows."""
+    number: int = rows["lane_file"][0].as_py() if rows.num_rows else 0
+    return number
 
 
 def _first_time(times: bytes) -> int:

@@ -41,6 +41,13 @@ class LaneProgress:
     assumed: bool = False
     """It is taken to have ended because its cluster is deleted and has no brokers. If the cluster
     is restored, more may follow."""
+    whole: bool = False
+    """No row of the file that goes on is in usage files, as far as is known."""
+
+    @property
+    def is_between_files(self) -> bool:
+        """Whether the next file can be summed up as a whole."""
+        return self.whole or self.sequence == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +68,11 @@ class ClusterProgress:
     """Incarnations whose lanes are wholly recorded."""
     rules: Mapping[str, RuleHistory] = field(default_factory=dict)
     """Retention rules of topics, by topic id."""
+
+
+# Releases before version 2 of usage rows refuse a lane with other members. So what else is known of
+# lanes lies beside them.
+_LANE_MEMBERS = tuple(name for name in LaneProgress.__slots__ if name != "whole")
 
 
 def merge_progress(one: ClusterProgress, other: ClusterProgress) -> ClusterProgress:
@@ -95,9 +107,10 @@ def encode_progress(progress: ClusterProgress) -> bytes:
         "storage_until_ms": progress.storage_until_ms,
         "closed": progress.closed,
         "lanes": {
-            str(incarnation): {name: getattr(lane, name) for name in LaneProgress.__slots__}
+            str(incarnation): {name: getattr(lane, name) for name in _LANE_MEMBERS}
             for incarnation, lane in sorted(progress.lanes.items())
         },
+        "whole": sorted(number for number, lane in progress.lanes.items() if lane.whole),
         "over": list(_as_ranges(progress.over)),
         "rules": {topic: _rule_json(history) for topic, history in sorted(progress.rules.items())},
     }
@@ -111,12 +124,16 @@ def parse_progress(data: bytes) -> ClusterProgress:
         if plain["version"] != VERSION:
             message = f"progress of version {plain['version']!r}, this release knows {VERSION}"
             raise UsageFormatError(message)
+        whole = frozenset(plain.get("whole", ()))
         return ClusterProgress(
             organization_id=plain["organization_id"],
             as_of_ms=plain["as_of_ms"],
             storage_until_ms=plain["storage_until_ms"],
             closed=plain["closed"],
-            lanes={int(number): LaneProgress(**lane) for number, lane in plain["lanes"].items()},
+            lanes={
+                int(number): LaneProgress(**lane, whole=int(number) in whole)
+                for number, lane in plain["lanes"].items()
+            },
             over=frozenset(n for first, last in plain["over"] for n in range(first, last + 1)),
             rules={topic: _parse_rule(history) for topic, history in plain["rules"].items()},
         )
@@ -179,8 +196,8 @@ def _measured_place(progress: ClusterProgress) -> tuple[int, int]:
     return -1 if until_ms is None else until_ms, -1 if as_of_ms is None else as_of_ms
 
 
-def _lane_place(lane: LaneProgress) -> tuple[int, bool, int]:
-    return lane.sequence, lane.ended, lane.until_ms
+def _lane_place(lane: LaneProgress) -> tuple[int, bool, int, bool]:
+    return lane.sequence, lane.ended, lane.until_ms, lane.whole
 
 
 def _later_of(one: int | None, other: int | None) -> int | None:

@@ -69,8 +69,19 @@ def _lane_progress(entries: list[LaneEntry]) -> LaneProgress:
             # Its end is left out, so that the lane is looked at once more: some of its records may
             # not be split yet.
             until_ms = max(lane.until_ms, entry.until_ms)
-            lane = replace(lane, sequence=entry.last_sequence, until_ms=until_ms)
+            files = [file.last_sequence for file in entry.files]
+            lane = replace(
+                lane,
+                sequence=entry.last_sequence,
+                until_ms=until_ms,
+                # Where it is not known, the next file goes on in version 1, which is always right.
+                whole=entry.last_sequence in files or (lane.whole and _is_empty(entry)),
+            )
     return lane
+
+
+def _is_empty(entry: LaneEntry) -> bool:
+    return entry.last_sequence < entry.first_sequence
 
 
 def _measured_until(entries: Iterable[ClusterEntry]) -> int | None:

@@ -10,9 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from brokers.usage import EGRESS, INGRESS, LaneReading
+from console.base.runtime.texts import storable_name
 from metering.events.records import (
+    BLOCKS_VERSION,
     COLUMNS,
-    SCHEMA_VERSION,
+    FILES_VERSION,
     SERVICE_PRINCIPAL,
     USAGE_SCHEMA,
     Meter,
@@ -21,6 +23,16 @@ from metering.events.slots import Slot
 from metering.events.times import MINUTE_MS
 
 METER_NAMES = {INGRESS: Meter.INGRESS_BYTES, EGRESS: Meter.EGRESS_BYTES}
+
+
+# PostgreSQL indexes texts of up to 2,700 bytes; users of Kafka have names of up to 255.
+PRINCIPAL_CHARS_MAX = 512
+# All columns of a row of a lane but its version, its block and what is added up.
+_FILE_KEY = [
+    name
+    for name in COLUMNS
+    if name not in {"schema_version", "block", "quantity", "cumulative", "emitted_at_ms"}
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +69,7 @@ def lane_table(
         "topic_id": pa.DictionaryArray.from_arrays(topic, pa.array(reading.topics, pa.string())),
         "partition": pc.if_else(pc.less(partition, 0), pa.scalar(None, pa.int32()), partition),
         "principal": pa.DictionaryArray.from_arrays(
-            principal, pa.array(reading.principals, pa.string())
+            principal, pa.array(_named(reading.principals), pa.string())
         ),
         "meter": pa.DictionaryArray.from_arrays(
             meter, pa.array([METER_NAMES[name] for name in sorted(METER_NAMES)], pa.string())
@@ -73,6 +85,24 @@ def lane_table(
         "billed": pc.invert(unbilled),
     }
     return pa.table(columns)
+
+
+def _named(principals: Sequence[str]) -> list[str]:
+    """The principals as all readers of a file can store them: users made them."""
+    return [storable_name(principal, PRINCIPAL_CHARS_MAX) for principal in principals]
+
+
+def sum_files(rows: pa.Table) -> pa.Table:
+    """Rows of version 2: sums of rows by block, over all blocks of a file in one minute."""
+    sums = rows.unify_dictionaries().group_by(_FILE_KEY, use_threads=False)
+    summed = sums.aggregate([("quantity", "sum"), ("cumulative", "max")])
+    count = summed.num_rows
+    return (
+        summed.rename_columns([*_FILE_KEY, "quantity", "cumulative"])
+        .append_column("schema_version", _repeat_value(FILES_VERSION, pa.int32(), count))
+        .append_column("block", pa.nulls(count, pa.int64()))
+        .select(rows.column_names)
+    )
 
 
 def slot_table(owner: Owner, slot: Slot) -> pa.Table:
@@ -108,7 +138,7 @@ def stamp_rows(tables: Collection[pa.Table], emitted_at_ms: int) -> pa.Table:
 
 def _owner_columns(owner: Owner, rows: int) -> dict[str, pa.Array]:
     return {
-        "schema_version": _repeat_value(SCHEMA_VERSION, pa.int32(), rows),
+        "schema_version": _repeat_value(BLOCKS_VERSION, pa.int32(), rows),
         "cell": _repeat_text(owner.cell, rows),
         "cluster_id": _repeat_text(owner.cluster_id, rows),
         "organization_id": _repeat_text(owner.organization_id, rows),

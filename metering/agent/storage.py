@@ -2,9 +2,9 @@
 
 A minute counts for a segment only if the segment was kept during all of it: written before the
 minute began, and at its end neither expired by the topic's rule, nor removed, nor its topic
-deleted. It counts for a partition only if that existed during all of it. Minutes that touch a
-deletion of the cluster, or one of the topic that can be undone, do not count. So no result can be
-more than the truth.
+deleted. It counts for a partition only if that existed during all of it. Minutes that touch the
+first deletion of the cluster, or the first one of the topic that can be undone, do not count. Later
+deletions count as if there were none (`free_deletions`). So no result can be more than the truth.
 
 The rule is Kafka's: segments expire from the oldest on, by age (`retention.ms` after their newest
 timestamp, or after they were written where records have none) or by size (as long as the rest
@@ -23,10 +23,13 @@ from typing import Protocol
 
 from metering.events.records import Meter
 from metering.events.slots import SlotRow
-from metering.events.times import MINUTE_MS, ceil_to, floor_to
+from metering.events.times import DAY_MS, MINUTE_MS, ceil_to, floor_to
 
 # A time later than any other.
 NEVER_MS = 1 << 62
+# For how long a deletion counts that is not the first one, at most: what is deleted can be restored
+# for 7 days, and is kept longer only where nothing may be removed.
+COUNTED_DELETION_MS = 7 * DAY_MS
 
 Span = tuple[int, int]
 
@@ -187,7 +190,22 @@ def live_spans(
     deleted_at_ms = NEVER_MS if topic.deleted_at_ms is None else topic.deleted_at_ms
     start = max(window[0], _minute_after(topic.created_at_ms))
     end = min(window[1], floor_to(deleted_at_ms, MINUTE_MS))
-    return without_deletions((start, end), [*deletions, *topic.deletions])
+    free = [*free_deletions(deletions), *free_deletions(topic.deletions)]
+    return without_deletions((start, end), free)
+
+
+def free_deletions(
+    deletions: Sequence[tuple[int, int | None]],
+) -> Iterator[tuple[int, int | None]]:
+    """The parts of a topic's or a cluster's deletions in which what is kept counts for nothing.
+
+    They are all of the first deletion, and of each later one what is beyond
+    `COUNTED_DELETION_MS`. Otherwise whoever restores for a minute now and then stores for nothing.
+    """
+    for place, (since, until) in enumerate(sorted(deletions, key=lambda deletion: deletion[0])):
+        start = since + COUNTED_DELETION_MS if place else since
+        if until is None or start <= until:
+            yield start, until
 
 
 def without_deletions(span: Span, deletions: Sequence[tuple[int, int | None]]) -> list[Span]:

@@ -18,6 +18,15 @@ VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LaneFile:
+    """A lane file whose rows are sums over all of it: its number, and its blocks first..last."""
+
+    file: int
+    first_sequence: int
+    last_sequence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaneEntry:
     """All usage of a lane in (since, until] lies in blocks first..last of this file.
 
@@ -34,6 +43,8 @@ class LaneEntry:
     last_sequence: int
     since_ms: int
     until_ms: int
+    files: tuple[LaneFile, ...] = ()
+    """The files whose rows are of version 2; rows of other blocks are of version 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,12 +158,19 @@ def _cluster_json(cluster: ClusterEntry) -> dict[str, Any]:
         "organization_id": cluster.organization_id,
         "since_ms": cluster.since_ms,
         "as_of_ms": cluster.as_of_ms,
-        "lanes": [
-            {name: getattr(lane, name) for name in LaneEntry.__slots__} for lane in cluster.lanes
-        ],
+        "lanes": [_lane_json(lane) for lane in cluster.lanes],
         "storage": storage and {"since_ms": storage.since_ms, "until_ms": storage.until_ms},
         "closed": cluster.closed,
     }
+
+
+def _lane_json(lane: LaneEntry) -> dict[str, Any]:
+    plain = {name: getattr(lane, name) for name in LaneEntry.__slots__ if name != "files"}
+    if lane.files:
+        plain["files"] = [
+            [file.file, file.first_sequence, file.last_sequence] for file in lane.files
+        ]
+    return plain
 
 
 def _parse_cluster(plain: Mapping[str, Any]) -> ClusterEntry:
@@ -183,9 +201,16 @@ def _parse_lanes(plain: Sequence[Mapping[str, Any]]) -> tuple[LaneEntry, ...]:
             last_sequence=_whole(lane, "last_sequence"),
             since_ms=_whole(lane, "since_ms"),
             until_ms=_whole(lane, "until_ms"),
+            files=tuple(map(_parse_file, lane.get("files", ()))),
         )
         for lane in plain
     )
+
+
+def _parse_file(plain: Sequence[Any]) -> LaneFile:
+    names = tuple(LaneFile.__slots__)
+    numbers = dict(zip(names, plain, strict=True))
+    return LaneFile(**{name: _count(numbers, name) for name in names})
 
 
 def _whole(plain: Mapping[str, Any], name: str) -> int:

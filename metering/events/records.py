@@ -1,12 +1,16 @@
-"""`usage_record` v1: the columns of a usage file, and which columns identify a row.
+"""`usage_record`: the columns of a usage file, and which columns identify a row.
 
 A row says how much of one meter was used in one window. Quantities are whole numbers: bytes,
 byte-minutes, partition-minutes, seconds. Windows are [start, end) in milliseconds since 1970, UTC.
 
-Rows of a lane (`ingress_bytes`, `egress_bytes`) are identified by the lane block that they come
-from, so they are the same rows whichever agent makes them, and however often. Rows of time
-(`storage_byte_minutes`, `partition_minutes`, `broker_seconds`) have no block. Their window's start
-identifies them, and a slot (`metering.events.slots`) fixes their quantity once.
+Rows of a lane (`ingress_bytes`, `egress_bytes`) are the same rows whichever agent makes them, and
+however often. In version 1 the lane block that they come from identifies them. In version 2 they
+have no block: a row is the sum over all blocks of a lane file in one minute, and file and minute
+identify it. Of a lane file that has rows of version 2 those of version 1 do not count.
+
+Rows of time (`storage_byte_minutes`, `partition_minutes`, `broker_seconds`) are of version 1 and
+have no block. Their window's start identifies them, and a slot (`metering.events.slots`) fixes
+their quantity once.
 """
 
 from __future__ import annotations
@@ -19,7 +23,8 @@ import pyarrow.parquet as pq
 
 from metering.events.errors import UsageFormatError
 
-SCHEMA_VERSION = 1
+BLOCKS_VERSION, FILES_VERSION = 1, 2
+RECORD_VERSIONS = (BLOCKS_VERSION, FILES_VERSION)
 # The principal of the service itself: probes, samples, repairs. It is never billed. What people
 # read and write by REST has a principal of theirs, `ApiKey:` or `Member:` with an id.
 SERVICE_PRINCIPAL = "User:__freshet"
@@ -47,7 +52,7 @@ USAGE_SCHEMA: pa.Schema = pa.schema(
         # The incarnation; null for storage and partition time.
         pa.field("incarnation", pa.int64()),
         pa.field("lane_file", pa.int64()),
-        # The block's sequence number in its lane; null for all meters of time.
+        # The block's sequence number in its lane; null for all meters of time, and in version 2.
         pa.field("block", pa.int64()),
         # 32 hex digits; empty for `broker_seconds`.
         pa.field("topic_id", pa.string(), nullable=False),
@@ -58,7 +63,8 @@ USAGE_SCHEMA: pa.Schema = pa.schema(
         pa.field("window_start_ms", pa.int64(), nullable=False),
         pa.field("window_end_ms", pa.int64(), nullable=False),
         pa.field("quantity", pa.int64(), nullable=False),
-        # Egress only: the counter of (incarnation, topic, principal) at the block.
+        # Egress only: the counter of (incarnation, topic, principal) at the block, or at the last
+        # block of the file in the minute.
         pa.field("cumulative", pa.int64()),
         pa.field("billed", pa.bool_(), nullable=False),
         pa.field("emitted_at_ms", pa.int64(), nullable=False),

@@ -1,13 +1,13 @@
-"""Takes one usage file in: adds to minutes and totals, records what it covers, names its topics.
+"""Takes usage files in: adds to minutes and totals, records what they cover, names their topics.
 
-It takes a few statements over sets, however many rows the file has. Each function needs the
-transaction, the lock and the scope of `ingest`.
+Some files together take a few statements over sets, however many there are and however many rows
+they have. Each function needs the transaction, the lock and the scope of `ingest`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -19,41 +19,55 @@ from psycopg.types.multirange import Multirange
 from console.base.common.clock import now
 from console.base.common.uses import principals_used
 from metering.events.manifests import ClusterEntry, UsageManifest
-from metering.minutes import Additions, Lane, Span, additions, lanes_of, subtract_spans, windows_of
+from metering.minutes import (
+    Additions,
+    Lane,
+    Span,
+    additions,
+    fresh_files,
+    lanes_of,
+    subtract_spans,
+    windows_of,
+)
 from metering.models import FileCoverage
 from metering.periods import HOUR_MS, MINUTE_MS, to_ms
 from metering.services.running import add_minutes
 
 # Times that `datetime` can hold, with room for the margins that completeness adds.
 TIMES_MS = range(to_ms(datetime(2, 1, 1, tzinfo=UTC)), to_ms(datetime(9999, 1, 1, tzinfo=UTC)))
+# Rows are written in the order of their keys, so that two sessions never wait for each other.
 COVER_LANES = """
 INSERT INTO metering_lanecoverage AS known
     (organization_id, cluster_id, incarnation, sequences, changed_at)
-SELECT organization_id, cluster_id, incarnation, int8multirange(int8range(low, high)), %s
-FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[])
-    AS added (organization_id, cluster_id, incarnation, low, high)
+SELECT organization_id, cluster_id, incarnation, sequences, %s
+FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::text[]::int8multirange[])
+    AS added (organization_id, cluster_id, incarnation, sequences)
+ORDER BY cluster_id, incarnation
 ON CONFLICT (cluster_id, incarnation)
 DO UPDATE SET sequences = known.sequences + EXCLUDED.sequences, changed_at = EXCLUDED.changed_at
 """
 COVER_CLUSTERS = """
 INSERT INTO metering_clustercoverage AS known
     (organization_id, cluster_id, storage_ms, as_of_ms, closed_at_ms)
-SELECT organization_id, cluster_id,
-       CASE WHEN low < high THEN int8multirange(int8range(low, high)) ELSE '{}' END,
-       as_of_ms, closed_at_ms
-FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[])
-    AS added (organization_id, cluster_id, low, high, as_of_ms, closed_at_ms)
+SELECT organization_id, cluster_id, storage_ms, as_of_ms, closed_at_ms
+FROM unnest(%s::text[], %s::text[], %s::text[]::int8multirange[], %s::bigint[], %s::bigint[])
+    AS added (organization_id, cluster_id, storage_ms, as_of_ms, closed_at_ms)
+ORDER BY cluster_id
 ON CONFLICT (cluster_id)
 DO UPDATE SET organization_id = EXCLUDED.organization_id,
     storage_ms = known.storage_ms + EXCLUDED.storage_ms,
     as_of_ms = greatest(known.as_of_ms, EXCLUDED.as_of_ms),
     closed_at_ms = coalesce(EXCLUDED.closed_at_ms, known.closed_at_ms)
 """
+# Nearly all of them are known: those are not written, not even locked.
 NAME_TOPICS = """
 INSERT INTO metering_topicname AS known (organization_id, cluster_id, topic_id, name)
-SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[])
+SELECT added.* FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[])
+    AS added (organization_id, cluster_id, topic_id, name)
+    LEFT JOIN metering_topicname AS old USING (cluster_id, topic_id)
+WHERE old.name IS DISTINCT FROM added.name
+ORDER BY cluster_id, topic_id
 ON CONFLICT (cluster_id, topic_id) DO UPDATE SET name = EXCLUDED.name
-WHERE known.name <> EXCLUDED.name
 """
 COVERED_LANES = """
 SELECT cluster_id, incarnation, sequences FROM metering_lanecoverage
@@ -74,33 +88,99 @@ class Touched:
     until_ms: int
 
 
-def absorb_file(manifest: UsageManifest, rows: pa.Table, *, keep_from: datetime) -> list[Touched]:
-    """Adds a file's usage to minutes and totals, and records its coverage and its topics' names.
+@dataclass(slots=True)
+class Absorbed:
+    """What became of some files: what they say anew, and why some were left out, by their keys."""
 
-    It leaves out blocks and windows that an earlier file covered, and minutes before `keep_from`.
-    Returns, for each cluster of the manifest, the time in ms since 1970 whose hours must be judged
-    for completeness. After the commit it sends `principals_used`. Raises `ValueError` for a cluster
-    with two entries, an impossible time, a quantity below zero and a window of no whole minutes,
-    and `DataError` for texts and numbers that PostgreSQL does not store.
+    touched: list[Touched] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Covered:
+    """Which blocks and windows are in the minutes already, in any order."""
+
+    lanes: dict[Lane, list[Span]]
+    windows: dict[str, list[Span]]
+
+    def fresh_lanes(self, brought: Mapping[Lane, Span]) -> dict[Lane, list[Span]]:
+        """The blocks that are new."""
+        return {lane: subtract_spans(s, self.lanes.get(lane, ())) for lane, s in brought.items()}
+
+    def fresh_windows(self, brought: Mapping[str, Span]) -> dict[str, list[Span]]:
+        """The windows that are new."""
+        return {
+            cluster: subtract_spans(span, self.windows.get(cluster, ()))
+            for cluster, span in brought.items()
+        }
+
+    def add(self, lanes: Mapping[Lane, Span], windows: Mapping[str, Span]) -> None:
+        """Notes what a file brought."""
+        for lane, span in lanes.items():
+            self.lanes.setdefault(lane, []).append(span)
+        for cluster, span in windows.items():
+            self.windows.setdefault(cluster, []).append(span)
+
+
+def absorb_files(
+    files: Iterable[tuple[UsageManifest, pa.Table]], *, keep_from: datetime
+) -> Absorbed:
+    """Adds files' usage to minutes and totals, and records their coverage and topics' names.
+
+    It is as if the files came one after the other, in this order: each leaves out blocks and
+    windows that an earlier one covered, and minutes before `keep_from`. The hours of what they
+    touched must be judged for completeness. After the commit it sends `principals_used`.
+
+    A file is refused, and adds nothing, where it has a cluster with two entries, an impossible
+    time, a quantity below zero or a window of no whole minutes. Raises `DataError` or `ValueError`
+    for texts and numbers that PostgreSQL does not store, in any of them; nothing is known of the
+    others then. Their rows in `UsageFile` must be there.
     """
+    absorbed, files = Absorbed(), list(files)
+    # What is covered already must be read before these files' coverage is added below: afterwards
+    # nothing of them would be new.
+    covered = _read_covered([manifest for manifest, _ in files])
+    taken: list[UsageManifest] = []
+    added: list[Additions] = []
+    for manifest, rows in files:
+        lanes, windows = lanes_of(manifest), windows_of(manifest)
+        try:
+            _check_manifest(manifest)
+            new_lanes, new_windows = covered.fresh_lanes(lanes), covered.fresh_windows(windows)
+            new_files = fresh_files(manifest, new_lanes)
+            fresh = additions(rows, lanes=new_lanes, windows=new_windows, files=new_files)
+        except ValueError as error:
+            absorbed.refused[manifest.key] = str(error)
+            continue
+        covered.add(lanes, windows)
+        taken.append(manifest)
+        added.append(fresh)
+    columns = _joined(added)
+    if columns["quantity"]:
+        add_minutes(columns, keep_from=keep_from)
+    _report_uses(columns)
+    _cover_lanes(taken)
+    _cover_clusters(taken)
+    _name_topics(taken)
+    absorbed.touched = _record_coverage(taken)
+    return absorbed
+
+
+def _joined(added: Iterable[Additions]) -> dict[str, list[Any]]:
+    """The columns of all additions, one after the other. The same row may come several times."""
+    columns: dict[str, list[Any]] = {column.name: [] for column in fields(Additions)}
+    for one in added:
+        for name, column in columns.items():
+            column.extend(getattr(one, name))
+    return columns
+
+
+def _check_manifest(manifest: UsageManifest) -> None:
+    """Raises `ValueError` for two entries of a cluster, and for an impossible time."""
     if len({cluster.cluster_id for cluster in manifest.clusters}) < len(manifest.clusters):
         message = "its manifest has two entries of one cluster"
         raise ValueError(message)
     _check_times(manifest)
-    # What is covered already must be read before this file's coverage is added below: afterwards
-    # nothing of the file would be new.
-    fresh = additions(
-        rows,
-        lanes=_fresh_lanes(lanes_of(manifest)),
-        windows=_fresh_windows(windows_of(manifest)),
-    )
-    if fresh:
-        add_minutes(asdict(fresh), keep_from=keep_from)
-    _report_uses(fresh)
-    _cover_lanes(manifest)
-    _cover_clusters(manifest)
-    _name_topics(manifest)
-    return _record_coverage(manifest)
 
 
 def _check_times(manifest: UsageManifest) -> None:
@@ -119,29 +199,24 @@ def _check_times(manifest: UsageManifest) -> None:
             raise ValueError(message)
 
 
-def _fresh_lanes(brought: dict[Lane, Span]) -> dict[Lane, list[Span]]:
-    if not brought:
-        return {}
-    clusters, incarnations = zip(*brought, strict=True)
-    rows = _query_rows(COVERED_LANES, [list(clusters), list(incarnations)])
-    covered = {(cluster, incarnation): _spans_of(ranges) for cluster, incarnation, ranges in rows}
-    return {lane: subtract_spans(span, covered.get(lane, ())) for lane, span in brought.items()}
+def _read_covered(manifests: Iterable[UsageManifest]) -> _Covered:
+    lanes = sorted({lane for manifest in manifests for lane in lanes_of(manifest)})
+    clusters = sorted({cluster for manifest in manifests for cluster in windows_of(manifest)})
+    covered = _Covered({}, {})
+    if lanes:
+        columns = _transpose(lanes)
+        for cluster, incarnation, ranges in _query_rows(COVERED_LANES, columns):
+            covered.lanes[cluster, incarnation] = _spans_of(ranges)
+    if clusters:
+        for cluster, ranges in _query_rows(COVERED_WINDOWS, [clusters]):
+            covered.windows[cluster] = _spans_of(ranges)
+    return covered
 
 
-def _fresh_windows(brought: dict[str, Span]) -> dict[str, list[Span]]:
-    if not brought:
-        return {}
-    rows = _query_rows(COVERED_WINDOWS, [list(brought)])
-    covered = {cluster: _spans_of(ranges) for cluster, ranges in rows}
-    return {
-        cluster: subtract_spans(span, covered.get(cluster, ())) for cluster, span in brought.items()
-    }
-
-
-def _report_uses(added: Additions) -> None:
+def _report_uses(added: Mapping[str, Sequence[Any]]) -> None:
     """Sends `principals_used` with each principal's last use, after the transaction's commit."""
     last: dict[tuple[str, str], int] = {}
-    columns = (added.cluster_id, added.principal, added.window_start_ms, added.minutes)
+    columns = (added[name] for name in ("cluster_id", "principal", "window_start_ms", "minutes"))
     for cluster_id, principal, start_ms, minutes in zip(*columns, strict=True):
         if principal:
             at_ms = start_ms + (minutes - 1) * MINUTE_MS
@@ -152,49 +227,67 @@ def _report_uses(added: Additions) -> None:
         transaction.on_commit(send, robust=True)
 
 
-def _cover_lanes(manifest: UsageManifest) -> None:
-    owners = {cluster.cluster_id: cluster.organization_id for cluster in manifest.clusters}
-    rows = [
-        (owners[cluster], cluster, incarnation, low, high)
-        for (cluster, incarnation), (low, high) in lanes_of(manifest).items()
-    ]
+def _cover_lanes(manifests: Iterable[UsageManifest]) -> None:
+    owners: dict[Lane, str] = {}
+    spans: dict[Lane, list[Span]] = {}
+    for manifest in manifests:
+        of_cluster = {entry.cluster_id: entry.organization_id for entry in manifest.clusters}
+        for lane, span in lanes_of(manifest).items():
+            owners.setdefault(lane, of_cluster[lane[0]])
+            spans.setdefault(lane, []).append(span)
+    rows = [(owners[lane], *lane, _multirange(spans[lane])) for lane in spans]
     if rows:
         _execute_statement(COVER_LANES, [now(), *_transpose(rows)])
 
 
-def _cover_clusters(manifest: UsageManifest) -> None:
-    windows = windows_of(manifest)
+def _cover_clusters(manifests: Iterable[UsageManifest]) -> None:
+    # The last entry of a cluster, the latest time in any, and the last end.
+    entries: dict[str, ClusterEntry] = {}
+    as_of: dict[str, int] = {}
+    closed_at: dict[str, int] = {}
+    spans: dict[str, list[Span]] = {}
+    for manifest in manifests:
+        for entry in manifest.clusters:
+            cluster_id = entry.cluster_id
+            entries[cluster_id] = entry
+            as_of[cluster_id] = max(entry.as_of_ms, as_of.get(cluster_id, entry.as_of_ms))
+            if entry.closed:
+                closed_at[cluster_id] = entry.as_of_ms
+        for cluster_id, span in windows_of(manifest).items():
+            spans.setdefault(cluster_id, []).append(span)
     rows = [
         (
-            *(
-                cluster.organization_id,
-                cluster.cluster_id,
-                *windows.get(cluster.cluster_id, (0, 0)),
-            ),
-            *(cluster.as_of_ms, cluster.as_of_ms if cluster.closed else None),
+            *(entry.organization_id, cluster_id, _multirange(spans.get(cluster_id, ()))),
+            *(as_of[cluster_id], closed_at.get(cluster_id)),
         )
-        for cluster in manifest.clusters
+        for cluster_id, entry in entries.items()
     ]
     if rows:
         _execute_statement(COVER_CLUSTERS, _transpose(rows))
 
 
-def _name_topics(manifest: UsageManifest) -> None:
-    owners = {entry.cluster_id: entry.organization_id for entry in manifest.clusters}
-    rows = []
-    for key, name in manifest.topics.items():
-        cluster, _, topic_id = key.partition("/")
-        if cluster in owners:
-            rows.append((owners[cluster], cluster, topic_id, name))
+def _name_topics(manifests: Iterable[UsageManifest]) -> None:
+    topics: dict[tuple[str, str], tuple[str, str]] = {}
+    for manifest in manifests:
+        owners = {entry.cluster_id: entry.organization_id for entry in manifest.clusters}
+        for key, name in manifest.topics.items():
+            cluster, _, topic_id = key.partition("/")
+            if cluster in owners:
+                topics[cluster, topic_id] = owners[cluster], name
+    rows = [(owner, *topic, name) for topic, (owner, name) in topics.items()]
     if rows:
         _execute_statement(NAME_TOPICS, _transpose(rows))
 
 
-def _record_coverage(manifest: UsageManifest) -> list[Touched]:
-    spans = [(entry, *span_of(entry)) for entry in manifest.clusters]
+def _record_coverage(manifests: Iterable[UsageManifest]) -> list[Touched]:
+    spans = [
+        (manifest.key, entry, *span_of(entry))
+        for manifest in manifests
+        for entry in manifest.clusters
+    ]
     FileCoverage.objects.bulk_create(
         FileCoverage(
-            file_id=manifest.key,
+            file_id=key,
             cluster_id=entry.cluster_id,
             organization_id=entry.organization_id,
             as_of_ms=entry.as_of_ms,
@@ -202,9 +295,9 @@ def _record_coverage(manifest: UsageManifest) -> list[Touched]:
             until_ms=until_ms,
             entry=asdict(entry),
         )
-        for entry, since_ms, until_ms in spans
+        for key, entry, since_ms, until_ms in spans
     )
-    return [Touched(entry.cluster_id, since_ms, entry.as_of_ms) for entry, since_ms, _ in spans]
+    return [Touched(entry.cluster_id, since_ms, entry.as_of_ms) for _, entry, since_ms, _ in spans]
 
 
 def span_of(entry: ClusterEntry) -> tuple[int, int]:
@@ -226,6 +319,11 @@ def span_of(entry: ClusterEntry) -> tuple[int, int]:
 def _spans_of(ranges: Multirange[int]) -> list[Span]:
     spans = ((range_.lower, range_.upper) for range_ in ranges)
     return [(low, high) for low, high in spans if low is not None and high is not None]
+
+
+def _multirange(spans: Iterable[Span]) -> str:
+    """Spans as PostgreSQL reads a multirange, in any order."""
+    return "{" + ",".join(f"[{low},{high})" for low, high in spans) + "}"
 
 
 def _transpose(rows: Sequence[Sequence[object]]) -> list[list[object]]:

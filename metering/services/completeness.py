@@ -7,13 +7,14 @@ file that covers it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import orjson
 from django.db import connection
 
 from metering.events.coverage import MARGIN_MS, Coverage
-from metering.events.manifests import ClusterEntry, LaneEntry, StorageEntry
-from metering.models import FileCoverage
+from metering.events.manifests import ClusterEntry, LaneEntry, LaneFile, StorageEntry
 from metering.periods import HOUR_MS, from_ms
 from metering.services.absorbing import Touched
 
@@ -34,44 +35,85 @@ WHERE (known.complete, known.reason) IS DISTINCT FROM (EXCLUDED.complete, EXCLUD
 """
 
 
+# The entries of this time, and those just before and after it, which continue the chains.
+ENTRIES = """
+SELECT wanted.cluster_id, known.entry::text
+FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) AS wanted (cluster_id, from_ms, to_ms),
+    LATERAL (
+        SELECT entry, as_of_ms FROM metering_filecoverage AS of_file
+        WHERE of_file.cluster_id = wanted.cluster_id AND as_of_ms >= from_ms AND since_ms <= to_ms
+    ) AS known
+ORDER BY wanted.cluster_id, known.as_of_ms
+"""
+# Clusters whose entries are read at once.
+CLUSTERS_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """The time of a cluster whose hours are judged, from the beginning of an hour on."""
+
+    cluster_id: str
+    start_ms: int
+    end_ms: int
+
+
 def judge_hours(touched: Iterable[Touched]) -> int:
     """Judges every hour that new files say something about; returns how many."""
     spans: dict[str, tuple[int, int]] = {}
-    for span in touched:
-        since, until = spans.get(span.cluster_id, (span.since_ms, span.until_ms))
-        spans[span.cluster_id] = (min(since, span.since_ms), max(until, span.until_ms))
+    for part in touched:
+        since, until = spans.get(part.cluster_id, (part.since_ms, part.until_ms))
+        spans[part.cluster_id] = (min(since, part.since_ms), max(until, part.until_ms))
+    periods = [
+        _Span(
+            cluster_id,
+            (max(since_ms, until_ms - LOOK_BACK_MS) - REACH_MS) // HOUR_MS * HOUR_MS,
+            max(until_ms, since_ms + 1),
+        )
+        for cluster_id, (since_ms, until_ms) in sorted(spans.items())
+    ]
     rows: list[tuple[str, str, object, bool, str]] = []
-    for cluster_id, (since_ms, until_ms) in sorted(spans.items()):
-        rows += _judge_cluster(cluster_id, since_ms, until_ms)
+    for first in range(0, len(periods), CLUSTERS_AT_ONCE):
+        of_these = periods[first : first + CLUSTERS_AT_ONCE]
+        entries = _read_entries(of_these)
+        for span in of_these:
+            rows += _judge_cluster(span, entries[span.cluster_id])
     if rows:
         with connection.cursor() as cursor:
             cursor.execute(UPSERT_HOURS, [list(column) for column in zip(*rows, strict=True)])
     return len(rows)
 
 
+def _read_entries(spans: Iterable[_Span]) -> dict[str, list[ClusterEntry]]:
+    """By cluster, the entries that say something about its span, in the order of their times."""
+    bounds = [(span.cluster_id, span.start_ms - REACH_MS, span.end_ms + HOUR_MS) for span in spans]
+    entries: dict[str, list[ClusterEntry]] = {cluster_id: [] for cluster_id, *_ in bounds}
+    with connection.cursor() as cursor:
+        cursor.execute(ENTRIES, [list(column) for column in zip(*bounds, strict=True)])
+        for cluster_id, plain in cursor.fetchall():
+            entries[cluster_id].append(entry_of(orjson.loads(plain)))
+    return entries
+
+
 def _judge_cluster(
-    cluster_id: str, since_ms: int, until_ms: int
+    span: _Span, entries: Iterable[ClusterEntry]
 ) -> list[tuple[str, str, object, bool, str]]:
-    start_ms = (max(since_ms, until_ms - LOOK_BACK_MS) - REACH_MS) // HOUR_MS * HOUR_MS
-    end_ms = max(until_ms, since_ms + 1)
-    last_ms = end_ms
-    # The entries of this time, and those just before and after it, which continue the chains.
-    entries = FileCoverage.objects.filter(
-        cluster_id=cluster_id, as_of_ms__gte=start_ms - REACH_MS, since_ms__lte=end_ms + HOUR_MS
-    )
     coverage, owner, born_ms = Coverage(), "", None
-    for plain in entries.order_by("as_of_ms").values_list("entry", flat=True):
-        entry = entry_of(plain)
+    last_ms = span.end_ms
+    for entry in entries:
         owner = entry.organization_id
         last_ms = max(last_ms, entry.as_of_ms)
         coverage.add_entry(entry)
         if entry.since_ms is None:
             born_ms = _first_time(entry)
+    start_ms = span.start_ms
     if born_ms is not None:
         start_ms = max(start_ms, born_ms // HOUR_MS * HOUR_MS)
-    hours = coverage.hours(cluster_id, since_ms=start_ms, until_ms=min(end_ms + MARGIN_MS, last_ms))
+    until_ms = min(span.end_ms + MARGIN_MS, last_ms)
+    hours = coverage.hours(span.cluster_id, since_ms=start_ms, until_ms=until_ms)
     return [
-        (owner, cluster_id, from_ms(hour.hour_ms), hour.complete, hour.reason) for hour in hours
+        (owner, span.cluster_id, from_ms(hour.hour_ms), hour.complete, hour.reason)
+        for hour in hours
     ]
 
 
@@ -81,10 +123,16 @@ def entry_of(plain: Mapping[str, Any]) -> ClusterEntry:
     return ClusterEntry(
         **{
             **plain,
-            "lanes": tuple(LaneEntry(**lane) for lane in plain["lanes"]),
+            "lanes": tuple(map(_lane_of, plain["lanes"])),
             "storage": None if storage is None else StorageEntry(**storage),
         }
     )
+
+
+def _lane_of(plain: Mapping[str, Any]) -> LaneEntry:
+    # Entries from before version 2 have no files.
+    files = tuple(LaneFile(**file) for file in plain.get("files", ()))
+    return LaneEntry(**{**plain, "files": files})
 
 
 def _first_time(entry: ClusterEntry) -> int:

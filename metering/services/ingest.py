@@ -1,14 +1,15 @@
 """Takes usage files into the provisional minutes; each block and each window counts exactly once.
 
-It pulls: agents only write files, so nothing is lost while PostgreSQL is away. What a file adds and
-the record that it was added are one transaction; a lock keeps a second ingest out.
+It pulls: agents only write files, so nothing is lost while PostgreSQL is away. What files add and
+the record that it was added are one transaction; a lock keeps a second ingest out. The files of a
+transaction are added together; where PostgreSQL refuses one of them, each by itself.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -26,7 +27,7 @@ from metering.events.errors import UsageFormatError
 from metering.events.keys import manifest_key, parse_key
 from metering.events.manifests import UsageManifest, matches_manifest, parse_manifest
 from metering.events.records import decode_usage
-from metering.events.store import UsageStore
+from metering.events.store import RemovingStore, UsageStore
 from metering.models import (
     IngestState,
     LaneCoverage,
@@ -35,7 +36,7 @@ from metering.models import (
     UsageFile,
 )
 from metering.periods import DAY, MINUTES_KEPT, day_start
-from metering.services.absorbing import Touched, absorb_file
+from metering.services.absorbing import Absorbed, absorb_files
 from metering.services.completeness import judge_hours
 from metering.services.discovery import find_files, settled_before
 from metering.services.running import remove_old_hours
@@ -50,6 +51,11 @@ COVERAGE_KEPT_LONGER = timedelta(days=1)
 # Files per transaction, and bytes of their rows in memory beyond which there are fewer.
 BATCH_FILES = 64
 BATCH_BYTES = 64 * 1024 * 1024
+# The columns of a usage file that change when it is tried again.
+FILE_FACTS = (
+    *("cell", "day", "emitted_at_ms", "tried_at", "state", "error", "size_bytes", "sha256", "rows"),
+    *("window_start_ms", "window_end_ms", "agent"),
+)
 # A pass ends after this time, so that the worker is free; the next one continues.
 PASS_S = 60.0
 
@@ -65,7 +71,7 @@ class IngestPass:
     remaining: int = 0
 
 
-def usage_store() -> UsageStore:
+def usage_store() -> RemovingStore:
     """The store that all agents of the cell write to."""
     return waited_for(open_usage_store(config().usage.location), "the store of usage files")
 
@@ -175,29 +181,45 @@ def _ingest_batch(
         # Read under the lock: another ingest may have taken files in since the list was made.
         taken = UsageFile.objects.filter(pk__in=list(files), state=FileState.INGESTED)
         ingested = set(taken.values_list("pk", flat=True))
-        touched: list[Touched] = []
         keep_from = kept_from(now() - MINUTES_KEPT)
+        whole: list[WholeFile] = []
         for key, file in files.items():
             if key in ingested:
                 done.files += 1
-                continue
-            if isinstance(file, _Damaged):
+            elif isinstance(file, _Damaged):
                 _record_damaged_file(cell, key, file)
                 done.damaged += 1
-                continue
-            manifest, rows = file
-            try:
-                with transaction.atomic():
-                    _write_file(manifest, FileState.INGESTED)
-                    touched += absorb_file(manifest, rows, keep_from=keep_from)
-            except (ValueError, DataError) as error:
-                _record_damaged_file(cell, key, _Damaged(str(error), manifest))
+            else:
+                whole.append(file)
+        absorbed = _take_in(whole, keep_from)
+        for manifest, _ in whole:
+            reason = absorbed.refused.get(manifest.key)
+            if reason is not None:
+                _record_damaged_file(cell, manifest.key, _Damaged(reason, manifest))
                 done.damaged += 1
             else:
                 done.files += 1
                 done.rows += manifest.rows
-        judge_hours(touched)
+        judge_hours(absorbed.touched)
     return True
+
+
+def _take_in(files: Sequence[WholeFile], keep_from: datetime) -> Absorbed:
+    """Adds files and their rows in `UsageFile`; files that cannot be added are refused."""
+    try:
+        with transaction.atomic():
+            _write_files([manifest for manifest, _ in files], FileState.INGESTED)
+            return absorb_files(files, keep_from=keep_from)
+    except (ValueError, DataError) as error:
+        if len(files) == 1:
+            return Absorbed(refused={files[0][0].key: str(error)})
+    # One of them is refused, and only that one says which: the others are added by themselves.
+    absorbed = Absorbed()
+    for file in files:
+        one = _take_in([file], keep_from)
+        absorbed.touched += one.touched
+        absorbed.refused |= one.refused
+    return absorbed
 
 
 class _Damaged(Exception):
@@ -208,11 +230,13 @@ class _Damaged(Exception):
         self.manifest = manifest
 
 
-# A file's manifest and rows, or why it cannot be taken in.
-ReadFile = tuple[UsageManifest, pa.Table] | _Damaged
+# A file's manifest and rows.
+WholeFile = tuple[UsageManifest, pa.Table]
+# The same, or why it cannot be taken in.
+ReadFile = WholeFile | _Damaged
 
 
-def _read_file(store: UsageStore, cell: str, key: str) -> tuple[UsageManifest, pa.Table]:
+def _read_file(store: UsageStore, cell: str, key: str) -> WholeFile:
     try:
         manifest = parse_manifest(store.get(manifest_key(key)))
     except (OSError, UsageFormatError) as error:
@@ -235,16 +259,26 @@ def _read_file(store: UsageStore, cell: str, key: str) -> tuple[UsageManifest, p
     return manifest, rows
 
 
-def _write_file(manifest: UsageManifest, state: FileState, error: str = "") -> None:
-    facts = {
-        "size_bytes": manifest.size_bytes,
-        "sha256": manifest.sha256,
-        "rows": manifest.rows,
-        "window_start_ms": manifest.window_start_ms if manifest.rows else None,
-        "window_end_ms": manifest.window_end_ms if manifest.rows else None,
-        "agent": manifest.agent,
-    }
-    _upsert_file(manifest.cell, manifest.key, facts | {"state": state, "error": error})
+def _write_files(manifests: Sequence[UsageManifest], state: FileState, error: str = "") -> None:
+    files = [
+        UsageFile(
+            key=manifest.key,
+            state=state,
+            error=error,
+            size_bytes=manifest.size_bytes,
+            sha256=manifest.sha256,
+            rows=manifest.rows,
+            window_start_ms=manifest.window_start_ms if manifest.rows else None,
+            window_end_ms=manifest.window_end_ms if manifest.rows else None,
+            agent=manifest.agent,
+            **_place_of(manifest.cell, manifest.key),
+        )
+        for manifest in manifests
+    ]
+    # One that was damaged keeps the time at which it was found.
+    UsageFile.objects.bulk_create(
+        files, update_conflicts=True, unique_fields=["key"], update_fields=FILE_FACTS
+    )
 
 
 def _record_damaged_file(cell: str, key: str, error: _Damaged) -> None:
@@ -260,18 +294,24 @@ def _record_damaged_file(cell: str, key: str, error: _Damaged) -> None:
         # The manifest may have texts or numbers that PostgreSQL does not store. Then only the key
         # is noted.
         with suppress(ValueError, DataError), transaction.atomic():
-            _write_file(error.manifest, FileState.DAMAGED, reason)
+            _write_files([error.manifest], FileState.DAMAGED, reason)
             return
-    _upsert_file(cell, key, {"state": FileState.DAMAGED, "error": reason})
+    facts = {"state": FileState.DAMAGED, "error": reason}
+    UsageFile.objects.update_or_create(key=key, defaults=_place_of(cell, key) | facts)
 
 
-def _upsert_file(cell: str, key: str, facts: dict[str, Any]) -> None:
+def _place_of(cell: str, key: str) -> dict[str, Any]:
+    """What a usage file's key says, and the time of this attempt."""
     parsed = parse_key(key)
     if parsed is None:
         message = f"{key!r} is no usage file's key"
         raise ValueError(message)
-    identity = {"cell": cell, "day": parsed.day, "emitted_at_ms": parsed.emitted_at_ms}
-    UsageFile.objects.update_or_create(key=key, defaults=identity | facts | {"tried_at": now()})
+    return {
+        "cell": cell,
+        "day": parsed.day,
+        "emitted_at_ms": parsed.emitted_at_ms,
+        "tried_at": now(),
+    }
 
 
 def _ingest_state(cell: str) -> IngestState:

@@ -5,6 +5,7 @@ leaves them on storage, and the true usage. Nothing in it reads a clock: tests s
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -295,6 +296,13 @@ class FakeCell:
             if block.sequence <= lane.durable
             for entry in block.entries
         }
+
+    def true_usage(self) -> dict[tuple[Any, ...], int]:
+        """The same by lane file and minute: all of a true row's columns but its block."""
+        usage: dict[tuple[Any, ...], int] = defaultdict(int)
+        for name, incarnation, file, _, *place, quantity in self.true_rows():
+            usage[(name, incarnation, file, *place)] += quantity
+        return dict(usage)
 
     # `Source`.
 

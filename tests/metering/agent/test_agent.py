@@ -3,6 +3,7 @@
 import pytest
 
 from metering.agent.agent import Share
+from metering.agent.rows import PRINCIPAL_CHARS_MAX
 from metering.events.times import HOUR_MS, MINUTE_MS
 from tests.metering.agent.world import START, World
 
@@ -38,6 +39,20 @@ def test_covered_blocks_become_rows_and_the_last_one_waits(running):
     rows = [row for row in running.rows() if row["meter"] == "egress_bytes"]
     assert [(row["quantity"], row["cumulative"], row["billed"]) for row in rows] == [(7, 7, True)]
     assert running.manifests()[-1].topics == {f"c1/{T1}": "topic-01"}
+
+
+def test_principals_that_postgresql_does_not_store_are_named_apart(running):
+    """Brokers of release 0.1.0 refused no user's name."""
+    odd = ["User:a\0b", "User:a\ufffdb", "User:" + "x" * 32_000]
+    for size, principal in enumerate([ALICE, *odd]):
+        running.cell.produce("c1", (T1, 0, principal, 10 + size))
+    running.cell.roll("c1")
+    running.agent().run_pass()
+    named = {row["quantity"]: row["principal"] for row in running.rows() if row["block"]}
+    assert (named[10], named[12]) == (ALICE, odd[1])
+    assert len(set(named.values())) == len(odd) + 1
+    assert "\0" not in "".join(named.values())
+    assert max(map(len, named.values())) == PRINCIPAL_CHARS_MAX
 
 
 def test_more_rows_than_a_file_takes_are_written_in_several(running):

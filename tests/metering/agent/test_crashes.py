@@ -10,6 +10,10 @@ from tests.metering.agent.world import START, World, crash
 
 TOPIC = "0" * 31 + "1"
 ALICE = "User:alice"
+# Of rows: those of agents one after the other. Mixed: upgrades, and ways back.
+EVERY_VERSION = pytest.mark.parametrize(
+    "versions", [(1,), (2,), (1, 2), (2, 1, 1, 2)], ids=["blocks", "files", "mixed", "back"]
+)
 # More than any of the stories has.
 STEPS = 400
 
@@ -23,8 +27,8 @@ def work(world, blocks):
     world.cell.split("c1")
 
 
-def begin(folder):
-    world = World(folder)
+def begin(folder, versions=(1,)):
+    world = World(folder, versions)
     world.cell.add_cluster("c1")
     world.cell.start("c1")
     world.cell.create_topic("c1", TOPIC, partitions=2)
@@ -50,7 +54,7 @@ def story(world):
 
 
 def check(world):
-    assert world.lane_rows() == world.cell.true_rows()
+    assert world.billed_usage() == world.cell.true_usage()
     assert world.complete_hours("c1")[START]
     # The first 15 minutes of each byte are those after its own minute; nothing is deleted.
     stored = sum(world.time_rows("storage_byte_minutes").values())
@@ -66,19 +70,21 @@ def stored_minutes():
 STORED = stored_minutes()
 
 
-def test_undisturbed(tmp_path):
-    world = begin(tmp_path)
+@EVERY_VERSION
+def test_undisturbed(tmp_path, versions):
+    world = begin(tmp_path, versions)
     agent = world.agent()
     for _ in story(world):
         agent.run_pass()
     check(world)
 
 
+@EVERY_VERSION
 @pytest.mark.parametrize("lose", [False, True], ids=["restarted", "progress lost"])
-def test_killed_at_every_step(tmp_path, lose):
+def test_killed_at_every_step(tmp_path, lose, versions):
     passes = 0
     for step in range(0, STEPS, 3 if lose else 1):
-        world = begin(tmp_path / str(step))
+        world = begin(tmp_path / str(step), versions)
         agent, killed = world.agent(), False
         world.fuse.left = step
         for _ in story(world):
@@ -96,8 +102,9 @@ def test_killed_at_every_step(tmp_path, lose):
     assert 10 < passes < STEPS
 
 
-def test_a_second_agent_changes_nothing(tmp_path):
-    world = begin(tmp_path)
+@EVERY_VERSION
+def test_a_second_agent_changes_nothing(tmp_path, versions):
+    world = begin(tmp_path, versions)
     agents = [world.agent(), world.agent()]
     for turn, _ in enumerate(story(world)):
         agents[turn % 2].run_pass()
@@ -106,9 +113,10 @@ def test_a_second_agent_changes_nothing(tmp_path):
     check(world)
 
 
-def test_two_agents_in_step_changes_nothing(tmp_path):
+@EVERY_VERSION
+def test_two_agents_in_step_changes_nothing(tmp_path, versions):
     """Each agent is killed after its usage file, so that both write the same blocks."""
-    world = begin(tmp_path)
+    world = begin(tmp_path, versions)
     for _ in story(world):
         for step in (3, 5, 6):
             world.fuse.left = step

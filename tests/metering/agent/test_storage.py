@@ -129,10 +129,52 @@ def test_a_restored_cluster_counts_again_from_the_next_whole_minute():
     assert got == {"partition_minutes": 7, "storage_byte_minutes": 7}
     of_topic = Topic(deletions=((2 * M + 1, 5 * M - 1),))
     assert quantities((0, 10 * M), of_topic, StoredPartition([one(1, -1)])) == got
-    got = quantities(
-        (0, 10 * M), Topic(), StoredPartition([one(1, -1)]), deletions=[(1, 2), (3, 4)]
-    )
+    got = quantities((0, 10 * M), Topic(), StoredPartition([one(1, -1)]), deletions=[(1, 2)])
     assert got == {"partition_minutes": 9, "storage_byte_minutes": 9}
+
+
+DAY = 24 * 60 * M
+
+
+@pytest.mark.parametrize("whole_cluster", [False, True])
+def test_only_the_first_deletion_is_free(whole_cluster):
+    """Deleted, restored for three minutes, and deleted again, as often as one likes."""
+    deletions = [(M, 2 * DAY), (2 * DAY + 3 * M, 8 * DAY), (8 * DAY + 3 * M, None)]
+
+    def counted(start, end, known):
+        kept = StoredPartition([one(5, -1)])
+        topic = Topic() if whole_cluster else Topic(deletions=tuple(known))
+        got = quantities((start, end), topic, kept, deletions=known if whole_cluster else ())
+        assert got.get("storage_byte_minutes", 0) == 5 * got.get("partition_minutes", 0)
+        return got.get("partition_minutes", 0)
+
+    assert counted(0, 2 * DAY, [(M, None)]) == 1
+    assert counted(0, 2 * DAY, deletions) == 1
+    assert counted(2 * DAY, 15 * DAY, deletions) == 13 * DAY // M
+    # What is kept longer than a deletion can be undone is no longer the customer's.
+    assert counted(15 * DAY, 20 * DAY, deletions) == 3
+    # A window that was measured while the deletion lasted says the same as one measured later.
+    open_one = [*deletions[:1], (deletions[1][0], None)]
+    window = (3 * DAY, 3 * DAY + 5 * M)
+    assert counted(*window, open_one) == counted(*window, deletions) == 5
+    # Gone for good it ends, at once.
+    gone = Topic(deletions=tuple(deletions[:1]), deleted_at_ms=3 * DAY + 2 * M)
+    assert quantities(window, gone, StoredPartition([one(5, -1)])) == {
+        "partition_minutes": 2,
+        "storage_byte_minutes": 10,
+    }
+
+
+def test_a_first_deletion_is_free_for_as_long_as_it_lasts():
+    """An orphaned topic waits for as long as nobody attaches it."""
+    lost = Topic(deletions=((2 * M, None),))
+    assert quantities((30 * DAY, 30 * DAY + 5 * M), lost, StoredPartition([one(1, -1)])) == {}
+
+
+def test_a_topic_of_a_restored_cluster_has_its_own_first_deletion():
+    kept, cluster = StoredPartition([one(1, -1)]), [(M, 2 * M)]
+    topic = Topic(deletions=((3 * M, 6 * M),))
+    assert quantities((0, 10 * M), topic, kept, deletions=cluster)["partition_minutes"] == 6
 
 
 def test_unknown_topics_count_for_nothing_and_internal_ones_are_not_billed():
@@ -201,23 +243,18 @@ def is_kept(segments, segment, at_ms, rule):
 def test_every_minute_is_counted_as_a_walk_over_minutes_counts_it(kept, rule, deletions):
     window = (0, 10 * M)
     segments = [*kept.dropped, *kept.segments]
+    deletions = [deletion for deletion in deletions if deletion[0] < deletion[1]]
     expected = 0
     for start in range(*window, M):
         end = start + M
-        if any(since < end and until > start for since, until in deletions if since < until):
+        if any(since < end and until > start for since, until in deletions[:1]):
             continue
         moments = _moments(segments, start, end, rule)
         for segment in segments:
             through = all(is_kept(segments, segment, at, rule) for at in moments)
             if segment.written_at_ms < start and through:
                 expected += segment.bytes
-    got = quantities(
-        window,
-        Topic(),
-        kept,
-        rule,
-        [deletion for deletion in deletions if deletion[0] < deletion[1]],
-    )
+    got = quantities(window, Topic(), kept, rule, deletions)
     assert got.get("storage_byte_minutes", 0) == expected
 
 

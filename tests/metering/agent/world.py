@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,13 @@ from metering.agent.progress import ClusterProgress, ProgressFolder
 from metering.events.coverage import completeness
 from metering.events.errors import UsageFormatError
 from metering.events.manifests import UsageManifest
-from metering.events.records import LANE_IDENTITY, VOLATILE, decode_usage
+from metering.events.records import (
+    BLOCKS_VERSION,
+    FILES_VERSION,
+    LANE_IDENTITY,
+    VOLATILE,
+    decode_usage,
+)
 from metering.events.store import FolderUsageStore, list_manifests, read_manifest
 from metering.events.times import HOUR_MS
 from tests.metering.agent.fake import FakeCell, FakeSource
@@ -61,6 +68,13 @@ class FusedStore:
         return stored
 
 
+# By what usage of lanes is summed, as `FakeCell.true_usage` has it.
+USAGE = (
+    *("cluster_id", "incarnation", "lane_file", "topic_id", "partition", "principal", "meter"),
+    "window_start_ms",
+)
+
+
 class FusedProgress(ProgressFolder):
     """The same for progress."""
 
@@ -79,7 +93,9 @@ class FusedProgress(ProgressFolder):
 class World:
     """A cell in memory, usage files in a folder, and agents."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, versions: Sequence[int] = (BLOCKS_VERSION,)) -> None:
+        """`versions`: of the rows that agents make, one agent after the other, again and again."""
+        self._versions = itertools.cycle(versions)
         self.cell = FakeCell(START + 7 * 60_000)
         self.store = FolderUsageStore(folder / "usage")
         self.progress = folder / "progress"
@@ -97,6 +113,7 @@ class World:
             now_ms=lambda: self.cell.now_ms,
             count_error=self.metrics.count_error,
             window_minutes=5,
+            record_version=next(self._versions),
             rows_max=rows_max,
         )
         writer = UsageWriter(store, CELL, "agent", lambda: f"{next(self._tokens):016x}")
@@ -147,6 +164,16 @@ class World:
             if row["block"] is not None
         }
 
+    def billed_usage(self) -> dict[tuple[Any, ...], int]:
+        """Usage of lanes as `FakeCell.true_usage` has it: each lane file in one version alone."""
+        rows = [row for row in self.rows() if row["lane_file"] is not None]
+        summed = {_lane_file(row) for row in rows if row["schema_version"] == FILES_VERSION}
+        usage: dict[tuple[Any, ...], int] = defaultdict(int)
+        for row in rows:
+            if row["schema_version"] == FILES_VERSION or _lane_file(row) not in summed:
+                usage[tuple(row[name] for name in USAGE)] += row["quantity"]
+        return dict(usage)
+
     def time_rows(self, meter: str) -> dict[tuple[Any, ...], int]:
         """Quantities of a meter of time, by cluster, topic, partition and window."""
         return {
@@ -167,6 +194,10 @@ class World:
             self.manifests(), cluster_id=cluster_id, since_ms=since_ms, until_ms=self.cell.now_ms
         )
         return {hour.hour_ms: hour.complete for hour in hours}
+
+
+def _lane_file(row: dict[str, Any]) -> tuple[str, int, int]:
+    return row["cluster_id"], row["incarnation"], row["lane_file"]
 
 
 def crash(agent: Agent, run: Callable[[Agent], None] = Agent.run_pass) -> bool:

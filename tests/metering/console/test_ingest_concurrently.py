@@ -7,7 +7,7 @@ from django.db import connection, connections
 
 from console.base.common import locks
 from console.base.common.tenancy import system_scope
-from metering.models import LaneCoverage, ProvisionalMinute, UsageFile
+from metering.models import ProvisionalMinute, UsageFile
 from metering.periods import MINUTE_MS, to_ms
 from metering.services import absorbing, ingest
 from metering.services.ingest import ingest_usage
@@ -73,20 +73,23 @@ def test_an_ingest_ends_where_another_is_at_it(store, files):
 
 
 def test_a_connection_that_is_cut_costs_nothing(store, files, monkeypatch):
-    real, calls = absorbing.absorb_file, []
+    real, calls = absorbing.absorb_files, []
 
     def cut(*args, **kwargs):
         calls.append(args)
-        touched = real(*args, **kwargs)
-        if len(calls) == 5:
+        absorbed = real(*args, **kwargs)
+        if len(calls) == 2:
             connection.connection.close()
-        return touched
+        return absorbed
 
-    monkeypatch.setattr(ingest, "absorb_file", cut)
+    monkeypatch.setattr(ingest, "absorb_files", cut)
+    monkeypatch.setattr(ingest, "BATCH_FILES", 5)
     with pytest.raises(Exception, match="closed"):
         ingest_usage(store=store)
     connections.close_all()
-    with system_scope():
-        assert not LaneCoverage.objects.exists()
-    assert ingest_usage(store=store).files == FILES
+    # The files of the first transaction stay, and those of the second one are not there at all.
+    assert UsageFile.objects.count() == 5
+    assert set(total()) == {1}
+    monkeypatch.setattr(ingest, "absorb_files", real)
+    assert ingest_usage(store=store).files == FILES - 5
     assert total() == [1] * (FILES + 5)

@@ -22,7 +22,7 @@ from metering.events.manifests import (
     UsageManifest,
     encode_manifest,
 )
-from metering.events.records import SCHEMA_VERSION, USAGE_SCHEMA, Meter, encode_usage
+from metering.events.records import BLOCKS_VERSION, USAGE_SCHEMA, Meter, encode_usage
 from metering.events.slots import Slot, SlotRow
 from metering.events.times import HOUR_MS, MINUTE_MS, ceil_to, floor_to
 from tests.metering.properties.folder import MemoryStore, sha256_of
@@ -234,7 +234,7 @@ class Cluster:
         self, rows: list[dict[str, Any]], coverage: ClusterEntry, agent: str, writes: int
     ) -> None:
         common = {
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": BLOCKS_VERSION,
             "cell": CELL,
             "cluster_id": CLUSTER,
             "organization_id": ORGANIZATION,
