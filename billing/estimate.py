@@ -107,13 +107,11 @@ def estimate_month(
         free = allowances.free_of(organization_id, totals)
         return _lines_of_clusters(rate_totals(totals, catalog, first, free), clusters)
 
-    def amounts_of(totals: Totals) -> dict[tuple[str, str], int]:
-        return {(line.cluster_id, line.meter): line.amount_minor for line in rated_lines(totals)}
-
-    usage = month_usage(organization_id, first, amounts_of, parts_max=SHARES_MAX)
+    usage = month_usage(organization_id, first, rated_lines, parts_max=SHARES_MAX)
     until = known_until(organization_id)
-    rated = rated_lines(usage.totals)
-    expected = rated_lines(_forecast_quantities(organization_id, first, usage.totals, until))
+    rated = expected = usage.lines
+    if first == month_of(now()):
+        expected = rated_lines(_forecast_quantities(organization_id, first, usage.totals, until))
     names = _cluster_names(organization_id, (line.cluster_id for line in rated))
     spent, forecast = spent_on(rated), spent_on(expected)
     caps = budget_caps(organization_id, first) if clusters is None else []
@@ -146,9 +144,7 @@ def _forecast_quantities(
     totals: Totals,
     until: datetime | None,
 ) -> Totals:
-    """The quantities to expect at the month's end; for a month that is over, its quantities."""
-    if month != month_of(now()):
-        return totals
+    """The quantities to expect at the end of the current month."""
     created_at = Organization.objects.get(pk=organization_id).created_at
     since = max(starts_at(month), created_at)
     return forecast_totals(
@@ -193,11 +189,19 @@ def _by_cluster(lines: list[RatedLine], names: Mapping[str, str]) -> list[Share]
 
 def _by_day(lines: list[RatedLine], shares: DayShares) -> list[Share]:
     """Shares by day. The free allowance counts on all days alike, by what was used on them."""
-    parts: dict[date, list[MeterPart]] = {}
+    # By day and meter, in the order in which meters come first: a quantity and an amount.
+    sums: dict[date, dict[str, list[int]]] = {}
     for line in lines:
-        for day, part in _parts_by(line, shares).items():
-            parts.setdefault(day, []).append(part)
-    return [Share(_sum_parts(of_day), day=day) for day, of_day in sorted(parts.items())]
+        quantities = shares.get((line.cluster_id, line.meter), {})
+        amounts = allocate_amount(line.amount_minor, quantities)
+        for day, quantity in quantities.items():
+            of_meter = sums.setdefault(day, {}).setdefault(line.meter, [0, 0])
+            of_meter[0] += quantity
+            of_meter[1] += amounts[day]
+    return [
+        Share([MeterPart(meter, *of_meter) for meter, of_meter in sums[day].items()], day=day)
+        for day in sorted(sums)
+    ]
 
 
 def _part_of(line: RatedLine) -> MeterPart:

@@ -54,12 +54,19 @@ def allocate_amount(amount_minor: int, weights: Mapping[Key, int]) -> dict[Key, 
     total = sum(weights.values())
     if not total:
         return {}
-    shares = {key: amount_minor * weight // total for key, weight in weights.items()}
+    shares, remainders = {}, {}
+    for key, weight in weights.items():
+        shares[key], remainders[key] = divmod(amount_minor * weight, total)
     rest = amount_minor - sum(shares.values())
+    if not rest:
+        return shares
 
-    def rank(key: Key) -> tuple[int, int, str]:
-        return (-(amount_minor * weights[key] % total), -weights[key], str(key))
-
-    for key in sorted(weights, key=rank)[:rest]:
+    # Sorting the remainders alone is quick. Weight and key decide only at the last one's equals.
+    last = sorted(remainders.values(), reverse=True)[rest - 1]
+    above = [key for key, remainder in remainders.items() if remainder > last]
+    equal = [key for key, remainder in remainders.items() if remainder == last]
+    if len(above) + len(equal) > rest:
+        equal.sort(key=lambda key: (-weights[key], str(key)))
+    for key in (*above, *equal[: rest - len(above)]):
         shares[key] += 1
     return shares

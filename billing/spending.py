@@ -8,17 +8,16 @@ days; quantities are billed ones, in base units.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from decimal import Context, Decimal
 
 from django.db.models import Max
 
 from billing.allowances.services import read_allowances
 from billing.catalog import SHOWN_ONLY
 from billing.models import PriceVersion
-from billing.rating import Spent, rate_totals, spent_on
+from billing.rating import RatedLine, Spent, rate_totals, spent_on
 from metering.models import ClusterCoverage
 from metering.periods import from_ms
 from metering.services.month_usage import (
@@ -34,24 +33,20 @@ logger = logging.getLogger(__name__)
 
 # (cluster, meter) → day → quantity.
 DayShares = dict[tuple[str, str], dict[date, int]]
-# (cluster, meter) → the amount in minor units that a total costs.
-Amounts = Mapping[tuple[str, str], int]
-
-# Digits of what a base unit costs. They decide only which parts are named where very many are.
-WEIGHTS = Context(prec=7)
 # Usage may be added between the two reads of a month: then both are read again, so often at most.
 READS_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
 class MonthUsage:
-    """The billed quantities of one organization's month, and who has which part of them.
+    """The billed quantities of one organization's month, what they cost, and who has which part.
 
     Of very many topics and principals only the dearest are there; the total less those is what all
     others have.
     """
 
     totals: Totals
+    lines: list[RatedLine]
     by_day: DayShares
     by_topic: Parts = field(default_factory=dict)
     # The principal "" stands for none.
@@ -82,26 +77,30 @@ def spent_by_organization(month: date, organization_ids: Collection[str]) -> dic
 
 
 def month_usage(
-    organization_id: str, month: date, amounts_of: Callable[[Totals], Amounts], *, parts_max: int
+    organization_id: str,
+    month: date,
+    lines_of: Callable[[Totals], list[RatedLine]],
+    *,
+    parts_max: int,
 ) -> MonthUsage:
     """What an organization used, on which days, and what its dearest topics and principals have.
 
-    `amounts_of` says what totals cost: only its clusters and meters have parts. Totals and parts
+    `lines_of` rates totals: only the clusters and meters of its lines have parts. Totals and parts
     are of one moment: no part is greater than what it is a part of.
     """
     for _ in range(READS_MAX):
         by_day = day_totals(organization_id, month)
         totals = {key: sum(days.values()) for key, days in by_day.items()}
+        lines = lines_of(totals)
         weights = {
-            key: WEIGHTS.divide(Decimal(amount), Decimal(totals[key]))
-            for key, amount in amounts_of(totals).items()
+            (line.cluster_id, line.meter): line.amount_minor / line.quantity for line in lines
         }
         parts = greatest_parts(organization_id, month, weights, limit=parts_max)
         if all(totals[key] == parts.totals.get(key) for key in weights):
-            return MonthUsage(totals, by_day, parts.by_topic, parts.by_principal)
+            return MonthUsage(totals, lines, by_day, parts.by_topic, parts.by_principal)
     # It is written to without end: the parts are left out rather than shown wrong.
     parts = GreatestParts()
-    return MonthUsage(totals, by_day, parts.by_topic, parts.by_principal)
+    return MonthUsage(totals, lines, by_day, parts.by_topic, parts.by_principal)
 
 
 def known_until(organization_id: str) -> datetime | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar
 
@@ -20,7 +20,7 @@ from billing.collection.common import takes_cards
 from billing.collection.dunning import what_follows
 from billing.collection.errors import CollectorOff
 from billing.collection.events import receive_event
-from billing.collection.gateway import GatewayError, SignatureWrong
+from billing.collection.gateway import GatewayError, SignatureWrong, is_signed
 from billing.models import Dunning, Invoice, Payment, Settlement, UnpaidInvoice
 from billing.receivables.services import balance_of
 from console.base.common.actor import Permission
@@ -129,6 +129,7 @@ class PaymentViewSet(ListAction):
 class AccountView(ApiView):
     """What the organization owes, and what happens next."""
 
+    permissions_required = {"GET": Permission.BELONG}
     serializer_class = shapes.AccountSerializer
     examples = {"GET": examples.ACCOUNT}
 
@@ -136,9 +137,12 @@ class AccountView(ApiView):
     def get(self, request: Request) -> Response:
         """Whether something is unpaid, since when, and what follows when.
 
-        Everybody of the organization may see it: clusters are suspended because of it.
+        Everybody of the organization may see it, also with roles in projects alone: clusters are
+        suspended because of it. Amounts and invoices are for those with a role in the organization;
+        the others get null and none.
         """
         organization_id = self.organization_id
+        sees_money = self.actor.may(Permission.READ)
         dunning = Dunning.objects.filter(pk=organization_id).select_related("announcement").first()
         rows = UnpaidInvoice.objects.filter(organization_id=organization_id, ended_at=None)
         unpaid = list(
@@ -152,16 +156,20 @@ class AccountView(ApiView):
                 "collector": config().billing.collector,
                 "stage": dunning.stage if dunning else DunningStage.PAID.value,
                 "currency": balance.currency,
-                "open_minor": balance.open_minor,
-                "unpaid_minor": sum(row.invoice.receivable.open_minor for row in unpaid),
-                "credit_minor": balance.credit_minor,
+                "open_minor": balance.open_minor if sees_money else None,
+                "unpaid_minor": _open_of(unpaid) if sees_money else None,
+                "credit_minor": balance.credit_minor if sees_money else None,
                 "unpaid_since": unpaid[0].since if unpaid else None,
-                "unpaid_invoice_ids": [row.pk for row in unpaid],
+                "unpaid_invoice_ids": [row.pk for row in unpaid] if sees_money else [],
                 "failure": unpaid[0].failure if unpaid else "",
                 "next_step": step,
                 "next_charge_at": follows.tries_at,
             }
         )
+
+
+def _open_of(unpaid: Sequence[UnpaidInvoice]) -> int:
+    return sum(row.invoice.receivable.open_minor for row in unpaid)
 
 
 class StripeWebhookView(ApiView):
@@ -183,11 +191,20 @@ class StripeWebhookView(ApiView):
         if len(body) > EVENT_BYTES_MAX:
             raise BodyTooLarge
         try:
-            receive_event(body=body, signature=request.headers.get(SIGNATURE, ""))
+            receive_event(body=body, signature=self._signature())
         except SignatureWrong as error:
             detail = f"It is no webhook that Stripe signed: {error}."
             raise UserError(detail) from error
         return Response({})
+
+    def is_counted(self) -> bool:
+        """Stripe's own events count against no address, so that others cannot use its limit up."""
+        body = self.request._request.body
+        return len(body) > EVENT_BYTES_MAX or not is_signed(body, self._signature())
+
+    def _signature(self) -> str:
+        signature: str = self.request.headers.get(SIGNATURE, "")
+        return signature
 
 
 def _require_cards() -> None:

@@ -87,4 +87,20 @@ ACCOUNT = [
             "next_charge_at": "2026-12-05T00:01:05Z",
         },
     ),
+    response_example(
+        "Without a role in the organization",
+        {
+            "collector": "stripe",
+            "stage": "unpaid",
+            "currency": "USD",
+            "open_minor": None,
+            "unpaid_minor": None,
+            "credit_minor": None,
+            "unpaid_since": "2026-12-04T00:01:05Z",
+            "unpaid_invoice_ids": [],
+            "failure": "declined",
+            "next_step": {"stage": "suspended", "at": "2026-12-18T00:01:05Z"},
+            "next_charge_at": "2026-12-05T00:01:05Z",
+        },
+    ),
 ]

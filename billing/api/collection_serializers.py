@@ -142,14 +142,21 @@ class AccountSerializer(serializers.Serializer[Any]):
         "are refused. `asleep`: no client reaches the clusters. `deleted`: they are deleted.",
     )
     currency = serializers.CharField()
-    open_minor = serializers.IntegerField(help_text="What is open of all invoices.")
-    unpaid_minor = serializers.IntegerField(
-        help_text="What is open of those that were to be paid and were not."
+    open_minor = serializers.IntegerField(
+        allow_null=True,
+        help_text="What is open of all invoices. Null, as other amounts, without a role in the "
+        "organization.",
     )
-    credit_minor = serializers.IntegerField(help_text="What pays the next invoice.")
+    unpaid_minor = serializers.IntegerField(
+        allow_null=True, help_text="What is open of those that were to be paid and were not."
+    )
+    credit_minor = serializers.IntegerField(
+        allow_null=True, help_text="What pays the next invoice."
+    )
     unpaid_since = serializers.DateTimeField(allow_null=True)
     unpaid_invoice_ids = serializers.ListField(
-        child=serializers.CharField(), help_text="Oldest first."
+        child=serializers.CharField(),
+        help_text="Oldest first. Empty without a role in the organization.",
     )
     failure = serializers.ChoiceField(
         choices=FailureKind.choices,

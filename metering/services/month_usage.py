@@ -2,30 +2,36 @@
 
 Each function reads in the caller's tenancy scope. Quantities are billed ones, in the meters' base
 units; a month is named by any of its days. What it costs does not depend on how many rows there
-are, but on how many clusters, and for parts on how many topics and principals.
+are, but on how many clusters, and for parts on how many topics and principals: which of very many
+are the greatest is decided once a minute.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
-from decimal import Decimal
-from typing import Any
+from datetime import date, timedelta
+from typing import Any, NamedTuple
 
 from django.db import connection
 
 from metering.choices import PART_METERS, PartKind
-from metering.models import RunningDay, RunningHour, RunningMonth
-from metering.periods import HOUR, MINUTE_MS, month_start, next_month
-from metering.services.running_sql import GREATEST_PARTS
+from metering.models import RunningMonth
+from metering.periods import HOUR, month_start, next_month
+from metering.services.choosing import ChosenPart, chosen_parts
+from metering.services.running_sql import (
+    ACCRUING_RATES,
+    DAYS_OF_MONTH,
+    GREATEST_PARTS,
+    NAMED_PARTS,
+)
 
 # (cluster, meter) → quantity.
 Totals = dict[tuple[str, str], int]
 # (cluster, meter) → topic or principal → quantity.
 Parts = dict[tuple[str, str], dict[str, int]]
 # (cluster, meter) → what one base unit counts for in the order of parts, at least 0.
-Weights = Mapping[tuple[str, str], Decimal]
+Weights = Mapping[tuple[str, str], float]
 
 # A sleeping cluster is metered once an hour. A meter without newer minutes than this has no rate.
 RATE_AGE_MAX = timedelta(hours=3)
@@ -59,16 +65,17 @@ def day_totals(organization_id: str, month: date) -> dict[tuple[str, str], dict[
 
     The days of a cluster and a meter sum to its total in the month.
     """
-    rows = RunningDay.objects.filter(
-        organization_id=organization_id, day__gte=month_start(month), day__lt=next_month(month)
-    )
-    days: dict[tuple[str, str], dict[date, int]] = {}
-    for cluster_id, meter, day, quantity in rows.values_list(
-        "cluster_id", "meter", "day", "quantity"
-    ).order_by("day"):
-        if quantity:
-            days.setdefault((cluster_id, meter), {})[day] = int(quantity)
-    return days
+    parameters: dict[str, Any] = {
+        "organization": organization_id,
+        "start": month_start(month),
+        "end": next_month(month),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(DAYS_OF_MONTH, parameters)
+        return {
+            (cluster_id, meter): dict(zip(days, map(int, quantities.split(",")), strict=True))
+            for cluster_id, meter, days, quantities in cursor.fetchall()
+        }
 
 
 def greatest_parts(
@@ -76,34 +83,74 @@ def greatest_parts(
 ) -> GreatestParts:
     """The topics and the principals with the greatest sums of weighted quantities.
 
-    At most `limit` of either. Only clusters with a weight count.
-    One statement, so that parts and totals are of one moment.
+    At most `limit` of either. Only clusters with a weight count. Quantities and totals are of one
+    moment; where there are more than `limit`, which of them are the greatest was decided at most
+    `CHOSEN_FOR_S` ago.
     """
     clusters = sorted({cluster_id for cluster_id, _ in weights})
-    parameters: dict[str, Any] = {
+    parameters = {
         "organization": organization_id,
         "month": month_start(month),
         "limit": limit,
         "clusters": clusters,
-        "topic": PartKind.TOPIC.value,
-        "principal": PartKind.PRINCIPAL.value,
     }
-    for meter in PART_METERS:
-        parameters[meter] = [
-            weights.get((cluster_id, meter), Decimal(0)) for cluster_id in clusters
+    key = (organization_id, month_start(month), limit, tuple(clusters))
+    choice: Sequence[ChosenPart] | None = chosen_parts.get(key)
+    if choice is not None:
+        columns = [list(column) for column in zip(*choice, strict=True)]
+        named = dict(zip(("kinds", "owners", "names"), columns, strict=True))
+        rows = _read_parts(NAMED_PARTS, parameters | named)
+        if len(_named_in(rows)) == len(choice):
+            return _parts_of(rows)
+        # One of them has nothing after a correction: another one is named in its place.
+    by_meter = {
+        meter: [weights.get((cluster_id, meter), 0.0) for cluster_id in clusters]
+        for meter in PART_METERS
+    }
+    kinds = {"topic": PartKind.TOPIC.value, "principal": PartKind.PRINCIPAL.value}
+    rows = _read_parts(GREATEST_PARTS, parameters | by_meter | kinds)
+    choice = _named_in(rows)
+    if any(sum(kind == one for one, *_ in choice) == limit for kind in PartKind.values):
+        chosen_parts.keep(key, choice)
+    return _parts_of(rows)
+
+
+class _PartRow(NamedTuple):
+    """A part of a month or, without a kind, the total of a cluster."""
+
+    kind: str | None
+    cluster_id: str
+    name: str
+    # In the order of `PART_METERS`.
+    quantities: tuple[int, ...]
+
+
+def _read_parts(statement: str, parameters: Mapping[str, Any]) -> list[_PartRow]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return [
+            _PartRow(kind, cluster_id, name or "", tuple(map(int, quantities)))
+            for kind, cluster_id, name, *quantities in cursor.fetchall()
         ]
+
+
+def _named_in(rows: Iterable[_PartRow]) -> list[ChosenPart]:
+    return [
+        (row.kind, row.cluster_id, row.name) for row in rows if row.kind and any(row.quantities)
+    ]
+
+
+def _parts_of(rows: Iterable[_PartRow]) -> GreatestParts:
     read = GreatestParts()
     kinds = {PartKind.TOPIC.value: read.by_topic, PartKind.PRINCIPAL.value: read.by_principal}
-    with connection.cursor() as cursor:
-        cursor.execute(GREATEST_PARTS, parameters)
-        for kind, cluster_id, name, *quantities in cursor.fetchall():
-            for meter, quantity in zip(PART_METERS, quantities, strict=True):
-                if not quantity:
-                    continue
-                if kind in kinds:
-                    kinds[kind].setdefault((cluster_id, meter), {})[name] = int(quantity)
-                else:
-                    read.totals[cluster_id, meter] = int(quantity)
+    for row in rows:
+        for meter, quantity in zip(PART_METERS, row.quantities, strict=True):
+            if not quantity:
+                continue
+            if row.kind is None:
+                read.totals[row.cluster_id, meter] = quantity
+            else:
+                kinds[row.kind].setdefault((row.cluster_id, meter), {})[row.name] = quantity
     return read
 
 
@@ -112,24 +159,11 @@ def accruing_rates(organization_id: str) -> Totals:
 
     On average over the newest hour that has minutes and the one before it.
     """
-    rows = RunningHour.objects.filter(organization_id=organization_id)
-    latest = rows.order_by("-hour").values_list("hour", flat=True).first()
-    if latest is None:
-        return {}
-    hours: dict[tuple[str, str], dict[datetime, RunningHour]] = {}
-    for row in rows.filter(hour__gte=latest - RATE_AGE_MAX - HOUR):
-        hours.setdefault((row.cluster_id, row.meter), {})[row.hour] = row
-    newest = max(row.last_minute for by_hour in hours.values() for row in by_hour.values())
-    return {
-        key: _rate_per_minute(by_hour)
-        for key, by_hour in hours.items()
-        if by_hour[max(by_hour)].last_minute > newest - RATE_AGE_MAX
+    parameters: dict[str, Any] = {
+        "organization": organization_id,
+        "age_max": RATE_AGE_MAX,
+        "basis": HOUR,
     }
-
-
-def _rate_per_minute(hours: Mapping[datetime, RunningHour]) -> int:
-    last = hours[max(hours)]
-    basis = [row for hour, row in hours.items() if hour >= last.hour - HOUR]
-    first_minute = min(row.first_minute for row in basis)
-    minutes = (last.last_minute - first_minute) // timedelta(milliseconds=MINUTE_MS) + 1
-    return int(sum(row.quantity for row in basis)) // minutes
+    with connection.cursor() as cursor:
+        cursor.execute(ACCRUING_RATES, parameters)
+        return {(cluster_id, meter): int(rate) for cluster_id, meter, rate in cursor.fetchall()}

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from django.db import connection
+from django.db import DataError, connection
 from django.db.models import Max, Min
 
 from console.base.common import locks
@@ -48,7 +48,7 @@ def add_minutes(columns: Mapping[str, Sequence[Any]], *, keep_from: datetime) ->
     """
     hold_totals()
     parameters = {
-        **columns,
+        **{name: _array_literal(values) for name, values in columns.items()},
         "keep_from": keep_from,
         "cell": config().cell.id,
         "accruing": list(ACCRUING_METERS),
@@ -127,6 +127,21 @@ def span_of_month(month: date) -> dict[str, Any]:
 def hours_from() -> datetime:
     """The beginning of the first hour that has all of its minutes, of those that are kept."""
     return day_start((now() - HOURS_COMPARED).date())
+
+
+def _array_literal(values: Sequence[str | int | bool]) -> str:
+    """A column as PostgreSQL writes an array. Raises `DataError` for a text with a NUL.
+
+    The library quotes each value by itself, which took a sixth of an ingest's time.
+    """
+    joined = "\0".join(map(str, values))
+    if joined.count("\0") != max(0, len(values) - 1):
+        message = "a text has a NUL character"
+        raise DataError(message)
+    if not values:
+        return "{}"
+    quoted = joined.replace("\\", "\\\\").replace('"', '\\"').replace("\0", '","')
+    return f'{{"{quoted}"}}'
 
 
 def _execute(statement: str, parameters: Mapping[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """The statements of running totals, put together of constants.
 
-`running.py` executes those that write, `comparing.py` those that compare, `month_usage.py` the one
-that reads parts.
+`running.py` executes those that write, `comparing.py` those that compare, `month_usage.py` those
+that read.
 """
 
 from __future__ import annotations
@@ -251,36 +251,68 @@ SELECT count(*) OVER (), ARRAY[organization_id, cluster_id, meter, hour::text], 
     ARRAY[summed]
 FROM compared WHERE differs ORDER BY 2 LIMIT %(limit)s
 """
-_ROWS = ", ".join(f"part.{meter}" for meter in PART_METERS)
-_COST = " + ".join(f"part.{meter} * rate.{meter}" for meter in PART_METERS)
+# (cluster, meter) with its days, and their quantities as one text: thousands are read faster so.
+DAYS_OF_MONTH = """
+SELECT cluster_id, meter, array_agg(day), string_agg(quantity::text, ',')
+FROM metering_runningday
+WHERE organization_id = %(organization)s AND day >= %(start)s AND day < %(end)s AND quantity <> 0
+GROUP BY cluster_id, meter
+"""
+# A rate is of the newest hour that a cluster has of a meter, and the one before it.
+ACCRUING_RATES = """
+WITH newest AS (
+    SELECT hour FROM metering_runninghour WHERE organization_id = %(organization)s
+    ORDER BY hour DESC LIMIT 1
+), recent AS MATERIALIZED (
+    SELECT cluster_id, meter, hour, quantity, first_minute, last_minute,
+        max(hour) OVER (PARTITION BY cluster_id, meter) AS latest
+    FROM metering_runninghour WHERE organization_id = %(organization)s
+        AND hour >= (SELECT hour FROM newest) - %(age_max)s - %(basis)s
+)
+SELECT cluster_id, meter, div(
+    sum(quantity), trunc(extract(epoch FROM max(last_minute) - min(first_minute)) / 60) + 1
+)
+FROM recent WHERE hour >= latest - %(basis)s
+GROUP BY cluster_id, meter
+HAVING max(last_minute) > (SELECT max(last_minute) FROM recent) - %(age_max)s
+"""
+# In floating point, as it decides only which parts are named where there are very many.
+_COST = " + ".join(f"part.{meter}::float8 * rate.{meter}" for meter in PART_METERS)
 _TOTALS = ", ".join(
     f"coalesce(sum(quantity) FILTER (WHERE meter = '{meter}'), 0)" for meter in PART_METERS
 )
-_WEIGHTS = ", ".join(f"%({meter})s::numeric[]" for meter in PART_METERS)
-
-
-def _greatest(kind: str) -> str:
-    # The parts of a cluster lie together in the primary key, from which the whole read is.
-    return f"""SELECT * FROM (
-        SELECT part.kind, part.cluster_id, part.name, {_ROWS}, {_COST} AS cost
-        FROM rate JOIN metering_monthpart AS part ON part.cluster_id = rate.cluster_id
-            AND part.month = %(month)s AND part.kind = %({kind})s
-        WHERE part.organization_id = %(organization)s
-    ) AS part ORDER BY cost DESC, cluster_id, name LIMIT %(limit)s"""
-
-
-GREATEST_PARTS = f"""
-WITH rate AS (
-    SELECT * FROM unnest(%(clusters)s::text[], {_WEIGHTS})
-        AS rate (cluster_id, {_COLUMNS})
-), topics AS ({_greatest("topic")}
-), principals AS ({_greatest("principal")}
-)
-SELECT kind, cluster_id, name, {_COLUMNS} FROM topics
-UNION ALL
-SELECT kind, cluster_id, name, {_COLUMNS} FROM principals
+_WEIGHTS = ", ".join(f"%({meter})s::float8[]" for meter in PART_METERS)
+# The quantities of the parts that are chosen, and the totals of all clusters.
+_NAMED = f"""
+SELECT chosen.kind, part.cluster_id, part.name, {", ".join(f"part.{m}" for m in PART_METERS)}
+FROM chosen JOIN metering_monthpart AS part ON part.organization_id = %(organization)s
+    AND part.cluster_id = chosen.cluster_id AND part.month = %(month)s
+    AND part.kind = chosen.kind AND part.name = chosen.name
 UNION ALL
 SELECT NULL, cluster_id, NULL, {_TOTALS} FROM metering_runningmonth
 WHERE organization_id = %(organization)s AND month = %(month)s AND cluster_id = ANY(%(clusters)s)
 GROUP BY cluster_id
 """
+
+
+def _greatest(kind: str) -> str:
+    # Narrow rows, because each is copied once to be compared.
+    return f"""(SELECT part.kind, part.cluster_id, part.name, {_COST} AS cost
+    FROM rate JOIN metering_monthpart AS part ON part.cluster_id = rate.cluster_id
+        AND part.month = %(month)s AND part.kind = %({kind})s
+    WHERE part.organization_id = %(organization)s
+    ORDER BY cost DESC, part.cluster_id, part.name LIMIT %(limit)s)"""
+
+
+NAMED_PARTS = f"""
+WITH chosen AS MATERIALIZED (
+    SELECT * FROM unnest(%(kinds)s::text[], %(owners)s::text[], %(names)s::text[])
+        AS chosen (kind, cluster_id, name)
+)
+{_NAMED}"""
+GREATEST_PARTS = f"""
+WITH rate AS (
+    SELECT * FROM unnest(%(clusters)s::text[], {_WEIGHTS}) AS rate (cluster_id, {_COLUMNS})
+), chosen AS MATERIALIZED ({_greatest("topic")} UNION ALL {_greatest("principal")}
+)
+{_NAMED}"""

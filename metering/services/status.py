@@ -81,6 +81,16 @@ def meter_status() -> MeterStatus:
     )
 
 
+def what_differs() -> tuple[bool, list[date]]:
+    """Whether running totals differ by their newest check, and the days that differ from the log by
+    their newest comparison, oldest first.
+    """
+    cell = config().cell.id
+    check = TotalsCheck.objects.filter(cell=cell).order_by("-checked_at").first()
+    days = [day for day, comparison in _compared_days(cell).items() if comparison.passed is False]
+    return bool(check and check.differing), sorted(days)
+
+
 def ingest_lag(cell: str, at: datetime) -> tuple[datetime | None, timedelta | None]:
     """When the last ingest pass ended, and the age of the newest file that was taken in."""
     state = IngestState.objects.filter(cell=cell).first()

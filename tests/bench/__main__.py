@@ -30,6 +30,8 @@ BENCHES = {
     "cell_simulation": "500 clusters on a real API server: made, swept, put to sleep, woken",
     "invoice": "issues a month's invoices for 10,000 organizations, PDFs excluded",
     "budgets": "10,000 budgets evaluated, costs of 50,000 topics, an idle cluster's minutes",
+    "budget_delay": "bytes at a broker until a budget has it refuse more; a worker is killed",
+    "ingest": "usage files of 1,000 tenants by one and by eight agents, and of an idle cluster",
     "metering_cost": "the metering agent on against off: CPU seconds per GiB",
     "bill_exact": "faults on the way to the bill: bytes billed wrongly, by scan and proxy",
     "api": "REST: lists of 1,000 topics at 10/s while topics are created at 5/s",

@@ -1,9 +1,12 @@
 """Three tenants under a seeded load, every fault on the way to the bill, and no byte too many.
 
-Brokers and agents are killed, two agents do the same work, what they know is lost, usage files come
-twice, late, torn and in any order, the roll-up is killed half-way and run twice. What it bills is
-then held against a scan of the log that shares no code with the engine, and against a proxy that
-counts what clients are handed. `value` is the bytes that were billed wrongly; the aim is 0.
+Users produce and fetch, and so does the service for an API key and a member. Budgets refuse the
+traffic of each tenant for a time, and slow it; one tenant stays refused to the end. Brokers and
+agents are killed, two agents do the same work, what they know is lost, usage files come twice,
+late, torn and in any order, the roll-up is killed half-way and run twice. What it bills is then
+held against a scan of the log that shares no code with the engine, and against a proxy that counts
+what clients are handed. `value` is the bytes that were billed wrongly, or by mistake not at all;
+the aim is 0. `unbilled` names what nobody pays for: the service's own topics and user, apart.
 
 `--minutes` is the length of all of it (default: ten), `SEED` another load and other faults.
 """
@@ -25,6 +28,8 @@ AFTERWARDS_S = 150.0
 # Long enough for some minutes in which storage must be exact.
 QUIET_S = 200.0
 LOAD_S_MIN = 30.0
+# How often budgets act on each tenant: for half of that time.
+LIMIT_EVERY_S = 60.0
 
 
 def run(
@@ -51,7 +56,10 @@ def plan(minutes: float, seed: int) -> Plan:
     quiet = min(QUIET_S, left / 2)
     load = max(LOAD_S_MIN, left - quiet)
     kills = max(2, round(load / 20))
-    return Plan(seed, load_s=load, quiet_s=quiet, broker_kills=kills, agent_kills=kills)
+    limits = max(1, round(load / LIMIT_EVERY_S))
+    return Plan(
+        seed, load_s=load, quiet_s=quiet, broker_kills=kills, agent_kills=kills, limits=limits
+    )
 
 
 def one_story(plan: Plan) -> Outcome:
@@ -62,7 +70,7 @@ def one_story(plan: Plan) -> Outcome:
     story = Story(folder, plan, progress)
     story.use()
     story.disturb()
-    outcome = story.outcome(story.roll(kill=True, late=True))
+    outcome = story.outcome(*story.roll(kill=True, late=True))
     for verdict in outcome.verdicts:
         progress(f"{verdict.tenant.cluster_id}: {verdict.details()}")
     if not outcome.wrong:
@@ -85,10 +93,12 @@ def details(outcome: Outcome) -> dict[str, object]:
                     "at_most": dict(time.bound),
                     "over": time.over,
                     "short_when_quiet": time.short_when_quiet,
+                    "billed_when_quiet": time.billed_when_quiet,
                 },
             }
             for verdict, time in zip(outcome.verdicts, outcome.times, strict=True)
         },
+        "unbilled": outcome.unbilled.details(),
         "facts": outcome.facts,
         "seconds": outcome.seconds,
     }

@@ -70,3 +70,16 @@ def test_shares_sum_to_the_amount_exactly_and_follow_the_weights(amount, weights
 @given(st.permutations(["a", "b", "c", "d"]))
 def test_shares_do_not_depend_on_the_order(order):
     assert allocate_amount(10, dict.fromkeys(order, 1)) == {"a": 3, "b": 3, "c": 2, "d": 2}
+
+
+@given(st.dictionaries(st.text("abc", max_size=3), st.integers(0, 5), max_size=12), st.data())
+def test_the_greatest_remainders_come_first_then_weights_then_keys(weights, data):
+    amount, total = data.draw(st.integers(0, 30)), sum(weights.values())
+    if not total:
+        return
+    floors = {key: amount * weight // total for key, weight in weights.items()}
+    ranked = sorted(
+        weights, key=lambda key: (-(amount * weights[key] % total), -weights[key], str(key))
+    )
+    more = set(ranked[: amount - sum(floors.values())])
+    assert allocate_amount(amount, weights) == {key: n + (key in more) for key, n in floors.items()}
