@@ -59,11 +59,14 @@ def people(service, browser):
 
 
 @pytest.fixture(scope="session")
-def account(people):
+def account(people, service):
     """Signs up as a person does, and waits for the first cluster; returns the session's cookies."""
     with people() as visitor:
         visitor.sign_up("Northwind", "mara@northwind.example", "correct horse battery")
         visitor.wait_for_first_cluster()
+        # From then on this browser may read the local mail.
+        visitor.open(service.mail_page)
+        visitor.sees("Confirm your address")
         return visitor.page.context.storage_state()
 
 

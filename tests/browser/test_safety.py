@@ -38,6 +38,18 @@ def unused_code(app, used_at):
     return app.at(max(int(time.time()), next_at))
 
 
+def link_of_mail(visitor, service, email, part):
+    """Opens the newest local mail to an address; returns the path of its link with this part."""
+    page = visitor.page
+    visitor.open(service.mail_page)
+    listed = page.get_by_role("list", name="Mails").get_by_role("button").filter(has_text=email)
+    listed.first.click()
+    link = page.get_by_role("article").get_by_role("link", name=part).first
+    expect(link).to_be_visible(timeout=TIMEOUT_MS)
+    address = link.get_attribute("href")
+    return address[address.index(part) :]
+
+
 @pytest.fixture
 def newcomer(people):
     """A person with an account of its own, at the overview."""
@@ -48,9 +60,51 @@ def newcomer(people):
         yield visitor, name, email
 
 
-def test_a_second_factor_is_asked_for_and_a_recovery_code_stands_in(newcomer):
+def test_the_local_mail_is_for_who_started_the_service(newcomer, service):
+    visitor, _, email = newcomer
+    visitor.open("/mail")
+    visitor.sees("For who started the service")
+    expect(visitor.page.get_by_text(email)).to_have_count(1)  # in the menu of the account
+    visitor.open(service.mail_page)
+    visitor.sees("Confirm your address")
+    expect(visitor.page).to_have_url(re.compile("/mail$"), timeout=TIMEOUT_MS)
+
+
+def test_who_proves_an_address_gets_the_account_of_who_signed_up_with_it(newcomer, people, service):
+    squatter, name, email = newcomer
+    key = squatter.change("POST", "/api-keys", {"name": "left behind"})["secret"]
+    with people() as owner:
+        page = owner.page
+        # The owner of the address may open a link that they did not expect. It confirms nothing.
+        verify = link_of_mail(squatter, service, email, "/verify?token=")
+        page.goto(verify)
+        owner.sees("Enter the password that you chose at sign-up")
+        owner.follow("Set a new one")
+        page.get_by_label("Mail address").fill(email)
+        owner.press("Send the link")
+        owner.sees("Look into your mail.")
+        address = link_of_mail(squatter, service, email, "/password-reset#")
+        page.goto(address)
+        page.get_by_label("New password").fill("an own sentence for it")
+        owner.press("Set the password")
+        owner.sees("The password is set.")
+        sign_in(page, email, "an own sentence for it")
+        expect(overview(page, name)).to_be_visible(timeout=TIMEOUT_MS)
+        headers = {"Authorization": f"Bearer {key}"}
+        refused = page.request.get("/api/v1/organizations/current", headers=headers)
+        assert refused.status == 401
+        squatter.page.goto("/")
+        expect(squatter.page).to_have_url(re.compile("/signin"), timeout=TIMEOUT_MS)
+
+
+def test_a_second_factor_is_asked_for_and_a_recovery_code_stands_in(newcomer, service):
     visitor, name, email = newcomer
     page = visitor.page
+    visitor.open("/settings/sign-in")
+    offered = page.get_by_role("button", name="Set up an authenticator app")
+    expect(offered).to_be_disabled(timeout=TIMEOUT_MS)
+    page.goto(link_of_mail(visitor, service, email, "/verify?token="))
+    visitor.sees("Your address is verified.")
     visitor.open("/settings/sign-in")
     visitor.press("Set up an authenticator app")
     panel = page.get_by_role("dialog", name="Set up an authenticator app")
@@ -87,7 +141,7 @@ def test_a_second_factor_is_asked_for_and_a_recovery_code_stands_in(newcomer):
     expect(overview(page, name)).to_be_visible(timeout=TIMEOUT_MS)
 
 
-def test_a_forgotten_password_is_set_by_the_mails_link(newcomer, people):
+def test_a_forgotten_password_is_set_by_the_mails_link(newcomer, people, service):
     visitor, name, email = newcomer
     page = visitor.page
     with people() as elsewhere:
@@ -103,11 +157,8 @@ def test_a_forgotten_password_is_set_by_the_mails_link(newcomer, people):
         page.get_by_label("Mail address").fill(email)
         visitor.press("Send the link")
         visitor.sees("Look into your mail.")
-        elsewhere.open("/mail")
-        link = elsewhere.page.get_by_role("link", name=re.compile("password-reset#")).first
-        expect(link).to_be_visible(timeout=TIMEOUT_MS)
-        address = link.get_attribute("href")
-    page.goto(address[address.index("/password-reset#") :])
+        address = link_of_mail(elsewhere, service, email, "/password-reset#")
+    page.goto(address)
     page.get_by_label("New password").fill("another sentence for it")
     visitor.press("Set the password")
     visitor.sees("The password is set.")

@@ -5,6 +5,7 @@ import json
 import pytest
 from confluent_kafka import Consumer
 
+from console.base.common.actor import Role
 from console.programs.cli.answers import damage_text
 from console.programs.cli.consume import event_id
 from provisioning.administration.api import streams
@@ -24,6 +25,14 @@ def awake(freshet, cluster_id):
 
         assert run_line("topic", "create", "t", "--partitions", "2").code == 0
         yield run_line
+
+
+@pytest.mark.parametrize("command", [("consume", "t"), ("message", "list", "t")])
+def test_who_may_not_read_records_learns_which_right_is_missing(awake, tenant, command):
+    refused = awake(*command, key=tenant.keys[Role.VIEWER])
+    assert refused.code == 3
+    assert "data.read" in refused.err
+    assert awake("topic", "describe", "t", key=tenant.keys[Role.VIEWER]).code == 0
 
 
 def test_records_go_in_and_come_out(awake, tmp_path):

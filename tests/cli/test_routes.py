@@ -37,6 +37,7 @@ PERSON = "of somebody who is signed in to the console, which an API key is not"
 LINK = "the mail's link leads to the console, which asks for what it needs"
 STAFF = "for the people who run the service, in the console's staff area"
 PAGE = "leads a browser to a page of Stripe, and from there back to the console"
+FOLDER = "a folder of files on the machine that runs the service for itself"
 NO_COMMAND = {
     "POST /organizations/current:close": PERSON,
     "POST /session/password": PERSON,
@@ -52,7 +53,9 @@ NO_COMMAND = {
     "POST /password-reset/confirm": LINK,
     "POST /signup/verification": LINK,
     "POST /signup/verify": LINK,
-    "GET /local-mail": "a folder of files on the machine that runs the service for itself",
+    "GET /local-mail": FOLDER,
+    "POST /local-mail": FOLDER,
+    "POST /session/link": LINK,
     "GET /staff/cells": STAFF,
     "GET /staff/clusters": STAFF,
     "GET /staff/break-glass": STAFF,

@@ -18,6 +18,7 @@ CHANGE_NOTHING = {
     "DELETE /api/v1/session",
     # No account has the address, so no mail is sent.
     "POST /api/v1/password-reset",
+    "POST /api/v1/session/link",
     "POST /api/v1/signup/verification",
 }
 CHANGING = [route for route in ROUTES if route.method != "GET" and route.path.startswith("/api/v1")]

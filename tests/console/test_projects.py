@@ -105,7 +105,7 @@ def test_a_project_says_what_the_caller_may_in_it(api, tenant):
     project = make_project(tenant)
     key = make_project_key(tenant, project, Role.DEVELOPER)
     shown = api(key).get(f"/projects/{project.pk}").json()
-    assert shown["permissions"] == ["belong", "read", "write"]
+    assert shown["permissions"] == ["belong", "data.read", "read", "write"]
     assert [item["id"] for item in api(key).get("/projects").json()["items"]] == [project.pk]
     assert_problem(api(key).get(f"/projects/{tenant.project.pk}"), 404, "not_found")
 

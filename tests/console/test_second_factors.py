@@ -132,7 +132,27 @@ def test_asking_for_the_code_forgives_no_guess(tenant):
         other_browser.sign_in(tenant.owner, code="abc")
     assert_problem(other_browser.sign_in(tenant.owner), 401, "code_required")
     assert_problem(other_browser.sign_in(tenant.owner, code="abc"), 401, "code_wrong")
-    assert_problem(other_browser.sign_in(tenant.owner), 429, "too_many_requests")
+    assert_problem(other_browser.sign_in(tenant.owner, code="abc"), 429, "too_many_requests")
+
+
+def test_who_does_not_know_the_password_delays_no_code(tenant, later):
+    app, _ = enrol(signed_in(tenant.owner))
+    for _ in range(4):
+        Browser().sign_in(tenant.owner, "wrong", code="abc")
+    later(seconds=30)
+    assert Browser().sign_in(tenant.owner, code=app.code()).status_code == 200
+
+
+def test_guesses_of_a_code_from_many_networks_make_each_wait(tenant, later):
+    app, _ = enrol(signed_in(tenant.owner))
+    for number in range(5):
+        browser = Browser()
+        browser.client.defaults["REMOTE_ADDR"] = f"192.0.2.{number}"
+        assert_problem(browser.sign_in(tenant.owner, code="abc"), 401, "code_wrong")
+    refused = Browser().sign_in(tenant.owner, code=app.code())
+    assert_problem(refused, 429, "too_many_requests")
+    later(seconds=int(refused["Retry-After"]) + 30)
+    assert Browser().sign_in(tenant.owner, code=app.code()).status_code == 200
 
 
 def test_a_recovery_code_is_good_once(tenant):

@@ -106,6 +106,20 @@ def test_what_is_wrong_is_named(home, text, pattern):
         load(home, text)
 
 
+@pytest.mark.parametrize("bind", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+def test_local_mode_listens_on_the_loopback(home, bind):
+    assert load(home, FRESHET_WEB_BIND=bind).web.bind == bind
+
+
+@pytest.mark.parametrize(
+    "bind",
+    ["0.0.0.0", "::", "192.0.2.1", "", "example.org", "localhost.x"],  # noqa: S104 (refused)
+)
+def test_local_mode_refuses_to_listen_where_others_reach_it(home, bind):
+    with pytest.raises(SettingsError, match=r"^FRESHET_WEB_BIND: web\.bind is .* loopback"):
+        load(home, FRESHET_WEB_BIND=bind)
+
+
 def test_an_error_names_the_variable_or_the_file_that_says_it(home):
     with pytest.raises(SettingsError, match=r"^FRESHET_HTTP_PORT: web\.port is 'x', want a whole"):
         load(home, "[web]\nport = 8081\n", FRESHET_HTTP_PORT="x")

@@ -193,7 +193,7 @@ def test_the_mail_verifies_the_address(anybody, signals):
     (message,) = mail.outbox
     assert message.to == [BODY["email"]]
     token = token_of(message)
-    response = anybody.post("/signup/verify", {"token": token})
+    response = anybody.post("/signup/verify", {"token": token, "password": BODY["password"]})
     assert response.status_code == 200, response.content
     assert response.json()["email_verified"] is True
     shown = ApiClient(account["api_key"]["secret"]).get("/organizations/current").json()
@@ -232,7 +232,8 @@ def test_a_mail_is_sent_again_without_revealing_to_whom(anybody):
 def test_a_verified_address_gets_no_further_mail(anybody):
     anybody.post("/signup", BODY)
     run_outbox()
-    anybody.post("/signup/verify", {"token": token_of(mail.outbox[0])})
+    body = {"token": token_of(mail.outbox[0]), "password": BODY["password"]}
+    assert anybody.post("/signup/verify", body).status_code == 200
     anybody.post("/signup/verification", {"email": BODY["email"]})
     run_outbox()
     assert len(mail.outbox) == 1

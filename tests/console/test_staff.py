@@ -4,6 +4,7 @@ from datetime import date
 
 import pyotp
 import pytest
+from django.core.management import CommandError, call_command
 
 from billing.choices import MissingKind
 from billing.models import InvoiceMonth
@@ -16,10 +17,11 @@ from console.base.common.models import AuditEntry
 from console.base.common.tenancy import organization_scope, system_scope
 from console.base.limits import services as limits
 from console.incidents.models import Incident
-from tests.console.browsers import Browser, staff_browser
+from tests.console.browsers import Browser, signed_in, staff_browser
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient
 from tests.console.factories import AGAIN
+from tests.console.test_second_factors import enrol
 from tests.console.walk.limits import a_request
 from tests.console.walk.provisioning import make_cluster
 from tests.provisioning.control.world import failing
@@ -199,3 +201,49 @@ def test_lists_are_pages(name, staff, tenant, other_tenant):
         make_cluster(owner)
     assert staff.get(f"/staff/{name}", query={"limit": 1}).status_code == 200
     assert_problem(staff.get(f"/staff/{name}", query={"limit": 0}), 422, "validation_failed")
+
+
+def test_a_command_makes_somebody_staff_who_then_needs_a_second_factor(tenant, capsys):
+    member = signed_in(tenant.owner)
+    call_command("make_staff", tenant.owner.email.upper(), reason="on call")
+    assert "staff area opens after a sign-in with a second factor" in capsys.readouterr().out
+    # A session from before does not become one of staff.
+    assert member.user_id is None
+    again = signed_in(tenant.owner)
+    assert_problem(again.get("/staff/cells"), 403, "second_factor_required")
+    app, _ = enrol(again)
+    with_factor = Browser()
+    assert with_factor.sign_in(tenant.owner, code=app.code()).status_code == 200
+    assert with_factor.get("/staff/cells").status_code == 200
+    call_command("make_staff", tenant.owner.email, reason="left", remove=True)
+    assert with_factor.user_id is None
+    with organization_scope(tenant.id):
+        kept = AuditEntry.objects.filter(action__in=["person.make_staff", "person.end_staff"])
+        reasons = [entry.detail["reason"] for entry in kept.order_by("created_at", "id")]
+    assert reasons == ["on call", "left"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nobody@example.com"], "Nobody has signed up as nobody@example.com"),
+        (["{owner}", "--remove"], "is not staff"),
+    ],
+)
+def test_the_command_says_why_it_makes_nobody_staff(tenant, arguments, message):
+    given = [one.format(owner=tenant.owner.email) for one in arguments]
+    with pytest.raises(CommandError, match=message):
+        call_command("make_staff", *given, "--reason", "x")
+
+
+def test_who_did_not_prove_the_address_is_not_made_staff(tenant):
+    User.objects.filter(pk=tenant.owner.pk).update(email_verified_at=None)
+    with pytest.raises(CommandError, match="has not followed the link"):
+        call_command("make_staff", tenant.owner.email, reason="x")
+    assert not User.objects.get(pk=tenant.owner.pk).is_staff
+
+
+@pytest.mark.parametrize("arguments", [["--noinput"], ["--email", "a@example.com"], []])
+def test_there_is_no_superuser(arguments):
+    with pytest.raises(CommandError, match="manage.py make_staff"):
+        call_command("createsuperuser", *arguments)

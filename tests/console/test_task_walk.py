@@ -20,6 +20,7 @@ from billing.models import (
     PaymentAttempt,
     RefundAttempt,
     StripeEvent,
+    TrialNotice,
 )
 from console.base.accounts.models import Organization, PasswordReset, User
 from console.base.common import rates
@@ -71,6 +72,9 @@ def with_tasks_due(planted):
             "users": tenant.owner.pk,
             "resets": PasswordReset.objects.create(email=tenant.owner.email).pk,
             "budget-events": event.pk,
+            "trial-notices": TrialNotice.objects.create(
+                organization_id=tenant.id, kind="used_up"
+            ).pk,
         }
     )
     return planted

@@ -78,7 +78,6 @@ SYSTEM_SCOPE_CALLERS = {
         "console/base/accounts/services/verification.py",
         "request_verification",
     ),  # whose address it is
-    ("console/base/accounts/services/verification.py", "verify_email"),  # what the user owns
     ("console/base/common/idempotency.py", "purge_expired"),  # a sweep
     ("console/base/common/metrics.py", "collect"),  # what operators see: counts, and nobody's names
     ("console/base/common/outbox.py", "dispatch_entry"),  # a sweep, and what a commit leaves to do
@@ -109,6 +108,7 @@ SYSTEM_SCOPE_CALLERS = {
         "provisioning/administration/services/credential_use.py",
         "note_credential_uses",
     ),  # of a whole cell
+    ("provisioning/administration/services/readings.py", "end_readings"),  # a sweep
     ("provisioning/administration/services/announcing.py", "settle_announcements"),  # a sweep
     ("provisioning/clusters/services/sample_history.py", "add_up_hours"),  # of a whole cell
     ("provisioning/clusters/services/sample_history.py", "_add_up_hour"),

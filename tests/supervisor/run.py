@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from console.programs.supervisor.processes import Identity, identify_process, is_running, members_of
+from console.settings.home import derive_mail_token
 from tests.ports import free_block
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,6 +55,12 @@ class Run:
     def address(self) -> str:
         """The console's address."""
         return f"http://127.0.0.1:{self.http}"
+
+    @property
+    def mail_page(self) -> str:
+        """The path of the page of local mail with the token, as the start prints it."""
+        secret = (self.home / "secret_key").read_text(encoding="ascii").strip()
+        return f"/mail#{derive_mail_token(secret)}"
 
     @property
     def process(self) -> subprocess.Popen[str]:

@@ -19,6 +19,7 @@ from console.programs.supervisor.lock import HomeLock
 from console.programs.supervisor.output import LogFile, Output
 from console.programs.supervisor.ports import Port, check_ports
 from console.settings.config import build_config
+from console.settings.home import derive_mail_token, read_or_make_secret
 from console.settings.schedule import (
     BEAT_SCHEDULE,
     NIGHTLY_QUEUE,
@@ -306,3 +307,5 @@ def test_the_banner_says_where_everything_is(config):
     text = banner(config)
     for part in (config.web.public_url, "9092", "9443", str(config.home), "ca.pem", "Ctrl-C"):
         assert part in text
+    token = derive_mail_token(read_or_make_secret(config.secret_key_file))
+    assert f"{config.web.public_url}/mail#{token}\n" in text

@@ -63,7 +63,7 @@ def test_stop_and_up_again(up):
     assert not any(line.startswith("migrate") for line in up.lines)
     up.wait_for_line("Ctrl-C stops all of it")
     banner = "\n".join(up.lines[up.lines.index("Freshet is up.") :])
-    for part in (str(up.http), str(up.kafka), str(up.home)):
+    for part in (str(up.http), str(up.kafka), str(up.home), up.mail_page):
         assert part in banner
 
 

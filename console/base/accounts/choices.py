@@ -33,6 +33,14 @@ class TrafficLimitSource(models.TextChoices):
     BUDGET = "budget", "A budget is used up"
 
 
+class MailPurpose(models.TextChoices):
+    """What a mail is for that is requested for an address, whether or not it has an account."""
+
+    RESET = "reset", "Set a new password"
+    SIGN_IN = "sign_in", "Sign in with a new browser"
+    SIGN_UP = "sign_up", "Somebody signed up with the address again"
+
+
 class PrincipalType(models.TextChoices):
     """Who may have a role in a project."""
 

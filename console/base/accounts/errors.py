@@ -246,10 +246,22 @@ class AlreadyInvited(Conflict):
 
 
 class NotVerified(PermissionDenied):
-    """None of the organization's owners has confirmed an address."""
+    """Neither an owner of the organization nor, for their own account, the person has done it."""
 
     code = "not_verified"
     title = "Confirm your address first"
+
+
+class AddressNotProved(NotVerified):
+    """The person has not proved to own their address, so their account can have no second factor.
+
+    Whoever proves it gets the account, also if somebody else signed up with the address.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Open the link of the mail that you got at sign-up; then add a second factor."
+        )
 
 
 class InvitationClosed(Conflict):
@@ -268,6 +280,17 @@ class InvitationInvalid(UserError):
     code = "invitation_invalid"
     status = 422
     title = "The invitation is not valid"
+
+
+class SignUpNotShown(UserError):
+    """The link proves that its reader has the address, and not that they signed up with it.
+
+    The account's session or its password shows that. Who has neither sets a new password by mail.
+    """
+
+    code = "sign_up_not_shown"
+    status = 422
+    title = "Give the password of the sign-up, or open the link where you are signed in"
 
 
 class InvitationExpired(UserError):

@@ -14,6 +14,9 @@ organization_signed_up = Signal()
 # An owner proved to own their e-mail address, so the organization may get public endpoints.
 # Arguments: `organization_id`.
 organization_verified = Signal()
+# The owner of an address took over an organization that somebody else may have made: everything by
+# which that person could still use it ends. Arguments: `organization_id`.
+organization_taken_over = Signal()
 # Billing suspended an organization or made it active again.
 # Arguments: `organization_id`, `account_status`.
 account_status_changed = Signal()
@@ -24,6 +27,8 @@ traffic_limit_changed = Signal()
 organization_closed = Signal()
 # An organization did not pay: its clusters are to be deleted. Arguments: `organization_id`.
 organization_clusters_forfeited = Signal()
+# It paid after all: those that can be restored are to be. Arguments: `organization_id`.
+organization_clusters_redeemed = Signal()
 # A project is about to be deleted. A receiver that has rows in it raises an error to refuse.
 # Arguments: `project`, whose row is locked.
 project_deleting = Signal()

@@ -18,6 +18,8 @@ class Role(StrEnum):
     ADMIN = "admin"
     DEVELOPER = "developer"
     BILLING = "billing"
+    # A viewer who reads records as well.
+    READER = "reader"
     VIEWER = "viewer"
     # Belongs to the organization, and has further permissions only by roles in projects.
     MEMBER = "member"
@@ -29,6 +31,8 @@ class Permission(StrEnum):
     # Everybody in the organization has it: to see its name, prices and regions.
     BELONG = "belong"
     READ = "read"
+    # To read records: bytes that clients wrote. Whoever looks at clusters and bills need not.
+    DATA_READ = "data.read"
     # To change clusters and all that is in them.
     WRITE = "write"
     # To change API keys, members and the organization itself.
@@ -41,11 +45,13 @@ class Permission(StrEnum):
 
 _MEMBER = frozenset({Permission.BELONG})
 _VIEWER = _MEMBER | {Permission.READ}
+_READER = _VIEWER | {Permission.DATA_READ}
 GRANTS: dict[Role, frozenset[Permission]] = {
     Role.OWNER: frozenset(Permission),
     Role.ADMIN: frozenset(Permission) - {Permission.OWN},
-    Role.DEVELOPER: _VIEWER | {Permission.WRITE},
+    Role.DEVELOPER: _READER | {Permission.WRITE},
     Role.BILLING: _VIEWER | {Permission.BILLING},
+    Role.READER: _READER,
     Role.VIEWER: _VIEWER,
     Role.MEMBER: _MEMBER,
 }

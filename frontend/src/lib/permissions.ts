@@ -4,19 +4,21 @@ import { sessionQuery } from "./api/session";
 import type { Project, Role } from "./api/types";
 
 /** A permission that an endpoint requires, as `x-permission` of the OpenAPI file names it. */
-export type Permission = "read" | "write" | "manage" | "own" | "billing";
+export type Permission = "read" | "data.read" | "write" | "manage" | "own" | "billing";
 
 const GRANTS: Partial<Record<Role, readonly Permission[]>> = {
-  owner: ["read", "write", "manage", "own", "billing"],
-  admin: ["read", "write", "manage", "billing"],
-  developer: ["read", "write"],
+  owner: ["read", "data.read", "write", "manage", "own", "billing"],
+  admin: ["read", "data.read", "write", "manage", "billing"],
+  developer: ["read", "data.read", "write"],
   billing: ["read", "billing"],
+  reader: ["read", "data.read"],
   viewer: ["read"],
 };
 
 /** The roles that have a permission, as the subject of a sentence. */
 const WHO: Record<Permission, string> = {
   read: "Members with a role",
+  "data.read": "Owners, admins, developers and readers",
   write: "Owners, admins and developers",
   manage: "Owners and admins",
   own: "Owners",
@@ -25,6 +27,7 @@ const WHO: Record<Permission, string> = {
 
 const MAY: Record<Permission, string> = {
   read: "see this",
+  "data.read": "read records",
   write: "change clusters and what is in them",
   manage: "manage the organization and its access",
   own: "do this",

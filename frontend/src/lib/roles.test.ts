@@ -7,7 +7,7 @@ test("nobody gives a role above their own", () => {
   expect(values("owner")).toContain("owner");
   expect(values("admin")).not.toContain("owner");
   expect(values("admin")).toContain("billing");
-  expect(values("developer")).toEqual(["developer", "viewer", "member"]);
+  expect(values("developer")).toEqual(["developer", "reader", "viewer", "member"]);
   expect(values(undefined)).toEqual(["member"]);
 });
 

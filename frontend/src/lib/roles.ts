@@ -6,8 +6,9 @@ export const ROLES: { value: Role; label: string; grants: string }[] = [
   { value: "owner", label: "Owner", grants: "Everything, also making owners and closing" },
   { value: "admin", label: "Admin", grants: "Everything but what only owners do" },
   { value: "developer", label: "Developer", grants: "Clusters and all that is in them" },
-  { value: "billing", label: "Billing", grants: "Reads all; invoices, budgets, billing details" },
-  { value: "viewer", label: "Viewer", grants: "Reads all but money and access" },
+  { value: "billing", label: "Billing", grants: "Sees all but records; invoices and budgets" },
+  { value: "reader", label: "Reader", grants: "Sees all but money and access; reads records" },
+  { value: "viewer", label: "Viewer", grants: "Sees all but records, money and access" },
   { value: "member", label: "Member", grants: "Only the projects where a role says more" },
 ];
 

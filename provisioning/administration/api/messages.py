@@ -11,10 +11,12 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.base.common.actor import Permission
 from provisioning import kafka
 from provisioning.administration.api import message_serializers as shapes
 from provisioning.administration.api import streams
 from provisioning.administration.services import messages
+from provisioning.administration.services.readings import ReadPart, note_reading
 from provisioning.clusters.api import examples
 from provisioning.clusters.api.bases import ClusterViewSet
 
@@ -41,7 +43,11 @@ class MessageViewSet(ClusterViewSet):
     What is produced and read here is metered as that of any client, for the API key or the member
     that asks: `ingress_bytes` are those of the batch that is written, `egress_bytes` those of all
     batches that brokers read out for a page, also of records that a filter leaves out.
+
+    Reading takes the right `data.read`, and the audit log says who read which offsets.
     """
+
+    permissions_required = {"list": Permission.DATA_READ}
 
     serializer_class = shapes.MessagePageSerializer
     input_serializers = {"create": shapes.ProduceSerializer}
@@ -64,7 +70,8 @@ class MessageViewSet(ClusterViewSet):
         `scanned` says how far it was looked, and `next_cursor` goes on from there. Batches that
         cannot be decoded are skipped, and listed as `damaged`. All batches that were read are
         metered as `egress_bytes` of the caller, with what a filter leaves out; batches are read as
-        a whole.
+        a whole. It takes the right `data.read`; the audit log says who read which offsets
+        (`message.begin_reading`, then `message.read`).
         """
         query = self.query()
         start = query["from"]
@@ -114,6 +121,8 @@ class MessageViewSet(ClusterViewSet):
 class MessageStreamViewSet(ClusterViewSet):
     """Records as they arrive, as Server-Sent Events."""
 
+    permissions_required = {"list": Permission.DATA_READ}
+
     renderer_classes = (JSONRenderer, EventStreamRenderer)
     serializer_class = shapes.MessageSerializer
     query_serializers = {"list": shapes.StreamQuerySerializer}
@@ -131,7 +140,7 @@ class MessageStreamViewSet(ClusterViewSet):
         again, but for `access_ended`, which follows within 5 seconds of a revoked key or an ended
         session, and for `unreadable`, where something cannot be read at all). At most ten minutes.
         What is read of the log for the stream is metered as `egress_bytes` of the caller, with what
-        a filter leaves out.
+        a filter leaves out. It takes the right `data.read`, and is audited as a page is.
         """
         query = self.query()
         messages.require_fetch(cluster=self.cluster)
@@ -141,6 +150,13 @@ class MessageStreamViewSet(ClusterViewSet):
         positions = streams.positions_of(request.headers.get("Last-Event-ID"))
         text = query.get("filter")
         stream = streams.Stream(self.actor, self.cluster, access, name, positions, text)
+        try:
+            note_reading(
+                actor=self.actor, cluster=self.cluster, topic=name, read=ReadPart(live_tails=1)
+            )
+        except BaseException:
+            stream.close()
+            raise
         response = StreamingHttpResponse(stream, content_type="text/event-stream")
         response.headers["Cache-Control"] = "no-store"
         response.headers["X-Accel-Buffering"] = "no"

@@ -18,15 +18,16 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 
 from asgiref.sync import sync_to_async
-from django.db import close_old_connections
+from django.db import close_old_connections, connection
 
 from console.base.accounts.services import renew_actor
-from console.base.common.actor import Actor
+from console.base.common.actor import Actor, Permission
 from console.base.common.concurrency import Count, Place, TooManyAtOnce, concurrency
 from console.base.common.tenancy import organization_scope
 from console.base.limits.services import limit_of
 from provisioning import kafka
 from provisioning.administration.api.message_serializers import shown_damage, shown_record
+from provisioning.administration.services.readings import TailRead, note_reading
 from provisioning.administration.services.tail_shares import TailShares
 from provisioning.clusters.services.brokers import is_serving
 from provisioning.clusters.services.observation import observe_cluster
@@ -74,6 +75,8 @@ class Stream:
     # Batches that may still be handed over before the client takes one.
     _room: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(QUEUE_BATCHES))
 
+    _read: TailRead = field(default_factory=TailRead)
+
     _place: Place = field(init=False)
 
     def __post_init__(self) -> None:
@@ -106,7 +109,28 @@ class Stream:
         finally:
             self._left.set()
             # Not awaited: an answer that is given up may end within a cancellation.
-            loop.run_in_executor(None, self.close)
+            loop.run_in_executor(None, self._end)
+
+    def _end(self) -> None:
+        """Ends the tail, and notes what it has read since its last look."""
+        self.close()
+        try:
+            self._note_read()
+        except Exception:
+            logger.exception("live_tail.reading_lost", extra={"cluster": self.cluster.pk})
+        finally:
+            connection.close()
+
+    def _note_read(self) -> None:
+        read = self._read.take()
+        if read is None:
+            return
+        try:
+            with organization_scope(self.actor.organization_id):
+                note_reading(actor=self.actor, cluster=self.cluster, topic=self.topic, read=read)
+        except BaseException:
+            self._read.put_back(read)
+            raise
 
     async def _shown(self, queue: asyncio.Queue[Shown]) -> AsyncIterator[bytes]:
         # The stream lasts for minutes, and must not hold its request's database connection so long.
@@ -181,6 +205,7 @@ class Stream:
             events += events_of(batch)
             if progress is not None:
                 events += progress.events(batch)
+            self._read.add(batch)
             if not self._hand_over(loop, queue, Shown(b"".join(events))):
                 return False
         return True
@@ -204,6 +229,7 @@ class Stream:
     def _why_over(self) -> str | None:
         """Why the tail must not go on; None if it may."""
         try:
+            self._note_read()
             actor = renew_actor(self.actor)
             if actor is None or not self._readable(actor):
                 return "access_ended"
@@ -212,9 +238,11 @@ class Stream:
             close_old_connections()
 
     def _readable(self, actor: Actor) -> bool:
-        """Whether the actor may still see the cluster, in the project where it is now."""
+        """Whether the actor may still read the cluster's records, in the project of today."""
         with organization_scope(actor.organization_id):
-            return Cluster.objects.readable(actor).active().filter(pk=self.cluster.pk).exists()
+            clusters = Cluster.objects.readable(actor).active().filter(pk=self.cluster.pk)
+            project_id = clusters.values_list("project_id", flat=True).first()
+        return project_id is not None and actor.may(Permission.DATA_READ, project_id)
 
     def _are_brokers_same(self) -> bool:
         """Whether the brokers that the tail reads from are still those of the cluster."""

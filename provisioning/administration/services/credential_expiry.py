@@ -7,6 +7,7 @@ import logging
 from console.base.common import locks
 from console.base.common.actor import system_actor
 from console.base.common.clock import now
+from console.base.common.outbox import enqueue_task
 from console.base.common.tenancy import organization_scope, system_scope
 from console.base.common.transactions import commit_so_far, task_transaction
 from provisioning.administration.services.credentials import (
@@ -17,6 +18,18 @@ from provisioning.administration.services.credentials import (
 from provisioning.models import Credential
 
 logger = logging.getLogger(__name__)
+
+TASK = "provisioning.expire_credentials"
+
+
+def expire_every_credential(*, organization_id: str) -> None:
+    """Has all of an organization's credentials expire now; a task ends them within seconds.
+
+    The caller has entered the organization's tenancy scope.
+    """
+    expiring = Credential.objects.for_organization(organization_id).current()
+    if expiring.update(expires_at=now()):
+        enqueue_task(task=TASK, organization_id=organization_id, arguments={})
 
 
 def expire_credentials() -> int:

@@ -8,18 +8,22 @@ and is deleted as any other credential.
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Collection, Mapping
 
 from brokers.metadata_records import Acl
 from console.base.common.ids import is_id
 from console.base.common.models import AuditEntry
+from console.base.runtime.texts import REPLACEMENT, is_storable, storable_name
 from provisioning.administration.services.credentials import acls_to_end
 from provisioning.administration.services.quotas import remove_quotas_of
 from provisioning.cells import cluster_store
 from provisioning.choices import CredentialRole
 from provisioning.kafka import SUPER_USER
 from provisioning.models import Cluster, Credential
-from provisioning.models.credential import NAME_CHARS_MAX
+from provisioning.models.credential import KAFKA_USER_CHARS_MAX, NAME_CHARS_MAX
+
+logger = logging.getLogger(__name__)
 
 USER = "User:"
 
@@ -54,8 +58,24 @@ def repair_credentials(*, cluster: Cluster) -> int:
     gone += [row.pk for name, row in rows.items() if row.kafka_user and name not in mechanisms]
     cluster.credentials.filter(pk__in=gone).delete()
     adopted = set(mechanisms) - users - set(rows)
-    _adopt(cluster, {name: mechanisms[name] for name in adopted})
+    _adopt(cluster, _storable_users(cluster, {name: mechanisms[name] for name in adopted}))
     return len(leftovers)
+
+
+def _storable_users(cluster: Cluster, users: Mapping[str, str]) -> Mapping[str, str]:
+    """The users of whom a row can be made; the others are logged.
+
+    Brokers refuse such names; those of release 0.1.0 took any. The users can authenticate, and
+    clients can remove them.
+    """
+
+    def fits(name: str) -> bool:
+        return len(name) <= KAFKA_USER_CHARS_MAX and is_storable(name)
+
+    odd = sorted(storable_name(name, NAME_CHARS_MAX) for name in users if not fits(name))
+    if odd:
+        logger.warning("credentials.odd_names", extra={"cluster": cluster.pk, "users": odd})
+    return {name: mechanism for name, mechanism in users.items() if fits(name)}
 
 
 def _adopt(cluster: Cluster, users: Mapping[str, str]) -> None:
@@ -75,7 +95,11 @@ def _adopt(cluster: Cluster, users: Mapping[str, str]) -> None:
 
 
 def free_name(given: str, taken: Collection[str]) -> str:
-    """The name, cut to what a name may have, with a number where it is taken. Pure."""
+    """The name, cut to what a name may have, with a number where it is taken. Pure.
+
+    Characters that nobody sees are replaced: some turn the direction of writing.
+    """
+    given = "".join(char if char.isprintable() else REPLACEMENT for char in given)
     name = given[:NAME_CHARS_MAX]
     for number in itertools.count(2):
         if name not in taken:

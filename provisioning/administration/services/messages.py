@@ -12,6 +12,7 @@ from console.base.common.audit import record_audit
 from console.base.common.errors import NotFound
 from console.base.common.turns import Turns
 from provisioning import kafka
+from provisioning.administration.services.readings import note_reading, read_of_page
 from provisioning.cells import cluster_store, kafka_errors, metadata_errors
 from provisioning.clusters.services.brokers import require_brokers
 from provisioning.errors import FetchSuspended, KafkaRefused, ProduceSuspended
@@ -61,7 +62,7 @@ def access_for(*, actor: Actor, cluster: Cluster, topic: str, wake: bool) -> kaf
 def browse_messages(
     *, actor: Actor, cluster: Cluster, topic: str, browse: kafka.Browse, wake: bool
 ) -> kafka.Page:
-    """One page of records.
+    """One page of records, which is audited.
 
     Raises `FetchSuspended`, `NotFound`, `KafkaRefused`, `QuotaUsedUp`, `ClusterAsleep`,
     `Unavailable`.
@@ -69,7 +70,9 @@ def browse_messages(
     require_fetch(cluster=cluster)
     access = access_for(actor=actor, cluster=cluster, topic=topic, wake=wake)
     with kafka_errors(), _reads.turn(cluster.organization_id):
-        return kafka.browse(access, topic, browse)
+        page = kafka.browse(access, topic, browse)
+    note_reading(actor=actor, cluster=cluster, topic=topic, read=read_of_page(page))
+    return page
 
 
 def produce_message(

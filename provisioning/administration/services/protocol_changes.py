@@ -22,6 +22,7 @@ from console.base.common.models import AuditEntry
 from console.base.common.models.audit import ACTION_CHARS_MAX, ACTOR_CHARS_MAX, TARGET_CHARS_MAX
 from console.base.common.tenancy import organization_scope
 from console.base.common.transactions import commit_so_far, task_transaction
+from console.base.runtime.texts import storable, storable_json
 from provisioning.cells import cluster_store
 from provisioning.clusters.services.operations import enqueue_reconcile
 from provisioning.models import Cluster, Credential
@@ -80,12 +81,12 @@ def entry_of(organization_id: str, cluster_id: str, change: ProtocolChange) -> A
         created_at=datetime.fromtimestamp(change.at_ms / 1000, UTC),
         action=change.action[:ACTION_CHARS_MAX],
         actor_kind=ActorKind.KAFKA,
-        actor_id=change.principal[:ACTOR_CHARS_MAX],
+        actor_id=storable(change.principal)[:ACTOR_CHARS_MAX],
         target_type=change.target_type,
-        target_id=target[:TARGET_CHARS_MAX],
+        target_id=storable(target)[:TARGET_CHARS_MAX],
         request_id=change.connection or NO_REQUEST,
         address=change.address[:ADDRESS_CHARS_MAX],
-        detail=detail,
+        detail=storable_json(detail),
     )
 
 

@@ -181,6 +181,7 @@ ROUTES = [
     Route(
         "POST", "/api/v1/session/recovery-codes", None, body=CODE, session=True, succeeds=CONFLICT
     ),
+    Route("POST", "/api/v1/session/link", None, body={"email": "nobody@walk.example"}),
     Route("GET", "/api/v1/session", None),
     # A request with an API key, or with none, is signed in to no session.
     Route(

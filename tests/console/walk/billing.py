@@ -57,7 +57,7 @@ ROUTES = [
     Route("GET", INVOICE, BILLING, parameters=an_invoice),
     Route("GET", f"{INVOICE}/pdf", BILLING, parameters=an_invoice),
     Route("GET", f"{INVOICE}/evidence", BILLING, parameters=an_invoice),
-    Route("GET", "/api/v1/account", READ),
+    Route("GET", "/api/v1/account", Permission.BELONG),
     Route("GET", "/api/v1/payments", BILLING),
     Route("GET", "/api/v1/payment-method", BILLING),
     # Without a collector no cards are taken.

@@ -22,6 +22,7 @@ DELETED = f"{INSIDE}/deleted-topics/<topic>"
 QUOTA = {"user": "walk", "produce_bytes_per_second": 1024}
 GROUP = f"{INSIDE}/groups/<group>"
 READ, WRITE = Permission.READ, Permission.WRITE
+DATA_READ = Permission.DATA_READ
 # The status of requests that need brokers of the sleeping cluster.
 ASLEEP = frozenset({409})
 ACL = {
@@ -179,7 +180,7 @@ ROUTES = [
     Route("DELETE", TOPIC, WRITE, parameters=a_topic),
     Route("GET", f"{TOPIC}/partitions", READ, parameters=a_topic),
     Route("POST", f"{TOPIC}/partitions", WRITE, body={"count": 2}, parameters=a_topic),
-    Route("GET", f"{TOPIC}/messages", READ, parameters=a_topic, succeeds=ASLEEP),
+    Route("GET", f"{TOPIC}/messages", DATA_READ, parameters=a_topic, succeeds=ASLEEP),
     Route(
         "POST",
         f"{TOPIC}/messages",
@@ -188,7 +189,7 @@ ROUTES = [
         parameters=a_topic,
         succeeds=ASLEEP,
     ),
-    Route("GET", f"{TOPIC}/messages/stream", READ, parameters=a_topic, succeeds=ASLEEP),
+    Route("GET", f"{TOPIC}/messages/stream", DATA_READ, parameters=a_topic, succeeds=ASLEEP),
     Route(
         "POST",
         f"{TOPIC}:delete-records",

@@ -56,6 +56,7 @@ TASKS = [
         alert_id="alerts",
     ),
     task_of_organization("billing.send_budget_mail", event_id="budget-events"),
+    task_of_organization("billing.send_trial_mail", notice_id="trial-notices"),
     # No budget is of before decision 0016: `tests/billing/budgets/test_promises.py` follows it.
     task_of_organization("billing.send_promise_mail", effect=False),
     task_of_organization("billing.make_document", invoice_id="invoices"),
@@ -94,6 +95,7 @@ SWEEPS = {
     "incidents.sweep_incidents",
     "metering.ingest_usage",
     "metering.roll_up_recent_days",
+    "provisioning.end_readings",
     "provisioning.expire_credentials",
     "provisioning.ingest_samples",
     "provisioning.keep_samples",

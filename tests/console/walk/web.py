@@ -12,7 +12,9 @@ ROUTES = [
     Route(
         "GET", "/api/v1/watch", Permission.READ, query={"read": "2:/api/v1/alerts"}, in_project=True
     ),
-    Route("GET", "/api/v1/local-mail", None),
+    # A browser has to show the token that the service's start printed.
+    Route("GET", "/api/v1/local-mail", None, succeeds=frozenset({403})),
+    Route("POST", "/api/v1/local-mail", None, body={"token": "made up"}, succeeds=frozenset({403})),
     # Any other path: 404 below /api, and the console's page elsewhere.
     Route("GET", "/api<var>", None, succeeds=frozenset({404})),
     Route("GET", "/", None, succeeds=frozenset({200, 503})),

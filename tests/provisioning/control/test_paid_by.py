@@ -142,7 +142,7 @@ async def watch_all(topic, key, records):
 def test_rest_is_metered_for_who_asked_through_to_the_costs(
     tenant, api, cluster_id, path, keys, dear, tmp_path
 ):
-    member = make_member(tenant, "reader@acme.example", Role.VIEWER)
+    member = make_member(tenant, "reader@acme.example", Role.READER)
     topic = f"{path}/topics/t"
     with running_broker(cluster_id):
         assert api().post(f"{path}/topics", {"name": "t", "partitions": 1}).status_code == 201
@@ -153,7 +153,7 @@ def test_rest_is_metered_for_who_asked_through_to_the_costs(
         page = signed_in(member.user).get(f"{topic}/messages", query={"from": "oldest"})
         assert len(page.json()["items"]) == 3
         query = {"from": "oldest", "filter": "nothing like it"}
-        page = ApiClient(tenant.keys[Role.VIEWER]).get(f"{topic}/messages", query=query)
+        page = ApiClient(tenant.keys[Role.READER]).get(f"{topic}/messages", query=query)
         assert page.json()["items"] == []
         asyncio.run(watch_all(topic, tenant.keys[Role.DEVELOPER], 3))
         # What the service reads for itself, and what moves no records.
@@ -163,14 +163,14 @@ def test_rest_is_metered_for_who_asked_through_to_the_costs(
     rows = meter_all(cluster_id, tmp_path)
     size = log_bytes(cluster_id, tmp_path)
     of_member = f"Member:{member.user_id}"
-    readers = {of_member, keys[Role.VIEWER], keys[Role.DEVELOPER]}
+    readers = {of_member, keys[Role.READER], keys[Role.DEVELOPER]}
     assert by_principal(rows, "ingress_bytes", billed=True) == {keys[Role.OWNER]: size}
     assert by_principal(rows, "egress_bytes", billed=True) == dict.fromkeys(readers, size)
     assert by_principal(rows, "egress_bytes", billed=False) == {SERVICE: size}
 
     names = {
         keys[Role.OWNER]: name_of(tenant, Role.OWNER),
-        keys[Role.VIEWER]: name_of(tenant, Role.VIEWER),
+        keys[Role.READER]: name_of(tenant, Role.READER),
         keys[Role.DEVELOPER]: name_of(tenant, Role.DEVELOPER),
         of_member: "reader@acme.example",
     }

@@ -130,7 +130,7 @@ def test_roles_follow_a_cluster_that_moves(api, tenant, other, make_cluster):
 @pytest.mark.parametrize("change", ["moved", "disabled", "unbound"])
 def test_a_live_tail_ends_with_the_right_to_it(api, tenant, other, make_cluster, change):
     cluster_id = make_cluster()
-    secret = make_project_key(tenant, tenant.project, Role.VIEWER)
+    secret = make_project_key(tenant, tenant.project, Role.READER)
 
     def end():
         with organization_scope(tenant.id):

@@ -56,17 +56,17 @@ def watchers(tenant, cluster_id):
     The last change ends the access of everybody.
     """
     keys = ApiKey.objects.filter(organization_id=tenant.id)
-    bound = make_project_key(tenant, tenant.project, Role.VIEWER)
+    bound = make_project_key(tenant, tenant.project, Role.READER)
     other = make_project(tenant)
-    member = make_member(tenant, "gone@acme.example", Role.VIEWER)
+    member = make_member(tenant, "gone@acme.example", Role.READER)
     roles = {role: keys.filter(role=role, service_account=None) for role in Role}
     past = now() - timedelta(seconds=1)
     clusters = Cluster.objects.filter(pk=cluster_id)
     organizations = Organization.objects.filter(pk=tenant.id)
     return [
         (ApiClient(tenant.keys[Role.ADMIN]), roles[Role.ADMIN], {"revoked_at": now()}),
-        (ApiClient(tenant.keys[Role.VIEWER]), roles[Role.VIEWER], {"expires_at": past}),
-        (ApiClient(tenant.keys[Role.DEVELOPER]), roles[Role.DEVELOPER], {"role": Role.MEMBER}),
+        (ApiClient(tenant.keys[Role.READER]), roles[Role.READER], {"expires_at": past}),
+        (ApiClient(tenant.keys[Role.DEVELOPER]), roles[Role.DEVELOPER], {"role": Role.VIEWER}),
         (signed_in(tenant.owner), tenant.owner.sessions.all(), {"expires_at": past}),
         (signed_in(member.user), Membership.objects.filter(pk=member.pk), None),
         (ApiClient(bound), clusters, {"project": other}),

@@ -11,7 +11,7 @@ PROJECT = {
     "name": "Checkout",
     "labels": {"team": "payments"},
     "default": False,
-    "permissions": ["belong", "manage", "read", "write"],
+    "permissions": ["belong", "data.read", "manage", "read", "write"],
     "generation": 1,
     "created_at": "2026-11-21T15:00:00Z",
 }

@@ -84,7 +84,9 @@ class PasswordView(PersonMixin, ApiView):
             )
         except CurrentPasswordWrong as error:
             return self.refuse(error)
-        return Response(status=204)
+        response = Response(status=204)
+        services.remember_device(request._request, response, self.person)
+        return response
 
 
 class PasswordResetView(ApiView):
@@ -116,5 +118,23 @@ class PasswordResetConfirmView(ApiView):
         data = self.validated_input()
         user = services.reset_password(**data, address=self.address)
         response = Response(status=204)
-        services.remember_device(request._request, response, user.email)
+        services.remember_device(request._request, response, user)
         return response
+
+
+class SignInLinkView(ApiView):
+    """A mail for a person who has to wait because of wrong passwords, whoever gave them."""
+
+    authentication_classes = ()
+    permission_classes = (Anyone,)
+    idempotent = False
+    input_serializers = {"POST": shapes.PasswordResetSerializer}
+    examples = {"POST": examples.PASSWORD_RESET}
+
+    def post(self, request: Request) -> Response:
+        """Sends a link to sign in by without a wait; the answer is the same without an account.
+
+        The password, and a code where the account has a second factor, are asked for all the same.
+        """
+        services.request_sign_in_link(**self.validated_input(), address=self.address)
+        return Response(status=204)

@@ -15,6 +15,7 @@ from console.base.accounts.models.organization import NAME_CHARS_MAX as ORGANIZA
 from console.base.common.ids import ID_CHARS_MAX
 
 PASSWORD_CHARS_MAX = 256
+LINK_CHARS_MAX = 1024
 OVERLAP_S_DEFAULT = 3600
 OVERLAP_S_MAX = 30 * 24 * 3600
 
@@ -219,9 +220,17 @@ class SignedUpSerializer(serializers.Serializer[Any]):
 
 
 class VerifySerializer(serializers.Serializer[Any]):
-    """The token of the mail's link."""
+    """The token of the mail's link, and without the account's session its password."""
 
-    token = serializers.CharField(max_length=1024)
+    token = serializers.CharField(max_length=LINK_CHARS_MAX)
+    password = serializers.CharField(
+        max_length=PASSWORD_CHARS_MAX,
+        trim_whitespace=False,
+        allow_null=True,
+        default=None,
+        write_only=True,
+        help_text="The password of the sign-up; not needed in a session of the account.",
+    )
 
 
 class VerificationRequestSerializer(serializers.Serializer[Any]):
@@ -263,6 +272,13 @@ class SignInSerializer(serializers.Serializer[Any]):
         default=None,
         write_only=True,
         help_text="A code of the authenticator app or a recovery code, if the account has them.",
+    )
+    link = serializers.CharField(
+        max_length=LINK_CHARS_MAX,
+        allow_null=True,
+        default=None,
+        write_only=True,
+        help_text="The token behind `#` in the link of the mail that `POST /session/link` sends.",
     )
 
 

@@ -78,7 +78,7 @@ class SessionView(ApiView):
         except (InvalidCredentials, CodeWrong) as error:
             return self.refuse(error)
         response = self.answer(session_of(request._request))
-        services.remember_device(request._request, response, user.email)
+        services.remember_device(request._request, response, user)
         return response
 
     def patch(self, request: Request) -> Response:

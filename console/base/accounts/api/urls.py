@@ -40,6 +40,7 @@ urlpatterns = [
         name="password-reset-confirm",
     ),
     path("session", SessionView.as_view(), name="session"),
+    path("session/link", people.SignInLinkView.as_view(), name="sign-in-link"),
     path("session/totp", second_factors.TotpView.as_view(), name="totp"),
     path("session/totp/confirm", second_factors.TotpConfirmView.as_view(), name="totp-confirm"),
     path(

@@ -10,8 +10,9 @@ from rest_framework.response import Response
 
 from console.base.accounts import services
 from console.base.accounts.api import examples, serializers
-from console.base.accounts.errors import EmailTaken
-from console.base.accounts.models import ApiKey, Organization
+from console.base.accounts.api.authentication import PersonAuthentication
+from console.base.accounts.errors import CurrentPasswordWrong, EmailTaken
+from console.base.accounts.models import ApiKey, Organization, User
 from console.base.common.actor import Permission
 from console.base.common.api import etags
 from console.base.common.api.permissions import Anyone
@@ -118,22 +119,32 @@ class SignUpView(ApiView):
             services.begin_session(request=request._request, user=account.user)
         response = self.answer(account, status=201)
         if session:
-            services.remember_device(request._request, response, account.user.email)
+            services.remember_device(request._request, response, account.user)
         return response
 
 
 class VerifyView(ApiView):
     """The link of the mail that verifies an address."""
 
-    authentication_classes = ()
+    authentication_classes = (PersonAuthentication,)
     permission_classes = (Anyone,)
     serializer_class = serializers.UserSerializer
     input_serializers = {"POST": serializers.VerifySerializer}
     examples = {"POST": examples.VERIFY}
 
     def post(self, request: Request) -> Response:
-        """Verifies the address by the mail's token. Repeating it changes nothing."""
-        return self.answer(services.verify_email(**self.validated_input()))
+        """Verifies the address by the mail's token. Repeating it changes nothing.
+
+        Who signed up shows it by the session, or else by `password`: the one of the sign-up.
+        """
+        signed_in = request.user if isinstance(request.user, User) else None
+        try:
+            user = services.verify_email(
+                **self.validated_input(), signed_in=signed_in, address=self.address
+            )
+        except CurrentPasswordWrong as error:
+            return self.refuse(error)
+        return self.answer(user)
 
 
 class VerificationRequestView(ApiView):

@@ -39,6 +39,8 @@ class User(AbstractBaseUser):
     # Whether the person runs the service: staff see cells and operations, never a tenant's records.
     is_staff = models.BooleanField(default=False)
     created_at = models.DateTimeField(default=now)
+    # When the password was set last: browsers that signed in earlier are no known devices any more.
+    devices_since = models.DateTimeField(null=True, blank=True)
 
     objects = UserManager()
 

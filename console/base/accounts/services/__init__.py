@@ -1,6 +1,11 @@
 """The functions that write accounts' rows, and those that find whose a credential is."""
 
 from console.base.accounts.services.access import renew_actor
+from console.base.accounts.services.address_mails import (
+    request_password_reset,
+    request_sign_in_link,
+    send_password_reset,
+)
 from console.base.accounts.services.admission import admit_actor
 from console.base.accounts.services.api_keys import (
     CreatedKey,
@@ -12,7 +17,8 @@ from console.base.accounts.services.attempts import purge_attempts, remember_dev
 from console.base.accounts.services.authentication import actor_of_user, authenticate_key
 from console.base.accounts.services.closing import close_organization, send_closing_mail
 from console.base.accounts.services.exporting import export_organization
-from console.base.accounts.services.forfeiting import forfeit_clusters
+from console.base.accounts.services.factors import has_second_factor
+from console.base.accounts.services.forfeiting import forfeit_clusters, redeem_clusters
 from console.base.accounts.services.invitations import (
     Accepted,
     accept_invitation,
@@ -27,15 +33,11 @@ from console.base.accounts.services.memberships import organizations_of
 from console.base.accounts.services.organizations import (
     billing_addresses,
     managing_addresses,
+    require_verified,
     set_account_status,
     update_organization,
 )
-from console.base.accounts.services.passwords import (
-    change_password,
-    request_password_reset,
-    reset_password,
-    send_password_reset,
-)
+from console.base.accounts.services.passwords import change_password, reset_password
 from console.base.accounts.services.people import send_security_mail
 from console.base.accounts.services.projects import (
     create_default_project,
@@ -49,7 +51,6 @@ from console.base.accounts.services.second_factors import (
     Enrolment,
     begin_enrolment,
     confirm_enrolment,
-    has_second_factor,
     remove_second_factor,
     renew_recovery_codes,
     require_code,
@@ -73,6 +74,7 @@ from console.base.accounts.services.sessions import (
 )
 from console.base.accounts.services.signing_in import sign_in
 from console.base.accounts.services.signup import SignedUp, sign_up
+from console.base.accounts.services.staff import set_staff
 from console.base.accounts.services.support import admit_everybody, reopen_organization
 from console.base.accounts.services.traffic import set_traffic_limit
 from console.base.accounts.services.verification import (
@@ -119,6 +121,7 @@ __all__ = [
     "purge_address_events",
     "purge_attempts",
     "purge_sessions",
+    "redeem_clusters",
     "remember_device",
     "remove_member",
     "remove_second_factor",
@@ -126,8 +129,10 @@ __all__ = [
     "renew_recovery_codes",
     "reopen_organization",
     "request_password_reset",
+    "request_sign_in_link",
     "request_verification",
     "require_code",
+    "require_verified",
     "resend_invitation",
     "reset_password",
     "reset_second_factor",
@@ -141,6 +146,7 @@ __all__ = [
     "send_verification",
     "sessions_of",
     "set_account_status",
+    "set_staff",
     "set_traffic_limit",
     "sign_in",
     "sign_out",

@@ -15,8 +15,9 @@ from console.base.accounts.errors import (
     SecondFactorCodeWrong,
 )
 from console.base.accounts.models import ApiKey, Organization, User
+from console.base.accounts.services.factors import has_second_factor
 from console.base.accounts.services.organizations import billing_addresses
-from console.base.accounts.services.second_factors import has_second_factor, require_code
+from console.base.accounts.services.second_factors import require_code
 from console.base.accounts.signals import organization_closed
 from console.base.common.actor import Actor, ActorKind
 from console.base.common.audit import record_audit

@@ -1,13 +1,16 @@
-"""Has the clusters of an organization deleted that did not pay for them.
+"""Has the clusters of an organization deleted that did not pay for them, and restored once it did.
 
-The organization stays, and its people sign in as before: whoever pays within the usual days can
-restore the clusters.
+The organization stays, and its people sign in as before: whoever pays within the usual days has the
+clusters back.
 """
 
 from __future__ import annotations
 
 from console.base.accounts.models import Organization
-from console.base.accounts.signals import organization_clusters_forfeited
+from console.base.accounts.signals import (
+    organization_clusters_forfeited,
+    organization_clusters_redeemed,
+)
 from console.base.common.actor import system_actor
 from console.base.common.audit import record_audit
 from console.base.common.tenancy import organization_scope
@@ -27,3 +30,17 @@ def forfeit_clusters(*, organization_id: str, reason: str) -> None:
             detail={"reason": reason},
         )
         organization_clusters_forfeited.send(sender=Organization, organization_id=organization_id)
+
+
+def redeem_clusters(*, organization_id: str, reason: str) -> None:
+    """Restores the clusters that `forfeit_clusters` deleted, but for those whose data is gone."""
+    with organization_scope(organization_id):
+        Organization.objects.select_for_update(no_key=True).get(pk=organization_id)
+        record_audit(
+            actor=system_actor(organization_id),
+            action="organization.redeem_clusters",
+            target_type="organization",
+            target_id=organization_id,
+            detail={"reason": reason},
+        )
+        organization_clusters_redeemed.send(sender=Organization, organization_id=organization_id)

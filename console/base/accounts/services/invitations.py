@@ -18,7 +18,6 @@ from console.base.accounts.errors import (
     InvitationExpired,
     InvitationInvalid,
     InvitedAnother,
-    NotVerified,
     PasswordRequired,
 )
 from console.base.accounts.invitation_tokens import digest_of, token_of
@@ -26,7 +25,9 @@ from console.base.accounts.models import Invitation, Membership, Organization, U
 from console.base.accounts.models.user import normal_email
 from console.base.accounts.services.api_keys import lock_maker
 from console.base.accounts.services.hashing import hash_password
-from console.base.accounts.services.passwords import check_password
+from console.base.accounts.services.organizations import require_verified
+from console.base.accounts.services.passwords import check_password, set_password
+from console.base.accounts.services.proving import mark_proved, take_over
 from console.base.accounts.services.rights import require_role, require_role_in
 from console.base.accounts.services.role_bindings import (
     ProjectRole,
@@ -64,7 +65,10 @@ If you do not know what this is about, there is nothing to do.
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The membership that accepting made. `new_user` says whether the account is new as well."""
+    """The membership that accepting made.
+
+    `new_user` says whether the account became this person's by accepting.
+    """
 
     organization: Organization
     member: Membership
@@ -87,7 +91,8 @@ def create_invitation(
     require_role(actor, role)
     check_project_roles(actor=actor, project_roles=project_roles)
     email = normal_email(email)
-    _require_verified(actor)
+    # Nobody has us mail invitations before they proved to own an address.
+    require_verified(organization_id=actor.organization_id)
     locks.lock("members", actor.organization_id)
     members = Membership.objects.for_organization(actor.organization_id)
     if members.filter(user__email=email).exists():
@@ -193,6 +198,9 @@ def accept_invitation(
 ) -> Accepted:
     """Makes the invited person a member: the signed-in `user`, or a new account if that is None.
 
+    The token proves the address. So a signed-in user's is proved from then on, and an account that
+    somebody else may have made with the address, unproved, is taken over as if it were new.
+
     Of two requests that accept at once the second finds the invitation accepted. Raises
     `InvitationInvalid`, `InvitationExpired`, `InvitedAnother`, `AlreadyMember`, `LimitReached`; for
     a new account also `AccountExists`, `PasswordRequired`, `TooManyAtOnce`, and `ValidationFailed`
@@ -201,7 +209,11 @@ def accept_invitation(
     invitation = _open_invitation(token, user, lock=False)
     hashed = "" if user is not None else _hashed(invitation.email, password, address)
     invitation = _open_invitation(token, user, lock=True)
-    joining = user or _new_user(invitation.email, hashed, name)
+    if user is None:
+        joining = _new_user(invitation.email, hashed, name, address)
+    else:
+        joining = User.objects.select_for_update().get(pk=user.pk)
+        mark_proved(joining)
     with organization_scope(invitation.organization_id):
         return _add_member(invitation, joining, new_user=user is None, address=address)
 
@@ -263,7 +275,7 @@ def _add_member(invitation: Invitation, user: User, *, new_user: bool, address: 
 
 def _hashed(email: str, password: str | None, address: str) -> str:
     """Returns the hash of a new account's password, before anything is locked."""
-    if User.objects.filter(email=email).exists():
+    if _proved(email):
         raise AccountExists
     if not password:
         title = PasswordRequired.title
@@ -272,12 +284,27 @@ def _hashed(email: str, password: str | None, address: str) -> str:
     return hash_password(password, address=address)
 
 
-def _new_user(email: str, hashed: str, name: str) -> User:
-    """Creates the account of an invited address, which is verified: its owner read the mail."""
+def _proved(email: str) -> bool:
+    """Returns whether there is an account of this address that its owner has proved."""
+    return User.objects.filter(email=email).exclude(email_verified_at=None).exists()
+
+
+def _new_user(email: str, hashed: str, name: str, address: str) -> User:
+    """Creates the account of an invited address, which is verified: its owner read the mail.
+
+    An account that nobody has proved is taken over instead.
+    """
     # As at sign-up: of two requests at once the second waits, and sees the first's account.
     locks.lock("email", email)
-    if User.objects.filter(email=email).exists():
-        raise AccountExists
+    unproved = User.objects.select_for_update().filter(email=email).first()
+    if unproved is not None:
+        if unproved.email_verified_at is not None or not unproved.is_active:
+            raise AccountExists
+        unproved.name = name
+        unproved.save(update_fields=["name"])
+        take_over(user=unproved, address=address)
+        set_password(unproved, hashed)
+        return unproved
     user = User(email=email, name=name, email_verified_at=now(), password=hashed)
     user.save(force_insert=True)
     return user
@@ -286,13 +313,6 @@ def _new_user(email: str, hashed: str, name: str) -> User:
 def _renew_token(invitation: Invitation) -> None:
     invitation.nonce = random_text(NONCE_CHARS)
     invitation.token_digest = digest_of(token_of(invitation.pk, invitation.nonce))
-
-
-def _require_verified(actor: Actor) -> None:
-    """Raises `NotVerified`: nobody has us mail invitations before they proved to own an address."""
-    organization = Organization.objects.for_organization(actor.organization_id).get()
-    if organization.verified_at is None and not config().local:
-        raise NotVerified
 
 
 def _enqueue_mail(invitation: Invitation) -> None:

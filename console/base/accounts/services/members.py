@@ -49,9 +49,14 @@ def remove_member(*, actor: Actor, member: Membership) -> None:
             raise RoleTooHigh
     if member.role == Role.OWNER:
         _require_another_owner(member)
-    detail = {"user_id": member.user_id, **_end_grants_above(actor, member, None)}
+    detail = {"user_id": member.user_id, **end_grants(actor=actor, member=member)}
     _audit_member(actor, member, "member.delete", detail)
     member.delete()
+
+
+def end_grants(*, actor: Actor, member: Membership) -> dict[str, object]:
+    """Ends all keys and invitations of a member; returns which, for the audit entry."""
+    return _end_grants_above(actor, member, None)
 
 
 def _require_another_owner(member: Membership) -> None:

@@ -7,13 +7,24 @@ from typing import Any
 
 from console.base.accounts.addresses import is_allowed
 from console.base.accounts.choices import AccountStatus
-from console.base.accounts.errors import WouldLockOut
+from console.base.accounts.errors import NotVerified, WouldLockOut
 from console.base.accounts.models import Membership, Organization, UserSession
 from console.base.accounts.signals import account_status_changed
 from console.base.common.actor import GRANTS, Actor, ActorKind, Permission, Role, system_actor
 from console.base.common.audit import change_of, changes_of, record_audit
+from console.base.common.conf import config
 from console.base.common.errors import FieldError
 from console.base.common.tenancy import organization_scope
+
+
+def require_verified(*, organization_id: str) -> None:
+    """Raises `NotVerified` where none of the organization's owners has proved their address.
+
+    On one machine nobody has to. The caller has entered the organization's tenancy scope.
+    """
+    organization = Organization.objects.for_organization(organization_id).get()
+    if organization.verified_at is None and not config().local:
+        raise NotVerified
 
 
 def update_organization(

@@ -18,14 +18,21 @@ TASK = "accounts.send_security_mail"
 
 SUBJECTS = {
     "password_changed": "Your password was changed",
+    "account_taken_over": "Your address is confirmed, and what was there before has ended",
     "second_factor_added": "A second factor was added to your account",
     "second_factor_removed": "The second factor of your account was removed",
     "recovery_code_used": "A recovery code of your account was used",
     "recovery_codes_made": "New recovery codes were made for your account",
+    "made_staff": "You are staff of the service now",
+    "staff_no_more": "You are not staff of the service any more",
 }
 TEXTS = {
     "password_changed": "The password of your account was changed, and all other sessions were "
     "ended.",
+    "account_taken_over": "You set a password for an account whose address nobody had confirmed. "
+    "Somebody else may have signed up with it, so all of these have ended: sessions, the second "
+    "factor, API keys, Kafka credentials, invitations and other members. Clusters and their "
+    "records are still there; the audit log says what was done before.",
     "second_factor_added": "Signing in to your account now asks for a code of your authenticator "
     "app as well. All other sessions were ended.",
     "second_factor_removed": "Signing in to your account asks for the password alone from now on.",
@@ -33,6 +40,10 @@ TEXTS = {
     "authenticator app. It is used up.",
     "recovery_codes_made": "New recovery codes were made for your account. The older ones have no "
     "effect any more.",
+    "made_staff": "Your account now opens the staff area, with what the service runs and what is "
+    "owed, after a sign-in with a second factor. All your sessions were ended.",
+    "staff_no_more": "Your account does not open the staff area any more. All your sessions were "
+    "ended.",
 }
 FRAME = """\
 {text}

@@ -19,6 +19,7 @@ from django.http import HttpRequest
 from pyotp.exceptions import OTPVerificationError
 
 from console.base.accounts.errors import (
+    AddressNotProved,
     SecondFactorCodeWrong,
     SecondFactorExists,
     SecondFactorMissing,
@@ -30,6 +31,7 @@ from console.base.accounts.services.attempts import (
     note_failure,
     person_subject,
 )
+from console.base.accounts.services.factors import delete_factor, has_second_factor
 from console.base.accounts.services.passwords import require_password
 from console.base.accounts.services.people import audit_person, notify_person
 from console.base.accounts.services.sessions import end_sessions, renew_session
@@ -69,17 +71,16 @@ class Enrolment:
     qr_svg: str
 
 
-def has_second_factor(user: User) -> bool:
-    """Returns whether the user has a confirmed second factor, so that sign-in asks for a code."""
-    return SecondFactor.objects.filter(user=user).exclude(confirmed_at=None).exists()
-
-
 def begin_enrolment(*, user: User, password: str, address: str) -> Enrolment:
     """Makes a secret, which takes effect once `confirm_enrolment` accepts a code of it.
 
-    An earlier secret that was not confirmed is replaced. Raises `SecondFactorExists`,
-    `TooManyRequests`, and `CurrentPasswordWrong` after it has counted the attempt.
+    An earlier secret that was not confirmed is replaced. Raises `AddressNotProved`: otherwise a
+    person who signed up with somebody's address could ask its owner for a code.
+    Raises `SecondFactorExists`, `TooManyRequests`, and `CurrentPasswordWrong` after it has counted
+    the attempt.
     """
+    if user.email_verified_at is None:
+        raise AddressNotProved
     if has_second_factor(user):
         raise SecondFactorExists
     require_password(user=user, password=password, pointer="/password", address=address)
@@ -135,7 +136,7 @@ def remove_second_factor(*, session: UserSession, password: str, code: str, addr
     # The password comes first: a code is used up even if a later check fails.
     require_password(user=user, password=password, pointer="/password", address=address)
     require_code(user=user, code=code)
-    _delete_factor(user)
+    delete_factor(user)
     audit_person(user=user, action="second_factor.remove", address=address)
     notify_person(user=user, about="second_factor_removed")
 
@@ -158,7 +159,7 @@ def reset_second_factor(*, email: str, reason: str) -> bool:
     user = User.objects.filter(email=email).first()
     if user is None or not has_second_factor(user):
         return False
-    _delete_factor(user)
+    delete_factor(user)
     end_sessions(user=user, but_for=None, address="")
     audit_person(user=user, action="second_factor.reset", address="", detail={"reason": reason})
     notify_person(user=user, about="second_factor_removed")
@@ -248,12 +249,6 @@ def _make_recovery_codes(user: User) -> list[str]:
         RecoveryCode(user=user, verifier=_recovery_verifier(user, code)) for code in codes
     )
     return ["-".join(code[at : at + 4] for at in range(0, RECOVERY_CHARS, 4)) for code in codes]
-
-
-def _delete_factor(user: User) -> None:
-    RecoveryCode.objects.filter(user=user).delete()
-    SecondFactor.objects.filter(user=user).delete()
-    UserSession.objects.filter(user=user).update(second_factor=False)
 
 
 def _recovery_verifier(user: User, code: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from console.base.accounts.errors import EmailTaken
 from console.base.accounts.models import Membership, Organization, User
 from console.base.accounts.models.user import normal_email
+from console.base.accounts.services.address_mails import request_signup_notice
 from console.base.accounts.services.api_keys import CreatedKey, create_api_key
 from console.base.accounts.services.hashing import hash_password
 from console.base.accounts.services.limits import check_address, note_address
@@ -41,7 +42,7 @@ def sign_up(
 
     `from_console` asks receivers of the signal for a first cluster too. Raises `TooManyRequests`,
     `TooManyAtOnce`, `ValidationFailed` for a weak password, and `EmailTaken` after it has counted
-    the attempt against the network address.
+    the attempt against the network address, and has enqueued a mail to the account's owner.
     """
     check_address(kind="signup", address=address, limit=config().limits.signups_per_address)
     user = User(email=normal_email(email))
@@ -52,6 +53,7 @@ def sign_up(
     # Of two sign-ups with one address at once the second waits, and sees the first's account.
     locks.lock("email", user.email)
     if User.objects.filter(email=user.email).exists():
+        request_signup_notice(email=user.email)
         raise EmailTaken(errors=[FieldError("/email", "email_taken", EmailTaken.title)])
     user.save(force_insert=True)
     organization = Organization(name=organization_name)

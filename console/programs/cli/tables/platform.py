@@ -22,7 +22,7 @@ ABOUT = {
     "limit-request": "Requests for higher limits.",
     "incident": "Faults of the service or of a cluster.",
     "alert": "Mails when a figure of a cluster stays beyond a threshold.",
-    "audit": "Who changed what.",
+    "audit": "Who changed what, and who read records.",
 }
 
 KINDS = (
@@ -143,7 +143,7 @@ COMMANDS = (
     CommandRow(
         "audit list",
         "GET /audit-log",
-        "Who changed what, newest first.",
+        "Who changed what and who read records, newest first.",
         _audit_filters(),
         Shape.PAGES,
         "created_at action actor:actor.name kind:actor.kind target:target.id source address",

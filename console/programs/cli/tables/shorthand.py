@@ -7,7 +7,7 @@ from typing import Any
 
 from console.programs.cli.fields import Field, Kind
 
-ROLES = ("owner", "admin", "developer", "billing", "viewer", "member")
+ROLES = ("owner", "admin", "developer", "billing", "reader", "viewer", "member")
 PROJECT_ROLES = ROLES[:-1]
 
 

@@ -29,7 +29,7 @@ export function AuditPage(): ReactElement {
     <>
       <PageHead
         title="Audit log"
-        lead="Every change by people, keys, Kafka clients and Freshet itself. Entries never change."
+        lead="Every change, and who read records: people, keys, Kafka clients and Freshet itself."
         actions={!refused && <Exports query={query} />}
       />
       {refused ? (

@@ -13,7 +13,11 @@ export function PasswordResetPage(): ReactElement {
   return (
     <EntryCard
       title="Set another password"
-      lead="A new password ends all sessions, wherever you are signed in."
+      lead={
+        "A new password ends all sessions, wherever you are signed in. If this address was never " +
+        "confirmed, it is now, and whatever somebody else could use ends too: API keys, Kafka " +
+        "credentials, invitations and other members. Clusters and their records stay."
+      }
       foot={<Link to="/forgotten">Ask for another link</Link>}
     >
       {set && (

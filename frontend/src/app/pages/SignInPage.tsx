@@ -2,10 +2,12 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { EntryCard } from "@/features/session/components/EntryCard";
 import { SignInForm } from "@/features/session/components/SignInForm";
+import { useLinkToken } from "./useLinkToken";
 
 export function SignInPage(): ReactElement {
   const navigate = useNavigate();
   const { next } = useSearch({ from: "/signin" });
+  const link = useLinkToken();
   return (
     <EntryCard
       title="Sign in"
@@ -18,7 +20,7 @@ export function SignInPage(): ReactElement {
         </>
       }
     >
-      <SignInForm onDone={() => void navigate({ href: next ?? "/" })} />
+      <SignInForm link={link} onDone={() => void navigate({ href: next ?? "/" })} />
     </EntryCard>
   );
 }

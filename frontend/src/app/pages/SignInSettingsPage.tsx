@@ -19,7 +19,7 @@ export function SignInSettingsPage(): ReactElement {
     <>
       <Section title="Two-factor sign-in">
         {session?.user ? (
-          <TwoFactor enabled={session.user.two_factor} />
+          <TwoFactor enabled={session.user.two_factor} verified={session.user.email_verified} />
         ) : (
           <Skeleton height={60} maw={480} />
         )}

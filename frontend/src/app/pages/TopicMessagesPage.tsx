@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { GuardedButton } from "@/components/GuardedButton";
+import { Note, NoteMore } from "@/components/Note";
 import { SidePanel } from "@/components/SidePanel";
 import { MessageExplorer } from "@/features/messages/components/MessageExplorer";
 import { ProduceForm } from "@/features/messages/components/ProduceForm";
@@ -19,8 +20,20 @@ export function TopicMessagesPage(): ReactElement {
   const panel = usePanel("produce");
   const cluster = useCluster();
   const refused = useClusterRefusal();
+  const unreadable = useClusterRefusal("data.read");
   const partitions = useQuery(topicQuery(clusterId, name)).data?.partitions ?? 1;
   const { from = "newest", partition, offset, timestamp, filter } = search;
+  if (unreadable !== undefined) {
+    return (
+      <Note tone="quiet">
+        {unreadable}
+        <NoteMore>
+          To read records is a right of its own, and the audit log says who read what. Consumers,
+          partitions and configuration are shown without it.
+        </NoteMore>
+      </Note>
+    );
+  }
   return (
     <>
       <MessageExplorer

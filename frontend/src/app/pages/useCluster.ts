@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import { clusterQuery } from "@/features/clusters/api/clusters";
 import type { Cluster } from "@/lib/api/types";
-import { useProjectRefusal } from "@/lib/permissions";
+import { type Permission, useProjectRefusal } from "@/lib/permissions";
 
 /** Returns the id of the cluster that the address names. */
 export function useClusterId(): string {
@@ -16,7 +16,10 @@ export function useCluster(): Cluster | undefined {
   return useQuery(clusterQuery(useClusterId())).data;
 }
 
-/** Returns why the person may not change anything in the cluster; undefined where they may. */
-export function useClusterRefusal(): string | undefined {
-  return useProjectRefusal("write", useCluster()?.project_id);
+/**
+ * Returns why the person may not change anything in the cluster, or lacks another permission there;
+ * undefined where they may.
+ */
+export function useClusterRefusal(permission: Permission = "write"): string | undefined {
+  return useProjectRefusal(permission, useCluster()?.project_id);
 }

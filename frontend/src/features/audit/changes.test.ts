@@ -40,6 +40,13 @@ test("what did not change is said after what did, and nothing of what is empty",
   expect(wordsOf({ revoked_keys: [], answer: "" })).toBe("");
 });
 
+test("what was read is said by partition, with its counts", () => {
+  const offsets = { "orders-0": ["0-49", "60"], "orders-3": ["7-8"] };
+  expect(wordsOf({ pages: 4, offsets, records: 53, records_read: 90 })).toBe(
+    "pages 4, orders-0 0-49, 60, orders-3 7-8, records 53, records read 90",
+  );
+});
+
 test("a line has so many values, and says that there are more", () => {
   const offsets = Object.fromEntries(
     Array.from({ length: 20 }, (_, at) => [`t-${String(at)}`, { from: at, to: 0 }]),

@@ -1,7 +1,7 @@
 import { screen, within } from "@testing-library/react";
 import { HttpResponse } from "msw";
 import { expect, test } from "vitest";
-import { change, empty, problem, respond } from "@/testing/server";
+import { change, empty, onlySentTo, problem, refuse, respond, sentTo } from "@/testing/server";
 import { visit } from "@/testing/visit";
 
 const LIST = "GET /api/v1/local-mail";
@@ -20,6 +20,33 @@ test("the newest mail is open, and another one is opened on demand", async () =>
   const second = await screen.findByRole("article", { name: "Verify your address" });
   expect(second).toHaveTextContent("To ada@example.com");
   expect(screen.queryByRole("article", { name: "You are invited" })).toBeNull();
+});
+
+test("the printed link shows its token once and leaves the address", async () => {
+  const { address } = visit("/mail#of-the-start");
+  expect(await screen.findByRole("article", { name: "Verify your address" })).toBeVisible();
+  await expect.poll(() => sentTo("POST /api/v1/local-mail")).toHaveLength(1);
+  expect(onlySentTo("POST /api/v1/local-mail").body).toEqual({ token: "of-the-start" });
+  await expect.poll(address).toBe("/mail");
+});
+
+test("a browser that did not show the token reads where the link is", async () => {
+  refuse(LIST, { status: 403, code: "mail_token_required", detail: "A link is needed." });
+  visit("/mail");
+  expect(await screen.findByText("For who started the service")).toBeVisible();
+  expect(screen.getByRole("link", { name: "Local mail" })).toBeVisible();
+  expect(screen.queryByRole("alert")).toBeNull();
+});
+
+test("a wrong token is refused in words", async () => {
+  refuse(LIST, { status: 403, code: "mail_token_required", detail: "A link is needed." });
+  refuse("POST /api/v1/local-mail", {
+    status: 403,
+    code: "mail_token_required",
+    detail: "It is another token.",
+  });
+  visit("/mail#wrong");
+  expect(await screen.findByRole("alert")).toHaveTextContent("It is another token.");
 });
 
 test("without a mail it is said what comes here", async () => {

@@ -292,11 +292,11 @@ test("a record that was not confirmed may still be there, and the form says so",
   expect(alert).toHaveTextContent("The change itself may or may not have been made.");
 });
 
-test("a viewer produces nothing", async () => {
-  actAs("viewer");
+test("a reader reads and produces nothing", async () => {
+  actAs("reader");
   visit(`${TOPIC}?panel=produce`);
   await gridRows();
   const produce = screen.getByRole("button", { name: "Produce" });
-  expect(produce).toHaveAccessibleDescription(/yours is viewer/);
+  expect(produce).toHaveAccessibleDescription(/yours is reader/);
   expect(screen.queryByRole("dialog")).toBeNull();
 });

@@ -57,6 +57,15 @@ test("a page of Stripe that does not open is said so", async () => {
   expect(left).not.toHaveBeenCalled();
 });
 
+test("who may not see invoices reads what is unpaid, and is offered no payment", async () => {
+  declined({ unpaid_minor: null, open_minor: null, credit_minor: null, unpaid_invoice_ids: [] });
+  visit("/clusters");
+  const shown = await banner();
+  expect(shown.getByText(/An invoice of the organization is unpaid/)).toBeVisible();
+  expect(shown.getByText(/all clusters will refuse produce and fetch/)).toBeVisible();
+  expect(shown.queryByRole("button")).toBeNull();
+});
+
 test("a card that was just given is waited for", async () => {
   change(METHOD, (method) => Object.assign(method, { card: null }));
   visit("/billing?card=given");

@@ -35,6 +35,18 @@ test("several invoices are counted, and each stage says what holds", () => {
   expect(dunned(over)?.next).toEqual([]);
 });
 
+test("who has roles in projects alone reads what holds and what follows, and no amounts", () => {
+  const hidden = {
+    unpaid_minor: null,
+    open_minor: null,
+    credit_minor: null,
+    unpaid_invoice_ids: [],
+  };
+  const words = dunned({ ...declined, ...hidden });
+  expect(words?.owed).toBe("An invoice of the organization is unpaid since 4 Dec 2026.");
+  expect(words?.next).toEqual(dunned(declined)?.next);
+});
+
 test("what became of a payment is said unless it succeeded", () => {
   expect(outcomeWords({ ...attempt, state: "succeeded" })).toBeUndefined();
   expect(outcomeWords(attempt)).toMatch(/bank's page/);

@@ -56,17 +56,20 @@ export interface Dunned {
 
 /** Returns what is unpaid, and what follows; undefined where nothing is unpaid. */
 export function dunned(account: Account): Dunned | undefined {
-  const { stage, unpaid_minor, unpaid_since, currency, failure } = account;
+  const { stage, unpaid_since, failure } = account;
   if (stage === "paid" || unpaid_since === null) return undefined;
-  const several = account.unpaid_invoice_ids.length > 1;
-  const of = several ? `${String(account.unpaid_invoice_ids.length)} invoices` : "an invoice";
-  const amount = formatMoney(unpaid_minor, currency);
-  const since = utcDay(new Date(unpaid_since));
   return {
-    owed: `${amount} of ${of} ${several ? "are" : "is"} unpaid since ${since}.`,
+    owed: `${owedBy(account)} unpaid since ${utcDay(new Date(unpaid_since))}.`,
     now: [failure && failureWords(failure), HOLDS[stage]].filter(Boolean).join(" "),
     next: nextOf(account),
   };
+}
+
+/** Who has roles in projects alone is shown no amounts. */
+function owedBy({ unpaid_minor, currency, unpaid_invoice_ids: { length } }: Account): string {
+  if (unpaid_minor === null) return "An invoice of the organization is";
+  const amount = formatMoney(unpaid_minor, currency);
+  return length > 1 ? `${amount} of ${String(length)} invoices are` : `${amount} of an invoice is`;
 }
 
 function nextOf({ next_charge_at, next_step }: Account): string[] {

@@ -103,6 +103,47 @@ test("another password is set by the mail's link", async () => {
   expect(onlySentTo("POST /api/v1/password-reset/confirm").body).toEqual(body);
 });
 
+const VERIFY = "POST /api/v1/signup/verify";
+
+test("who opens the link of a sign-up elsewhere gives the password of the sign-up", async () => {
+  signOut();
+  refuse(VERIFY, { status: 422, code: "sign_up_not_shown", detail: "A password is needed." });
+  const { user } = visit("/verify?token=of-the-mail");
+  const password = await screen.findByLabelText("Password");
+  expect(screen.getByRole("link", { name: "Set a new one" })).toHaveAttribute("href", "/forgotten");
+  expect(screen.queryByRole("alert")).toBeNull();
+  answer(VERIFY, () => exampleOf(VERIFY));
+  await user.type(password, "a long sentence");
+  await user.click(screen.getByRole("button", { name: "Verify the address" }));
+  expect(await screen.findByText("Your address is verified.")).toBeVisible();
+  const bodies = sentTo(VERIFY).map(({ body }) => body);
+  expect(bodies).toEqual([
+    { token: "of-the-mail" },
+    { token: "of-the-mail", password: "a long sentence" },
+  ]);
+});
+
+test("who has to wait is sent a link, by which they sign in", async () => {
+  signOut();
+  refuse(SIGN_IN, { status: 429, code: "too_many_requests", detail: "Too many were wrong." });
+  const { user } = visit("/signin#of-a-mail");
+  await user.type(await screen.findByRole("textbox", { name: "Mail address" }), "ada@example.com");
+  await user.type(screen.getByLabelText("Password"), "a long sentence{Enter}");
+  await user.click(await screen.findByRole("button", { name: /^Send me a link/ }));
+  expect(await screen.findByText("Look into your mail.")).toBeVisible();
+  expect(onlySentTo("POST /api/v1/session/link").body).toEqual({ email: "ada@example.com" });
+  expect(onlySentTo(SIGN_IN).body).toMatchObject({ link: "of-a-mail" });
+});
+
+test("an address that is not verified has no second factor", async () => {
+  change(SESSION, ({ user }) => {
+    if (user) user.email_verified = false;
+  });
+  visit("/settings/sign-in");
+  const button = await screen.findByRole("button", { name: "Set up an authenticator app" });
+  expect(button).toHaveAttribute("data-disabled");
+});
+
 test("an address is verified once by the mail's link, or the refusal is shown", async () => {
   const verify = "POST /api/v1/signup/verify";
   refuse(verify, { status: 400, code: "token_invalid", detail: "The link is too old." });

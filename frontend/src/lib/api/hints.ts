@@ -67,7 +67,7 @@ export const HINTS: Readonly<Record<string, Hint>> = {
   code_wrong: { next: "Enter the app's next code, or a recovery code." },
   current_password_wrong: { next: "Type the password that you sign in with at present." },
   default_project: { next: "The default project can be renamed, and others can be deleted." },
-  email_taken: { next: "Sign in with this address, or set a new password for it." },
+  email_taken: { next: "Look into its mail: there is a link to set a new password. Or sign in." },
   expiry_in_the_past: { next: "Choose an expiry in the future." },
   invalid_credentials: { next: "Check both, then try again." },
   invitation_closed: { next: "Ask for a new invitation." },
@@ -76,6 +76,9 @@ export const HINTS: Readonly<Record<string, Hint>> = {
   invited_another_address: { next: "Sign out, then sign in with the invited address." },
   key_not_active: { next: "Create a new key in place of this one." },
   last_owner: { next: "Make another member an owner first." },
+  mail_token_required: {
+    next: "Look where `make up` runs: its last lines have the link.",
+  },
   not_verified: {
     next: "Open the link of the mail that you got at sign-up, or have another one sent.",
   },
@@ -87,6 +90,9 @@ export const HINTS: Readonly<Record<string, Hint>> = {
     next: "Move its clusters to another project or delete them, then delete the project.",
   },
   reset_token_invalid: { next: "Have another link sent, and open the newest mail." },
+  sign_up_not_shown: {
+    next: "Type that password. If you did not sign up, set a new password by mail.",
+  },
   role_too_high: { next: "Ask somebody whose role has all of these rights." },
   second_factor_exists: { next: "Remove the second factor that there is, then add another one." },
   second_factor_missing: { next: "Begin to add a second factor first." },

@@ -11,7 +11,9 @@ export interface paths {
         /**
          * @description Whether something is unpaid, since when, and what follows when.
          *
-         *     Everybody of the organization may see it: clusters are suspended because of it.
+         *     Everybody of the organization may see it, also with roles in projects alone: clusters are
+         *     suspended because of it. Amounts and invoices are for those with a role in the organization;
+         *     the others get null and none.
          */
         get: operations["account_retrieve"];
         put?: never;
@@ -139,7 +141,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Lists entries, newest first. Changes by Kafka clients appear some seconds late. */
+        /**
+         * @description Lists entries, newest first. Changes by Kafka clients appear some seconds late.
+         *
+         *     Who reads records of a topic is in the log at once (`message.begin_reading`), and what they
+         *     read (`message.read`) ten minutes after they last did, or after an hour.
+         */
         get: operations["audit_log_list"];
         put?: never;
         post?: never;
@@ -642,7 +649,8 @@ export interface paths {
          *     `scanned` says how far it was looked, and `next_cursor` goes on from there. Batches that
          *     cannot be decoded are skipped, and listed as `damaged`. All batches that were read are
          *     metered as `egress_bytes` of the caller, with what a filter leaves out; batches are read as
-         *     a whole.
+         *     a whole. It takes the right `data.read`; the audit log says who read which offsets
+         *     (`message.begin_reading`, then `message.read`).
          */
         get: operations["clusters_topics_messages_retrieve"];
         put?: never;
@@ -675,7 +683,7 @@ export interface paths {
          *     again, but for `access_ended`, which follows within 5 seconds of a revoked key or an ended
          *     session, and for `unreadable`, where something cannot be read at all). At most ten minutes.
          *     What is read of the log for the stream is metered as `egress_bytes` of the caller, with what
-         *     a filter leaves out.
+         *     a filter leaves out. It takes the right `data.read`, and is audited as a page is.
          */
         get: operations["clusters_topics_messages_stream_retrieve"];
         put?: never;
@@ -1132,10 +1140,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The newest mails first. */
+        /** @description The newest mails first, for a browser that has shown the token. */
         get: operations["local_mail_list"];
         put?: never;
-        post?: never;
+        /** @description Shows the token; this browser may then read the mails. */
+        post: operations["local_mail_open"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1556,6 +1565,27 @@ export interface paths {
         patch: operations["session_partial_update"];
         trace?: never;
     };
+    "/api/v1/session/link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Sends a link to sign in by without a wait; the answer is the same without an account.
+         *
+         *     The password, and a code where the account has a second factor, are asked for all the same.
+         */
+        post: operations["session_link_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/session/password": {
         parameters: {
             query?: never;
@@ -1727,7 +1757,11 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Verifies the address by the mail's token. Repeating it changes nothing. */
+        /**
+         * @description Verifies the address by the mail's token. Repeating it changes nothing.
+         *
+         *     Who signed up shows it by the session, or else by `password`: the one of the sign-up.
+         */
         post: operations["signup_verify_create"];
         delete?: never;
         options?: never;
@@ -2160,15 +2194,15 @@ export interface components {
             /** @description `unpaid`: an invoice was to be paid and was not. `suspended`: produce and fetch are refused. `asleep`: no client reaches the clusters. `deleted`: they are deleted. */
             stage: components["schemas"]["StageEnum"];
             currency: string;
-            /** @description What is open of all invoices. */
-            open_minor: number;
+            /** @description What is open of all invoices. Null, as other amounts, without a role in the organization. */
+            open_minor: number | null;
             /** @description What is open of those that were to be paid and were not. */
-            unpaid_minor: number;
+            unpaid_minor: number | null;
             /** @description What pays the next invoice. */
-            credit_minor: number;
+            credit_minor: number | null;
             /** Format: date-time */
             unpaid_since: string | null;
-            /** @description Oldest first. */
+            /** @description Oldest first. Empty without a role in the organization. */
             unpaid_invoice_ids: string[];
             /** @description Why the oldest of them is unpaid; empty: none is. */
             failure: components["schemas"]["FailureEnum"] | components["schemas"]["BlankEnum"];
@@ -2430,7 +2464,7 @@ export interface components {
             request_id: string;
             /** @description Where the request came from; may be empty. */
             address: string;
-            /** @description What changed: a value that was changed is an object with `from` and `to`, the old and the new one. It never has a secret. */
+            /** @description What changed: a value that was changed is an object with `from` and `to`, the old and the new one. Of records that were read it has their counts and `offsets`. It never has a secret. */
             detail: {
                 [key: string]: unknown;
             };
@@ -3026,7 +3060,7 @@ export interface components {
             updates: components["schemas"]["IncidentUpdate"][];
         };
         /** @enum {string} */
-        IncidentKind: "brokers_crashing" | "cell_unreachable" | "brokers_unhealthy" | "keeper_silent" | "machine_lost" | "platform_unreachable" | "metadata_full" | "damaged_batch" | "operation_stuck" | "tasks_delayed" | "usage_incomplete" | "invoices_missing" | "money_differs";
+        IncidentKind: "brokers_crashing" | "cell_unreachable" | "brokers_unhealthy" | "keeper_silent" | "machine_lost" | "platform_unreachable" | "metadata_full" | "damaged_batch" | "operation_stuck" | "tasks_delayed" | "usage_incomplete" | "invoices_missing" | "money_differs" | "usage_differs";
         /** @enum {string} */
         IncidentState: "open" | "closed";
         /** @description An update of an incident. */
@@ -3306,6 +3340,10 @@ export interface components {
         LocalMailPage: {
             items: components["schemas"]["LocalMail"][];
             next_cursor: string | null;
+        };
+        /** @description The token behind `#` in the link that the service's start printed. */
+        LocalMailTokenRequest: {
+            token: string;
         };
         /** @description Where a partition begins now. */
         LowWatermark: {
@@ -4264,7 +4302,7 @@ export interface components {
             };
         };
         /** @enum {string} */
-        ProjectRole: "owner" | "admin" | "developer" | "billing" | "viewer";
+        ProjectRole: "owner" | "admin" | "developer" | "billing" | "reader" | "viewer";
         /** @description The published limit that was reached. */
         Quota: {
             name: string;
@@ -4441,7 +4479,7 @@ export interface components {
         /** @enum {string} */
         ResourceTypeEnum: "TOPIC" | "GROUP" | "CLUSTER" | "TRANSACTIONAL_ID" | "DELEGATION_TOKEN" | "USER";
         /** @enum {string} */
-        Role: "owner" | "admin" | "developer" | "billing" | "viewer" | "member";
+        Role: "owner" | "admin" | "developer" | "billing" | "reader" | "viewer" | "member";
         /** @description A role in a project. It adds to what the role in the organization grants. */
         RoleBinding: {
             readonly id: string;
@@ -4583,6 +4621,8 @@ export interface components {
             password: string;
             /** @description A code of the authenticator app or a recovery code, if the account has them. */
             code?: string | null;
+            /** @description The token behind `#` in the link of the mail that `POST /session/link` sends. */
+            link?: string | null;
         };
         /** @description The fields of a new account and its organization. */
         SignUpRequest: {
@@ -5114,9 +5154,11 @@ export interface components {
             /** Format: email */
             email: string;
         };
-        /** @description The token of the mail's link. */
+        /** @description The token of the mail's link, and without the account's session its password. */
         VerifyRequest: {
             token: string;
+            /** @description The password of the sign-up; not needed in a session of the account. */
+            password?: string | null;
         };
         /** @description An invoice whose open amount is given up. */
         WriteOffInputRequest: {
@@ -8648,6 +8690,36 @@ export interface operations {
             503: components["responses"]["Problem503"];
         };
     };
+    local_mail_open: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LocalMailTokenRequest"];
+            };
+        };
+        responses: {
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+        };
+    };
     members_list: {
         parameters: {
             query?: {
@@ -9826,6 +9898,36 @@ export interface operations {
             };
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    session_link_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PasswordResetRequest"];
+            };
+        };
+        responses: {
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
             403: components["responses"]["Problem403"];
             409: components["responses"]["Problem409"];
             413: components["responses"]["Problem413"];

@@ -5,8 +5,8 @@ import { formatMoney } from "@/lib/format/money";
 
 /** What is owed, the part of it that is overdue, and the credit that pays the next invoice. */
 export function BalanceTiles({ account }: { account: Account | undefined }): ReactElement {
-  const money = (minor: number | undefined): string | undefined =>
-    account && minor !== undefined ? formatMoney(minor, account.currency) : undefined;
+  const money = (minor: number | null | undefined): string | undefined =>
+    account && typeof minor === "number" ? formatMoney(minor, account.currency) : undefined;
   return (
     <Tiles>
       <Tile label="To be paid" value={money(account?.open_minor)} note="of all issued invoices" />

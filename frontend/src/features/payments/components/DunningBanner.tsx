@@ -35,7 +35,8 @@ export function DunningBanner(): ReactElement | null {
 function WayToPay({ account }: { account: Account }): ReactElement | null {
   const { collector, failure, unpaid_invoice_ids: ids, unpaid_minor, currency } = account;
   const newest = ids.at(-1);
-  if (newest === undefined) return null;
+  // Who has roles in projects alone sees neither invoices nor amounts.
+  if (newest === undefined || unpaid_minor === null) return null;
   if (collector !== "stripe") {
     return (
       <Link to="/invoices/$invoiceId" params={{ invoiceId: ids[0] ?? newest }}>

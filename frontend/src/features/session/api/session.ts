@@ -19,6 +19,8 @@ export interface SignIn {
   password: string;
   /** A code of an authenticator app, or a recovery code. */
   code?: string;
+  /** The token of a mail's link by which this browser need not wait. */
+  link?: string;
 }
 
 /** Signs in. Once it has ended, the session's CSRF token is known. */
@@ -32,7 +34,14 @@ export function useSignIn(): UseMutationResult<void, Error, SignIn> {
   });
 }
 
-export interface SignUp extends Omit<SignIn, "code"> {
+/** Requests a mail with a link to sign in by without a wait. */
+export function useSignInLink(): UseMutationResult<void, Error, string> {
+  return useMutation({
+    mutationFn: (email: string) => done(api.POST("/api/v1/session/link", { body: { email } })),
+  });
+}
+
+export interface SignUp extends Omit<SignIn, "code" | "link"> {
   organization_name: string;
 }
 
@@ -79,11 +88,18 @@ export function useRequestVerification(): UseMutationResult<void, Error, string>
   });
 }
 
-/** Confirms a mail address by the token in the mail's link. */
-export function useVerifyMail(): UseMutationResult<void, Error, string> {
+interface Proof {
+  /** The token in the mail's link. */
+  token: string;
+  /** The password of the sign-up; not needed where the account is signed in. */
+  password?: string;
+}
+
+/** Confirms a mail address by a mail's link, for who shows that they signed up with it. */
+export function useVerifyMail(): UseMutationResult<void, Error, Proof> {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (token: string) => done(api.POST("/api/v1/signup/verify", { body: { token } })),
+    mutationFn: (input: Proof) => done(api.POST("/api/v1/signup/verify", { body: input })),
     onSuccess: () => client.invalidateQueries({ queryKey: keys.session }),
   });
 }

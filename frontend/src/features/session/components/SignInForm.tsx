@@ -4,9 +4,16 @@ import { type ReactElement, useState } from "react";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { isCode } from "@/lib/api/client";
 import { useSignIn } from "../api/session";
+import { SignInLink } from "./SignInLink";
+
+interface Props {
+  /** The token of a mail's link that led here; empty without one. */
+  link: string;
+  onDone: () => void;
+}
 
 /** The form to sign in: address and password, then a code where the account has a second factor. */
-export function SignInForm({ onDone }: { onDone: () => void }): ReactElement {
+export function SignInForm({ link, onDone }: Props): ReactElement {
   const signIn = useSignIn();
   const [asksCode, setAsksCode] = useState(false);
   const form = useForm({
@@ -22,7 +29,11 @@ export function SignInForm({ onDone }: { onDone: () => void }): ReactElement {
     <form
       noValidate
       onSubmit={form.onSubmit(({ email, password, code }) => {
-        const input = asksCode ? { email, password, code: code.trim() } : { email, password };
+        const input = {
+          ...{ email, password },
+          ...(asksCode ? { code: code.trim() } : {}),
+          ...(link ? { link } : {}),
+        };
         signIn.mutate(input, {
           onSuccess: onDone,
           onError: (error) => {
@@ -65,6 +76,9 @@ export function SignInForm({ onDone }: { onDone: () => void }): ReactElement {
         )}
         {signIn.error && !isCode(signIn.error, "code_required") && (
           <ErrorPanel error={signIn.error} what="You are not signed in" />
+        )}
+        {isCode(signIn.error, "too_many_requests") && (
+          <SignInLink email={form.getValues().email.trim()} />
         )}
         <Button type="submit" size="sm" mt={4} loading={signIn.isPending}>
           Sign in

@@ -2,6 +2,7 @@ import { Button, Group, Stack, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
 import { type ReactElement, useState } from "react";
+import { GuardedButton } from "@/components/GuardedButton";
 import { SidePanel } from "@/components/SidePanel";
 import { StateMark } from "@/components/StateMark";
 import { keys } from "@/lib/api/keys";
@@ -11,12 +12,18 @@ import { EnrolApp } from "./EnrolApp";
 import { PasswordAgain, PasswordAndCode } from "./PasswordAgain";
 import { RecoveryCodes } from "./RecoveryCodes";
 
+interface Props {
+  enabled: boolean;
+  /** Whether the person's address is verified. Without that nobody gets a second factor. */
+  verified: boolean;
+}
+
 type Step = "enrol" | "codes" | "remove";
 
 /**
  * The second factor: whether it is on, and buttons to turn it on and off and to renew its codes.
  */
-export function TwoFactor({ enabled }: { enabled: boolean }): ReactElement {
+export function TwoFactor({ enabled, verified }: Props): ReactElement {
   const client = useQueryClient();
   const enrol = useEnrol();
   const [step, setStep] = useState<Step>();
@@ -54,13 +61,14 @@ export function TwoFactor({ enabled }: { enabled: boolean }): ReactElement {
           </Button>
         </Group>
       ) : (
-        <Button
+        <GuardedButton
+          refused={verified ? undefined : "Confirm your address first: open the mail's link"}
           onClick={() => {
             setStep("enrol");
           }}
         >
           Set up an authenticator app
-        </Button>
+        </GuardedButton>
       )}
       <SidePanel opened={step === "enrol"} onClose={close} title="Set up an authenticator app">
         {enrol.data ? (
