@@ -72,6 +72,8 @@ class ClusterLimits:
     """Members of one group."""
     group_bytes: int | None = None
     """Bytes of a broker's memory that all groups take together, with members and offsets."""
+    unbilled_bytes_per_second: int | None = None
+    """Bytes of requests and answers that are not billed, of all clients in a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

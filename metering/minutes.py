@@ -160,8 +160,8 @@ def _rows_within(
 def _rows_of_files(rows: pa.Table, files: Sequence[LaneFileKey]) -> pa.Table:
     """The rows of whole lane files that are among `files`."""
     columns = list(zip(*files, strict=True)) or [()] * len(_FILES)
-    wanted = pa.table([list(column) for column in columns], schema=_FILES)
-    joined = rows.join(wanted, keys=_LANE_FILE, join_type="inner")
+    counted = pa.table([list(column) for column in columns], schema=_FILES)
+    joined = rows.join(counted, keys=_LANE_FILE, join_type="inner")
     return joined.select([*KEY, *WINDOW, *IDENTITY, "quantity"])
 
 

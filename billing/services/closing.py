@@ -7,6 +7,7 @@ need none: no cluster runs any more. Where usage stays incomplete, the monthly r
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from billing.models import Invoice
@@ -18,6 +19,7 @@ from console.base.common.tenancy import system_scope
 from metering.periods import DAY, day_start, from_ms
 from metering.services.totals import is_metered, month_completeness
 from provisioning.models import Cluster, Operation
+from provisioning.models.cluster import RESTORABLE
 
 logger = logging.getLogger(__name__)
 
@@ -65,18 +67,27 @@ def issue_final_invoice(*, organization_id: str) -> bool:
 
 
 def _last_use(organization: Organization, closed_at: datetime) -> datetime | None:
-    """When the organization's last cluster stopped; None while a deletion is not finished."""
+    """When the last use was that is billed; None while a deletion is not finished."""
     clusters = Cluster.objects.for_organization(organization.pk)
     deleting = Operation.objects.for_organization(organization.pk).unfinished()
     if clusters.active().exists() or deleting.exists():
         return None
-    # The cell dates a deletion when it stops the brokers, which may be later than the request.
     ends = [
-        from_ms(cluster[-1][0])
-        for cluster in clusters.values_list("deletions", flat=True)
-        if cluster
+        _end_of_use(deletions)
+        for deletions in clusters.values_list("deletions", flat=True)
+        if deletions
     ]
     return max([closed_at, *ends])
+
+
+def _end_of_use(deletions: Sequence[tuple[int, int | None]]) -> datetime:
+    """When a deleted cluster stops counting: at once, or where it had been restored, at its purge.
+
+    See `metering.agent.storage.free_deletions`.
+    """
+    # The cell dates a deletion when it stops the brokers, which may be later than the request.
+    stopped_ms = deletions[-1][0]
+    return from_ms(stopped_ms) + (RESTORABLE if len(deletions) > 1 else timedelta())
 
 
 def _has_invoice(organization: Organization, until: datetime) -> bool:

@@ -12,9 +12,11 @@ from console.base.accounts.signals import organization_closed
 from console.base.common.actor import system_actor
 from console.base.common.models import OutboxEntry
 from console.base.common.tenancy import organization_scope, system_scope
+from metering.agent.storage import COUNTED_DELETION_MS
 from metering.models import JudgedHour
 from provisioning.choices import Intent, OperationType
 from provisioning.models import Cluster, Operation
+from provisioning.models.cluster import RESTORABLE
 from tests.billing import world
 from tests.billing.world import MONTH, invoices_of, issue_invoices, sign_up
 
@@ -99,6 +101,20 @@ def test_it_waits_for_the_last_cluster_to_stop(leaving):
     assert not issue_final_invoice(organization_id=leaving.id)
     with organization_scope(leaving.id):
         operation.delete()
+    assert issue_final_invoice(organization_id=leaving.id)
+
+
+def test_it_waits_until_a_cluster_that_was_restored_before_is_gone(leaving, clock):
+    """Its second deletion is billed, for as long as it can be restored."""
+    assert RESTORABLE // timedelta(milliseconds=1) == COUNTED_DELETION_MS
+    with organization_scope(leaving.id):
+        (deletion,) = Cluster.objects.get().deletions
+        Cluster.objects.update(
+            deletions=[[deletion[0] - 7_200_000, deletion[0] - 60_000], deletion]
+        )
+    assert not issue_final_invoice(organization_id=leaving.id)
+    with organization_scope(leaving.id):
+        Cluster.objects.update(deletions=[deletion])
     assert issue_final_invoice(organization_id=leaving.id)
 
 

@@ -36,6 +36,7 @@ KEY, MEMBER = "ApiKey:key_oftheload", "Member:usr_oftheload"
 WRITERS, READERS = USERS[:2], USERS[2:]
 CODECS = ("none", "lz4", "zstd")
 VALUE_BYTES_MAX = 2000
+OWN_EVERY = 4
 FLUSH_SECONDS = 120.0
 # Small answers: what a broker handed over never waits in its socket for the proxy.
 FETCH_BYTES = 256 * 1024
@@ -56,6 +57,10 @@ class Progress:
     """What the clients themselves count. It only shows progress, and the proof does not use it."""
 
     written: int = 0
+    refused: int = 0
+    """Records that were not taken because the cluster's traffic is refused."""
+    throttled_ms: int = 0
+    """How long brokers asked the writers to wait."""
     read: dict[str, int] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
@@ -113,6 +118,7 @@ class TenantLoad:
                 "compression.codec": draw.choice(CODECS),
                 "linger.ms": 5,
                 "message.timeout.ms": 600_000,
+                "throttle_cb": self._throttled,
             }
         )
         number = 0
@@ -141,14 +147,25 @@ class TenantLoad:
             else:
                 return
 
-    def _delivered(self, error: object, message: confluent_kafka.Message) -> None:
+    def _throttled(self, event: confluent_kafka.ThrottleEvent) -> None:
+        self.progress.throttled_ms += round(event.throttle_time * 1000)
+
+    def _delivered(
+        self, error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message
+    ) -> None:
         if error is None:
             self.progress.written += len(message.value() or b"")
+        elif error.code() == confluent_kafka.KafkaError.POLICY_VIOLATION:
+            # A budget acts. What follows goes on by itself.
+            self.progress.refused += 1
         else:
             self.progress.failures.append(f"a record is not acknowledged: {error}")
 
     def _ask_for_others(self, _user: str, draw: random.Random) -> None:
-        """One record for a key, one page for a member, again and again, through the service."""
+        """One record for a key, one page for a member, again and again, through the service.
+
+        Now and then the service reads a page for itself, which nobody pays for.
+        """
         connection = Connection(self.tenant.proxy.address, PASSWORD, mechanism="SCRAM-SHA-256")
         access, number = Access(Clients(), connection), 0
         while not self._writing_done.is_set():
@@ -160,6 +177,9 @@ class TenantLoad:
                 produce(access.paid_by(KEY), topic, NewRecord(value=value, partition=partition))
             with contextlib.suppress(KafkaCallError):
                 browse(access.paid_by(MEMBER), topic, page)
+            if number % OWN_EVERY == 0:
+                with contextlib.suppress(KafkaCallError):
+                    browse(access, topic, page)
             number += 1
             self._writing_done.wait(draw.uniform(0, 4 * self.shape.pause_s))
 

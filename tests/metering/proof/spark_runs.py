@@ -42,11 +42,11 @@ class Run:
         """Whether the oracle has the same result from the same files."""
         return roll_up(self.manifest).content_sha256 == self.content
 
-    def billed(self) -> Counter[tuple[str, str, str, str]]:
-        """Billed quantities of its day by (cluster, meter, topic id, principal)."""
+    def quantities(self, *, billed: bool) -> Counter[tuple[str, str, str, str]]:
+        """What is billed of its day, or what is not, by (cluster, meter, topic id, principal)."""
         sums: Counter[tuple[str, str, str, str]] = Counter()
         for row in pq.read_table(self.folder / "days").to_pylist():
-            if row["billed"]:
+            if row["billed"] is billed:
                 whose = (row["cluster_id"], row["meter"], row["topic_id"], row["principal"])
                 sums[whose] += int(row["quantity"])
         return sums
@@ -115,9 +115,9 @@ class RollUp:
         return process, output, log
 
 
-def sum_runs(runs: list[Run]) -> Billed:
-    """Billed quantities of several days."""
+def sum_runs(runs: list[Run], *, billed: bool = True) -> Billed:
+    """Quantities of several days: what is billed, or what is not."""
     sums: Counter[tuple[str, str, str, str]] = Counter()
     for run in runs:
-        sums.update(run.billed())
+        sums.update(run.quantities(billed=billed))
     return sums

@@ -33,6 +33,8 @@ class TimeVerdict:
     """Beyond the bound, summed over windows and partitions."""
     short_when_quiet: int
     """Byte-minutes below the bound in windows in which nothing changed: there it is exact."""
+    billed_when_quiet: int
+    """Byte-minutes that were billed for those windows."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def judge_time(
     kept = sent_by_place(tenant, stored)
     billed: dict[str, int] = defaultdict(int)
     bound: dict[str, int] = defaultdict(int)
-    over = short = 0
+    over = short = kept_quietly = 0
     for window in read_windows(files, tenant):
         minutes = range(window.start_ms, window.end_ms, MINUTE_MS)
         if window.meter == STORAGE:
@@ -89,7 +91,8 @@ def judge_time(
         over += max(0, window.quantity - most)
         if window.start_ms >= quiet_ms:
             short += max(0, most - window.quantity)
-    return TimeVerdict(billed, bound, over, short)
+            kept_quietly += window.quantity if window.meter == STORAGE else 0
+    return TimeVerdict(billed, bound, over, short, kept_quietly)
 
 
 class Growth:

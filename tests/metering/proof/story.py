@@ -15,11 +15,13 @@ from typing import Any
 
 from tests.metering.proof.agents import Agents
 from tests.metering.proof.counting_proxy import unix_ms
+from tests.metering.proof.limits import LimitCourse
 from tests.metering.proof.load import Shape, TenantLoad
 from tests.metering.proof.spark_runs import RollUp, Run, sum_runs
 from tests.metering.proof.stored import stored_bytes
 from tests.metering.proof.stored_time import TimeVerdict, judge_time
 from tests.metering.proof.tenants import Tenant, TenantCell
+from tests.metering.proof.unbilled import Unbilled, sort_unbilled
 from tests.metering.proof.usage_folder import UsageFolder
 from tests.metering.proof.verdict import Billed, Verdict, judge_tenant
 
@@ -31,13 +33,15 @@ AGENTS = ("agent-1", "agent-2")
 @dataclass(frozen=True)
 class Plan:
     """How long and how rough. `load_s`: seconds of load; `quiet_s`: of nothing after it, before
-    brokers end. Kills fall at seeded moments; the first tenant's broker is never killed."""
+    brokers end. Kills fall at seeded moments; the first tenant's broker is never killed. `limits`:
+    how often budgets act on each tenant; those of the last one refuse everything to the end."""
 
     seed: int
     load_s: float
     quiet_s: float
     broker_kills: int
     agent_kills: int
+    limits: int = 0
     burst_records: int = 60
     pause_s: float = 0.1
 
@@ -50,13 +54,16 @@ class Outcome:
     verdicts: list[Verdict]
     times: list[TimeVerdict]
     seconds: dict[str, float]
+    unbilled: Unbilled
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
     def wrong(self) -> int:
-        """Bytes billed wrongly by all tenants, and byte-minutes and minutes billed too many."""
-        return sum(verdict.wrong for verdict in self.verdicts) + sum(
-            moment.over for moment in self.times
+        """Bytes, byte-minutes and minutes that were billed wrongly, or by mistake not at all."""
+        return (
+            sum(verdict.wrong for verdict in self.verdicts)
+            + sum(moment.over + moment.short_when_quiet for moment in self.times)
+            + self.unbilled.others.total()
         )
 
 
@@ -72,6 +79,7 @@ class Story:
         self.facts: dict[str, Any] = {}
         self.seconds: dict[str, float] = {}
         self.created_ms = self.quiet_ms = 0
+        self.courses: list[LimitCourse] = []
         self._draw = random.Random(f"{plan.seed} faults")
         self._began = time.monotonic()
         self._began_ms = unix_ms()
@@ -97,18 +105,37 @@ class Story:
 
     def _use(self) -> None:
         loads = [self._load(tenant) for tenant in self.cell.tenants]
-        for load in loads:
+        self.courses = [self._course(tenant) for tenant in self.cell.tenants]
+        for load, course in zip(loads, self.courses, strict=True):
             load.start()
+            course.start()
         self._faults()
+        for course in self.courses:
+            course.wait()
         for load in loads:
             load.stop_writing()
         for load in loads:
             load.stop_reading()
         self.quiet_ms = unix_ms()
         failures = [failure for load in loads for failure in load.progress.failures]
+        failures += [failure for course in self.courses for failure in course.failures]
         if failures:
             message = f"the load failed: {failures[:5]}"
             raise RuntimeError(message)
+        self.facts["limits"] = [
+            {
+                "kinds": [spell.kind for spell in course.spells],
+                "slipped_bytes": course.slipped(),
+                "records_refused": load.progress.refused,
+                "throttled_ms": load.progress.throttled_ms,
+            }
+            for load, course in zip(loads, self.courses, strict=True)
+        ]
+
+    def _course(self, tenant: Tenant) -> LimitCourse:
+        plan, store = self.plan, self.cell.metadata_of(tenant)
+        is_last = tenant is self.cell.tenants[-1]
+        return LimitCourse(tenant, store, plan.seed, plan.limits, plan.load_s, is_last)
 
     def _load(self, tenant: Tenant) -> TenantLoad:
         plan = self.plan
@@ -156,8 +183,11 @@ class Story:
             "files_without_manifest": self.usage.orphaned,
         }
 
-    def roll(self, *, kill: bool, late: bool) -> Billed:
-        """Rolls up with late files, killed half-way, and twice; returns what is billed then."""
+    def roll(self, *, kill: bool, late: bool) -> tuple[Billed, Billed]:
+        """Rolls up with late files, killed half-way, and twice.
+
+        Returns what is billed then, and what is not.
+        """
         days = self.days()
         if late:
             self.facts["files_late"] = self.usage.hold_back(0.3)
@@ -182,15 +212,15 @@ class Story:
         ]
         self.facts["oracle_agrees"] = all(run.agrees_with_oracle() for run in first)
         self.facts["damaged_inputs"] = sum(len(run.report["damaged_inputs"]) for run in first)
-        return sum_runs(first)
+        return sum_runs(first), sum_runs(first, billed=False)
 
-    def judge(self, tenant: Tenant, billed: Billed) -> Verdict:
+    def judge(self, tenant: Tenant, billed: Billed, unbilled: Billed | None = None) -> Verdict:
         """Compares what a tenant was billed with what was counted from outside."""
-        return judge_tenant(tenant, self.cell.scan(tenant), billed)
+        return judge_tenant(tenant, self.cell.scan(tenant), billed, unbilled)
 
-    def outcome(self, billed: Billed) -> Outcome:
-        """Compares all that was billed with what was counted from outside."""
-        verdicts = [self.judge(tenant, billed) for tenant in self.cell.tenants]
+    def outcome(self, billed: Billed, unbilled: Billed) -> Outcome:
+        """Compares all that was billed, and what was not, with what was counted from outside."""
+        verdicts = [self.judge(tenant, billed, unbilled) for tenant in self.cell.tenants]
         times = []
         for tenant in self.cell.tenants:
             stored = stored_bytes(self.cell.scan(tenant))
@@ -206,7 +236,8 @@ class Story:
             )
         self._step("scan")
         self.facts["agent_kills"] = self.agents.kills
-        return Outcome(self.plan, verdicts, times, self.seconds, self.facts)
+        nobody_pays = sort_unbilled(unbilled, self.cell.tenants)
+        return Outcome(self.plan, verdicts, times, self.seconds, nobody_pays, self.facts)
 
     def _step(self, name: str) -> None:
         now = time.monotonic()

@@ -16,7 +16,7 @@ from typing import Self
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from brokers.metadata import Acl, CellStore, ClusterSpec
+from brokers.metadata import Acl, CellStore, ClusterSpec, ClusterStore
 from brokers.secrets import SUPER_USER
 from tests.brokers.logscan import LogScan, read_metadata
 from tests.clients.servers import BrokerServer, Supervisor
@@ -114,6 +114,10 @@ class TenantCell:
         self.store.put_spec(self._spec(tenant, gateway_port))
         return tenant
 
+    def metadata_of(self, tenant: Tenant) -> ClusterStore:
+        """A tenant's own metadata, as the control plane writes it."""
+        return self.store.cluster(tenant.cluster_id)
+
     def broker(self, name: str, cluster_id: str, advertised_port: int) -> BrokerServer:
         """A broker of a cluster; two of one cluster take over from each other."""
         return BrokerServer(
@@ -154,7 +158,7 @@ class TenantCell:
         )
 
     def learn_topics(self) -> None:
-        """Records the ids of all users' topics."""
+        """Records the ids of all topics, the service's own among them."""
         for tenant in self.tenants:
             records = read_metadata(self.metadata, tenant.cluster_id)
             tenant.topics = {

@@ -7,6 +7,8 @@ import os
 import random
 from collections import Counter
 from datetime import date
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,8 +18,11 @@ from metering.choices import RunState
 from metering.models import ProvisionalMinute, UsageRow
 from metering.services.rollup import roll_up
 from tests.metering.console.jobs import plain_job
+from tests.metering.proof.counting_proxy import SERVICE, Counted, Seen
+from tests.metering.proof.limits import SETTLING_MS, Spell
 from tests.metering.proof.load import KEY, MEMBER
 from tests.metering.proof.story import Plan, Story
+from tests.metering.proof.unbilled import sort_unbilled
 from tests.metering.proof.verdict import Comparison
 from tests.spark.jobs import rollup_in
 
@@ -31,12 +36,12 @@ def story(tmp_path, settings):
     Some of the files are late.
     """
     said: list[str] = []
-    plan = Plan(SEED, load_s=8.0, quiet_s=0.0, broker_kills=3, agent_kills=3)
+    plan = Plan(SEED, load_s=10.0, quiet_s=0.0, broker_kills=3, agent_kills=3, limits=1)
     story = Story(tmp_path / "story", plan, said.append)
     usage = dataclasses.replace(
         config().usage,
         location=str(story.usage.root),
-        rollups=tmp_path / "rollups",
+        rollups=str(tmp_path / "rollups"),
         spark_master="local[2]",
     )
     settings.FRESHET = dataclasses.replace(config(), usage=usage)
@@ -65,6 +70,11 @@ def published():
     return sums(lambda: UsageRow.objects.filter(granularity="day", billed=True).current())
 
 
+def not_billed():
+    """What is published and in no invoice."""
+    return sums(lambda: UsageRow.objects.filter(granularity="day", billed=False).current())
+
+
 def minutes():
     """What the console, budgets and estimates see."""
     return sums(lambda: ProvisionalMinute.objects.filter(billed=True))
@@ -84,10 +94,25 @@ def test_what_is_published_is_what_was_used(story, spark):
     # Once more, in plain Python: the same rows, so nothing new.
     assert rolled_up(story, plain_job) == {RunState.UNCHANGED}, SEED
     assert published() == minutes() == billed, SEED
-    outcome = story.outcome(billed)
+    outcome = story.outcome(billed, not_billed())
     for verdict in outcome.verdicts:
         check(verdict)
     assert [time.over for time in outcome.times] == [0, 0, 0], SEED
+    assert outcome.unbilled.others.total() == 0, (SEED, outcome.unbilled)
+    # Nothing was wrong with the other two, and each was there to be left out.
+    assert outcome.unbilled.internal, SEED
+    assert outcome.unbilled.service, SEED
+    check_limits(story)
+
+
+def check_limits(story):
+    """Budgets acted on all three, each in another way first, and nothing slipped past them."""
+    limits = story.facts["limits"]
+    assert [limit["kinds"] for limit in limits] == [["refuse"], ["throttle"], ["refuse"]]
+    assert [limit["slipped_bytes"] for limit in limits] == [0, 0, 0], (SEED, limits)
+    assert limits[0]["records_refused"], (SEED, limits)
+    assert limits[1]["throttled_ms"], (SEED, limits)
+    assert limits[2]["records_refused"], (SEED, limits)
 
 
 def check(verdict):
@@ -100,6 +125,7 @@ def check(verdict):
     assert verdict.ingress.billed == verdict.ingress.truth, tenant
     assert verdict.egress.over == 0, tenant
     assert verdict.egress.unforgivable == 0, tenant
+    assert verdict.service_egress.wrong == 0, tenant
     # What went through the service for others is among it.
     assert KEY in principals(verdict.ingress.billed), tenant
     assert MEMBER in principals(verdict.egress.billed), tenant
@@ -120,3 +146,34 @@ def test_a_comparison_knows_over_from_short():
     assert (swapped.over, swapped.short, swapped.unforgivable, swapped.wrong) == (1, 1, 0, 1)
     unknown = Comparison({("aa", "User:alice"): 7}, {alice: 5}, {alice: 3})
     assert (unknown.over, unknown.unforgivable, unknown.wrong) == (7, 2, 9)
+
+
+def test_what_nobody_pays_for_is_sorted_by_why():
+    tenant: Any = SimpleNamespace(
+        cluster_id="cl_a", topics={"__consumer_offsets": "0a", "orders": "0b"}
+    )
+    rows = {
+        ("cl_a", "ingress_bytes", "0a", "User:alice"): 1,
+        ("cl_a", "egress_bytes", "0b", SERVICE): 2,
+        ("cl_a", "egress_bytes", "0b", "User:alice"): 4,
+        # The same topic's id in another cluster says nothing of it.
+        ("cl_b", "ingress_bytes", "0a", "User:alice"): 8,
+        ("cl_a", "broker_seconds", "", ""): 16,
+    }
+    unbilled = sort_unbilled(rows, [tenant])
+    assert unbilled.internal == {("ingress_bytes", "User:alice"): 1}
+    assert unbilled.service == {("egress_bytes", SERVICE): 2}
+    assert unbilled.others.total() == 12
+
+
+def test_a_spell_counts_what_its_kind_refuses_and_nothing_else():
+    since, alice = SETTLING_MS, "User:alice"
+    seen = Seen(
+        handed=[Counted("orders", 0, alice, 1, since), Counted("orders", 0, SERVICE, 2, since)],
+        acked=[Counted("orders", 0, alice, 4, at) for at in (since - 1, since, since + 1)],
+    )
+    tenant: Any = SimpleNamespace(proxy=SimpleNamespace(seen=seen))
+    assert Spell("refuse", 0).slipped(tenant) == 1 + 4 + 4
+    assert Spell("refuse", 0, since + 1).slipped(tenant) == 1 + 4
+    assert Spell("refuse_produce", 0).slipped(tenant) == 4 + 4
+    assert Spell("throttle", 0).slipped(tenant) == 0

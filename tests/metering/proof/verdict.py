@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.brokers.logscan import LogScan
-from tests.metering.proof.counting_proxy import total
+from tests.metering.proof.counting_proxy import SERVICE, total
 from tests.metering.proof.stored import by_topic_and_principal, stored_bytes
 from tests.metering.proof.tenants import Tenant
 
@@ -83,6 +83,8 @@ class Verdict:
     tenant: Tenant
     ingress: Comparison
     egress: Comparison
+    service_egress: Comparison
+    """What the service's own user was handed, which nobody is billed."""
     acked_beyond_log: int
     proxy_errors: tuple[str, ...]
 
@@ -102,21 +104,38 @@ class Verdict:
             "kills": len(self.tenant.kills_ms),
             "ingress_bytes": self.ingress.details(),
             "egress_bytes": self.egress.details(),
+            "service_egress_bytes": self.service_egress.details(),
             "acked_beyond_log": self.acked_beyond_log,
             "proxy_errors": list(self.proxy_errors),
         }
 
 
-def judge_tenant(tenant: Tenant, scan: LogScan, billed: Billed) -> Verdict:
-    """Judges a tenant's billed quantities. Raises `DamageError` where the log does not check."""
+def judge_tenant(
+    tenant: Tenant, scan: LogScan, billed: Billed, unbilled: Billed | None = None
+) -> Verdict:
+    """Judges a tenant's billed quantities. Raises `DamageError` where the log does not check.
+
+    `unbilled`: the rows of what nobody pays for, if they are to be compared too.
+    """
     stored = by_topic_and_principal(stored_bytes(scan))
     seen = tenant.proxy.seen
     acked = total(seen.acked, tenant.topics)
+    handed = total(seen.handed, tenant.topics)
+    forgivable = _forgivable(tenant)
+    own = {whose for whose in handed if whose[1] == SERVICE}
+    not_billed = {} if unbilled is None else _of(unbilled, tenant, EGRESS)
     return Verdict(
         tenant,
         Comparison(_of(billed, tenant, INGRESS), stored),
         Comparison(
-            _of(billed, tenant, EGRESS), total(seen.handed, tenant.topics), _forgivable(tenant)
+            _of(billed, tenant, EGRESS),
+            {whose: size for whose, size in handed.items() if whose not in own},
+            forgivable,
+        ),
+        Comparison(
+            {whose: not_billed.get(whose, 0) for whose in own},
+            {whose: handed[whose] for whose in own},
+            forgivable,
         ),
         sum(max(0, size - stored.get(whose, 0)) for whose, size in acked.items()),
         tuple(seen.errors),

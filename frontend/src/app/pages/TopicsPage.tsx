@@ -92,7 +92,7 @@ function Deleted({ clusterId, refused }: PartProps): ReactElement | null {
   return (
     <Section
       title="Deleted topics"
-      lead="Each can be restored until its records are purged. Until then a topic costs nothing the first time that it is deleted; later its storage and partitions go on being billed."
+      lead="Each can be restored until its purge. It costs nothing, unless it was restored before."
     >
       <Listed query={list} what="The deleted topics could not be read" empty={null}>
         {(rows) => <DeletedTopicTable clusterId={clusterId} topics={rows} refused={refused} />}

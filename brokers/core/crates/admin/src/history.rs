@@ -39,7 +39,7 @@ pub struct TopicHistory {
     pub deleted_at_ms: Option<i64>,
     /// The spans [from, until) in ms since 1970, ascending, in which it was hidden: deleted and
     /// restorable, or orphaned. The last one may have no end yet. Its storage is not billed in
-    /// these spans.
+    /// the first span.
     pub deletions: Vec<(i64, Option<i64>)>,
     /// Its numbers of partitions as (from when on, in ms since 1970, and how many), ascending.
     pub partition_counts: Vec<(i64, i32)>,

@@ -64,9 +64,9 @@ export function DeleteCluster({ cluster, onDeleted, refused }: Props): ReactElem
         }}
       >
         Clients of <code>{cluster.name}</code> are refused from now on. Its topics, records,
-        credentials and rules are kept for 7 days: until then it can be restored from its
-        page. That costs nothing, unless it was deleted and restored before: then storage and
-        partitions are billed to the end of the 7 days.
+        credentials and rules are kept for 7 days: until then it can be restored from its page. That
+        costs nothing, unless it was deleted and restored before: then storage and partitions are
+        billed to the end of the 7 days.
       </ConfirmByName>
     </Stack>
   );
