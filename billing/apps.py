@@ -20,6 +20,7 @@ class BillingConfig(AppConfig):
         """
         from billing import metrics, receivers  # noqa: PLC0415
         from billing.budgets.changes import budgets_used  # noqa: PLC0415
+        from billing.collection.attempts import review_attempt  # noqa: PLC0415
         from billing.collection.dunning import follow_receivables  # noqa: PLC0415
         from billing.collection.watching import collection_metrics  # noqa: PLC0415
         from billing.models import Budget, Invoice  # noqa: PLC0415
@@ -37,3 +38,4 @@ class BillingConfig(AppConfig):
         post_migrate.connect(receivers.check_prices, sender=self, dispatch_uid="billing")
         signals.organization_closed.connect(receivers.follow_closing, dispatch_uid="billing")
         receivables_changed.connect(follow_receivables, dispatch_uid="billing")
+        receivables_changed.connect(review_attempt, dispatch_uid="billing_attempts")

@@ -228,6 +228,8 @@ class FailureKind(models.TextChoices):
     REFUSED = "refused", "Stripe refused the request"
     # By bank transfer: it was due and did not come.
     OVERDUE = "overdue", "It was not paid in time"
+    # A refund or a lost dispute: only the customer has it charged again.
+    REOPENED = "reopened", "Its payment was given back, or taken back by its bank"
 
 
 class RefundState(models.TextChoices):
@@ -278,6 +280,13 @@ class PayerKind(models.TextChoices):
 
     CARD = "card", "Card"
     ACCOUNT = "account", "Bank account"
+
+
+class TrialNoticeKind(models.TextChoices):
+    """What a mail about a trial says."""
+
+    NEARLY_USED = "nearly_used", "Little of it is left"
+    USED_UP = "used_up", "It is used up, and traffic is refused"
 
 
 class AllowanceKind(models.TextChoices):

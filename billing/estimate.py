@@ -88,6 +88,8 @@ class Estimate:
     by_day: list[Share]
     # Usage up to this time is included; None where nothing is known yet.
     provisional_until: datetime | None
+    # Meter → what is left of the trial, in base units; None where there is no trial to use up.
+    trial_left: dict[str, int] | None = None
 
 
 def estimate_month(
@@ -131,6 +133,10 @@ def estimate_month(
         ),
         by_day=_by_day(rated, usage.by_day),
         provisional_until=until,
+        # A part says nothing of what the others use.
+        trial_left=allowances.trial_left(organization_id, usage.totals)
+        if clusters is None
+        else None,
     )
 
 

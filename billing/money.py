@@ -6,12 +6,16 @@ one place, `round_half_up`.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 # Decimal places of a unit price, as in its column NUMERIC(38,18).
 PRICE_PLACES = 18
 PRICE_DIGITS = 38
+# The greatest amount that a person enters: a thousand million dollars. More is a typing error.
+ENTERED_MINOR_MAX = 10**11
+_AMOUNT = re.compile(r"([0-9]{1,30})(?:\.([0-9]{1,30}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +81,21 @@ def plain_amount(amount_minor: int, currency: str) -> str:
 def minor_amount(text: str, currency: str) -> int:
     """An amount in major units, such as `1234.56`, in minor units: more than 0.
 
-    Raises `ValueError` for a text that is none, and for more decimal places than the currency has.
+    It is digits with at most one point. Raises `ValueError` for every other text, for more decimal
+    places than the currency has, and for more than `ENTERED_MINOR_MAX`.
     """
-    try:
-        amount = Decimal(text)
-    except InvalidOperation:
-        amount = Decimal("NaN")
-    minor = amount * CURRENCIES[currency].minor_units
-    if not minor.is_finite() or minor <= 0 or minor != minor.to_integral_value():
+    match = _AMOUNT.fullmatch(text)
+    places = CURRENCIES[currency].places
+    whole, part = (match[1], match[2] or "") if match else ("0", "")
+    minor = 0 if len(part) > places else int(whole + part.ljust(places, "0"))
+    if minor <= 0:
         message = f"{text!r} is no amount of {currency} such as {plain_amount(1250, currency)}"
         raise ValueError(message)
-    return int(minor)
+    if minor > ENTERED_MINOR_MAX:
+        most = readable_amount(ENTERED_MINOR_MAX, currency)
+        message = f"{text} is too much: at most {most} is entered at once"
+        raise ValueError(message)
+    return minor
 
 
 def readable_amount(amount_minor: int, currency: str) -> str:

@@ -13,13 +13,8 @@ from decimal import Decimal
 from typing import Any
 
 from billing.choices import TaxCategory
+from billing.countries import MEMBER_STATES, is_taxed_business, tax_country
 
-MEMBER_STATES = frozenset(
-    {
-        *("AT", "BE", "BG", "CY", "CZ", "DE", "DK", "EE", "ES", "FI", "FR", "GR", "HR", "HU"),
-        *("IE", "IT", "LT", "LU", "LV", "MT", "NL", "PL", "PT", "RO", "SE", "SI", "SK"),
-    }
-)
 NOT_REGISTERED = "The seller is not registered for VAT."
 REVERSE_CHARGE = "Reverse charge: VAT is owed by the customer (article 196, Directive 2006/112/EC)."
 OUTSIDE_UNION = "Not subject to VAT: supplied outside the European Union."
@@ -64,17 +59,19 @@ class Tax:
 def tax_between(seller: Party, customer: Party, rates: Mapping[str, Decimal]) -> Tax:
     """The tax on a sale. `rates` maps countries to their standard rates in percent.
 
-    A customer of unknown country is taxed as one in the seller's country. Raises `TaxUnknown`
-    where tax is due in a country without a rate.
+    A customer of unknown country is taxed as one in the seller's country, and one whose VAT id
+    cannot be one of its country as one without. Raises `TaxUnknown` where tax is due in a country
+    without a rate.
     """
     if not seller.vat_id:
         return Tax(TaxCategory.OUTSIDE_SCOPE.value, Decimal(0), NOT_REGISTERED)
-    country = customer.country or seller.country
-    if country == seller.country:
+    home = tax_country(seller.country)
+    country = tax_country(customer.country) or home
+    if country == home:
         return _standard_tax(country, rates)
     if country not in MEMBER_STATES:
         return Tax(TaxCategory.OUTSIDE_SCOPE.value, Decimal(0), OUTSIDE_UNION)
-    if customer.vat_id:
+    if is_taxed_business(customer.country, customer.vat_id):
         return Tax(TaxCategory.REVERSE_CHARGE.value, Decimal(0), REVERSE_CHARGE)
     return _standard_tax(country, rates)
 

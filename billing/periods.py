@@ -3,22 +3,65 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, timedelta
 
+MONTHS_A_YEAR = 12
 MINUTES_A_DAY = 24 * 60
 # A month may be invoiced this long after its end: by then its usage files have arrived.
 CLOSES_AFTER = timedelta(hours=72)
 
-_MONTH = re.compile(r"(\d{4})-(\d{2})")
+# There are prices from here on; no invoice and no payment is older.
+FIRST_DAY = date(2020, 1, 1)
+# By how much a bank's clock, or its day, may be ahead of ours.
+AHEAD_MAX = timedelta(days=1)
+
+_MONTH = re.compile(r"([0-9]{4})-([0-9]{2})")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def parse_month(text: str) -> date:
-    """The first day of a month that is written `YYYY-MM`. Raises `ValueError` for other texts."""
+    """The first day of a month that is written `YYYY-MM`.
+
+    Raises `ValueError` for other texts, and for months before there were prices.
+    """
     match = _MONTH.fullmatch(text)
-    if match is None:
+    year, month = (int(match[1]), int(match[2])) if match else (0, 0)
+    # The month after the last one of the calendar has no date.
+    if not 1 <= month <= MONTHS_A_YEAR or year == MAXYEAR:
         message = f"{text!r} is no month; YYYY-MM is expected"
         raise ValueError(message)
-    return date(int(match.group(1)), int(match.group(2)), 1)
+    first = date(max(year, MINYEAR), month, 1)
+    if first < FIRST_DAY:
+        message = f"{text} is before {FIRST_DAY:%Y-%m}, the first month that has prices"
+        raise ValueError(message)
+    return first
+
+
+def parse_day(text: str) -> datetime:
+    """The first moment of a day that is written `YYYY-MM-DD`. Raises `ValueError`."""
+    try:
+        day = date.fromisoformat(text) if _DAY.fullmatch(text) else None
+    except ValueError:
+        day = None
+    if day is None:
+        message = f"{text!r} is no day; YYYY-MM-DD is expected"
+        raise ValueError(message)
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+def require_past(moment: datetime, at: datetime) -> datetime:
+    """A time at which money came in, as it is known at `at`.
+
+    Raises `ValueError` for one that is still to come, and for one before there were prices.
+    """
+    if moment > at + AHEAD_MAX:
+        message = f"{moment:%Y-%m-%d} is still to come"
+        raise ValueError(message)
+    if moment.astimezone(UTC).date() < FIRST_DAY:
+        day = moment.date().isoformat()
+        message = f"{day} is before {FIRST_DAY}, when there was nothing to pay"
+        raise ValueError(message)
+    return moment
 
 
 def month_of(moment: datetime) -> date:

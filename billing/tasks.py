@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from billing.allowances import enforcement
+from billing.allowances import notices as trial_notices
 from billing.budgets import evaluation, notices, promises
 from billing.collection import tasks as collection_tasks
 from billing.receivables import services as receivables
@@ -37,6 +38,12 @@ def enforce_allowances() -> None:
 def send_budget_mail(*, organization_id: str, event_id: str) -> None:
     """Sends the mail of a budget's event; tried again while the mail server is away."""
     notices.send_budget_mail(organization_id=organization_id, event_id=event_id)
+
+
+@mail_task("billing.send_trial_mail")
+def send_trial_mail(*, organization_id: str, notice_id: str) -> None:
+    """Sends the mail of a trial of which little or nothing is left."""
+    trial_notices.send_trial_mail(organization_id=organization_id, notice_id=notice_id)
 
 
 @mail_task("billing.send_promise_mail")

@@ -1,16 +1,23 @@
-"""Without a payment method the end of the trial is a hard stop: traffic is refused behind it."""
+"""Without a payment method the end of the trial is a hard stop: traffic is refused behind it.
+
+The organization gets a mail then, and one before, once little is left.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 
 from django.db import transaction
 
+from billing.allowances.notices import note_notice
 from billing.allowances.payers import has_payer_locked
-from billing.allowances.rules import is_used_up, sum_by_meter
-from billing.allowances.services import BY_CARD
-from billing.allowances.trials import ensure_trials, trials_left
-from billing.models import PayerOrganization
+from billing.allowances.rules import is_nearly_used_up, is_used_up, sum_by_meter
+from billing.allowances.trials import BY_CARD, ensure_trials, trials_left
+from billing.choices import TrialNoticeKind
+from billing.models import PayerOrganization, Trial, TrialNotice
 from billing.periods import month_of
 from console.base.accounts.choices import TrafficLimitKind, TrafficLimitSource
 from console.base.accounts.models import Organization, TrafficLimit
@@ -28,24 +35,38 @@ REASON = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class TrialsLeft:
+    """Organizations without a payer: who has nothing left of a trial, and who has little left of
+    one and has had no mail of it."""
+
+    exhausted: set[str] = field(default_factory=set)
+    with_little: set[str] = field(default_factory=set)
+
+
 def enforce_allowances() -> int:
     """Refuses the traffic of who has used a trial up, and lifts that for everybody else; returns
-    how many organizations that changed for.
+    how many organizations that changed for. Who has little left gets a mail.
 
     Where no cards are charged there is no such limit.
     """
     with system_scope():
         limits = TrafficLimit.objects.filter(source=TrafficLimitSource.ALLOWANCE)
         limited = set(limits.values_list("organization_id", flat=True))
-        exhausted = _exhausted() if config().billing.collector == BY_CARD else set()
-    changed = sum(_limit_safely(owner, refuse=True) for owner in sorted(exhausted - limited))
-    return changed + sum(
-        _limit_safely(owner, refuse=False) for owner in sorted(limited - exhausted)
-    )
+        trials = _trials_left() if config().billing.collector == BY_CARD else TrialsLeft()
+    exhausted = trials.exhausted
+    for owner in sorted(trials.with_little - exhausted):
+        _done_safely(owner, partial(_notify, owner))
+    refused = [
+        _done_safely(o, partial(_limit, o, refuse=True)) for o in sorted(exhausted - limited)
+    ]
+    lifted = [
+        _done_safely(o, partial(_limit, o, refuse=False)) for o in sorted(limited - exhausted)
+    ]
+    return sum(refused) + sum(lifted)
 
 
-def _exhausted() -> set[str]:
-    """The organizations without a payer that have nothing left of a trial."""
+def _trials_left() -> TrialsLeft:
     paid = PayerOrganization.objects.filter(until=None).values("organization_id")
     rows = Organization.objects.filter(closed_at=None).exclude(pk__in=paid)
     without = list(rows.values_list("pk", flat=True))
@@ -53,17 +74,37 @@ def _exhausted() -> set[str]:
     month = month_of(now())
     left = trials_left(month, without)
     totals = month_totals(month, without)
-    return {
-        organization_id
-        for organization_id in without
-        if is_used_up(left.get(organization_id, {}), sum_by_meter(totals[organization_id]))
-    }
+    used = {owner: sum_by_meter(totals[owner]) for owner in without}
+    notices = TrialNotice.objects.filter(kind=TrialNoticeKind.NEARLY_USED)
+    trials = Trial.objects.filter(pk__in=without).exclude(quantities={})
+    trials = trials.exclude(pk__in=notices.values("organization_id"))
+    return TrialsLeft(
+        {owner for owner in without if is_used_up(left.get(owner, {}), used[owner])},
+        {
+            owner
+            for owner, quantities in trials.values_list("pk", "quantities")
+            if is_nearly_used_up(_as_numbers(quantities), left.get(owner, {}), used[owner])
+        },
+    )
 
 
-def _limit_safely(organization_id: str, *, refuse: bool) -> bool:
+def _as_numbers(quantities: Mapping[str, str]) -> dict[str, int]:
+    return {meter: int(quantity) for meter, quantity in quantities.items()}
+
+
+def _notify(organization_id: str) -> bool:
+    with organization_scope(organization_id):
+        # Who has given a card a moment ago needs no trial.
+        if has_payer_locked(organization_id):
+            return False
+        note_notice(organization_id, TrialNoticeKind.NEARLY_USED)
+        return True
+
+
+def _done_safely(organization_id: str, change: Callable[[], bool]) -> bool:
     try:
         with transaction.atomic():
-            return _limit(organization_id, refuse=refuse)
+            return change()
     except Exception:
         # One organization must not keep the others from their limits.
         logger.exception("allowances.failed", extra={"organization": organization_id})
@@ -75,9 +116,13 @@ def _limit(organization_id: str, *, refuse: bool) -> bool:
         # Who has given a card a moment ago is refused nothing.
         if refuse and has_payer_locked(organization_id):
             return False
-        return set_traffic_limit(
+        changed = set_traffic_limit(
             organization_id=organization_id,
             source=TrafficLimitSource.ALLOWANCE,
             kind=TrafficLimitKind.REFUSE if refuse else None,
             reason=REASON if refuse else "",
         )
+        # Without a trial no address is proved yet, which another mail asks for.
+        if changed and refuse and Trial.objects.filter(pk=organization_id).exists():
+            note_notice(organization_id, TrialNoticeKind.USED_UP)
+        return changed

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
-from datetime import date, datetime
+from datetime import datetime
 
-from django.db.models import Q, QuerySet
-
+from billing.allowances.trials import used_past_trial
 from billing.choices import PayerKind
 from billing.models import Payer, PayerOrganization
-from billing.periods import next_month, starts_at
 from console.base.accounts.choices import TrafficLimitSource
 from console.base.accounts.models import Organization
 from console.base.accounts.services import set_traffic_limit
@@ -31,8 +28,14 @@ def assign_payer(*, organization_id: str, kind: PayerKind, fingerprint: str) -> 
         payer = _payer(kind, fingerprint, link)
         if link is None or link.payer_id != payer.pk:
             at = now()
+            past_trial = used_past_trial(organization_id)
             _end_link(link, at)
-            PayerOrganization.objects.create(organization_id=organization_id, payer=payer, since=at)
+            PayerOrganization.objects.create(
+                organization_id=organization_id,
+                payer=payer,
+                since=at,
+                past_trial={meter: str(quantity) for meter, quantity in past_trial.items()},
+            )
             _record(organization_id, "assign", payer)
         set_traffic_limit(organization_id=organization_id, source=TrafficLimitSource.ALLOWANCE)
     return payer
@@ -66,38 +69,9 @@ def has_payer_locked(organization_id: str) -> bool:
     return _lock_link(organization_id) is not None
 
 
-def payers_of_month(month: date, organization_ids: Collection[str]) -> dict[str, str]:
-    """Organization → who paid for it last in a month; without those that had no payer in it."""
-    links = _links_of_month(month).filter(organization_id__in=list(organization_ids))
-    return dict(links.values_list("organization_id", "payer_id"))
-
-
-def organizations_of_payers(month: date, payer_ids: Collection[str]) -> dict[str, list[str]]:
-    """Payer → the organizations whose last payer of a month it is. Needs the system's scope."""
-    candidates = _links_of_month(month).filter(
-        organization_id__in=PayerOrganization.objects.filter(payer_id__in=payer_ids).values(
-            "organization_id"
-        )
-    )
-    groups: dict[str, list[str]] = {payer_id: [] for payer_id in payer_ids}
-    for organization_id, payer_id in candidates.values_list("organization_id", "payer_id"):
-        if payer_id in groups:
-            groups[payer_id].append(organization_id)
-    return groups
-
-
 def account_fingerprint(iban: str) -> str:
     """The fingerprint of a bank account: a hash, so that the number itself is not kept."""
     return hashlib.sha256("".join(iban.split()).upper().encode()).hexdigest()
-
-
-def _links_of_month(month: date) -> QuerySet[PayerOrganization]:
-    """The last link of each organization that held in a month."""
-    start, end = starts_at(month), starts_at(next_month(month))
-    links = PayerOrganization.objects.filter(
-        Q(until__isnull=True) | Q(until__gt=start), since__lt=end
-    )
-    return links.order_by("organization_id", "-since", "-id").distinct("organization_id")
 
 
 def _lock_link(organization_id: str) -> PayerOrganization | None:

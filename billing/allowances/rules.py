@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from billing.catalog import TRAFFIC
 from billing.forecast import allocate_amount
 
+# So much of a trial is little: its organization gets a mail.
+LITTLE_PERCENT = 20
+
 # Meter → quantity.
 Quantities = Mapping[str, int]
 
@@ -30,9 +33,32 @@ def split_allowance(pool: Quantities, used: Mapping[str, Quantities]) -> dict[st
     return shares
 
 
+def shares_taken(pool: Quantities, used: Mapping[str, Quantities]) -> dict[str, dict[str, int]]:
+    """Organization → meter → what invoices take of an allowance: no more than was used.
+
+    What they do not take stays for other organizations of the payer. Of each meter they take
+    together the lesser of the allowance and of what all of them used.
+    """
+    return {
+        owner: {meter: min(share, used[owner].get(meter, 0)) for meter, share in shares.items()}
+        for owner, shares in split_allowance(pool, used).items()
+    }
+
+
+def subtract(quantities: Quantities, others: Quantities) -> dict[str, int]:
+    """Meter → what is left of quantities without others; not below zero."""
+    return {meter: max(0, n - others.get(meter, 0)) for meter, n in quantities.items()}
+
+
+def add(quantities: Quantities, others: Quantities) -> dict[str, int]:
+    """Meter → the sum of two quantities."""
+    meters = quantities.keys() | others.keys()
+    return {meter: quantities.get(meter, 0) + others.get(meter, 0) for meter in meters}
+
+
 def trial_left(trial: Quantities, used: Quantities) -> dict[str, int]:
     """What is left of a trial of which so much was used."""
-    return {meter: max(0, n - used.get(meter, 0)) for meter, n in trial.items()}
+    return subtract(trial, used)
 
 
 def trial_part(left: Quantities, used: Quantities) -> dict[str, int]:
@@ -50,9 +76,24 @@ def free_of_trial(left: Quantities, used: Quantities) -> dict[str, int]:
     return free | {meter: n for meter, n in used.items() if meter in TRAFFIC}
 
 
+def past_trial(left: Quantities, used: Quantities) -> dict[str, int]:
+    """Meter → the traffic that was used past the trial, where any was."""
+    past = {meter: n - left.get(meter, 0) for meter, n in used.items() if meter in TRAFFIC}
+    return {meter: n for meter, n in past.items() if n > 0}
+
+
 def is_used_up(left: Quantities, used: Quantities) -> bool:
     """Whether nothing is left of a trial for some meter, or there is none at all."""
     return not left or any(used.get(meter, 0) >= quantity for meter, quantity in left.items())
+
+
+def is_nearly_used_up(trial: Quantities, left: Quantities, used: Quantities) -> bool:
+    """Whether of some meter of a trial no more than a fifth is left. `used`: since `left`."""
+    return any(
+        100 * (left.get(meter, 0) - used.get(meter, 0)) <= LITTLE_PERCENT * quantity
+        for meter, quantity in trial.items()
+        if quantity
+    )
 
 
 def sum_by_meter(totals: Mapping[tuple[str, str], int]) -> dict[str, int]:

@@ -13,23 +13,25 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from billing.allowances.payers import organizations_of_payers, payers_of_month
+from billing.allowances.links import organizations_of_payers, past_trials_of, payers_of_month
 from billing.allowances.rules import (
+    add,
     free_of_trial,
+    shares_taken,
     split_allowance,
+    subtract,
     sum_by_meter,
     trial_part,
 )
-from billing.allowances.trials import ensure_trials, trials_left
+from billing.allowances.trials import BY_CARD, ensure_trials, trials_left
 from billing.catalog import Catalog
 from billing.choices import AllowanceKind
-from billing.models import AllowanceShare
+from billing.models import AllowanceShare, Invoice
 from console.base.common.conf import config
 from console.base.common.tenancy import system_scope
 from metering.services.month_usage import month_totals
-from metering.services.totals import billable_totals
 
-NOT_COLLECTED, BY_CARD = "none", "stripe"
+NOT_COLLECTED = "none"
 # Organization → (cluster, meter) → quantity.
 TotalsByOrganization = Mapping[str, Mapping[tuple[str, str], int]]
 
@@ -43,6 +45,8 @@ class Allowance:
     payer_id: str | None = None
     # The part of `free` that uses the trial up.
     of_trial: Mapping[str, int] = field(default_factory=dict)
+    # The part of `free` that was used past the trial, and is no share of the payer's.
+    past_trial: Mapping[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """As an invoice keeps it: the kind, and what is free of each meter, as texts."""
@@ -58,13 +62,17 @@ class MonthAllowances:
     catalog: Catalog
     # Whether those without a payer have a trial, and not the catalogue's allowance.
     with_trials: bool = False
+    # What invoices took, and what those that are being made take.
     fixed: dict[str, Allowance] = field(default_factory=dict)
     # Those of `fixed` that are not written down yet.
     new: set[str] = field(default_factory=set)
-    # Payers whose pool is shared out for the month: nothing is left for who is not among it.
-    closed_payers: set[str] = field(default_factory=set)
+    # Payer → meter → what invoices took of its pool.
+    taken: dict[str, dict[str, int]] = field(default_factory=dict)
     payers: dict[str, str] = field(default_factory=dict)
+    # Payer → the organizations that share what is left of its pool: those without an invoice.
     groups: dict[str, list[str]] = field(default_factory=dict)
+    # Organization → meter → traffic that it used past its trial before its payer came.
+    past_trials: dict[str, dict[str, int]] = field(default_factory=dict)
     # Organization → meter → what was used, of everybody in the groups.
     used: dict[str, dict[str, int]] = field(default_factory=dict)
     # Organization → meter → what is left of its trial at the month's beginning.
@@ -95,17 +103,52 @@ class MonthAllowances:
             left = self.trials.get(organization_id, {})
             free = free_of_trial(left, used)
             return Allowance(AllowanceKind.TRIAL, free, of_trial=trial_part(left, used))
-        if payer_id in self.closed_payers:
-            return Allowance(AllowanceKind.POOL, {}, payer_id)
-        group = {owner: self.used.get(owner, {}) for owner in self.groups[payer_id]}
-        shares = split_allowance(self.pool, group | {organization_id: used})
-        return Allowance(AllowanceKind.POOL, shares[organization_id], payer_id)
+        past = self.past_trials.get(organization_id, {})
+        group = self._used_of_pool(payer_id) | {organization_id: subtract(used, past)}
+        share = split_allowance(self._left(payer_id), group)[organization_id]
+        return Allowance(AllowanceKind.POOL, add(share, past), payer_id, past_trial=past)
 
-    @property
-    def pool(self) -> dict[str, int]:
-        """Meter → what a payer has free in the month."""
+    def trial_left(
+        self, organization_id: str, totals: Mapping[tuple[str, str], int]
+    ) -> dict[str, int] | None:
+        """Meter → what is left of the trial of an organization that used so much in the month.
+
+        Empty where it has none; None where somebody pays for the month, or there are no trials.
+        """
+        if not self.with_trials or organization_id in self.payers:
+            return None
+        return subtract(self.trials.get(organization_id, {}), sum_by_meter(totals))
+
+    def take(self, organization_ids: Collection[str]) -> None:
+        """Has invoices of some organizations take what is free, by what they used: no more."""
+        of_pool: dict[str, list[str]] = {}
+        for owner in organization_ids:
+            payer_id = self.payers.get(owner)
+            if payer_id is not None:
+                of_pool.setdefault(payer_id, []).append(owner)
+            elif (trial := self.of(owner)) is not None:
+                self.fixed[owner] = trial
+        for payer_id, owners in of_pool.items():
+            shares = shares_taken(self._left(payer_id), self._used_of_pool(payer_id))
+            for owner in owners:
+                known, used = self.past_trials.get(owner, {}), self.used[owner]
+                past = {meter: min(n, used.get(meter, 0)) for meter, n in known.items()}
+                free = add(shares[owner], past)
+                self.fixed[owner] = Allowance(AllowanceKind.POOL, free, payer_id, past_trial=past)
+        self.new |= self.fixed.keys() & set(organization_ids)
+
+    def _used_of_pool(self, payer_id: str) -> dict[str, dict[str, int]]:
+        """Organization → meter → what it used of what its payer has free."""
+        return {
+            owner: subtract(self.used.get(owner, {}), self.past_trials.get(owner, {}))
+            for owner in self.groups.get(payer_id, ())
+        }
+
+    def _left(self, payer_id: str) -> dict[str, int]:
+        """Meter → what is left of a payer's pool."""
         prices = self.catalog.prices.items()
-        return {meter: price.free_quantity(self.month) for meter, price in prices}
+        pool = {meter: price.free_quantity(self.month) for meter, price in prices}
+        return subtract(pool, self.taken.get(payer_id, {}))
 
 
 def read_allowances(
@@ -135,94 +178,118 @@ def begin_trials(organization_ids: Collection[str]) -> None:
 
 def invoiced_allowances(
     month: date,
-    organization_ids: Collection[str],
+    revisions: Mapping[str, int],
     catalog: Catalog,
     totals: TotalsByOrganization,
     *,
-    complete: bool,
+    run: Collection[str],
 ) -> MonthAllowances:
     """What invoices of a month take as free, by published quantities. Writes nothing.
 
-    `totals`: the published quantities, of every organization where `complete`, else of those given
-    alone. In the result's `fixed` are all organizations whose shares follow from these invoices.
-    Needs the system's scope.
+    `revisions`: organization → the revision of its invoice. `run`: the organizations that are
+    invoiced now, these among them: they share what is left of their payers' pools. `totals` has
+    what all of them used. Needs the system's scope.
     """
     first = month.replace(day=1)
     if config().billing.collector == NOT_COLLECTED:
         return MonthAllowances(first, catalog)
-    allowances = _read_month(first, organization_ids, catalog)
-    owners = {owner for group in allowances.groups.values() for owner in group}
-    for owner in owners | set(organization_ids):
-        of_owner = totals.get(owner, {})
-        if owner not in organization_ids and not complete:
-            of_owner = _published_totals(first, owner)
-        allowances.used[owner] = sum_by_meter(of_owner)
-    due = {owner for owner in organization_ids if owner not in allowances.fixed}
-    payers = {allowances.payers[owner] for owner in due if owner in allowances.payers}
-    for payer_id in payers - allowances.closed_payers:
-        group = allowances.groups[payer_id]
-        due |= set(group)
-        allowances.payers |= dict.fromkeys(group, payer_id)
-    taken = {owner: allowance for owner in sorted(due) if (allowance := allowances.of(owner))}
-    allowances.fixed |= taken
-    allowances.new = set(taken)
+    allowances = _read_month(first, revisions.keys(), catalog, revisions)
+    invoiced_now = {*run, *revisions}
+    for payer_id, group in allowances.groups.items():
+        allowances.groups[payer_id] = [owner for owner in group if owner in invoiced_now]
+    sharing = {owner for group in allowances.groups.values() for owner in group}
+    for owner in sharing | revisions.keys():
+        allowances.used[owner] = sum_by_meter(totals.get(owner, {}))
+    allowances.take([owner for owner in sorted(revisions) if owner not in allowances.fixed])
     return allowances
 
 
-def fix_allowances(allowances: MonthAllowances, invoiced: Collection[str]) -> None:
-    """Writes down what invoices took as free, and with it the shares of all organizations of their
-    payers; what was written before holds.
+def fix_allowances(allowances: MonthAllowances, revisions: Mapping[str, int]) -> None:
+    """Writes down what invoices took as free; what was written before holds.
 
-    `invoiced`: the organizations that got an invoice. It belongs into their transaction, under the
-    lock by which invoices are issued one after the other.
+    `revisions`: organization → revision, of the invoices that were issued. It belongs into their
+    transaction, under the lock by which invoices are issued one after the other.
     """
-    payers = {allowances.fixed[owner].payer_id for owner in invoiced if owner in allowances.fixed}
-    taken = {
-        owner: allowances.fixed[owner]
-        for owner in sorted(allowances.new)
-        if owner in invoiced or allowances.fixed[owner].payer_id in payers - {None}
-    }
-    _write_shares(allowances.month, allowances.catalog, taken)
-
-
-def _write_shares(month: date, catalog: Catalog, taken: Mapping[str, Allowance]) -> None:
     AllowanceShare.objects.bulk_create(
         AllowanceShare(
             organization_id=owner,
-            month=month,
+            month=allowances.month,
             meter=meter,
-            kind=allowance.kind,
-            payer_id=allowance.payer_id,
-            quantity=allowance.free.get(meter, 0),
-            of_trial=allowance.of_trial.get(meter, 0),
+            kind=allowances.fixed[owner].kind,
+            payer_id=allowances.fixed[owner].payer_id,
+            quantity=allowances.fixed[owner].free.get(meter, 0),
+            of_trial=allowances.fixed[owner].of_trial.get(meter, 0),
+            past_trial=allowances.fixed[owner].past_trial.get(meter, 0),
+            revision=revision,
         )
-        for owner, allowance in taken.items()
-        for meter in catalog.prices
+        for owner, revision in sorted(revisions.items())
+        if owner in allowances.new
+        for meter in allowances.catalog.prices
     )
 
 
 def _read_month(
-    month: date, organization_ids: Collection[str], catalog: Catalog
+    month: date,
+    organization_ids: Collection[str],
+    catalog: Catalog,
+    revisions: Mapping[str, int] | None = None,
 ) -> MonthAllowances:
+    """`revisions`: those of the invoices to be made, of which some replace void ones."""
     allowances = MonthAllowances(month, catalog, with_trials=config().billing.collector == BY_CARD)
-    shares = AllowanceShare.objects.filter(month=month)
-    for share in shares.filter(organization_id__in=list(organization_ids)):
-        known = allowances.fixed.get(share.organization_id)
-        free = {**(known.free if known else {}), share.meter: int(share.quantity)}
-        of_trial = {**(known.of_trial if known else {}), share.meter: int(share.of_trial)}
-        allowances.fixed[share.organization_id] = Allowance(
-            AllowanceKind(share.kind), free, share.payer_id, of_trial
-        )
-    allowances.payers = payers_of_month(month, organization_ids)
-    allowances.groups = organizations_of_payers(month, set(allowances.payers.values()))
-    closed = shares.filter(payer_id__in=list(allowances.groups))
-    allowances.closed_payers = set(closed.values_list("payer_id", flat=True).distinct())
+    allowances.fixed = _fixed_shares(month, organization_id__in=list(organization_ids))
+    replaced = {
+        owner: allowance.payer_id
+        for owner, allowance in allowances.fixed.items()
+        if allowance.payer_id is not None and (revisions or {}).get(owner, 1) > 1
+    }
+    allowances.payers = payers_of_month(month, organization_ids) | replaced
+    payer_ids = set(allowances.payers.values())
+    groups = organizations_of_payers(month, payer_ids)
+    for owner in replaced:
+        # It takes anew what is left of the pool, of which it took nothing then.
+        del allowances.fixed[owner]
+    _read_taken(allowances, groups, replaced)
+    allowances.past_trials = past_trials_of(
+        month, {owner for group in allowances.groups.values() for owner in group}
+    )
     if allowances.with_trials:
         without = [owner for owner in organization_ids if owner not in allowances.payers]
         allowances.trials = trials_left(month, without)
     return allowances
 
 
-def _published_totals(month: date, organization_id: str) -> dict[tuple[str, str], int]:
-    totals = billable_totals(month, organization_id)
-    return {(total.cluster_id, total.meter): total.quantity for total in totals}
+def _read_taken(
+    allowances: MonthAllowances, groups: Mapping[str, list[str]], replaced: Mapping[str, str]
+) -> None:
+    """What is taken of the pools of some payers, and who shares what is left of them."""
+    if not groups:
+        return
+    others = {owner for group in groups.values() for owner in group} - replaced.keys()
+    issued = Invoice.objects.invoices().issued().filter(month=allowances.month)
+    issued = issued.filter(organization_id__in=others)
+    settled = set(issued.values_list("organization_id", flat=True))
+    for owner, share in _fixed_shares(allowances.month, payer_id__in=list(groups)).items():
+        if owner not in replaced and share.payer_id is not None:
+            settled.add(owner)
+            known = allowances.taken.get(share.payer_id, {})
+            taken = subtract(share.free, share.past_trial)
+            allowances.taken[share.payer_id] = add(known, taken)
+    for payer_id, group in groups.items():
+        members = {*group, *(owner for owner, of in replaced.items() if of == payer_id)}
+        allowances.groups[payer_id] = sorted(members - settled)
+
+
+def _fixed_shares(month: date, **of: Collection[str]) -> dict[str, Allowance]:
+    """What invoices of a month took, of some organizations or payers."""
+    fixed: dict[str, Allowance] = {}
+    # Each revision has all meters, so that the last one replaces those before.
+    for share in AllowanceShare.objects.filter(month=month, **of).order_by("revision"):
+        known = fixed.get(share.organization_id)
+        fixed[share.organization_id] = Allowance(
+            AllowanceKind(share.kind),
+            {**(known.free if known else {}), share.meter: int(share.quantity)},
+            share.payer_id,
+            {**(known.of_trial if known else {}), share.meter: int(share.of_trial)},
+            {**(known.past_trial if known else {}), share.meter: int(share.past_trial)},
+        )
+    return fixed

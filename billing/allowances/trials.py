@@ -12,8 +12,8 @@ from datetime import date
 from django.db.models import Sum
 
 from billing.allowances.addresses import address_sha256
-from billing.allowances.payers import payers_of_month
-from billing.allowances.rules import trial_left, trial_part
+from billing.allowances.links import payers_of_month
+from billing.allowances.rules import past_trial, sum_by_meter, trial_left, trial_part
 from billing.choices import AllowanceKind
 from billing.models import AllowanceShare, PriceVersion, Trial
 from billing.periods import month_of
@@ -22,7 +22,10 @@ from console.base.common.actor import Role
 from console.base.common.clock import now
 from console.base.common.conf import config
 from metering.models import RunningMonth
+from metering.services.month_usage import month_totals
 
+# The value of `billing.collector` with which who has no payer has a trial.
+BY_CARD = "stripe"
 Months = dict[date, dict[str, int]]
 
 
@@ -62,7 +65,7 @@ def trials_left(month: date, organization_ids: Collection[str]) -> dict[str, dic
     """Organization → meter → what is left of its trial at a month's beginning.
 
     Those without a trial are not in it; those whose address gave it elsewhere have an empty one.
-    Needs the system's scope.
+    Needs the system's scope, or that of the only organization.
     """
     trials = Trial.objects.in_bulk(list(organization_ids))
     taken = _taken_parts(month, trials)
@@ -85,6 +88,18 @@ def trials_left(month: date, organization_ids: Collection[str]) -> dict[str, dic
             rest = trial_left(rest, part)
         left[organization_id] = rest
     return left
+
+
+def used_past_trial(organization_id: str) -> dict[str, int]:
+    """Meter → the traffic that an organization used past its trial this month, as is known so far.
+
+    Empty where somebody pays or paid for it this month, or there are no trials. Needs its scope.
+    """
+    month = month_of(now())
+    if config().billing.collector != BY_CARD or payers_of_month(month, [organization_id]):
+        return {}
+    used = sum_by_meter(month_totals(month, [organization_id])[organization_id])
+    return past_trial(trials_left(month, [organization_id]).get(organization_id, {}), used)
 
 
 def _owner_addresses(organization_ids: Collection[str]) -> dict[str, str]:

@@ -88,6 +88,7 @@ COSTS: dict[str, Any] = {
     ],
     "by_day": [{"day": "2026-11-20", "meters": METERS, "amount_minor": 60}],
     "provisional_until": "2026-11-21T14:58:00Z",
+    "trial_left": None,
 }
 
 

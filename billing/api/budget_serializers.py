@@ -15,6 +15,7 @@ from billing.models.budget import (
     THROTTLE_MAX,
     THROTTLE_MIN,
 )
+from console.base.common.api.lines import one_line
 
 AMOUNT_MINOR_MAX = 10**15
 THRESHOLD_MAX = 1_000
@@ -142,7 +143,7 @@ class BudgetSerializer(serializers.ModelSerializer[Budget]):
 class BudgetUpdateSerializer(serializers.Serializer[Any]):
     """The settings to change. Settings that are left out stay as they are."""
 
-    name = serializers.CharField(max_length=NAME_CHARS_MAX, required=False)
+    name = serializers.CharField(max_length=NAME_CHARS_MAX, required=False, validators=[one_line])
     amount_minor = serializers.IntegerField(
         min_value=1, max_value=AMOUNT_MINOR_MAX, required=False, help_text=AMOUNT_HELP
     )
@@ -163,18 +164,11 @@ class BudgetUpdateSerializer(serializers.Serializer[Any]):
         help_text=THROTTLE_HELP,
     )
 
-    def validate_name(self, name: str) -> str:
-        """One line of text: it is in the subject of mails."""
-        if not name.isprintable():
-            message = "A name has printable characters only."
-            raise serializers.ValidationError(message)
-        return name
-
 
 class BudgetCreateSerializer(BudgetUpdateSerializer):
     """The settings of a new budget."""
 
-    name = serializers.CharField(max_length=NAME_CHARS_MAX)
+    name = serializers.CharField(max_length=NAME_CHARS_MAX, validators=[one_line])
     amount_minor = serializers.IntegerField(
         min_value=1, max_value=AMOUNT_MINOR_MAX, help_text=AMOUNT_HELP
     )

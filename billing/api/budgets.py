@@ -26,7 +26,8 @@ NEWEST_EVENTS = BudgetEvent.objects.order_by("-created_at", "-id")[:EVENTS_SHOWN
 class BudgetViewSet(ListAction, RetrieveAction, CreateAction, UpdateAction, DestroyAction):
     """Budgets of calendar months (UTC, before taxes), each with its newest events.
 
-    Everybody of the organization may see them: one with the action `suspend` stops clients.
+    Whoever has a role in the organization may see them: one with the action `suspend` stops
+    clients.
     Owners, admins and the role billing change them.
     """
 

@@ -58,6 +58,7 @@ class PaymentMethodView(ApiView):
 class PaymentMethodSetupView(ApiView):
     """A page of Stripe on which a card is given."""
 
+    for_closed = ("POST",)
     permissions_required = {"POST": Permission.BILLING}
     serializer_class = shapes.RedirectSerializer
     examples = {"POST": examples.REDIRECT}
@@ -76,6 +77,7 @@ class PaymentMethodSetupView(ApiView):
 class PaymentMethodPortalView(ApiView):
     """A page of Stripe on which the card is changed or removed."""
 
+    for_closed = ("POST",)
     permissions_required = {"POST": Permission.BILLING}
     serializer_class = shapes.RedirectSerializer
     examples = {"POST": examples.REDIRECT}
@@ -93,6 +95,7 @@ class PaymentMethodPortalView(ApiView):
 class InvoicePayView(ApiView):
     """Paying an invoice now."""
 
+    for_closed = ("POST",)
     permissions_required = {"POST": Permission.BILLING}
     serializer_class = shapes.PaymentAttemptSerializer
     input_serializers = {"POST": shapes.PayInputSerializer}

@@ -185,6 +185,14 @@ class CostsSerializer(serializers.Serializer[Any]):
     provisional_until = serializers.DateTimeField(
         allow_null=True, help_text="Usage up to this time is included; null where none is known."
     )
+    trial_left = serializers.DictField(
+        child=serializers.CharField(),
+        allow_null=True,
+        help_text="For an organization without a payment method: what is left of its trial, by "
+        "meter, in bytes, byte-minutes or partition-minutes. Once a meter is at 0, clusters refuse "
+        "produce and fetch. Empty where it has no trial; null where it needs none, and for who "
+        "sees only some clusters.",
+    )
 
     def get_month(self, costs: Estimate) -> str:
         """The month, as `YYYY-MM`."""

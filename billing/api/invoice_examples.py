@@ -104,7 +104,7 @@ _DETAILS = {
     "legal_name": "Acme Payments GmbH",
     "address": ["Lindenallee 3", "10115 Berlin"],
     "country": "DE",
-    "vat_id": "DE987654321",
+    "vat_id": "DE987654328",
     "email": "invoices@acme.example",
 }
 DETAILS = [response_example("Given", {**_DETAILS, "generation": 2})]

@@ -22,6 +22,7 @@ from billing.choices import (
 from billing.models import Invoice, InvoiceLine, Price, Receivable
 from billing.models.details import LINE_CHARS_MAX, LINES_MAX
 from billing.money import price_text
+from console.base.common.api.lines import one_line
 from console.base.common.api.whole import WholeField
 from console.base.common.conf import config
 
@@ -241,10 +242,14 @@ class BillingDetailsSerializer(serializers.Serializer[Any]):
     """Whom invoices are addressed to, from the next one on."""
 
     legal_name = serializers.CharField(
-        max_length=LINE_CHARS_MAX, allow_blank=True, help_text="Empty: the organization's name."
+        max_length=LINE_CHARS_MAX,
+        allow_blank=True,
+        validators=[one_line],
+        help_text="Empty: the organization's name.",
     )
     address = serializers.ListField(
-        child=serializers.CharField(max_length=LINE_CHARS_MAX), max_length=LINES_MAX
+        child=serializers.CharField(max_length=LINE_CHARS_MAX, validators=[one_line]),
+        max_length=LINES_MAX,
     )
     country = serializers.RegexField(
         r"^[A-Z]{2}$", allow_blank=True, help_text="ISO 3166-1 alpha-2."

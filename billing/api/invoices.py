@@ -119,6 +119,7 @@ class InvoiceViewSet(ListAction, RetrieveAction):
 class BillingDetailsView(ApiView):
     """Whom invoices are addressed to."""
 
+    for_closed = ("PATCH",)
     serializer_class = shapes.BillingDetailsSerializer
     input_serializers = {"PATCH": shapes.BillingDetailsSerializer}
     permissions_required = {"GET": Permission.BILLING, "PATCH": Permission.BILLING}

@@ -16,9 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from django.db.models import Exists, OuterRef
+
 from billing.choices import AttemptOrigin, AttemptState, FailureKind
 from billing.collection.choosing import Owed
-from billing.collection.common import BY, SEND_ATTEMPT, wait_after
+from billing.collection.common import BY, SEND_ATTEMPT, takes_cards, wait_after
 from billing.collection.dunning import note_failure
 from billing.collection.gateway import (
     Declined,
@@ -30,7 +32,14 @@ from billing.collection.gateway import (
     gateway,
 )
 from billing.collection.states import Verdict, is_ended, moved, verdict
-from billing.models import AttemptInvoice, CardAccount, Invoice, PaymentAttempt, Receivable
+from billing.models import (
+    AttemptInvoice,
+    CardAccount,
+    Invoice,
+    PaymentAttempt,
+    Receivable,
+    UnpaidInvoice,
+)
 from billing.models.collection import CODE_CHARS_MAX, LIVE_STATES, MESSAGE_CHARS_MAX
 from billing.receivables.event import lock_organizations
 from billing.receivables.services import record_payment
@@ -45,8 +54,8 @@ from console.base.common.transactions import commit_so_far
 logger = logging.getLogger(__name__)
 
 KEY_LASTS = timedelta(hours=23)
-# How long a customer may take to authenticate.
-AUTHENTICATES_WITHIN = timedelta(hours=1)
+# How long a customer may take to authenticate. Meanwhile nothing else of theirs is charged.
+AUTHENTICATES_WITHIN = timedelta(minutes=15)
 # How often Stripe is asked, should no webhook come, for a charge that a bank or a customer decides.
 ASK_DECIDED = timedelta(minutes=5)
 SWEPT_MAX = 200
@@ -118,8 +127,9 @@ def send_attempt(*, organization_id: str, attempt_id: str) -> PaymentAttempt:
             return attempt
         invoices = list(attempt.invoices.order_by("pk").select_related("invoice"))
         looks_up = _is_to_look_up(attempt, invoices[0].invoice)
+        is_owed = _is_owed(attempt)
     commit_so_far()
-    outcome = _ask(attempt, [row.invoice for row in invoices], looks_up=looks_up)
+    outcome = _ask(attempt, [row.invoice for row in invoices], looks_up=looks_up, is_owed=is_owed)
     return _apply(organization_id, attempt_id, outcome)
 
 
@@ -131,9 +141,10 @@ def settle_intent(*, organization_id: str, intent: Intent) -> PaymentAttempt | N
     with organization_scope(organization_id):
         rows = PaymentAttempt.objects.filter(organization_id=organization_id)
         attempt = rows.filter(pk=intent.metadata.get("attempt", "")).first()
-    if attempt is None:
-        return None
-    outcome = _judge(attempt, intent)
+        if attempt is None:
+            return None
+        is_owed = _is_owed(attempt)
+    outcome = _judge(attempt, intent, is_owed=is_owed)
     return _apply(organization_id, attempt.pk, outcome)
 
 
@@ -148,6 +159,18 @@ def sweep_attempts() -> int:
             if rows.update(check_at=now() + wait_after(1)):
                 enqueue_attempt(organization_id, attempt_id)
     return len(attempts)
+
+
+def review_attempt(*, organization_id: str, **_: object) -> None:
+    """Has a worker cancel a live attempt whose invoices were paid in another way meanwhile.
+
+    Runs in the transaction of whatever changed what the organization owes.
+    """
+    if not takes_cards():
+        return
+    attempt = live_attempt(organization_id)
+    if attempt is not None and not _is_owed(attempt):
+        enqueue_attempt(organization_id, attempt.pk)
 
 
 def enqueue_attempt(organization_id: str, attempt_id: str) -> None:
@@ -201,10 +224,18 @@ def _is_to_look_up(attempt: PaymentAttempt, invoice: Invoice) -> bool:
     return invoice.issued_at is None or at - invoice.issued_at > KEY_LASTS
 
 
-def _ask(attempt: PaymentAttempt, invoices: Sequence[Invoice], *, looks_up: bool) -> Outcome:
-    """Calls Stripe. Nothing is read from the database or written to it meanwhile."""
+def _ask(
+    attempt: PaymentAttempt, invoices: Sequence[Invoice], *, looks_up: bool, is_owed: bool
+) -> Outcome:
+    """Calls Stripe. Nothing is read from the database or written to it meanwhile.
+
+    What is owed no more is not charged: its intent is canceled, or never made.
+    """
     try:
-        return _judge(attempt, _charge(attempt, invoices, looks_up=looks_up))
+        intent = _charge(attempt, invoices, looks_up=looks_up, is_owed=is_owed)
+        if intent is None:
+            return Outcome(verdict=Verdict(AttemptState.CANCELED))
+        return _judge(attempt, intent, is_owed=is_owed)
     except Refused as error:
         kind = FailureKind.NO_PAYMENT_METHOD if error.is_gone else FailureKind.REFUSED
         failed = Verdict(AttemptState.FAILED, failure=kind)
@@ -217,14 +248,16 @@ def _ask(attempt: PaymentAttempt, invoices: Sequence[Invoice], *, looks_up: bool
         return Outcome(error=str(error))
 
 
-def _charge(attempt: PaymentAttempt, invoices: Sequence[Invoice], *, looks_up: bool) -> Intent:
+def _charge(
+    attempt: PaymentAttempt, invoices: Sequence[Invoice], *, looks_up: bool, is_owed: bool
+) -> Intent | None:
     """The intent of an attempt as it is now, which is made where there is none.
 
-    Raises `GatewayError`.
+    None where it was not made, and is owed no more. Raises `GatewayError`.
     """
     stripe = gateway()
     known = _known_intent(stripe, attempt, looks_up=looks_up)
-    if known is not None:
+    if known is not None or not is_owed:
         return known
     try:
         return _create(stripe, attempt, invoices)
@@ -270,19 +303,21 @@ def _create(stripe: Gateway, attempt: PaymentAttempt, invoices: Sequence[Invoice
     )
 
 
-def _judge(attempt: PaymentAttempt, intent: Intent) -> Outcome:
+def _judge(attempt: PaymentAttempt, intent: Intent, *, is_owed: bool) -> Outcome:
     """What an intent means for its attempt. One that could charge later is canceled at once."""
-    judged = _verdict_of(attempt, intent)
+    judged = _verdict_of(attempt, intent, is_owed=is_owed)
     if not judged.cancel:
         return _outcome(intent, judged)
     try:
         canceled = gateway().cancel_intent(intent.id)
     except GatewayError as error:
         return Outcome(intent, Verdict(AttemptState.UNKNOWN), error=str(error))
-    after = _verdict_of(attempt, canceled)
+    after = _verdict_of(attempt, canceled, is_owed=is_owed)
     if after.cancel:
         return Outcome(canceled, Verdict(AttemptState.UNKNOWN), error="It is not canceled yet.")
     if is_ended(after.state) and after.state is not AttemptState.SUCCEEDED:
+        if not is_owed:
+            return _outcome(canceled, Verdict(AttemptState.CANCELED))
         # Why it failed is what it said before.
         return _outcome(intent, replace(judged, cancel=False))
     return _outcome(canceled, after)
@@ -293,14 +328,14 @@ def _outcome(intent: Intent, judged: Verdict) -> Outcome:
     return Outcome(intent, judged, message=intent.error_message, code=code)
 
 
-def _verdict_of(attempt: PaymentAttempt, intent: Intent) -> Verdict:
+def _verdict_of(attempt: PaymentAttempt, intent: Intent, *, is_owed: bool) -> Verdict:
     by_customer = attempt.origin == AttemptOrigin.CUSTOMER
     began = attempt.sent_at or attempt.created_at
     return verdict(
         intent.status,
         error_code=intent.error_code,
         decline_code=intent.decline_code,
-        customer_waits=by_customer and now() - began < AUTHENTICATES_WITHIN,
+        customer_waits=by_customer and is_owed and now() - began < AUTHENTICATES_WITHIN,
     )
 
 
@@ -354,22 +389,19 @@ def _enter_payment(attempt: PaymentAttempt, intent: Intent) -> None:
 
 
 def _enter_failure(attempt: PaymentAttempt) -> None:
-    """Has the calendar of each invoice begin or go on. A customer's own attempt changes nothing."""
+    """Has the calendar of each invoice begin or go on.
+
+    A customer's own attempt, also one that nobody authenticated in time, has it begin, and changes
+    nothing of one that began: neither when the card is charged again, nor why it is unpaid.
+    """
+    rows = attempt.invoices.order_by("pk")
     if attempt.origin == AttemptOrigin.CUSTOMER:
-        return
-    invoices = list(attempt.invoices.order_by("pk").values_list("invoice_id", flat=True))
+        if attempt.failure == FailureKind.REFUSED:
+            return
+        noted = UnpaidInvoice.objects.filter(pk=OuterRef("invoice_id"), ended_at=None)
+        rows = rows.exclude(Exists(noted))
     note_failure(
         organization_id=attempt.organization_id,
-        invoice_ids=invoices,
+        invoice_ids=list(rows.values_list("invoice_id", flat=True)),
         failure=FailureKind(attempt.failure),
     )
-
-
-def was_charged(invoice_ids: Sequence[str]) -> set[str]:
-    """Those of some invoices that a card was charged for already, in the caller's scope.
-
-    One that is open again, by a refund, is charged again only by the customer.
-    """
-    rows = AttemptInvoice.objects.filter(invoice_id__in=list(invoice_ids))
-    charged = rows.filter(attempt__state=AttemptState.SUCCEEDED)
-    return set(charged.values_list("invoice_id", flat=True))

@@ -1,6 +1,7 @@
 """The calendar after an unpaid invoice. Pure: times in, what to do out.
 
-Days are counted from `since`: when the first charge failed, or when a transfer was due.
+Days are counted from `since`: when the first charge failed, a transfer was due, or a paid invoice
+was open again.
 
 | Day | What happens |
 |---|---|

@@ -10,7 +10,7 @@ import logging
 from datetime import datetime, timedelta
 
 from billing.allowances.payers import assign_payer, remove_payer
-from billing.choices import PayerKind
+from billing.choices import FailureKind, PayerKind
 from billing.collection.common import COLLECT, PAGE
 from billing.collection.errors import NoCard
 from billing.collection.gateway import Card, GatewayError, gateway
@@ -18,7 +18,7 @@ from billing.models import BillingDetails, CardAccount, PriceVersion, UnpaidInvo
 from billing.periods import month_of
 from billing.receivables.event import lock_organizations
 from console.base.accounts.models import Organization
-from console.base.accounts.services import billing_addresses
+from console.base.accounts.services import billing_addresses, require_verified
 from console.base.common.actor import system_actor
 from console.base.common.audit import change_of, record_audit
 from console.base.common.clock import now
@@ -45,8 +45,11 @@ def card_of(organization_id: str) -> CardAccount | None:
 def begin_setup(*, organization_id: str) -> str:
     """The address of a page of Stripe on which somebody gives the organization's card.
 
-    Raises `GatewayError`.
+    Raises `NotVerified` where no owner has proved their address: whoever proves it would get
+    somebody else's card. Raises `GatewayError`.
     """
+    with organization_scope(organization_id):
+        require_verified(organization_id=organization_id)
     customer_id = _ensure_customer(organization_id)
     currency = PriceVersion.objects.in_force(month_of(now())).currency
     page = f"{config().web.public_url}{PAGE}"
@@ -231,7 +234,7 @@ def _keep_card(organization_id: str, card: Card | None) -> CardAccount:
             organization_id=organization_id, kind=PayerKind.CARD, fingerprint=card.fingerprint
         )
         unpaid = UnpaidInvoice.objects.filter(organization_id=organization_id, ended_at=None)
-        unpaid.update(next_try_at=now())
+        unpaid.exclude(failure=FailureKind.REOPENED).update(next_try_at=now())
         enqueue_task(
             task=COLLECT,
             organization_id=organization_id,

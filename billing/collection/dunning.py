@@ -18,12 +18,13 @@ from billing.choices import DunningStage, FailureKind, NoticeKind, ReceivableSta
 from billing.collection import calendar
 from billing.collection.calendar import ORDER, Announcement, Move
 from billing.collection.notices import note_notice, suspension_reason
-from billing.models import Dunning, UnpaidInvoice
+from billing.models import Dunning, Receivable, UnpaidInvoice
 from billing.receivables.event import lock_organizations
 from billing.receivables.services import is_collected
 from console.base.accounts.choices import AccountStatus, TrafficLimitKind, TrafficLimitSource
 from console.base.accounts.services import (
     forfeit_clusters,
+    redeem_clusters,
     set_account_status,
     set_traffic_limit,
 )
@@ -36,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 DAY = timedelta(days=1)
 SWEPT_MAX = 500
+# Of these no charge failed: what is owed was not paid.
+OVERDUE = frozenset({FailureKind.OVERDUE, FailureKind.REOPENED})
 REASONS = {
     AccountStatus.SUSPENDED: "An invoice has been unpaid for a month.",
     AccountStatus.ACTIVE: "Everything that was overdue is paid.",
@@ -64,11 +67,15 @@ def note_failure(
 ) -> None:
     """Writes down that invoices could not be charged, or did not come in, and what follows.
 
-    In the caller's scope and transaction, with the organization locked. `since`: when they were
-    due, if that is not now.
+    Of those that were paid meanwhile nothing is written. In the caller's scope and transaction,
+    with the organization locked. `since`: when they were due, if that is not now.
     """
     at = now()
-    for invoice_id in invoice_ids:
+    rows = Receivable.objects.open().filter(pk__in=list(invoice_ids))
+    owed = set(rows.values_list("pk", flat=True))
+    if not owed:
+        return
+    for invoice_id in sorted(owed):
         row, _ = UnpaidInvoice.objects.get_or_create(
             invoice_id=invoice_id,
             defaults={"organization_id": organization_id, "failure": failure.value},
@@ -79,6 +86,8 @@ def note_failure(
         row.failure = failure.value
         if failure is FailureKind.REFUSED:
             row.next_try_at = at + DAY
+        elif failure is FailureKind.REOPENED:
+            row.since, row.next_try_at = row.since or since or at, None
         else:
             row.since = row.since or since or at
             row.next_try_at = calendar.next_retry(row.since, at)
@@ -86,10 +95,10 @@ def note_failure(
     if failure is FailureKind.REFUSED:
         logger.error(
             "collection.refused",
-            extra={"organization": organization_id, "invoices": list(invoice_ids)},
+            extra={"organization": organization_id, "invoices": sorted(owed)},
         )
         return
-    kind = NoticeKind.OVERDUE if failure is FailureKind.OVERDUE else NoticeKind.PAYMENT_FAILED
+    kind = NoticeKind.OVERDUE if failure in OVERDUE else NoticeKind.PAYMENT_FAILED
     note_notice(organization_id=organization_id, kind=kind, failure=failure.value)
     _evaluate(organization_id)
 
@@ -218,6 +227,8 @@ def _enter_stage(dunning: Dunning, before: DunningStage, after: DunningStage) ->
         dunning.put_to_sleep = False
     if after is DunningStage.DELETED:
         forfeit_clusters(organization_id=organization_id, reason="Invoices are unpaid.")
+    elif before is DunningStage.DELETED:
+        redeem_clusters(organization_id=organization_id, reason="A payment came in.")
     if after is not DunningStage.UNPAID or before is not DunningStage.PAID:
         is_stricter = ORDER.index(after) > ORDER.index(before)
         note_notice(

@@ -33,7 +33,7 @@ STEP_TEXTS = {
     DunningStage.SUSPENDED.value: "your clusters refuse to take and to return records",
     DunningStage.ASLEEP.value: "your clusters are put to sleep, and no client reaches them",
     DunningStage.DELETED.value: (
-        "your clusters are deleted; for seven days more they can be restored, then what they"
+        "your clusters are deleted; paying restores them for seven days more, then what they"
         " store is gone for good"
     ),
 }
@@ -49,6 +49,10 @@ FAILURE_TEXTS = {
     ),
     FailureKind.NO_PAYMENT_METHOD.value: "Your organization has no card that we could charge.",
     FailureKind.OVERDUE.value: "The bank transfer has not come in.",
+    FailureKind.REOPENED.value: (
+        "A payment was refunded, or taken back by its bank, so what it had paid is owed again. We"
+        " do not charge your card for it by ourselves: please pay it in the console."
+    ),
 }
 ENDING = """\
 {invoices}
@@ -58,6 +62,12 @@ Pay here, and everything works again at once:
 """
 FAILED = """\
 {failure} We could not collect {amount}.
+
+{next}
+
+{ending}"""
+REOPENED = """\
+{failure} {amount} is unpaid.
 
 {next}
 
@@ -74,10 +84,11 @@ was removed{more}.
 
 {ending}"""
 DELETED = """\
-{amount} is still unpaid, since {since}. As announced, your clusters were deleted. They can be
-restored for seven days, then what they store is gone for good.
+{amount} is still unpaid, since {since}. As announced, your clusters were deleted. Pay
+within seven days, and they are restored at once. Then what they store is gone for good: records,
+topics, consumer groups and credentials.
 
-Pay here, then restore them on the page of clusters:
+Pay here:
 
 {link}
 """
@@ -96,8 +107,8 @@ AFTER_LIFTED = {
     DunningStage.SUSPENDED.value: " Your clusters take and return records again.",
     DunningStage.ASLEEP.value: " Your clusters wake as soon as a client connects.",
     DunningStage.DELETED.value: (
-        " Clusters that were deleted less than seven days ago can be restored on the page of"
-        " clusters."
+        " Clusters that were deleted less than seven days ago are restored, and wake as soon as a"
+        " client connects. What others stored is gone. The page of clusters shows which are there."
     ),
 }
 
@@ -213,7 +224,8 @@ def mail_text(notice: DunningNotice) -> tuple[str, str]:
         else f"{amount} could not be paid"
     )
     failure = FAILURE_TEXTS[notice.failure]
-    return subject, FAILED.format(**facts, failure=failure, next=follows)
+    template = REOPENED if notice.failure == FailureKind.REOPENED else FAILED
+    return subject, template.format(**facts, failure=failure, next=follows)
 
 
 def _acted_text(notice: DunningNotice, facts: dict[str, str]) -> tuple[str, str]:
@@ -229,8 +241,11 @@ def _follows_text(unpaid: list[UnpaidInvoice]) -> str:
     since = next((row.since for row in unpaid if row.since is not None), None)
     tries = [row.next_try_at for row in unpaid if row.next_try_at is not None]
     lines = []
-    if tries:
+    has_card = all(row.failure != FailureKind.NO_PAYMENT_METHOD for row in unpaid)
+    if tries and has_card:
         lines.append(f"We charge the card again on {_day_text(min(tries))} (UTC).")
+    elif tries:
+        lines.append("A card that you add in the console is charged at once.")
     if since is not None:
         first = STEPS[0]
         day = _day_text(max(since + first.after, now() + first.notice))

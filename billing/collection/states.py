@@ -10,6 +10,7 @@
 | sent, unknown | Stripe refuses the request itself (400) | failed |
 | sent, unknown | the intent is `requires_action`, and the customer is there | requires_action |
 | sent, unknown, requires_action | the intent is `processing` | processing |
+| every live state | it was paid in another way, and the intent is canceled | canceled |
 | every live state | the intent can charge no more, with an error | failed |
 | every live state | the intent can charge no more, without one | canceled |
 | every state | the intent is `succeeded` | succeeded |
@@ -90,8 +91,8 @@ def moved(before: str, after: str) -> bool:
 def verdict(status: str, *, error_code: str, decline_code: str, customer_waits: bool) -> Verdict:
     """What an intent's status means. `error_code` and `decline_code` are those of its last error.
 
-    `customer_waits`: the customer made the attempt and may still authenticate. A status that this
-    service does not know leaves the attempt as it is known: sent, with no outcome.
+    `customer_waits`: the customer made the attempt, and may still authenticate what is owed. A
+    status that this service does not know leaves the attempt as it is known: sent, with no outcome.
     """
     if status not in set(IntentStatus):
         return Verdict(AttemptState.UNKNOWN)

@@ -20,7 +20,7 @@ from billing.models.invoice import Invoice, InvoiceLine, UsageBasis
 from billing.models.ledger import JournalEntry, Posting
 from billing.models.missing import InvoiceMonth, MissingInvoice
 from billing.models.numbers import LostNumber, NumberBlock, NumberSeries
-from billing.models.payers import AllowanceShare, Payer, PayerOrganization, Trial
+from billing.models.payers import AllowanceShare, Payer, PayerOrganization, Trial, TrialNotice
 from billing.models.prices import Price, PriceVersion
 from billing.models.receivables import (
     Credit,
@@ -68,6 +68,7 @@ __all__ = [
     "StripeCursor",
     "StripeEvent",
     "Trial",
+    "TrialNotice",
     "UnpaidInvoice",
     "UsageBasis",
 ]

@@ -221,7 +221,8 @@ class UnpaidInvoice(models.Model):
     organization = models.ForeignKey(
         Organization, on_delete=models.PROTECT, related_name="unpaid_invoices"
     )
-    # When it failed first, or was due. Null: it failed by a fault that is not the customer's.
+    # When it failed first, was due, or was open again. Null: it failed by a fault that is not the
+    # customer's.
     since = models.DateTimeField(null=True, blank=True)
     failures = models.PositiveIntegerField(default=0)
     failure = models.CharField(max_length=24, choices=FailureKind.choices)

@@ -11,7 +11,7 @@ from functools import partial
 from django.db import models
 from django.db.models import F, Q
 
-from billing.choices import AllowanceKind, Meter, PayerKind
+from billing.choices import AllowanceKind, Meter, PayerKind, TrialNoticeKind
 from console.base.accounts.models import Organization
 from console.base.common.clock import now
 from console.base.common.ids import ID_CHARS_MAX, new_id
@@ -49,6 +49,9 @@ class PayerOrganization(models.Model):
     since = models.DateTimeField(default=now)
     # Null: it still is.
     until = models.DateTimeField(null=True, blank=True)
+    # Meter → the traffic of the month of `since`, as text, that was used past the trial before
+    # anybody paid in that month: nobody agreed to pay it.
+    past_trial = models.JSONField(default=dict)
 
     class Meta:
         constraints = (
@@ -85,10 +88,36 @@ class Trial(models.Model):
         return f"trial of {self.organization_id}"
 
 
+class TrialNotice(models.Model):
+    """A mail about an organization's trial: one that little is left, and one each time that its
+    traffic is refused for want of it."""
+
+    id = models.CharField(
+        primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "trn"), editable=False
+    )
+    organization = models.ForeignKey(
+        Organization, on_delete=models.PROTECT, related_name="trial_notices"
+    )
+    kind = models.CharField(max_length=16, choices=TrialNoticeKind.choices)
+    created_at = models.DateTimeField(default=now)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=["organization"],
+                condition=Q(kind=TrialNoticeKind.NEARLY_USED.value),
+                name="little_left_is_said_once",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.organization_id} {self.kind}"
+
+
 class AllowanceShare(models.Model):
     """What is free of a meter for an organization in a month, as its invoice took it.
 
-    Written when the first of a payer's organizations is invoiced for the month, for all of them.
+    An invoice that replaces a void one has rows of its own: those of the last revision hold.
     """
 
     organization = models.ForeignKey(
@@ -103,15 +132,25 @@ class AllowanceShare(models.Model):
     quantity = models.DecimalField(max_digits=38, decimal_places=0)
     # The part of it that used up the trial; 0 for a payer's share.
     of_trial = models.DecimalField(max_digits=38, decimal_places=0, default=0)
+    # The part of it that was used past the trial before a payer came, and is nobody's share.
+    past_trial = models.DecimalField(max_digits=38, decimal_places=0, default=0)
+    # That of the invoice.
+    revision = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(default=now)
 
     class Meta:
         constraints = (
             models.UniqueConstraint(
-                fields=["organization", "month", "meter"], name="one_share_a_meter"
+                fields=["organization", "month", "meter", "revision"], name="one_share_a_meter"
             ),
             models.CheckConstraint(
-                condition=Q(quantity__gte=0, of_trial__gte=0, of_trial__lte=F("quantity")),
+                condition=Q(
+                    quantity__gte=0,
+                    of_trial__gte=0,
+                    of_trial__lte=F("quantity"),
+                    past_trial__gte=0,
+                    past_trial__lte=F("quantity"),
+                ),
                 name="shares_are_not_negative",
             ),
         )

@@ -17,6 +17,7 @@ from billing.receivables.balances import (
     set_due_dates,
 )
 from billing.receivables.credits import grant_credit, write_off
+from billing.receivables.currencies import require_currency
 from billing.receivables.disputes import close_dispute, record_dispute
 from billing.receivables.finding import find_receivable
 from billing.receivables.opening import close_by_credit_note, due_on, open_receivables
@@ -46,6 +47,7 @@ __all__ = [
     "reference_of",
     "refund_payment",
     "refundable_minor",
+    "require_currency",
     "set_due_dates",
     "terms_of",
     "write_off",

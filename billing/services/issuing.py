@@ -101,8 +101,6 @@ class _Month:
     basis: UsageBasis
     # organization → (cluster, meter) → quantity
     totals: Mapping[str, Mapping[tuple[str, str], int]]
-    # Whether `totals` has every organization.
-    of_all: bool
     completeness: MonthCompleteness
     missing_hours: Mapping[str, int]
     early: EarlyClose | None
@@ -163,7 +161,8 @@ def issue_month(  # noqa: PLR0913 (what a person may ask for, by name)
             _note_incomplete(month, report.left_out)
     again = organization_id is not None
 
-    issue = partial(_issue_batch, shared, again=again, draft=draft, by=by)
+    run = frozenset(organizations)
+    issue = partial(_issue_batch, shared, run=run, again=again, draft=draft, by=by)
     for batch in _split_batches(organizations):
         written, failed = issue(batch) if again else _issue_apart(batch, issue)
         if not draft:
@@ -220,7 +219,6 @@ def _read_month(month: date, organization_id: str | None, early: EarlyClose | No
         catalog=PriceVersion.objects.in_force(month).catalog(),
         basis=_usage_basis(month, runs),
         totals=totals,
-        of_all=organization_id is None,
         completeness=completeness,
         missing_hours=_missing_hours(completeness),
         early=early,
@@ -350,22 +348,25 @@ def _log_failure(organization_id: str, error: Exception) -> str:
 
 
 def _issue_batch(
-    shared: _Month, organizations: Sequence[str], *, again: bool, draft: bool, by: str
+    shared: _Month,
+    organizations: Sequence[str],
+    *,
+    run: Collection[str],
+    again: bool,
+    draft: bool,
+    by: str,
 ) -> Issued:
     """Issues the due invoices of some organizations, all or none but those that cannot be made.
 
-    `again`: a named organization, whose invoice fails with its error.
+    `run`: all organizations of the run, which share what their payers have free. `again`: a named
+    organization, whose invoice fails with its error.
     """
     with task_transaction(), system_scope():
         at = now()
         series = numbers.lock_series(numbers.series_of(InvoiceKind.INVOICE, at))
         revisions = _next_revisions(shared.month, organizations, again=again)
         allowances = invoiced_allowances(
-            shared.month,
-            list(revisions),
-            shared.catalog,
-            shared.totals,
-            complete=shared.of_all,
+            shared.month, revisions, shared.catalog, shared.totals, run=run
         )
         drafts, failed = _make_drafts(shared, revisions, allowances, apart=not again)
         stale = Invoice.objects.invoices().filter(state=InvoiceState.DRAFT, month=shared.month)
@@ -374,7 +375,7 @@ def _issue_batch(
             stale.delete()
             return write_drafts(drafts), failed
         written = issue_drafts(drafts, series=series, at=at, by=by, stale=stale)
-        fix_allowances(allowances, [draft.organization_id for draft in drafts])
+        fix_allowances(allowances, {draft.organization_id: draft.revision for draft in drafts})
         forget_missing(shared.month, [owner for owner in organizations if owner not in failed])
     return written, failed
 

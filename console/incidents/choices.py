@@ -21,6 +21,7 @@ class IncidentKind(models.TextChoices):
     USAGE_INCOMPLETE = "usage_incomplete", "Usage of an hour is missing"
     INVOICES_MISSING = "invoices_missing", "Invoices of a month could not be issued"
     MONEY_DIFFERS = "money_differs", "Money does not reconcile"
+    USAGE_DIFFERS = "usage_differs", "Usage does not reconcile"
 
 
 class IncidentState(models.TextChoices):
@@ -32,5 +33,9 @@ class IncidentState(models.TextChoices):
 
 
 # What only those who run the service see: organizations have nothing to do with it.
-OF_STAFF = (IncidentKind.INVOICES_MISSING.value, IncidentKind.MONEY_DIFFERS.value)
+OF_STAFF = (
+    IncidentKind.INVOICES_MISSING.value,
+    IncidentKind.MONEY_DIFFERS.value,
+    IncidentKind.USAGE_DIFFERS.value,
+)
 SHOWN_STATES = (IncidentState.OPEN.value, IncidentState.CLOSED.value)

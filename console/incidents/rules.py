@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from console.incidents.choices import IncidentKind, IncidentState
+from console.incidents.facts import (
+    ClusterFact,
+    HealthFact,
+    InvoicesFact,
+    MeterFact,
+    MoneyFact,
+    OperationFact,
+    UsageFact,
+)
 
 OPERATION_STUCK = timedelta(minutes=15)
 TASKS_DELAYED = timedelta(minutes=3)
@@ -45,115 +53,10 @@ IT_IS_BACK = "It is back."
 
 # The length of the column `subject`.
 SUBJECT_CHARS_MAX = 64
-# Of a topic's name its digest is in a subject, and its beginning in a title.
-DIGEST_CHARS = 16
+# Of a topic's name its beginning is in a title.
 TITLE_NAME_CHARS = 120
 
 Key = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterFact:
-    """An active cluster with the phase and the message that its keeper wrote.
-
-    `crashing`: whether its brokers are in a crash loop (`restarts.is_crash_loop`).
-    """
-
-    id: str
-    organization_id: str
-    name: str
-    phase: str
-    message: str
-    crashing: bool
-
-
-@dataclass(frozen=True, slots=True)
-class OperationFact:
-    """An operation that has not ended."""
-
-    id: str
-    organization_id: str
-    cluster_id: str
-    type: str
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class UsageFact:
-    """How many hours of a cluster lack usage that should be complete by now.
-
-    `first`: when the earliest of these hours began.
-    """
-
-    organization_id: str
-    cluster_id: str
-    hours: int
-    first: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class InvoicesFact:
-    """A closed month of which invoices are missing.
-
-    `month`: as `YYYY-MM`. `missing`: the number of organizations without an invoice. `reason`: why
-    nobody gets one; empty where others do.
-    """
-
-    month: str
-    missing: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class MoneyFact:
-    """What of the service's money needs a person.
-
-    `differences`: how many things do not agree between the ledger, the invoices and Stripe.
-    `reason`: why charges or comparisons are not made; empty where they are.
-    """
-
-    differences: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class DamageFact:
-    """The lowest damaged batch of a partition that brokers know of, by its first offset."""
-
-    cluster_id: str
-    topic: str
-    partition: int
-    offset: int
-
-    @property
-    def subject(self) -> str:
-        """The subject of its incident, which begins with the cluster's id."""
-        digest = hashlib.sha256(self.topic.encode()).hexdigest()[:DIGEST_CHARS]
-        return f"{self.cluster_id}/{digest}/{self.partition}"
-
-
-@dataclass(frozen=True, slots=True)
-class HealthFact:
-    """The last report of a cell's keeper.
-
-    `held`: whether deletions are held, as too many brokers are unhealthy. `desired` and
-    `unhealthy`: how many brokers should run, and how many of these do not serve. `platform`: why
-    the driver cannot ask what runs the brokers; empty where it can. `machines`: names of lost
-    machines. `etcd_file_bytes`: 0 where it is not known; `etcd_quota_bytes`: 0 where there is no
-    quota. `damage_unknown`: clusters that run and of which `damaged` may lack some.
-    """
-
-    reported_at: datetime
-    held: bool
-    unhealthy: int
-    desired: int
-    platform: str
-    machines: Sequence[str]
-    etcd_file_bytes: int = 0
-    etcd_in_use_bytes: int = 0
-    etcd_quota_bytes: int = 0
-    damaged: Sequence[DamageFact] = ()
-    damage_unknown: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +110,7 @@ class Facts:
     out_of_space: bool | None = False
     invoices: Sequence[InvoicesFact] = ()
     money: MoneyFact | None = None
+    meter: MeterFact | None = None
 
     @property
     def keeper_speaks(self) -> bool:
@@ -310,6 +214,7 @@ def find_problems(facts: Facts) -> list[Finding]:
         *_damage_findings(facts),
         *(_invoices_finding(month) for month in facts.invoices),
         *_money_findings(facts.money),
+        *_meter_findings(facts.meter, facts.cell),
     ]
 
 
@@ -510,6 +415,28 @@ def _money_findings(fact: MoneyFact | None) -> list[Finding]:
             cluster_id="",
             title="Money does not reconcile",
             text=f"{text if fact.differences else ''}{fact.reason}".strip(),
+        )
+    ]
+
+
+def _meter_findings(fact: MeterFact | None, cell: str) -> list[Finding]:
+    """As of money, without counts: `manage.py usage_status` names what differs."""
+    if fact is None or not (fact.totals_differ or fact.days):
+        return []
+    texts = []
+    if fact.totals_differ:
+        texts.append("Running totals are not what their rows sum to.")
+    if fact.days:
+        days = ", ".join(f"{day}" for day in fact.days)
+        texts.append(f"What usage files and the log say of a day differs: {days}.")
+    return [
+        Finding(
+            kind=IncidentKind.USAGE_DIFFERS,
+            subject=cell[:SUBJECT_CHARS_MAX],
+            organization_id=None,
+            cluster_id="",
+            title="Usage does not reconcile",
+            text=f"{' '.join(texts)} `manage.py usage_status` lists in what.",
         )
     ]
 

@@ -5,6 +5,7 @@ import zipfile
 
 import pytest
 
+from billing.models import BillingDetails
 from billing.services import numbers
 from billing.services.documents import store_document
 from billing.services.store import document_store
@@ -151,7 +152,7 @@ DETAILS = {
     "legal_name": "Acme Payments GmbH",
     "address": ["Lindenallee 3", "10115 Berlin"],
     "country": "DE",
-    "vat_id": "DE987654321",
+    "vat_id": "DE987654328",
     "email": "invoices@acme.example",
 }
 
@@ -180,7 +181,13 @@ def test_billing_details_are_on_the_next_invoice(api, used):
     [
         {"country": "Germany"},
         {"country": "de"},
+        {"country": "ZZ"},
+        {"country": "EL"},
+        {"country": "UK"},
         {"vat_id": "x"},
+        {"vat_id": "DE987654328"},
+        {"vat_id": "DE987654321", "country": "DE"},
+        {"vat_id": "DE987654328", "country": "FR"},
         {"address": ["a"] * 9},
         {"legal_name": "a" * 201},
         {"email": "nobody"},
@@ -189,3 +196,25 @@ def test_billing_details_are_on_the_next_invoice(api, used):
 def test_bad_billing_details_are_refused(api, tenant, change):
     document = assert_problem(api().patch("/billing-details", change), 422, "validation_failed")
     assert document["errors"][0]["pointer"].startswith(f"/{next(iter(change))}")
+
+
+def test_details_of_before_they_were_checked_can_be_changed_one_by_one(api, tenant):
+    with organization_scope(tenant.id):
+        BillingDetails.objects.create(pk=tenant.id, country="FR", vat_id="XX00")
+    assert api().patch("/billing-details", {"legal_name": "Acme"}).status_code == 200
+    same = {"country": "FR", "vat_id": "XX00", "legal_name": "Acme 2"}
+    assert api().patch("/billing-details", same).status_code == 200
+    assert_problem(api().patch("/billing-details", {"country": "IT"}), 422, "validation_failed")
+    changed = {"vat_id": "FR40303265045"}
+    assert api().patch("/billing-details", changed).json()["vat_id"] == changed["vat_id"]
+
+
+@pytest.mark.parametrize(("vat_id", "category"), [("XX00", "S"), ("FR40303265045", "AE")])
+def test_a_wrong_vat_id_of_before_frees_from_no_tax(used, vat, vat_id, category):
+    vat("DE=19", "FR=20")
+    with organization_scope(used.id):
+        BillingDetails.objects.create(pk=used.id, country="FR", vat_id=vat_id)
+    issue_invoices()
+    invoice = invoices_of(used.id)[0]
+    assert invoice.tax["category"] == category
+    assert bool(invoice.tax_minor) == (category == "S")

@@ -9,7 +9,7 @@ from billing.parties import Party, Tax, TaxUnknown, tax_between
 from console.settings.sellers import parse_rates
 
 SELLER = Party(name="Freshet", country="DE", vat_id="DE123456789")
-RATES = {"DE": Decimal(19), "FR": Decimal(20)}
+RATES = {"DE": Decimal(19), "FR": Decimal(20), "GR": Decimal(24)}
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,22 @@ RATES = {"DE": Decimal(19), "FR": Decimal(20)}
         (SELLER, Party(name="Acme"), "S", 19),
         (SELLER, Party(name="Acme", country="DE", vat_id="DE1"), "S", 19),
         (SELLER, Party(name="Acme", country="FR"), "S", 20),
-        (SELLER, Party(name="Acme", country="FR", vat_id="FR1"), "AE", 0),
+        (SELLER, Party(name="Acme", country="FR", vat_id="FR40303265045"), "AE", 0),
+        (SELLER, Party(name="Acme", country="GR", vat_id="EL094259216"), "AE", 0),
         (SELLER, Party(name="Acme", country="US"), "O", 0),
+        (SELLER, Party(name="Acme", country="GB", vat_id="XI980780684"), "O", 0),
+        # Monaco is treated as France.
+        (SELLER, Party(name="Acme", country="MC"), "S", 20),
+        # Rows of before countries and VAT ids were checked.
+        (SELLER, Party(name="Acme", country="FR", vat_id="XX00"), "S", 20),
+        (SELLER, Party(name="Acme", country="FR", vat_id="DE99"), "S", 20),
+        (SELLER, Party(name="Acme", country="FR", vat_id="DE136695976"), "S", 20),
+        (SELLER, Party(name="Acme", country="FR", vat_id="FR00000000000"), "S", 20),
+        (SELLER, Party(name="Acme", country="EL", vat_id="EL094259216"), "AE", 0),
+        (SELLER, Party(name="Acme", country="EL"), "S", 24),
+        (SELLER, Party(name="Acme", country="UK"), "O", 0),
+        (SELLER, Party(name="Acme", country="ZZ"), "S", 19),
+        (SELLER, Party(name="Acme", country="EU", vat_id="EU372000041"), "S", 19),
     ],
 )
 def test_the_tax_follows_from_who_buys_where(seller, customer, category, percent):

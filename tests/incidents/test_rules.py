@@ -1,7 +1,7 @@
 """Which facts open and close an incident, and that a second look changes nothing."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -9,14 +9,23 @@ from hypothesis import strategies as st
 
 from console.incidents import restarts, rules
 from console.incidents.choices import IncidentKind, IncidentState
+from console.incidents.facts import (
+    ClusterFact,
+    DamageFact,
+    HealthFact,
+    InvoicesFact,
+    MeterFact,
+    OperationFact,
+    UsageFact,
+)
 from console.incidents.rules import Advance, Begin, Facts, Forget, Known
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-CLUSTER = rules.ClusterFact(
+CLUSTER = ClusterFact(
     id="cl_a", organization_id="org_a", name="orders", phase="running", message="", crashing=False
 )
-HEALTH = rules.HealthFact(
+HEALTH = HealthFact(
     AT,
     held=False,
     unhealthy=0,
@@ -41,14 +50,14 @@ OPEN, CLOSED, SUSPECTED = IncidentState.OPEN, IncidentState.CLOSED, IncidentStat
 
 
 def operation(age):
-    return rules.OperationFact("op_a", "org_a", "cl_a", "create_cluster", AT - age)
+    return OperationFact("op_a", "org_a", "cl_a", "create_cluster", AT - age)
 
 
 def reporting(**fields):
     return replace(WELL, health=replace(HEALTH, **fields))
 
 
-DAMAGE = rules.DamageFact("cl_a", "orders", 3, 94)
+DAMAGE = DamageFact("cl_a", "orders", 3, 94)
 ILL = {
     "damage": reporting(damaged=[DAMAGE]),
     "held": reporting(held=True, unhealthy=7),
@@ -62,9 +71,11 @@ ILL = {
     "cell": replace(WELL, clusters=[], cell_answers=False),
     "operation": replace(WELL, operations=[operation(rules.OPERATION_STUCK)]),
     "tasks": replace(WELL, oldest_task_at=AT - rules.TASKS_DELAYED),
-    "invoices": replace(WELL, invoices=[rules.InvoicesFact("2026-10", 3, "")]),
-    "month": replace(WELL, invoices=[rules.InvoicesFact("2026-10", 0, "A day has no roll-up.")]),
-    "usage": replace(WELL, usage=[rules.UsageFact("org_a", "cl_a", 2, AT - 5 * 60 * MINUTE)]),
+    "invoices": replace(WELL, invoices=[InvoicesFact("2026-10", 3, "")]),
+    "month": replace(WELL, invoices=[InvoicesFact("2026-10", 0, "A day has no roll-up.")]),
+    "totals": replace(WELL, meter=MeterFact(totals_differ=True, days=[])),
+    "log": replace(WELL, meter=MeterFact(totals_differ=False, days=[date(2026, 10, 3)])),
+    "usage": replace(WELL, usage=[UsageFact("org_a", "cl_a", 2, AT - 5 * 60 * MINUTE)]),
 }
 
 
@@ -101,7 +112,7 @@ def test_each_fault_has_one_incident(ill):
     # An incident of the service as a whole names no tenant.
     everybody = {
         *("cell", "tasks", "held", "machine", "platform", "silent", "size", "space"),
-        *("invoices", "month"),
+        *("invoices", "month", "totals", "log"),
     }
     assert (change.finding.organization_id is None) == (ill in everybody)
 
@@ -242,14 +253,22 @@ def test_a_sleeping_clusters_damage_stays_an_incident():
 def test_an_incident_of_invoices_says_how_many_are_missing_or_why_all_are():
     (some,) = rules.find_problems(ILL["invoices"])
     assert some.text.startswith("3 organizations have no invoice of 2026-10; the others have")
-    (one,) = rules.find_problems(replace(WELL, invoices=[rules.InvoicesFact("2026-10", 1, "")]))
+    (one,) = rules.find_problems(replace(WELL, invoices=[InvoicesFact("2026-10", 1, "")]))
     assert one.text.startswith("1 organization has no invoice of 2026-10")
     (nobody,) = rules.find_problems(ILL["month"])
     assert nobody.text.startswith("Nobody gets an invoice of 2026-10: A day has no roll-up. ")
     # Each month has an incident of its own.
-    months = [rules.InvoicesFact(month, 1, "") for month in ("2026-09", "2026-10")]
+    months = [InvoicesFact(month, 1, "") for month in ("2026-09", "2026-10")]
     both = rules.find_problems(replace(WELL, invoices=months))
     assert len({finding.key for finding in both}) == 2
+
+
+def test_an_incident_of_usage_says_what_differs():
+    days = [date(2026, 10, 3), date(2026, 10, 5)]
+    (both,) = rules.find_problems(replace(WELL, meter=MeterFact(totals_differ=True, days=days)))
+    assert both.text.startswith("Running totals are not what their rows sum to. What usage files")
+    assert "2026-10-03, 2026-10-05" in both.text
+    assert rules.find_problems(replace(WELL, meter=MeterFact(totals_differ=False, days=[]))) == []
 
 
 STATES = st.sampled_from(list(IncidentState))

@@ -22,7 +22,7 @@ from console.base.common.models import OutboxEntry
 from console.base.common.tenancy import organization_scope, system_scope
 from console.incidents import services
 from console.incidents.models import Incident, RestartCount
-from metering.models import JudgedHour
+from metering.models import JudgedHour, Reconciliation, TotalsCheck
 from provisioning.cell.notes import CellHealth, put_health
 from provisioning.cells import cell_store
 from provisioning.models import Operation
@@ -350,6 +350,42 @@ def test_staff_alone_learn_of_missing_invoices(api, tenant, staff, later):
     assert first.body.rstrip().endswith("/staff")
     assert tenant.id not in first.body
     assert last.subject.startswith("Over: ")
+
+
+def test_staff_alone_learn_of_usage_that_differs(api, tenant, staff, later):
+    run_outbox()
+    mail.outbox.clear()
+    check = TotalsCheck.objects.create(cell="local", checked_at=now(), differing=2)
+    compared = Reconciliation.objects.create(
+        cell="local", day=now().date(), state="done", passed=False, inputs_sha256="0" * 64
+    )
+    services.sweep_incidents()
+    run_outbox()
+    with system_scope():
+        incident = Incident.objects.get()
+    assert (incident.kind, incident.organization_id) == ("usage_differs", None)
+    assert listed_incidents(api) == []
+    (message,) = mail.outbox
+    assert message.to == [staff.email]
+    assert "Running totals are not what their rows sum to." in message.body
+    assert f"{compared.day}" in message.body
+    # The totals are made anew, and the day is compared again: the newest of each decides.
+    later(16 * MINUTE)
+    TotalsCheck.objects.create(cell=check.cell, checked_at=now(), differing=0)
+    services.sweep_incidents()
+    with system_scope():
+        assert Incident.objects.get().state == "open"
+    Reconciliation.objects.create(
+        cell="local",
+        day=compared.day,
+        state="done",
+        passed=True,
+        inputs_sha256="1" * 64,
+        created_at=now(),
+    )
+    services.sweep_incidents()
+    with system_scope():
+        assert Incident.objects.get().state == "closed"
 
 
 def test_two_of_one_kind_and_subject_are_never_open(tenant):

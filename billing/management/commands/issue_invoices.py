@@ -9,11 +9,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from billing.models.invoice import REASON_CHARS_MAX
+from billing.models.receivables import ENTERED_BY_CHARS_MAX
 from billing.money import readable_amount
 from billing.parties import TaxUnknown
 from billing.periods import parse_month
 from billing.services.issuing import IssueReport, issue_month
 from console.base.common.errors import AppError
+from console.base.common.management.arguments import line_of
 
 INTERRUPTED = 130
 NAMED_MAX = 10
@@ -34,9 +37,15 @@ class Command(BaseCommand):
             "--close-early",
             metavar="REASON",
             default="",
+            type=line_of(REASON_CHARS_MAX),
             help="invoice a month that is open or incomplete; invoices show the reason",
         )
-        parser.add_argument("--by", default="", help="who decides (default: the system's user)")
+        parser.add_argument(
+            "--by",
+            default="",
+            type=line_of(ENTERED_BY_CHARS_MAX),
+            help="who decides (default: the system's user)",
+        )
         parser.add_argument(
             "--draft", action="store_true", help="write drafts without numbers, to look at"
         )

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import getpass
-from datetime import UTC, datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from billing.choices import PaymentMethod
+from billing.models.invoice import REASON_CHARS_MAX
+from billing.models.receivables import ENTERED_BY_CHARS_MAX, EXTERNAL_ID_CHARS_MAX
 from billing.money import minor_amount, readable_amount
+from billing.periods import parse_day, require_past
 from billing.receivables.services import find_receivable, record_payment
 from console.base.common.clock import now
 from console.base.common.errors import AppError
+from console.base.common.management.arguments import line_of
 from console.base.common.tenancy import organization_scope, system_scope
 
 
@@ -26,7 +29,10 @@ class Command(BaseCommand):
         parser.add_argument("reference", help="of the transfer, or the invoice's number or id")
         parser.add_argument("amount", help="in major units, such as 12.50")
         parser.add_argument(
-            "--id", required=True, help="the bank's id of the payment; entered twice it counts once"
+            "--id",
+            required=True,
+            type=line_of(EXTERNAL_ID_CHARS_MAX),
+            help="the bank's id of the payment; entered twice it counts once",
         )
         parser.add_argument("--on", default="", help="when it came in: YYYY-MM-DD (default: today)")
         parser.add_argument(
@@ -34,17 +40,19 @@ class Command(BaseCommand):
             choices=[PaymentMethod.TRANSFER.value, PaymentMethod.OTHER.value],
             default=PaymentMethod.TRANSFER.value,
         )
-        parser.add_argument("--note", default="")
-        parser.add_argument("--by", default="", help="who enters it (default: the system's user)")
+        parser.add_argument("--note", default="", type=line_of(REASON_CHARS_MAX))
+        parser.add_argument(
+            "--by",
+            default="",
+            type=line_of(ENTERED_BY_CHARS_MAX),
+            help="who enters it (default: the system's user)",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 (as Django has it)
         """Enters the payment. Raises `CommandError` with the reason where it cannot."""
         try:
-            received_at = (
-                datetime.strptime(options["on"], "%Y-%m-%d").replace(tzinfo=UTC)
-                if options["on"]
-                else now()
-            )
+            at = now()
+            received_at = require_past(parse_day(options["on"]), at) if options["on"] else at
             with system_scope():
                 owed = find_receivable(options["reference"])
             number = owed.invoice.number

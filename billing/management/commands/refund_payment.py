@@ -9,9 +9,12 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from billing.choices import PaymentMethod
 from billing.models import Payment
+from billing.models.invoice import REASON_CHARS_MAX
+from billing.models.receivables import ENTERED_BY_CHARS_MAX, EXTERNAL_ID_CHARS_MAX
 from billing.money import minor_amount, readable_amount
 from billing.receivables.services import refund_payment
 from console.base.common.errors import AppError
+from console.base.common.management.arguments import line_of
 from console.base.common.tenancy import organization_scope, system_scope
 
 
@@ -25,13 +28,23 @@ class Command(BaseCommand):
         parser.add_argument("payment", help="pay_…")
         parser.add_argument("amount", help="in major units, such as 12.50")
         parser.add_argument(
-            "--id", required=True, help="the bank's id of the refund; entered twice it counts once"
+            "--id",
+            required=True,
+            type=line_of(EXTERNAL_ID_CHARS_MAX),
+            help="the bank's id of the refund; entered twice it counts once",
         )
-        parser.add_argument("--reason", required=True, help="for the audit log")
+        parser.add_argument(
+            "--reason", required=True, type=line_of(REASON_CHARS_MAX), help="for the audit log"
+        )
         parser.add_argument(
             "--goodwill", action="store_true", help="the invoices that it had paid stay paid"
         )
-        parser.add_argument("--by", default="", help="who decides (default: the system's user)")
+        parser.add_argument(
+            "--by",
+            default="",
+            type=line_of(ENTERED_BY_CHARS_MAX),
+            help="who decides (default: the system's user)",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 (as Django has it)
         """Enters the refund. Raises `CommandError` with the reason where it cannot."""

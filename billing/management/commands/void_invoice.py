@@ -7,9 +7,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from billing.models.invoice import REASON_CHARS_MAX
+from billing.models.receivables import ENTERED_BY_CHARS_MAX
 from billing.money import readable_amount
 from billing.services.voiding import void_invoice
 from console.base.common.errors import AppError
+from console.base.common.management.arguments import line_of
 
 
 class Command(BaseCommand):
@@ -20,8 +23,18 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Adds the invoice and the reason."""
         parser.add_argument("invoice", help="inv_…")
-        parser.add_argument("--reason", required=True, help="printed on the credit note")
-        parser.add_argument("--by", default="", help="who decides (default: the system's user)")
+        parser.add_argument(
+            "--reason",
+            required=True,
+            type=line_of(REASON_CHARS_MAX),
+            help="printed on the credit note",
+        )
+        parser.add_argument(
+            "--by",
+            default="",
+            type=line_of(ENTERED_BY_CHARS_MAX),
+            help="who decides (default: the system's user)",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 (as Django has it)
         """Takes the invoice back. Raises `CommandError` with the reason where it cannot."""

@@ -15,18 +15,20 @@ from brokers.metadata_records import ClusterStatus
 from console.base.common.conf import config
 from console.base.common.models import OutboxEntry
 from console.incidents import restarts
-from console.incidents.models import RestartCount
-from console.incidents.rules import (
+from console.incidents.facts import (
     ClusterFact,
     DamageFact,
-    Facts,
     HealthFact,
     InvoicesFact,
+    MeterFact,
     MoneyFact,
     OperationFact,
     UsageFact,
 )
+from console.incidents.models import RestartCount
+from console.incidents.rules import Facts
 from metering.models import JudgedHour
+from metering.services.status import what_differs
 from provisioning.cells import cell_store, metadata_out_of_space
 from provisioning.clusters.services.deletion_guard import cell_health
 from provisioning.models import Cluster, Operation
@@ -62,6 +64,7 @@ def gather_facts(at: datetime) -> Facts:
             for month in unissued_months(at)
         ],
         money=MoneyFact(*what_needs_a_person(at)),
+        meter=MeterFact(*what_differs()),
         oldest_task_at=OutboxEntry.objects.aggregate(oldest=Min("created_at"))["oldest"],
     )
 

@@ -27,6 +27,7 @@ MAILED = {
     IncidentKind.PLATFORM_UNREACHABLE.value,
     IncidentKind.OPERATION_STUCK.value,
     IncidentKind.TASKS_DELAYED.value,
+    IncidentKind.USAGE_DIFFERS.value,
 }
 TEXT = """\
 {title}

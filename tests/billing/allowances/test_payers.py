@@ -5,14 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from django.db import DatabaseError, transaction
 
-from billing.allowances.payers import (
-    account_fingerprint,
-    assign_payer,
-    organizations_of_payers,
-    payer_of,
-    payers_of_month,
-    remove_payer,
-)
+from billing.allowances.links import organizations_of_payers, payers_of_month
+from billing.allowances.payers import account_fingerprint, assign_payer, payer_of, remove_payer
 from billing.choices import PayerKind
 from billing.models import Payer, PayerOrganization
 from console.base.accounts.choices import TrafficLimitKind, TrafficLimitSource

@@ -1,8 +1,10 @@
 """Who has no payer has a trial: once for an address, and a hard stop behind it."""
 
+import dataclasses
 from datetime import UTC, date, datetime
 
 import pytest
+from django.core import mail
 
 from billing.allowances.enforcement import enforce_allowances
 from billing.allowances.payers import remove_payer
@@ -15,6 +17,7 @@ from console.base.common.tenancy import organization_scope, system_scope
 from tests.billing import world
 from tests.billing.test_evidence import pack_of, recompute, unpacked
 from tests.billing.world import MINUTES, MONTH, invoices_of, issue_invoices
+from tests.console.outbox import run_outbox
 from tests.metering.console.world import Used, use_minute
 
 TRIAL = {
@@ -69,8 +72,6 @@ def test_an_address_gives_one_trial(tenant, other_tenant):
 
 
 def test_an_address_that_is_not_proved_gives_none(tenant, settings):
-    import dataclasses  # noqa: PLC0415
-
     User.objects.filter(pk=tenant.owner.pk).update(email_verified_at=None)
     settings.FRESHET = dataclasses.replace(settings.FRESHET, mode="production")
     assert left(tenant) is None
@@ -153,6 +154,62 @@ def test_a_month_that_a_card_paid_uses_no_trial_up(tenant, other_tenant, clock, 
     clock.now = NEXT_MONTH
     remove_payer(organization_id=tenant.id)
     assert left(tenant, date(2026, 10, 1)) == TRIAL
+
+
+def mails_of_trials():
+    """The subjects of the mails since the last look, as workers send them."""
+    run_outbox()
+    subjects = [(tuple(message.to), message.subject) for message in mail.outbox]
+    mail.outbox.clear()
+    return [(to, subject) for to, subject in subjects if "trial" in subject or "card" in subject]
+
+
+def test_who_has_little_left_gets_one_mail_and_another_at_the_end(tenant, other_tenant, paid_by):
+    prove(tenant, "ada@example.com")
+    prove(other_tenant, "bea@example.com")
+    use(tenant, 8 * GIB - 1)
+    enforce_allowances()
+    assert mails_of_trials() == []
+    use(tenant, 1)
+    for _ in range(3):
+        assert enforce_allowances() == 0
+    nearly = [(("ada@example.com",), "Your trial is nearly used up")]
+    assert mails_of_trials() == nearly
+    use(tenant, 2 * GIB)
+    for _ in range(3):
+        enforce_allowances()
+    ended = [(("ada@example.com",), "Your clusters refuse traffic until a card is given")]
+    assert mails_of_trials() == ended
+    # With a card no mail is sent; without it again, the one that says what holds then.
+    paid_by(tenant.id, "card_a")
+    enforce_allowances()
+    assert mails_of_trials() == []
+    remove_payer(organization_id=tenant.id)
+    enforce_allowances()
+    assert mails_of_trials() == ended
+
+
+def test_the_mails_say_what_is_refused_and_what_helps(tenant, other_tenant):
+    prove(tenant, "ada@example.com")
+    assert left(tenant) == TRIAL
+    prove(other_tenant, "ada+b@example.com")
+    use(tenant, 9 * GIB)
+    enforce_allowances()
+    run_outbox()
+    texts = {message.to[0]: message.body for message in mail.outbox}
+    assert "refuse to take records" in texts["ada@example.com"]
+    assert "four fifths are used" in texts["ada@example.com"]
+    assert "Your address gave its trial to an organization before" in texts["ada+b@example.com"]
+    for text in texts.values():
+        assert text.rstrip().endswith("/billing")
+
+
+def test_who_has_not_proved_an_address_gets_no_mail_of_a_trial(tenant, settings):
+    User.objects.filter(pk=tenant.owner.pk).update(email_verified_at=None)
+    settings.FRESHET = dataclasses.replace(settings.FRESHET, mode="production")
+    enforce_allowances()
+    assert tenant.id in refused()
+    assert mails_of_trials() == []
 
 
 @pytest.fixture

@@ -1,11 +1,16 @@
 """The endpoints of payments: the card, paying now, and what is owed."""
 
+from dataclasses import replace
+
 import httpx
 import pytest
+from django.conf import settings
 
 from billing.collection.tasks import sweep_collection
 from billing.models import CardAccount, PayerOrganization
+from console.base.accounts.models import Organization
 from console.base.common.actor import Role
+from console.base.common.conf import config
 from console.base.common.models import AuditEntry
 from console.base.common.tenancy import organization_scope
 from tests.billing.collection.world import ASKS_ALWAYS, DECLINES_LATER, GOOD
@@ -54,6 +59,16 @@ def test_a_card_is_known_without_a_webhook_too(world, client):
     world.move(minutes=2)
     sweep_collection()
     assert body(client.request("GET", "/payment-method"))["card"]["last4"] == "4242"
+
+
+def test_who_has_proved_no_address_gives_no_card(world, client, monkeypatch):
+    with organization_scope(world.id):
+        Organization.objects.update(verified_at=None)
+    monkeypatch.setattr(settings, "FRESHET", replace(config(), mode="production"))
+    refused = client.request("POST", "/payment-method/setup")
+    assert_problem(refused, 403, "not_verified")
+    with organization_scope(world.id):
+        assert not CardAccount.objects.exists()
 
 
 def test_a_page_that_nobody_fills_in_is_forgotten(world, client):
@@ -218,6 +233,10 @@ def test_everybody_sees_what_is_owed_and_those_of_money_pay(world, tenant, api):
         "next_step": {"stage": "suspended", "at": "2026-10-18T01:00:00Z"},
         "next_charge_at": "2026-10-05T01:00:00Z",
     }
+    # With roles in projects alone: why clusters are, or will be, suspended, and no amounts.
+    member = api(tenant.keys[Role.MEMBER])
+    nothing = dict.fromkeys(("open_minor", "unpaid_minor", "credit_minor"))
+    assert body(member.request("GET", "/account")) == account | nothing | {"unpaid_invoice_ids": []}
     for method, path in (
         ("POST", f"/invoices/{invoice_id}/pay"),
         ("POST", "/payment-method/setup"),

@@ -17,9 +17,10 @@ from billing.receivables.services import record_payment, write_off
 from console.base.accounts.choices import AccountStatus, TrafficLimitKind, TrafficLimitSource
 from console.base.accounts.models import Organization, TrafficLimit
 from console.base.accounts.services import set_account_status
+from console.base.common.clock import unix_ms
 from console.base.common.models import AuditEntry
 from console.base.common.tenancy import organization_scope
-from provisioning.models import Cluster
+from provisioning.models import Cluster, Operation
 from tests.billing.collection.world import DECLINES_LATER, GOOD
 from tests.billing.world import make_cluster
 
@@ -120,6 +121,61 @@ def test_clusters_are_deleted_with_the_days_in_which_they_can_be_restored(unpaid
     assert cluster.deleted_at is not None
 
 
+def intents(world):
+    """What is wanted of each cluster, by name."""
+    with organization_scope(world.id):
+        return dict(Cluster.objects.order_by("name").values_list("name", "intent"))
+
+
+def finish_deletions(world):
+    """Has the cell have deleted the clusters, as a worker and the keeper do within seconds."""
+    with organization_scope(world.id):
+        Operation.objects.filter(type="delete_cluster").update(
+            state="succeeded", finished_at=world.clock.now
+        )
+
+
+@pytest.fixture
+def forfeited(unpaid):
+    """Two clusters are deleted as nobody paid; a third one was deleted by its people before."""
+    for number, name in enumerate(("orders", "clicks", "tests")):
+        make_cluster(unpaid.id, f"cl_{'abc'[number] * 20}", name)
+    with organization_scope(unpaid.id):
+        Cluster.objects.filter(name="tests").update(
+            intent="deleted",
+            deleted_at=unpaid.clock.now + timedelta(days=59),
+            deletions=[[unix_ms(unpaid.clock.now), None]],
+        )
+    unpaid.live_through(60)
+    assert intents(unpaid) == dict.fromkeys(("clicks", "orders", "tests"), "deleted")
+    finish_deletions(unpaid)
+    mail.outbox.clear()
+    return unpaid
+
+
+def test_paying_restores_the_clusters_that_were_deleted_for_it(forfeited):
+    transfer(forfeited)
+    assert consequences(forfeited) == RUNNING
+    # What its people deleted themselves stays deleted.
+    assert intents(forfeited) == {"clicks": "active", "orders": "active", "tests": "deleted"}
+    with organization_scope(forfeited.id):
+        assert AuditEntry.objects.filter(action="cluster.undelete").count() == 2
+        assert not Cluster.objects.filter(forfeited=True).exists()
+    forfeited.work()
+    (message,) = mail.outbox
+    assert "less than seven days ago are restored" in message.body
+
+
+def test_what_is_gone_stays_gone_and_keeps_nothing_else_from_being_restored(forfeited):
+    with organization_scope(forfeited.id):
+        Cluster.objects.filter(name="clicks").update(
+            deleted_at=forfeited.clock.now - timedelta(days=8)
+        )
+    transfer(forfeited)
+    assert consequences(forfeited) == RUNNING
+    assert intents(forfeited) == {"clicks": "deleted", "orders": "active", "tests": "deleted"}
+
+
 @pytest.mark.parametrize(("days", "before"), [(2, UNPAID), (15, SUSPENDED), (31, ASLEEP)])
 def test_paying_undoes_every_step_in_the_transaction_of_the_payment(unpaid, days, before):
     unpaid.live_through(days)
@@ -175,6 +231,8 @@ def test_without_a_card_the_calendar_begins_at_issue(world):
     world.beat()
     assert consequences(world) == UNPAID
     assert "no card that we could charge" in mail.outbox[0].body
+    assert "charge the card again" not in mail.outbox[0].body
+    assert "A card that you add in the console is charged at once." in mail.outbox[0].body
     assert world.attempts() == []
 
 

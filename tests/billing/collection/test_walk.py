@@ -1,22 +1,53 @@
 """The acceptance walk: decline, dunning, suspended, paid, running, under faults of the fake."""
 
+import time
 from datetime import timedelta
 
 import pytest
 
+from billing.collection import gateway
 from billing.collection.reconciliation import reconcile_money
 from billing.models import Dunning, MoneyDifference, PaymentAttempt, StripeEvent
 from billing.models.collection import LIVE_STATES
 from console.base.accounts.models import Organization, TrafficLimit
 from console.base.common.tenancy import organization_scope, system_scope
+from console.programs.stripe_fake.faults import OF_ANSWERS, OF_WEBHOOKS
 from tests.billing.collection.world import DECLINES_LATER, GOOD
 from tests.billing.receivables import ledgers
 
 ANSWERS = (
-    *("reset", "reset_after_commit", "500", "500_after_commit", "500_kept"),
+    *(
+        "timeout",
+        "timeout_after_commit",
+        "reset",
+        "reset_after_commit",
+        "500",
+        "500_after_commit",
+        "500_kept",
+    ),
     *("409", "429", "lock_timeout", "expired_key"),
 )
 WEBHOOKS = ("drop", "duplicate", "reorder", "hold", "forge", "stale")
+# What only comes late, within the time that is waited for it, is like what comes.
+LATE = {"delay"}
+# Seconds to connect and to wait: the fake answers within milliseconds, or never.
+IMPATIENT_S = (5.0, 0.4)
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch, clock, at_once):
+    """Has calls of the fake time out soon. Who asks Stripe waits half a minute.
+
+    What did not answer is asked again after some seconds, of which days pass here in one.
+    """
+    monkeypatch.setattr(
+        gateway._answers(), "_clock", lambda: clock.now.timestamp() + time.monotonic()
+    )
+    monkeypatch.setattr(gateway, "TIMEOUT_S", IMPATIENT_S)
+    # A gateway keeps the time with which it was made.
+    gateway._gateway.cache_clear()
+    yield
+    gateway._gateway.cache_clear()
 
 
 def state(world):
@@ -90,6 +121,11 @@ def require_clean(world, invoices):
         assert not MoneyDifference.objects.filter(ended_at=None).exists()
     ledgers.check_now()
     ledgers.require_ledger_agrees(world.id)
+
+
+def test_every_fault_of_the_fake_is_walked_through():
+    assert {*ANSWERS, *LATE} == OF_ANSWERS
+    assert {*WEBHOOKS, *LATE} == OF_WEBHOOKS
 
 
 def test_from_a_decline_to_running_again(world):

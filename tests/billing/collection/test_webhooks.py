@@ -1,5 +1,6 @@
 """Stripe's webhook: only what Stripe signed, once, in any order, or not at all."""
 
+import dataclasses
 import json
 import time
 
@@ -9,6 +10,8 @@ from django.test import Client
 
 from billing.collection.tasks import catch_up_events, sweep_collection
 from billing.models import StripeEvent
+from console.base.common.conf import config
+from console.base.common.rates import WINDOW_S
 from console.programs.stripe_fake.keys import WEBHOOK_SECRET
 from tests.billing.collection.world import WEBHOOK
 from tests.console.cases import assert_problem
@@ -26,6 +29,10 @@ def an_event(event_id="evt_1", kind="payment_intent.succeeded"):
             "data": {"object": {"id": "pi_1", "object": "payment_intent"}},
         }
     )
+
+
+# Within the limit of a body, and beyond what Python's parser walks.
+DEEP = "[" * 100_000 + "]" * 100_000
 
 
 def send(client, body, signature):
@@ -59,15 +66,22 @@ def test_a_signed_event_is_stored_once_and_answered_at_once(world):
         SIGN(an_event(), "whsec_of_an_attacker"),
         SIGN(an_event("evt_2"), WEBHOOK_SECRET),
         SIGN(an_event(), WEBHOOK_SECRET, int(time.time()) - 3600),
+        f"t={int(time.time())},v1=\xe9\xff",
+        f"t={int(time.time())},v1=" + "٣" * 64,
     ],
-    ids=["none", "old", "no time", "nonsense", "another secret", "another body", "an hour ago"],
+    ids=[
+        *("none", "old", "no time", "nonsense", "another secret", "another body", "an hour ago"),
+        *("bytes", "digits of another script"),
+    ],
 )
 def test_what_stripe_did_not_sign_just_now_is_refused_and_not_stored(world, signature):
     assert_problem(send(world.client, an_event(), signature), 400, "bad_request")
     assert events() == []
 
 
-@pytest.mark.parametrize("body", ["", "[]", "{}", "null", '{"id": "evt_1"}', "\xff", "x" * 100])
+@pytest.mark.parametrize(
+    "body", ["", "[]", "{}", "null", '{"id": "evt_1"}', "\xff", "x" * 100, DEEP]
+)
 def test_a_signed_body_that_is_no_event_is_refused(world, body):
     assert send(world.client, body, SIGN(body, WEBHOOK_SECRET)).status_code == 400
     assert events() == []
@@ -94,6 +108,19 @@ def test_several_secrets_hold_while_one_replaces_another(world, collector):
 def test_without_a_secret_nothing_is_taken(world, collector):
     collector("none", stripe_webhook_secret="")
     assert send(world.client, an_event(), SIGN(an_event(), "whsec_x")).status_code == 400
+
+
+def test_what_stripe_signed_counts_against_no_address(world, settings):
+    """Whoever uses the address's limit up, with requests that nobody signed, stops no event."""
+    known = config()
+    limits = dataclasses.replace(known.limits, anonymous_requests_per_second=1)
+    settings.FRESHET = dataclasses.replace(known, limits=limits)
+    forged = [send(world.client, an_event(), "t=1,v1=00").status_code for _ in range(3 * WINDOW_S)]
+    assert 429 in forged
+    for number in range(2 * WINDOW_S):
+        body = an_event(f"evt_{number}")
+        assert send(world.client, body, SIGN(body, WEBHOOK_SECRET)).status_code == 200
+    assert len(events()) == 2 * WINDOW_S
 
 
 def test_webhooks_need_no_token_of_a_form(world):

@@ -34,11 +34,11 @@ def test_a_payment_is_entered_by_what_the_statement_names(invoice, owner, named)
         "id": invoice.pk,
         "reference": f"{reference[:4]} {reference[4:]}",
     }
-    said = command("record_payment", text[named], "1.50", id="b-1", on="2026-10-20", by="Ann")
+    said = command("record_payment", text[named], "1.50", id="b-1", on="2026-10-03", by="Ann")
     assert f"$1.50 of {owner}. Of FR-2026-000001, $0.30 is open. $0.00 of the payment" in said
     with organization_scope(owner):
         payment = Payment.objects.get()
-    assert (payment.entered_by, f"{payment.received_at:%Y-%m-%d}") == ("Ann", "2026-10-20")
+    assert (payment.entered_by, f"{payment.received_at:%Y-%m-%d}") == ("Ann", "2026-10-03")
     assert command("record_payment", text[named], "1.50", id="b-1") == said
 
 
@@ -49,11 +49,28 @@ def test_what_is_wrong_is_said(invoice):
         ([invoice.number, "1.555"], "is no amount of USD such as 12.50"),
         ([invoice.number, "-1"], "is no amount"),
         ([invoice.number, "all"], "is no amount"),
+        ([invoice.number, "1e2"], "is no amount"),
+        ([invoice.number, "1_000"], "is no amount"),
+        ([invoice.number, "٣"], "is no amount"),
+        ([invoice.number, "+5"], "is no amount"),
+        ([invoice.number, " 5"], "is no amount"),
+        ([invoice.number, "0"], "is no amount"),
+        ([invoice.number, "1.500"], "is no amount"),
+        ([invoice.number, "99999999999.00"], r"too much: at most \$1,000,000,000.00"),
+        ([invoice.number, "9" * 20], "too much"),
     ):
         with pytest.raises(CommandError, match=why):
             command("record_payment", *arguments, id="b-1")
-    with pytest.raises(CommandError, match="does not match format"):
-        command("record_payment", invoice.number, "1", id="b-1", on="20 October")
+    for on, why in (
+        ("20 October", "is no day; YYYY-MM-DD is expected"),
+        ("2026-02-30", "is no day"),
+        ("٢٠٢٦-10-10", "is no day"),
+        ("9999-12-31", "is still to come"),
+        ("2099-01-01", "2099-01-01 is still to come"),
+        ("0001-01-01", "0001-01-01 is before 2020-01-01"),
+    ):
+        with pytest.raises(CommandError, match=why):
+            command("record_payment", invoice.number, "1", id="b-1", on=on)
     command("record_payment", invoice.number, "1", id="b-1")
     with pytest.raises(CommandError, match="entered before, with other values"):
         command("record_payment", invoice.number, "2", id="b-1")
@@ -87,6 +104,9 @@ def test_credit_is_granted(invoice, owner):
     assert ledgers.states(owner) == {invoice.pk: (0, "paid")}
     with pytest.raises(CommandError):
         command("grant_credit", "org_nobody", "2", reason="x")
+    with pytest.raises(CommandError, match="too much"):
+        command("grant_credit", owner, "9" * 20, reason="x")
+    command("grant_credit", owner, "1000000000.00", reason="x")
 
 
 def test_an_invoice_is_written_off(invoice, owner):
@@ -96,3 +116,26 @@ def test_an_invoice_is_written_off(invoice, owner):
     command("record_payment", invoice.number, "1.80", id="b-1")
     with pytest.raises(CommandError, match="Nothing of the invoice is open"):
         command("write_off_invoice", invoice.number, reason="x")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["record_payment", "x", "1", "--id", "b" * 256], "--id: it has 256 characters"),
+        (["record_payment", "x", "1", "--id", "b", "--note", "n" * 501], "--note: it has 501"),
+        (["grant_credit", "x", "1", "--reason", "r" * 501], "--reason: it has 501 characters"),
+        (["grant_credit", "x", "1", "--reason", "a\nb"], "--reason: printable characters only"),
+        (["refund_payment", "x", "1", "--id", "b", "--reason", "r", "--by", "b" * 201], "--by: it"),
+        (["void_invoice", "x", "--reason", "r" * 501], "--reason: it has 501 characters"),
+        (["write_off_invoice", "x", "--reason", "r" * 501], "--reason: it has 501 characters"),
+        (["issue_invoices", "--month", "2026-10", "--close-early", "r" * 501], "it has 501"),
+        (["issue_invoices", "--month", "1999-01"], "1999-01 is before 2020-01, the first month"),
+        (["issue_invoices", "--month", "2026-13"], "'2026-13' is no month; YYYY-MM is expected"),
+        (["issue_invoices", "--month", "9999-12"], "'9999-12' is no month"),
+        (["issue_invoices", "--month", "٢٠٢٦-10"], "is no month"),
+        (["missing_invoices", "--month", "0000-00"], "is no month"),
+    ],
+)
+def test_an_argument_that_cannot_be_is_named(db, arguments, why):
+    with pytest.raises(CommandError, match=why):
+        call_command(*arguments)

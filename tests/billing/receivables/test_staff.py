@@ -13,7 +13,7 @@ from tests.billing.world import invoices_of
 from tests.console.browsers import Browser, staff_browser
 from tests.console.cases import assert_problem
 
-RECEIVED = "2026-10-10T00:00:00Z"
+RECEIVED = "2026-10-03T00:00:00Z"
 POSTS = ("payments", "refunds", "credits", "write-offs")
 
 
@@ -156,3 +156,38 @@ def test_without_a_collector_nobody_is_late(staff, invoice, collector, clock):
     collector("none")
     assert listed(staff, "receivables", overdue="true") == []
     assert [row["overdue"] for row in listed(staff, "receivables")] == [False]
+
+
+@pytest.mark.parametrize(
+    ("received_at", "why"),
+    [
+        ("9999-12-31T00:00:00Z", "still to come"),
+        ("2026-10-06T00:00:00Z", "still to come"),
+        ("0001-01-02T00:00:00Z", "0001-01-02 is before 2020-01-01"),
+    ],
+)
+def test_money_came_in_between_the_first_price_and_now(staff, owner, received_at, why):
+    body = payment_of(organization_id=owner, received_at=received_at)
+    document = assert_problem(staff.post("/staff/payments", body), 422, "validation_failed")
+    assert [error["pointer"] for error in document["errors"]] == ["/received_at"]
+    assert why in document["errors"][0]["detail"]
+    assert listed(staff, "payments") == []
+
+
+@pytest.mark.parametrize("name", ["payments", "credits"])
+def test_money_is_entered_in_the_currency_of_the_prices(staff, owner, name):
+    body = payment_of(organization_id=owner, currency="EUR", reason="an outage")
+    body.pop("reason" if name == "payments" else "received_at")
+    document = assert_problem(staff.post(f"/staff/{name}", body), 422, "validation_failed")
+    assert [error["pointer"] for error in document["errors"]] == ["/currency"]
+    assert "Prices are in USD" in document["errors"][0]["detail"]
+    body["currency"] = "USD"
+    assert staff.post(f"/staff/{name}", body).status_code == 201
+
+
+@pytest.mark.parametrize("amount", ["1.000", "100", 10**11 + 1, 1.5])
+def test_a_credit_is_a_whole_number_of_cents(staff, owner, amount):
+    body = payment_of(organization_id=owner, amount_minor=amount, reason="an outage")
+    body.pop("received_at")
+    document = assert_problem(staff.post("/staff/credits", body), 422, "validation_failed")
+    assert [error["pointer"] for error in document["errors"]] == ["/amount_minor"]
