@@ -213,7 +213,7 @@ def test_a_command_makes_somebody_staff_who_then_needs_a_second_factor(tenant, c
     assert_problem(again.get("/staff/cells"), 403, "second_factor_required")
     app, _ = enrol(again)
     with_factor = Browser()
-    assert with_factor.sign_in(tenant.owner, code=app.code()).status_code == 200
+    assert with_factor.sign_in(tenant.owner, code=app.code(1)).status_code == 200
     assert with_factor.get("/staff/cells").status_code == 200
     call_command("make_staff", tenant.owner.email, reason="left", remove=True)
     assert with_factor.user_id is None
@@ -243,7 +243,7 @@ def test_who_did_not_prove_the_address_is_not_made_staff(tenant):
     assert not User.objects.get(pk=tenant.owner.pk).is_staff
 
 
-@pytest.mark.parametrize("arguments", [["--noinput"], ["--email", "a@example.com"], []])
-def test_there_is_no_superuser(arguments):
-    with pytest.raises(CommandError, match="manage.py make_staff"):
-        call_command("createsuperuser", *arguments)
+def test_there_is_no_superuser(db):
+    with pytest.raises(CommandError, match=r"manage\.py make_staff"):
+        call_command("createsuperuser", "--noinput", "--email", "a@example.com")
+    assert not User.objects.exists()

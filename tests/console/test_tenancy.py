@@ -30,6 +30,7 @@ SYSTEM_SCOPE_CALLERS = {
     ("billing/collection/cards.py", "account_of_card"),  # whose card it is
     ("billing/collection/collecting.py", "_organizations_to_charge"),  # a sweep
     ("billing/collection/collecting.py", "_organizations_overdue"),  # a sweep
+    ("billing/collection/collecting.py", "_owners_of"),  # a sweep
     ("billing/collection/dunning.py", "sweep_dunning"),  # a sweep
     ("billing/collection/notices.py", "sweep_notices"),  # a sweep
     ("billing/collection/refunds.py", "sweep_refunds"),  # a sweep

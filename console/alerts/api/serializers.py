@@ -9,6 +9,7 @@ from rest_framework import serializers
 from console.alerts.choices import AlertKind, AlertState
 from console.alerts.models import Alert
 from console.alerts.models.alert import GROUP_CHARS_MAX, NAME_CHARS_MAX
+from console.base.common.api.lines import one_line
 from console.base.common.api.whole import Int64Field
 
 THRESHOLD_MAX = 2**62
@@ -76,7 +77,7 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
 class AlertUpdateSerializer(serializers.Serializer[Any]):
     """Changes of an alert. Members that are left out stay as they are."""
 
-    name = serializers.CharField(max_length=NAME_CHARS_MAX, required=False)
+    name = serializers.CharField(max_length=NAME_CHARS_MAX, required=False, validators=[one_line])
     group = serializers.CharField(
         max_length=GROUP_CHARS_MAX, allow_blank=True, required=False, help_text=GROUP_HELP
     )
@@ -90,19 +91,12 @@ class AlertUpdateSerializer(serializers.Serializer[Any]):
         child=serializers.EmailField(), max_length=EMAILS_MAX, required=False, help_text=EMAILS_HELP
     )
 
-    def validate_name(self, name: str) -> str:
-        """Refuses a name that is not one line, since it is in the subject of mails."""
-        if not name.isprintable():
-            message = "A name has printable characters only."
-            raise serializers.ValidationError(message)
-        return name
-
 
 class AlertCreateSerializer(AlertUpdateSerializer):
     """A new alert."""
 
     cluster_id = serializers.RegexField(r"^cl_[a-z2-7]{20}$")
-    name = serializers.CharField(max_length=NAME_CHARS_MAX)
+    name = serializers.CharField(max_length=NAME_CHARS_MAX, validators=[one_line])
     kind = serializers.ChoiceField(choices=AlertKind.choices, help_text=KIND_HELP)
     threshold = Int64Field(min_value=0, max_value=THRESHOLD_MAX, help_text=THRESHOLD_HELP)
     for_s = serializers.IntegerField(

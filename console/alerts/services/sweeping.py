@@ -20,6 +20,7 @@ from console.base.common.audit import record_audit
 from console.base.common.clock import now
 from console.base.common.tenancy import organization_scope, system_scope
 from console.base.common.transactions import task_transaction
+from console.base.runtime.texts import storable
 from provisioning.choices import Intent
 
 logger = logging.getLogger(__name__)
@@ -69,19 +70,11 @@ def _judge_alert(alert: Alert, reading: Reading | None, at: datetime) -> bool:
     alert.state, alert.changed_at = after.state.value, after.changed_at
     alert.beyond_since, alert.back_since = after.beyond_since, after.back_since
     alert.evaluated_at, alert.value = at, value
-    alert.subject = "" if reading is None else _storable_subject(reading.subject)
+    alert.subject = "" if reading is None else storable(reading.subject)[:SUBJECT_CHARS_MAX]
     fires, fired = (state is AlertState.FIRING for state in (after.state, before.state))
     if fires and not fired:
         alert.fired_at, alert.fired_subject = at, alert.subject
     return fires is not fired
-
-
-def _storable_subject(name: str) -> str:
-    """Returns a name as a column can hold it: cut to its length, and without NUL bytes.
-
-    Kafka allows longer names of groups and NUL bytes in them; PostgreSQL's text does not.
-    """
-    return name.replace("\0", "\N{REPLACEMENT CHARACTER}")[:SUBJECT_CHARS_MAX]
 
 
 def _save_looks(alerts: Sequence[Alert]) -> None:

@@ -15,6 +15,7 @@ from console.base.common.models import AuditEntry
 from console.base.common.models.audit import TARGET_CHARS_MAX
 from console.base.common.requests import current_request_id
 from console.base.common.transactions import current_transaction
+from console.base.runtime.texts import storable, storable_json
 
 
 def record_audit(
@@ -73,8 +74,8 @@ def new_entry(
         actor_kind=actor.kind,
         actor_id=actor.id,
         target_type=target_type,
-        target_id=target_id[:TARGET_CHARS_MAX],
+        target_id=storable(target_id)[:TARGET_CHARS_MAX],
         request_id=current_request_id(),
         address=actor.address,
-        detail=dict(detail or {}),
+        detail=storable_json(detail or {}),
     )

@@ -145,6 +145,15 @@ LIMITS: tuple[Limit, ...] = (
         "refused (POLICY_VIOLATION). What is there already may be renewed and deleted.",
     ),
     Limit(
+        "unbilled_bytes_per_second",
+        CLUSTER,
+        "bytes/s",
+        "Bytes of Kafka requests and answers that are not billed: all but batches of records. "
+        "Up to 64 seconds of them are saved for later. Beyond that, principals that take more than "
+        "their equal share are answered with `throttle_time_ms`, and their connections are not "
+        "read for so long: the longer, the more an answer took and the more is owed.",
+    ),
+    Limit(
         "connections",
         CLUSTER,
         "connections",

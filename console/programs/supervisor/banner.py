@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from console.programs.supervisor import services
 from console.settings.config import Config
+from console.settings.home import derive_mail_token, read_or_make_secret
 
 
 def banner(config: Config) -> str:
@@ -23,7 +24,9 @@ def banner(config: Config) -> str:
         ("Logs", str(config.home / "log")),
     ]
     if config.mail.backend == "folder":
-        rows.append(("Mail", str(config.mail.folder)))
+        token = derive_mail_token(config.secret_key or read_or_make_secret(config.secret_key_file))
+        rows.append(("Mail", f"{config.web.public_url}/mail#{token}"))
+        rows.append(("Mail, files", str(config.mail.folder)))
     if services.embeds_stripe(config):
         rows.append(("Stripe", f"{services.stripe_address(config)} (a fake: no money moves)"))
     body = "\n".join(f"  {name:<11} {value}" for name, value in rows)

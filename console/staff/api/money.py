@@ -84,6 +84,7 @@ class StaffPaymentViewSet(StaffViewSet):
             data["invoice_ids"] = [owed.pk, *data.get("invoice_ids", ())]
         organization_id = data["organization_id"]
         with organization_scope(organization_id):
+            receivables.require_currency(organization_id, data["currency"])
             payment = receivables.record_payment(**data, by=self.staff_actor(organization_id))
             row = Payment.objects.select_related("organization").get(pk=payment.pk)
             return self.answer(row, status=http_status.HTTP_201_CREATED)
@@ -121,6 +122,7 @@ class StaffCreditViewSet(StaffViewSet):
         data = self.validated_input()
         organization_id = data["organization_id"]
         with organization_scope(organization_id):
+            receivables.require_currency(organization_id, data["currency"])
             credit = receivables.grant_credit(**data, by=self.staff_actor(organization_id))
             return self.answer(credit, status=http_status.HTTP_201_CREATED)
 

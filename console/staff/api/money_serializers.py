@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from rest_framework import serializers
@@ -10,7 +11,8 @@ from billing.choices import PaymentMethod, ReceivableState
 from billing.models import Credit, Payment, Receivable
 from billing.models.invoice import REASON_CHARS_MAX
 from billing.models.receivables import EXTERNAL_ID_CHARS_MAX
-from billing.money import CURRENCIES
+from billing.money import CURRENCIES, ENTERED_MINOR_MAX
+from billing.periods import require_past
 from billing.receivables.services import is_collected
 from console.base.common.clock import now
 from console.staff.api.serializers import (
@@ -21,8 +23,6 @@ from console.staff.api.serializers import (
 
 INVOICE_ID = r"^inv_[a-z2-7]{20}$"
 PAYMENT_ID = r"^pay_[a-z2-7]{20}$"
-# A thousand million major units: more is a slip of the finger.
-AMOUNT_MINOR_MAX = 10**11
 # Stripe enters card payments itself.
 ENTERED_METHODS = [
     choice for choice in PaymentMethod.choices if choice[0] != PaymentMethod.CARD.value
@@ -106,7 +106,7 @@ class PaymentInputSerializer(serializers.Serializer[Any]):
     method = serializers.ChoiceField(
         choices=ENTERED_METHODS, required=False, default=PaymentMethod.TRANSFER.value
     )
-    amount_minor = serializers.IntegerField(min_value=1, max_value=AMOUNT_MINOR_MAX)
+    amount_minor = serializers.IntegerField(min_value=1, max_value=ENTERED_MINOR_MAX)
     currency = serializers.ChoiceField(choices=sorted(CURRENCIES), help_text="ISO 4217.")
     external_id = serializers.CharField(
         max_length=EXTERNAL_ID_CHARS_MAX,
@@ -116,6 +116,13 @@ class PaymentInputSerializer(serializers.Serializer[Any]):
     note = serializers.CharField(
         max_length=REASON_CHARS_MAX, required=False, allow_blank=True, default=""
     )
+
+    def validate_received_at(self, received_at: datetime) -> datetime:
+        """It is not still to come, and not before there was anything to pay."""
+        try:
+            return require_past(received_at, now())
+        except ValueError as error:
+            raise serializers.ValidationError(str(error)) from error
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Exactly one of the organization and the reference says whose payment it is."""
@@ -144,7 +151,7 @@ class CreditInputSerializer(serializers.Serializer[Any]):
     """A credit to grant."""
 
     organization_id = serializers.RegexField(ORGANIZATION_ID)
-    amount_minor = serializers.IntegerField(min_value=1, max_value=AMOUNT_MINOR_MAX)
+    amount_minor = serializers.IntegerField(min_value=1, max_value=ENTERED_MINOR_MAX)
     currency = serializers.ChoiceField(choices=sorted(CURRENCIES), help_text="ISO 4217.")
     reason = serializers.CharField(max_length=REASON_CHARS_MAX)
     external_id = serializers.CharField(
@@ -164,7 +171,7 @@ class RefundInputSerializer(serializers.Serializer[Any]):
     """A refund to make (card) or to enter (all others)."""
 
     payment_id = serializers.RegexField(PAYMENT_ID)
-    amount_minor = serializers.IntegerField(min_value=1, max_value=AMOUNT_MINOR_MAX)
+    amount_minor = serializers.IntegerField(min_value=1, max_value=ENTERED_MINOR_MAX)
     external_id = serializers.CharField(
         max_length=EXTERNAL_ID_CHARS_MAX,
         help_text="The bank's own id, or for a card a name of your own: it is refunded once.",

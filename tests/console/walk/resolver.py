@@ -20,6 +20,14 @@ def served_routes() -> dict[str, set[str]]:
     return routes
 
 
+def views_of(resolver: URLResolver) -> Iterator[type]:
+    """The class of every view that has one; some come several times."""
+    for _, callback in _all_patterns(resolver.url_patterns, ""):
+        kind = getattr(callback, "cls", None) or getattr(callback, "view_class", None)
+        if kind is not None:
+            yield kind
+
+
 def _all_patterns(entries: list[Any], prefix: str) -> Iterator[tuple[str, Any]]:
     """Yields the pattern and the view of every entry, with those of nested resolvers."""
     for entry in entries:

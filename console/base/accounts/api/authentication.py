@@ -94,9 +94,18 @@ class ConsoleSessionAuthentication(PersonAuthentication):
         actor = replace(actor, session_id=session.pk)
         enter_organization(actor.organization_id)
         services.admit_actor(
-            actor=actor, method=request.method or "", second_factor=session.second_factor
+            actor=actor,
+            method=request.method or "",
+            second_factor=session.second_factor,
+            is_for_closed=_is_for_closed(request),
         )
         return user, actor
+
+
+def _is_for_closed(request: Request) -> bool:
+    """Whether the view takes this method of closed organizations too."""
+    view = (request.parser_context or {}).get("view")
+    return request.method in getattr(view, "for_closed", ())
 
 
 def _actor_of(request: HttpRequest, user: User) -> Actor | None:

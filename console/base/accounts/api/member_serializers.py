@@ -19,7 +19,9 @@ from console.base.accounts.models.project import NAME_CHARS_MAX
 from console.base.accounts.models.service_account import DESCRIPTION_CHARS_MAX
 from console.base.accounts.models.service_account import NAME_CHARS_MAX as ACCOUNT_CHARS_MAX
 from console.base.common.actor import Actor, Permission, Role
+from console.base.common.api.lines import one_line
 from console.base.common.ids import ID_CHARS_MAX
+from console.base.runtime.texts import is_line
 
 LABELS_MAX = 32
 LABEL_CHARS_MAX = 63
@@ -28,13 +30,6 @@ TOKEN_CHARS_MAX = 128
 PROJECT_ROLES_MAX = 50
 PERMISSIONS = [(permission.value, permission.value.capitalize()) for permission in Permission]
 OWN_ROLE = "Grants at most what the caller's own grants."
-
-
-def one_line(text: str) -> None:
-    """Raises `ValidationError` for a text with line breaks or other invisible characters."""
-    if not text.isprintable():
-        message = "Printable characters only."
-        raise serializers.ValidationError(message)
 
 
 class ProjectSerializer(serializers.ModelSerializer[Project]):
@@ -74,7 +69,7 @@ class ProjectUpdateSerializer(serializers.Serializer[Any]):
         if len(labels) > LABELS_MAX:
             message = f"At most {LABELS_MAX} labels."
             raise serializers.ValidationError(message)
-        if not all(0 < len(name) <= LABEL_CHARS_MAX and name.isprintable() for name in labels):
+        if not all(0 < len(name) <= LABEL_CHARS_MAX and is_line(name) for name in labels):
             message = f"A label's name has 1 to {LABEL_CHARS_MAX} printable characters."
             raise serializers.ValidationError(message)
         return labels

@@ -12,6 +12,7 @@ from console.base.accounts.choices import ROLES, AccountStatus, TrafficLimitKind
 from console.base.accounts.models import ApiKey, Organization
 from console.base.accounts.models.api_key import NAME_CHARS_MAX
 from console.base.accounts.models.organization import NAME_CHARS_MAX as ORGANIZATION_CHARS_MAX
+from console.base.common.api.lines import one_line
 from console.base.common.ids import ID_CHARS_MAX
 
 PASSWORD_CHARS_MAX = 256
@@ -60,7 +61,7 @@ class ApiKeyCreatedSerializer(serializers.Serializer[Any]):
 class ApiKeyCreateSerializer(serializers.Serializer[Any]):
     """The fields of a new key."""
 
-    name = serializers.CharField(max_length=NAME_CHARS_MAX)
+    name = serializers.CharField(max_length=NAME_CHARS_MAX, validators=[one_line])
     role = serializers.ChoiceField(
         choices=ROLES,
         required=False,
@@ -166,7 +167,7 @@ class OrganizationSerializer(serializers.Serializer[Any]):
 class OrganizationUpdateSerializer(serializers.Serializer[Any]):
     """The fields of an organization to change."""
 
-    name = serializers.CharField(max_length=ORGANIZATION_CHARS_MAX)
+    name = serializers.CharField(max_length=ORGANIZATION_CHARS_MAX, validators=[one_line])
     allowed_addresses = serializers.ListField(
         child=NetworkField(),
         max_length=NETWORKS_MAX,
@@ -205,7 +206,9 @@ class SignUpSerializer(serializers.Serializer[Any]):
     password = serializers.CharField(
         max_length=PASSWORD_CHARS_MAX, trim_whitespace=False, write_only=True
     )
-    organization_name = serializers.CharField(max_length=ORGANIZATION_CHARS_MAX)
+    organization_name = serializers.CharField(
+        max_length=ORGANIZATION_CHARS_MAX, validators=[one_line]
+    )
     session = serializers.BooleanField(
         default=False,
         help_text="Sign in as well, and make a first cluster with a sample topic (the console).",

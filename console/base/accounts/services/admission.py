@@ -1,7 +1,7 @@
 """What an organization requires of a request beside a valid credential, for keys and sessions.
 
 It requires an address that it allows, of people a second factor, and once it is closed that the
-request only reads.
+request only reads, or serves to pay what is owed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ def access_of(organization: Organization) -> Access:
     )
 
 
-def admit_actor(*, actor: Actor, method: str, second_factor: bool) -> None:
+def admit_actor(
+    *, actor: Actor, method: str, second_factor: bool, is_for_closed: bool = False
+) -> None:
     """Refuses an authenticated actor's request where its organization does not admit it.
 
     Runs in the organization's tenancy scope. `method` is the HTTP method, `second_factor` whether
-    the session showed one. Raises `AddressNotAllowed` (after it has audited the refusal),
+    the session showed one, `is_for_closed` whether a closed organization may make the change, as to
+    pay what it owes. Raises `AddressNotAllowed` (after it has audited the refusal),
     `SecondFactorRequired`, or `OrganizationClosed` for a change of a closed organization.
     """
     if not is_allowed(actor.access.allowed_addresses, actor.address):
@@ -39,7 +42,7 @@ def admit_actor(*, actor: Actor, method: str, second_factor: bool) -> None:
         raise AddressNotAllowed
     if not may_stay(actor=actor, second_factor=second_factor):
         raise SecondFactorRequired
-    if actor.access.closed and method not in SAFE_METHODS:
+    if actor.access.closed and method not in SAFE_METHODS and not is_for_closed:
         raise OrganizationClosed
 
 

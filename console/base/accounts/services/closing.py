@@ -2,7 +2,8 @@
 
 Other applications delete clusters and the like when they receive
 `console.base.accounts.signals.organization_closed`. Afterwards the organization's people sign in as
-before and read, its invoices above all; `admission.py` refuses every change.
+before and read, its invoices above all; `admission.py` refuses every change
+but those by which it pays.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ SOURCES = {
 }
 DETAIL_HELP = (
     "What changed: a value that was changed is an object with `from` and `to`, the old and the new "
-    "one. It never has a secret."
+    "one. Of records that were read it has their counts and `offsets`. It never has a secret."
 )
 
 

@@ -23,7 +23,7 @@ from console.base.common.waiting import CountedParts
 
 
 class AuditLogViewSet(ListAction):
-    """The audit log: what was changed, by whom, and from where."""
+    """The audit log: what was changed and which records were read, by whom, and from where."""
 
     queryset = AuditEntry.objects.all()
     serializer_class = shapes.AuditEntrySerializer
@@ -36,7 +36,11 @@ class AuditLogViewSet(ListAction):
 
     @extend_schema(operation_id="audit_log_list")
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Lists entries, newest first. Changes by Kafka clients appear some seconds late."""
+        """Lists entries, newest first. Changes by Kafka clients appear some seconds late.
+
+        Who reads records of a topic is in the log at once (`message.begin_reading`), and what they
+        read (`message.read`) ten minutes after they last did, or after an hour.
+        """
         filters = self.query()
         rows = self.paginate_queryset(filter_entries(self.get_queryset(), filters)) or []
         names, targets = names_of(rows), targets_of(rows)

@@ -31,6 +31,7 @@ from console.base.common.api import etags
 from console.base.common.api.pagination import LIMIT_MAX, page_of
 from console.base.common.api.problems import CONTENT_TYPE, field_errors, headers, problem
 from console.base.common.api.renderers import JSONRenderer
+from console.base.common.api.types import mistyped_fields, mistyped_parameters
 from console.base.common.api.unknown import fields_without_use, unknown_fields, unknown_parameters
 from console.base.common.errors import (
     AppError,
@@ -103,6 +104,8 @@ class ApiMixin(APIView):
     single: ClassVar[Sequence[str]] = ()
     # Action or method → serializer of the answer, where it is not `serializer_class`.
     output_serializers: ClassVar[Mapping[str, SerializerType]] = {}
+    # Methods beside reads that people of a closed organization may use, as to pay what it owes.
+    for_closed: ClassVar[Sequence[str]] = ()
     # Whether answers of a POST are stored under its Idempotency-Key; those of a sign-in are not.
     idempotent: ClassVar[bool] = True
     # Whether a POST answers 201. For the OpenAPI file; a viewset's `create` does so anyway.
@@ -174,12 +177,18 @@ class ApiMixin(APIView):
         """
         network = network_of(self.address)
         count_waiting(self.transaction, organization_id=organization_id, network=network)
+        if not self.is_counted():
+            return
         if organization_id is None:
             self.rate = count_address(network)
         else:
             self.rate = count_organization(organization_id)
         if not self.rate.allowed:
             raise RateLimited(self.rate)
+
+    def is_counted(self) -> bool:
+        """Whether the request counts against a limit. A view says no for what proved its sender."""
+        return True
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Authenticates, checks permissions, and ends a repeated POST with the stored answer.
@@ -294,7 +303,8 @@ class ApiMixin(APIView):
     def validated_input(self, **kwargs: Any) -> dict[str, Any]:
         """Returns the body's fields, as the serializer in `input_serializers` validated them.
 
-        Raises `ValidationFailed`, also for fields that the serializer does not have.
+        Raises `ValidationFailed`, also for fields that the serializer does not have, and for
+        numbers that are given as text.
         """
         serializer_class = self.input_serializers[self._action()]
         # Without a body the framework gives the fields of an empty form.
@@ -305,6 +315,10 @@ class ApiMixin(APIView):
         errors = unknown_fields(serializer, body, shown=self._shown_fields)
         if not serializer.is_valid():
             errors += field_errors(ValidationError(dict(serializer.errors)))
+        named = {error.pointer for error in errors}
+        errors += [
+            error for error in mistyped_fields(serializer, body) if error.pointer not in named
+        ]
         if errors:
             raise ValidationFailed(errors=errors)
         data: dict[str, Any] = serializer.validated_data
@@ -322,7 +336,8 @@ class ApiMixin(APIView):
         Raises `ValidationFailed`, whose errors point to `?name`.
         """
         serializer_class = self.query_serializers[self._action()]
-        serializer = serializer_class(data=self.request.query_params.dict())
+        parameters = self.request.query_params.dict()
+        serializer = serializer_class(data=parameters)
         if not serializer.is_valid():
             raise ValidationFailed(
                 errors=[
@@ -330,6 +345,9 @@ class ApiMixin(APIView):
                     for name, messages in dict(serializer.errors).items()
                 ]
             )
+        mistyped = mistyped_parameters(serializer, parameters)
+        if mistyped:
+            raise ValidationFailed(errors=mistyped)
         data: dict[str, Any] = serializer.validated_data
         return data
 

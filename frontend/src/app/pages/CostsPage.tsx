@@ -78,7 +78,7 @@ export function CostsPage(): ReactElement {
           </Section>
           <Section
             title="Meters"
-            lead="Wide: this month. Narrow: the month before. Dashed: what is free each month."
+            lead="Wide: this month. Narrow: the month before. Dashed: what is free."
             actions={<Link to="/prices">Prices</Link>}
           >
             <Answered
@@ -150,7 +150,7 @@ function Parts({ costs, prices }: PartsProps): ReactElement {
         </Empty>
       ) : shares?.length === 0 ? (
         <Empty title="There is nothing to pay">
-          All usage of this month is within what is free each month.
+          All usage of this month is within what is free.
         </Empty>
       ) : (
         <ShareTable

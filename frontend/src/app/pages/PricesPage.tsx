@@ -5,10 +5,13 @@ import { PageHead } from "@/components/PageHead";
 import { Section } from "@/components/Section";
 import { pricesQuery } from "@/features/costs/api/costs";
 import { PriceTable } from "@/features/costs/components/PriceTable";
+import { paymentMethodQuery } from "@/features/payments/api/payments";
+import type { PaymentMethod } from "@/lib/api/types";
 
 /** The prices of all meters. */
 export function PricesPage(): ReactElement {
   const { data, error, refetch } = useQuery(pricesQuery);
+  const { data: method } = useQuery(paymentMethodQuery);
   return (
     <>
       <PageHead
@@ -25,13 +28,27 @@ export function PricesPage(): ReactElement {
         <Section
           title="Now"
           lead={
-            "A GiB is 2^30 bytes, a month is a month in UTC. Free quantities are for the whole " +
-            "organization. Each line of an invoice is rounded once, to the cent."
+            "A GiB is 2^30 bytes, a month is a month in UTC. " +
+            freeText(method) +
+            " Each line of an invoice is rounded once, to the cent."
           }
         >
           <PriceTable prices={data} />
         </Section>
       )}
     </>
+  );
+}
+
+/** What the free quantities are: for a card each month, and without one a trial, once. */
+function freeText(method: PaymentMethod | undefined): string {
+  if (method?.collector !== "stripe") return "Free quantities are for the whole organization.";
+  if (method.card) {
+    return "Free quantities are for a card: all organizations that it pays for share them.";
+  }
+  return (
+    "Without a card the organization has the free quantities once, as its trial: when one of " +
+    "them is used up, its clusters refuse to take records and to give them out. With a card they " +
+    "are free each month."
   );
 }

@@ -118,6 +118,17 @@ test("a month that cannot be read shows the problem's text", async () => {
   expect((await screen.findAllByText(/Your role is developer\./))[0]).toBeVisible();
 });
 
+test("whose the free quantities are depends on the payment method", async () => {
+  visit("/prices");
+  expect(await screen.findByText(/Free quantities are for a card/)).toBeVisible();
+});
+
+test("without a card the free quantities are a trial", async () => {
+  change("GET /api/v1/payment-method", (method) => Object.assign(method, { card: null }));
+  visit("/prices");
+  expect(await screen.findByText(/has the free quantities once, as its trial/)).toBeVisible();
+});
+
 test("prices are shown with what is free each month", async () => {
   visit("/prices");
   const cells = await firstRow("Prices");

@@ -51,12 +51,12 @@ test("a line leads to the rows that it was priced from", async () => {
 
 test("the document names both parties, the reason of no tax and the hash of the PDF", async () => {
   change(ONE, (invoice) => {
-    Object.assign(invoice.customer, { address: ["Lindenallee 3"], vat_id: "DE987654321" });
+    Object.assign(invoice.customer, { address: ["Lindenallee 3"], vat_id: "DE987654328" });
   });
   visit(INVOICE);
   const document = await screen.findByRole("article", { name: "Invoice" });
   expect(document).toHaveTextContent("Lindenallee 3");
-  expect(document).toHaveTextContent("VAT DE987654321");
+  expect(document).toHaveTextContent("VAT DE987654328");
   expect(document).toHaveTextContent("The seller is not registered for VAT.");
   expect(document).toHaveTextContent("9f86d081884c7d659a2feaa0c55ad015");
 });

@@ -12,7 +12,7 @@ test("nothing is said where nothing is unpaid", () => {
 test("what is unpaid is said with what happens next, in the order of time", () => {
   expect(dunned(declined)).toEqual({
     owed: "$12.50 of an invoice is unpaid since 4 Dec 2026.",
-    now: "The card was declined. Clusters work as before.",
+    now: "The card was declined. Nothing is held up so far.",
     next: [
       "The card is charged again on 5 Dec 2026, 00:01 UTC.",
       "Unless it is paid, on 18 Dec 2026, 00:01 UTC all clusters will refuse produce and fetch.",
@@ -20,6 +20,12 @@ test("what is unpaid is said with what happens next, in the order of time", () =
   });
   const late = { ...declined, next_charge_at: "2026-12-20T00:00:00Z" };
   expect(dunned(late)?.next[1]).toMatch(/^The card is charged again/);
+});
+
+test("who has no card does not read when it is charged", () => {
+  const next = dunned({ ...declined, failure: "no_payment_method" })?.next;
+  expect(next).toHaveLength(1);
+  expect(next?.[0]).toMatch(/^Unless it is paid/);
 });
 
 test("several invoices are counted, and each stage says what holds", () => {

@@ -12,7 +12,7 @@ import { utcDay, utcTime } from "@/lib/format/utc";
 /** What holds at a stage of the calendar after an unpaid invoice. */
 const HOLDS: Record<DunningStage, string> = {
   paid: "",
-  unpaid: "Clusters work as before.",
+  unpaid: "Nothing is held up so far.",
   suspended: "All clusters refuse produce and fetch until it is paid.",
   asleep: "No client reaches the clusters until it is paid. Their data is kept.",
   deleted: "The clusters were deleted. Each can be restored for seven days after its deletion.",
@@ -33,6 +33,7 @@ const FAILURES: Record<FailureKind, string> = {
   no_payment_method: "There is no card that could be charged.",
   refused: "The payment could not be made, which is not your fault.",
   overdue: "It did not come in by the day on which it was due.",
+  reopened: "A payment was refunded, or taken back by its bank.",
 };
 
 /** Returns why an invoice is not paid, as a sentence. */
@@ -72,9 +73,10 @@ function owedBy({ unpaid_minor, currency, unpaid_invoice_ids: { length } }: Acco
   return length > 1 ? `${amount} of ${String(length)} invoices are` : `${amount} of an invoice is`;
 }
 
-function nextOf({ next_charge_at, next_step }: Account): string[] {
+function nextOf({ failure, next_charge_at, next_step }: Account): string[] {
   const sentences: { at: string; words: string }[] = [];
-  if (next_charge_at !== null) {
+  // Without a card nothing is charged then, but for one that is added meanwhile.
+  if (next_charge_at !== null && failure !== "no_payment_method") {
     const words = `The card is charged again on ${utcMoment(next_charge_at)}.`;
     sentences.push({ at: next_charge_at, words });
   }

@@ -2778,6 +2778,10 @@ export interface components {
              * @description Usage up to this time is included; null where none is known.
              */
             provisional_until: string | null;
+            /** @description For an organization without a payment method: what is left of its trial, by meter, in bytes, byte-minutes or partition-minutes. Once a meter is at 0, clusters refuse produce and fetch. Empty where it has no trial; null where it needs none, and for who sees only some clusters. */
+            trial_left: {
+                [key: string]: string;
+            } | null;
         };
         /** @description A credential, without its password. */
         Credential: {
@@ -2935,7 +2939,7 @@ export interface components {
         /** @enum {string} */
         EnteredMethod: "transfer" | "other";
         /** @enum {string} */
-        FailureEnum: "declined" | "needs_authentication" | "no_payment_method" | "refused" | "overdue";
+        FailureEnum: "declined" | "needs_authentication" | "no_payment_method" | "refused" | "overdue" | "reopened";
         /** @description What is wrong with one place of the request. */
         FieldError: {
             /** @description A JSON pointer into the body, or `?` and the name of a query parameter. */

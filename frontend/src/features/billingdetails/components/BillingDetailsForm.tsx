@@ -87,7 +87,7 @@ export function BillingDetailsForm({ details, organization }: Props): ReactEleme
       />
       <TextInput
         label="VAT id"
-        description="With its country's prefix: DE987654321"
+        description="With its country's prefix: DE987654328"
         autoComplete="off"
         spellCheck={false}
         {...form.getInputProps("vat_id")}

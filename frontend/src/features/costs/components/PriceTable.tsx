@@ -40,7 +40,7 @@ function columnsOf(currency: string): Column<Price>[] {
     },
     {
       id: "free",
-      header: "Free each month",
+      header: "Free",
       align: "right",
       width: 200,
       cell: ({ free_units, free_unit }) =>
