@@ -43,9 +43,11 @@ class ProvisioningConfig(AppConfig):
         signals.account_status_changed.connect(receivers.follow_account_status, dispatch_uid=uid)
         signals.traffic_limit_changed.connect(receivers.follow_traffic_limit, dispatch_uid=uid)
         signals.organization_closed.connect(receivers.follow_closing, dispatch_uid=uid)
+        signals.organization_taken_over.connect(receivers.end_credentials, dispatch_uid=uid)
         signals.organization_clusters_forfeited.connect(
             receivers.follow_forfeiting, dispatch_uid=uid
         )
+        signals.organization_clusters_redeemed.connect(receivers.follow_redeeming, dispatch_uid=uid)
         exports.register_source("topics", archive.archived_topics)
         exports.register_source("acls", archive.archived_acls)
         signals.project_deleting.connect(receivers.keep_clusters, dispatch_uid=uid)

@@ -1,6 +1,6 @@
 """Queries of provisioning's tables.
 
-Every use begins with one organization, but for the sweeps' `to_recheck` and `due`.
+Every use begins with one organization, but for the sweeps' `to_recheck`, `due` and `over`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ from console.base.common.actor import Actor, Permission
 from provisioning.choices import UNFINISHED, Intent, SampleData
 
 if TYPE_CHECKING:
-    from provisioning.models import BreakGlass, Cluster, Credential, Operation  # noqa: F401
+    from provisioning.models import (  # noqa: F401
+        BreakGlass,
+        Cluster,
+        Credential,
+        Operation,
+        RecordReading,
+    )
 
 
 class ClusterQuerySet(models.QuerySet["Cluster"]):
@@ -98,3 +104,15 @@ class BreakGlassQuerySet(models.QuerySet["BreakGlass"]):
     def usable(self, *, cluster_id: str, moment: datetime) -> Self:
         """Permits that let a deletion of a cluster pass at a moment."""
         return self.filter(cluster_id=cluster_id, used_at=None, expires_at__gt=moment)
+
+
+class RecordReadingQuerySet(models.QuerySet["RecordReading"]):
+    """Queries of readings of records."""
+
+    def for_organization(self, organization_id: str) -> Self:
+        """The rows of one organization."""
+        return self.filter(organization_id=organization_id)
+
+    def over(self, *, last_before: datetime, began_before: datetime) -> Self:
+        """Readings of all organizations that have paused since a moment, or began before one."""
+        return self.filter(Q(last_at__lt=last_before) | Q(began_at__lt=began_before))

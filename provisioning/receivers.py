@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from console.base.accounts.models import Project
 from console.base.common.actor import Actor, system_actor
+from provisioning.administration.services import credential_expiry
 from provisioning.clusters.services import clusters
 from provisioning.reconciling import samples
 
@@ -33,7 +34,17 @@ def follow_closing(*, actor: Actor, **_: object) -> None:
 
 def follow_forfeiting(*, organization_id: str, **_: object) -> None:
     """Deletes the clusters of an organization that did not pay for them."""
-    clusters.delete_every_cluster(actor=system_actor(organization_id))
+    clusters.delete_every_cluster(actor=system_actor(organization_id), forfeited=True)
+
+
+def follow_redeeming(*, organization_id: str, **_: object) -> None:
+    """Restores the clusters of an organization that paid for them after all."""
+    clusters.restore_forfeited_clusters(actor=system_actor(organization_id))
+
+
+def end_credentials(*, organization_id: str, **_: object) -> None:
+    """Ends the Kafka credentials of an organization whose owner took it over."""
+    credential_expiry.expire_every_credential(organization_id=organization_id)
 
 
 def keep_clusters(*, project: Project, **_: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from provisioning.administration.services import credential_expiry
+from provisioning.administration.services import credential_expiry, readings
 from provisioning.clusters.services import sample_history, sample_ingest
 from provisioning.clusters.services.operations import RECONCILE
 from provisioning.reconciling import service as reconciling
@@ -29,6 +29,12 @@ def sweep_clusters() -> None:
 def expire_credentials() -> None:
     """Ends credentials that have expired."""
     credential_expiry.expire_credentials()
+
+
+@shared_task(name="provisioning.end_readings")
+def end_readings() -> None:
+    """Says in the audit log what was read, where nobody reads on."""
+    readings.end_readings()
 
 
 @shared_task(name="provisioning.ingest_samples")

@@ -8,6 +8,7 @@ from provisioning.models.cell import Cell, CellPort
 from provisioning.models.cluster import Cluster
 from provisioning.models.credential import Credential
 from provisioning.models.operation import Operation
+from provisioning.models.reading import RecordReading
 from provisioning.models.sample import ClusterSample, SampleFile, SampleHour, SampleMinute
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "ClusterSample",
     "Credential",
     "Operation",
+    "RecordReading",
     "SampleFile",
     "SampleHour",
     "SampleMinute",

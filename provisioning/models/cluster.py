@@ -87,6 +87,8 @@ class Cluster(models.Model):
     # When a worker last compared it with its cell.
     checked_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
+    # Deleted because its organization did not pay: paying restores it.
+    forfeited = models.BooleanField(default=False)
     # `[from_ms, until_ms]` (Unix time) of every time that it was deleted; the last `until_ms` is
     # null while it is deleted. Where the cell got a deletion late, `from_ms` is that later moment:
     # see `date_deletions` of `provisioning.reconciling.plan`. Storage is not billed meanwhile.

@@ -54,7 +54,7 @@ PAGES = {
     "usage-month": ("/usage?range=30d&by=principal&meter=ingress_bytes", "web-shop"),
     "usage-row": ("{row}", "SHA-256"),
     "costs": ("/usage/costs", "Forecast"),
-    "costs-by-topic": ("/usage/costs?by=topic", "within what is free each month"),
+    "costs-by-topic": ("/usage/costs?by=topic", "within what is free"),
     "budgets": ("/usage/budgets", "Team"),
     "new-budget": ("/usage/budgets?panel=new", "Create budget"),
     "prices": ("/prices", "$0.04 per GiB"),

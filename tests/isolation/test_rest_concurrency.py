@@ -101,7 +101,7 @@ def command_of(pid: int) -> bytes:
 def test_slow_browses(service, attacker, victim):
     cluster_id = awake_cluster(attacker)
     victim.check()
-    made = attacker.call("POST", "/api-keys", {"name": "reader", "role": "viewer"}, status=201)
+    made = attacker.call("POST", "/api-keys", {"name": "reader", "role": "reader"}, status=201)
     address = f"/clusters/{cluster_id}/topics/{TOPIC}/messages"
 
     def browse(_number: int) -> httpx.Response:

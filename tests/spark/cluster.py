@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ import pyspark
 import urllib3
 
 from tests.ports import free_ports
+from tests.supervisor.run import wait_until
 
 CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 START_S = 180
@@ -49,11 +49,7 @@ class SparkCluster:
         options = ["--cores", str(cores), "--memory", memory, "--webui-port", "0"]
         options += ["--work-dir", str(self.folder / name)]
         self._start(name, "org.apache.spark.deploy.worker.Worker", *options, self.url)
-        end = time.monotonic() + START_S
-        while self.workers() <= before:
-            assert time.monotonic() < end, f"{name} does not come up: see {self.folder}"
-            assert self.processes[name].poll() is None, f"{name} ended: see {self.folder}"
-            time.sleep(0.1)
+        wait_until(lambda: self.workers() > before, f"{name} is up: see {self.folder}", START_S)
 
     def kill(self, name: str) -> None:
         """Kills a process, with the executors that a worker started."""

@@ -9,6 +9,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from console.base.common.api.lines import one_line
 from provisioning.administration.api.topic_serializers import EffectSerializer
 from provisioning.choices import CredentialRole, Mechanism
 from provisioning.models import Credential
@@ -133,7 +134,7 @@ class PasswordSerializer(serializers.Serializer[Any]):
 class CredentialCreateSerializer(PasswordSerializer):
     """What a new credential shall be."""
 
-    name = serializers.CharField(max_length=NAME_CHARS_MAX)
+    name = serializers.CharField(max_length=NAME_CHARS_MAX, validators=[one_line])
     role = serializers.ChoiceField(
         choices=CredentialRole.choices,
         help_text="Which ACLs it begins with: `none` has no rights until ACLs give some.",
@@ -146,7 +147,7 @@ class CredentialCreateSerializer(PasswordSerializer):
 class CredentialUpdateSerializer(serializers.Serializer[Any]):
     """What changes. What is left out stays."""
 
-    name = serializers.CharField(max_length=NAME_CHARS_MAX, required=False)
+    name = serializers.CharField(max_length=NAME_CHARS_MAX, required=False, validators=[one_line])
     expires_at = serializers.DateTimeField(
         required=False, allow_null=True, help_text="When it ends by itself; null: never."
     )

@@ -6,9 +6,11 @@ then makes the cell follow.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from django.db import transaction
 from django.db.models import F
 
 from console.base.accounts.errors import OrganizationClosed, ProjectNotEmpty
@@ -19,7 +21,13 @@ from console.base.common.actor import Actor
 from console.base.common.audit import change_of, changes_of, record_audit
 from console.base.common.clock import now, unix_ms
 from console.base.common.conf import config
-from console.base.common.errors import Conflict, FieldError, NameNotConfirmed, NotFound
+from console.base.common.errors import (
+    AppError,
+    Conflict,
+    FieldError,
+    NameNotConfirmed,
+    NotFound,
+)
 from console.base.common.names import require_free_name
 from console.base.limits.services import require_room
 from provisioning.choices import Intent, OperationType, SampleData
@@ -41,6 +49,8 @@ from provisioning.errors import (
 )
 from provisioning.models import Cluster, Operation
 from provisioning.models.cluster import IDLE_TIMEOUT_S_DEFAULT
+
+logger = logging.getLogger(__name__)
 
 # Operations during which the specification may change again: none of them depends on it.
 HARMLESS = (OperationType.CREATE_CLUSTER, OperationType.WAKE_CLUSTER)
@@ -160,17 +170,39 @@ def delete_cluster(
     return _begin_deletion(actor, cluster, supersedes=superseded)
 
 
-def delete_every_cluster(*, actor: Actor) -> int:
+def delete_every_cluster(*, actor: Actor, forfeited: bool = False) -> int:
     """Deletes all clusters of the actor's organization, also protected ones; returns how many.
 
-    It is for an organization that was closed, or did not pay. Operations that are not finished are
-    cancelled.
+    It is for an organization that was closed, or did not pay (`forfeited`). Operations that are not
+    finished are cancelled.
     """
     active = Cluster.objects.for_organization(actor.organization_id).active()
     clusters = list(active.select_for_update().order_by("id"))
     for cluster in clusters:
-        _begin_deletion(actor, cluster, supersedes=tuple(OperationType))
+        _begin_deletion(actor, cluster, supersedes=tuple(OperationType), forfeited=forfeited)
     return len(clusters)
+
+
+def restore_forfeited_clusters(*, actor: Actor) -> int:
+    """Restores the clusters of the actor's organization that it had forfeited; returns how many.
+
+    One that cannot be restored now, such as one whose name is taken, stays deleted, and can be
+    restored by hand for as long as any other.
+    """
+    forfeited = Cluster.objects.for_organization(actor.organization_id).filter(
+        intent=Intent.DELETED.value, forfeited=True
+    )
+    restored = 0
+    for cluster in forfeited.select_for_update().order_by("id"):
+        try:
+            with transaction.atomic():
+                undelete_cluster(actor=actor, cluster=cluster)
+        except AppError as error:
+            extra = {"cluster": cluster.pk, "reason": error.code}
+            logger.warning("clusters.not_restored", extra=extra)
+        else:
+            restored += 1
+    return restored
 
 
 def undelete_cluster(*, actor: Actor, cluster: Cluster, name: str | None = None) -> Operation:
@@ -198,6 +230,7 @@ def undelete_cluster(*, actor: Actor, cluster: Cluster, name: str | None = None)
         cluster=cluster,
         intent=Intent.ACTIVE.value,
         deleted_at=None,
+        forfeited=False,
         deletions=[*before, [since_ms, unix_ms(now())]],
         name=chosen,
     )
@@ -337,13 +370,18 @@ def bump_generation(*, cluster: Cluster, **changes: object) -> None:
 
 
 def _begin_deletion(
-    actor: Actor, cluster: Cluster, *, supersedes: tuple[OperationType, ...]
+    actor: Actor,
+    cluster: Cluster,
+    *,
+    supersedes: tuple[OperationType, ...],
+    forfeited: bool = False,
 ) -> Operation:
     deleted_at = now()
     bump_generation(
         cluster=cluster,
         intent=Intent.DELETED.value,
         deleted_at=deleted_at,
+        forfeited=forfeited,
         deletions=[*cluster.deletions, [unix_ms(deleted_at), None]],
         sleep_wanted=False,
     )

@@ -8,12 +8,12 @@ lags in seconds the greatest) under an empty name.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import orjson
 
+from console.base.runtime.texts import storable_name
 from provisioning.cell.samples import CONNECTIONS, TOPICS, groups_at
 
 SERIES_MAX = 5000
@@ -88,7 +88,7 @@ def _lags(content: Mapping[str, Any], taken_at_ms: int) -> dict[Pair, Lag]:
     lags: dict[Pair, Lag] = {}
     for group in groups_at(content, taken_at_ms):
         for partition in group.get("partitions", ()):
-            pair = _shown(group["group"]), _shown(partition["topic"])
+            pair = _named(group["group"]), _named(partition["topic"])
             lag, age = lags.get(pair, (None, None))
             lags[pair] = (_added(lag, partition["lag"]), _greater(age, partition["lag_seconds"]))
     return lags
@@ -105,7 +105,7 @@ def _rates(counts: Counts, before: Counts, seconds: float) -> dict[str, list[flo
         passed = min(seconds, RESET_S_MAX) if reset else seconds
         grown = now if reset else [a - b for a, b in zip(now, past, strict=False)]
         if len(grown) == OF_A_TOPIC:
-            rates[_shown(topic)] = [round(number / passed, 3) for number in grown]
+            rates[_named(topic)] = [round(number / passed, 3) for number in grown]
     return rates
 
 
@@ -168,13 +168,8 @@ def _split(
     return dict(entries[:first]), entries[first:]
 
 
-def _shown(name: str) -> str:
-    """A name that PostgreSQL takes, of a bounded length. The tenant chose it."""
-    name = name.replace("\0", "\N{REPLACEMENT CHARACTER}")
-    if len(name) <= NAME_CHARS_MAX:
-        return name
-    digest = hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
-    return f"{name[: NAME_CHARS_MAX - 17]}\N{HORIZONTAL ELLIPSIS}{digest}"
+def _named(name: str) -> str:
+    return storable_name(name, NAME_CHARS_MAX)
 
 
 def _greater(a: Any, b: Any) -> Any:  # noqa: ANN401 (a number, or None)

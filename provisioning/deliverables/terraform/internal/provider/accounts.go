@@ -16,8 +16,8 @@ import (
 )
 
 var (
-	accountRoles   = []string{"owner", "admin", "developer", "billing", "viewer", "member"}
-	projectRoles   = []string{"owner", "admin", "developer", "billing", "viewer"}
+	accountRoles   = []string{"owner", "admin", "developer", "billing", "reader", "viewer", "member"}
+	projectRoles   = []string{"owner", "admin", "developer", "billing", "reader", "viewer"}
 	principalTypes = []string{"user", "service_account"}
 )
 

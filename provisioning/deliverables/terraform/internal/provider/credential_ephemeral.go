@@ -24,7 +24,7 @@ const (
 	keyLifetimeMax     = 24 * 3600
 )
 
-var keyRoles = []string{"admin", "developer", "billing", "viewer"}
+var keyRoles = []string{"admin", "developer", "billing", "reader", "viewer"}
 
 type credentialEphemeralModel struct {
 	ClusterID        types.String `tfsdk:"cluster_id"`
