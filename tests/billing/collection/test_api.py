@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import httpx
 import pytest
-from django.conf import settings
 
 from billing.collection.tasks import sweep_collection
 from billing.models import CardAccount, PayerOrganization
@@ -61,10 +60,10 @@ def test_a_card_is_known_without_a_webhook_too(world, client):
     assert body(client.request("GET", "/payment-method"))["card"]["last4"] == "4242"
 
 
-def test_who_has_proved_no_address_gives_no_card(world, client, monkeypatch):
+def test_who_has_proved_no_address_gives_no_card(world, client, settings):
     with organization_scope(world.id):
         Organization.objects.update(verified_at=None)
-    monkeypatch.setattr(settings, "FRESHET", replace(config(), mode="production"))
+    settings.FRESHET = replace(config(), mode="production")
     refused = client.request("POST", "/payment-method/setup")
     assert_problem(refused, 403, "not_verified")
     with organization_scope(world.id):
