@@ -4,6 +4,9 @@ import pytest
 
 from tests.service.api import Api
 
+# Before a test imports it: this folder is run by itself too.
+pytest.register_assert_rewrite("tests.console.cases")
+
 
 def _organization(service):
     api = Api.sign_up(service.address)
