@@ -206,13 +206,13 @@ def _settle(before: LaneProgress, at: LaneProgress, held: pa.Table) -> LaneProgr
 
 def _files_of(rows: pa.Table, first_sequence: int, last_sequence: int) -> list[LaneFile]:
     """The files of rows, with all blocks from the first to the last among them."""
-    firsts: dict[int, int] = {}
-    for file, block in zip(rows["lane_file"].to_pylist(), rows["block"].to_pylist(), strict=True):
-        firsts.setdefault(file, block)
-    begins = [first_sequence, *list(firsts.values())[1:], last_sequence + 1]
+    # Without threads the groups are in the order of their first rows.
+    firsts = rows.group_by("lane_file", use_threads=False).aggregate([("block", "min")])
+    files, blocks = (firsts[name].to_pylist() for name in ("lane_file", "block_min"))
+    begins = [first_sequence, *blocks[1:], last_sequence + 1]
     return [
         LaneFile(file=file, first_sequence=begin, last_sequence=after - 1)
-        for file, (begin, after) in zip(firsts, pairwise(begins), strict=True)
+        for file, (begin, after) in zip(files, pairwise(begins), strict=True)
     ]
 
 
