@@ -64,8 +64,7 @@ def shares():
         return [(row.organization_id, int(row.quantity)) for row in rows]
 
 
-def test_without_a_collector_each_has_its_own(both, collector):
-    collector("none")
+def test_without_a_collector_each_has_its_own(both):
     issue_invoices()
     for organization in both:
         assert free_of(organization.id) == {"ingress_bytes": FREE_GIB * GIB}

@@ -14,12 +14,11 @@ from billing.models import Dunning, Payment, UnpaidInvoice
 from billing.receivables.services import (
     close_dispute,
     record_dispute,
-    record_payment,
     refund_payment,
 )
 from console.base.accounts.models import Organization
 from console.base.common.tenancy import organization_scope
-from tests.billing.collection.world import ASKS_ALWAYS, DECLINES_LATER, GOOD
+from tests.billing.collection.world import ASKS_ALWAYS, DECLINES_LATER, GOOD, transfer
 from tests.console.browsers import signed_in
 from tests.console.cases import assert_problem
 
@@ -42,19 +41,6 @@ def stage(world):
 def unpaid(world, invoice_id):
     with organization_scope(world.id):
         return UnpaidInvoice.objects.filter(pk=invoice_id, ended_at=None).first()
-
-
-def transfer(world, amount_minor=1250, name="bank 1"):
-    with organization_scope(world.id):
-        return record_payment(
-            organization_id=world.id,
-            method="transfer",
-            amount_minor=amount_minor,
-            currency="USD",
-            external_id=name,
-            received_at=world.clock.now,
-            by="tests",
-        )
 
 
 def beat(world):

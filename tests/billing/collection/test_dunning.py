@@ -13,7 +13,7 @@ from billing.collection.dunning import evaluate_dunning, sweep_dunning, what_fol
 from billing.collection.notices import sweep_notices
 from billing.collection.tasks import sweep_collection
 from billing.models import Dunning, DunningNotice, UnpaidInvoice
-from billing.receivables.services import record_payment, write_off
+from billing.receivables.services import write_off
 from console.base.accounts.choices import AccountStatus, TrafficLimitKind, TrafficLimitSource
 from console.base.accounts.models import Organization, TrafficLimit
 from console.base.accounts.services import set_account_status
@@ -21,7 +21,7 @@ from console.base.common.clock import unix_ms
 from console.base.common.models import AuditEntry
 from console.base.common.tenancy import organization_scope
 from provisioning.models import Cluster, Operation
-from tests.billing.collection.world import DECLINES_LATER, GOOD
+from tests.billing.collection.world import DECLINES_LATER, GOOD, transfer
 from tests.billing.world import make_cluster
 
 
@@ -40,19 +40,6 @@ def consequences(world):
         kinds = list(limits.values_list("kind", flat=True))
         status = Organization.objects.get(pk=world.id).account_status
     return stage(world), kinds, status
-
-
-def transfer(world, amount_minor=1250, name="bank 1"):
-    with organization_scope(world.id):
-        record_payment(
-            organization_id=world.id,
-            method="transfer",
-            amount_minor=amount_minor,
-            currency="USD",
-            external_id=name,
-            received_at=world.clock.now,
-            by="tests",
-        )
 
 
 NOTHING: list[str] = []

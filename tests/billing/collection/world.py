@@ -12,7 +12,8 @@ from django.test import Client
 
 from billing.collection import cards, events
 from billing.collection.tasks import catch_up_events, collect_due, sweep_collection
-from billing.models import PaymentAttempt, Receivable
+from billing.models import Payment, PaymentAttempt, Receivable
+from billing.receivables.services import record_payment
 from billing.services import numbers
 from billing.services.store import document_store
 from console.base.common.models import OutboxEntry
@@ -206,3 +207,17 @@ def _take_entry() -> OutboxEntry | None:
         if entry is not None:
             OutboxEntry.objects.filter(pk=entry.pk).delete()
         return entry
+
+
+def transfer(world: World, amount_minor: int = 1250, name: str = "bank 1") -> Payment:
+    """Enters a bank transfer of an organization, which came in now."""
+    with organization_scope(world.id):
+        return record_payment(
+            organization_id=world.id,
+            method="transfer",
+            amount_minor=amount_minor,
+            currency="USD",
+            external_id=name,
+            received_at=world.clock.now,
+            by="tests",
+        )
