@@ -24,6 +24,8 @@ class SentBatch:
 
     data: bytes
     is_sound: bool
+    # Whether its payload ends elsewhere, with any bytes behind its end.
+    is_cut: bool = False
 
 
 def resealed(batch: bytes) -> bytes:
@@ -87,4 +89,4 @@ def sent_batches(draw: st.DrawFn) -> SentBatch:
         case "cut":
             end = draw(st.integers(0, len(payload)))
             payload = payload[:end] + draw(st.binary(max_size=20))
-    return SentBatch(resealed(header + payload), is_sound=damage == "none")
+    return SentBatch(resealed(header + payload), damage == "none", damage == "cut")

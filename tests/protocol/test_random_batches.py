@@ -9,7 +9,6 @@ different ways.
 from __future__ import annotations
 
 import zlib
-from contextlib import suppress
 from dataclasses import dataclass
 
 import cramjam
@@ -31,7 +30,6 @@ from tests.protocol.random_batches import SentBatch, sent_batches
 from tests.protocol.world import REQUEST_TIMEOUT_MS, World
 
 INVALID_RECORD, INVALID_TIMESTAMP, UNKNOWN_SERVER_ERROR = 87, 32, -1
-LZ4 = 3
 # Never reached when all is well.
 READ_LIMIT_S = 20.0
 # The limits are such that only the records decide, and not the clock.
@@ -83,7 +81,7 @@ def read_records(data: bytes) -> tuple[tuple[int, int], ...] | None:
     batch = next(read_batches(data, "a fetched batch"))
     first_ms = HEADER.unpack(data[:HEADER_BYTES])[7]
     try:
-        content = unpacked(batch.attributes & 7, batch.payload)
+        content = decompressed(batch.attributes & 7, batch.payload)
         position = 0
         records: list[tuple[int, int]] = []
         for _ in range(batch.count):
@@ -95,16 +93,6 @@ def read_records(data: bytes) -> tuple[tuple[int, int], ...] | None:
         event(f"a client cannot read it: {type(error).__name__}")
         return None
     return tuple(records)
-
-
-def unpacked(codec: int, payload: bytes) -> bytes:
-    """The records. What follows an LZ4 frame is left out, as Kafka does, for up to 20 bytes."""
-    if codec != LZ4:
-        return decompressed(codec, payload)
-    for end in range(len(payload), max(0, len(payload) - 21), -1):
-        with suppress(cramjam.DecompressionError):
-            return decompressed(codec, payload[:end])
-    return decompressed(codec, payload)
 
 
 def read_record(content: bytes, position: int) -> tuple[int, int, int]:
@@ -236,6 +224,9 @@ def test_kafka_answers_the_same(
     # Kafka stores some records that clients cannot read.
     if theirs.error == UNKNOWN_SERVER_ERROR or theirs.records is None:
         assert ours.error == INVALID_RECORD
+        return
+    # And bytes behind a frame, which its own client ignores.
+    if ours.error == INVALID_RECORD and theirs.error == 0 and sent.is_cut:
         return
     # And times before 1970, of which clients make different things.
     if any(timestamp < -1 for _, timestamp in theirs.records):

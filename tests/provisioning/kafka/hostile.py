@@ -64,10 +64,9 @@ def join_alone(raw: Raw, group: str, assignment: bytes, *, protocol_type: str = 
     assert error == 0, error
 
 
-def produce_with_raw_header(raw: Raw, topic: str, value: bytes) -> None:
-    """Produces a record to partition 0 with two headers; the name of one is not UTF-8."""
-    error = _produce(raw, topic, value, [(RawName("raw"), b"1"), ("text", b"2")])
-    assert error == 0, error
+def offer_raw_header(raw: Raw, topic: str, value: bytes) -> int:
+    """Produces a record with two headers; the name of one is not UTF-8. Returns the error code."""
+    return _produce(raw, topic, value, [(RawName("raw"), b"1"), ("text", b"2")])
 
 
 def produce_batch(raw: Raw, topic: str, batch: bytes) -> None:

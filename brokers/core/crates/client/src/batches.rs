@@ -16,7 +16,7 @@ use crate::error::ClientError;
 use freshet_wire::codec::{Reader, WireError};
 use freshet_wire::records::{
     BatchHeader, Compression, HEADER_BYTES, RecordsError, StoredBatch, TimestampType, UnpackLimits,
-    decompress, memory_to_unpack, walk_records,
+    decompress_within, memory_to_unpack, walk_records,
 };
 
 /// The most bytes to which the records of a batch are decompressed.
@@ -211,7 +211,9 @@ impl Batch {
         let Ok(compression) = self.header.compression() else {
             return Ok(Err(Damage::Undecodable));
         };
-        let decoding = self.acquire(memory_to_unpack(compression, &payload)).await?;
+        // A frame may announce more than there is; what needs more than the bound is not decoded.
+        let needed = memory_to_unpack(compression, &payload).min(DECODER_BYTES_MAX);
+        let decoding = self.acquire(needed).await?;
         let unpacked_bytes = match self.walk(&payload, time) {
             Ok(unpacked_bytes) => unpacked_bytes,
             Err(error) => return Ok(Err(Damage::of(&error, compression, payload.len()))),
@@ -220,11 +222,15 @@ impl Batch {
             Compression::None => None,
             _ => Some(self.acquire(unpacked_bytes).await?),
         };
-        drop(decoding);
-        let records = match decompress(compression, &payload, UNPACKED_BYTES_MAX) {
+        let limits = UnpackLimits {
+            memory_bytes: DECODER_BYTES_MAX,
+            ..UnpackLimits::of_output(UNPACKED_BYTES_MAX)
+        };
+        let records = match decompress_within(compression, &payload, limits) {
             Ok(records) => records,
             Err(error) => return Ok(Err(Damage::of(&error, compression, payload.len()))),
         };
+        drop(decoding);
         let left = usize::try_from(self.header.record_count).unwrap_or(0);
         let reader = Reader::new(records);
         Ok(Ok(OpenBatch { header: self.header, reader, left, next: None, _held: (self, holding) }))

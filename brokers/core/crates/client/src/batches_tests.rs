@@ -139,6 +139,37 @@ async fn a_bomb_is_too_large_and_takes_no_more_than_its_bound() {
     }
 }
 
+/// A batch whose zstd frame has one raw block, and a window of so many bytes as a power of two.
+fn with_window(exponent: u8) -> Bytes {
+    let plain = two_records(10).build();
+    let (header, records) = plain.split_at(HEADER_BYTES);
+    let block = u32::try_from(records.len() << 3 | 1).unwrap().to_le_bytes();
+    let frame = [0x28, 0xb5, 0x2f, 0xfd, 0, (exponent - 10) << 3, block[0], block[1], block[2]];
+    let length = i32::try_from(HEADER_BYTES - 12 + frame.len() + records.len()).unwrap();
+    let batch = Bytes::from([header, &frame, records].concat());
+    let batch = changed(&batch, 8, &length.to_be_bytes());
+    changed(&batch, 21, &4_i16.to_be_bytes())
+}
+
+/// As earlier releases stored them: the memory of a call does not suffice for such windows.
+#[tokio::test]
+async fn a_window_is_no_claim_to_memory() {
+    for (exponent, is_read) in [(20, true), (26, true), (27, true), (28, false), (41, false)] {
+        let batches = [with_window(exponent), two_records(12).build()].concat();
+        let mut part = fetched(batches.into(), 10, false);
+        let bytes = 2 * DECODER_BYTES_MAX;
+        part.memory = AnswerMemory { own: Budget::new(bytes), shared: Budget::new(bytes) };
+        let batch = part.next_batch().unwrap().unwrap();
+        match opened(batch).await {
+            Ok(mut open) => {
+                assert_eq!((is_read, open.take(0, 10, 1_000).unwrap().len()), (true, 2));
+            }
+            Err(damage) => assert_eq!((is_read, damage), (false, Damage::Undecodable)),
+        }
+        assert_eq!(part.next_batch().unwrap().unwrap().head().first_offset, 12);
+    }
+}
+
 #[tokio::test]
 async fn a_batch_of_which_the_end_was_not_read_is_too_large() {
     let batch = two_records(5).build();

@@ -81,11 +81,24 @@ pub fn decompress(
     bytes: &Bytes,
     limit_bytes: usize,
 ) -> Result<Bytes, RecordsError> {
+    decompress_within(compression, bytes, UnpackLimits::of_output(limit_bytes))
+}
+
+/// Does what [`decompress`] does, with a bound of memory too.
+///
+/// # Errors
+/// Those of [`decompress`]; [`RecordsError::Memory`] where the decoder needs more.
+pub fn decompress_within(
+    compression: Compression,
+    bytes: &Bytes,
+    limits: UnpackLimits<'_>,
+) -> Result<Bytes, RecordsError> {
+    let limit_bytes = limits.output_bytes;
     if compression == Compression::None {
         let fits = bytes.len() <= limit_bytes;
         return fits.then(|| bytes.clone()).ok_or(RecordsError::TooLarge { limit: limit_bytes });
     }
-    let mut unpacker = Unpacker::new(compression, bytes, UnpackLimits::of_output(limit_bytes))?;
+    let mut unpacker = Unpacker::new(compression, bytes, limits)?;
     let mut out = Vec::new();
     while unpacker.advance()? {
         out.extend_from_slice(unpacker.piece());

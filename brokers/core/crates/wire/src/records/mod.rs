@@ -11,6 +11,7 @@ use crate::codec::WireError;
 mod build;
 mod compression;
 mod find;
+mod forms;
 mod header;
 mod iterate;
 mod pack;
@@ -23,7 +24,7 @@ mod walk;
 mod zstd_stream;
 
 pub use build::BatchBuilder;
-pub use compression::{Compression, compress, decompress};
+pub use compression::{Compression, compress, decompress, decompress_within};
 pub use find::{LookUp, find_by_timestamp};
 pub use header::{BatchHeader, HEADER_BYTES, TimestampType};
 pub use iterate::{DECOMPRESSED_BYTES_MAX, Record, Records};
@@ -81,6 +82,16 @@ pub enum RecordsError {
         codec: &'static str,
         /// The decompressor's error.
         reason: String,
+    },
+    /// A payload that is not of the one form that producers may send: not every client reads it.
+    #[error("{codec} that not every client reads: {fault}; send {form}, and nothing else")]
+    Form {
+        /// Kafka's name of the compression type.
+        codec: &'static str,
+        /// What is wrong.
+        fault: &'static str,
+        /// What every client reads.
+        form: &'static str,
     },
     /// More than the caller allows.
     #[error("the records decompress to more than {limit} bytes")]

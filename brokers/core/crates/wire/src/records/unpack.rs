@@ -2,7 +2,8 @@
 //! whatever the compressed bytes claim.
 //!
 //! What ends a stream, and what is ignored behind it, follows the decoders that Kafka has, so that
-//! both accept the same batches.
+//! what earlier releases stored is read as by Kafka's own client. Producers may send less
+//! ([`forms`](super::forms)).
 
 use std::io::{self, Read};
 
@@ -10,6 +11,7 @@ use flate2::bufread::GzDecoder;
 use lz4_flex::frame::FrameDecoder;
 use zstd::zstd_safe;
 
+use super::forms::{check_form, refused};
 use super::zstd_stream::ZstdStream;
 use super::{Compression, RecordsError};
 
@@ -18,15 +20,14 @@ const PIECE_BYTES: usize = 64 << 10;
 /// What xerial's snappy-java puts before its blocks.
 pub(super) const XERIAL_MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 /// Magic, version and compatible version.
-const XERIAL_HEADER_BYTES: usize = 16;
+pub(super) const XERIAL_HEADER_BYTES: usize = 16;
 /// More than any snappy block can grow: an element of three bytes gives at most 64.
 const SNAPPY_GROWTH_MAX: usize = 32;
 /// What a decoder holds besides its window and the piece.
 const DECODER_BYTES: usize = 256 << 10;
-const LZ4_MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The largest window that zstd's decoders take by default, and so all clients
-/// (`ZSTD_MAXWINDOWSIZE_DEFAULT`).
+pub(super) const LZ4_MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
+pub(super) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// The largest window that zstd's own decoder takes by default (`ZSTD_MAXWINDOWSIZE_DEFAULT`).
 const ZSTD_WINDOW_BYTES_MAX: u64 = (1 << 27) + 1;
 
 /// How far the records of a batch may be decompressed.
@@ -135,6 +136,11 @@ fn zstd_frame(payload: &[u8]) -> Option<ZstdFrame> {
     Some(ZstdFrame { window, content })
 }
 
+/// The window that a payload's first frame announces; `None` where there is no frame.
+pub(super) fn zstd_window(payload: &[u8]) -> Option<u64> {
+    zstd_frame(payload).map(|frame| frame.window)
+}
+
 /// Refuses frames with a window that clients' decoders do not take.
 fn check_zstd_windows(payload: &[u8]) -> Result<(), RecordsError> {
     let window = zstd_frames_max(payload, |frame| frame.window);
@@ -155,6 +161,8 @@ pub(super) struct Unpacker<'a> {
     /// The present piece, where it lies in the payload as it is.
     slice: &'a [u8],
     produced: usize,
+    /// Whether a payload of several gzip members is refused.
+    has_one_member: bool,
 }
 
 enum Stream<'a> {
@@ -192,7 +200,21 @@ impl<'a> Unpacker<'a> {
             Compression::Lz4 => Stream::Lz4(Box::new(lz4_decoder(payload)?)),
             Compression::Zstd => Stream::Zstd(ZstdStream::new(payload, needed)),
         };
-        Ok(Self { compression, stream, limits, piece: Vec::new(), slice: &[], produced: 0 })
+        let (piece, slice) = (Vec::new(), &[][..]);
+        Ok(Self { compression, stream, limits, piece, slice, produced: 0, has_one_member: false })
+    }
+
+    /// Begins to decompress a payload that a producer sent.
+    ///
+    /// # Errors
+    /// [`RecordsError::Form`] where not every client reads it, and those of [`Self::new`].
+    pub(super) fn of_producer(
+        compression: Compression,
+        payload: &'a [u8],
+        limits: UnpackLimits<'a>,
+    ) -> Result<Self, RecordsError> {
+        check_form(compression, payload)?;
+        Ok(Self { has_one_member: true, ..Self::new(compression, payload, limits)? })
     }
 
     /// The present piece.
@@ -217,9 +239,12 @@ impl<'a> Unpacker<'a> {
             }
             stream => {
                 self.piece.resize(PIECE_BYTES, 0);
-                let length = stream.read(&mut self.piece);
+                let length = stream.read(&mut self.piece, self.has_one_member);
                 let length = length.map_err(|error| self.compression.refused(&error))?;
                 self.piece.truncate(length);
+                if length == 0 && self.has_one_member && stream.has_more() {
+                    return Err(refused(self.compression, "bytes follow the first member"));
+                }
             }
         }
         let length = self.piece().len();
@@ -236,13 +261,19 @@ impl<'a> Unpacker<'a> {
 
 impl Stream<'_> {
     /// Reads from a decoder that is a stream by itself; 0 at the end.
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    fn read(&mut self, buffer: &mut [u8], has_one_member: bool) -> io::Result<usize> {
         match self {
+            Self::Gzip(member) if has_one_member => member.read(buffer),
             Self::Gzip(member) => read_gzip(member, buffer),
             Self::Lz4(frame) => frame.read(buffer),
             Self::Zstd(frames) => frames.read(buffer),
             Self::Slice(_) | Self::Whole(_) | Self::Snappy(_) => Ok(0),
         }
+    }
+
+    /// Whether bytes follow the gzip member that has ended.
+    fn has_more(&self) -> bool {
+        matches!(self, Self::Gzip(member) if !member.get_ref().is_empty())
     }
 }
 
@@ -297,14 +328,6 @@ fn has_lz4_end_mark(payload: &[u8]) -> bool {
     false
 }
 
-/// Whether an LZ4 frame has blocks that need the ones before them. Kafka's clients in Java cannot
-/// read such, while others can: they are refused, and read where an earlier release stored them.
-pub(super) fn has_linked_lz4_blocks(payload: &[u8]) -> bool {
-    const INDEPENDENT_BIT: u8 = 0x20;
-    let flags = payload.strip_prefix(&LZ4_MAGIC).and_then(|rest| rest.first());
-    flags.is_some_and(|flags| flags & INDEPENDENT_BIT == 0)
-}
-
 /// Decompresses zstd in one shot into a buffer that doubles until it suffices, and is both output
 /// and window: for frames that announce a larger window than the memory allows, which producers at
 /// high levels do however small the content is.
@@ -331,14 +354,14 @@ fn is_too_small(error: &io::Error) -> bool {
 }
 
 /// The blocks in xerial's frame.
-struct XerialBlocks<'a> {
-    rest: &'a [u8],
+pub(super) struct XerialBlocks<'a> {
+    pub(super) rest: &'a [u8],
 }
 
 impl<'a> XerialBlocks<'a> {
     /// The next block, past the headers between streams that were put one after another; `None` at
     /// the end, where up to three bytes are ignored.
-    fn next_block(&mut self) -> Result<Option<&'a [u8]>, RecordsError> {
+    pub(super) fn next_block(&mut self) -> Result<Option<&'a [u8]>, RecordsError> {
         let truncated = || Compression::Snappy.refused(&"truncated block");
         while self.rest.starts_with(&XERIAL_MAGIC) {
             let header = || Compression::Snappy.refused(&"truncated header");

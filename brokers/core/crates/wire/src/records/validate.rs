@@ -5,6 +5,7 @@
 use bytes::{Buf, Bytes};
 use kafka_protocol::ResponseError;
 
+use super::forms::with_small_window;
 use super::header::{
     ATTRIBUTES_AT, BatchHeader, DELETE_HORIZON_BIT, HEADER_BYTES, LOG_APPEND_TIME_BIT,
     LOG_OVERHEAD, MAGIC_AT, RESERVED_BITS, TimestampType,
@@ -12,8 +13,8 @@ use super::header::{
 use super::iterate::RECORD_BYTES_MIN;
 use super::pack::{Codec, Packer};
 use super::stored::check;
-use super::unpack::{UnpackLimits, has_linked_lz4_blocks};
-use super::walk::{RecordOutline, walk_and_copy, walk_records};
+use super::unpack::UnpackLimits;
+use super::walk::{RecordOutline, walk_and_copy, walk_produced};
 use super::{Compression, NO_TIMESTAMP, RecordsError, memory_to_unpack};
 use crate::codec::crc32c;
 
@@ -164,6 +165,20 @@ impl ProducedBatch {
         memory_to_unpack(compression, &self.bytes[HEADER_BYTES..])
     }
 
+    /// Verifies the checksum, and what the header says of counts and of the producer. Nothing is
+    /// decompressed.
+    ///
+    /// # Errors
+    /// The answer that the partition gets.
+    pub fn verify(&self) -> Result<Compression, RecordRejection> {
+        let (bytes, header) = (&self.bytes, &self.header);
+        check(header.crc, crc32c(&bytes[ATTRIBUTES_AT..]))
+            .map_err(|error| reject(ResponseError::CorruptMessage, error.to_string()))?;
+        let compression = check_counts(header, bytes.len())?;
+        check_producer(header)?;
+        Ok(compression)
+    }
+
     /// Verifies the checksum, and reads every record. Sets the largest timestamp from the records,
     /// or from the clock for [`TimestampType::LogAppendTime`].
     ///
@@ -175,11 +190,8 @@ impl ProducedBatch {
         limits: &ProduceLimits,
         unpack: UnpackLimits<'_>,
     ) -> Result<ValidatedBatch, ReadFailure> {
+        let compression = self.verify()?;
         let (bytes, header) = (&self.bytes, &self.header);
-        check(header.crc, crc32c(&bytes[ATTRIBUTES_AT..]))
-            .map_err(|error| reject(ResponseError::CorruptMessage, error.to_string()))?;
-        let compression = check_counts(header, bytes.len())?;
-        check_producer(header)?;
         check_base_timestamp(header, limits)?;
         let claims_append_time = header.timestamp_type() == TimestampType::LogAppendTime;
         if claims_append_time && limits.message_timestamp_type == TimestampType::LogAppendTime {
@@ -188,9 +200,6 @@ impl ProducedBatch {
         }
         let attributes = header.attributes & !BROKERS_BITS;
         let header = &BatchHeader { attributes, ..*header };
-        if compression == Compression::Lz4 && has_linked_lz4_blocks(&bytes[HEADER_BYTES..]) {
-            return Err(invalid("lz4 blocks that need the ones before are not supported").into());
-        }
         let mut judge = RecordJudge::new(limits);
         let payload = bytes.slice(HEADER_BYTES..);
         let payload = match limits.stored_codec {
@@ -198,9 +207,14 @@ impl ProducedBatch {
                 compress_anew(header, &payload, codec, limits, unpack, &mut judge)?
             }
             _ => {
-                walk_records(header, &payload, unpack, |record| judge.look_at(record))
-                    .map_err(failure)?;
-                payload
+                let visit = |record| judge.look_at(record);
+                let content_bytes =
+                    walk_produced(header, &payload, unpack, visit).map_err(failure)?;
+                let smaller = match compression {
+                    Compression::Zstd => with_small_window(&payload, content_bytes),
+                    _ => Ok(None),
+                };
+                smaller.map_err(failure)?.map_or(payload, Bytes::from)
             }
         };
         let max_timestamp = judge.largest_timestamp()?;
@@ -226,7 +240,8 @@ impl ProducedBatch {
         {
             header.set_compression(codec.compression);
         }
-        if header != self.header {
+        let is_as_sent = payload.as_ptr() == self.bytes[HEADER_BYTES..].as_ptr();
+        if header != self.header || !is_as_sent {
             header.attributes &= !RESERVED_BITS;
             header = header.sealed(&payload);
         }
@@ -481,6 +496,12 @@ impl ProduceLimits {
     fn timestamp_range(&self) -> (i64, i64) {
         let earliest = self.now_ms.saturating_sub(self.timestamp_before_max_ms);
         (earliest.max(0), self.now_ms.saturating_add(self.timestamp_after_max_ms))
+    }
+
+    /// The time that the broker gives records, ms; `None` where the producer's counts.
+    pub fn log_append_time_ms(&self) -> Option<i64> {
+        let is_brokers = self.message_timestamp_type == TimestampType::LogAppendTime;
+        is_brokers.then_some(self.now_ms)
     }
 
     fn allows(&self, timestamp: i64) -> bool {

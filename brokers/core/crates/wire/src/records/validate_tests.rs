@@ -310,20 +310,35 @@ fn lz4_without_its_end_mark_is_refused() {
         let cut = with_payload(3, &frame[..frame.len() - cut]);
         assert_eq!(error_of(cut, &limits()), ResponseError::InvalidRecord);
     }
-    validate_produced(with_payload(3, &[&frame[..], b"more"].concat()), &limits()).unwrap();
+}
+
+/// A zstd frame with one raw block and this window descriptor.
+fn with_window(descriptor: u8, records: &[u8]) -> Bytes {
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, descriptor];
+    let block = u32::try_from(records.len() << 3 | 1).unwrap().to_le_bytes();
+    frame.extend(&block[..3]);
+    frame.extend(records);
+    with_payload(4, &frame)
 }
 
 #[test]
-fn a_zstd_window_that_clients_do_not_take_is_refused() {
+fn a_zstd_window_that_clients_do_not_take_is_refused_or_made_smaller() {
     let records = sample().build().slice(HEADER_BYTES..);
-    // A frame with one raw block and a window descriptor: 2^27 bytes, and one step more.
-    for (descriptor, accepted) in [(17 << 3, true), (17 << 3 | 1, false), (21 << 3, false)] {
-        let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, descriptor];
-        let block = u32::try_from(records.len() << 3 | 1).unwrap().to_le_bytes();
-        frame.extend(&block[..3]);
-        frame.extend(&records);
-        let result = validate_produced(with_payload(4, &frame), &limits());
-        assert_eq!(result.is_ok(), accepted, "{descriptor:#x}: {result:?}");
+    // 8 MiB, a step more, 64 MiB, 128 MiB, a step more, 2 GiB.
+    let kept = 13 << 3;
+    for descriptor in [kept, kept | 1, 16 << 3, 17 << 3] {
+        let sent = with_window(descriptor, &records);
+        let accepted = validate_produced(sent.clone(), &limits()).unwrap();
+        assert_eq!(accepted.payload(), &with_window(kept, &records)[HEADER_BYTES..]);
+        let is_same = accepted.payload().as_ptr() == sent[HEADER_BYTES..].as_ptr();
+        assert_eq!(is_same, descriptor == kept);
+        let stored = StoredBatch::new(accepted, 3, 1);
+        stored.verify_checksum().unwrap();
+        assert_eq!(stored.records(1000).unwrap().count(), 2);
+    }
+    for descriptor in [17 << 3 | 1, 21 << 3] {
+        let error = error_of(with_window(descriptor, &records), &limits());
+        assert_eq!(error, ResponseError::InvalidRecord);
     }
 }
 

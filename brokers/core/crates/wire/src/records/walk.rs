@@ -1,9 +1,10 @@
 //! A walk over a batch's records that reads their fields and skips keys, values and headers: what a
 //! broker needs of a record that it stores as it came.
 //!
-//! What it accepts, all clients read alike. Java's leaves out bits of a number that it has no room
-//! for, takes any negative length for "none", and does not compare offsets; librdkafka does neither
-//! of the first two, and both return offsets as they stand.
+//! What it accepts of producers, all clients read alike. Java's leaves out bits of a number that it
+//! has no room for, takes any negative length for "none", and does not compare offsets; librdkafka
+//! does neither of the first two, and both return offsets as they stand. A header's key that is no
+//! UTF-8 Java repairs, and clients in Python cannot read.
 
 use super::unpack::{UnpackLimits, Unpacker};
 use super::{BatchHeader, Compression, RecordsError, TimestampType};
@@ -12,6 +13,9 @@ use crate::codec::{WireError, decode_varint, decode_varint32};
 /// What is said of a batch whose offsets are not those that its header promises.
 pub(super) const OFFSETS_OUT_OF_ORDER: &str =
     "the offsets of the records do not rise within those of the batch";
+
+/// What is said of a header's key that clients cannot take for text.
+const KEY_NOT_UTF8: &str = "a header's key is not UTF-8, in which clients read the keys of headers";
 
 /// A record without its key, value and headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,13 +43,31 @@ pub fn walk_records(
 ) -> Result<(), RecordsError> {
     let compression = header.compression()?;
     if compression == Compression::None {
-        return walk(header, Slice(payload), visit);
+        return walk(header, Slice(payload), Rules::Stored, visit).map(drop);
     }
     let unpacker = Unpacker::new(compression, payload, limits)?;
-    walk(header, Pieces::new(unpacker, |_| Ok(())), visit)
+    walk(header, Pieces::new(unpacker, |_| Ok(())), Rules::Stored, visit).map(drop)
 }
 
-/// Does what [`walk_records`] does, and hands the decompressed records to `sink` on the way.
+/// Does what [`walk_records`] does with a producer's batch, which every client must be able to
+/// read, and returns how many bytes the records have without compression.
+///
+/// # Errors
+/// Any [`RecordsError`].
+pub(super) fn walk_produced(
+    header: &BatchHeader,
+    payload: &[u8],
+    limits: UnpackLimits<'_>,
+    visit: impl FnMut(RecordOutline),
+) -> Result<usize, RecordsError> {
+    let compression = header.compression()?;
+    if compression == Compression::None {
+        return walk(header, Slice(payload), Rules::Produced, visit);
+    }
+    walk_and_copy(header, payload, limits, visit, |_| Ok(()))
+}
+
+/// Does what [`walk_produced`] does, and hands the decompressed records to `sink` on the way.
 ///
 /// # Errors
 /// Any [`RecordsError`], those of the sink among them.
@@ -55,16 +77,28 @@ pub(super) fn walk_and_copy(
     limits: UnpackLimits<'_>,
     visit: impl FnMut(RecordOutline),
     sink: impl FnMut(&[u8]) -> Result<(), RecordsError>,
-) -> Result<(), RecordsError> {
-    let unpacker = Unpacker::new(header.compression()?, payload, limits)?;
-    walk(header, Pieces::new(unpacker, sink), visit)
+) -> Result<usize, RecordsError> {
+    let unpacker = Unpacker::of_producer(header.compression()?, payload, limits)?;
+    walk(header, Pieces::new(unpacker, sink), Rules::Produced, visit)
 }
 
+/// What is asked of records.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rules {
+    /// That they can be read: an earlier release may have stored them.
+    Stored,
+    /// That every client reads them.
+    Produced,
+}
+
+/// Returns how many bytes the records have.
 fn walk(
     header: &BatchHeader,
     mut source: impl Source,
+    rules: Rules,
     mut visit: impl FnMut(RecordOutline),
-) -> Result<(), RecordsError> {
+) -> Result<usize, RecordsError> {
+    let begin = source.position();
     let append_time =
         (header.timestamp_type() == TimestampType::LogAppendTime).then_some(header.max_timestamp);
     let mut last_delta = -1;
@@ -80,7 +114,7 @@ fn walk(
         last_delta = offset_delta;
         let has_key = skip_nullable(&mut source)?;
         skip_nullable(&mut source)?;
-        skip_headers(&mut source)?;
+        skip_headers(&mut source, rules)?;
         if i64::try_from(source.position() - start) != Ok(i64::from(length)) {
             return Err(RecordsError::Inconsistent("a record's length is not that of its fields"));
         }
@@ -91,7 +125,7 @@ fn walk(
     if source.has_more()? {
         return Err(RecordsError::Inconsistent("bytes follow the last record"));
     }
-    Ok(())
+    Ok(source.position() - begin)
 }
 
 /// Skips a key or a value, and returns whether there is one.
@@ -111,7 +145,7 @@ pub(super) fn nullable_length(length: i32) -> Result<Option<usize>, RecordsError
     }
 }
 
-fn skip_headers(source: &mut impl Source) -> Result<(), RecordsError> {
+fn skip_headers(source: &mut impl Source, rules: Rules) -> Result<(), RecordsError> {
     let count = varint32(source)?;
     if count < 0 {
         return Err(RecordsError::Inconsistent("a record's number of headers is negative"));
@@ -119,10 +153,41 @@ fn skip_headers(source: &mut impl Source) -> Result<(), RecordsError> {
     for _ in 0..count {
         let key_length = usize::try_from(varint32(source)?)
             .map_err(|_| RecordsError::Inconsistent("the length of a header's key is negative"))?;
-        source.skip(key_length)?;
+        match rules {
+            Rules::Stored => source.skip(key_length)?,
+            Rules::Produced => skip_text(source, key_length)?,
+        }
         skip_nullable(source)?;
     }
     Ok(())
+}
+
+/// Skips bytes that must be UTF-8.
+fn skip_text(source: &mut impl Source, mut length: usize) -> Result<(), RecordsError> {
+    let refused = RecordsError::Inconsistent(KEY_NOT_UTF8);
+    // The beginning of a character that goes on in the next piece.
+    let mut cut = Vec::new();
+    while length > 0 {
+        let there = source.ahead()?;
+        let there = &there[..length.min(there.len())];
+        let taken = there.len();
+        let joined;
+        let text = if cut.is_empty() {
+            there
+        } else {
+            joined = [&cut[..], there].concat();
+            &joined[..]
+        };
+        let valid = match str::from_utf8(text) {
+            Ok(_) => text.len(),
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            Err(_) => return Err(refused),
+        };
+        cut = text[valid..].to_vec();
+        source.skip(taken)?;
+        length -= taken;
+    }
+    if cut.is_empty() { Ok(()) } else { Err(refused) }
 }
 
 fn varint32(source: &mut impl Source) -> Result<i32, RecordsError> {
@@ -144,6 +209,9 @@ trait Source {
 
     /// Leaves out the next bytes.
     fn skip(&mut self, length: usize) -> Result<(), RecordsError>;
+
+    /// Bytes that follow, one at least.
+    fn ahead(&mut self) -> Result<&[u8], RecordsError>;
 
     /// Whether there is another byte.
     fn has_more(&mut self) -> Result<bool, RecordsError>;
@@ -172,6 +240,10 @@ impl Source for Slice<'_> {
         let remaining = self.0.len();
         self.0 = self.0.get(length..).ok_or_else(|| truncated(0, length, remaining))?;
         Ok(())
+    }
+
+    fn ahead(&mut self) -> Result<&[u8], RecordsError> {
+        if self.0.is_empty() { Err(truncated(0, 1, 0)) } else { Ok(self.0) }
     }
 
     fn has_more(&mut self) -> Result<bool, RecordsError> {
@@ -238,6 +310,15 @@ impl<F: FnMut(&[u8]) -> Result<(), RecordsError>> Source for Pieces<'_, F> {
                 return Err(truncated(self.position(), length, 0));
             }
         }
+    }
+
+    fn ahead(&mut self) -> Result<&[u8], RecordsError> {
+        while self.at == self.unpacker.piece().len() {
+            if !self.advance()? {
+                return Err(truncated(self.position(), 1, 0));
+            }
+        }
+        Ok(&self.unpacker.piece()[self.at..])
     }
 
     fn has_more(&mut self) -> Result<bool, RecordsError> {
