@@ -1,17 +1,20 @@
 """Traffic that is not billed: a client that asks for as much of it as it can get.
 
 Offsets with long texts are written and read without a record being moved, so nobody pays for them.
-They are metered for whoever asks, and bounded. Gateway, broker, clients and meter are real.
+They are metered for whoever asks, and bounded. Batches that are not stored are bounded as well.
+Gateway, broker, clients and meter are real.
 """
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
+from aiokafka.record.util import calc_crc32c
 from confluent_kafka import Consumer
 
 from brokers.metadata import Acl
@@ -19,6 +22,7 @@ from brokers.metadata_records import ClusterLimits
 from brokers.secrets import SUPER_USER
 from console.base.common.clock import now
 from metering.agent.source import CellSource
+from tests.brokers.raw_batches import sound_batch
 from tests.gateway.cells import PASSWORD, USER, Cell, GatewayServer, KeeperStandIn, until
 from tests.gateway.raw import metric
 from tests.metering.console.meter import Meter
@@ -37,6 +41,9 @@ ATTACK_S = 6.0
 # Longer than the session of a member that sends no heartbeats.
 NEIGHBOURS_S = 8.0
 THROTTLED = 'freshet_throttle_milliseconds_total{kind="unbilled"}'
+UNBILLED = "freshet_unbilled_bytes_total"
+# Kafka's error codes.
+UNKNOWN_TOPIC, OUT_OF_ORDER = 3, 45
 # Bytes of metadata of an offset: the most that there may be.
 TEXT = "x" * 4096
 COMMIT = {
@@ -159,6 +166,56 @@ def test_what_is_not_billed_is_metered_for_whom_asks_and_bounded(served, ask, of
     of_service = sum(size for (_, who, _), size in sums.items() if who == f"User:{SUPER_USER}")
     assert of_service == 0, sums
     assert metric(broker.metrics_address, THROTTLED) > 0
+
+
+def numbered(sequence: int) -> bytes:
+    """A batch of an idempotent producer of 50 KB, with this sequence number."""
+    plain = sound_batch([b"x" * 50_000], base_timestamp=1_700_000_000_000)
+    raw = bytearray(plain)
+    struct.pack_into(">qhi", raw, 43, 7, 0, sequence)
+    struct.pack_into(">I", raw, 17, calc_crc32c(bytes(raw[21:])))
+    return bytes(raw)
+
+
+def produce(client, sequence: int, topic: str = "t") -> tuple[int, int]:
+    """Produces a batch. Returns the error code and for how many ms the answer asks to pause."""
+    partition = {"Index": 0, "Records": numbered(sequence)}
+    topics = [{"Name": topic, "PartitionData": [partition]}]
+    answer = client.ask("Produce", 9, {"Acks": -1, "TimeoutMs": 30_000, "TopicData": topics})
+    [one] = answer["Responses"][0]["PartitionResponses"]
+    return one["ErrorCode"], answer["ThrottleTimeMs"]
+
+
+@pytest.mark.parametrize(
+    ("sequence", "topic", "error"),
+    [(0, "t", 0), (40, "t", OUT_OF_ORDER), (0, "unknown", UNKNOWN_TOPIC)],
+    ids=["duplicate", "hole", "unknown topic"],
+)
+def test_batches_that_are_not_stored_are_bounded(served, sequence, topic, error):
+    spec, meter, broker = served
+    with logged_in(spec, USER) as client:
+        create_topic(client)
+        # A producer that goes on, and sends each batch twice, is not paused.
+        for number in range(5):
+            assert produce(client, number) == produce(client, number) == (0, 0)
+    size = len(numbered(0))
+
+    def ask(client):
+        assert produce(client, sequence, topic)[0] == error
+
+    begun = time.monotonic()
+    attack = [begun + ATTACK_S] * CONNECTIONS
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        counts = list(pool.map(lambda until_s: until_refused(spec, ask, until_s), attack))
+    seconds = time.monotonic() - begun
+    allowed = RATE * (SAVINGS_S + seconds + CONNECTIONS / PRICE) + 2 * CONNECTIONS * size
+    moved = size * sum(counts)
+    assert RATE * SAVINGS_S / 2 < moved <= allowed, f"{moved} bytes in {seconds} s, of {allowed}"
+    assert metric(broker.metrics_address, UNBILLED) >= moved
+    # They are in no bill.
+    own = ("ingress_bytes", f"User:{USER}", True)
+    until(lambda: metered(meter).get(own, 0) >= 5 * size, "what was stored is in usage files")
+    assert metered(meter)[own] == 5 * size
 
 
 def test_members_of_another_principal_notice_nothing(served):

@@ -208,6 +208,8 @@ pub struct Staged {
     pub base_offset: i64,
     /// The batch may be acknowledged once the partition's end reaches this offset.
     pub end_offset: i64,
+    /// Bytes of the batch that are stored for it, and so billed: none of a duplicate.
+    pub stored_bytes: usize,
 }
 
 /// The offsets that bound a partition.
@@ -319,15 +321,11 @@ impl Partition {
     ) -> Result<Staged, ResponseError> {
         let mut state = self.state.lock();
         if let Verdict::Duplicate(known) = state.producers.judge(batch.header())? {
-            let base_offset = known.base_offset;
-            return Ok(Staged {
-                base_offset,
-                end_offset: self.duplicate_end(known.last_offset + 1),
-            });
+            return Ok(self.duplicate_of(&known));
         }
         let base_offset = state.next_offset;
         let stored = StoredBatch::new(batch, base_offset, self.epoch);
-        let header = stored.header();
+        let (header, stored_bytes) = (stored.header(), stored.size_bytes());
         lane.stage(LaneBatch {
             partition: self.id,
             epoch: self.epoch,
@@ -341,13 +339,7 @@ impl Partition {
         state.next_offset = header.next_offset();
         state.producers.record(&header);
         state.epochs.begin(self.epoch, base_offset);
-        Ok(Staged { base_offset, end_offset: header.next_offset() })
-    }
-
-    /// The end offset for which the acknowledgement of a duplicate must wait: that of its original,
-    /// which may not be durable yet.
-    fn duplicate_end(&self, original_end: i64) -> i64 {
-        if self.sources.rules.hold(Rule::DuplicateWaits) { original_end } else { 0 }
+        Ok(Staged { base_offset, end_offset: header.next_offset(), stored_bytes })
     }
 
     /// Waits until everything below `end_offset` is durable and may be acknowledged.

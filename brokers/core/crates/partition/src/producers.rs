@@ -9,8 +9,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use kafka_protocol::ResponseError;
+
+use crate::{Partition, Staged};
 use freshet_storage::cold::manifest::Manifest;
-use freshet_storage::state::producers::{Producers, WrittenBatch};
+use freshet_storage::rules::Rule;
+use freshet_storage::state::producers::{ProducedBatch, Producers, Verdict, WrittenBatch};
 use freshet_wire::records::BatchHeader;
 
 /// The most producers of one partition.
@@ -124,10 +128,38 @@ impl Drop for KnownProducers {
     }
 }
 
+/// Batches that are not stored, because their producer sent them before or out of order.
+impl Partition {
+    /// What [`Partition::stage_for`] would answer for a batch that is not stored, by its header
+    /// alone: so that nothing of it needs to be decompressed. `None` where it is to be read, after
+    /// which `stage_for` decides.
+    pub fn foresee(&self, header: &BatchHeader) -> Option<Result<Staged, ResponseError>> {
+        if !header.has_producer_id() {
+            return None;
+        }
+        match self.state.lock().producers.judge(header) {
+            Ok(Verdict::Append) => None,
+            Ok(Verdict::Duplicate(known)) => Some(Ok(self.duplicate_of(&known))),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// What is answered for a batch that was sent before.
+    pub(crate) fn duplicate_of(&self, original: &ProducedBatch) -> Staged {
+        let end_offset = self.duplicate_end(original.last_offset + 1);
+        Staged { base_offset: original.base_offset, end_offset, stored_bytes: 0 }
+    }
+
+    /// The end offset for which the acknowledgement of a duplicate must wait: that of its original,
+    /// which may not be durable yet.
+    fn duplicate_end(&self, original_end: i64) -> i64 {
+        if self.sources.rules.hold(Rule::DuplicateWaits) { original_end } else { 0 }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use freshet_storage::state::producers::ProducedBatch;
     use freshet_wire::ids::{PartitionId, TopicId};
 
     fn written(id: i64, offset: i64) -> WrittenBatch {

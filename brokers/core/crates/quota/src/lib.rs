@@ -13,6 +13,7 @@ use freshet_metadata::schema::{IncarnationState, QuotaEntity, QuotaEntityType, Q
 use freshet_metadata::view::{MetadataView, Quotas};
 
 pub mod bucket;
+pub mod exchange;
 pub mod limits;
 pub mod unbilled;
 

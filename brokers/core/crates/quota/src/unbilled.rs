@@ -1,5 +1,5 @@
-//! What is bounded because nobody is billed for it: every request and answer but the batches of
-//! Produce and Fetch. See `docs/decisions/0019-what-is-not-billed-is-bounded.md`.
+//! What is bounded because nobody is billed for it (`exchange.rs`). See
+//! `docs/decisions/0019-what-is-not-billed-is-bounded.md`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,20 +28,6 @@ const HOLD: Duration = Duration::from_secs(1);
 const SHARES_MAX: usize = 1_024;
 /// Who has the share of those that come when there are so many. No principal has this name.
 const OTHERS: &str = "";
-/// A request with this many bytes beside its batches, and beyond as many as they have, is free.
-const FREE_BYTES: usize = 128;
-
-/// How many of the bytes of a Produce or Fetch count as unbilled. `all`: those of the request, and
-/// of the answer where it has the batches; `billed`: those of its batches. As many as are billed
-/// are free, so that ordinary producers and consumers take nothing.
-#[must_use]
-pub fn beside_batches(all: usize, billed: usize) -> usize {
-    match billed {
-        0 => all,
-        _ => all.saturating_sub(2 * billed + FREE_BYTES),
-    }
-}
-
 /// The unbilled traffic of a broker's clients.
 pub struct UnbilledMeter {
     view: Arc<MetadataView>,
@@ -381,13 +367,5 @@ mod tests {
         assert!(third.muted_until().is_some_and(|until| until > Instant::now() + seconds(90)));
         let other = meter.open(&"User:alice".into(), &Arc::new(Mute::default()));
         assert!(other.muted_until().is_none());
-    }
-
-    #[test]
-    fn ordinary_batches_leave_nothing_to_count() {
-        assert_eq!(beside_batches(1_000, 0), 1_000);
-        assert_eq!(beside_batches(200, 72), 0);
-        assert_eq!(beside_batches(100_000, 99_000), 0);
-        assert_eq!(beside_batches(100_000, 1_000), 100_000 - 2_128);
     }
 }

@@ -77,6 +77,8 @@ pub struct Metrics {
     failed_produces: Counter,
     failed_fetches: Counter,
     throttled: Family<KindLabel, Counter>,
+    /// Bytes of requests and answers that are not billed.
+    pub unbilled: Counter,
     connections_created: Counter,
     authentications: Counter,
     authentication_failures: Counter,
@@ -171,6 +173,11 @@ impl Metrics {
                 "Clients whose credentials were wrong",
             ),
             reads: register_reads(&mut registry),
+            unbilled: count(
+                &mut registry,
+                "freshet_unbilled_bytes",
+                "Bytes of requests and answers that are not billed",
+            ),
             traffic: traffic::Traffic::default(),
             requests: RequestMetrics::register(&mut registry),
             lane: LaneMetrics::register(&mut registry),

@@ -24,6 +24,8 @@ pub struct Use {
     pub bytes_in: u64,
     /// Bytes of records that were fetched.
     pub bytes_out: u64,
+    /// Bytes of requests and answers that are not billed.
+    pub unbilled: u64,
     /// For how long threads worked.
     pub busy: Duration,
 }
@@ -32,11 +34,12 @@ impl Use {
     fn add(&mut self, other: &Self) {
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
+        self.unbilled += other.unbilled;
         self.busy += other.busy;
     }
 
     fn rank(&self) -> (u64, Duration) {
-        (self.bytes_in + self.bytes_out, self.busy)
+        (self.bytes_in + self.bytes_out + self.unbilled, self.busy)
     }
 }
 

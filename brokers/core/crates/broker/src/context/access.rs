@@ -20,6 +20,12 @@ impl RequestContext {
         authorizer.is_some_and(|settings| settings.super_users.contains(principal))
     }
 
+    /// Whether a user is as if it were absent in answers to this client: the service's own user, to
+    /// all but the service.
+    pub(crate) fn hides_user(&self, user: &str) -> bool {
+        self.is_super_user(&Principal::user(user)) && !self.is_super_user(&self.client.principal)
+    }
+
     /// Whether the client may do this to the topic of that name.
     pub(crate) fn may_topic(&self, operation: Operation, name: &str) -> bool {
         self.may(operation, ResourceType::Topic, name)

@@ -9,6 +9,7 @@ use kafka_protocol::protocol::StrBytes;
 use tokio::time::Instant;
 
 use super::broker::Broker;
+use super::tally::Tally;
 use freshet_access::principal::Principal;
 use freshet_access::sasl::Mechanism;
 use freshet_coordinator::group::ClientInfo;
@@ -16,7 +17,6 @@ use freshet_metadata::ClusterMetadata;
 use freshet_metadata::cluster::Actor;
 use freshet_metadata::schema::TrafficLimit;
 use freshet_quota::bucket::Bucket;
-use freshet_quota::unbilled::{UnbilledAccount, beside_batches};
 use freshet_quota::{ClientLimits, Mute};
 use freshet_telemetry::traffic::Use;
 use freshet_wire::protocol::leader::NodeEndpoint;
@@ -77,9 +77,6 @@ impl ClientFacts {
     }
 }
 
-/// The kind of throttling that bounds what nobody is billed for, as metrics name it.
-const UNBILLED: &str = "unbilled";
-
 /// What a handler knows of a request beside its body.
 pub struct RequestContext {
     /// The client that sent it.
@@ -88,12 +85,10 @@ pub struct RequestContext {
     pub client_id: StrBytes,
     /// The version of the API in which it was sent and is answered.
     pub api_version: i16,
-    /// Bytes of the frame in which it came.
-    pub frame_bytes: usize,
     /// The quotas of this client; `None` where it has none.
     pub throttling: Option<Throttling>,
-    /// From where is taken what nobody is billed for; `None` for all that the service sends.
-    pub unbilled: Option<Arc<UnbilledAccount>>,
+    /// Counts its bytes and those of its answer.
+    pub tally: Arc<Tally>,
     /// Who pays for the request: the client, or for whom the service made it.
     pub payer: Arc<str>,
     /// Whether the service made it for somebody else. What frees the service itself, such as from
@@ -164,24 +159,29 @@ impl QuotaKind {
 impl RequestContext {
     /// A request of a client without quotas.
     pub fn new(client: Arc<ClientFacts>, client_id: StrBytes, api_version: i16) -> Self {
-        let payer = Arc::clone(&client.payer);
-        Self {
-            client,
-            client_id,
-            api_version,
-            frame_bytes: 0,
-            throttling: None,
-            unbilled: None,
-            payer,
-            is_on_behalf: false,
-        }
+        let metrics = &client.broker.engine.settings.metrics;
+        let tally = Tally::new(metrics, &client.payer, 0);
+        Self::counted(client, client_id, api_version, tally)
     }
 
-    /// Counts bytes that were produced. Returns for how many milliseconds the response asks the
-    /// client to pause; its connection is not read for that long.
-    pub fn charge_produce(&self, bytes: usize) -> i32 {
-        self.count(&Use { bytes_in: bytes as u64, ..Use::default() });
-        self.charge(QuotaKind::Produce, bytes as f64)
+    /// The same, with the tally of its bytes.
+    pub(crate) fn counted(
+        client: Arc<ClientFacts>,
+        client_id: StrBytes,
+        api_version: i16,
+        tally: Tally,
+    ) -> Self {
+        let (payer, tally) = (Arc::clone(&tally.payer), Arc::new(tally));
+        Self { client, client_id, api_version, throttling: None, tally, payer, is_on_behalf: false }
+    }
+
+    /// Counts bytes that were produced, and the time for which a thread worked on them. Returns for
+    /// how many milliseconds the response asks the client to pause; its connection is not read for
+    /// that long.
+    pub fn charge_produce(&self, bytes: usize, spent: Duration) -> i32 {
+        self.count(&Use { bytes_in: bytes as u64, busy: spent, ..Use::default() });
+        let pause_ms = self.charge(QuotaKind::Produce, bytes as f64);
+        pause_ms.max(self.charge(QuotaKind::Request, spent.as_secs_f64()))
     }
 
     /// Counts bytes that are fetched, as [`RequestContext::charge_produce`] does. With 0 bytes it
@@ -195,28 +195,6 @@ impl RequestContext {
     pub fn charge_request(&self, spent: Duration) -> i32 {
         self.count(&Use { busy: spent, ..Use::default() });
         self.charge(QuotaKind::Request, spent.as_secs_f64())
-    }
-
-    /// Counts a request and its answer of so many bytes that nobody is billed for, as
-    /// [`RequestContext::charge_produce`] does.
-    pub(crate) fn charge_unbilled(&self, answer_bytes: usize) -> i32 {
-        self.take_unbilled(self.frame_bytes + answer_bytes)
-    }
-
-    /// As [`RequestContext::charge_unbilled`], of a Produce or a Fetch, with the bytes of its
-    /// batches, which are billed.
-    pub(crate) fn charge_beside_batches(&self, answer_bytes: usize, billed_bytes: usize) -> i32 {
-        self.take_unbilled(beside_batches(self.frame_bytes + answer_bytes, billed_bytes))
-    }
-
-    fn take_unbilled(&self, bytes: usize) -> i32 {
-        let Some(account) = &self.unbilled else { return 0 };
-        let pause_ms = milliseconds(account.take(bytes));
-        if pause_ms > 0 {
-            let metrics = &self.broker().engine.settings.metrics;
-            metrics.throttled(UNBILLED, u64::from(pause_ms.unsigned_abs()));
-        }
-        pause_ms
     }
 
     /// The limit of what clients produce and fetch; `None` where there is none, and for what the
@@ -326,6 +304,6 @@ impl RequestContext {
 
 /// Rounded up, so that the connection is read again when a client that paused for the milliseconds
 /// of its response sends its next request.
-fn milliseconds(pause: Duration) -> i32 {
+pub(super) fn milliseconds(pause: Duration) -> i32 {
     i32::try_from(pause.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
 }

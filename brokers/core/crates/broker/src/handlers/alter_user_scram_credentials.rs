@@ -15,7 +15,6 @@ use kafka_protocol::protocol::StrBytes;
 use super::describe_user_scram_credentials::mechanism_code;
 use super::errors::ApiError;
 use crate::context::RequestContext;
-use freshet_access::principal::Principal;
 use freshet_access::types::{Operation, ScramCredential, ScramMechanism};
 
 /// The change of one credential: the new one, or `None` where it is to be removed.
@@ -40,14 +39,14 @@ pub async fn handle(
     let may_alter = context.may_cluster(Operation::Alter);
     let mut results = Vec::with_capacity(users.len());
     for (user, changes) in users {
-        // Whoever sets a super user's password can become one, so only super users may.
-        let of_super_user = context.is_super_user(&Principal::user(&user));
-        let outcome =
-            if may_alter && (!of_super_user || context.is_super_user(&context.client.principal)) {
-                alter_credentials(context, &user, changes).await
-            } else {
-                Err(ResponseError::ClusterAuthorizationFailed.into())
-            };
+        // Whoever sets a super user's password can become one, so only super users may. To others
+        // there is nothing that could be removed.
+        let is_hidden = context.hides_user(&user);
+        let outcome = if !may_alter || (is_hidden && changes.iter().any(is_upsertion)) {
+            Err(ResponseError::ClusterAuthorizationFailed.into())
+        } else {
+            alter_credentials(context, &user, changes).await
+        };
         let result = response::AlterUserScramCredentialsResult::default();
         let result = result.with_user(StrBytes::from_string(user));
         results.push(match outcome {
@@ -58,6 +57,10 @@ pub async fn handle(
         });
     }
     AlterUserScramCredentialsResponse::default().with_results(results)
+}
+
+fn is_upsertion(change: &Change) -> bool {
+    matches!(change, Ok((_, Some(_))))
 }
 
 fn mechanism(code: i8) -> Result<ScramMechanism, ApiError> {
@@ -112,7 +115,8 @@ fn check_changes(
             let message = "A user credential cannot be altered twice in the same request";
             return Err(ApiError::new(ResponseError::DuplicateResource, message));
         }
-        if credential.is_none() && !scram.contains_key(&(*mechanism, user.to_owned())) {
+        let is_there = || scram.contains_key(&(*mechanism, user.to_owned()));
+        if credential.is_none() && (context.hides_user(user) || !is_there()) {
             let message = "Attempt to delete a user credential that does not exist";
             return Err(ApiError::new(ResponseError::ResourceNotFound, message));
         }

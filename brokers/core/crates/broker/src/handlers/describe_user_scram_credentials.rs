@@ -38,6 +38,9 @@ pub fn handle(
     let scram = Arc::clone(&context.broker().engine.view.snapshot().scram);
     let mut users: BTreeMap<&str, Vec<CredentialInfo>> = BTreeMap::new();
     for ((mechanism, user), credential) in scram.iter() {
+        if context.hides_user(user) {
+            continue;
+        }
         let info = CredentialInfo::default()
             .with_mechanism(mechanism_code(*mechanism))
             .with_iterations(i32::try_from(credential.iterations).unwrap_or(i32::MAX));

@@ -16,7 +16,7 @@ use crate::context::{QuotaKind, RequestContext};
 use crate::engine::reading::{ReadBatch, UnreadBatch};
 use freshet_access::types::{Operation, ResourceType};
 use freshet_metadata::view::Topic;
-use freshet_partition::Partition;
+use freshet_partition::{Partition, Staged};
 use freshet_storage::lane::ack::Acks;
 use freshet_storage::liveness::Liveness;
 use freshet_wire::budget::RequestMemory;
@@ -76,12 +76,15 @@ struct Destination {
     attributes: i16,
 }
 
+/// Where a batch goes that is read next, or what becomes of it without being read.
+type Prepared = Result<Destination, StagedPartition>;
+
 /// A request whose batches are refused, or read next.
 struct PreparedTopic {
     name: StrBytes,
     topic_id: uuid::Uuid,
     /// By partition index. What is to be read lies in [`Preparer::unread`], in the same order.
-    partitions: Vec<(i32, Result<Destination, ProducePartitionResponse>)>,
+    partitions: Vec<(i32, Prepared)>,
 }
 
 /// Reads the batches that may be appended, stages them, and refuses the others. It waits for
@@ -106,12 +109,11 @@ pub async fn stage_request(
     busy += reading;
     let begun = Instant::now();
     let (batches, acks) = (batches.into_iter(), Acks::new(memory));
-    let mut stager = Stager { context, batches, staged_bytes: 0, acks };
+    let mut stager = Stager { context, batches, stored_bytes: 0, acks };
     let topics = topics.into_iter().map(|topic| stager.topic(topic)).collect();
     busy += begun.elapsed();
-    let unbilled_ms = context.charge_beside_batches(0, stager.staged_bytes);
-    let throttle_time_ms = context.charge_produce(frame_bytes).max(context.charge_request(busy));
-    let throttle_time_ms = throttle_time_ms.max(unbilled_ms);
+    let unbilled_ms = context.tally.stored(stager.stored_bytes);
+    let throttle_time_ms = context.charge_produce(frame_bytes, busy).max(unbilled_ms);
     let (acks, liveness) = (stager.acks, engine.liveness.clone());
     StagedProduce { topics, acks, liveness, time_limit, throttle_time_ms }
 }
@@ -216,7 +218,7 @@ impl Preparer<'_> {
             let index = partition.index;
             let prepared = match &known_topic {
                 Ok(known_topic) => self.partition(known_topic, partition),
-                Err(refusal) => Err(refusal.of_partition(index)),
+                Err(refusal) => Err(StagedPartition::Refused(refusal.of_partition(index))),
             };
             (index, prepared)
         };
@@ -239,22 +241,28 @@ impl Preparer<'_> {
         open_to_clients(topic.ok_or(ResponseError::UnknownTopicOrPartition)?)
     }
 
-    fn partition(
-        &mut self,
-        topic: &Arc<Topic>,
-        requested: ProducePartition,
-    ) -> Result<Destination, ProducePartitionResponse> {
+    fn partition(&mut self, topic: &Arc<Topic>, requested: ProducePartition) -> Prepared {
         let index = requested.index;
-        let failed = |error: ResponseError| ProducePartitionResponse::failed(index, error.code());
+        let failed = |error| StagedPartition::failed(index, error);
         let broker = self.context.broker();
         let partition = broker.partition(topic, index).map_err(|NotServed { error, leader }| {
-            ProducePartitionResponse { current_leader: leader, ..failed(error) }
+            let response = ProducePartitionResponse::failed(index, error.code());
+            let current_leader = leader;
+            StagedPartition::Refused(ProducePartitionResponse { current_leader, ..response })
         })?;
         let (records, pinned_bytes) = self.own_memory(requested.records.unwrap_or_default());
         self.check_version(&records).map_err(failed)?;
         let limits = self.limits(topic);
         let batch = ProducedBatch::parse(records, &limits)
-            .map_err(|rejection| rejected(index, rejection))?;
+            .map_err(|rejection| StagedPartition::rejected(index, rejection))?;
+        // What is not stored anyhow costs no decompression. Requests of a connection are staged in
+        // order, so that nothing is on its way that would change the verdict.
+        if let Some(foreseen) = partition.foresee(batch.header()) {
+            batch.verify().map_err(|rejection| StagedPartition::rejected(index, rejection))?;
+            let staged = foreseen.map_err(failed)?;
+            let log_append_time_ms = limits.log_append_time_ms().unwrap_or(-1);
+            return Err(StagedPartition::of(index, partition, staged, log_append_time_ms));
+        }
         let attributes = batch.header().attributes;
         self.unread.push(UnreadBatch { batch, limits });
         Ok(Destination { partition, pinned_bytes, attributes })
@@ -300,20 +308,21 @@ impl Preparer<'_> {
 struct Stager<'a> {
     context: &'a RequestContext,
     batches: std::vec::IntoIter<ReadBatch>,
-    /// Bytes of the batches that were staged, which are billed.
-    staged_bytes: usize,
+    /// Bytes of the batches that are stored, which are billed.
+    stored_bytes: usize,
     acks: Acks,
 }
 
 impl Stager<'_> {
     fn topic(&mut self, topic: PreparedTopic) -> StagedTopic {
-        let stage = |(index, prepared): (i32, Result<Destination, ProducePartitionResponse>)| {
-            let staged = prepared.and_then(|destination| {
-                let batch = self.batches.next().expect("a result for each batch");
-                let batch = batch.map_err(|rejection| rejected(index, rejection))?;
-                self.partition(index, destination, batch)
-            });
-            staged.unwrap_or_else(StagedPartition::Refused)
+        let stage = |(index, prepared): (i32, Prepared)| match prepared {
+            Err(settled) => settled,
+            Ok(destination) => match self.batches.next().expect("a result for each batch") {
+                Ok(batch) => self
+                    .partition(index, destination, batch)
+                    .unwrap_or_else(|error| StagedPartition::failed(index, error)),
+                Err(rejection) => StagedPartition::rejected(index, rejection),
+            },
         };
         let partitions = topic.partitions.into_iter().map(stage).collect();
         StagedTopic { name: topic.name, topic_id: topic.topic_id, partitions }
@@ -324,30 +333,19 @@ impl Stager<'_> {
         index: i32,
         destination: Destination,
         batch: ValidatedBatch,
-    ) -> Result<StagedPartition, ProducePartitionResponse> {
-        let failed = |error: ResponseError| ProducePartitionResponse::failed(index, error.code());
+    ) -> Result<StagedPartition, ResponseError> {
         if batch.header().is_transactional() {
-            return Err(failed(ResponseError::InvalidTxnState));
+            return Err(ResponseError::InvalidTxnState);
         }
         let Destination { partition, pinned_bytes, attributes } = destination;
         let is_as_sent = batch.header().compression() == Compression::of_attributes(attributes);
         let pinned_bytes = if is_as_sent { pinned_bytes } else { batch.size_bytes() };
         let log_append_time_ms = batch.log_append_time_ms().unwrap_or(-1);
         let (lane, payer) = (&self.context.broker().engine.lane, &self.context.payer);
-        let (ack, bytes) = (Some(self.acks.share()), batch.size_bytes());
-        let staged = partition.stage_for(lane, batch, payer, pinned_bytes, ack).map_err(failed)?;
-        self.staged_bytes += bytes;
-        let answer = Answer { base_offset: staged.base_offset, log_append_time_ms };
-        let end_offset = staged.end_offset;
-        Ok(StagedPartition::Staged { index, partition, end_offset, answer })
-    }
-}
-
-fn rejected(index: i32, rejection: RecordRejection) -> ProducePartitionResponse {
-    ProducePartitionResponse {
-        record_errors: rejection.record_errors,
-        error_message: Some(rejection.message),
-        ..ProducePartitionResponse::failed(index, rejection.error.code())
+        let ack = Some(self.acks.share());
+        let staged = partition.stage_for(lane, batch, payer, pinned_bytes, ack)?;
+        self.stored_bytes += staged.stored_bytes;
+        Ok(StagedPartition::of(index, partition, staged, log_append_time_ms))
     }
 }
 
@@ -386,6 +384,24 @@ impl StagedProduce {
 }
 
 impl StagedPartition {
+    fn of(index: i32, partition: Arc<Partition>, staged: Staged, log_append_time_ms: i64) -> Self {
+        let Staged { base_offset, end_offset, .. } = staged;
+        let answer = Answer { base_offset, log_append_time_ms };
+        Self::Staged { index, partition, end_offset, answer }
+    }
+
+    fn failed(index: i32, error: ResponseError) -> Self {
+        Self::Refused(ProducePartitionResponse::failed(index, error.code()))
+    }
+
+    fn rejected(index: i32, rejection: RecordRejection) -> Self {
+        Self::Refused(ProducePartitionResponse {
+            record_errors: rejection.record_errors,
+            error_message: Some(rejection.message),
+            ..ProducePartitionResponse::failed(index, rejection.error.code())
+        })
+    }
+
     /// The response for one batch. It waits only where the batch is a duplicate of one that is not
     /// durable yet; all others are settled.
     async fn acknowledge(self, deadline: Instant) -> ProducePartitionResponse {

@@ -35,15 +35,22 @@ pub(super) async fn stage_produce(
         return Err(Refusal::Message { api, reason });
     }
     let metrics = Arc::clone(&context.broker().engine.settings.metrics);
+    let tally = Arc::clone(&context.tally);
     Ok(Outcome::Staged(Box::pin(async move {
-        let (response, settled_at) = staged.acknowledge().await;
+        let (mut response, settled_at) = staged.acknowledge().await;
         metrics.produced(response.error_codes());
         if !wants_answer {
             return Reply::default();
         }
-        let mut reply = Reply::new(call.frame(vec![response.encode(call.version)]));
-        reply.written = settled_at.map(|at| -> Box<dyn FnOnce() + Send> {
-            Box::new(move || metrics.lane.commit_took(CommitStage::Respond, at.elapsed()))
+        let mut pieces = call.frame(vec![response.encode(call.version)]);
+        let unbilled_ms = tally.answered(bytes_of(&pieces));
+        if unbilled_ms > response.throttle_time_ms {
+            response.throttle_time_ms = unbilled_ms;
+            pieces = call.frame(vec![response.encode(call.version)]);
+        }
+        let mut reply = Reply::new(pieces);
+        reply.written = settled_at.map(|at| -> Box<dyn FnOnce(usize) + Send> {
+            Box::new(move |_| metrics.lane.commit_took(CommitStage::Respond, at.elapsed()))
         });
         reply
     })))
@@ -65,14 +72,20 @@ pub(super) fn answer_fetch(
         let billed = usize::try_from(billed).unwrap_or(usize::MAX);
         let pause_ms = fetched.response.throttle_time_ms;
         let mut body = fetched.response.encode(call.version);
-        let unbilled_ms = context.charge_beside_batches(bytes_of(&body), billed);
+        let all = bytes_of(&call.frame(Vec::new())) + bytes_of(&body);
+        let unbilled_ms = context.tally.handed(all, billed);
         if unbilled_ms > pause_ms {
             FetchResponse::throttle_encoded(&mut body, unbilled_ms);
         }
         let mut reply = Reply::new(call.frame(body));
         reply.demands = fetched.memory.demands();
         let (egress, held) = (fetched.egress, (fetched.memory, fetched.handing));
-        reply.written = Some(Box::new(move || {
+        reply.written = Some(Box::new(move |bytes| {
+            if bytes < all {
+                // It is not billed: the client left in the middle.
+                context.tally.handed(bytes, 0);
+                return;
+            }
             let engine = &context.broker().engine;
             let topics = engine.view.topics();
             for (topic, bytes) in egress {
@@ -128,7 +141,7 @@ fn answer_throttled<R: Encodable + ThrottledResponse>(
     response.throttle(pause_ms);
     let pieces = call.answer(response)?;
     // Its length is known now, and does not depend on the pause.
-    let unbilled_ms = context.charge_unbilled(bytes_of(&pieces));
+    let unbilled_ms = context.tally.answered(bytes_of(&pieces));
     if unbilled_ms <= pause_ms {
         return Ok(pieces);
     }
@@ -238,8 +251,10 @@ fn metered_offsets(context: RequestContext, mut reply: Reply) -> Reply {
     // Where the meter is closed the broker stops, and this is not counted: nobody pays for it.
     if let (Some(topic), false, Some(handing)) = (topic, is_own, engine.egress.begin()) {
         let bytes = bytes_of(&reply.pieces) as u64;
-        reply.written = Some(Box::new(move || {
-            context.broker().engine.egress.add(topic, &context.payer, bytes);
+        reply.written = Some(Box::new(move |handed| {
+            if handed as u64 == bytes {
+                context.broker().engine.egress.add(topic, &context.payer, bytes);
+            }
             drop(handing);
         }));
     }

@@ -99,6 +99,19 @@ async fn read_requests(
     mut session: impl Session,
     replies: mpsc::Sender<Queued>,
 ) -> Ended {
+    let ended = read_until_end(server, &mut reader, &mut session, replies).await;
+    if let Some(bytes) = reader.cut_off() {
+        session.cut_off(bytes);
+    }
+    ended
+}
+
+async fn read_until_end(
+    server: &Server,
+    reader: &mut RequestReader<impl tokio::io::AsyncRead + Unpin>,
+    session: &mut impl Session,
+    replies: mpsc::Sender<Queued>,
+) -> Ended {
     let mut stood_down = pin!(server.liveness.ended());
     loop {
         let (authenticated, muted_until) = (session.is_authenticated(), session.muted_until());

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::Server;
 use super::answers::{answer_control, answer_fetch, bytes_of, stage_produce};
 use super::service::{Outcome, Reply, Service, Session};
-use crate::context::{Broker, ClientFacts, ListenerFacts, RequestContext, Throttling};
+use crate::context::{Broker, ClientFacts, ListenerFacts, RequestContext, Tally, Throttling};
 use crate::handlers::produce::Frame;
 use crate::handlers::sasl_authenticate::{Exchanged, exchange_token};
 use freshet_access::principal::Principal;
@@ -150,12 +150,18 @@ impl KafkaSession {
         }
     }
 
-    /// Counts a request that has no handler, as far as a client is known that it can be counted
-    /// for.
-    fn charge_unbilled(&self, bytes: usize) {
-        if let Some(account) = &self.unbilled {
-            account.take(bytes);
+    /// The tally of a request; `None` before authentication, when nobody is known for whom it
+    /// could be counted.
+    fn tally(&self, frame_bytes: usize) -> Option<Tally> {
+        if self.sasl.is_some() {
+            return None;
         }
+        let client = &self.client;
+        let mut tally =
+            Tally::new(&client.broker.engine.settings.metrics, &client.payer, frame_bytes);
+        tally.account.clone_from(&self.unbilled);
+        tally.is_billed = !client.exempt;
+        Some(tally)
     }
 
     /// Counts the connection for its user, at the first call only.
@@ -189,16 +195,16 @@ impl KafkaSession {
     fn context(
         &mut self,
         header: RequestHeader,
-        frame_bytes: usize,
+        mut tally: Tally,
     ) -> Result<RequestContext, Refusal> {
         let RequestHeader { api, version, client_id, payer, .. } = header;
         let client_id = client_id.unwrap_or_default();
+        tally.client_id = client_id.clone();
         let client = Arc::clone(&self.client);
         let Some(payer) = payer.filter(|_| client.exempt) else {
             let throttling = self.throttling(&client_id);
-            let context = RequestContext::new(client, client_id, version);
-            let unbilled = self.unbilled.clone();
-            return Ok(RequestContext { frame_bytes, throttling, unbilled, ..context });
+            let context = RequestContext::counted(client, client_id, version, tally);
+            return Ok(RequestContext { throttling, ..context });
         };
         let payer = client.broker.payers.find(&payer).ok_or_else(|| Refusal::Message {
             api,
@@ -209,8 +215,9 @@ impl KafkaSession {
         let quotas = &client.broker.quotas;
         let limits = quotas.limits_of_payer(&payer);
         let throttling = Throttling::of(limits, quotas.limit_of_cluster(), mute);
-        let context = RequestContext::new(client, client_id, version);
-        Ok(RequestContext { frame_bytes, throttling, payer, is_on_behalf: true, ..context })
+        (tally.payer, tally.is_billed) = (payer, true);
+        let context = RequestContext::counted(client, client_id, version, tally);
+        Ok(RequestContext { throttling, is_on_behalf: true, ..context })
     }
 
     /// What limits how much the client takes; `None` where nothing does.
@@ -246,13 +253,14 @@ impl Session for KafkaSession {
             return self.take_bare_token(&frame).await;
         }
         let frame_bytes = frame.len();
+        let tally = self.tally(frame_bytes);
         let outcome = match RequestHeader::decode(frame) {
             Ok((header, body)) => {
                 let requests = &self.client.broker.engine.settings.metrics;
                 let timer = requests.requests.arrived(header.api, frame_bytes);
                 let queued = self.wait_for_room(header.api).await;
                 let begun = Instant::now();
-                let outcome = self.dispatch(header, body, frame_bytes, memory).await;
+                let outcome = self.dispatch(header, body, tally, frame_bytes, memory).await;
                 outcome.map(|outcome| outcome.timed(timer, queued, begun.elapsed()))
             }
             Err(HeaderError::UnsupportedVersion {
@@ -261,16 +269,25 @@ impl Session for KafkaSession {
                 ..
             }) => {
                 let call = Call { api: ApiKey::ApiVersions, version: 0, correlation_id };
-                call.answer(&api_versions::unsupported())
-                    .map(|pieces| Outcome::Reply(Reply::new(pieces)))
+                call.answer(&api_versions::unsupported()).map(|pieces| counted(tally, pieces))
             }
             Err(error) => Err(error.into()),
         };
-        outcome.unwrap_or_else(|refusal| {
-            self.charge_unbilled(frame_bytes);
-            Outcome::Close(refusal.to_string())
-        })
+        outcome.unwrap_or_else(|refusal| Outcome::Close(refusal.to_string()))
     }
+
+    fn cut_off(&mut self, bytes: usize) {
+        // It is counted when it is dropped.
+        drop(self.tally(bytes));
+    }
+}
+
+/// An answer of the session itself, which has no field for a pause.
+fn counted(tally: Option<Tally>, pieces: Vec<Bytes>) -> Outcome {
+    if let Some(tally) = tally {
+        tally.answered(bytes_of(&pieces));
+    }
+    Outcome::Reply(Reply::new(pieces))
 }
 
 impl KafkaSession {
@@ -291,6 +308,7 @@ impl KafkaSession {
         &mut self,
         header: RequestHeader,
         body: Bytes,
+        tally: Option<Tally>,
         frame_bytes: usize,
         memory: &mut Option<RequestMemory>,
     ) -> Result<Outcome, Refusal> {
@@ -299,22 +317,14 @@ impl KafkaSession {
         match api {
             ApiKey::ApiVersions => {
                 let response = api_versions::handle(version, &call.request(&body)?);
-                let pieces = call.answer(&response)?;
-                self.charge_unbilled(frame_bytes + bytes_of(&pieces));
-                return Ok(Outcome::Reply(Reply::new(pieces)));
+                return Ok(counted(tally, call.answer(&response)?));
             }
-            ApiKey::SaslHandshake | ApiKey::SaslAuthenticate => {
-                // Once authenticated, a client is answered that it is not expected.
-                self.charge_unbilled(frame_bytes);
-                return match api {
-                    ApiKey::SaslHandshake => self.handshake(call, &body),
-                    _ => self.authenticate(call, &body).await,
-                };
-            }
-            _ if self.sasl.is_some() => return Err(Refusal::NotAuthenticated(api)),
+            ApiKey::SaslHandshake => return self.handshake(call, &body, tally),
+            ApiKey::SaslAuthenticate => return self.authenticate(call, &body, tally).await,
             _ => {}
         }
-        let context = self.context(header, frame_bytes)?;
+        let Some(tally) = tally else { return Err(Refusal::NotAuthenticated(api)) };
+        let context = self.context(header, tally)?;
         match api {
             ApiKey::Produce => {
                 let frame = Frame { bytes: frame_bytes, memory: memory.take() };
@@ -325,10 +335,15 @@ impl KafkaSession {
         }
     }
 
-    fn handshake(&mut self, call: Call, body: &Bytes) -> Result<Outcome, Refusal> {
+    fn handshake(
+        &mut self,
+        call: Call,
+        body: &Bytes,
+        tally: Option<Tally>,
+    ) -> Result<Outcome, Refusal> {
         let request: SaslHandshakeRequest = call.request(body)?;
         let Some(session) = &mut self.sasl else {
-            return Ok(Outcome::Reply(Reply::new(call.answer(&sasl_handshake::unexpected())?)));
+            return Ok(counted(tally, call.answer(&sasl_handshake::unexpected())?));
         };
         let (response, failure) = sasl_handshake::handle(session, call.version, &request);
         let reply = Reply::new(call.answer(&response)?);
@@ -338,10 +353,15 @@ impl KafkaSession {
         })
     }
 
-    async fn authenticate(&mut self, call: Call, body: &Bytes) -> Result<Outcome, Refusal> {
+    async fn authenticate(
+        &mut self,
+        call: Call,
+        body: &Bytes,
+        tally: Option<Tally>,
+    ) -> Result<Outcome, Refusal> {
         let request: SaslAuthenticateRequest = call.request(body)?;
         if self.sasl.is_none() {
-            return Ok(Outcome::Reply(Reply::new(call.answer(&sasl_authenticate::unexpected())?)));
+            return Ok(counted(tally, call.answer(&sasl_authenticate::unexpected())?));
         }
         Ok(match self.exchange(&request.auth_bytes).await {
             Ok(token) => {

@@ -35,6 +35,8 @@ pub(super) struct RequestReader<R> {
     shared: ArrivalBudget,
     /// The time by which the client must have authenticated.
     authenticated_by: Instant,
+    /// Bytes of a request, without its length, that has begun and not ended.
+    begun: Option<usize>,
 }
 
 /// A request's frame, with the memory that it holds of both budgets.
@@ -59,6 +61,7 @@ impl<R: AsyncRead + Unpin> RequestReader<R> {
             own: Budget::new(limits.in_flight_bytes_max),
             shared,
             authenticated_by: Instant::now() + limits.authentication_time,
+            begun: None,
         }
     }
 
@@ -94,7 +97,9 @@ impl<R: AsyncRead + Unpin> RequestReader<R> {
             hurry_by: Instant::now() + hurried,
             authenticated,
         };
+        self.begun = Some(0);
         let (frame, shared) = self.body(length, pace).await?;
+        self.begun = None;
         Ok(Request { frame, memory: (own, shared) })
     }
 
@@ -108,7 +113,7 @@ impl<R: AsyncRead + Unpin> RequestReader<R> {
                 Ok(Piece::Read(0)) => {
                     return Err(FrameError::Io(io::ErrorKind::UnexpectedEof.into()).into());
                 }
-                Ok(Piece::Read(_)) => {}
+                Ok(Piece::Read(_)) => self.begun = Some(frame.len()),
                 Ok(Piece::NeedsMemory(bytes)) => {
                     let asked_at = Instant::now();
                     memory.hold(bytes).await;
@@ -118,6 +123,11 @@ impl<R: AsyncRead + Unpin> RequestReader<R> {
             }
         }
         Ok((frame.into(), memory.complete()))
+    }
+
+    /// Bytes of a request, without its length, whose rest did not arrive.
+    pub(super) fn cut_off(&self) -> Option<usize> {
+        self.begun
     }
 
     fn deadline(&self, authenticated: bool, time_limit: Duration) -> Instant {

@@ -70,6 +70,10 @@ pub trait Session: Send + 'static {
         None
     }
 
+    /// Notes a request of which so many bytes came, without its length, and then the end of the
+    /// connection.
+    fn cut_off(&mut self, _bytes: usize) {}
+
     /// Handles one frame. The next one is read only when this has returned. The future is dropped
     /// only where the server is dropped or the time to drain is over. `memory` is what the frame
     /// holds of the budgets; a handler that keeps bytes of the frame beyond its answer must take
@@ -83,8 +87,9 @@ pub struct Reply {
     /// The frame with its length, in pieces that are written one after another. Empty where nothing
     /// is to be sent (Produce with acks=0).
     pub pieces: Vec<Bytes>,
-    /// Called once all pieces were handed to the socket.
-    pub written: Option<Box<dyn FnOnce() + Send>>,
+    /// Called with how many bytes of its pieces were handed to the socket, once no more will be. It
+    /// is dropped where none was tried.
+    pub written: Option<Box<dyn FnOnce(usize) + Send>>,
     /// Show whether others wait for the memory that the answer holds until it is written.
     pub demands: Vec<Demand>,
     /// How long its request kept a thread busy; `None` where it did so all the time.

@@ -77,7 +77,7 @@ impl Script {
         let written = Arc::clone(&self.written);
         Reply {
             pieces: vec![Bytes::from(length.to_vec()), Bytes::from(body.to_vec())],
-            written: Some(Box::new(move || {
+            written: Some(Box::new(move |_| {
                 written.fetch_add(1, Ordering::Relaxed);
             })),
             ..Reply::default()
@@ -117,7 +117,7 @@ impl Session for Scripted {
                 let share = budget.acquire(SOCKET_BYTES).await;
                 let mut reply = self.script.reply(&vec![0; 2 * SOCKET_BYTES]);
                 reply.demands = vec![share.demand()];
-                reply.written = Some(Box::new(move || drop(share)));
+                reply.written = Some(Box::new(move |_| drop(share)));
                 Outcome::Reply(reply)
             }
             b'e' => Outcome::Reply(self.script.reply(&frame)),

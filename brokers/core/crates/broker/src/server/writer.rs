@@ -51,12 +51,10 @@ pub(super) async fn write_replies(
         if let Some(timer) = &mut reply.timer {
             timer.turn_came();
         }
-        write_pieces(&mut stream, reply.pieces, &reply.demands, time_limit).await?;
+        let mut handed = Handed { bytes: 0, written: reply.written.take() };
+        write_pieces(&mut stream, reply.pieces, &mut handed, &reply.demands, time_limit).await?;
         if let Some(timer) = reply.timer {
             timer.sent();
-        }
-        if let Some(written) = reply.written {
-            written();
         }
     }
     // A failure is of no interest: everything was sent, and the client may be gone.
@@ -64,16 +62,33 @@ pub(super) async fn write_replies(
     Ok(())
 }
 
+/// How many bytes of an answer the socket took. It is reported when this is dropped: where the
+/// client leaves in the middle, too.
+struct Handed {
+    bytes: usize,
+    written: Option<Box<dyn FnOnce(usize) + Send>>,
+}
+
+impl Drop for Handed {
+    fn drop(&mut self) {
+        if let Some(written) = self.written.take() {
+            written(self.bytes);
+        }
+    }
+}
+
 async fn write_pieces(
     stream: &mut (impl AsyncWrite + Unpin),
     pieces: Vec<Bytes>,
+    handed: &mut Handed,
     demands: &[Demand],
     time_limit: Duration,
 ) -> Result<(), Ended> {
     let mut pieces = Pieces::from(pieces);
     while pieces.has_remaining() {
-        if taken(stream.write_buf(&mut pieces), demands, time_limit).await? == 0 {
-            return Err(Ended::Socket(io::ErrorKind::WriteZero.into()));
+        match taken(stream.write_buf(&mut pieces), demands, time_limit).await? {
+            0 => return Err(Ended::Socket(io::ErrorKind::WriteZero.into())),
+            bytes => handed.bytes += bytes,
         }
         if pieces.has_remaining() {
             yield_now().await;

@@ -125,13 +125,13 @@ impl TestBroker {
         let mut stream = self.link();
         let randomness = self.engine.environment.randomness.as_ref();
         link::open(&mut stream, &link_secret(), randomness, client).await?;
-        Ok(Client { stream, next_correlation_id: 1, name: "tests", payer: None })
+        Ok(Client { stream, next_correlation_id: 1, name: "tests", payer: None, moved: 0 })
     }
 
     pub fn client(&self) -> Client {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         self.connect.send(theirs).unwrap();
-        Client { stream: ours, next_correlation_id: 1, name: "tests", payer: None }
+        Client { stream: ours, next_correlation_id: 1, name: "tests", payer: None, moved: 0 }
     }
 
     /// The circumstances of a request, for handlers that are called directly.
@@ -192,6 +192,8 @@ pub struct Client {
     pub name: &'static str,
     /// The principal that its requests name as the one who pays, where their header has a place.
     pub payer: Option<&'static str>,
+    /// Bytes that it sent and received, with the lengths of frames.
+    pub moved: u64,
 }
 
 impl Client {
@@ -220,13 +222,19 @@ impl Client {
         let mut bytes = BytesMut::with_capacity(4 + frame.len());
         bytes.put_u32(u32::try_from(frame.len()).unwrap());
         bytes.put_slice(frame);
-        self.stream.write_all(&bytes).await.unwrap();
+        self.send_bytes(&bytes).await;
+    }
+
+    pub async fn send_bytes(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.unwrap();
+        self.moved += bytes.len() as u64;
     }
 
     pub async fn receive_frame(&mut self) -> Bytes {
         let length = self.stream.read_u32().await.unwrap();
         let mut frame = vec![0; length as usize];
         self.stream.read_exact(&mut frame).await.unwrap();
+        self.moved += 4 + frame.len() as u64;
         frame.into()
     }
 

@@ -10,6 +10,7 @@ use freshet_broker::context::BrokerSettings;
 use freshet_inspect::usage_reader::{EGRESS, INGRESS, LaneRequest, UsageReader};
 use freshet_link::{LinkedClient, ListenerKind};
 use freshet_metadata::schema::{QuotaEntity, QuotaEntityType, QuotaKey, TrafficLimit};
+use freshet_wire::ids::TopicId;
 use kafka_protocol::ResponseError as E;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::{
@@ -81,6 +82,15 @@ async fn fetched_bytes(client: &mut Client, version: i16) -> u64 {
 
 /// What the meter reads of the broker's lane: bytes by principal, of INGRESS or EGRESS.
 pub(super) async fn metered(broker: &TestBroker, meter: u8) -> BTreeMap<String, u64> {
+    metered_of(broker, meter, |_| true).await
+}
+
+/// What [`metered`] has of some topics.
+pub(super) async fn metered_of(
+    broker: &TestBroker,
+    meter: u8,
+    of_topic: impl Fn(TopicId) -> bool,
+) -> BTreeMap<String, u64> {
     let engine = &broker.engine;
     engine.egress.flush(&engine.lane, engine.environment.clock.as_ref(), 0);
     engine.lane.roll().await.unwrap();
@@ -90,8 +100,10 @@ pub(super) async fn metered(broker: &TestBroker, meter: u8) -> BTreeMap<String, 
     let (principals, _) = columns.principal.as_chunks::<4>();
     let (quantities, _) = columns.quantity.as_chunks::<8>();
     let mut sums = BTreeMap::new();
-    for ((of, principal), quantity) in columns.meter.iter().zip(principals).zip(quantities) {
-        if *of == meter {
+    let (topics, _) = columns.topic.as_chunks::<4>();
+    let rows = columns.meter.iter().zip(topics).zip(principals).zip(quantities);
+    for (((of, topic), principal), quantity) in rows {
+        if *of == meter && of_topic(columns.topics[u32::from_le_bytes(*topic) as usize]) {
             let name = &columns.principals[u32::from_le_bytes(*principal) as usize];
             *sums.entry(name.to_string()).or_default() += u64::from_le_bytes(*quantity);
         }
@@ -101,7 +113,7 @@ pub(super) async fn metered(broker: &TestBroker, meter: u8) -> BTreeMap<String, 
 
 /// Waits until all that clients were handed is counted, which happens just after they have it.
 pub(super) async fn wait_counted(broker: &TestBroker, topic: uuid::Uuid, bytes: u64) {
-    let topic = freshet_wire::ids::TopicId::from_u128(topic.as_u128());
+    let topic = TopicId::from_u128(topic.as_u128());
     while broker.engine.egress.total_bytes(topic) < bytes {
         tokio::task::yield_now().await;
     }

@@ -27,10 +27,11 @@ pub(super) enum Key {
     /// `["o", group, topic, partition, committed or -1, time or null, member or 0]`; `time` is when
     /// the first record was made that is not committed, in ms since 1970, where that is known
     Offset(u32, u32, i32),
-    /// `["u", number, principal, bytes in, bytes out, seconds of a thread]`, since the incarnation
-    /// began
+    /// `["u", number, principal, bytes in, bytes out, seconds of a thread, bytes not billed]`,
+    /// since the incarnation began
     Principal(u32),
-    /// `["l", number, client id, bytes in, bytes out, seconds of a thread]`, likewise
+    /// `["l", number, client id, bytes in, bytes out, seconds of a thread, bytes not billed]`,
+    /// likewise
     Client(u32),
 }
 

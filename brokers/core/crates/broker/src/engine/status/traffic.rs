@@ -29,10 +29,11 @@ impl StatusState {
         let uses = counted.uses();
         for (name, used) in &uses {
             let (number, _) = numbers.of(name);
-            let Use { bytes_in, bytes_out, busy } = *used;
+            let Use { bytes_in, bytes_out, unbilled, busy } = *used;
             let key = to_key(number);
             let fields = key.entry().name(name).number(bytes_in).number(bytes_out);
-            self.entries.put(key, &fields.number(format_args!("{:.3}", busy.as_secs_f64())).text());
+            let fields = fields.number(format_args!("{:.3}", busy.as_secs_f64()));
+            self.entries.put(key, &fields.number(unbilled).text());
         }
         let gone = numbers.names().filter(|(name, _)| !uses.contains_key(*name));
         let gone: Vec<_> = gone.map(|(name, number)| (name.to_owned(), number)).collect();
