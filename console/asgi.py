@@ -1,4 +1,4 @@
-"""The ASGI application: `uvicorn console.asgi:application`."""
+"""The ASGI application, which `python -m console.programs.web` serves."""
 
 import gc
 import os
@@ -13,13 +13,26 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 django.setup(set_prefix=False)
 
 # These import models, which needs Django to be set up.
+from console.base.common.arrivals import (  # noqa: E402
+    API_BURST_S,
+    PAGES_BURST_S,
+    ArrivalLimit,
+    Shares,
+)
 from console.base.common.bodies import BodyLimit  # noqa: E402
 from console.base.common.conf import config  # noqa: E402
 from console.base.common.metrics import serve_metrics  # noqa: E402
 from console.base.common.paths import PartedHandler  # noqa: E402
 from console.web.watching import Watching  # noqa: E402
 
-application = BodyLimit(Watching(PartedHandler()), settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+limits = config().limits
+application = ArrivalLimit(
+    BodyLimit(Watching(PartedHandler()), settings.DATA_UPLOAD_MAX_MEMORY_SIZE),
+    api=Shares("address", limits.anonymous_requests_per_second, API_BURST_S),
+    pages=Shares("pages", limits.page_requests_per_second, PAGES_BURST_S),
+    # What Stripe signed counts against no limit of requests without a credential.
+    uncounted=["/api/v1/webhooks/stripe"],
+)
 
 # A request that computes lets the others go on after so long (seconds); each of them asks for its
 # turn again whenever PostgreSQL has answered.

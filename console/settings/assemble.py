@@ -12,7 +12,6 @@ from console.settings.schedule import BEAT_SCHEDULE, TASK_ROUTES
 from console.settings.sections import Queue
 
 INSTALLED_APPS = [
-    "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "rest_framework",
@@ -20,6 +19,8 @@ INSTALLED_APPS = [
     "console.base.common",
     "console.base.limits",
     "console.base.accounts",
+    # Behind accounts, whose command `createsuperuser` is run in the place of its own.
+    "django.contrib.auth",
     "provisioning",
     "metering",
     "billing",

@@ -34,6 +34,12 @@ class Web:
     behind_proxy: bool = setting(
         False, "A proxy in front sets X-Forwarded-Proto and X-Forwarded-For, and removes others'."
     )
+    connections_max: int = setting(
+        10_000,
+        "Connections that a web process keeps open; fewer where it may not open so many files. "
+        "Beyond it the address with most of them loses the newest.",
+        minimum=1,
+    )
     session_days: int = setting(14, "Days after which one must sign in again.")
     waiting_requests_max: int = setting(
         200,
@@ -163,6 +169,9 @@ class Usage:
     )
     agent_folder: Path = setting(Path("{home}/agent"), "Folder of the agent's settings file.")
     agent_period_s: int = setting(15, "Seconds between two passes of the agent over all clusters.")
+    joined_file_mib: int = setting(
+        128, "Usage files of past days are joined into files of about so many MiB.", minimum=1
+    )
     window_minutes: int = setting(
         5, "Storage is measured in windows of so many minutes, a whole part of an hour."
     )
@@ -307,6 +316,18 @@ class Limits:
     )
     waiting_requests: int = setting(
         32, "API requests of an organization that wait for clusters or operations at one time."
+    )
+    page_requests_per_second: int = setting(
+        100,
+        "Requests to a web process for pages, files and health from one address a second, in the "
+        "long run.",
+        minimum=1,
+    )
+    web_connections_per_address: int = setting(
+        1000,
+        "Connections from one address to a web process. Behind a proxy, which has all of them, it "
+        "does not hold.",
+        minimum=1,
     )
     waiting_requests_per_address: int = setting(
         64, "API requests from one address that wait for clusters or operations at one time."

@@ -8,7 +8,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
-from console.base.common.health import check_parts
+from console.base.common.health import recent_parts
 
 TIMEOUT_S = 3.0
 
@@ -30,8 +30,11 @@ def healthz(request: HttpRequest) -> JsonResponse:
 @require_safe
 @transaction.non_atomic_requests
 def readyz(request: HttpRequest) -> JsonResponse:
-    """Answers with the state of each part by name: 200 where all are ready, otherwise 503."""
-    parts = check_parts(timeout_s=TIMEOUT_S)
+    """Answers with the state of each part by name: 200 where all are ready, otherwise 503.
+
+    The checks run once a second at most, however many ask.
+    """
+    parts = recent_parts(timeout_s=TIMEOUT_S)
     ready = all(part.ready for part in parts)
     body = {
         "ready": ready,

@@ -44,6 +44,7 @@ OPERATOR = "what the operator's settings name"
 API_SERVER = "the API server of Kubernetes"
 STRIPE = "Stripe, or its fake where the operator's settings name that"
 USER = "the service that the person at the command line names"
+LISTENS = "nobody: it asks for the addresses that it listens on itself"
 NOTHING = "nobody: it refuses every address that a document has"
 ALLOWED = {
     OUTBOUND: "what tenants chose",
@@ -55,6 +56,7 @@ ALLOWED = {
     "console/programs/cli/transport.py": USER,
     "console/programs/stripe_fake/": LOOPBACK,
     "console/programs/supervisor/": LOOPBACK,
+    "console/programs/web/server.py": LISTENS,
     "metering/services/rollup.py": NOBODY,
     "provisioning/cell/drivers/kubernetes/": API_SERVER,
     "provisioning/cell/keeper/lease.py": NOBODY,

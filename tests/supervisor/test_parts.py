@@ -229,11 +229,11 @@ def test_tasks_that_take_minutes_or_call_out_have_workers_of_their_own(config):
     assert TASK_ROUTES.keys() - due == {OUTBOUND_TASK}
 
 
-def test_forwarded_addresses_count_only_by_the_setting(config):
+def test_the_web_server_bounds_connections(config):
     (web,) = (
         spec for spec in services.specify_children(config, {}, None) if spec.name == services.WEB
     )
-    assert "--no-proxy-headers" in web.command
+    assert "console.programs.web" in web.command
 
 
 def test_servers_elsewhere_are_not_started(tmp_path):

@@ -15,7 +15,7 @@ from typing import Any
 
 from console.base.common.api.problems import problem_response
 from console.base.common.errors import AppError, BodyTooLarge, Unavailable
-from console.base.common.requests import address_of, is_loopback, network_of
+from console.base.common.requests import is_loopback, network_of, scope_address
 
 Scope = dict[str, Any]
 Event = Mapping[str, Any]
@@ -81,7 +81,7 @@ class BodyLimit:
             await self._inside(scope, receive, send)
             return
         body = _Body(receive, asyncio.get_running_loop().time() + self._arrives_within_s)
-        network = network_of(_address(scope))
+        network = network_of(scope_address(scope))
 
         async def receive_bounded() -> Event:
             event = await body.receive()
@@ -130,12 +130,6 @@ class _Body:
             return {"type": "http.disconnect"}
         self._complete = not event.get("more_body", False)
         return event
-
-
-def _address(scope: Scope) -> str:
-    forwarded = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for")
-    peer = scope.get("client")
-    return address_of(forwarded.decode("latin-1"), peer[0] if peer else None)
 
 
 async def _send_problem(send: Send, problem: AppError) -> None:

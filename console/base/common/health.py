@@ -7,6 +7,8 @@ the part answers and raises if not. `/readyz` runs all checks, with one timeout 
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -18,6 +20,9 @@ Check = Callable[[], None]
 logger = logging.getLogger(__name__)
 
 _checks: dict[str, Check] = {}
+
+# For so long the results of the checks hold.
+SHARED_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +38,37 @@ class Part:
         return not self.message
 
 
+class _Recent:
+    """The results of the last checks, for all who ask within `SHARED_S` seconds of their end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._parts: list[Part] | None = None
+        self._at = 0.0
+
+    def parts(self, timeout_s: float) -> list[Part]:
+        """Runs the checks, unless it was done a moment ago. Others who ask wait for this run."""
+        with self._lock:
+            if self._parts is None or time.monotonic() - self._at > SHARED_S:
+                self._parts = check_parts(timeout_s=timeout_s)
+                self._at = time.monotonic()
+            return self._parts
+
+    def forget(self) -> None:
+        """Has the next one who asks run the checks."""
+        with self._lock:
+            self._parts = None
+
+
 def register_check(name: str, check: Check) -> None:
     """Adds a part to `/readyz`, in place of an earlier check of that name."""
     _checks[name] = check
+    _recent.forget()
+
+
+def recent_parts(*, timeout_s: float) -> list[Part]:
+    """As `check_parts`, but at most once a second, and once at a time, whoever asks."""
+    return _recent.parts(timeout_s)
 
 
 def check_parts(*, timeout_s: float) -> list[Part]:
@@ -52,6 +85,9 @@ def check_parts(*, timeout_s: float) -> list[Part]:
     finally:
         # A check that hangs is not waited for: timeouts of its own end it.
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+_recent = _Recent()
 
 
 def _run_check(check: Check) -> None:

@@ -19,6 +19,7 @@ from limits.strategies import SlidingWindowCounterRateLimiter
 from redis.exceptions import RedisError
 
 from console.base.common.conf import config
+from console.base.common.errors import Quota, TooManyRequests
 from console.base.common.organization_limits import limit_of_organization
 from console.base.common.places import AWAY_S, TIMEOUT_S
 
@@ -27,6 +28,12 @@ logger = logging.getLogger(__name__)
 # Long enough for bursts of requests, such as a page of the console or a Terraform plan.
 WINDOW_S = 10
 KEY_PREFIX = "freshet-rate"
+# The policy's name in headers → the name of its published limit.
+RATE_LIMITS = {
+    "organization": "api_requests_per_second",
+    "address": "anonymous_requests_per_second",
+    "pages": "page_requests_per_second",
+}
 # Celery's schemes of Redis URLs → those of the library.
 REDIS_SCHEMES = {
     "redis://": "redis://",
@@ -55,6 +62,20 @@ class Rate:
             "RateLimit-Policy": f'"{self.policy}";q={self.limit};w={WINDOW_S}',
             "RateLimit": f'"{self.policy}";r={self.remaining};t={self.reset_s}',
         }
+
+
+class RateLimited(TooManyRequests):
+    """An organization, or an address without a valid credential, made too many API requests."""
+
+    code = "rate_limited"
+    title = "Too many API requests"
+
+    def __init__(self, rate: Rate) -> None:
+        super().__init__(
+            f"At most {rate.limit} requests are served in {WINDOW_S} seconds.",
+            quota=Quota(RATE_LIMITS[rate.policy], rate.limit, rate.limit),
+            retry_after_s=rate.reset_s,
+        )
 
 
 class Rates:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import ipaddress
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -68,6 +69,13 @@ def address_of(forwarded: str, peer: str | None) -> str:
         if address:
             return address
     return str(peer or "unknown")
+
+
+def scope_address(scope: Mapping[str, Any]) -> str:
+    """As `client_address`, for a request of ASGI that Django has not seen."""
+    forwarded = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for")
+    peer = scope.get("client")
+    return address_of(forwarded.decode("latin-1"), peer[0] if peer else None)
 
 
 def _without_port(forwarded: str) -> str:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest
+from django.http import HttpRequest, parse_cookie
 
 from console.base.common.requests import client_address, network_of
 from console.base.common.turns import ADDRESS
@@ -47,8 +49,27 @@ class TurnKeys:
             while len(self._organizations) > self._most:
                 self._organizations.popitem(last=False)
 
+    def forget(self, request: HttpRequest) -> None:
+        """Forgets a credential that did not authenticate its request."""
+        with self._lock:
+            self._organizations.pop(_digest_of(request), None)
+
+    def knows(self, credential: str) -> bool:
+        """Returns whether the organization of a credential, as of `scope_credential`, is known."""
+        return bool(credential) and _digest(credential) in self._organizations
+
 
 turn_keys = TurnKeys()
+
+
+def scope_credential(scope: Mapping[str, Any]) -> str:
+    """Returns the API key or session of a request of ASGI; empty where it has neither."""
+    headers = dict(scope["headers"])
+    authorization: bytes = headers.get(b"authorization", b"")
+    if authorization:
+        return authorization.decode("latin-1")
+    cookies = parse_cookie(headers.get(b"cookie", b"").decode("latin-1"))
+    return cookies.get(settings.SESSION_COOKIE_NAME, "")
 
 
 def _digest_of(request: HttpRequest) -> bytes:
@@ -58,4 +79,8 @@ def _digest_of(request: HttpRequest) -> bytes:
     )
     if not credential:
         return b""
+    return _digest(credential)
+
+
+def _digest(credential: str) -> bytes:
     return hashlib.blake2b(credential.encode(errors="replace"), digest_size=DIGEST_BYTES).digest()

@@ -148,7 +148,8 @@ LIMITS: tuple[Limit, ...] = (
         "unbilled_bytes_per_second",
         CLUSTER,
         "bytes/s",
-        "Bytes of Kafka requests and answers that are not billed: all but batches of records. "
+        "Bytes of Kafka requests and answers that are not billed: all but batches of records "
+        "that are stored, and records that are handed out. "
         "Up to 64 seconds of them are saved for later. Beyond that, principals that take more than "
         "their equal share are answered with `throttle_time_ms`, and their connections are not "
         "read for so long: the longer, the more an answer took and the more is owed.",
@@ -171,6 +172,23 @@ LIMITS: tuple[Limit, ...] = (
         "requests/s",
         "Requests without a valid credential, counted over ten seconds; more are refused (429, "
         "rate_limited).",
+        raisable=False,
+    ),
+    Limit(
+        "page_requests_per_second",
+        ADDRESS,
+        "requests/s",
+        "Requests to a web process for pages and files of the console and for its health, beyond "
+        "three seconds' worth at once: more wait up to two seconds, or are refused (429, "
+        "rate_limited). It serves two of them and of those without a valid credential at a time.",
+        raisable=False,
+    ),
+    Limit(
+        "web_connections_per_address",
+        ADDRESS,
+        "connections",
+        "A web process closes further connections at once. It also closes those whose request's "
+        "head is not complete in ten seconds, and reads 500 times a second from all of them.",
         raisable=False,
     ),
     Limit(

@@ -248,11 +248,8 @@ def _web_spec(config: Config, environment: Mapping[str, str]) -> ChildSpec:
         name=WEB,
         command=(
             *BEHIND_BROKERS,
-            *(sys.executable, "-m", "uvicorn", "console.asgi:application"),
-            *("--host", config.web.bind, "--port", str(config.web.port), "--lifespan", "off"),
-            *("--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "5"),
-            # Whether forwarded addresses count is decided by `web.behind_proxy`, not by uvicorn.
-            "--no-proxy-headers",
+            *(sys.executable, "-m", "console.programs.web"),
+            *("--host", config.web.bind, "--port", str(config.web.port)),
         ),
         ready=AnswersHttp(config.web.port, "/healthz"),
         folder=ROOT,

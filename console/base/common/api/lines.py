@@ -16,3 +16,14 @@ def one_line(text: str) -> None:
     if not is_line(text):
         message = "Printable characters only."
         raise serializers.ValidationError(message)
+
+
+def no_address(text: str) -> None:
+    """The validator of an organization's name, which goes to people outside: invitations have it.
+
+    Raises `ValidationError` for a text with the scheme of a URL. Names such as `acme.com` are
+    taken, and mails show them so that no mail program makes a link of them.
+    """
+    if "://" in text:
+        message = "A name, not an address: without ://."
+        raise serializers.ValidationError(message)

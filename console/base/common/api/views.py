@@ -37,12 +37,10 @@ from console.base.common.errors import (
     AppError,
     FieldError,
     NotFound,
-    Quota,
-    TooManyRequests,
     ValidationFailed,
 )
 from console.base.common.paths import name_of
-from console.base.common.rates import WINDOW_S, Rate, count_address, count_organization
+from console.base.common.rates import Rate, RateLimited, count_address, count_organization
 from console.base.common.requests import client_address, network_of
 from console.base.common.tenancy import NO_ORGANIZATION, enter_organization, request_scope
 from console.base.common.transactions import (
@@ -61,25 +59,6 @@ REPEATED_HEADERS = ("Location", "ETag", "Retry-After")
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # The query parameters of every list.
 PAGING = frozenset({"cursor", "limit"})
-# The policy's name in headers → the name of its published limit.
-RATE_LIMITS = {
-    "organization": "api_requests_per_second",
-    "address": "anonymous_requests_per_second",
-}
-
-
-class RateLimited(TooManyRequests):
-    """An organization, or an address without a valid credential, made too many API requests."""
-
-    code = "rate_limited"
-    title = "Too many API requests"
-
-    def __init__(self, rate: Rate) -> None:
-        super().__init__(
-            f"At most {rate.limit} requests are served in {WINDOW_S} seconds.",
-            quota=Quota(RATE_LIMITS[rate.policy], rate.limit, rate.limit),
-            retry_after_s=rate.reset_s,
-        )
 
 
 class ApiMixin(APIView):
@@ -156,6 +135,7 @@ class ApiMixin(APIView):
         try:
             super().perform_authentication(request)
         except AppError:
+            turn_keys.forget(request._request)
             self._count_request(None)
             raise
         organization_id = request.auth.organization_id if isinstance(request.auth, Actor) else None
