@@ -13,13 +13,14 @@ from billing.periods import next_month
 from console.base.accounts.choices import TrafficLimitKind
 from console.base.accounts.services import billing_addresses
 from console.base.common.conf import config
+from console.base.common.mail_names import quoted_name
 from console.base.common.outbox import enqueue_task
 from console.base.common.tenancy import organization_scope
 
 TASK = "billing.send_budget_mail"
 # Of a budget that covers all of the bill, as was promised until decision 0016.
 PRODUCE_SUSPENDED = """\
-The budget "{name}" of {amount} for {month} is used up: {spent} so far.
+The budget {name} of {amount} for {month} is used up: {spent} so far.
 
 All clusters of your organization refuse to take records now. Fetching them goes on, and nothing is
 lost: what is stored stays. Nothing beyond the budget is billed for {month}.
@@ -30,7 +31,7 @@ any case on {turns} (UTC):
 {link}
 """
 SUSPENDED = """\
-The budget "{name}" of {amount} for {month} is used up: {spent} so far.
+The budget {name} of {amount} for {month} is used up: {spent} so far.
 
 All clusters of your organization refuse to take records and to give them out now. Consumers stay in
 their groups, and nothing is lost: what is stored stays. Traffic that slips past is not billed.
@@ -44,7 +45,7 @@ on {turns} (UTC):
 {link}
 """
 THROTTLED = """\
-The budget "{name}" of {amount} for {month} is used up: {spent} so far.
+The budget {name} of {amount} for {month} is used up: {spent} so far.
 
 Each cluster of your organization now takes and gives out {rate} a second at most. Nothing is
 refused, and nothing is lost. All that is produced, fetched and stored goes on being billed.
@@ -55,15 +56,15 @@ and in any case on {turns} (UTC):
 {link}
 """
 REACHED = """\
-{spent} is spent of the budget "{name}" of {amount} for {month}: {threshold} % of it is reached.
+{spent} is spent of the budget {name} of {amount} for {month}: {threshold} % of it is reached.
 
 {consequence}
 
 {link}
 """
 SUBJECTS = {
-    BudgetEventKind.SUSPENDED.value: 'Produce and fetch are suspended: budget "{name}" is used up',
-    BudgetEventKind.THROTTLED.value: 'Traffic is slowed down: budget "{name}" is used up',
+    BudgetEventKind.SUSPENDED.value: "Produce and fetch are suspended: budget {name} is used up",
+    BudgetEventKind.THROTTLED.value: "Traffic is slowed down: budget {name} is used up",
 }
 TEXTS = {
     BudgetEventKind.SUSPENDED.value: SUSPENDED,
@@ -133,7 +134,7 @@ def mail_text(event: BudgetEvent) -> tuple[str, str]:
     """Subject and text of an event's mail."""
     budget = event.budget
     facts = {
-        "name": budget.name,
+        "name": quoted_name(budget.name),
         "amount": readable_amount(event.amount_minor, budget.currency),
         "spent": readable_amount(event.spent_minor, budget.currency),
         "month": month_name(event.month),
@@ -145,14 +146,14 @@ def mail_text(event: BudgetEvent) -> tuple[str, str]:
     }
     old_promise = covers_all(event.covers_all_until, event.month)
     if event.kind == BudgetEventKind.SUSPENDED and old_promise:
-        subject = f'Produce is suspended: budget "{budget.name}" is used up'
+        subject = f"Produce is suspended: budget {facts['name']} is used up"
         return subject, PRODUCE_SUSPENDED.format(**facts)
     if event.kind in TEXTS:
         return SUBJECTS[event.kind].format(**facts), TEXTS[event.kind].format(**facts)
     of_suspending = old_promise and event.action == BudgetAction.SUSPEND
     consequence = COVERS_ALL if of_suspending else CONSEQUENCES[event.action]
     facts["consequence"] = consequence.format(**facts)
-    return f'Budget "{budget.name}": {facts["threshold"]} % reached', REACHED.format(**facts)
+    return f"Budget {facts['name']}: {facts['threshold']} % reached", REACHED.format(**facts)
 
 
 def month_name(month: date) -> str:

@@ -14,6 +14,7 @@ from billing.models import Budget
 from billing.money import readable_amount
 from billing.periods import next_month
 from console.base.accounts.services import billing_addresses
+from console.base.common.mail_names import quoted_name
 from console.base.common.tenancy import organization_scope
 
 SUBJECT = "From {turns} on, suspending budgets stop fetching, too"
@@ -56,7 +57,7 @@ def send_promise_mail(*, organization_id: str) -> None:
     months = [budget.covers_all_until for budget in budgets if budget.covers_all_until is not None]
     last = max(months)
     listed = (
-        f'- "{budget.name}" of {readable_amount(budget.amount_minor, budget.currency)}'
+        f"- {quoted_name(budget.name)} of {readable_amount(budget.amount_minor, budget.currency)}"
         for budget in budgets
     )
     facts = {

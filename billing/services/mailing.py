@@ -15,6 +15,7 @@ from console.base.accounts.services import billing_addresses
 from console.base.common import locks
 from console.base.common.clock import now
 from console.base.common.conf import config
+from console.base.common.mail_names import unlinked
 from console.base.common.tenancy import organization_scope, system_scope
 from console.base.common.transactions import task_transaction
 
@@ -130,7 +131,7 @@ def _lines_text(invoice: Invoice) -> str:
     """The first `LINES_MAX` lines with an amount, as the mail lists them."""
     lines = list(invoice.lines.exclude(amount_minor=0).order_by("position"))
     shown = [
-        f"  {line.description}: {readable_amount(line.amount_minor, invoice.currency)}\n"
+        f"  {unlinked(line.description)}: {readable_amount(line.amount_minor, invoice.currency)}\n"
         for line in lines[:LINES_MAX]
     ]
     more = len(lines) - len(shown)

@@ -5,7 +5,6 @@ import uuid
 from datetime import timedelta
 
 import pytest
-from django.conf import settings
 from django.db import OperationalError
 
 from console.base.accounts.models import ApiKey
@@ -90,10 +89,10 @@ def test_an_expiry_in_the_past_is_refused(api):
     assert document["errors"][0]["pointer"] == "/expires_at"
 
 
-def test_keys_of_an_organization_are_limited(api, tenant, monkeypatch):
+def test_keys_of_an_organization_are_limited(api, tenant, settings):
     room = len(Role) + 1
     limits = dataclasses.replace(config().limits, api_keys=room)
-    monkeypatch.setattr(settings, "FRESHET", dataclasses.replace(config(), limits=limits))
+    settings.FRESHET = dataclasses.replace(config(), limits=limits)
     key = api().post("/api-keys", {"name": "the last"}).json()
     refused = api().post("/api-keys", {"name": "one more"})
     document = cases.assert_problem(refused, 403, "limit_reached")

@@ -57,7 +57,7 @@ def test_an_owner_who_types_the_name_closes_it(owner, tenant, other_tenant, clos
     assert entry.actor_id == tenant.owner.pk
     assert entry.detail == {"name": "Acme", "api_keys_revoked": len(tenant.keys)}
     run_outbox()
-    (message,) = [sent for sent in mail.outbox if sent.subject == "Acme was closed"]
+    (message,) = [sent for sent in mail.outbox if sent.subject == '"Acme" was closed']
     assert message.to == [tenant.owner.email]
 
 

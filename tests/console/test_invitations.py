@@ -6,7 +6,6 @@ import uuid
 from datetime import timedelta
 
 import pytest
-from django.conf import settings
 from django.db import connections
 
 from console.base.accounts import services
@@ -286,21 +285,21 @@ def test_a_new_account_needs_a_password_that_holds(api, mailoutbox, fields, code
     assert accept(ApiClient(), token, password=PASSWORD).status_code == 201
 
 
-def test_who_is_not_verified_invites_nobody_but_on_one_machine(api, tenant, monkeypatch):
+def test_who_is_not_verified_invites_nobody_but_on_one_machine(api, tenant, settings):
     with organization_scope(tenant.id):
         Organization.objects.update(verified_at=None)
     assert config().local
     invite(api())
     away = dataclasses.replace(config(), mode="production")
-    monkeypatch.setattr(settings, "FRESHET", away)
+    settings.FRESHET = away
     refused = api().post("/invitations", {"email": "bob@acme.example"})
     assert_problem(refused, 403, "not_verified")
 
 
 @pytest.mark.parametrize(("limit", "value"), [("members", 2), ("invitations_per_day", 1)])
-def test_invitations_are_limited(api, monkeypatch, limit, value):
+def test_invitations_are_limited(api, settings, limit, value):
     limits = dataclasses.replace(config().limits, **{limit: value})
-    monkeypatch.setattr(settings, "FRESHET", dataclasses.replace(config(), limits=limits))
+    settings.FRESHET = dataclasses.replace(config(), limits=limits)
     first = invite(api())
     refused = api().post("/invitations", {"email": "bob@acme.example"})
     document = assert_problem(refused, 403, "limit_reached")

@@ -17,7 +17,7 @@ BACKEND = "console.base.common.mail.FolderBackend"
 
 
 @pytest.fixture
-def configure(tmp_path, monkeypatch):
+def configure(tmp_path, settings):
     """Returns a function that changes settings; mails go to a folder of this test."""
 
     def change(**changes):
@@ -25,7 +25,7 @@ def configure(tmp_path, monkeypatch):
             config().mail, folder=tmp_path / "mail", backend=changes.pop("backend", "folder")
         )
         new = dataclasses.replace(config(), mail=mail, **changes)
-        monkeypatch.setattr(settings, "FRESHET", new)
+        settings.FRESHET = new
 
     change()
     return change

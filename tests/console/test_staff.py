@@ -243,7 +243,8 @@ def test_who_did_not_prove_the_address_is_not_made_staff(tenant):
     assert not User.objects.get(pk=tenant.owner.pk).is_staff
 
 
-def test_there_is_no_superuser(db):
+@pytest.mark.parametrize("given", [(), ("--noinput",), ("--noinput", "--email", "a@example.com")])
+def test_there_is_no_superuser(db, given):
     with pytest.raises(CommandError, match=r"manage\.py make_staff"):
-        call_command("createsuperuser", "--noinput", "--email", "a@example.com")
+        call_command("createsuperuser", *given)
     assert not User.objects.exists()

@@ -11,6 +11,7 @@ from console.alerts.models import Alert
 from console.base.accounts.models import Membership
 from console.base.accounts.services import managing_addresses
 from console.base.common.conf import config
+from console.base.common.mail_names import unlinked
 from console.base.common.outbox import enqueue_task
 from console.base.common.tenancy import organization_scope
 
@@ -69,7 +70,8 @@ def send_alert_mail(  # noqa: PLR0913 (what a mail says)
     if not addresses:
         return
     url = config().web.public_url
-    subject, fired_subject = _legible(subject), _legible(fired_subject or subject)
+    subject, fired_subject = unlinked(subject), unlinked(fired_subject or subject)
+    name = unlinked(alert.name)
     lines = _lines(alert, value, subject, fired_subject)
     if since:
         lines.append(f"Above it: {since} to {until}" if until else f"Above it since: {since}")
@@ -80,8 +82,8 @@ def send_alert_mail(  # noqa: PLR0913 (what a mail says)
     domain = url.split("://")[-1].split("/")[0].split(":")[0]
     moment = int(alert.changed_at.timestamp() * 1000)
     headers = {"Message-ID": f"<{alert.pk}.{state}.{moment}@{domain}>"}
-    line = f"{'Over' if over else 'Alert'}: {alert.name}"
-    if fired_subject and fired_subject not in alert.name:
+    line = f"{'Over' if over else 'Alert'}: {name}"
+    if fired_subject and fired_subject not in name:
         cut = fired_subject[:SUBJECT_CHARS_SHOWN]
         line += f" ({cut}…)" if cut != fired_subject else f" ({cut})"
     EmailMessage(line, text, to=addresses, headers=headers).send()
@@ -98,16 +100,9 @@ def _lines(alert: Alert, value: str, subject: str, fired_subject: str) -> list[s
     return [
         figure,
         *whose,
-        f"Cluster: {alert.cluster.name}",
+        f"Cluster: {unlinked(alert.cluster.name)}",
         f"Threshold: {alert.threshold} {unit}, for {alert.for_s} seconds",
     ]
-
-
-def _legible(name: str) -> str:
-    """Returns a name on one line: clients may have put anything into it."""
-    return "".join(
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name
-    )
 
 
 def _moment(at: datetime | None) -> str:

@@ -7,6 +7,7 @@ from django.core.mail import EmailMessage
 from console.base.accounts.models import User
 from console.base.accounts.services import managing_addresses
 from console.base.common.conf import config
+from console.base.common.mail_names import unlinked
 from console.base.common.outbox import enqueue_task
 from console.base.common.tenancy import NO_ORGANIZATION, organization_scope, system_scope
 from console.incidents.choices import OF_STAFF, IncidentKind, IncidentState
@@ -72,12 +73,15 @@ def send_incident_mail(*, organization_id: str, incident_id: str, state: str) ->
         addresses = sorted(staff.values_list("email", flat=True))
     if incident is None or not addresses:
         return
-    history = "\n".join(f"{update['at']}  {update['text']}" for update in incident.updates)
+    history = "\n".join(
+        f"{update['at']}  {unlinked(update['text'])}" for update in incident.updates
+    )
     url = config().web.public_url
     page = "staff" if incident.kind in OF_STAFF else "incidents"
-    text = TEXT.format(title=incident.title, story=history, link=f"{url}/{page}")
+    title = unlinked(incident.title)
+    text = TEXT.format(title=title, story=history, link=f"{url}/{page}")
     over = state == IncidentState.CLOSED.value
     domain = url.split("://")[-1].split("/")[0].split(":")[0]
     headers = {"Message-ID": f"<{incident.pk}.{state}.{len(incident.updates)}@{domain}>"}
-    subject = f"Over: {incident.title}" if over else incident.title
+    subject = f"Over: {title}" if over else title
     EmailMessage(subject, text, to=addresses, headers=headers).send()

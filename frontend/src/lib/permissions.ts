@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { useCallback } from "react";
 import { projectListQuery } from "./api/projects";
 import { sessionQuery } from "./api/session";
 import type { Project, Role } from "./api/types";
@@ -60,6 +61,23 @@ export function useRefusal(permission: Permission): string | undefined {
   const { data: session } = useQuery(sessionQuery);
   if (!session) return undefined;
   return refusalOf(session.organization?.role, permission);
+}
+
+/**
+ * Returns a function that says why the person may not change or end what has a role, such as a key
+ * or a member; it returns undefined where they may. The server also counts roles in projects.
+ */
+export function useRefusalOver(): (other: Role) => string | undefined {
+  const manage = useRefusal("manage");
+  const { data: session } = useQuery(sessionQuery);
+  const own = session?.organization?.role;
+  return useCallback(
+    (other) => {
+      if (manage !== undefined || own === undefined || grantsAll(own, other)) return manage;
+      return `The role ${other} is above yours, which is ${own}. Ask somebody who has it.`;
+    },
+    [manage, own],
+  );
 }
 
 /** Returns the projects in which the person has a permission; undefined until they are read. */

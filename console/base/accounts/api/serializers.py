@@ -12,7 +12,7 @@ from console.base.accounts.choices import ROLES, AccountStatus, TrafficLimitKind
 from console.base.accounts.models import ApiKey, Organization
 from console.base.accounts.models.api_key import NAME_CHARS_MAX
 from console.base.accounts.models.organization import NAME_CHARS_MAX as ORGANIZATION_CHARS_MAX
-from console.base.common.api.lines import one_line
+from console.base.common.api.lines import no_address, one_line
 from console.base.common.ids import ID_CHARS_MAX
 
 PASSWORD_CHARS_MAX = 256
@@ -167,7 +167,9 @@ class OrganizationSerializer(serializers.Serializer[Any]):
 class OrganizationUpdateSerializer(serializers.Serializer[Any]):
     """The fields of an organization to change."""
 
-    name = serializers.CharField(max_length=ORGANIZATION_CHARS_MAX, validators=[one_line])
+    name = serializers.CharField(
+        max_length=ORGANIZATION_CHARS_MAX, validators=[one_line, no_address]
+    )
     allowed_addresses = serializers.ListField(
         child=NetworkField(),
         max_length=NETWORKS_MAX,
@@ -207,7 +209,7 @@ class SignUpSerializer(serializers.Serializer[Any]):
         max_length=PASSWORD_CHARS_MAX, trim_whitespace=False, write_only=True
     )
     organization_name = serializers.CharField(
-        max_length=ORGANIZATION_CHARS_MAX, validators=[one_line]
+        max_length=ORGANIZATION_CHARS_MAX, validators=[one_line, no_address]
     )
     session = serializers.BooleanField(
         default=False,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar, NoReturn
+from typing import ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
-from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models.functions import Lower
 
@@ -20,14 +19,6 @@ class UserManager(BaseUserManager["User"]):
     def get_by_natural_key(self, username: str | None) -> User:
         """Returns the user of an address. Raises `User.DoesNotExist`."""
         return self.get(email=normal_email(username or ""))
-
-    def create_superuser(self, **fields: object) -> NoReturn:
-        """Says what to do instead, for Django's command `createsuperuser`."""
-        message = (
-            "Freshet has no superusers, and people sign up by themselves. Then make them staff:"
-            ' manage.py make_staff EMAIL --reason "…"'
-        )
-        raise ValidationError(message)
 
 
 def normal_email(email: str) -> str:

@@ -14,10 +14,9 @@ from console.base.accounts.errors import (
     UnknownServiceAccount,
 )
 from console.base.accounts.models import ApiKey, ServiceAccount
-from console.base.accounts.services.authentication import granted_projects
-from console.base.accounts.services.rights import require_rights
+from console.base.accounts.services.rights import require_rights_of, require_role
 from console.base.common import locks
-from console.base.common.actor import Actor, Permission, Role
+from console.base.common.actor import Actor, Role
 from console.base.common.audit import record_audit
 from console.base.common.clock import now
 from console.base.common.errors import FieldError, NotAuthenticated, ValidationFailed
@@ -54,9 +53,9 @@ def create_api_key(
     account = _lock_account(actor, service_account_id, role)
     own_role = "" if account else (role or Role.ADMIN.value)
     if account is None:
-        require_rights(actor, own_role, {})
+        require_role(actor, own_role)
     else:
-        require_rights(actor, account.role, rights_of_account(account))
+        require_rights_of(actor, account)
     key = ApiKey(
         organization_id=actor.organization_id,
         service_account=account,
@@ -85,9 +84,10 @@ def rotate_api_key(
     """Creates a key with the rights of `key`, which ends after `overlap_s` seconds.
 
     The caller has locked the row of `key`. Without `expires_at` the new key's life is as long as
-    that of the old one was to be. Raises `KeyNotActive` for a revoked or expired key, and what
-    `create_api_key` raises.
+    that of the old one was to be. Raises `RoleTooHigh` for a key with rights that the actor lacks,
+    `KeyNotActive` for a revoked or expired one, and what `create_api_key` raises.
     """
+    require_rights_of(actor, key)
     if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= now()):
         raise KeyNotActive
     if expires_at is None and key.expires_at is not None:
@@ -119,7 +119,8 @@ def keys_used(organization_id: str, cluster_id: str = "") -> int:
 
 
 def revoke_api_key(*, actor: Actor, key: ApiKey) -> None:
-    """Revokes a key. Repeating it changes nothing."""
+    """Revokes a key. Repeating it changes nothing. Raises `RoleTooHigh`."""
+    require_rights_of(actor, key)
     end_keys(actor=actor, keys=[key])
 
 
@@ -152,11 +153,6 @@ def lock_maker(actor: Actor) -> None:
     rows = accounts.select_for_update(no_key=True).filter(disabled=False)
     if not rows.filter(pk=actor.service_account_id).exists():
         raise NotAuthenticated
-
-
-def rights_of_account(account: ServiceAccount) -> dict[str, frozenset[Permission]]:
-    """Returns what a service account's roles in projects grant: permissions by project id."""
-    return granted_projects(account.role_bindings.all())
 
 
 def _lock_account(

@@ -28,6 +28,7 @@ from console.base.common.errors import (
     FieldError,
     NameNotConfirmed,
 )
+from console.base.common.mail_names import quoted_name
 from console.base.common.outbox import enqueue_task
 from console.base.common.tenancy import organization_scope
 
@@ -92,13 +93,14 @@ def send_closing_mail(*, organization_id: str) -> None:
         organization = Organization.objects.for_organization(organization_id).first()
     if organization is None or organization.closed_at is None:
         return
+    name = quoted_name(organization.name)
     body = TEXT.format(
-        name=organization.name,
+        name=name,
         day=f"{organization.closed_at:%Y-%m-%d}",
         link=f"{config().web.public_url}/invoices",
     )
     for address in billing_addresses(organization_id=organization_id):
-        EmailMessage(f"{organization.name} was closed", body, to=[address]).send()
+        EmailMessage(f"{name} was closed", body, to=[address]).send()
 
 
 def _require_second_factor(actor: Actor, code: str | None) -> None:

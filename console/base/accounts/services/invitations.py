@@ -28,7 +28,7 @@ from console.base.accounts.services.hashing import hash_password
 from console.base.accounts.services.organizations import require_verified
 from console.base.accounts.services.passwords import check_password, set_password
 from console.base.accounts.services.proving import mark_proved, take_over
-from console.base.accounts.services.rights import require_role, require_role_in
+from console.base.accounts.services.rights import require_rights_of, require_role
 from console.base.accounts.services.role_bindings import (
     ProjectRole,
     bind_invited,
@@ -41,6 +41,7 @@ from console.base.common.clock import now
 from console.base.common.conf import config
 from console.base.common.errors import FieldError, TooManyRequests
 from console.base.common.ids import random_text
+from console.base.common.mail_names import quoted_name
 from console.base.common.outbox import enqueue_task
 from console.base.common.tenancy import organization_scope, system_scope
 from console.base.limits.services import require_room
@@ -53,7 +54,7 @@ NONCE_CHARS = 20
 TASK = "accounts.send_invitation"
 SUBJECT = "You are invited to an organization on Freshet"
 TEXT = """\
-{inviter} invites you to join {organization} on Freshet, as {role}.
+{inviter} invites you to join the organization {organization} on Freshet, as {role}.
 
 Open this link to accept; it is good until {until} (UTC), and once:
 
@@ -130,9 +131,7 @@ def resend_invitation(*, actor: Actor, invitation: Invitation) -> Invitation:
     `InvitationClosed`, `TooManyRequests`.
     """
     lock_maker(actor)
-    require_role(actor, invitation.role)
-    for role in invitation.project_roles:
-        require_role_in(actor, role["role"], role["project_id"])
+    require_rights_of(actor, invitation)
     if invitation.state != InvitationState.PENDING:
         raise InvitationClosed(f"The invitation is {invitation.state}; create another one.")
     wait = invitation.sent_at + RESEND_AFTER - now()
@@ -155,8 +154,9 @@ def resend_invitation(*, actor: Actor, invitation: Invitation) -> Invitation:
 def revoke_invitation(*, actor: Actor, invitation: Invitation) -> None:
     """Revokes an invitation whose row the caller has locked. Repeating it changes nothing.
 
-    Raises `InvitationClosed` for an accepted one.
+    Raises `RoleTooHigh`, and `InvitationClosed` for an accepted one.
     """
+    require_rights_of(actor, invitation)
     if invitation.state == InvitationState.ACCEPTED:
         raise InvitationClosed("The invitation is accepted; remove the member instead.")
     if invitation.state != InvitationState.PENDING:
@@ -179,8 +179,7 @@ def send_invitation(*, organization_id: str, invitation_id: str) -> None:
     inviter = invitation.invited_by.email if invitation.invited_by else "An administrator"
     body = TEXT.format(
         inviter=inviter,
-        # Line breaks in a name would let its owner write paragraphs of the mail.
-        organization=" ".join(invitation.organization.name.split()),
+        organization=quoted_name(invitation.organization.name),
         role=invitation.role,
         until=f"{invitation.expires_at:%-d %B %Y %H:%M}",
         link=f"{config().web.public_url}/invitation#{token}",

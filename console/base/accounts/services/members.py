@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from console.base.accounts.choices import InvitationState
-from console.base.accounts.errors import LastOwner, RoleTooHigh
-from console.base.accounts.models import ApiKey, Invitation, Membership
-from console.base.accounts.services.api_keys import end_keys
-from console.base.accounts.services.rights import require_role
+from console.base.accounts.errors import LastOwner
+from console.base.accounts.models import Membership
+from console.base.accounts.services.made import end_made_by
+from console.base.accounts.services.rights import require_rights_of, require_role
 from console.base.common import locks
-from console.base.common.actor import GRANTS, Actor, ActorKind, Permission, Role, denied
+from console.base.common.actor import Actor, ActorKind, Permission, Role, denied
 from console.base.common.audit import changes_of, record_audit
 
 
@@ -16,12 +15,12 @@ def update_member(*, actor: Actor, member: Membership, role: str) -> Membership:
     """Gives a member, whose row the caller has locked, another role.
 
     Keys that the member made and invitations that they sent end where they grant more than the new
-    role does. Raises `RoleTooHigh` if the new role or the current one is above the actor's, and
+    role does. Raises `RoleTooHigh` for a member or a role with rights that the actor lacks, and
     `LastOwner`.
     """
+    require_rights_of(actor, member)
     if member.role == role:
         return member
-    require_role(actor, member.role)
     require_role(actor, role)
     if member.role == Role.OWNER:
         _require_another_owner(member)
@@ -45,8 +44,7 @@ def remove_member(*, actor: Actor, member: Membership) -> None:
     if actor.kind is not ActorKind.SESSION or actor.id != member.user_id:
         if not actor.may(Permission.MANAGE):
             raise denied(actor, Permission.MANAGE)
-        if not actor.has_all_of(Role(member.role)):
-            raise RoleTooHigh
+        require_rights_of(actor, member)
     if member.role == Role.OWNER:
         _require_another_owner(member)
     detail = {"user_id": member.user_id, **end_grants(actor=actor, member=member)}
@@ -75,42 +73,15 @@ def _require_another_owner(member: Membership) -> None:
 def _end_grants_above(actor: Actor, member: Membership, role: Role | None) -> dict[str, object]:
     """Ends a member's keys and invitations that grant more than `role`; with None, all of them.
 
-    Returns, for the audit entry, the ids of the revoked keys and invitations, and of the service
-    accounts' keys that the member made: these stay, and the member has seen their secrets.
+    Keys of service accounts that the member made stay, and the member has seen their secrets.
+    Returns all their ids for the audit entry.
     """
-    allowed = frozenset[Permission]() if role is None else GRANTS[role]
-    keys = ApiKey.objects.for_organization(member.organization_id).unexpired()
-    keys = keys.filter(created_by=member.user_id)
-    own_keys = [
-        key for key in keys.filter(service_account=None) if not _grants_within(key.role, allowed)
-    ]
-    seen_ids = keys.exclude(service_account=None).order_by("id").values_list("id", flat=True)
-    invitations = Invitation.objects.for_organization(member.organization_id).filter(
-        state=InvitationState.PENDING, invited_by=member.user_id
-    )
-    exceeding = [
-        invitation.pk
-        for invitation in invitations
-        if not all(
-            _grants_within(role, allowed)
-            for role in (invitation.role, *_roles_in_projects(invitation))
-        )
-    ]
-    invitations.filter(pk__in=exceeding).update(state=InvitationState.REVOKED)
+    ended = end_made_by(actor=actor, maker=member, above=role)
     return {
-        "revoked_keys": end_keys(actor=actor, keys=own_keys),
-        "revoked_invitations": exceeding,
-        "service_account_keys_seen": list(seen_ids),
+        "revoked_keys": ended.keys,
+        "revoked_invitations": ended.invitations,
+        "service_account_keys_seen": ended.keys_seen,
     }
-
-
-def _roles_in_projects(invitation: Invitation) -> list[str]:
-    return [role["role"] for role in invitation.project_roles]
-
-
-def _grants_within(role: str, allowed: frozenset[Permission]) -> bool:
-    """Returns whether a role grants nothing but `allowed`; nothing is within an empty set."""
-    return bool(allowed) and GRANTS[Role(role)] <= allowed
 
 
 def _audit_member(actor: Actor, member: Membership, action: str, detail: dict[str, object]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 from console.base.accounts.choices import PrincipalType
 from console.base.accounts.errors import AlreadyBound, UnknownPrincipal, UnknownProject
 from console.base.accounts.models import Membership, Project, RoleBinding, ServiceAccount
-from console.base.accounts.services.rights import require_role_in
+from console.base.accounts.services.rights import require_rights_of, require_role_in
 from console.base.common import locks
 from console.base.common.actor import Actor, Permission, denied
 from console.base.common.audit import record_audit
@@ -91,7 +91,7 @@ def bind_invited(*, actor: Actor, member: Membership, project_roles: Sequence[Pr
 
 def delete_role_binding(*, actor: Actor, binding: RoleBinding) -> None:
     """Takes a role in a project away. Raises `RoleTooHigh` for one above the actor's own."""
-    require_role_in(actor, binding.role, binding.project_id)
+    require_rights_of(actor, binding)
     _audit_binding(actor, binding, "role_binding.delete")
     binding.delete()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from console.base.accounts.choices import InvitationState
-from console.base.accounts.models import ApiKey, Invitation, ServiceAccount
-from console.base.accounts.services.api_keys import end_keys, rights_of_account
-from console.base.accounts.services.rights import require_rights, require_role
+from console.base.accounts.models import ServiceAccount
+from console.base.accounts.services.api_keys import end_keys
+from console.base.accounts.services.made import end_made_by
+from console.base.accounts.services.rights import require_rights_of, require_role
 from console.base.common import locks
 from console.base.common.actor import Actor, Role
 from console.base.common.audit import changes_of, record_audit
@@ -41,15 +41,14 @@ def update_service_account(
 ) -> ServiceAccount:
     """Changes name, description, role or `disabled` of a row that the caller has locked.
 
-    Anybody with `manage` may disable an account. Changing its role, or enabling it again, needs all
-    of its rights. Disabling it revokes the keys and invitations that it made, and enabling it does
-    not bring them back. Raises `RoleTooHigh`, `NameTaken`.
+    Disabling it revokes the keys and invitations that it made, and enabling it does not bring them
+    back. A lesser role ends those of them that grant more. Raises `RoleTooHigh` for an account or a
+    role with rights that the actor lacks, and `NameTaken`.
     """
+    require_rights_of(actor, account)
     changed = {name: value for name, value in changes.items() if getattr(account, name) != value}
     if not changed:
         return account
-    if "role" in changed or changed.get("disabled") is False:
-        require_rights(actor, account.role, rights_of_account(account))
     if "role" in changed:
         require_role(actor, changed["role"])
     if "name" in changed:
@@ -60,7 +59,11 @@ def update_service_account(
         setattr(account, name, value)
     account.generation += 1
     account.save(update_fields=[*changed, "generation"])
-    ended = _revoke_made_by(actor, account) if changed.get("disabled") else {}
+    ended = {}
+    if changed.get("disabled"):
+        ended = _end_made_by(actor, account, None)
+    elif "role" in changed:
+        ended = _end_made_by(actor, account, Role(changed["role"]))
     _audit_account(actor, account, "service_account.update", {**detail, **ended})
     return account
 
@@ -68,10 +71,12 @@ def update_service_account(
 def delete_service_account(*, actor: Actor, account: ServiceAccount) -> None:
     """Deletes a service account whose row the caller has locked.
 
-    Its keys, its roles in projects, and the keys and invitations that it made end too.
+    Its keys, its roles in projects, and the keys and invitations that it made end too. Raises
+    `RoleTooHigh` for an account with rights that the actor lacks.
     """
+    require_rights_of(actor, account)
     own_keys = end_keys(actor=actor, keys=account.api_keys.all())
-    ended = _revoke_made_by(actor, account)
+    ended = _end_made_by(actor, account, None)
     account.role_bindings.all().delete()
     account.deleted_at = now()
     account.save(update_fields=["deleted_at"])
@@ -84,24 +89,17 @@ def service_accounts_used(organization_id: str, cluster_id: str = "") -> int:
     return ServiceAccount.objects.for_organization(organization_id).current().count()
 
 
-def _revoke_made_by(actor: Actor, account: ServiceAccount) -> dict[str, object]:
-    """Revokes keys and invitations that an account's keys made, or keys that those made.
+def _end_made_by(actor: Actor, account: ServiceAccount, above: Role | None) -> dict[str, object]:
+    """Ends keys and invitations that an account's keys made, or keys that those made.
 
-    Keys of other service accounts stay, as when a member leaves. Returns, for the audit entry, the
-    ids of what was revoked, and of the keys of other accounts whose secrets this one saw.
+    Those that grant no more than the role `above` stay, and so do keys of other service accounts,
+    as when a member leaves. Returns all their ids for the audit entry.
     """
-    keys = ApiKey.objects.for_organization(account.organization_id).unexpired()
-    keys = keys.filter(created_by_account=account)
-    seen = keys.exclude(service_account=None).exclude(service_account=account).order_by("id")
-    invitations = Invitation.objects.for_organization(account.organization_id).filter(
-        state=InvitationState.PENDING, invited_by_account=account
-    )
-    invitation_ids = list(invitations.order_by("id").values_list("id", flat=True))
-    invitations.filter(pk__in=invitation_ids).update(state=InvitationState.REVOKED)
+    ended = end_made_by(actor=actor, maker=account, above=above)
     return {
-        "revoked_made_keys": end_keys(actor=actor, keys=keys.filter(service_account=None)),
-        "revoked_invitations": invitation_ids,
-        "service_account_keys_seen": list(seen.values_list("id", flat=True)),
+        "revoked_made_keys": ended.keys,
+        "revoked_invitations": ended.invitations,
+        "service_account_keys_seen": ended.keys_seen,
     }
 
 

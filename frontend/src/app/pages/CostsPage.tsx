@@ -14,6 +14,7 @@ import { CostChart, type Threshold } from "@/features/costs/components/CostChart
 import { CostTiles } from "@/features/costs/components/CostTiles";
 import { MeterBars } from "@/features/costs/components/MeterBars";
 import { ShareTable } from "@/features/costs/components/ShareTable";
+import { TrialNote } from "@/features/costs/components/TrialNote";
 import {
   clusterShares,
   dayShares,
@@ -64,6 +65,7 @@ export function CostsPage(): ReactElement {
         />
       ) : (
         <>
+          {month === present && <TrialNote costs={costs} prices={prices?.prices} />}
           <CostTiles costs={costs} before={before} present={month === present} />
           <Section title="Growth">
             <Answered queries={growth} what="What the chart is made of could not be read">

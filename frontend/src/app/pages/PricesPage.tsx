@@ -30,7 +30,7 @@ export function PricesPage(): ReactElement {
           lead={
             "A GiB is 2^30 bytes, a month is a month in UTC. " +
             freeText(method) +
-            " Each line of an invoice is rounded once, to the cent."
+            " An invoice rounds the sum of each price once, to the cent."
           }
         >
           <PriceTable prices={data} />

@@ -15,13 +15,14 @@ import {
 } from "@/features/serviceaccounts/components/ServiceAccountForm";
 import { ServiceAccountTable } from "@/features/serviceaccounts/components/ServiceAccountTable";
 import { projectListQuery } from "@/lib/api/projects";
-import { useRefusal } from "@/lib/permissions";
+import { useRefusal, useRefusalOver } from "@/lib/permissions";
 import { usePanel } from "./usePanel";
 
 /** The service accounts of the organization. */
 export function ServiceAccountsPage(): ReactElement {
   const panel = usePanel("new");
   const refused = useRefusal("manage");
+  const refusedOver = useRefusalOver();
   const accounts = useQuery(serviceAccountListQuery);
   const projects = useQuery(projectListQuery).data ?? [];
   const opened = accounts.data?.find(({ id }) => id === panel.name);
@@ -67,7 +68,7 @@ export function ServiceAccountsPage(): ReactElement {
             <EditServiceAccountForm
               key={opened.generation}
               account={opened}
-              refused={refused}
+              refused={refusedOver(opened.role)}
               onDone={panel.close}
             />
             <RoleBindings

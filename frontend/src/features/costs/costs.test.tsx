@@ -104,6 +104,35 @@ test("what slipped past a suspending budget is shown as not billed", async () =>
   expect(screen.getByText("$0.12")).toBeVisible();
 });
 
+test("what is left of a trial is shown, and that it is the end of traffic", async () => {
+  change(COSTS, (costs) => (costs.trial_left = { ingress_bytes: String(3 * 1024 ** 3) }));
+  visit("/usage/costs");
+  expect(await screen.findByText("This is a trial.")).toBeVisible();
+  expect(screen.getByText("Left of it: In: 3.0 GiB.")).toBeVisible();
+  expect(screen.getByRole("link", { name: "Add a card" })).toHaveAttribute("href", "/billing");
+});
+
+test("a trial that is used up says that clusters refuse traffic", async () => {
+  change(COSTS, (costs) => (costs.trial_left = { ingress_bytes: "0" }));
+  visit("/usage/costs");
+  expect(await screen.findByText("The trial is used up.")).toBeVisible();
+});
+
+test("an organization without a trial reads that it needs a card", async () => {
+  change(COSTS, (costs) => (costs.trial_left = {}));
+  visit("/usage/costs");
+  expect(await screen.findByText("The organization has no trial.")).toBeVisible();
+});
+
+test("with a card no trial is shown, nor of an earlier month", async () => {
+  visit("/usage/costs");
+  await firstRow("Cost by cluster");
+  expect(screen.queryByRole("link", { name: "Add a card" })).toBeNull();
+  change(COSTS, (costs) => (costs.trial_left = { ingress_bytes: "0" }));
+  visit("/usage/costs?month=2026-10");
+  await expect.poll(() => screen.queryAllByText("The trial is used up.")).toHaveLength(0);
+});
+
 test("another month is read on demand, and is part of the address", async () => {
   const { user, address } = visit("/usage/costs");
   await firstRow("Cost by cluster");

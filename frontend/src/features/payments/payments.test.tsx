@@ -169,6 +169,18 @@ test("without a card the banner asks for one", async () => {
   await expect.poll(() => left.mock.calls).toHaveLength(1);
 });
 
+test("where the card was removed since, paying leads to another one", async () => {
+  declined();
+  refuse(PAY, { status: 409, code: "no_payment_method", detail: "There is no card." });
+  const { user } = visit("/clusters");
+  const words = await banner();
+  await user.click(words.getByRole("button", { name: "Pay $12.50" }));
+  expect(await words.findByText("There is no card that could be charged.")).toBeVisible();
+  expect(words.queryByRole("button", { name: "Pay $12.50" })).toBeNull();
+  await user.click(words.getByRole("button", { name: "Add a card" }));
+  await expect.poll(() => left.mock.calls).toHaveLength(1);
+});
+
 test("who may not pay sees the banner, and who may", async () => {
   actAs("developer");
   declined({ stage: "suspended" });

@@ -81,3 +81,17 @@ test("a viewer makes and deletes no account", async () => {
   const create = screen.getByRole("button", { name: "New service account" });
   expect(create).toHaveAttribute("aria-disabled", "true");
 });
+
+test("an admin neither changes nor deletes an owner's account", async () => {
+  actAs("admin");
+  change(LIST, ({ items: [account] }) => {
+    if (account) account.role = "owner";
+  });
+  visit(`${PAGE}?panel=sa_5v3nz7xw4mjt6ybac2qk`);
+  const save = (await dialog("deploy")).getByRole("button", { name: "Save" });
+  expect(save).toHaveAccessibleDescription(
+    "The role owner is above yours, which is admin. Ask somebody who has it.",
+  );
+  const remove = screen.getByRole("button", { name: "Delete deploy", hidden: true });
+  expect(remove).toHaveAttribute("aria-disabled", "true");
+});

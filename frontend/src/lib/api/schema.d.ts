@@ -3201,7 +3201,7 @@ export interface components {
             price_unit: string;
             /** @description How many `unit`s are in one `price_unit`. */
             price_unit_size: number | null;
-            /** @description Rounded once, half up. */
+            /** @description The lines of a meter and price share its sum, which is rounded once, half up. */
             amount_minor: number;
             /** @description The rows of `/usage` that the quantity is the sum of. */
             readonly usage_row_ids: string[];
@@ -3272,12 +3272,37 @@ export interface components {
             /** @description The hash of the PDF; null until it is made, some seconds after issuing. */
             readonly sha256: string | null;
         };
+        /** @enum {string} */
+        JobEnum: "rollup" | "reconcile";
+        /** @description The stage that a job is in. Tasks, rows and bytes are those of this stage. */
+        JobProgress: {
+            /** @description From 1. */
+            stage: number;
+            stages: number;
+            what: string;
+            tasks_done: number;
+            /** @description 0: it has not said. */
+            tasks: number;
+            /** @description Read so far. */
+            rows: number;
+            /** @description Read so far. */
+            bytes: number;
+        };
+        /** @description A lane file, and its blocks. */
+        LaneFile: {
+            /** @description Its number in the lane. */
+            file: number;
+            first_sequence: number;
+            last_sequence: number;
+        };
         /** @description Blocks of a lane. */
         LaneRange: {
             /** @description Counts the starts of brokers of the cluster. */
             incarnation: number;
             first_sequence: number;
             last_sequence: number;
+            /** @description Lane files of which there are sums over all blocks, by minute. Other blocks have rows of their own. */
+            files: components["schemas"]["LaneFile"][];
             /**
              * Format: date-time
              * @description The lane's usage after this time is in the file.
@@ -3445,6 +3470,8 @@ export interface components {
             /** @description Hours of clusters that should be complete by now; at most 50 are counted. */
             readonly incomplete_hours: number;
             missing_days: string[];
+            /** @description Jobs that run, the newest first. */
+            running: components["schemas"]["RunningJob"][];
         };
         /** @description What one meter has of a part of the month's costs. */
         MeterPart: {
@@ -4530,6 +4557,22 @@ export interface components {
             content_sha256: string;
             /** @description Whether the day's rows are those of this run; a corrected day has a newer run. */
             readonly current: boolean;
+        };
+        /** @description A roll-up of a day, or its comparison with the log, that has no result yet. */
+        RunningJob: {
+            id: string;
+            job: components["schemas"]["JobEnum"];
+            /** Format: date */
+            day: string;
+            /** Format: date-time */
+            began_at: string;
+            /**
+             * Format: date-time
+             * @description When it said last how far it is, or began.
+             */
+            reported_at: string;
+            /** @description Null: it has said nothing yet. */
+            progress: components["schemas"]["JobProgress"] | null;
         };
         /** @description Bounds of the number of brokers. */
         Scale: {

@@ -5,7 +5,7 @@ import { Moment } from "@/components/Moment";
 import { RemovableTable } from "@/components/RemovableTable";
 import { SidePanel } from "@/components/SidePanel";
 import type { ApiKey } from "@/lib/api/types";
-import { useRefusal } from "@/lib/permissions";
+import { useRefusalOver } from "@/lib/permissions";
 import { roleLabel } from "@/lib/roles";
 import { useRevokeApiKey } from "../api/apiKeys";
 import { RotateApiKey } from "./RotateApiKey";
@@ -19,7 +19,7 @@ interface Props {
 /** The API keys, with buttons to rotate and revoke them. */
 export function ApiKeyTable({ apiKeys, accounts }: Props): ReactElement {
   const [rotated, setRotated] = useState<ApiKey>();
-  const refused = useRefusal("manage");
+  const refusedOver = useRefusalOver();
   const columns = useMemo(() => columnsOf(accounts), [accounts]);
   return (
     <>
@@ -31,7 +31,7 @@ export function ApiKeyTable({ apiKeys, accounts }: Props): ReactElement {
         over={(key) => (key.revoked_at ? "Revoked" : undefined)}
         actions={(key) => (
           <RowButton
-            refused={refused}
+            refused={refusedOver(key.role)}
             aria-label={`Rotate ${key.name}`}
             onClick={() => {
               setRotated(key);
@@ -47,7 +47,8 @@ export function ApiKeyTable({ apiKeys, accounts }: Props): ReactElement {
           title: "Revoke the API key",
           action: "Revoke the key",
           done: "is revoked",
-          refused,
+          refused: undefined,
+          keptBecause: (key) => refusedOver(key.role),
           effect: () =>
             "The next request with this key is refused. This cannot be undone; " +
             "make a new key instead.",

@@ -6,8 +6,8 @@ import { RowButton } from "@/components/GuardedButton";
 import { Moment } from "@/components/Moment";
 import type { Tone } from "@/components/Note";
 import { StateMark } from "@/components/StateMark";
-import type { Invitation } from "@/lib/api/types";
-import { useRefusal } from "@/lib/permissions";
+import type { Invitation, Role } from "@/lib/api/types";
+import { useRefusalOver } from "@/lib/permissions";
 import { roleLabel } from "@/lib/roles";
 import { useResendInvitation, useRevokeInvitation } from "../api/members";
 
@@ -26,7 +26,7 @@ interface Props {
 export function InvitationTable({ invitations }: Props): ReactElement {
   const resend = useResendInvitation();
   const revoke = useRevokeInvitation();
-  const refused = useRefusal("manage");
+  const refusedOver = useRefusalOver();
   const { mutate: send } = resend;
   const { mutate: drop } = revoke;
   const columns = useMemo(() => {
@@ -34,7 +34,7 @@ export function InvitationTable({ invitations }: Props): ReactElement {
       notifications.show({ message });
     };
     return columnsOf(
-      refused,
+      refusedOver,
       (invitation) => {
         send(invitation, { onSuccess: say(`Sent to ${invitation.email} again`) });
       },
@@ -42,7 +42,7 @@ export function InvitationTable({ invitations }: Props): ReactElement {
         drop(invitation, { onSuccess: say(`The link of ${invitation.email} has no effect now`) });
       },
     );
-  }, [refused, send, drop]);
+  }, [refusedOver, send, drop]);
   return (
     <>
       {resend.error && <ErrorPanel error={resend.error} what="The mail was not sent" />}
@@ -59,7 +59,7 @@ export function InvitationTable({ invitations }: Props): ReactElement {
 }
 
 function columnsOf(
-  refused: string | undefined,
+  refusedOver: (role: Role) => string | undefined,
   onResend: (invitation: Invitation) => void,
   onRevoke: (invitation: Invitation) => void,
 ): Column<Invitation>[] {
@@ -89,7 +89,7 @@ function columnsOf(
         i.state === "pending" || i.state === "expired" ? (
           <>
             <RowButton
-              refused={refused}
+              refused={refusedOver(i.role)}
               aria-label={`Send again to ${i.email}`}
               onClick={() => {
                 onResend(i);
@@ -99,7 +99,7 @@ function columnsOf(
             </RowButton>
             {i.state === "pending" && (
               <RowButton
-                refused={refused}
+                refused={refusedOver(i.role)}
                 aria-label={`Take back from ${i.email}`}
                 onClick={() => {
                   onRevoke(i);

@@ -6,7 +6,7 @@ import type { ReactElement } from "react";
 import { MutationForm } from "@/components/MutationForm";
 import { sessionQuery } from "@/lib/api/session";
 import type { Member } from "@/lib/api/types";
-import { useRefusal } from "@/lib/permissions";
+import { useRefusalOver } from "@/lib/permissions";
 import { ROLES, rolesUpTo } from "@/lib/roles";
 import { useUpdateMember } from "../api/members";
 
@@ -14,10 +14,9 @@ import { useUpdateMember } from "../api/members";
 export function MemberRole({ member }: { member: Member }): ReactElement {
   const update = useUpdateMember(member.id);
   const { data: session } = useQuery(sessionQuery);
-  const manage = useRefusal("manage");
+  const refused = useRefusalOver()(member.role);
   const mine = rolesUpTo(session?.organization?.role);
   const above = !mine.some(({ value }) => value === member.role);
-  const refused = manage ?? (above ? "Only owners change the role of an owner." : undefined);
   const form = useForm({ initialValues: { role: member.role } });
   return (
     <MutationForm

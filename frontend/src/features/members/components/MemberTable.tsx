@@ -5,7 +5,7 @@ import { Moment } from "@/components/Moment";
 import { RemovableTable } from "@/components/RemovableTable";
 import { StateMark } from "@/components/StateMark";
 import type { Member } from "@/lib/api/types";
-import { useRefusal } from "@/lib/permissions";
+import { useRefusalOver } from "@/lib/permissions";
 import { roleLabel } from "@/lib/roles";
 import { useRemoveMember } from "../api/members";
 
@@ -17,6 +17,7 @@ interface Props {
 
 /** The members. A click opens a member's roles in the side panel. */
 export function MemberTable({ members, userId }: Props): ReactElement {
+  const refusedOver = useRefusalOver();
   const columns = useMemo(() => columnsOf(userId), [userId]);
   return (
     <RemovableTable
@@ -30,7 +31,8 @@ export function MemberTable({ members, userId }: Props): ReactElement {
         label: "Remove",
         title: "Remove the member",
         done: "is removed",
-        refused: useRefusal("manage"),
+        refused: undefined,
+        keptBecause: (member) => refusedOver(member.role),
         effect: ({ email }) =>
           `${email} does not get in any more, and every session here ends within seconds. What ` +
           "they made stays, API keys too: look through those. They can be invited again.",

@@ -2,10 +2,12 @@ import { notifications } from "@mantine/notifications";
 import type { ReactElement } from "react";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { GuardedButton } from "@/components/GuardedButton";
+import { isCode } from "@/lib/api/client";
 import { formatMoney } from "@/lib/format/money";
 import { useRefusal } from "@/lib/permissions";
 import { usePay } from "../api/payments";
-import { outcomeWords } from "../words";
+import { failureWords, outcomeWords } from "../words";
+import { GiveCard } from "./CardButtons";
 import classes from "./PayNow.module.css";
 
 interface Props {
@@ -27,6 +29,17 @@ export function PayNow({
   const refused = useRefusal("billing");
   const amount = formatMoney(amountMinor, currency);
   const outcome = pay.data && outcomeWords(pay.data);
+  if (isCode(pay.error, "no_payment_method")) {
+    // The card was removed since: what is unpaid is charged by itself once there is another one.
+    return (
+      <div className={classes.root}>
+        <p role="status" className={classes.outcome}>
+          {failureWords("no_payment_method")}
+        </p>
+        <GiveCard />
+      </div>
+    );
+  }
   return (
     <div className={classes.root}>
       <GuardedButton

@@ -5,7 +5,7 @@ import { Moment } from "@/components/Moment";
 import { RemovableTable } from "@/components/RemovableTable";
 import { StateMark } from "@/components/StateMark";
 import type { ServiceAccount } from "@/lib/api/types";
-import { useRefusal } from "@/lib/permissions";
+import { useRefusalOver } from "@/lib/permissions";
 import { roleLabel } from "@/lib/roles";
 import { useDeleteServiceAccount } from "../api/serviceAccounts";
 
@@ -15,6 +15,7 @@ interface Props {
 
 /** The service accounts. A click opens an account in the side panel. */
 export function ServiceAccountTable({ accounts }: Props): ReactElement {
+  const refusedOver = useRefusalOver();
   return (
     <RemovableTable
       label="Service accounts"
@@ -26,7 +27,8 @@ export function ServiceAccountTable({ accounts }: Props): ReactElement {
         label: "Delete",
         title: "Delete the service account",
         done: "is deleted",
-        refused: useRefusal("manage"),
+        refused: undefined,
+        keptBecause: (account) => refusedOver(account.role),
         effect: () =>
           "All of its keys are refused within seconds, on open connections too. What it made " +
           "stays. This cannot be undone; to stop it for a while, disable it.",
