@@ -100,6 +100,14 @@ SHOWN_STATES = [
 ]
 
 
+class Rounding(models.TextChoices):
+    """What of an invoice was rounded to whole minor units, each once and half up."""
+
+    # Invoices from before the sum was: they stay as they are.
+    LINE = "line", "Each line"
+    METER = "meter", "The sum of each meter and price"
+
+
 class LineKind(models.TextChoices):
     """What a line of an invoice is for."""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from billing.catalog import BASE_UNITS
+from billing.choices import Rounding
 from billing.models import Invoice, InvoiceLine
 from billing.money import price_text
 
@@ -19,7 +20,11 @@ def invoice_content(invoice: Invoice) -> dict[str, Any]:
     """
     credited = invoice.credits
     # Only where there is one: the content of other invoices stays as it was printed.
-    given = {} if invoice.allowance is None else {"allowance": invoice.allowance}
+    given: dict[str, Any] = {}
+    if invoice.allowance is not None:
+        given["allowance"] = invoice.allowance
+    if invoice.rounding != Rounding.LINE:
+        given["rounding"] = invoice.rounding
     return {
         "version": VERSION,
         "id": invoice.pk,

@@ -10,7 +10,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from billing.choices import InvoiceKind, LineKind, Meter
+from billing.choices import InvoiceKind, LineKind, Meter, Rounding
 from billing.money import price_text, share_of
 from billing.parties import Party, Tax
 from billing.rating import RatedLine
@@ -52,6 +52,8 @@ class Draft:
     closed_early: Mapping[str, Any] | None = None
     # What is free of each meter, where it is not the catalogue's allowance.
     allowance: Mapping[str, Any] | None = None
+    # Only a credit note has another one: that of its invoice.
+    rounding: str = Rounding.METER.value
     # Only in a credit note: the invoice that it takes back, and why.
     credits_id: str | None = None
     reason: str = ""
@@ -99,6 +101,8 @@ class Draft:
             "total_minor": self.total_minor,
             "lines": [_line_json(line) for line in self.lines],
         }
+        if self.rounding != Rounding.LINE:
+            content["rounding"] = self.rounding
         if self.allowance is not None:
             content["allowance"] = dict(self.allowance)
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))

@@ -9,8 +9,9 @@ from datetime import date, datetime
 from billing.allowances.services import read_allowances
 from billing.budgets.caps import budget_caps
 from billing.budgets.rules import billed_minor
-from billing.forecast import Key, allocate_amount, forecast_totals
+from billing.forecast import forecast_totals
 from billing.models import PriceVersion
+from billing.money import Key, allocate_amount
 from billing.periods import month_of, next_month, starts_at
 from billing.rating import RatedLine, rate_totals, spent_on
 from billing.spending import DayShares, known_until, month_usage

@@ -7,9 +7,12 @@ one place, `round_half_up`.
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TypeVar
 
+Key = TypeVar("Key", bound=Hashable)
 # Decimal places of a unit price, as in its column NUMERIC(38,18).
 PRICE_PLACES = 18
 PRICE_DIGITS = 38
@@ -68,6 +71,33 @@ def scaled_price(price: Decimal) -> int:
 def share_of(amount_minor: int, percent: Decimal) -> int:
     """A percentage of an amount, in whole minor units, rounded half up. Taxes are made by it."""
     return round_half_up(amount_minor * scaled_price(percent), 100 * 10**PRICE_PLACES)
+
+
+def allocate_amount(amount_minor: int, weights: Mapping[Key, int]) -> dict[Key, int]:
+    """Splits an amount by weight into whole shares with exactly its sum (largest remainder method).
+
+    At equal remainders the greater weight comes first, then the key. Without any weight there is
+    nobody to give the amount to, and the result is empty.
+    """
+    total = sum(weights.values())
+    if not total:
+        return {}
+    shares, remainders = {}, {}
+    for key, weight in weights.items():
+        shares[key], remainders[key] = divmod(amount_minor * weight, total)
+    rest = amount_minor - sum(shares.values())
+    if not rest:
+        return shares
+
+    # Sorting the remainders alone is quick. Weight and key decide only at the last one's equals.
+    last = sorted(remainders.values(), reverse=True)[rest - 1]
+    above = [key for key, remainder in remainders.items() if remainder > last]
+    equal = [key for key, remainder in remainders.items() if remainder == last]
+    if len(above) + len(equal) > rest:
+        equal.sort(key=lambda key: (-weights[key], str(key)))
+    for key in (*above, *equal[: rest - len(above)]):
+        shares[key] += 1
+    return shares
 
 
 def plain_amount(amount_minor: int, currency: str) -> str:

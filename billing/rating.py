@@ -1,9 +1,10 @@
 """Rating: quantities and prices in, lines of an invoice out.
 
-Pure: no clock, no database, no floating point. One rounding, half up, at the line; a total is the
-sum of rounded lines. What is free of a meter is an organization's, for a month: its clusters use it
-up in the order of their ids, so that the billable quantities of a meter sum to exactly
-max(0, total quantity − free quantity), whatever the number of clusters.
+Pure: no clock, no database, no floating point. One rounding, half up, for each meter and price: the
+lines share the rounded sum, so that many small lines cost what one large line does. What is free of
+a meter is an organization's, for a month: its clusters use it up in the order of their ids, so that
+the billable quantities of a meter sum to exactly max(0, total quantity − free quantity), whatever
+the number of clusters.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from decimal import Decimal
 from fractions import Fraction
 
 from billing.catalog import SHOWN_ONLY, TRAFFIC, Catalog, MeterPrice, unit_size
-from billing.money import CURRENCIES, PRICE_PLACES, round_half_up, scaled_price
+from billing.money import (
+    CURRENCIES,
+    PRICE_PLACES,
+    allocate_amount,
+    round_half_up,
+    scaled_price,
+)
 
 # (cluster id, meter) → quantity in base units.
 Totals = Mapping[tuple[str, str], int]
@@ -107,22 +114,25 @@ def _meter_lines(
     quantities: Mapping[str, int], price: MeterPrice, currency: str, month: date, free_quantity: int
 ) -> list[RatedLine]:
     free_left = free_quantity
-    size = unit_size(price.unit, month)
-    lines = []
+    free = {}
     for cluster_id, quantity in sorted(quantities.items()):
-        free = min(quantity, free_left)
-        free_left -= free
-        exact = exact_amount(quantity - free, price, currency, month)
-        lines.append(
-            RatedLine(
-                cluster_id=cluster_id,
-                meter=price.meter,
-                quantity=quantity,
-                free_quantity=free,
-                unit_price=price.unit_price,
-                unit=price.unit,
-                unit_size=size,
-                amount_minor=round_half_up(exact.numerator, exact.denominator),
-            )
+        free[cluster_id] = min(quantity, free_left)
+        free_left -= free[cluster_id]
+    billable = {cluster_id: quantities[cluster_id] - part for cluster_id, part in free.items()}
+    exact = exact_amount(sum(billable.values()), price, currency, month)
+    amounts = allocate_amount(round_half_up(exact.numerator, exact.denominator), billable)
+    size = unit_size(price.unit, month)
+    return [
+        RatedLine(
+            cluster_id=cluster_id,
+            meter=price.meter,
+            quantity=quantities[cluster_id],
+            free_quantity=part,
+            unit_price=price.unit_price,
+            unit=price.unit,
+            unit_size=size,
+            # Where nothing is to be paid there is nobody to share it.
+            amount_minor=amounts.get(cluster_id, 0),
         )
-    return lines
+        for cluster_id, part in free.items()
+    ]

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 REASON = (
     "The free allowance is used up, and the organization has no payment method. An owner adds one "
-    "under Billing; then produce and fetch go on."
+    "under Invoices, Payment; then produce and fetch go on."
 )
 
 

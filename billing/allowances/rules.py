@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from billing.catalog import TRAFFIC
-from billing.forecast import allocate_amount
+from billing.money import allocate_amount
 
 # So much of a trial is little: its organization gets a mail.
 LITTLE_PERCENT = 20

@@ -113,7 +113,9 @@ class InvoiceLineSerializer(serializers.Serializer[Any]):
     price_unit_size = serializers.IntegerField(
         allow_null=True, help_text="How many `unit`s are in one `price_unit`."
     )
-    amount_minor = serializers.IntegerField(help_text="Rounded once, half up.")
+    amount_minor = serializers.IntegerField(
+        help_text="The lines of a meter and price share its sum, which is rounded once, half up."
+    )
     usage_row_ids = serializers.SerializerMethodField(
         help_text="The rows of `/usage` that the quantity is the sum of."
     )

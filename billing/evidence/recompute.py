@@ -187,6 +187,7 @@ def rate_rows(invoice: Json, prices: Json, rows: Rows) -> dict[tuple[str, str], 
         price_per_base_unit = (
             Fraction(Decimal(price["unit_price"])) * MINOR_UNITS[prices["currency"]] / size
         )
+        of_meter: dict[str, int] = {}
         # The clusters of the organization use the free allowance up in the order of their ids.
         clusters = sorted(cluster for meter, cluster in totals if meter == price["meter"])
         for cluster in clusters:
@@ -195,17 +196,47 @@ def rate_rows(invoice: Json, prices: Json, rows: Rows) -> dict[tuple[str, str], 
                 continue
             free = min(quantity, free_left)
             free_left -= free
+            of_meter[cluster] = quantity - free
             lines[price["meter"], cluster] = {
                 "quantity": quantity,
                 "free_quantity": free,
                 "unit_price": Decimal(price["unit_price"]),
                 "price_unit": price["unit"],
                 "price_unit_size": size,
-                "amount_minor": half_up((quantity - free) * price_per_base_unit),
             }
+        amounts = round_lines(invoice, of_meter, price_per_base_unit)
+        for cluster, amount in amounts.items():
+            lines[price["meter"], cluster]["amount_minor"] = amount
     if totals:
         raise ValueError(f"there is no price for {sorted(totals)[0][0]}")
     return lines
+
+
+def round_lines(
+    invoice: Json, quantities: dict[str, int], price_per_base_unit: Fraction
+) -> dict[str, int]:
+    """Cluster -> the amount of a meter's line. `quantities` are those to pay for.
+
+    Their sum is rounded once, and its whole units are given out in proportion: first those that
+    are each line's in full, then one each in the order of what was left over. Invoices from before
+    say no `rounding`: each of their lines was rounded by itself. Raises ValueError for another one.
+    """
+    rounding = invoice.get("rounding", "line")
+    if rounding == "line":
+        return {cluster: half_up(n * price_per_base_unit) for cluster, n in quantities.items()}
+    if rounding != "meter":
+        raise ValueError(f"rounding is {rounding}, which this program does not know")
+    total = sum(quantities.values())
+    amount = half_up(total * price_per_base_unit)
+    exact = {cluster: Fraction(amount * n, max(total, 1)) for cluster, n in quantities.items()}
+    shares = {cluster: part.numerator // part.denominator for cluster, part in exact.items()}
+    order = sorted(
+        quantities,
+        key=lambda cluster: (shares[cluster] - exact[cluster], -quantities[cluster], cluster),
+    )
+    for cluster in order[: amount - sum(shares.values())]:
+        shares[cluster] += 1
+    return shares
 
 
 def compare_sums(invoice: Json) -> Iterator[str]:

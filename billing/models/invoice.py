@@ -12,7 +12,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from billing.choices import InvoiceKind, InvoiceState, LineKind, TaxCategory
+from billing.choices import InvoiceKind, InvoiceState, LineKind, Rounding, TaxCategory
 from billing.models.numbers import SERIES_CHARS_MAX, NumberBlock, NumberSeries
 from billing.models.prices import PriceVersion
 from billing.money import PRICE_DIGITS, PRICE_PLACES
@@ -86,6 +86,10 @@ class Invoice(models.Model):
     closed_early = models.JSONField(null=True, blank=True)
     # `{kind, free: {meter: quantity}}`, where what is free was not the catalogue's allowance.
     allowance = models.JSONField(null=True, blank=True)
+    # A program from before this column writes none, and rounds each line.
+    rounding = models.CharField(
+        max_length=8, choices=Rounding.choices, db_default=Rounding.LINE.value
+    )
     # Only in a credit note: the invoice that it takes back, and why.
     credits = models.OneToOneField(
         "self", on_delete=models.PROTECT, null=True, blank=True, related_name="credit_note"

@@ -60,6 +60,7 @@ def _credit_note(invoice: Invoice, reason: str) -> Draft:
         lines=credit_lines(lines),
         cap_minor=invoice.cap_minor,
         allowance=invoice.allowance,
+        rounding=invoice.rounding,
         credits_id=invoice.pk,
         reason=reason,
     )

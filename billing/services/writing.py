@@ -136,6 +136,7 @@ def _draft_row(draft: Draft, invoice_id: str) -> Invoice:
         cap_minor=draft.cap_minor,
         closed_early=dict(draft.closed_early) if draft.closed_early else None,
         allowance=None if draft.allowance is None else dict(draft.allowance),
+        rounding=draft.rounding,
         credits_id=draft.credits_id,
         reason=draft.reason,
     )

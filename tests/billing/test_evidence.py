@@ -7,10 +7,17 @@ import json
 import subprocess
 import sys
 import zipfile
+from functools import partial
 
 import pytest
 
+from billing import rating
+from billing.catalog import GIB
+from billing.choices import Rounding
+from billing.drafts import Draft
+from billing.money import round_half_up
 from billing.pdf.render import content_sha256
+from billing.services import issuing
 from billing.services.documents import store_document
 from billing.services.evidence import make_evidence
 from billing.services.voiding import void_invoice
@@ -110,6 +117,57 @@ def test_a_zip_is_read_as_it_is(invoice, files, tmp_path):
 
 def test_a_pack_is_the_same_each_time(invoice):
     assert pack_of(invoice) == pack_of(invoice)
+
+
+HALF_A_CENT = GIB // 8
+SMALL = {"cl_aaaaaaaaaaaaaaaaaaaa": 10 * GIB + HALF_A_CENT, "cl_bbbbbbbbbbbbbbbbbbbb": HALF_A_CENT}
+
+
+def issue_small(organization):
+    """A month of two clusters that are to pay half a cent each."""
+    world.sign_up(organization)
+    for number, cluster_id in enumerate(SMALL):
+        world.make_cluster(organization.pk, cluster_id, f"orders-{number}")
+    world.publish_month(
+        [
+            Used(organization.pk, cluster_id, "ingress_bytes", quantity)
+            for cluster_id, quantity in SMALL.items()
+        ]
+    )
+    issue_invoices(organization.pk)
+    return invoices_of(organization.pk)[0]
+
+
+def test_lines_of_a_meter_are_rounded_together_and_so_recomputed(other_tenant, tmp_path):
+    invoice = issue_small(other_tenant.organization)
+    files = unpacked(pack_of(invoice))
+    content = json.loads(files["invoice.json"])
+    assert (content["rounding"], invoice.subtotal_minor) == ("meter", 1)
+    assert [line["amount_minor"] for line in content["lines"]] == [1, 0]
+    result = recompute(tmp_path, files)
+    assert result.returncode == 0, result.stdout + result.stderr
+    unknown = changed_json(files, "invoice.json", lambda i: i.update(rounding="x"))
+    assert recompute(tmp_path, unknown).returncode == 2
+
+
+def test_an_invoice_from_before_keeps_its_content_and_agrees(other_tenant, monkeypatch, tmp_path):
+    """Each of its lines was rounded by itself, and it says nothing of rounding."""
+    with monkeypatch.context() as earlier:
+        earlier.setattr(rating, "allocate_amount", _round_each)
+        earlier.setattr(issuing, "Draft", partial(Draft, rounding=Rounding.LINE.value))
+        invoice = issue_small(other_tenant.organization)
+    void_invoice(invoice_id=invoice.pk, reason="x", by="tests")
+    for document in invoices_of(other_tenant.id):
+        content = json.loads((files := unpacked(pack_of(document)))["invoice.json"])
+        assert "rounding" not in content
+        assert [abs(line["amount_minor"]) for line in content["lines"]] == [1, 1]
+        result = recompute(tmp_path, files)
+        assert result.returncode == 0, result.stdout + result.stderr
+
+
+def _round_each(_amount_minor, billable):
+    """Half a cent of each line, as an earlier version rounded it."""
+    return {cluster_id: round_half_up(n * 4, GIB) for cluster_id, n in billable.items()}
 
 
 def test_an_invoice_over_nothing_agrees(used, other_tenant, tmp_path):

@@ -1,4 +1,4 @@
-"""Money is whole minor units, rounded once, half up."""
+"""Money is whole minor units, rounded once, half up, and shared without a rest."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from billing.money import (
+    allocate_amount,
     plain_amount,
     price_text,
     readable_amount,
@@ -93,3 +94,39 @@ def test_an_amount_is_written_for_files_and_for_people(amount, currency, file, p
 )
 def test_a_price_is_written_without_needless_zeros(price, text):
     assert price_text(Decimal(price)) == text
+
+
+@given(
+    st.integers(0, 10**12),
+    st.dictionaries(st.text("abc", max_size=4), st.integers(0, 10**30), max_size=30),
+)
+def test_shares_sum_to_the_amount_exactly_and_follow_the_weights(amount, weights):
+    shares = allocate_amount(amount, weights)
+    total = sum(weights.values())
+    if not total:
+        assert shares == {}
+        return
+    assert sum(shares.values()) == amount
+    assert shares.keys() == weights.keys()
+    for key, weight in weights.items():
+        assert 0 <= shares[key] - amount * weight // total <= 1
+        if not weight:
+            assert shares[key] == 0
+
+
+@given(st.permutations(["a", "b", "c", "d"]))
+def test_shares_do_not_depend_on_the_order(order):
+    assert allocate_amount(10, dict.fromkeys(order, 1)) == {"a": 3, "b": 3, "c": 2, "d": 2}
+
+
+@given(st.dictionaries(st.text("abc", max_size=3), st.integers(0, 5), max_size=12), st.data())
+def test_the_greatest_remainders_come_first_then_weights_then_keys(weights, data):
+    amount, total = data.draw(st.integers(0, 30)), sum(weights.values())
+    if not total:
+        return
+    floors = {key: amount * weight // total for key, weight in weights.items()}
+    ranked = sorted(
+        weights, key=lambda key: (-(amount * weights[key] % total), -weights[key], str(key))
+    )
+    more = set(ranked[: amount - sum(floors.values())])
+    assert allocate_amount(amount, weights) == {key: n + (key in more) for key, n in floors.items()}

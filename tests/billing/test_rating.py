@@ -141,12 +141,16 @@ def test_an_allowance_is_given_once_and_all_of_it(totals, month):
 
 
 @given(totals_of, months)
-def test_nothing_is_below_zero_and_each_line_is_within_half_a_cent(totals, month):
-    for line in rate_totals(totals, CATALOG, month):
-        exact = Fraction(line.unit_price) * 100 * line.billable_quantity / line.unit_size
-        assert line.amount_minor >= 0
+def test_nothing_is_below_zero_and_each_line_has_its_share_of_its_meters_cents(totals, month):
+    lines = rate_totals(totals, CATALOG, month)
+    for line in lines:
         assert 0 <= line.free_quantity <= line.quantity
-        assert -Fraction(1, 2) <= exact - line.amount_minor < Fraction(1, 2)
+        of_meter = [one for one in lines if one.meter == line.meter]
+        amount = sum(one.amount_minor for one in of_meter)
+        billable = sum(one.billable_quantity for one in of_meter)
+        share = Fraction(amount * line.billable_quantity, max(billable, 1))
+        assert line.amount_minor >= 0
+        assert abs(line.amount_minor - share) < 1
 
 
 @given(totals_of, clusters, meters, quantities, months)
@@ -156,15 +160,34 @@ def test_more_never_costs_less(totals, cluster, meter, more, month):
 
 
 @given(meters, st.lists(quantities, min_size=1, max_size=6), months)
-def test_the_parts_cost_what_the_whole_does_but_for_rounding(meter, parts, month):
-    """Exactly so before rounding; each line may round by half a cent."""
+def test_the_parts_cost_exactly_what_the_whole_does(meter, parts, month):
     price = CATALOG.prices[meter]
     split = {(f"cl_{number}", meter): part for number, part in enumerate(parts)}
     lines = rate_totals(split, CATALOG, month)
     whole = max(0, sum(parts) - price.free_quantity(month))
     assert sum(line.billable_quantity for line in lines) == whole
+    together = amounts({("cl_a", meter): sum(parts)}, month)
+    assert sum(line.amount_minor for line in lines) == sum(together)
     exact = exact_amount(whole, price, "USD", month)
-    assert abs(sum(line.amount_minor for line in lines) - exact) <= Fraction(len(parts), 2)
+    assert -Fraction(1, 2) <= exact - sum(together) < Fraction(1, 2)
+
+
+@pytest.mark.parametrize("billable", [EIGHTH - 1, EIGHTH])
+def test_ten_thousand_small_lines_cost_what_one_large_line_does(billable):
+    """Rounded each by itself they would cost nothing, or twice as much."""
+    totals = {(f"cl_{number:05}", INGRESS): billable for number in range(10_000)}
+    lines = rate_totals(totals, CATALOG, MONTH, free={})
+    assert amounts({("cl_a", INGRESS): billable * 10_000 + 10 * GIB}) == [5_000]
+    assert sum(line.amount_minor for line in lines) == 5_000
+    # Who has the same pays the same, to the cent.
+    assert {line.amount_minor for line in lines} == {0, 1}
+
+
+def test_who_is_due_most_of_the_next_cent_gets_it():
+    totals = {("cl_a", INGRESS): EIGHTH, ("cl_b", INGRESS): 3 * EIGHTH, ("cl_c", INGRESS): EIGHTH}
+    lines = rate_totals(totals, CATALOG, MONTH, free={})
+    # 0.5 + 1.5 + 0.5 cents are 2.5, so 3, of which each has 0.6, 1.8 and 0.6.
+    assert [line.amount_minor for line in lines] == [1, 2, 0]
 
 
 @given(totals_of, months, st.randoms(use_true_random=False))
