@@ -90,13 +90,13 @@ class S3Objects:
         return body
 
     def list(self, prefix: str) -> Iterator[str]:
-        """The keys that begin with `prefix`, in order."""
-        pages = self._client().get_paginator("list_objects_v2")
-        place = {"Bucket": self.location.bucket, "Prefix": self.location.prefix + prefix}
-        with _as_os_error(prefix):
-            for page in pages.paginate(**place):
-                for item in page.get("Contents", ()):
-                    yield item["Key"].removeprefix(self.location.prefix)
+        """The keys that begin with `prefix`, in order.
+
+        Empty objects in the place of folders, which other programs make, are left out.
+        """
+        for name in self._names(prefix):
+            if not name.endswith("/"):
+                yield name.removeprefix(self.location.prefix)
 
     def remove(self, prefix: str) -> int:
         """Removes all objects whose keys begin with `prefix`, and uploads under way.
@@ -104,8 +104,8 @@ class S3Objects:
         Returns the number of objects. Repeating it changes nothing. It stops at the first error and
         can be called again.
         """
-        removed, keys = 0, self.list(prefix)
-        while names := [{"Key": self._key(key)} for key in islice(keys, REMOVED_AT_ONCE)]:
+        removed, all_names = 0, self._names(prefix)
+        while names := [{"Key": name} for name in islice(all_names, REMOVED_AT_ONCE)]:
             with _as_os_error(prefix):
                 answer = self._client().delete_objects(
                     Bucket=self.location.bucket, Delete={"Objects": names, "Quiet": True}
@@ -116,6 +116,15 @@ class S3Objects:
             removed += len(names)
         self._abort_uploads(prefix)
         return removed
+
+    def _names(self, prefix: str) -> Iterator[str]:
+        """The bucket's own names of all objects whose keys begin with `prefix`, in order."""
+        pages = self._client().get_paginator("list_objects_v2")
+        place = {"Bucket": self.location.bucket, "Prefix": self.location.prefix + prefix}
+        with _as_os_error(prefix):
+            for page in pages.paginate(**place):
+                for item in page.get("Contents", ()):
+                    yield item["Key"]
 
     def _abort_uploads(self, prefix: str) -> None:
         client, bucket = self._client(), self.location.bucket

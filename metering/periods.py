@@ -7,9 +7,10 @@ from datetime import UTC, date, datetime, time, timedelta
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
+DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
-# Provisional minutes are removed when they are older.
+# Provisional minutes are kept so long, and then to the end of their day.
 MINUTES_KEPT = 8 * DAY
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from console.base.common.concurrency import only_one
-from metering.services import comparing, ingest, pruning, reconciliation, rollup
+from metering.services import compacting, comparing, ingest, pruning, reconciliation, rollup
 
 # Far longer than any roll-up takes. Where the queue delivers the task again meanwhile, the days'
 # locks keep the second one out.
@@ -28,11 +28,12 @@ def ingest_usage() -> None:
 @shared_task(name="metering.roll_up_recent_days", time_limit=ROLLUP_S)
 def roll_up_recent_days() -> None:
     """Rolls up the days that are due, compares them with the log and the running totals with them,
-    and removes what is old.
+    joins small usage files, and removes what is old.
 
-    In this order: a day is compared once it is rolled up.
+    In this order: a day is compared once it is rolled up, and joined once it is published.
     """
     rollup.roll_up_recent_days()
     reconciliation.reconcile_recent_days()
     comparing.check_running_totals()
+    compacting.compact_past_days()
     pruning.prune_usage()

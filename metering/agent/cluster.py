@@ -26,7 +26,7 @@ from metering.agent.storage import NEVER_MS, window_rows
 from metering.events.coverage import MARGIN_MS
 from metering.events.log import LogStatement
 from metering.events.manifests import ClusterEntry, StorageEntry
-from metering.events.records import BLOCKS_VERSION
+from metering.events.records import FILES_VERSION
 from metering.events.slots import SlotRow
 from metering.events.store import UsageStore
 from metering.events.times import DAY_MS, HOUR_MS, MINUTE_MS, floor_to, format_ms
@@ -64,7 +64,7 @@ class Cell:
     count_error: Callable[[str], None]
     """Counts an error, by its kind."""
     window_minutes: int = 5
-    record_version: int = BLOCKS_VERSION
+    record_version: int = FILES_VERSION
     rows_max: int = 500_000
     """A part with this many rows is full, and the next one begins."""
 

@@ -31,6 +31,10 @@ class UnknownTopicError(ValueError):
     """A lane has usage of a topic that its cluster never had: nobody knows whether it is billed."""
 
 
+class LostBlocksError(ValueError):
+    """Another agent dropped an index while it was read. The next pass begins behind it."""
+
+
 @dataclass(slots=True)
 class LaneState:
     """A lane during a pass: how far the entries in manifests go, and what was read since."""
@@ -138,13 +142,18 @@ class LaneLook:
             whole, held = _split_rows(page, None if at.ended else at.file)
             before, state.now = state.now, _settle(state.now, at, held)
             if whole.num_rows:
-                state.files += _files_of(whole, before.sequence + 1, state.now.sequence)
+                # Where the first blocks are lost, no entry of this lane says that they are there.
+                first = max(before.sequence + 1, 0 if state.gap is None else state.gap[0])
+                state.files += _files_of(whole, first, state.now.sequence)
                 yield sum_files(whole)
 
     def _read_page(
         self, state: LaneState, at: LaneProgress, end: SealedEnd | None
     ) -> tuple[pa.Table, LaneProgress, bool]:
-        """Rows by block behind a place, the place behind them, and whether there are more."""
+        """Rows by block behind a place, the place behind them, and whether there are more.
+
+        Raises `LostBlocksError` where the place may be within a file, of which no sum can be made.
+        """
         reading = self.reader.read_lane(
             self.owner.cluster_id,
             state.incarnation,
@@ -153,6 +162,9 @@ class LaneLook:
             final=self.final,
             sealed_end=end,
         )
+        if reading.gap is not None and at.sequence > state.now.sequence:
+            message = f"blocks from {reading.gap[0]} on went while their file was read"
+            raise LostBlocksError(message)
         table = lane_table(self.owner, state.incarnation, reading, self.internal)
         return table, self._advance(state, at, reading, end), reading.more
 

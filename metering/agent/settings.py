@@ -10,7 +10,7 @@ from brokers.locations import Location
 from brokers.settings.errors import SettingsError
 from brokers.settings.fields import REQUIRED, setting
 from brokers.settings.reading import load_settings_file, parse_toml, read_settings
-from metering.events.records import BLOCKS_VERSION, RECORD_VERSIONS
+from metering.events.records import FILES_VERSION, RECORD_VERSIONS
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 # The numbers of minutes that divide an hour.
@@ -65,9 +65,10 @@ class LoopSettings:
         expected="a whole part of 60",
     )
     record_version: int = setting(
-        BLOCKS_VERSION,
-        "Version of the rows of lanes: 2 sums each lane file by minute; 1 has a row for each "
-        "block, which releases before version 2 read too.",
+        FILES_VERSION,
+        "Version of the rows of lanes: 2 sums each lane file by minute, once the file has ended "
+        "(the brokers' `lane.roll_after_ms`); 1 has a row for each block, which releases before "
+        "version 2 read too.",
         choices=RECORD_VERSIONS,
     )
     rows_max: int = setting(500_000, "A usage file has about this many rows at most.", minimum=1)

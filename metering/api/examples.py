@@ -52,6 +52,7 @@ ROW: dict[str, Any] = ITEM | {
                     "incarnation": 3,
                     "first_sequence": 120,
                     "last_sequence": 164,
+                    "files": [{"file": 7, "first_sequence": 120, "last_sequence": 164}],
                     "since": "2026-11-20T00:00:00.482000Z",
                     "until": "2026-11-20T00:01:00.112000Z",
                 }

@@ -174,12 +174,25 @@ class RunSerializer(serializers.Serializer[Any]):
         return hasattr(run, "pointer")
 
 
+class LaneFileSerializer(serializers.Serializer[Any]):
+    """A lane file, and its blocks."""
+
+    file = serializers.IntegerField(help_text="Its number in the lane.")
+    first_sequence = serializers.IntegerField()
+    last_sequence = serializers.IntegerField()
+
+
 class LaneRangeSerializer(serializers.Serializer[Any]):
     """Blocks of a lane."""
 
     incarnation = serializers.IntegerField(help_text="Counts the starts of brokers of the cluster.")
     first_sequence = serializers.IntegerField()
     last_sequence = serializers.IntegerField()
+    files = LaneFileSerializer(
+        many=True,
+        help_text="Lane files of which there are sums over all blocks, by minute. Other blocks "
+        "have rows of their own.",
+    )
     since = serializers.SerializerMethodField()
     until = serializers.SerializerMethodField()
 

@@ -13,7 +13,7 @@ every hour that the hole may touch is incomplete:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from metering.events.manifests import (
     ClusterEntry,
@@ -93,7 +93,7 @@ class Coverage:
         cluster.spoken.add((entry.since_ms, entry.as_of_ms))
         if entry.since_ms is not None:
             incarnations = frozenset(lane.incarnation for lane in entry.lanes)
-            cluster.listed.add((entry.since_ms, incarnations))
+            cluster.listed.update((at, incarnations) for at in (entry.since_ms, *entry.joined_ms))
         for lane in entry.lanes:
             cluster.lanes.setdefault(lane.incarnation, set()).add(lane)
         if entry.storage is not None:
@@ -200,3 +200,71 @@ def _time_holes(cluster: _Cluster) -> Iterator[_Hole]:
         reached = max(reached, until)
     if cluster.closed_at_ms is None:
         yield _Hole(reached, None, f"time after {format_ms(reached)} is not measured")
+
+
+def join_entries(entries: Iterable[ClusterEntry]) -> list[ClusterEntry]:
+    """Fewer entries of one cluster that say the same: `Coverage` has the same answers by both.
+
+    Entries that follow one another, with the same lanes, become one. So a cluster has an entry for
+    each change of its lanes.
+    """
+    joined: list[ClusterEntry] = []
+    # The place in `joined` of an entry that ends at a time.
+    ending: dict[int, int] = {}
+    ordered = sorted(set(entries), key=lambda entry: (entry.since_ms or -1, entry.as_of_ms))
+    for entry in ordered:
+        place = ending.pop(entry.since_ms, None) if entry.since_ms is not None else None
+        both = None if place is None else _joined_entry(joined[place], entry)
+        if place is None or both is None:
+            place = len(joined)
+            joined.append(entry)
+        else:
+            joined[place] = both
+        ending[entry.as_of_ms] = place
+    return joined
+
+
+def _joined_entry(one: ClusterEntry, after: ClusterEntry) -> ClusterEntry | None:
+    """The entry that says what two say that follow one another; None where none does."""
+    # The first entry of a cluster stays by itself, because it says since when the cluster is.
+    if one.since_ms is None or after.since_ms is None or one.closed:
+        return None
+    if (one.organization_id, len(one.lanes)) != (after.organization_id, len(after.lanes)):
+        return None
+    storage = _joined_storage(one.storage, after.storage)
+    if storage is None and one.storage is not after.storage:
+        return None
+    later = {lane.incarnation: lane for lane in after.lanes}
+    lanes = [_joined_lane(lane, later.get(lane.incarnation)) for lane in one.lanes]
+    whole = tuple(lane for lane in lanes if lane is not None)
+    if len({lane.incarnation for lane in whole}) != len(after.lanes):
+        return None
+    return replace(
+        one,
+        as_of_ms=after.as_of_ms,
+        lanes=whole,
+        storage=storage,
+        closed=after.closed,
+        joined_ms=(*one.joined_ms, after.since_ms, *after.joined_ms),
+    )
+
+
+def _joined_storage(one: StorageEntry | None, after: StorageEntry | None) -> StorageEntry | None:
+    if one is None or after is None or one.until_ms != after.since_ms:
+        return None
+    return replace(one, until_ms=after.until_ms)
+
+
+def _joined_lane(one: LaneEntry, after: LaneEntry | None) -> LaneEntry | None:
+    if after is None or one.ended or after.until_ms < one.until_ms:
+        return None
+    follows = (one.started_at_ms, one.last_sequence + 1, one.until_ms)
+    if follows != (after.started_at_ms, after.first_sequence, after.since_ms):
+        return None
+    return replace(
+        one,
+        ended=after.ended,
+        last_sequence=after.last_sequence,
+        until_ms=after.until_ms,
+        files=(*one.files, *after.files),
+    )

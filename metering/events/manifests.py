@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from metering.events.errors import UsageFormatError
@@ -62,7 +63,8 @@ class StorageEntry:
 class ClusterEntry:
     """A manifest's entry of one cluster.
 
-    `lanes` has every lane of the cluster but those that ended in an earlier entry.
+    `lanes` has every lane of the cluster but those that ended in an earlier entry. An entry of a
+    replacement may stand for several that followed one another with the same lanes.
     """
 
     cluster_id: str
@@ -75,6 +77,24 @@ class ClusterEntry:
     """None where the cluster never had a topic or a broker."""
     closed: bool = False
     """The cluster is gone from its cell, and nothing follows."""
+    joined_ms: tuple[int, ...] = ()
+    """`since_ms` of the further entries that this one stands for, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedFile:
+    """A usage file whose rows another file has too, as its own manifest described it.
+
+    The windows are those of `UsageManifest`.
+    """
+
+    key: str
+    size_bytes: int
+    sha256: str
+    rows: int
+    window_start_ms: int
+    window_end_ms: int
+    emitted_at_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +118,8 @@ class UsageManifest:
     clusters: tuple[ClusterEntry, ...] = ()
     topics: Mapping[str, str] = field(default_factory=dict)
     """Topics' names by `<cluster id>/<topic id>`."""
+    replaces: tuple[ReplacedFile, ...] = ()
+    """The files in whose place this one counts. It may have several entries of a cluster."""
 
 
 def encode_manifest(manifest: UsageManifest) -> bytes:
@@ -116,6 +138,8 @@ def encode_manifest(manifest: UsageManifest) -> bytes:
         "clusters": [_cluster_json(cluster) for cluster in manifest.clusters],
         "topics": dict(sorted(manifest.topics.items())),
     }
+    if manifest.replaces:
+        plain["replaces"] = [astuple(file) for file in manifest.replaces]
     return json.dumps(plain, separators=(",", ":")).encode()
 
 
@@ -138,6 +162,7 @@ def parse_manifest(data: bytes) -> UsageManifest:
             agent=_text(plain, "agent"),
             clusters=tuple(_parse_cluster(cluster) for cluster in plain["clusters"]),
             topics={str(key): str(name) for key, name in plain["topics"].items()},
+            replaces=tuple(map(_parse_replaced, plain.get("replaces", ()))),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         if isinstance(error, UsageFormatError):
@@ -153,7 +178,7 @@ def matches_manifest(manifest: UsageManifest, data: bytes) -> bool:
 
 def _cluster_json(cluster: ClusterEntry) -> dict[str, Any]:
     storage = cluster.storage
-    return {
+    plain: dict[str, Any] = {
         "cluster_id": cluster.cluster_id,
         "organization_id": cluster.organization_id,
         "since_ms": cluster.since_ms,
@@ -162,6 +187,14 @@ def _cluster_json(cluster: ClusterEntry) -> dict[str, Any]:
         "storage": storage and {"since_ms": storage.since_ms, "until_ms": storage.until_ms},
         "closed": cluster.closed,
     }
+    if cluster.joined_ms:
+        plain["joined_ms"] = _differences(cluster.joined_ms)
+    return plain
+
+
+def _differences(times: Sequence[int]) -> list[int]:
+    """The first of some times, then how much later than the one before each other is."""
+    return [after - before for before, after in zip((0, *times[:-1]), times, strict=True)]
 
 
 def _lane_json(lane: LaneEntry) -> dict[str, Any]:
@@ -188,6 +221,20 @@ def _parse_cluster(plain: Mapping[str, Any]) -> ClusterEntry:
             since_ms=_count(storage, "since_ms"), until_ms=_count(storage, "until_ms")
         ),
         closed=_flag(plain, "closed"),
+        joined_ms=tuple(accumulate(map(int, plain.get("joined_ms", ())))),
+    )
+
+
+def _parse_replaced(plain: Sequence[Any]) -> ReplacedFile:
+    named = dict(zip(ReplacedFile.__slots__, plain, strict=True))
+    return ReplacedFile(
+        key=_text(named, "key"),
+        size_bytes=_count(named, "size_bytes"),
+        sha256=_text(named, "sha256"),
+        rows=_count(named, "rows"),
+        window_start_ms=_count(named, "window_start_ms"),
+        window_end_ms=_count(named, "window_end_ms"),
+        emitted_at_ms=_count(named, "emitted_at_ms"),
     )
 
 

@@ -119,6 +119,17 @@ def decode_usage(data: bytes) -> pa.Table:
         raise UsageFormatError(message) from error
 
 
+def count_rows(data: bytes) -> int:
+    """How many rows a usage file says that it has. Raises `UsageFormatError`."""
+    try:
+        facts = pq.read_metadata(io.BytesIO(data))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        message = f"not a usage file: {error}"
+        raise UsageFormatError(message) from error
+    _check_columns(facts.schema.to_arrow_schema())
+    return int(facts.num_rows)
+
+
 def _check_columns(schema: pa.Schema) -> None:
     if tuple(schema.names) != COLUMNS:
         message = f"a usage file has the columns {COLUMNS}, this one {tuple(schema.names)}"

@@ -34,6 +34,14 @@ class UsageFile(models.Model):
     found_at = models.DateTimeField(default=now)
     # When ingest last tried to take it in.
     tried_at = models.DateTimeField(default=now)
+    # How many files of agents it joins (`spark_usage.jobs.compact_files`); 0 for an agent's.
+    joined = models.IntegerField(default=0)
+    # The file that has all its rows, and counts in its place.
+    replaced_by = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.CASCADE, related_name="replaces"
+    )
+    # When it was removed from the store, because it is replaced.
+    removed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         indexes = (
@@ -43,6 +51,13 @@ class UsageFile(models.Model):
                 fields=["cell", "emitted_at_ms"],
                 condition=~models.Q(state=FileState.INGESTED.value),
                 name="usage_files_left",
+            ),
+            models.Index(
+                fields=["cell", "day"],
+                condition=models.Q(
+                    state=FileState.INGESTED.value, joined=0, replaced_by__isnull=True
+                ),
+                name="usage_files_not_joined",
             ),
         )
 
@@ -61,7 +76,7 @@ class FileCoverage(models.Model):
     # All that it covers lies in [since, until].
     since_ms = models.BigIntegerField()
     until_ms = models.BigIntegerField()
-    # The manifest's entry, as `completeness.entry_of` reads it.
+    # The manifest's entry, as `completeness.entries_of` reads it; a list where there are several.
     entry = models.JSONField()
 
     class Meta:

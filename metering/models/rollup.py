@@ -33,6 +33,8 @@ class RollupRun(models.Model):
     # The hash of the inputs' keys and hashes. It differs from that of the day's present files
     # where files came later.
     inputs_sha256 = models.CharField(max_length=64, blank=True)
+    # How far the job is, while it runs (`metering.services.progress.JobProgress`).
+    progress = models.JSONField(default=dict)
     # The job's own `report.json`.
     report = models.JSONField(default=dict)
     # The hash of the rows in any order. Two runs with the same hash have the same rows.

@@ -6,22 +6,27 @@ they have. Each function needs the transaction, the lock and the scope of `inges
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from django.db import connection, transaction
 from psycopg.types.multirange import Multirange
 
 from console.base.common.clock import now
 from console.base.common.uses import principals_used
-from metering.events.manifests import ClusterEntry, UsageManifest
+from metering.choices import FileState
+from metering.events.manifests import ClusterEntry, ReplacedFile, UsageManifest
 from metering.minutes import (
     Additions,
     Lane,
+    LaneFileKey,
     Span,
     additions,
     fresh_files,
@@ -29,8 +34,8 @@ from metering.minutes import (
     subtract_spans,
     windows_of,
 )
-from metering.models import FileCoverage
-from metering.periods import HOUR_MS, MINUTE_MS, to_ms
+from metering.models import FileCoverage, UsageFile
+from metering.periods import HOUR_MS, MINUTE_MS, from_ms, to_ms
 from metering.services.running import add_minutes
 
 # Times that `datetime` can hold, with room for the margins that completeness adds.
@@ -79,6 +84,10 @@ SELECT cluster_id, storage_ms FROM metering_clustercoverage WHERE cluster_id = A
 """
 
 
+# A file's manifest and rows.
+File = tuple[UsageManifest, pa.Table]
+
+
 @dataclass(frozen=True, slots=True)
 class Touched:
     """The time [since, until] in ms of a cluster about which a file says something new."""
@@ -122,9 +131,7 @@ class _Covered:
             self.windows.setdefault(cluster, []).append(span)
 
 
-def absorb_files(
-    files: Iterable[tuple[UsageManifest, pa.Table]], *, keep_from: datetime
-) -> Absorbed:
+def absorb_files(files: Iterable[File], *, keep_from: datetime) -> Absorbed:
     """Adds files' usage to minutes and totals, and records their coverage and topics' names.
 
     It is as if the files came one after the other, in this order: each leaves out blocks and
@@ -142,19 +149,21 @@ def absorb_files(
     covered = _read_covered([manifest for manifest, _ in files])
     taken: list[UsageManifest] = []
     added: list[Additions] = []
-    for manifest, rows in files:
-        lanes, windows = lanes_of(manifest), windows_of(manifest)
+    waiting = list(_groups(files))
+    while waiting:
+        group = waiting.pop(0)
         try:
-            _check_manifest(manifest)
-            new_lanes, new_windows = covered.fresh_lanes(lanes), covered.fresh_windows(windows)
-            new_files = fresh_files(manifest, new_lanes)
-            fresh = additions(rows, lanes=new_lanes, windows=new_windows, files=new_files)
+            added.append(_fresh_additions(group, covered))
         except ValueError as error:
-            absorbed.refused[manifest.key] = str(error)
+            if len(group) == 1:
+                absorbed.refused[group[0][0].key] = str(error)
+            else:
+                # One of them is refused: each is looked at by itself.
+                waiting[:0] = [[file] for file in group]
             continue
-        covered.add(lanes, windows)
-        taken.append(manifest)
-        added.append(fresh)
+        for manifest, _ in group:
+            covered.add(lanes_of(manifest), windows_of(manifest))
+            taken.append(manifest)
     columns = _joined(added)
     if columns["quantity"]:
         add_minutes(columns, keep_from=keep_from)
@@ -164,6 +173,79 @@ def absorb_files(
     _name_topics(taken)
     absorbed.touched = _record_coverage(taken)
     return absorbed
+
+
+def absorb_replacements(manifests: Sequence[UsageManifest]) -> list[Touched]:
+    """Has replacements count in the place of the files that they name, whose rows they have.
+
+    Their own rows in `UsageFile` must be there. Of the files that they replace those that are not
+    known, as in a database that was restored, become known. Nothing is added to minutes: what is
+    joined is older than any minute that is kept. Raises `ValueError` for an impossible time.
+    """
+    for manifest in manifests:
+        _check_times(manifest)
+        UsageFile.objects.bulk_create(
+            [_replaced_row(manifest, file) for file in manifest.replaces], ignore_conflicts=True
+        )
+        keys = [file.key for file in manifest.replaces]
+        UsageFile.objects.filter(pk__in=keys).update(replaced_by=manifest.key)
+        FileCoverage.objects.filter(file__in=keys).delete()
+    _cover_clusters(manifests)
+    _name_topics(manifests)
+    return _record_coverage(manifests)
+
+
+def _replaced_row(manifest: UsageManifest, file: ReplacedFile) -> UsageFile:
+    return UsageFile(
+        key=file.key,
+        cell=manifest.cell,
+        day=from_ms(file.emitted_at_ms).date(),
+        size_bytes=file.size_bytes,
+        sha256=file.sha256,
+        rows=file.rows,
+        window_start_ms=file.window_start_ms if file.rows else None,
+        window_end_ms=file.window_end_ms if file.rows else None,
+        emitted_at_ms=file.emitted_at_ms,
+        state=FileState.INGESTED,
+    )
+
+
+def _groups(files: Iterable[File]) -> Iterator[list[File]]:
+    """Files that follow one another and have no cluster in common, such as those that agents wrote
+    in one minute. What they add depends on none of the others, so it is found at once: eight small
+    files take little more than one large one."""
+    group: list[File] = []
+    clusters: set[str] = set()
+    for file in files:
+        manifest, rows = file
+        own = {entry.cluster_id for entry in manifest.clusters}
+        # Rows of a cluster that the manifest does not name must not count by another's.
+        is_whole = own.issuperset(pc.unique(rows.column("cluster_id")).to_pylist())
+        if group and (not is_whole or clusters & own):
+            yield group
+            group, clusters = [], set()
+        group.append(file)
+        clusters |= own
+        if not is_whole:
+            yield group
+            group, clusters = [], set()
+    if group:
+        yield group
+
+
+def _fresh_additions(group: Sequence[File], covered: _Covered) -> Additions:
+    """What files without a common cluster add. Raises `ValueError` where one is refused."""
+    lanes: dict[Lane, list[Span]] = {}
+    windows: dict[str, list[Span]] = {}
+    summed: list[LaneFileKey] = []
+    for manifest, _ in group:
+        _check_manifest(manifest)
+        new_lanes = covered.fresh_lanes(lanes_of(manifest))
+        lanes |= new_lanes
+        windows |= covered.fresh_windows(windows_of(manifest))
+        summed += fresh_files(manifest, new_lanes)
+    rows = pa.concat_tables([rows for _, rows in group])
+    return additions(rows, lanes=lanes, windows=windows, files=summed)
 
 
 def _joined(added: Iterable[Additions]) -> dict[str, list[Any]]:
@@ -280,24 +362,28 @@ def _name_topics(manifests: Iterable[UsageManifest]) -> None:
 
 
 def _record_coverage(manifests: Iterable[UsageManifest]) -> list[Touched]:
-    spans = [
-        (manifest.key, entry, *span_of(entry))
+    rows = [
+        _coverage_of(manifest.key, list(entries))
         for manifest in manifests
-        for entry in manifest.clusters
+        # Entries of one cluster stand together in a replacement, and elsewhere there is one.
+        for _, entries in groupby(manifest.clusters, attrgetter("cluster_id"))
     ]
-    FileCoverage.objects.bulk_create(
-        FileCoverage(
-            file_id=key,
-            cluster_id=entry.cluster_id,
-            organization_id=entry.organization_id,
-            as_of_ms=entry.as_of_ms,
-            since_ms=since_ms,
-            until_ms=until_ms,
-            entry=asdict(entry),
-        )
-        for key, entry, since_ms, until_ms in spans
+    FileCoverage.objects.bulk_create(rows)
+    return [Touched(row.cluster_id, row.since_ms, row.as_of_ms) for row in rows]
+
+
+def _coverage_of(key: str, entries: Sequence[ClusterEntry]) -> FileCoverage:
+    spans = [span_of(entry) for entry in entries]
+    plain = [asdict(entry) for entry in entries]
+    return FileCoverage(
+        file_id=key,
+        cluster_id=entries[0].cluster_id,
+        organization_id=entries[-1].organization_id,
+        as_of_ms=max(entry.as_of_ms for entry in entries),
+        since_ms=min(since for since, _ in spans),
+        until_ms=max(until for _, until in spans),
+        entry=plain[0] if len(plain) == 1 else plain,
     )
-    return [Touched(entry.cluster_id, since_ms, entry.as_of_ms) for _, entry, since_ms, _ in spans]
 
 
 def span_of(entry: ClusterEntry) -> tuple[int, int]:

@@ -6,7 +6,7 @@ file that covers it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,7 +91,7 @@ def _read_entries(spans: Iterable[_Span]) -> dict[str, list[ClusterEntry]]:
     with connection.cursor() as cursor:
         cursor.execute(ENTRIES, [list(column) for column in zip(*bounds, strict=True)])
         for cluster_id, plain in cursor.fetchall():
-            entries[cluster_id].append(entry_of(orjson.loads(plain)))
+            entries[cluster_id] += entries_of(orjson.loads(plain))
     return entries
 
 
@@ -117,14 +117,19 @@ def _judge_cluster(
     ]
 
 
-def entry_of(plain: Mapping[str, Any]) -> ClusterEntry:
-    """A manifest's entry of a cluster, from the JSON in `FileCoverage.entry`."""
+def entries_of(plain: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[ClusterEntry]:
+    """A manifest's entries of a cluster, from the JSON in `FileCoverage.entry`."""
+    return [_entry_of(plain)] if isinstance(plain, Mapping) else [_entry_of(one) for one in plain]
+
+
+def _entry_of(plain: Mapping[str, Any]) -> ClusterEntry:
     storage = plain["storage"]
     return ClusterEntry(
         **{
             **plain,
             "lanes": tuple(map(_lane_of, plain["lanes"])),
             "storage": None if storage is None else StorageEntry(**storage),
+            "joined_ms": tuple(plain.get("joined_ms", ())),
         }
     )
 

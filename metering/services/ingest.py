@@ -16,7 +16,8 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
-from django.db import DataError, transaction
+from django.db import DataError, OperationalError, transaction
+from psycopg.errors import LockNotAvailable
 
 from console.base.common import locks
 from console.base.common.clock import now
@@ -26,7 +27,7 @@ from metering.choices import FileState
 from metering.events.errors import UsageFormatError
 from metering.events.keys import manifest_key, parse_key
 from metering.events.manifests import UsageManifest, matches_manifest, parse_manifest
-from metering.events.records import decode_usage
+from metering.events.records import USAGE_SCHEMA, count_rows, decode_usage
 from metering.events.store import RemovingStore, UsageStore
 from metering.models import (
     IngestState,
@@ -35,10 +36,11 @@ from metering.models import (
     RollupPointer,
     UsageFile,
 )
-from metering.periods import DAY, MINUTES_KEPT, day_start
-from metering.services.absorbing import Absorbed, absorb_files
+from metering.periods import DAY, day_start
+from metering.services.absorbing import Absorbed, absorb_files, absorb_replacements
 from metering.services.completeness import judge_hours
 from metering.services.discovery import find_files, settled_before
+from metering.services.minute_parts import drop_parts, kept_since
 from metering.services.running import remove_old_hours
 from metering.services.waiting import waited_for
 from metering.stores import open_usage_store
@@ -54,7 +56,7 @@ BATCH_BYTES = 64 * 1024 * 1024
 # The columns of a usage file that change when it is tried again.
 FILE_FACTS = (
     *("cell", "day", "emitted_at_ms", "tried_at", "state", "error", "size_bytes", "sha256", "rows"),
-    *("window_start_ms", "window_end_ms", "agent"),
+    *("window_start_ms", "window_end_ms", "agent", "joined"),
 )
 # A pass ends after this time, so that the worker is free; the next one continues.
 PASS_S = 60.0
@@ -106,21 +108,28 @@ def ingest_usage(
 
 
 def remove_old_minutes() -> int:
-    """Removes minutes of published days, hours and lanes' coverage that are too old; returns the
-    number of minutes.
+    """Removes minutes of published days, hours and lanes' coverage that are too old; returns of how
+    many days it removed the minutes.
 
     Minutes of a day that is not published stay, however old they are: the day counts from them.
+    While another ingest adds to the minutes, or somebody reads them for long, nothing is removed:
+    the next pass tries again.
     """
-    before = now() - MINUTES_KEPT
-    with system_scope():
-        removed = sum(
-            ProvisionalMinute.objects.filter(minute__gte=since, minute__lt=until).delete()[0]
-            for since, until in _removable_spans(before)
-        )
-        remove_old_hours(before)
-        forgotten = kept_from(before) - COVERAGE_KEPT_LONGER
-        LaneCoverage.objects.filter(changed_at__lt=forgotten).delete()
-    return removed
+    try:
+        with system_scope():
+            if not locks.try_lock("usage_ingest", config().cell.id):
+                return 0
+            before = kept_since()
+            remove_old_hours(before)
+            forgotten = kept_from(before) - COVERAGE_KEPT_LONGER
+            LaneCoverage.objects.filter(changed_at__lt=forgotten).delete()
+            # Last, since nobody reads minutes from then on until the commit.
+            return drop_parts()
+    except OperationalError as error:
+        if not isinstance(error.__cause__, LockNotAvailable):
+            raise
+        logger.info("usage.minutes_in_use")
+        return 0
 
 
 def kept_from(before: datetime) -> datetime:
@@ -130,21 +139,20 @@ def kept_from(before: datetime) -> datetime:
     """
     oldest = ProvisionalMinute.objects.order_by("minute").values_list("minute", flat=True)
     unpublished = oldest.filter(minute__lt=before)
-    for since, until in _removable_spans(before):
-        unpublished = unpublished.exclude(minute__gte=since, minute__lt=until)
+    for since in _published_days(before):
+        unpublished = unpublished.exclude(minute__gte=since, minute__lt=since + DAY)
     return unpublished.first() or before
 
 
-def _removable_spans(before: datetime) -> list[tuple[datetime, datetime]]:
-    """The spans of published days that have minutes before a time, in order."""
+def _published_days(before: datetime) -> list[datetime]:
+    """The beginnings of published days before one, from the first that has minutes, in order."""
     first = ProvisionalMinute.objects.order_by("minute").values_list("minute", flat=True).first()
     if first is None or first >= before:
         return []
     days = RollupPointer.objects.final().filter(
-        cell=config().cell.id, day__gte=first.date(), day__lte=before.date()
+        cell=config().cell.id, day__gte=first.date(), day__lt=before.date()
     )
-    starts = map(day_start, days.order_by("day").values_list("day", flat=True))
-    return [(start, min(start + DAY, before)) for start in starts if start < before]
+    return list(map(day_start, days.order_by("day").values_list("day", flat=True)))
 
 
 def _read_batches(
@@ -181,7 +189,7 @@ def _ingest_batch(
         # Read under the lock: another ingest may have taken files in since the list was made.
         taken = UsageFile.objects.filter(pk__in=list(files), state=FileState.INGESTED)
         ingested = set(taken.values_list("pk", flat=True))
-        keep_from = kept_from(now() - MINUTES_KEPT)
+        keep_from = kept_from(kept_since())
         whole: list[WholeFile] = []
         for key, file in files.items():
             if key in ingested:
@@ -209,7 +217,12 @@ def _take_in(files: Sequence[WholeFile], keep_from: datetime) -> Absorbed:
     try:
         with transaction.atomic():
             _write_files([manifest for manifest, _ in files], FileState.INGESTED)
-            return absorb_files(files, keep_from=keep_from)
+            agents = [file for file in files if not file[0].replaces]
+            absorbed = absorb_files(agents, keep_from=keep_from)
+            # Last, because of the files that they replace some may be among these.
+            replacements = [manifest for manifest, _ in files if manifest.replaces]
+            absorbed.touched += absorb_replacements(replacements)
+            return absorbed
     except (ValueError, DataError) as error:
         if len(files) == 1:
             return Absorbed(refused={files[0][0].key: str(error)})
@@ -250,13 +263,22 @@ def _read_file(store: UsageStore, cell: str, key: str) -> WholeFile:
         if not matches_manifest(manifest, data):
             message = "it has another size or digest than its manifest says"
             raise _Damaged(message, manifest)
-        rows = decode_usage(data)
+        rows, count = _rows_of(manifest, data)
     except (OSError, UsageFormatError) as error:
         raise _Damaged(str(error), manifest) from error
-    if rows.num_rows != manifest.rows:
-        message = f"it has {rows.num_rows} rows, its manifest says {manifest.rows}"
+    if count != manifest.rows:
+        message = f"it has {count} rows, its manifest says {manifest.rows}"
         raise _Damaged(message, manifest)
     return manifest, rows
+
+
+def _rows_of(manifest: UsageManifest, data: bytes) -> tuple[pa.Table, int]:
+    """The rows of a file that are to be added, and how many it has. Raises `UsageFormatError`."""
+    if not manifest.replaces:
+        rows = decode_usage(data)
+        return rows, rows.num_rows
+    # Those of a replacement are the rows of files that it replaces, and may be many.
+    return USAGE_SCHEMA.empty_table(), count_rows(data)
 
 
 def _write_files(manifests: Sequence[UsageManifest], state: FileState, error: str = "") -> None:
@@ -271,6 +293,7 @@ def _write_files(manifests: Sequence[UsageManifest], state: FileState, error: st
             window_start_ms=manifest.window_start_ms if manifest.rows else None,
             window_end_ms=manifest.window_end_ms if manifest.rows else None,
             agent=manifest.agent,
+            joined=len(manifest.replaces),
             **_place_of(manifest.cell, manifest.key),
         )
         for manifest in manifests

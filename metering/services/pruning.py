@@ -25,7 +25,8 @@ logger = logging.getLogger(__name__)
 FOLDERS_KEPT = timedelta(days=45)
 # As long as usage files are kept. Until then a row can be traced to its files and lanes.
 FILES_KEPT = timedelta(days=770)
-FILES_A_PASS = 5_000
+# Several times as many as eight agents write in a day.
+FILES_A_PASS = 50_000
 
 
 def prune_usage() -> tuple[int, int]:

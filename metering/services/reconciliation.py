@@ -41,10 +41,17 @@ from metering.services.agreement import (
 )
 from metering.services.holding import hold_lock, holder_of
 from metering.services.ingest import ingest_usage, usage_store
+from metering.services.progress import keeping_progress
 from metering.services.rollup import FOREVER_S, NIGHTLY
 from metering.services.run_folders import LOG, MANIFEST, RunFolder
 from metering.services.spark import ReconcileJob, Say, run_reconcile
-from metering.services.totals import UsageFileRef, files_between, has_grown, inputs_sha256
+from metering.services.totals import (
+    UsageFileRef,
+    emitted_files,
+    files_between,
+    has_grown,
+    inputs_sha256,
+)
 from metering.stores import hadoop_root
 
 logger = logging.getLogger(__name__)
@@ -159,11 +166,12 @@ def _inputs_of(cell: str, day: date) -> tuple[list[UsageFileRef], list[str]]:
     return files, list(usage_store().list(log_prefix(cell, day)))
 
 
-def _sides_sha256(files: Sequence[UsageFileRef], keys: Sequence[str]) -> str:
-    """A hash of what is compared.
+def _sides_sha256(cell: str, day: date, keys: Sequence[str]) -> str:
+    """A hash of what is compared, which is the same when its files are joined.
 
     For statements their keys suffice, because statements never change.
     """
+    files = emitted_files(cell, day, beside_ms=BESIDE_MS)
     return hashlib.sha256("\n".join([inputs_sha256(files), *keys]).encode()).hexdigest()
 
 
@@ -172,7 +180,7 @@ def _compare_day(run: RollupRun, sides: Sides, job: ReconcileJob, say: Say) -> R
         state=RunState.INTERRUPTED, finished_at=now(), error="its process ended without a result"
     )
     reconciliation = Reconciliation.objects.create(
-        cell=run.cell, day=run.day, inputs_sha256=_sides_sha256(sides.files, sides.keys)
+        cell=run.cell, day=run.day, inputs_sha256=_sides_sha256(run.cell, run.day, sides.keys)
     )
     try:
         report = _run_job(reconciliation, sides, job, say)
@@ -211,7 +219,7 @@ def _run_job(
         f"{reconciliation.day}: {reconciliation.pk} over {len(sides.files)} usage files and"
         f" {len(sides.statements)} statements of the log"
     )
-    return job(reconciliation, folder, say)
+    return job(reconciliation, folder, keeping_progress(reconciliation, say))
 
 
 def log_manifest(day: date, sides: Sides) -> dict[str, Any]:
@@ -310,8 +318,8 @@ def _due_days(cell: str) -> list[date]:
         compared_sha256 = (
             last.order_by("-created_at").values_list("inputs_sha256", flat=True).first()
         )
-        files, keys = _inputs_of(cell, day)
+        _, keys = _inputs_of(cell, day)
         # Days from before agents made statements cannot be compared.
-        if keys and _sides_sha256(files, keys) != compared_sha256:
+        if keys and _sides_sha256(cell, day, keys) != compared_sha256:
             days.append(day)
     return days

@@ -23,12 +23,14 @@ from metering.models import RollupPointer, RollupRun
 from metering.periods import DAY, day_start
 from metering.services.holding import hold_lock, holder_of
 from metering.services.ingest import ingest_usage
+from metering.services.progress import keeping_progress
 from metering.services.publishing import LOCK, lock_name, publish_run
 from metering.services.quality import note_quality
 from metering.services.run_folders import MANIFEST, RunFolder
 from metering.services.spark import Job, Say, run_spark
 from metering.services.totals import (
     days_of_new_files,
+    emitted_files,
     files_of_day,
     first_day,
     has_grown,
@@ -143,7 +145,7 @@ def _begin_run(cell: str, day: date) -> RollupRun:
         day=day,
         holder=f"{socket.gethostname()}, process {os.getpid()}",
         inputs=[asdict(file) for file in files],
-        inputs_sha256=inputs_sha256(files),
+        inputs_sha256=inputs_sha256(emitted_files(cell, day)),
     )
 
 
@@ -159,7 +161,7 @@ def _perform_run(run: RollupRun, job: Job, say: Say, *, early: bool) -> None:
     }
     folder.write(MANIFEST, json.dumps(plain).encode())
     say(f"{run.day}: {run.pk} over {len(run.inputs)} usage files")
-    report = job(run, folder, say)
+    report = job(run, folder, keeping_progress(run, say))
     if not connection.is_usable():
         # The lock was lost with the connection while the job ran. `publish_run` takes it again, and
         # refuses where another run was published meanwhile.

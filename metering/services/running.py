@@ -26,6 +26,7 @@ from console.base.common.tenancy import system_scope
 from metering.choices import ACCRUING_METERS
 from metering.models import ProvisionalMinute, RollupPointer, RunningDay, RunningHour
 from metering.periods import DAY, MINUTES_KEPT, day_start, month_span, month_start, next_month
+from metering.services.minute_parts import make_parts
 from metering.services.running_sql import (
     ADD_MINUTES,
     EMPTY_MONTH,
@@ -47,6 +48,7 @@ def add_minutes(columns: Mapping[str, Sequence[Any]], *, keep_from: datetime) ->
     store.
     """
     hold_totals()
+    make_parts(columns["window_start_ms"], columns["minutes"], keep_from=keep_from)
     parameters = {
         **{name: _array_literal(values) for name, values in columns.items()},
         "keep_from": keep_from,

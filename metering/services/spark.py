@@ -31,6 +31,8 @@ Say = Callable[[str], None]
 Job = Callable[[RollupRun, RunFolder, Say], dict[str, Any]]
 # The same for a comparison, whose folder has the log's manifest too.
 ReconcileJob = Callable[[Reconciliation, RunFolder, Say], dict[str, Any]]
+# The same for files that are joined: nothing but the folder stands for the run.
+CompactJob = Callable[[RunFolder, Say], dict[str, Any]]
 
 
 def run_spark(run: RollupRun, folder: RunFolder, say: Say) -> dict[str, Any]:
@@ -38,7 +40,7 @@ def run_spark(run: RollupRun, folder: RunFolder, say: Say) -> dict[str, Any]:
 
     Raises `RollupFailed`. An interrupt ends the job first, and is then raised.
     """
-    return _run_job("rollup", run, folder, say)
+    return _run_job("rollup", folder, say)
 
 
 def run_reconcile(reconciliation: Reconciliation, folder: RunFolder, say: Say) -> dict[str, Any]:
@@ -46,16 +48,22 @@ def run_reconcile(reconciliation: Reconciliation, folder: RunFolder, say: Say) -
 
     Raises `RollupFailed`. An interrupt ends the job first, and is then raised.
     """
-    return _run_job("reconcile", reconciliation, folder, say, "--log", folder.path(LOG))
+    return _run_job("reconcile", folder, say, "--log", folder.path(LOG))
 
 
-def _run_job(
-    job: str, run: RollupRun | Reconciliation, folder: RunFolder, say: Say, *more: str
-) -> dict[str, Any]:
+def run_compact(folder: RunFolder, say: Say) -> dict[str, Any]:
+    """Joins the files of a manifest by `spark_usage.jobs.compact_files`; returns its report.
+
+    Raises `RollupFailed`. An interrupt ends the job first, and is then raised.
+    """
+    return _run_job("compact_files", folder, say)
+
+
+def _run_job(job: str, folder: RunFolder, say: Say, *more: str) -> dict[str, Any]:
     usage = config().usage
     command = [
         *(sys.executable, "-m", f"spark_usage.jobs.{job}"),
-        *("--day", run.day.isoformat(), "--run-id", run.pk),
+        *("--day", folder.day.isoformat(), "--run-id", folder.run_id),
         *("--manifest", folder.path(MANIFEST), "--output", folder.path(OUTPUT)),
         *("--master", usage.spark_master, *more),
         *(f"--conf={setting}" for setting in usage.spark_settings),

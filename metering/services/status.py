@@ -18,6 +18,7 @@ from metering.models import (
     UsageFile,
 )
 from metering.periods import DAY, HOUR, from_ms
+from metering.services.progress import RunningJob, running_jobs
 from metering.services.totals import first_day
 
 # At most this many of each kind are shown.
@@ -49,6 +50,8 @@ class MeterStatus:
     totals_checked: datetime | None = None
     totals_differing: int = 0
     totals_differences: list[str] = field(default_factory=list)
+    # Roll-ups and comparisons that run.
+    running: list[RunningJob] = field(default_factory=list)
 
 
 def meter_status() -> MeterStatus:
@@ -78,6 +81,7 @@ def meter_status() -> MeterStatus:
         totals_checked=check.checked_at if check else None,
         totals_differing=check.differing if check else 0,
         totals_differences=check.differences if check else [],
+        running=running_jobs(cell),
     )
 
 

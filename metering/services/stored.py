@@ -16,15 +16,20 @@ from metering.periods import MINUTES_KEPT
 
 # In a minute, a byte that is stored is a byte-minute. Where a metered minute has no row, nothing
 # was stored in it.
+#
+# Materialized, so that a minute is a value when the minutes are read. PostgreSQL evaluates nothing
+# that may fail, as `to_timestamp` may, before row security has passed a row: it would read all
+# minutes of the cluster to find those of one.
 STORED = sql.SQL(
     """
-SELECT metered.cluster_id, coalesce(sum(used.quantity), 0), metered.minute
-FROM (
+WITH metered AS MATERIALIZED (
     SELECT cluster_id, to_timestamp((upper(storage_ms) / 60000 - 1) * 60) AS minute
     FROM metering_clustercoverage
     WHERE organization_id = %(organization)s AND closed_at_ms IS NULL AND NOT isempty(storage_ms)
         {clusters}
-) AS metered
+)
+SELECT metered.cluster_id, coalesce(sum(used.quantity), 0), metered.minute
+FROM metered
 LEFT JOIN metering_provisionalminute AS used
     ON used.cluster_id = metered.cluster_id AND used.minute = metered.minute
     AND used.meter = %(meter)s AND used.billed {topic}

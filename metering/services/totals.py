@@ -7,11 +7,11 @@ Quantities are whole numbers of the meter's unit; months are UTC, named by any d
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from django.db.models import Max, Min, Sum
+from django.db.models import Max, Min, QuerySet, Sum
 
 from console.base.common.conf import config
 from metering.choices import FileState, Granularity, RunState
@@ -145,12 +145,23 @@ def days_of_new_files(cell: str, since: datetime) -> set[date]:
 
 
 def rollup_inputs(run_ids: Iterable[str]) -> list[UsageFileRef]:
-    """The usage files that runs were made from, each once, in the order of their keys."""
+    """The usage files that have the rows that runs were made from, each once, by key."""
     files = {}
     for inputs in RollupRun.objects.filter(pk__in=list(run_ids)).values_list("inputs", flat=True):
         for file in inputs:
             files[file["key"]] = UsageFileRef(**file)
-    return [files[key] for key in sorted(files)]
+    return present_files(files)
+
+
+def present_files(files: Mapping[str, UsageFileRef]) -> list[UsageFileRef]:
+    """The files that count in the place of some, by key: themselves, or what replaced them."""
+    counting = dict(files)
+    replaced = UsageFile.objects.filter(pk__in=list(files), replaced_by__isnull=False)
+    fields = (f"replaced_by__{name}" for name in ("key", "size_bytes", "sha256", "rows"))
+    for key, *values in replaced.values_list("key", *fields):
+        del counting[key]
+        counting[values[0]] = UsageFileRef(*values)
+    return [counting[key] for key in sorted(counting)]
 
 
 def metered_until(cluster_id: str) -> datetime | None:
@@ -186,7 +197,7 @@ def has_grown(day: date, run: RollupRun) -> bool:
         cell=run.cell, day=day, state__in=[RunState.PUBLISHED, RunState.UNCHANGED]
     )
     newest_sha256 = good.order_by("-created_at").values_list("inputs_sha256", flat=True).first()
-    return inputs_sha256(files_of_day(run.cell, day)) != newest_sha256
+    return inputs_sha256(emitted_files(run.cell, day)) != newest_sha256
 
 
 def first_day(cell: str) -> date | None:
@@ -198,7 +209,10 @@ def first_day(cell: str) -> date | None:
 
 
 def files_of_day(cell: str, day: date) -> list[UsageFileRef]:
-    """Usage files with rows of a day, by key; damaged ones too if their manifest can be read."""
+    """Usage files with rows of a day, by key; damaged ones too if their manifest can be read.
+
+    Of files that are joined the replacement is among them, and not what it replaces.
+    """
     return files_between(cell, to_ms(day_start(day)), to_ms(day_start(day) + DAY))
 
 
@@ -208,9 +222,26 @@ def files_between(cell: str, since_ms: int, until_ms: int) -> list[UsageFileRef]
 
     Times are milliseconds since 1970.
     """
-    files = UsageFile.objects.filter(
+    return _references(_files_within(cell, since_ms, until_ms).filter(replaced_by__isnull=True))
+
+
+def emitted_files(cell: str, day: date, *, beside_ms: int = 0) -> list[UsageFileRef]:
+    """The files with rows of a day as agents wrote them, by key, whether they are joined or not.
+
+    So their hash says whether anything came since a roll-up. `beside_ms`: with those so long before
+    and after the day.
+    """
+    start_ms, end_ms = to_ms(day_start(day)) - beside_ms, to_ms(day_start(day) + DAY) + beside_ms
+    return _references(_files_within(cell, start_ms, end_ms).filter(joined=0))
+
+
+def _files_within(cell: str, since_ms: int, until_ms: int) -> QuerySet[UsageFile]:
+    return UsageFile.objects.filter(
         cell=cell, window_end_ms__gt=since_ms, window_start_ms__lt=until_ms
     )
+
+
+def _references(files: QuerySet[UsageFile]) -> list[UsageFileRef]:
     fields = ("key", "size_bytes", "sha256", "rows")
     return [UsageFileRef(*values) for values in files.order_by("key").values_list(*fields)]
 

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as sf
 
-from spark_usage.schemas import QUANTITY, ROLLUP_SCHEMA
+from spark_usage.schemas import QUANTITY, ROLLUP_SCHEMA, USAGE_SCHEMA
 
 _PARTS = range(4)
 
@@ -45,12 +45,7 @@ def content_sums(tables: Mapping[str, DataFrame]) -> DataFrame:
         for name, frame in tables.items()
     ]
     texts = [sf.col(name).cast("string") for name in ROLLUP_SCHEMA.names]
-    text = sf.concat(*(sf.concat(sf.octet_length(column), sf.lit(":"), column) for column in texts))
-    digest = sf.sha2(text, 256)
-    parts = [
-        sf.conv(sf.substring(digest, 1 + 16 * part, 16), 16, 10).cast("decimal(20,0)")
-        for part in _PARTS
-    ]
+    parts = _hash_parts(texts)
     names = [f"part_{part}" for part in _PARTS]
     return (
         reduce(DataFrame.unionAll, tables_with_names)
@@ -63,6 +58,38 @@ def content_sums(tables: Mapping[str, DataFrame]) -> DataFrame:
         )
         .select("table", "meter", "rows", "source_rows", "quantity", *names)
     )
+
+
+def row_sums(rows: DataFrame, flaw: Column | None = None) -> DataFrame:
+    """One row for usage rows in any order, copies included: their number `rows`, how many have a
+    `flaw`, and the sums of hashes `part_0` to `part_3` over all columns of `USAGE_SCHEMA`."""
+    # A null is written as `-`, which no text is that has its length before it.
+    texts = [sf.col(name).cast("string") for name in USAGE_SCHEMA.names]
+    return rows.agg(
+        sf.count(sf.lit(1)).alias("rows"),
+        sf.count_if(sf.lit(False) if flaw is None else flaw).alias("flawed"),
+        *(sf.sum(part).alias(f"part_{at}") for at, part in enumerate(_hash_parts(texts))),
+    )
+
+
+def row_hash(sums: Iterable[Row]) -> str:
+    """The hash of usage rows, as 64 hex digits, from the row of `row_sums`."""
+    (row,) = sums
+    figures = [row["rows"], *(row[f"part_{part}"] or 0 for part in _PARTS)]
+    return hashlib.sha256(":".join(map(str, figures)).encode()).hexdigest()
+
+
+def _hash_parts(texts: Iterable[Column]) -> list[Column]:
+    """The four numbers of a row's hash, of which each is a decimal; a null is `-`."""
+    counted = [
+        sf.coalesce(sf.concat(sf.octet_length(text), sf.lit(":"), text), sf.lit("-"))
+        for text in texts
+    ]
+    digest = sf.sha2(sf.concat(*counted), 256)
+    return [
+        sf.conv(sf.substring(digest, 1 + 16 * part, 16), 16, 10).cast("decimal(20,0)")
+        for part in _PARTS
+    ]
 
 
 def table_content(rows: Iterable[Row]) -> TableContent:

@@ -167,6 +167,16 @@ def test_a_folder_is_removed_with_uploads_under_way(objects, location, s3_server
         assert [upload["Key"] for upload in uploads] == ["cell/one/cl_10/large"]
 
 
+def test_the_empty_objects_of_folders_are_no_keys_and_go_with_the_rest(objects, s3_server):
+    client, bucket = s3_server.client(), objects.location.bucket
+    # As Hadoop makes them, to have folders in a bucket.
+    client.put_object(Bucket=bucket, Key="cell/one/run_1/output/", Body=b"")
+    objects.put_new("run_1/output/report.json", b"x")
+    assert list(objects.list("run_1/")) == ["run_1/output/report.json"]
+    assert objects.remove("run_1/") == 2
+    assert "Contents" not in client.list_objects_v2(Bucket=bucket)
+
+
 def test_keys_are_read_anew_when_their_file_changes(s3_server, tmp_path):
     keys = tmp_path / "keys"
     location = s3_server.make_bucket().replace(str(s3_server.key_file), str(keys))

@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from metering.models import Reconciliation, RollupRun
 from metering.services.run_folders import LOG, MANIFEST, OUTPUT, RunFolder
-from metering.services.spark import Job, ReconcileJob, Say, read_report
-from spark_usage.jobs import reconcile, rollup
+from metering.services.spark import CompactJob, Job, ReconcileJob, Say, read_report
+from spark_usage.jobs import compact_files, reconcile, rollup
 from spark_usage.progress import Progress
 from tests.spark.runs import arguments_for
 
@@ -36,6 +36,20 @@ def reconcile_in(spark: SparkSession) -> ReconcileJob:
         arguments = arguments_for(manifest, output, row.pk, row.day, log)
         progress = Progress(spark.sparkContext, reconcile.STAGES)
         reconcile.reconcile_usage(spark, arguments, progress)
+        return read_report(folder)
+
+    return run
+
+
+def compact_in(spark: SparkSession) -> CompactJob:
+    """What `run_compact` does in a process of its own."""
+
+    def run(folder: RunFolder, say: Say) -> dict[str, Any]:
+        say("in the session of the tests")
+        manifest, output = (folder.path(name) for name in (MANIFEST, OUTPUT))
+        arguments = arguments_for(manifest, output, folder.run_id, folder.day)
+        progress = Progress(spark.sparkContext, compact_files.STAGES)
+        compact_files.compact_usage(spark, arguments, progress)
         return read_report(folder)
 
     return run

@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 HOUR_MS = 3_600_000
@@ -57,13 +59,13 @@ class RollUp:
     content_sha256: str
 
 
-def roll_up(manifest: Path) -> RollUp:
-    """Rolls a run's inputs up."""
+def roll_up(manifest: Path, clusters: frozenset[str] | None = None) -> RollUp:
+    """Rolls a run's inputs up, or of a day that is too large at once the rows of some clusters."""
     run = json.loads(manifest.read_text())
     rows: list[Row] = []
     damaged = set()
     for entry in run["inputs"]:
-        sound = _sound_rows(Path(run["usage_root"], entry["key"]), entry)
+        sound = _sound_rows(Path(run["usage_root"], entry["key"]), entry, clusters)
         if sound is None:
             damaged.add(entry["key"])
         else:
@@ -124,7 +126,9 @@ def _counted(value: object) -> bytes:
     return f"{len(text)}:".encode() + text
 
 
-def _sound_rows(path: Path, stated: Mapping[str, Any]) -> list[Row] | None:
+def _sound_rows(
+    path: Path, stated: Mapping[str, Any], clusters: frozenset[str] | None
+) -> list[Row] | None:
     """A file's rows, or None if they may not count."""
     try:
         data = path.read_bytes()
@@ -133,10 +137,14 @@ def _sound_rows(path: Path, stated: Mapping[str, Any]) -> list[Row] | None:
             stated["sha256"],
         ):
             return None
-        rows: list[Row] = pq.read_table(io.BytesIO(data)).to_pylist()
+        table = pq.read_table(io.BytesIO(data))
+        count = table.num_rows
+        if clusters is not None:
+            table = table.filter(pc.is_in(table["cluster_id"], pa.array(sorted(clusters))))
+        rows: list[Row] = table.to_pylist()
     except (OSError, ValueError):
         return None
-    if len(rows) != stated["rows"] or not all(map(_is_whole, rows)):
+    if count != stated["rows"] or not all(map(_is_whole, rows)):
         return None
     return rows
 

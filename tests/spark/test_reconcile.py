@@ -6,7 +6,15 @@ import pytest
 
 from spark_usage.errors import JobError
 from tests.spark.runs import reconcile_day
-from tests.spark.usage_files import DAY_MS, DAY_START_MS, MINUTE_MS, TOPIC, egress, ingress
+from tests.spark.usage_files import (
+    DAY_MS,
+    DAY_START_MS,
+    MINUTE_MS,
+    TOPIC,
+    egress,
+    ingress,
+    sum_files,
+)
 
 
 def log_of(partitions, since_ms=DAY_START_MS, until_ms=DAY_START_MS + DAY_MS, unknown=()):
@@ -78,6 +86,49 @@ def test_usage_that_is_the_log_gives_no_finding(spark, folder):
     # Of the day alone, as a roll-up has them.
     total = str(sum(logged.values()))
     assert report["day_totals"] == {"egress_bytes": total, "ingress_bytes": total}
+
+
+def test_sums_over_lane_files_are_compared_as_their_blocks_are(spark, folder):
+    draw = random.Random(5)
+    blocks = []
+    logged: dict[int, int] = {}
+    counters: dict[str, int] = {}
+    for block in range(200):
+        # Three blocks a minute, ten a lane file.
+        at = {"window_start_ms": DAY_START_MS + block // 3 * MINUTE_MS}
+        partition, quantity = draw.randrange(3), draw.randrange(1 << 40)
+        principal = draw.choice(["User:a", "User:b"])
+        blocks.append(ingress(block, quantity, partition=partition, principal=principal, **at))
+        logged[partition] = logged.get(partition, 0) + quantity
+        counters[principal] = counters.get(principal, 0) + quantity
+        blocks.append(egress(block, quantity, counters[principal], principal=principal, **at))
+    # Five lane files in rows of blocks, five as sums, five as both, and five as sums beside a part
+    # of their blocks.
+    whole, summed, both, partly = (blocks[n : n + 100] for n in range(0, 400, 100))
+    rows = [*whole, *sum_files(summed), *both, *sum_files(both), *sum_files(partly)]
+    rows += [row for row in partly if draw.random() < 0.5]
+    draw.shuffle(rows)
+    half = len(rows) // 2
+    inputs = [folder.add(rows[: half + 50]), folder.add(rows[half - 50 :])]
+    log = log_of([("cl_1", partition, total, total) for partition, total in logged.items()])
+    report = reconcile_day(spark, folder, inputs, log)
+    total = str(sum(logged.values()))
+    assert report["ingress"]["findings"] == report["egress"]["findings"] == []
+    assert report["ingress"]["metered_bytes"] == report["egress"]["quantity"] == total
+    assert report["day_totals"] == {"egress_bytes": total, "ingress_bytes": total}
+    assert all(check["passed"] for check in report["checks"])
+
+
+def test_a_sum_that_is_missing_is_seen_at_the_counter(spark, folder):
+    blocks = [
+        egress(block, 10, 10 * (block + 1), window_start_ms=DAY_START_MS + block * MINUTE_MS)
+        for block in range(30)
+    ]
+    first, lost, last = (blocks[n : n + 10] for n in (0, 10, 20))
+    report = reconcile_day(spark, folder, [folder.add(sum_files([*first, *last]))], log_of([]))
+    (finding,) = report["egress"]["findings"]
+    assert (finding["kind"], finding["lane_file"], finding["block"]) == ("usage_missing", 3, None)
+    assert finding["cumulative"] - finding["before"] == finding["quantity"] + 10 * len(lost)
 
 
 def test_each_way_to_differ_from_the_log_is_found(spark, folder):

@@ -10,7 +10,7 @@ from metering.services.status import MeterStatus, meter_status
 
 
 class Command(BaseCommand):
-    """Shows lag, damaged files, incomplete hours, days without a roll-up, and differences."""
+    """Shows lag, damaged files, running jobs, what is missing or incomplete, and differences."""
 
     help = "Shows how far usage is metered, and what is missing."
 
@@ -28,6 +28,12 @@ def lines_of(status: MeterStatus) -> list[str]:
         f"cell {status.cell}",
         f"last ingest: {ran}",
         f"age of the newest usage file: {lag}",
+        f"running jobs: {len(status.running) or 'none'}",
+        *(
+            f"  {job.job} of {job.day} ({job.id}) at {_time_text(job.reported_at)}:"
+            f" {job.progress or 'it has begun'}"
+            for job in status.running
+        ),
         f"days without a roll-up: {', '.join(map(str, status.missing_days)) or 'none'}",
         f"last day compared with the log: {status.compared or 'none'}",
         f"days that differ from the log: {len(status.differing) or 'none'}",

@@ -90,7 +90,7 @@ def sums(folder):
     all_rows, _ = rows(folder)
     total: Counter[str] = Counter()
     for row in all_rows:
-        if row["block"] is not None and row["billed"]:
+        if row["lane_file"] is not None and row["billed"]:
             total[row["meter"]] += row["quantity"]
     return total
 
@@ -138,6 +138,20 @@ def test_indexes_go_and_lost_progress_changes_nothing(folder, broker):
     assert sums(folder)["ingress_bytes"] == stored(folder)
     (lane,) = reader.lanes(CLUSTER)
     assert len(lane.indexes) <= 2
+
+
+def test_a_lane_that_stays_idle_is_metered_once_its_file_has_ended(folder, broker):
+    with AgentServer(folder):
+        # The broker goes on, and nobody writes any more.
+        produce(broker, 10)
+        scanned: list[int] = []
+
+        def all_is_metered():
+            scanned.append(stored(folder))
+            return sums(folder)["ingress_bytes"] >= scanned[-1] > 0
+
+        wait_until(all_is_metered, "all is metered")
+        assert sums(folder)["ingress_bytes"] == scanned[-1]
 
 
 def test_the_pages_show_how_it_goes(folder, broker):

@@ -19,7 +19,7 @@ from metering.agent.progress import ProgressFolder
 from metering.agent.source import Source
 from metering.events.keys import data_key, manifest_key
 from metering.events.manifests import UsageManifest, encode_manifest
-from metering.events.records import decode_usage, encode_usage
+from metering.events.records import FILES_VERSION, decode_usage, encode_usage
 from metering.events.store import list_manifests, read_manifest
 from metering.periods import to_ms
 from metering.stores import open_usage_store
@@ -34,11 +34,23 @@ class Meter:
         self.cell, self.location = cell, location
         self.store = open_usage_store(location)
         self.now_ms = 0
+        self._source, self._progress = source, ProgressFolder(progress)
         self._tokens = 0
-        metrics = Metrics(cell)
-        metered = Cell(cell, source, self.store, lambda: self.now_ms, metrics.count_error)
-        writer = UsageWriter(self.store, cell, "agent", self._token)
-        self.agent = Agent(metered, writer, ProgressFolder(progress), metrics, Share())
+        self.start()
+
+    def start(self, version: int = FILES_VERSION) -> None:
+        """Starts an agent in place of the one before; `version` is that of its rows of lanes."""
+        metrics = Metrics(self.cell)
+        metered = Cell(
+            self.cell,
+            self._source,
+            self.store,
+            lambda: self.now_ms,
+            metrics.count_error,
+            record_version=version,
+        )
+        writer = UsageWriter(self.store, self.cell, "agent", self._token)
+        self.agent = Agent(metered, writer, self._progress, metrics, Share())
 
     def run_pass(self, at: datetime) -> None:
         """Writes usage files of what is covered at that time."""

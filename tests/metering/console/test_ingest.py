@@ -304,9 +304,14 @@ def test_minutes_of_published_days_go_after_eight_days_and_do_not_come_back(agen
     emit(agent, 0, 3)
     ingest_usage(store=store)
     publish_day(NOON.date(), [])
-    clock.now = NOON + 8 * DAY + 2 * MINUTE
+    # A day's minutes go together, at the midnight after their last one is eight days old.
+    end = NOON.replace(hour=0) + 9 * DAY
+    clock.now = end - MINUTE
     ingest_usage(store=store)
-    assert {minute for _, minute in minutes()} == {2, 3}
+    assert {minute for _, minute in minutes()} == {0, 1, 2, 3}
+    clock.now = end
+    ingest_usage(store=store)
+    assert minutes() == {}
     clock.now = NOON + 10 * DAY
     ingest_usage(store=store)
     with system_scope():

@@ -132,7 +132,7 @@ def test_a_batch_of_good_files_is_written_by_as_few_statements_as_one(
         of_cluster = replace(agent, cluster_id=f"cl_{number}", name=f"agent-{number}")
         entry = of_cluster.entry(None, T + MINUTE_MS, sequences=(0, 0), storage=(T, T + MINUTE_MS))
         of_cluster.emit(NOON, entry, [Block(0, T)], [Window(T, T + MINUTE_MS, 5)])
-    with django_assert_max_num_queries(40):
+    with django_assert_max_num_queries(42):
         assert ingest_usage(store=store).files == 40
 
 

@@ -14,7 +14,7 @@ from console.base.common.conf import config
 from console.base.common.tenancy import organization_scope
 from metering.agent.source import CellSource
 from metering.events.keys import manifest_key
-from metering.events.records import decode_usage
+from metering.events.records import BLOCKS_VERSION, FILES_VERSION, decode_usage
 from metering.management.commands import reconcile as command
 from metering.models import QualityResult, ReconciledDay, Reconciliation
 from metering.periods import DAY
@@ -65,7 +65,10 @@ def location(folder):
 
 @pytest.fixture
 def metered(folder, location, now, settings, clock):
-    """A day of a broker that was killed half-way, metered; the night after it."""
+    """A day of a broker that was killed twice, metered; the night after it.
+
+    Its agent is upgraded to version 2 of usage rows, goes back, and is upgraded again.
+    """
     source = CellSource(
         metadata=folder / "metadata.sqlite", dfs=folder / "dfs", bucket=folder / "bucket"
     )
@@ -76,14 +79,25 @@ def metered(folder, location, now, settings, clock):
         for made in admin.create_topics([NewTopic(name, 3) for name in TOPICS]).values():
             made.result(30)
         produce(broker, 300)
+        meter.start(BLOCKS_VERSION)
         meter.run_pass(now)
         produce(broker, 200)
         broker.crash()
         broker.restart()
         produce(broker, 300)
+        meter.start(FILES_VERSION)
         meter.run_pass(now + timedelta(minutes=1))
         produce(broker, 100)
+        broker.crash()
+        broker.restart()
+        produce(broker, 100)
+        # The lane that ended is summed up.
+        meter.run_pass(now + timedelta(minutes=2))
+        meter.start(BLOCKS_VERSION)
+        meter.run_pass(now + timedelta(minutes=3))
+        produce(broker, 100)
         broker.stop()
+        meter.start(FILES_VERSION)
     night = datetime(now.year, now.month, now.day, 0, 20, tzinfo=UTC) + DAY
     meter.run_pass(night)
     meter.run_pass(night + timedelta(minutes=5))
@@ -161,16 +175,26 @@ def test_usage_is_the_log_and_a_doubled_file_is_reported(metered, folder, now, c
     assert shown.metered_bytes == shown.logged_bytes >= in_log(folder) > 0
     assert "usage.differs_from_log" not in caplog.text
 
-    first, *_ = metered.manifests()
+    first = next(m for m in metered.manifests() if BLOCKS_VERSION in versions_of(metered, m))
+    summed = next(m for m in metered.manifests() if FILES_VERSION in versions_of(metered, m))
 
-    # The same rows count once; the same bytes as other blocks: no deduplication can see it.
+    # The same rows count once; the same bytes as other blocks, or as another file: no deduplication
+    # can see it.
     def renumbered(rows):
         return [
-            row | {"block": row["block"] + 10**6} for row in rows if row["meter"] == "ingress_bytes"
+            row
+            | (
+                {"lane_file": row["lane_file"] + 10**6}
+                if row["block"] is None
+                else {"block": row["block"] + 10**6}
+            )
+            for row in rows
+            if row["meter"] == "ingress_bytes"
         ]
 
     metered.write_again(first, lambda rows: rows)
     metered.write_again(first, renumbered)
+    metered.write_again(summed, renumbered)
     said, comparison, shown = reconcile(day, clock)
     assert comparison.report["duplicates"] == first.rows
     doubled = {finding["kind"] for finding in comparison.report["ingress"]["findings"]}
@@ -181,6 +205,12 @@ def test_usage_is_the_log_and_a_doubled_file_is_reported(metered, folder, now, c
         kind="reconciliation", name="ingress_as_logged", passed=False
     ).exists()
     assert "days that differ from the log: 1" in status()
+
+
+def versions_of(meter, manifest):
+    """The versions of a file's rows of lanes."""
+    rows = decode_usage(meter.store.get(manifest.key)).to_pylist()
+    return {row["schema_version"] for row in rows if row["lane_file"] is not None}
 
 
 def status():

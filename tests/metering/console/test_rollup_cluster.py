@@ -27,6 +27,8 @@ from tests.spark.cluster import running_cluster
 
 pytestmark = [
     pytest.mark.full("stores"),
+    # Three jobs on a cluster whose machines all share this one.
+    pytest.mark.timeout(1200),
     pytest.mark.django_db,
     pytest.mark.usefixtures("clock", "home"),
 ]

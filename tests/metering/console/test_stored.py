@@ -3,11 +3,14 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from console.base.common.tenancy import system_scope
+from console.base.common.tenancy import organization_scope, system_scope
 from metering.models import ClusterCoverage
 from metering.periods import DAY, HOUR, MINUTE_MS, to_ms
 from metering.services.ingest import ingest_usage
+from metering.services.stored import stored_now
 from tests.metering.console.conftest import NOON
 from tests.metering.console.files import Window
 from tests.metering.console.world import TOPIC_ID, Used, use_minute
@@ -115,3 +118,17 @@ def test_a_file_that_is_taken_in_says_what_is_held(api, tenant, agent, store):
     assert shown(api().get("/usage/stored"))["clusters"] == [
         {"cluster_id": CL, "bytes": "42", "at": "2026-11-20T11:56:00Z"}
     ]
+
+
+@pytest.mark.usefixtures("stored")
+def test_only_the_minutes_of_one_minute_are_read(tenant):
+    """The index finds them by the cluster and the minute, whatever row security has to pass."""
+    with CaptureQueriesContext(connection) as captured, organization_scope(tenant.id):
+        assert len(stored_now(tenant.id)) == 2
+    (statement,) = [query["sql"] for query in captured if "WITH metered" in query["sql"]]
+    with organization_scope(tenant.id), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {statement}")
+        plan = [line.strip() for (line,) in cursor.fetchall()]
+    (condition,) = {line for line in plan if line.startswith("Index Cond:")}
+    assert "(minute = metered.minute)" in condition

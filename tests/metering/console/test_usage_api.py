@@ -324,6 +324,7 @@ def test_a_row_leads_to_its_files_and_lanes(api, tenant, traced):
             "incarnation": 1,
             "first_sequence": 0,
             "last_sequence": 2,
+            "files": [],
             "since": "2026-11-20T12:00:00Z",
             "until": "2026-11-20T22:00:00Z",
         }

@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metering.events.coverage import MARGIN_MS, Coverage, completeness
+from metering.events.coverage import MARGIN_MS, Coverage, completeness, join_entries
 from metering.events.manifests import (
     ClusterEntry,
     LaneEntry,
     StorageEntry,
     UsageManifest,
+    encode_manifest,
+    parse_manifest,
 )
 from metering.events.times import HOUR_MS, MINUTE_MS
 
@@ -193,3 +195,61 @@ def test_of_an_unknown_cluster_nothing_is_complete():
     coverage = Coverage()
     coverage.add(history()[0])
     assert coverage.clusters() == ["c"]
+
+
+def _random_entries(draw):
+    """Entries of a cluster as agents write them: lanes come and end, two agents may write at the
+    same time, a time may lack, entries may be lost or come twice."""
+    entries, since, lanes = [], None, {}
+    sequences: dict[int, int] = {}
+    at = H
+    for number in range(draw(st.integers(1, 25))):
+        if draw(st.integers(0, 5)) == 0:
+            lanes[number + 1] = at + draw(st.integers(-90_000, 0))
+        until = at + draw(st.sampled_from([MINUTE_MS, STEP, 3 * STEP]))
+        listed = []
+        for incarnation, start in list(lanes.items()):
+            low = sequences.get(incarnation, 0) + 1
+            high = low + draw(st.integers(-1, 3))
+            ended = draw(st.integers(0, 9)) == 0
+            times = (max(at, start), until + draw(st.sampled_from([0, 0, 0, 500, -500])))
+            listed.append(
+                lane((low, high), times, incarnation=incarnation, started=start, ended=ended)
+            )
+            sequences[incarnation] = high
+            if ended:
+                del lanes[incarnation]
+        storage = (at, until) if draw(st.integers(0, 19)) else None
+        closed = draw(st.integers(0, 29)) == 0
+        entries.append(entry(since, until, *listed, storage=storage, closed=closed))
+        if draw(st.integers(0, 9)) == 0:
+            entries.append(entry(since, until + 1, *listed, storage=storage))
+        since = at = until
+    kept = [one for one in entries if draw(st.integers(0, 14))]
+    return draw(st.permutations(kept + kept[: draw(st.integers(0, 3))]))
+
+
+@given(st.data())
+def test_joined_entries_say_the_same(data):
+    entries = _random_entries(data.draw)
+    joined = join_entries(entries)
+    assert len(joined) <= len(set(entries))
+    plain, short = Coverage(), Coverage()
+    for one in entries:
+        plain.add_entry(one)
+    for one in joined:
+        short.add_entry(one)
+    period = {"since_ms": H - HOUR_MS, "until_ms": H + 30 * HOUR_MS}
+    assert short.hours("c", **period) == plain.hours("c", **period)
+    # And again, as where replacements of several days are looked at together.
+    assert join_entries([*joined, *joined]) == join_entries(joined)
+    assert parse_manifest(encode_manifest(manifest(*joined))) == manifest(*joined)
+
+
+def test_a_month_of_a_lane_is_a_few_entries():
+    entries = [entry(None, H, lane((0, 0), (H - MINUTE_MS, H)), storage=(H - MINUTE_MS, H))]
+    for number in range(30 * 24 * 60):
+        since = H + number * MINUTE_MS
+        covered = lane((number + 1, number + 1), (since, since + MINUTE_MS))
+        entries.append(entry(since, since + MINUTE_MS, covered, storage=(since, since + MINUTE_MS)))
+    assert len(join_entries(entries)) == 2

@@ -7,12 +7,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Collection
 from pathlib import Path
 
 from brokers.settings.writing import toml_value
 from tests.metering.proof.tenants import CELL, TenantCell
 from tests.metering.proof.usage_folder import UsageFolder
+from tests.metering.proof.versions import SUMS
 from tests.peer.processes import bound_command, stop_servers
 
 ROOT = Path(__file__).parents[3]
@@ -24,10 +26,12 @@ LIMIT_SECONDS = 180.0
 class Agents:
     """Agents of one cell, which share usage folder and progress, as two by mistake would."""
 
-    def __init__(self, cell: TenantCell) -> None:
+    def __init__(self, cell: TenantCell, version: int = SUMS) -> None:
+        """`version`: that of the rows that agents make, until it is changed."""
         self.folder = cell.folder
         self.progress = cell.folder / "progress"
         self.kills = 0
+        self._versions: defaultdict[str, int] = defaultdict(lambda: version)
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str) -> None:
@@ -61,7 +65,12 @@ class Agents:
                 "bucket": self.folder / "bucket",
             },
             "usage": {"location": self.folder / "usage", "progress": self.progress},
-            "agent": {"name": name, "period_ms": PERIOD_MS, "window_minutes": 1},
+            "agent": {
+                "name": name,
+                "period_ms": PERIOD_MS,
+                "window_minutes": 1,
+                "record_version": self._versions[name],
+            },
         }
         lines: list[str] = []
         for section, settings in sections.items():
@@ -76,6 +85,11 @@ class Agents:
         process.wait()
         self.kills += 1
         self.start(name)
+
+    def change_version(self, name: str, version: int) -> None:
+        """Kills an agent, and starts it as a release that makes rows of another version."""
+        self._versions[name] = version
+        self.kill(name)
 
     def forget(self, name: str) -> None:
         """Kills an agent, removes its progress, and starts it again."""

@@ -6,10 +6,11 @@ import contextlib
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +25,22 @@ from tests.metering.proof.tenants import Tenant, TenantCell
 from tests.metering.proof.unbilled import Unbilled, sort_unbilled
 from tests.metering.proof.usage_folder import UsageFolder
 from tests.metering.proof.verdict import Billed, Verdict, judge_tenant
+from tests.metering.proof.versions import BLOCKS, SUMS, read_versions
 
 TOPICS = ("orders", "clicks")
 PARTITIONS = 3
 AGENTS = ("agent-1", "agent-2")
+# Agents are upgraded during the load, one after the other, then go back, and are upgraded again.
+VERSIONS = (BLOCKS, SUMS, BLOCKS, SUMS)
 
 
 @dataclass(frozen=True)
 class Plan:
     """How long and how rough. `load_s`: seconds of load; `quiet_s`: of nothing after it, before
     brokers end. Kills fall at seeded moments; the first tenant's broker is never killed. `limits`:
-    how often budgets act on each tenant; those of the last one refuse everything to the end."""
+    how often budgets act on each tenant; those of the last one refuse everything to the end.
+    `versions`: of the rows that agents make, one after the other, each for as long; between two of
+    them the agents differ."""
 
     seed: int
     load_s: float
@@ -44,6 +50,7 @@ class Plan:
     limits: int = 0
     burst_records: int = 60
     pause_s: float = 0.1
+    versions: tuple[int, ...] = VERSIONS
 
 
 @dataclass
@@ -73,7 +80,7 @@ class Story:
     def __init__(self, folder: Path, plan: Plan, say: Callable[[str], None]) -> None:
         self.plan, self.say = plan, say
         self.cell = TenantCell(folder, tenants=3)
-        self.agents = Agents(self.cell)
+        self.agents = Agents(self.cell, plan.versions[0])
         self.usage = UsageFolder(folder / "usage", folder / "late", plan.seed)
         self.roll_up = RollUp(self.usage, folder / "rollups")
         self.facts: dict[str, Any] = {}
@@ -147,9 +154,10 @@ class Story:
         strikes = self._strikes()
         moments = sorted(self._draw.uniform(0.1, 0.95) for _ in strikes)
         self._draw.shuffle(strikes)
+        faults = [*zip(moments, strikes, strict=True), *self._changes()]
         began = time.monotonic()
         clock = threading.Event()
-        for moment, strike in zip(moments, strikes, strict=True):
+        for moment, strike in sorted(faults, key=itemgetter(0)):
             clock.wait(max(0.0, began + moment * self.plan.load_s - time.monotonic()))
             strike()
         clock.wait(max(0.0, began + self.plan.load_s - time.monotonic()))
@@ -165,6 +173,16 @@ class Story:
             for number in range(self.plan.agent_kills)
         ]
         return [*brokers, *agents]
+
+    def _changes(self) -> Iterator[tuple[float, Callable[[], None]]]:
+        """The moments at which an agent begins to make rows of the next version.
+
+        Between two versions the first agent makes the new one and the second still the old one.
+        """
+        share = 1 / len(self.plan.versions)
+        for number, version in enumerate(self.plan.versions[1:], 1):
+            for name, later in zip(AGENTS, (-share / 4, share / 4), strict=True):
+                yield number * share + later, partial(self.agents.change_version, name, version)
 
     def days(self) -> list[str]:
         """Every UTC day that the run touched."""
@@ -236,6 +254,7 @@ class Story:
             )
         self._step("scan")
         self.facts["agent_kills"] = self.agents.kills
+        self.facts["versions"] = read_versions(self.usage.files()).details()
         nobody_pays = sort_unbilled(unbilled, self.cell.tenants)
         return Outcome(self.plan, verdicts, times, self.seconds, nobody_pays, self.facts)
 
