@@ -20,7 +20,7 @@ from django.db import connections
 from django.test import TransactionTestCase
 from psycopg import sql
 
-from tests import built, parts
+from tests import built, left_over, parts
 from tests.etcd import running_etcd
 from tests.postgres import running_database
 from tests.s3 import running_s3
@@ -77,8 +77,22 @@ def pytest_collection_modifyitems(config, items):
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     """Says which test runs, so that an everyday one that asks for a built server fails."""
+    left_over.remember()
     built.begin_test(item.nodeid, full=item.get_closest_marker("full") is not None)
     return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item):
+    """Fails a test after which the service's settings are not as before, and puts them back.
+
+    A test changes them by the fixture `settings` alone. Two ways of doing it undo each other in the
+    order of the fixtures, and the next test may find the settings of the one before.
+    """
+    try:
+        return (yield)
+    finally:
+        left_over.check(item.nodeid)
 
 
 @pytest.fixture(scope="session")

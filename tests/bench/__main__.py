@@ -37,6 +37,8 @@ BENCHES = {
     "api": "REST: lists of 1,000 topics at 10/s while topics are created at 5/s",
     "lag_scale": "the console's page of groups, of 10,000",
     "rollup": "the nightly roll-up: usage rows a second and core, against plain scans",
+    "rollup_cluster": "a day on a cluster of Spark and S3: kills, copies, ROWS=10000000; one hash",
+    "rollup_shapes": "the roll-up with AQE, other partition counts, and a skewed day; ROWS=1000000",
     "produce_throughput": "1 topic, 100 partitions, 1 KiB records, acks all, unthrottled",
     "cpu_per_gib": "broker CPU seconds per GiB produced once, and consumed once",
     "produce_latency_batched": "latency at 70 % of the rate that kafka3 holds, in batches",

@@ -2,10 +2,11 @@
 
 Users produce and fetch, and so does the service for an API key and a member. Budgets refuse the
 traffic of each tenant for a time, and slow it; one tenant stays refused to the end. Brokers and
-agents are killed, two agents do the same work, what they know is lost, usage files come twice,
-late, torn and in any order, the roll-up is killed half-way and run twice. What it bills is then
-held against a scan of the log that shares no code with the engine, and against a proxy that counts
-what clients are handed. `value` is the bytes that were billed wrongly, or by mistake not at all;
+agents are killed, two agents do the same work, what they know is lost. They are upgraded to version
+2 of usage rows one after the other, go back, and are upgraded again. Usage files come twice, late,
+torn and in any order, the roll-up is killed half-way and run twice. What it bills is then held
+against a scan of the log that shares no code with the engine, and against a proxy that counts what
+clients are handed. `value` is the bytes that were billed wrongly, or by mistake not at all;
 the aim is 0. `unbilled` names what nobody pays for: the service's own topics and user, apart.
 
 `--minutes` is the length of all of it (default: ten), `SEED` another load and other faults.

@@ -3,10 +3,11 @@ with the budgets of 10,000 others beside it, also where a Celery worker is kille
 
 All of the service runs as `make up` starts it, with the settings that it comes with: nothing rolls,
 meters, ingests or evaluates more often than for a customer. An organization has used what is free
-but for the last megabyte, and a budget of one cent that suspends. It produces that megabyte. From
-its acknowledgement on it is measured when the usage is counted, when the limit is decided, and when
-the broker refuses produce, and fetch, to clients that go on. All that while everybody else spends
-more every ten seconds, so that each evaluation has 10,000 changed amounts to write.
+but for the last bytes, and a budget of one cent that suspends. It produces these. They fill no lane
+file, so that their usage is known once the file has ended by its age. From their acknowledgement on
+it is measured when the usage is counted, when the limit is decided, and when the broker refuses
+produce, and fetch, to clients that go on. All that while everybody else spends more every ten
+seconds, so that each evaluation has 10,000 changed amounts to write.
 
 In every other run the worker, with all of its processes, is killed by SIGKILL at the moment at
 which the usage is counted. `value` is the longest time to a refusal of both; the aim is 300 s.
@@ -44,8 +45,10 @@ AIM_S = 300.0
 # Nothing is ever as slow as this.
 LIMIT_S = 900.0
 GIB, MIB = 2**30, 2**20
-# What is free, and the eighth of a GiB beyond it that still rounds to no cent, but for half a MiB.
-USED_BEFORE = 10 * GIB + GIB // 8 - MIB // 2
+# A quarter of a lane's first file.
+PRODUCED = MIB // 4
+# What is free, and the eighth of a GiB beyond it that still rounds to no cent, but for half of it.
+USED_BEFORE = 10 * GIB + GIB // 8 - PRODUCED // 2
 TOPIC, OTHER_CLUSTER = "orders", "cl_other_"
 MORE_EVERY_S = 10.0
 PAUSE_S = 0.25
@@ -197,7 +200,7 @@ def _use_before(organization_id: str, cluster_id: str) -> None:
 
 
 def overspend(connection: Connection) -> None:
-    """Produces a megabyte, and returns once it is acknowledged."""
+    """Produces `PRODUCED` bytes, and returns once they are acknowledged."""
     producer = Producer(librdkafka_settings(connection, log_level=0))
     failures: list[KafkaError] = []
 
@@ -206,7 +209,7 @@ def overspend(connection: Connection) -> None:
             failures.append(error)
 
     for _ in range(16):
-        producer.produce(TOPIC, os.urandom(MIB // 16), partition=0, on_delivery=delivered)
+        producer.produce(TOPIC, os.urandom(PRODUCED // 16), partition=0, on_delivery=delivered)
     if producer.flush(LIMIT_S) or failures:
         message = f"what is to be metered was not taken: {failures}"
         raise RuntimeError(message)
@@ -298,14 +301,14 @@ def _follow(
 
 
 def _progress_of(organization_id: str, cluster_id: str) -> tuple[bool, bool]:
-    """Whether the megabyte is counted, and whether the traffic is to be refused."""
+    """Whether what was produced is counted, and whether the traffic is to be refused."""
     from console.base.accounts.models import TrafficLimit  # noqa: PLC0415
     from console.base.common.tenancy import organization_scope  # noqa: PLC0415
     from metering.models import RunningMonth  # noqa: PLC0415
 
     with organization_scope(organization_id):
         rows: Any = RunningMonth.objects.filter(cluster_id=cluster_id, meter=INGRESS)
-        counted = rows.filter(quantity__gte=USED_BEFORE + MIB).exists()
+        counted = rows.filter(quantity__gte=USED_BEFORE + PRODUCED).exists()
         return counted, TrafficLimit.objects.filter(source="budget", kind="refuse").exists()
 
 

@@ -162,9 +162,8 @@ class ControlPlane:
         server = spawn_server(
             [
                 *BEHIND_BROKERS,
-                *(sys.executable, "-m", "uvicorn", "console.asgi:application"),
-                *("--host", "127.0.0.1", "--port", str(self.port), "--lifespan", "off"),
-                *("--no-access-log", "--log-level", "warning", "--no-proxy-headers"),
+                *(sys.executable, "-m", "console.programs.web"),
+                *("--host", "127.0.0.1", "--port", str(self.port)),
             ],
             log,
             cpus=BROKER_CPU,

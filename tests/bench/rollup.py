@@ -64,7 +64,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
     names = chosen(SIDES, only)
     # The harness of all benches keeps to the generator's core; what is measured here does not.
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
-    _adopt_orphans()
+    adopt_orphans()
     days = [_make_day(scale) for scale in SCALES]
     samples: Samples = defaultdict(list)
     contents: dict[int, set[str]] = defaultdict(set)
@@ -83,7 +83,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
     return _report(rounds, names, days, samples)
 
 
-def _adopt_orphans() -> None:
+def adopt_orphans() -> None:
     """Makes this process adopt orphans: a JVM outlives its Python, and its CPU time counts."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
@@ -111,13 +111,13 @@ def _measured(name: str, day: Day, contents: set[str]) -> Sample:
         ]
     else:
         command = ["-m", "tests.bench.scan", name.removesuffix("_scan"), str(day.run)]
-    sample = _run_timed([sys.executable, *command])
+    sample = run_timed([sys.executable, *command])
     if name == "rollup":
         contents.add(_check_output(output, day))
     return sample
 
 
-def _run_timed(command: list[str]) -> Sample:
+def run_timed(command: list[str]) -> Sample:
     """Runs a command and all that it leaves behind to their end."""
     scratch = work_folder() / "scratch"
     scratch.mkdir(exist_ok=True)

@@ -36,8 +36,16 @@ ROWS_A_BLOCK = 6
 TWICE_EVERY = 20
 
 
-def make_day(folder: Path, rows: int) -> Path:
-    """Writes about `rows` rows, a file for each minute; returns the path of a run's manifest."""
+# One file in so many is there again with other quantities in a tenth of its rows.
+CONTRADICTED_EVERY = 100
+
+
+def make_day(folder: Path, rows: int, *, skewed: bool = False, contradicted: bool = False) -> Path:
+    """Writes about `rows` rows, a file for each minute; returns the path of a run's manifest.
+
+    `skewed`: one cluster has half of all rows. `contradicted`: one row in a hundred is there twice
+    more, and a tenth of these differ.
+    """
     run = folder / "run.json"
     if run.exists():
         return run
@@ -47,9 +55,12 @@ def make_day(folder: Path, rows: int) -> Path:
     inputs = []
     for minute in range(MINUTES):
         emitted_at_ms = DAY_START_MS + (minute + 2) * MINUTE_MS
-        columns = minute_columns(draw, minute, rows_a_minute)
+        columns = minute_columns(draw, minute, rows_a_minute, skewed=skewed)
         copies = 2 if minute % TWICE_EVERY == 0 else 1
         inputs += [_write_file(store, columns, emitted_at_ms + copy) for copy in range(copies)]
+        if contradicted and minute % CONTRADICTED_EVERY == CONTRADICTED_EVERY // 2:
+            other = _contradicted(columns)
+            inputs.append(_write_file(store, other, emitted_at_ms + copies))
         if minute % 480 == 479:
             progress(f"{folder.name}: usage files of {minute + 1} minutes of {MINUTES}")
     manifest = {
@@ -63,12 +74,23 @@ def make_day(folder: Path, rows: int) -> Path:
     return run
 
 
-def minute_columns(draw: random.Random, minute: int, count: int) -> dict[str, pa.Array]:
+def _contradicted(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
+    """The same rows, with another quantity in each tenth."""
+    quantities = [
+        quantity + (place % 10 == 0)
+        for place, quantity in enumerate(columns["quantity"].to_pylist())
+    ]
+    return columns | {"quantity": pa.array(quantities, pa.int64())}
+
+
+def minute_columns(
+    draw: random.Random, minute: int, count: int, *, skewed: bool = False
+) -> dict[str, pa.Array]:
     """The rows of one minute, all but the time of emission; no two have one identity."""
     rows = range(count)
     groups = [row // ROWS_A_BLOCK for row in rows]
     meters = [METERS[group % 10] for group in groups]
-    clusters = [group % len(CLUSTERS) for group in groups]
+    clusters = [0 if skewed and group % 2 else group % len(CLUSTERS) for group in groups]
     first_block = minute * (count // ROWS_A_BLOCK + 1)
     start = DAY_START_MS + minute * MINUTE_MS
     quantities = [draw.getrandbits(24) for _ in rows]

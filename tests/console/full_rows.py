@@ -18,6 +18,7 @@ from console.base.accounts.models import Organization
 from console.base.common.clock import now
 from console.base.common.exports import exported_tables
 from metering.fields import Int8MultirangeField
+from metering.services.minute_parts import make_day_parts
 
 MOMENT = datetime(2026, 11, 20, 12, 34, 56, 789_000, UTC)
 # The value of a column by its type; `_value` makes those of texts and arrays. The first type that a
@@ -55,6 +56,7 @@ ROWS: dict[str, list[dict[str, object]]] = {
         {"payment_id": None, "dispute_id": None},
         {"payment_id": None, "credit_id": None},
     ],
+    "metering_usagefile": [{"replaced_by_id": None}],
     "provisioning_credential": [{"replaces_id": None}, {"replaces_id": BEFORE}],
     # These tables have parts for the days around today alone.
     "provisioning_samplehour": [{"at": now()}],
@@ -85,6 +87,7 @@ class FullRows:
         for name, value in {"traffic_kind": "throttle", "traffic_bytes_per_s": 1}.items():
             setattr(organization, name, value)
         organization.save()
+        make_day_parts([MOMENT.date()])
         for model in exported_tables().values():
             self._last_row(model)
 

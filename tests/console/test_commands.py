@@ -3,7 +3,6 @@
 import dataclasses
 
 import pytest
-from django.conf import settings
 from django.core.management import (
     CommandError,
     call_command,
@@ -25,7 +24,7 @@ STATEMENTS = [
 
 
 @pytest.fixture
-def fresh(django_db_setup, monkeypatch):
+def fresh(django_db_setup, settings):
     """Settings with roles and a database that do not exist yet on the tests' server."""
     name = "prepared_" + connections["default"].settings_dict["NAME"]
     database = dataclasses.replace(
@@ -36,7 +35,7 @@ def fresh(django_db_setup, monkeypatch):
         app_user=f"{name}_app",
         app_password="it's a secret",
     )
-    monkeypatch.setattr(settings, "FRESHET", dataclasses.replace(config(), database=database))
+    settings.FRESHET = dataclasses.replace(config(), database=database)
     superuser = superuser_of(database)
     yield superuser, database
     with connect(superuser, autocommit=True) as connection:

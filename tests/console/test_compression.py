@@ -6,7 +6,6 @@ import gzip
 import brotli
 import pytest
 from asgiref.sync import async_to_sync
-from django.conf import settings
 from django.http import HttpResponse, StreamingHttpResponse
 from django.test import AsyncClient, RequestFactory
 
@@ -61,12 +60,12 @@ def test_what_gains_nothing_is_left_alone(response):
 
 
 @pytest.fixture
-def built(tmp_path, monkeypatch):
+def built(tmp_path, settings):
     """A folder with a build of the console, whose page is long."""
     (tmp_path / "assets").mkdir()
     (tmp_path / "index.html").write_bytes(b"<!doctype html>" + LONG)
     console = dataclasses.replace(config().console, folder=tmp_path)
-    monkeypatch.setattr(settings, "FRESHET", dataclasses.replace(config(), console=console))
+    settings.FRESHET = dataclasses.replace(config(), console=console)
     return tmp_path
 
 

@@ -9,6 +9,7 @@ from prometheus_client import REGISTRY, generate_latest
 from console.base.common import metrics, outbox
 from console.base.common.metrics import registry_to_serve, route_of, serve_metrics
 from console.base.common.tenancy import organization_scope
+from console.programs.web import server
 from provisioning.reconciling import service as reconciling
 from tests.metrics_page import documented, reported_metrics
 
@@ -45,6 +46,7 @@ def total(name, **labels):
 
 def test_the_page_is_what_every_process_counts():
     assert reconciling.RECONCILES is not None
+    assert server.OPEN is not None
     assert reported_metrics(generate_latest(REGISTRY).decode()) == documented(
         "Web, workers, scheduler"
     )

@@ -4,7 +4,6 @@ import dataclasses
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.conf import settings
 from django.test import AsyncClient, Client
 
 from console.base.common.conf import config
@@ -14,7 +13,7 @@ SCRIPT = "assets/index-AbC123_x.js"
 
 
 @pytest.fixture
-def built(tmp_path, monkeypatch):
+def built(tmp_path, settings):
     """A folder with a build of the console, as Vite makes it."""
     folder = tmp_path / "dist"
     (folder / "assets").mkdir(parents=True)
@@ -22,7 +21,7 @@ def built(tmp_path, monkeypatch):
     (folder / "favicon.svg").write_text("<svg/>")
     (folder / SCRIPT).write_text("export {}")
     console = dataclasses.replace(config().console, folder=folder)
-    monkeypatch.setattr(settings, "FRESHET", dataclasses.replace(config(), console=console))
+    settings.FRESHET = dataclasses.replace(config(), console=console)
     return folder
 
 

@@ -10,7 +10,6 @@ from typing import Any, cast
 import pytest
 from asgiref.sync import async_to_sync
 from celery import current_app
-from django.conf import settings
 from django.db import OperationalError, connection
 from django.test import AsyncClient, RequestFactory
 from django.urls import get_resolver
@@ -197,9 +196,9 @@ def test_a_harmless_id_of_a_request_is_kept(name, kept):
         (True, "x" * 1000, "1.2.3.4"),
     ],
 )
-def test_only_a_proxy_of_ours_is_believed(monkeypatch, behind, forwarded, expected):
+def test_only_a_proxy_of_ours_is_believed(settings, behind, forwarded, expected):
     web = dataclasses.replace(config().web, behind_proxy=behind)
-    monkeypatch.setattr(settings, "FRESHET", dataclasses.replace(config(), web=web))
+    settings.FRESHET = dataclasses.replace(config(), web=web)
     headers = {"X-Forwarded-For": forwarded} if forwarded else {}
     request = RequestFactory().get("/", REMOTE_ADDR="1.2.3.4", headers=headers)
     assert client_address(request) == expected

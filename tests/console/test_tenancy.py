@@ -98,6 +98,11 @@ SYSTEM_SCOPE_CALLERS = {
     ("console/staff/api/views.py", "_answer_request"),  # whose request it is
     ("console/staff/api/views.py", "list"),  # for staff
     ("console/staff/api/views.py", "permit_deletion"),  # whose cluster it is
+    (
+        "metering/services/compacting.py",
+        "_joined_coverage",
+    ),  # a usage file is of many organizations
+    ("metering/services/compacting.py", "_topic_names"),  # a usage file is of many organizations
     ("metering/services/ingest.py", "_ingest_batch"),  # a usage file is of many organizations
     ("metering/services/ingest.py", "remove_old_minutes"),  # a sweep
     ("metering/services/pruning.py", "prune_files"),  # a sweep

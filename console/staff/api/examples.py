@@ -26,6 +26,24 @@ CELL: dict[str, Any] = {
         "damaged_files": 0,
         "incomplete_hours": 0,
         "missing_days": [],
+        "running": [
+            {
+                "id": "run_4xw2k7m3zq5vbn6tjy4a",
+                "job": "rollup",
+                "day": "2026-11-20",
+                "began_at": "2026-11-21T15:02:11Z",
+                "reported_at": "2026-11-21T15:04:01Z",
+                "progress": {
+                    "stage": 4,
+                    "stages": 6,
+                    "what": "write hours and days",
+                    "tasks_done": 18,
+                    "tasks": 64,
+                    "rows": 2750000,
+                    "bytes": 181403648,
+                },
+            }
+        ],
     },
     "health": {
         "told_at": "2026-11-21T15:04:05Z",

@@ -73,6 +73,29 @@ class MissingInvoiceQuerySerializer(OrganizationQuerySerializer):
             raise serializers.ValidationError(str(error)) from error
 
 
+class JobProgressSerializer(serializers.Serializer[Any]):
+    """The stage that a job is in. Tasks, rows and bytes are those of this stage."""
+
+    stage = serializers.IntegerField(help_text="From 1.")
+    stages = serializers.IntegerField()
+    what = serializers.CharField()
+    tasks_done = serializers.IntegerField()
+    tasks = serializers.IntegerField(help_text="0: it has not said.")
+    rows = serializers.IntegerField(help_text="Read so far.")
+    bytes = serializers.IntegerField(help_text="Read so far.")
+
+
+class RunningJobSerializer(serializers.Serializer[Any]):
+    """A roll-up of a day, or its comparison with the log, that has no result yet."""
+
+    id = serializers.CharField()
+    job = serializers.ChoiceField(choices=["rollup", "reconcile"])
+    day = serializers.DateField()
+    began_at = serializers.DateTimeField()
+    reported_at = serializers.DateTimeField(help_text="When it said last how far it is, or began.")
+    progress = JobProgressSerializer(allow_null=True, help_text="Null: it has said nothing yet.")
+
+
 class MeterSerializer(serializers.Serializer[Any]):
     """How far usage is metered."""
 
@@ -83,6 +106,7 @@ class MeterSerializer(serializers.Serializer[Any]):
         help_text="Hours of clusters that should be complete by now; at most 50 are counted."
     )
     missing_days = serializers.ListField(child=serializers.DateField())
+    running = RunningJobSerializer(many=True, help_text="Jobs that run, the newest first.")
 
     def get_lag_s(self, meter: Any) -> int | None:
         """Returns the age of the newest usage file in seconds; None where there is none."""
