@@ -22,7 +22,7 @@ struct Case {
     name: String,
     batch_hex: String,
     kafka_error: i16,
-    /// What is better than Kafka's answer, where both refuse.
+    /// What is answered instead of it, for the reason in the page.
     freshet_error: Option<i16>,
     #[serde(flatten)]
     stored: Option<Stored>,
