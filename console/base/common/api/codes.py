@@ -25,6 +25,7 @@ MODULES = (
     "console.base.common.api.views",
     "console.base.common.idempotency",
     "console.base.common.places",
+    "console.base.common.rates",
 )
 
 
