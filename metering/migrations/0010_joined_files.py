@@ -14,7 +14,9 @@ class Migration(migrations.Migration):
     dependencies = [("metering", "0009_progress")]
     operations = [
         migrations.AddField(
-            model_name="usagefile", name="joined", field=models.IntegerField(default=0)
+            model_name="usagefile",
+            name="joined",
+            field=models.IntegerField(default=0, db_default=0),
         ),
         migrations.AddField(
             model_name="usagefile",

@@ -35,7 +35,7 @@ class UsageFile(models.Model):
     # When ingest last tried to take it in.
     tried_at = models.DateTimeField(default=now)
     # How many files of agents it joins (`spark_usage.jobs.compact_files`); 0 for an agent's.
-    joined = models.IntegerField(default=0)
+    joined = models.IntegerField(default=0, db_default=0)
     # The file that has all its rows, and counts in its place.
     replaced_by = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.CASCADE, related_name="replaces"

@@ -27,7 +27,7 @@ class Reconciliation(models.Model):
     # The hash of the usage files and statements of the log that were compared.
     inputs_sha256 = models.CharField(max_length=64)
     # How far the job is, while it runs (`metering.services.progress.JobProgress`).
-    progress = models.JSONField(default=dict)
+    progress = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
     # The job's own `report.json`.
     report = models.JSONField(default=dict)
     # Whether everything that could be compared was equal; null until it is known.

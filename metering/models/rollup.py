@@ -34,7 +34,7 @@ class RollupRun(models.Model):
     # where files came later.
     inputs_sha256 = models.CharField(max_length=64, blank=True)
     # How far the job is, while it runs (`metering.services.progress.JobProgress`).
-    progress = models.JSONField(default=dict)
+    progress = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
     # The job's own `report.json`.
     report = models.JSONField(default=dict)
     # The hash of the rows in any order. Two runs with the same hash have the same rows.
