@@ -140,6 +140,23 @@ def metered(meter):
     return sums
 
 
+def bounded_bytes(spec, ask, size):
+    """Has hostile connections ask as fast as they may, `size` bytes each time; returns their bytes.
+
+    Asserts that these are within what is not billed of a cluster.
+    """
+    begun = time.monotonic()
+    attack = [begun + ATTACK_S] * CONNECTIONS
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        counts = list(pool.map(lambda until_s: until_refused(spec, ask, until_s), attack))
+    seconds = time.monotonic() - begun
+    # The savings, the rate, what passes until the price is right, and a request of each connection.
+    allowed = RATE * (SAVINGS_S + seconds + CONNECTIONS / PRICE) + 2 * CONNECTIONS * size
+    moved = size * sum(counts)
+    assert RATE * SAVINGS_S / 2 < moved <= allowed, f"{moved} bytes in {seconds} s, of {allowed}"
+    return moved
+
+
 @pytest.mark.parametrize(
     ("ask", "of_meter"),
     [(commit, "ingress_bytes"), (fetch, "egress_bytes")],
@@ -150,15 +167,7 @@ def test_what_is_not_billed_is_metered_for_whom_asks_and_bounded(served, ask, of
     with logged_in(spec, USER) as client:
         create_topic(client)
         commit(client)
-    begun = time.monotonic()
-    attack = [begun + ATTACK_S] * CONNECTIONS
-    with ThreadPoolExecutor(CONNECTIONS) as pool:
-        counts = list(pool.map(lambda until_s: until_refused(spec, ask, until_s), attack))
-    seconds = time.monotonic() - begun
-    # The savings, the rate, what passes until the price is right, and a request of each connection.
-    allowed = RATE * (SAVINGS_S + seconds + CONNECTIONS / PRICE) + 2 * CONNECTIONS * BYTES
-    moved = BYTES * sum(counts)
-    assert RATE * SAVINGS_S / 2 < moved <= allowed, f"{moved} bytes in {seconds} s, of {allowed}"
+    moved = bounded_bytes(spec, ask, BYTES)
     own = (of_meter, f"User:{USER}", False)
     until(lambda: metered(meter).get(own, 0) >= moved, "all is in usage files")
     sums = metered(meter)
@@ -203,14 +212,7 @@ def test_batches_that_are_not_stored_are_bounded(served, sequence, topic, error)
     def ask(client):
         assert produce(client, sequence, topic)[0] == error
 
-    begun = time.monotonic()
-    attack = [begun + ATTACK_S] * CONNECTIONS
-    with ThreadPoolExecutor(CONNECTIONS) as pool:
-        counts = list(pool.map(lambda until_s: until_refused(spec, ask, until_s), attack))
-    seconds = time.monotonic() - begun
-    allowed = RATE * (SAVINGS_S + seconds + CONNECTIONS / PRICE) + 2 * CONNECTIONS * size
-    moved = size * sum(counts)
-    assert RATE * SAVINGS_S / 2 < moved <= allowed, f"{moved} bytes in {seconds} s, of {allowed}"
+    moved = bounded_bytes(spec, ask, size)
     assert metric(broker.metrics_address, UNBILLED) >= moved
     # They are in no bill.
     own = ("ingress_bytes", f"User:{USER}", True)
