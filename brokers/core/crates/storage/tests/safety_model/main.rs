@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod check;
+mod cluster;
 mod cold;
 mod lane;
 mod restored;

@@ -125,12 +125,36 @@ pub enum Rule {
     SealAlwaysWritten,
     /// 7. A transaction compares that its incarnation is live.
     TransactionsCompareLive,
+
+    // Several brokers.
+    /// 5. A leader appends nothing more to a partition that it gives away.
+    MoveStopsAppendsFirst,
+    /// 5. All that it appended lies below its fence-checked end before it gives the partition away.
+    MoveFlushesFirst,
+    /// 5. No job of a partition that was given away goes on.
+    MoveDrainsJobs,
+    /// An extent ends where its leader gave the partition away.
+    ExtentEndsWithMove,
+    /// Readers take the entries of the extent's epoch alone.
+    ReadersFilterByEpoch,
+    /// A live lane keeps what the extents of partitions need that its broker gave away.
+    MovedPartitionsKeepFiles,
+    /// A dead lane goes when no partition's extents name it.
+    DeadLaneGoesWithItsLastExtent,
+    /// 6. What several partitions have records in is deleted by a sweep alone.
+    SharedObjectsGoBySweep,
+    /// 6. A sweep compares, after it asked, that the leaders which answered still lead.
+    SweepComparesLeaders,
+    /// 6. A sweep spares what any broker's jobs are making.
+    SweepSparesWhatIsMade,
+    /// 6. A leader answers a sweep with the manifest that is covered, not the one that will be.
+    SweepSparesCoveredManifests,
 }
 
 /// A set of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    removed: u64,
+    removed: u128,
 }
 
 impl Rules {
