@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +21,7 @@ HERE = Path(__file__).parent
 BUILD = ROOT / ".bench" / "build"
 RUN_SECONDS_MAX = 3600.0
 READY = "ready\n"
+BUILDING = threading.Lock()
 
 
 def build_program(name: str) -> Path:
@@ -28,12 +30,13 @@ def build_program(name: str) -> Path:
     parts = [source, *sorted(HERE.glob("*.h"))]
     digest = hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:12]
     program = BUILD / f"{name}-{digest}"
-    if not program.exists():
-        BUILD.mkdir(parents=True, exist_ok=True)
-        partial = program.with_suffix(f".{os.getpid()}")
-        command = ["cc", "-O2", "-Wall", "-Wextra", "-Werror", str(source), "-o", str(partial)]
-        subprocess.run([*command, "-lrdkafka", "-lpthread"], check=True)
-        partial.rename(program)
+    with BUILDING:
+        if not program.exists():
+            BUILD.mkdir(parents=True, exist_ok=True)
+            partial = program.with_suffix(f".{os.getpid()}")
+            command = ["cc", "-O2", "-Wall", "-Wextra", "-Werror", str(source), "-o", str(partial)]
+            subprocess.run([*command, "-lrdkafka", "-lpthread"], check=True)
+            partial.rename(program)
     return program
 
 
