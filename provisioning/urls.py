@@ -13,6 +13,7 @@ from provisioning.administration.api.messages import MessageStreamViewSet, Messa
 from provisioning.administration.api.metrics import ClusterMetricsViewSet, MetricsView
 from provisioning.administration.api.quotas import QuotaViewSet
 from provisioning.administration.api.topics import TopicViewSet
+from provisioning.administration.api.unbilled import UnbilledTrafficViewSet
 from provisioning.clusters.api.clusters import ClusterResourceViewSet, OperationViewSet, RegionView
 
 CLUSTER = r"^clusters/(?P<id>cl_[a-z2-7]+)"
@@ -163,6 +164,11 @@ urlpatterns = [
         rf"{IN_CLUSTER}/first-steps$",
         FirstStepsViewSet.as_view({"get": "retrieve"}),
         name="cluster-first-steps",
+    ),
+    re_path(
+        rf"{IN_CLUSTER}/unbilled-traffic$",
+        UnbilledTrafficViewSet.as_view({"get": "retrieve"}),
+        name="cluster-unbilled-traffic",
     ),
     re_path(rf"{IN_CLUSTER}/groups$", GroupViewSet.as_view({"get": "list"}), name="group-list"),
     re_path(

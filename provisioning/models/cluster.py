@@ -93,6 +93,9 @@ class Cluster(models.Model):
     # null while it is deleted. Where the cell got a deletion late, `from_ms` is that later moment:
     # see `date_deletions` of `provisioning.reconciling.plan`. Storage is not billed meanwhile.
     deletions = models.JSONField(default=list)
+    # The number of the last change by a Kafka client that is in the audit log. Null where that is
+    # not known: of a cluster that an earlier release made, until the next change.
+    changes_recorded = models.BigIntegerField(null=True, blank=True, default=0)
 
     objects = ClusterQuerySet.as_manager()
 

@@ -149,10 +149,20 @@ LIMITS: tuple[Limit, ...] = (
         CLUSTER,
         "bytes/s",
         "Bytes of Kafka requests and answers that are not billed: all but batches of records "
-        "that are stored, and records that are handed out. "
+        "that are stored, and records that are handed out as a whole. Refused batches and "
+        "duplicates count, and what a topic with `compression.type` compresses to less than half. "
         "Up to 64 seconds of them are saved for later. Beyond that, principals that take more than "
         "their equal share are answered with `throttle_time_ms`, and their connections are not "
         "read for so long: the longer, the more an answer took and the more is owed.",
+    ),
+    Limit(
+        "changes_per_second",
+        CLUSTER,
+        "changes/s",
+        "Topics, configs, ACLs, users, quotas, groups and records that Kafka clients create, "
+        "change or delete. Up to 200 seconds of them are saved for later. Beyond that clients get "
+        "THROTTLING_QUOTA_EXCEEDED and the time to wait; so they do while 5,000 changes wait for "
+        "the audit log, which gets each. The console, REST and Terraform are not counted.",
     ),
     Limit(
         "connections",

@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+# Stands for what was left out.
+CUT = "\N{HORIZONTAL ELLIPSIS}"
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _DIGEST_BYTES = 8
 # The ellipsis and the digest in hexadecimal digits.
@@ -35,16 +37,48 @@ def is_line(text: str) -> bool:
     return text.isprintable()
 
 
-def storable_json(value: object) -> object:
-    """A JSON value with `storable` applied to each of its texts, keys too."""
+def storable_short(text: str, chars_max: int) -> str:
+    """As `storable`; a text that is too long ends with its digest, as `storable_name` does it."""
+    stored = storable(text)
+    return stored if len(stored) <= chars_max else storable_name(text, chars_max)
+
+
+def bounded_json(value: object, *, text_chars_max: int, chars_max: int) -> object:
+    """A JSON value that PostgreSQL stores, with about so many characters at most.
+
+    Each of its texts, keys too, is what `storable_short` gives for it. Of a value that has more
+    characters in all the last items are left out; an ellipsis stands for them.
+    """
+    return _bounded(value, text_chars_max, [chars_max])
+
+
+def _bounded(value: object, text_chars_max: int, left: list[int]) -> object:
+    """As `bounded_json`; `left[0]` is how many characters may still be given."""
     match value:
         case str():
-            return storable(value)
+            text = storable_short(value, text_chars_max)
+            left[0] -= len(text)
+            return text
         case Mapping():
-            return {storable(str(key)): storable_json(item) for key, item in value.items()}
+            pairs: dict[str, object] = {}
+            for key, item in value.items():
+                if left[0] <= 0:
+                    pairs[CUT] = CUT
+                    break
+                name = storable_short(str(key), text_chars_max)
+                left[0] -= len(name)
+                pairs[name] = _bounded(item, text_chars_max, left)
+            return pairs
         case list() | tuple():
-            return [storable_json(item) for item in value]
+            items: list[object] = []
+            for item in value:
+                if left[0] <= 0:
+                    items.append(CUT)
+                    break
+                items.append(_bounded(item, text_chars_max, left))
+            return items
         case _:
+            left[0] -= len(str(value))
             return value
 
 
@@ -58,4 +92,4 @@ def storable_name(name: str, chars_max: int) -> str:
     whole = name.encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(whole, digest_size=_DIGEST_BYTES).hexdigest()
     kept = storable(name[: chars_max - _ENDING_CHARS])
-    return f"{kept}\N{HORIZONTAL ELLIPSIS}{digest}"
+    return f"{kept}{CUT}{digest}"

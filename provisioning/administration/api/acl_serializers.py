@@ -8,6 +8,7 @@ from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
 from brokers.metadata_records import Acl
+from console.base.common.api.kafka_names import KafkaNameField, KafkaPatternField
 from provisioning.administration.acl_ids import acl_id
 from provisioning.administration.acl_templates import TEMPLATES
 from provisioning.administration.api.topic_serializers import EffectSerializer, one_or_items
@@ -39,17 +40,15 @@ PERMISSIONS = ["ALLOW", "DENY"]
 class NewAclSerializer(serializers.Serializer[Any]):
     """A new entry of the access control list."""
 
-    principal = serializers.RegexField(
-        PRINCIPAL, max_length=512, help_text="`User:<name>` or `User:*`."
-    )
+    principal = KafkaPatternField(PRINCIPAL, max_length=512, help_text="`User:<name>` or `User:*`.")
     resource_type = serializers.ChoiceField(choices=RESOURCE_TYPES)
-    resource_name = serializers.CharField(
+    resource_name = KafkaNameField(
         max_length=512, help_text="A name, a prefix, `*`, or `kafka-cluster`."
     )
     pattern_type = serializers.ChoiceField(choices=PATTERN_TYPES, default="LITERAL")
     operation = serializers.ChoiceField(choices=OPERATIONS)
     permission = serializers.ChoiceField(choices=PERMISSIONS, default="ALLOW")
-    host = serializers.CharField(max_length=256, default="*")
+    host = KafkaNameField(max_length=256, default="*")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Refuses another name of the cluster as a resource than the one that Kafka has for it."""
@@ -113,9 +112,9 @@ ACL_OR_ACLS_CREATED = PolymorphicProxySerializer(
 class AclCreateSerializer(NewAclSerializer):
     """A new entry, or several as `items`."""
 
-    principal = serializers.RegexField(PRINCIPAL, max_length=512, required=False)
+    principal = KafkaPatternField(PRINCIPAL, max_length=512, required=False)
     resource_type = serializers.ChoiceField(choices=RESOURCE_TYPES, required=False)
-    resource_name = serializers.CharField(max_length=512, required=False)
+    resource_name = KafkaNameField(max_length=512, required=False)
     operation = serializers.ChoiceField(choices=OPERATIONS, required=False)
     items: Any = serializers.ListSerializer(
         child=NewAclSerializer(), required=False, max_length=BATCH_MAX
@@ -138,13 +137,13 @@ class AclBatchSerializer(serializers.Serializer[Any]):
 class AclQuerySerializer(serializers.Serializer[Any]):
     """Fields that entries must have. Without any, all entries."""
 
-    principal = serializers.CharField(required=False)
+    principal = KafkaNameField(required=False)
     resource_type = serializers.ChoiceField(choices=RESOURCE_TYPES, required=False)
-    resource_name = serializers.CharField(required=False)
+    resource_name = KafkaNameField(required=False)
     pattern_type = serializers.ChoiceField(choices=PATTERN_TYPES, required=False)
     operation = serializers.ChoiceField(choices=OPERATIONS, required=False)
     permission = serializers.ChoiceField(choices=PERMISSIONS, required=False)
-    host = serializers.CharField(required=False)
+    host = KafkaNameField(required=False)
 
 
 class AclListSerializer(serializers.Serializer[Any]):
@@ -157,17 +156,17 @@ class ApplyTemplateSerializer(serializers.Serializer[Any]):
     """Which template, and what it is filled with."""
 
     template = serializers.ChoiceField(choices=sorted(TEMPLATES))
-    principal = serializers.RegexField(PRINCIPAL, max_length=512)
-    topic = serializers.CharField(max_length=249, help_text="A name, a prefix, or `*`.")
+    principal = KafkaPatternField(PRINCIPAL, max_length=512)
+    topic = KafkaNameField(max_length=249, help_text="A name, a prefix, or `*`.")
     pattern_type = serializers.ChoiceField(
         choices=PATTERN_TYPES, default="LITERAL", help_text="Of the topic's name."
     )
-    group = serializers.CharField(
+    group = KafkaNameField(
         max_length=512,
         required=False,
         help_text="`consumer`: the group; `streams`: the application id.",
     )
-    transactional_id = serializers.CharField(max_length=512, required=False)
+    transactional_id = KafkaNameField(max_length=512, required=False)
 
 
 class TemplateEntrySerializer(serializers.Serializer[Any]):

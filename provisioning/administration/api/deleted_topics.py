@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from brokers.metadata_records import DeletedTopic, OrphanedTopic
+from console.base.common.api.kafka_names import KafkaNameField
 from provisioning.administration.api.topic_serializers import TopicSerializer
 from provisioning.administration.services import deleted_topics
 from provisioning.clusters.api import examples
@@ -50,7 +51,7 @@ class OrphanedTopicSerializer(serializers.Serializer[Any]):
 class NewNameSerializer(serializers.Serializer[Any]):
     """Under which name it comes back."""
 
-    name = serializers.CharField(
+    name = KafkaNameField(
         max_length=249, required=False, help_text="Another name, where its own was taken meanwhile."
     )
 
@@ -58,7 +59,7 @@ class NewNameSerializer(serializers.Serializer[Any]):
 class PurgeQuerySerializer(serializers.Serializer[Any]):
     """What confirms that records go for good."""
 
-    name = serializers.CharField(required=False, help_text="The topic's name, to confirm.")
+    name = KafkaNameField(required=False, help_text="The topic's name, to confirm.")
 
 
 class DeletedTopicViewSet(ClusterViewSet):

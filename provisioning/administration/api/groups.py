@@ -10,6 +10,7 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.base.common.api.kafka_names import KafkaNameField
 from console.base.common.api.pagination import page_of_names
 from console.base.common.api.whole import Int64Field, as_text
 from console.base.common.clock import unix_ms
@@ -95,7 +96,7 @@ class GroupSerializer(serializers.Serializer[Any]):
 class ResetPartitionSerializer(serializers.Serializer[Any]):
     """Partitions of a topic."""
 
-    topic = serializers.CharField()
+    topic = KafkaNameField()
     partitions = serializers.ListField(
         child=serializers.IntegerField(min_value=0, max_value=PARTITION_MAX),
         required=False,

@@ -10,6 +10,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from console.base.common.api.kafka_names import KafkaNameField
 from console.base.common.api.whole import INT64_MAX, Int64Field, as_text
 from console.base.common.clock import unix_ms
 from provisioning import kafka
@@ -167,7 +168,7 @@ class BytesField(serializers.Field[Any, Any, Any, Any]):
 class NewHeaderSerializer(serializers.Serializer[Any]):
     """One header of a new record."""
 
-    key = serializers.CharField(max_length=1024)
+    key = KafkaNameField(max_length=1024)
     value = BytesField(allow_null=True, required=False, default=None)
 
 
@@ -229,7 +230,8 @@ class BrowseQuerySerializer(serializers.Serializer[Any]):
         default=BYTES_MAX,
         min_value=1024,
         max_value=SCAN_BYTES_MAX,
-        help_text="Bytes of records that are read for a page at most; the next page goes on.",
+        help_text="Bytes of records that are read for a page at most; the next page goes on. It "
+        "shows at most 8 MiB of them.",
     )
     whole = serializers.BooleanField(
         default=False,

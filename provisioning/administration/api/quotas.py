@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from brokers.metadata_records import QuotaEntity
+from console.base.common.api.kafka_names import KafkaNameField
 from provisioning.administration.services import quotas
 from provisioning.administration.services.quotas import KAFKA_NAMES, ShownQuota
 from provisioning.clusters.api import examples
@@ -20,17 +21,18 @@ DEFAULT = "Empty: all that have none of their own."
 class EntitySerializer(serializers.Serializer[Any]):
     """To whom quotas apply: a user, a client id, both, or an address."""
 
-    user = serializers.CharField(
+    user = KafkaNameField(
         required=False,
         allow_null=True,
         allow_blank=True,
         max_length=255,
-        help_text=f"A user name at Kafka. {DEFAULT}",
+        help_text="A user name at Kafka; of who produces and reads by REST `ApiKey:<key's id>` or "
+        f"`Member:<user's id>`. {DEFAULT}",
     )
-    client_id = serializers.CharField(
+    client_id = KafkaNameField(
         required=False, allow_null=True, allow_blank=True, max_length=255, help_text=DEFAULT
     )
-    ip = serializers.CharField(
+    ip = KafkaNameField(
         required=False, allow_null=True, allow_blank=True, max_length=64, help_text=DEFAULT
     )
 

@@ -24,6 +24,7 @@ from console.base.accounts.services import renew_actor
 from console.base.common.actor import Actor, Permission
 from console.base.common.concurrency import Count, Place, TooManyAtOnce, concurrency
 from console.base.common.tenancy import organization_scope
+from console.base.common.waiting import stay_counted
 from console.base.limits.services import limit_of
 from provisioning import kafka
 from provisioning.administration.api.message_serializers import shown_damage, shown_record
@@ -37,13 +38,13 @@ from provisioning.models import Cluster
 logger = logging.getLogger(__name__)
 
 SECONDS_MAX = 600.0
-QUEUE_BATCHES = 4
+QUEUE_BATCHES = 1
 # How often a tail checks that its brokers are still the cluster's, since from replaced ones no more
 # records come, and that its actor may still see the cluster.
 LOOK_EVERY_S = 3.0
 PROGRESS_EVERY_BATCHES = 4
 LIMIT = "live_tails"
-# A tail whose process died counts for so long; one that goes on says so at each look.
+# A tail whose process died counts for so long.
 COUNTED_S = 30.0
 
 
@@ -103,10 +104,12 @@ class Stream:
             target=self._read_records, args=(loop, queue), name="live-tail", daemon=True
         )
         thread.start()
+        counting = asyncio.create_task(stay_counted(self._place))
         try:
             async for shown in self._shown(queue):
                 yield shown
         finally:
+            counting.cancel()
             self._left.set()
             # Not awaited: an answer that is given up may end within a cancellation.
             loop.run_in_executor(None, self._end)
@@ -133,8 +136,6 @@ class Stream:
             raise
 
     async def _shown(self, queue: asyncio.Queue[Shown]) -> AsyncIterator[bytes]:
-        # The stream lasts for minutes, and must not hold its request's database connection so long.
-        await sync_to_async(close_old_connections)()
         loop = asyncio.get_running_loop()
         looked_at = loop.time()
         while True:
@@ -150,7 +151,6 @@ class Stream:
                     yield event("end", {"reason": over})
                     return
                 looked_at = loop.time()
-                await sync_to_async(self._place.renew)()
                 # Writing this comment (`:`) notices a client that went away.
                 yield b": still live\n\n"
 

@@ -11,6 +11,7 @@ from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
 from brokers.metadata_records import Partition, TopicConfig
+from console.base.common.api.kafka_names import KafkaNameField
 from console.base.common.api.whole import Int64Field
 from provisioning.administration.api.message_serializers import (
     DAMAGE_REASONS,
@@ -28,7 +29,7 @@ REPLICATION_FACTOR_MAX = 3
 MOMENTS_MAX = 50_000
 
 
-class ConfigValueField(serializers.CharField):
+class ConfigValueField(KafkaNameField):
     """A config's value: text, as Kafka has it; numbers and booleans are written as Kafka does."""
 
     def to_internal_value(self, data: Any) -> str:
@@ -125,7 +126,7 @@ class TopicUpdateSerializer(serializers.Serializer[Any]):
 class NewTopicSerializer(serializers.Serializer[Any]):
     """What a new topic shall be."""
 
-    name = serializers.CharField(max_length=249)
+    name = KafkaNameField(max_length=249)
     partitions = serializers.IntegerField(
         required=False,
         allow_null=True,
@@ -148,7 +149,7 @@ class NewTopicSerializer(serializers.Serializer[Any]):
 class TopicCreateSerializer(NewTopicSerializer):
     """A new topic, or several as `items`."""
 
-    name = serializers.CharField(max_length=249, required=False)
+    name = KafkaNameField(max_length=249, required=False)
     items: Any = serializers.ListSerializer(
         child=NewTopicSerializer(), required=False, max_length=ITEMS_MAX
     )

@@ -6,10 +6,13 @@ log for a page or a live tail, whether or not it is shown.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from console.base.accounts.principals import payer_of
 from console.base.common.actor import Actor
 from console.base.common.audit import record_audit
 from console.base.common.errors import NotFound
+from console.base.common.transactions import current_transaction
 from console.base.common.turns import Turns
 from provisioning import kafka
 from provisioning.administration.services.readings import note_reading, read_of_page
@@ -18,8 +21,9 @@ from provisioning.clusters.services.brokers import require_brokers
 from provisioning.errors import FetchSuspended, KafkaRefused, ProduceSuspended
 from provisioning.models import Cluster
 
-# A page may read 64 MiB of the log, and its filter computes meanwhile. So many pages are read at a
-# time by a process, and by it for one organization.
+# A page may read 64 MiB of the log, and its filter computes meanwhile; until its answer is written
+# it is in memory several times. So many pages are made at a time by a process, and by it for one
+# organization.
 READS_MAX, READS_PER_ORGANIZATION = 8, 2
 _reads = Turns(
     READS_MAX,
@@ -69,8 +73,12 @@ def browse_messages(
     """
     require_fetch(cluster=cluster)
     access = access_for(actor=actor, cluster=cluster, topic=topic, wake=wake)
-    with kafka_errors(), _reads.turn(cluster.organization_id):
+    with kafka_errors(), ExitStack() as place:
+        place.enter_context(_reads.turn(cluster.organization_id))
         page = kafka.browse(access, topic, browse)
+        asker = current_transaction()
+        if asker is not None and asker.turn is not None:
+            asker.turn.keep(place.pop_all().close)
     note_reading(actor=actor, cluster=cluster, topic=topic, read=read_of_page(page))
     return page
 

@@ -92,6 +92,10 @@ class RunningGroups:
 
         return self._look(uses) or FirstUses(None, None)
 
+    def unbilled(self) -> dict[str, int] | None:
+        """Bytes that clients' principals take unbilled, since brokers started; None: not known."""
+        return self._look(GroupTable.unbilled)
+
     def _look(self, use: Callable[[GroupTable], Seen]) -> Seen | None:
         return shared_pictures().look(self._brokers, use, anew=self._changes.any)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from provisioning.cell.samples import INTERNAL_TOPICS, SINCE
-from provisioning.cell.status.picture import Fields, Key, Picture
+from provisioning.cell.status.picture import Fields, Key, Picture, unbilled_in
 
 # A broker cuts names that are longer than 1,024 bytes, at the beginning of a character. So this
 # many may be a part of a name.
@@ -66,6 +66,10 @@ class GroupTable:
         (place,) = places
         cut = self._pictures[place.picture].entries("g")[(place.number,)][4]
         return None if cut else self._describe(place)
+
+    def unbilled(self) -> dict[str, int]:
+        """Bytes that are not billed, by principal; see `unbilled_in`."""
+        return unbilled_in(self._pictures)
 
     def is_written(self, samples: Mapping[str, int]) -> bool:
         """Whether a partition ever had more records than the service itself wrote.

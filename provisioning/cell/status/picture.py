@@ -12,6 +12,8 @@ from typing import Any
 
 import orjson
 
+from brokers.secrets import SUPER_USER
+
 FORMAT = 1
 # The most entries of one broker. It has at most 50,000 partitions of groups, besides members,
 # groups, and the topics and partitions that its limits allow.
@@ -42,12 +44,13 @@ KINDS: dict[str, tuple[int, tuple[Types, ...]]] = {
     "g": (1, (TEXT, TEXT, TEXT, TEXT, NUMBER)),
     "m": (2, (TEXT, TEXT, TEXT, OPTIONAL_TEXT)),
     "o": (3, (NUMBER, OPTIONAL_NUMBER, NUMBER)),
-    "u": (1, (TEXT, NUMBER, NUMBER, SECONDS)),
+    "u": (1, (TEXT, NUMBER, NUMBER, SECONDS, OPTIONAL_NUMBER)),
     "l": (1, (TEXT, NUMBER, NUMBER, SECONDS)),
 }
 # How many fields at the end of an entry a broker of an earlier release leaves out; they are None.
-ADDED = {"t": 1}
+ADDED = {"t": 1, "u": 1}
 REMOVED = "-"
+SERVICE_PRINCIPAL = f"User:{SUPER_USER}"
 
 
 class Picture:
@@ -184,6 +187,19 @@ def topics_in(pictures: Iterable[Picture]) -> dict[str, list[int]]:
                 before = topics.get(names[key][0], [0, 0, 0])
                 topics[names[key][0]] = [a + b for a, b in zip(before, counts, strict=True)]
     return dict(sorted(topics.items()))
+
+
+def unbilled_in(pictures: Iterable[Picture]) -> dict[str, int]:
+    """Bytes that clients take unbilled, by principal: since brokers started, summed over brokers.
+
+    What the service itself takes is not in it.
+    """
+    taken: dict[str, int] = {}
+    for picture in pictures:
+        for principal, _, _, _, unbilled in picture.entries("u").values():
+            if unbilled and principal != SERVICE_PRINCIPAL:
+                taken[principal] = taken.get(principal, 0) + unbilled
+    return taken
 
 
 def damaged_in(pictures: Iterable[Picture]) -> tuple[Damage, ...]:

@@ -419,6 +419,20 @@ FIRST_STEPS = {
         answer("A consumer is missing", {"credential": True, "produced": True, "consumed": False})
     ]
 }
+UNBILLED_TRAFFIC = {
+    "retrieve": [
+        answer(
+            "A few clients",
+            {
+                "bytes": "1835008",
+                "principals": [
+                    {"principal": "User:cred_3n7hq2xw5m4kzt6yb2av", "bytes": "1572864"},
+                    {"principal": "User:cred_6yt2ba3k2jq7v5xw4mzn", "bytes": "262144"},
+                ],
+            },
+        )
+    ]
+}
 STREAM = {"list": [answer("A record", MESSAGE)]}
 MESSAGES = {
     "list": [

@@ -82,6 +82,26 @@ def test_entries_are_added_found_and_removed(api, acls):
     assert api().delete(acls, query=query).json()["items"] == []
 
 
+def test_names_are_kept_as_they_are_given(api, acls, store, path):
+    """Kafka's clients know `"g "` as another name than `"g"`."""
+    spaced = {"principal": "User: a ", "resource_name": " g ", "host": "*"}
+    made = api().post(acls, {**entry("g"), "resource_type": "GROUP", **spaced})
+    assert made.status_code == 201, made.content
+    (kept,) = store.list_acls()
+    assert (kept.principal, kept.resource_name) == ("User: a ", " g ")
+    assert made.json().items() >= spaced.items()
+    assert api().get(acls, query={"resource_name": "g"}).json()["items"] == []
+    assert len(api().get(acls, query={"resource_name": " g "}).json()["items"]) == 1
+    assert api().delete(acls, query={"resource_name": "g"}).json()["items"] == []
+    quota = {"client_id": " c ", "produce_bytes_per_second": 1}
+    assert api().request("PUT", f"{path}/quotas", quota).status_code in {200, 201}
+    assert [shown.entity.client_id for shown in store.quotas()] == [" c "]
+    # A name that no topic can have is refused, not changed.
+    refused = api().post(f"{path}/topics", {"name": " t "})
+    assert refused.status_code == 422, refused.content
+    assert store.topics() == []
+
+
 def test_an_entry_that_is_there_stays_one(api, acls):
     for _ in range(2):
         assert api().post(acls, entry("a")).status_code == 201

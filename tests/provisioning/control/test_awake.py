@@ -13,11 +13,13 @@ from django.test import AsyncClient
 
 from brokers.metadata_records import BrokerStatus
 from console.base.accounts.models import ApiKey
+from console.base.common.api.renderers import JSONRenderer
 from console.base.common.clock import now
 from console.base.common.concurrency import concurrency
 from console.base.common.tenancy import organization_scope
 from provisioning import kafka
 from provisioning.administration.api import streams
+from provisioning.administration.services import messages
 from provisioning.kafka import NewRecord
 from tests.console import cases
 from tests.provisioning.control.world import put_sample, put_status, running_broker
@@ -239,6 +241,19 @@ def test_a_filter_finds_records_and_says_how_far_it_looked(api, awake, topic):
     }
     newest = api().get(f"{topic}/messages", query={"filter": "K-4"}).json()
     assert [item["offset"] for item in newest["items"]] == ["4"]
+
+
+def test_a_page_has_its_place_until_its_answer_is_written(api, topic, tenant, monkeypatch):
+    seen = []
+    render = JSONRenderer.render
+
+    def rendered(*arguments, **options):
+        seen.append(messages._reads._running[tenant.id])
+        return render(*arguments, **options)
+
+    monkeypatch.setattr(JSONRenderer, "render", rendered)
+    assert api().get(f"{topic}/messages").status_code == 200
+    assert (seen, messages._reads._running[tenant.id]) == ([1], 0)
 
 
 def encoded(text):

@@ -2,6 +2,7 @@
 
 import dataclasses
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from brokers.metadata_records import ProtocolChange
 from brokers.secrets import read_cell_secret, super_password
 from console.base.common.conf import config
 from console.base.common.tenancy import organization_scope
-from console.base.runtime.texts import REPLACEMENT, storable_json, storable_name
+from console.base.runtime.texts import CUT, REPLACEMENT, bounded_json, storable_name
 from console.programs.cli.client import segment
 from provisioning.administration.services.protocol_changes import entry_of
 from provisioning.kafka import SUPER_USER
@@ -160,6 +161,16 @@ def test_names_that_cannot_be_stored_stay_different():
     assert len(set(named)) == len(odd)
     assert max(map(len, named)) <= 249
     assert storable_name("é" * 249, 249) == "é" * 249
-    assert storable_json({"a\0": ["b\0", 1, None, {"c": "\udfff"}]}) == {
+
+
+def test_what_is_stored_of_json_is_bounded():
+    odd = {"a\0": ["b\0", 1, None, {"c": "\udfff"}]}
+    whole = {"text_chars_max": 100, "chars_max": 1_000}
+    assert bounded_json(odd, **whole) == {
         f"a{REPLACEMENT}": [f"b{REPLACEMENT}", 1, None, {"c": REPLACEMENT}]
     }
+    long: Any = bounded_json({"k" * 500: "v" * 500, "list": list(range(5_000))}, **whole)
+    assert [len(text) for text in next(iter(long.items()))] == [100, 100]
+    assert long["list"][-1] == CUT
+    assert 200 < len(long["list"]) < 500
+    assert bounded_json({"a": [{"b": True}], "c": 1.5}, **whole) == {"a": [{"b": True}], "c": 1.5}

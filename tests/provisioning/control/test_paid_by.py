@@ -225,6 +225,23 @@ def test_a_quota_for_everybody_holds_by_rest_too(tenant, api, cluster_id, path):
         kafka.produce(access_of(cluster_id), "t", kafka.NewRecord(value=b"x"))
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_quota_of_a_key_holds_by_rest(tenant, api, cluster_id, path, keys):
+    """By the name that bills and the audit log have for it; nobody else has it."""
+    topic = f"{path}/topics/t"
+    with running_broker(cluster_id):
+        assert api().post(f"{path}/topics", {"name": "t", "partitions": 1}).status_code == 201
+        quota = {"user": keys[Role.OWNER], "produce_bytes_per_second": 1}
+        made = api().request("PUT", f"{path}/quotas", quota)
+        assert made.status_code in {200, 201}, made.content
+        while (answer := api().post(f"{topic}/messages", {"value": "x"})).status_code == 201:
+            pass
+        assert_problem(answer, 429, "quota_used_up")
+        other = ApiClient(tenant.keys[Role.DEVELOPER])
+        for _ in range(20):
+            assert other.post(f"{topic}/messages", {"value": "x"}).status_code == 201
+
+
 def test_a_name_is_nobodys_of_another_organization(tenant, other_tenant, api, path, in_tenant):
     """A broker that was taken over may write any principal into its lane."""
     made = api().post(f"{path}/credentials", {"name": "app", "role": "none"}).json()

@@ -94,6 +94,24 @@ def test_bytes_end_a_page_and_the_next_goes_on(access, name):
 
 
 @pytest.mark.parametrize("start", ["newest", "oldest"])
+@pytest.mark.parametrize("chosen", [{}, {"filter": "value ~ x"}])
+def test_what_is_shown_ends_a_page_and_the_next_goes_on(access, name, start, chosen):
+    topic = create_topic(access, name, 2)
+    records = [(n % 2, b"%03d" % n + b"x" * 9_997, T0 + n) for n in range(40)]
+    produce_records(access, topic, records)
+    # Of a value 1,000 bytes are shown.
+    found_pages = list(
+        pages(
+            access, topic, start=start, limit=20, shown_max=1_000, page_bytes_max=12_000, **chosen
+        )
+    )
+    assert "bytes" in {page.stopped for page in found_pages}
+    assert max(len(page.records) for page in found_pages) in range(8, 13)
+    shown = [int(text[:3]) for page in found_pages for text in texts(page)]
+    assert sorted(shown) == list(range(40))
+
+
+@pytest.mark.parametrize("start", ["newest", "oldest"])
 @pytest.mark.parametrize("limit", [1, 3, 100])
 def test_a_filter_leaves_out_and_misses_nothing(access, filled, start, limit):
     found_pages = list(pages(access, filled, start=start, limit=limit, filter="value ~ 5"))

@@ -7,7 +7,7 @@ from brokers.metadata_records import ClusterStatus, Sample
 from provisioning.cell.samples import sampled_groups
 from provisioning.cell.status import picture
 from provisioning.cell.status.groups import groups_in
-from provisioning.cell.status.picture import Picture, damaged_in, topics_in
+from provisioning.cell.status.picture import Picture, damaged_in, topics_in, unbilled_in
 
 NOW_MS = 1_700_000_000_000
 
@@ -49,6 +49,16 @@ def test_what_a_later_release_adds_is_passed_over():
 def test_what_an_earlier_release_leaves_out_is_unknown():
     taken = picture_of(["t", 1, "a"], ["t", 2, "b", None])
     assert taken.entries("t") == {(1,): ("a", None), (2,): ("b", None)}
+
+
+def test_what_is_not_billed_is_summed_over_brokers_without_the_services_own():
+    pictures = [
+        picture_of(["u", 1, "User:a", 9, 9, 0.1, 7], ["u", 2, "User:__freshet", 0, 0, 0, 50]),
+        picture_of(["u", 4, "User:a", 1, 1, 0.1, 5], ["u", 5, "User:b", 1, 1, 0.1, 0]),
+        # Of a broker of an earlier release it is not known.
+        picture_of(["u", 1, "User:c", 9, 9, 0.1]),
+    ]
+    assert unbilled_in(pictures) == {"User:a": 12}
 
 
 def test_damage_is_that_of_the_topic_which_has_the_name_now():

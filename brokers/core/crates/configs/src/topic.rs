@@ -102,6 +102,14 @@ impl TopicConfig {
     }
 }
 
+impl TopicConfig {
+    /// The age in milliseconds and the bytes of a partition from which records are dropped; both
+    /// `None` where `cleanup.policy` does not include `delete`.
+    pub fn limits(&self) -> (Option<i64>, Option<u64>) {
+        if self.cleanup.delete { (self.retention_ms, self.retention_bytes) } else { (None, None) }
+    }
+}
+
 /// The codec of this `compression.type`, with the level of the config that goes with it. LZ4 has
 /// one level only.
 fn stored_codec(compression_type: &Value, integer: impl Fn(&str) -> i64) -> Option<Codec> {

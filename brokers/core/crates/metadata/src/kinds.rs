@@ -38,7 +38,7 @@ impl Kinded for ClusterError {
         match self {
             Self::Store(error) => error.kind(),
             Self::Record(error) => error.kind(),
-            Self::Contended(_) | Self::IncarnationTaken(_) => ErrorKind::Retry,
+            Self::Contended(_) | Self::IncarnationTaken(_) | Self::ChangesWait => ErrorKind::Retry,
             Self::StillLive(_) | Self::NotEnded(_) | Self::UnknownIncarnation(_) => {
                 ErrorKind::Refresh
             }

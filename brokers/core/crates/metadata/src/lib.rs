@@ -16,6 +16,7 @@ pub mod samples;
 pub mod schema;
 pub mod sqlite;
 pub mod store;
+pub mod texts;
 pub mod view;
 
 mod image;

@@ -10,8 +10,8 @@ const BURST_S: f64 = 10.0;
 /// A client is asked to pause for at most this long at a time. The rest of its debt stays.
 pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(3600);
 
-/// A bucket of units that refills at a rate and holds the units of ten seconds. More may be taken
-/// than it holds; a pause then pays the debt.
+/// A bucket of units that refills at a rate and holds the units of ten seconds, or of another time.
+/// More may be taken than it holds; a pause then pays the debt.
 #[derive(Debug)]
 pub struct Bucket(Mutex<State>);
 
@@ -19,6 +19,8 @@ pub struct Bucket(Mutex<State>);
 struct State {
     /// Units a second.
     rate: f64,
+    /// It holds what its rate allows in so many seconds.
+    burst_s: f64,
     /// Units in the bucket now; below 0 in debt.
     left: f64,
     at: Instant,
@@ -28,7 +30,11 @@ impl State {
     fn refill(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         self.at = self.at.max(now);
-        self.left = passed.mul_add(self.rate, self.left).min(self.rate * BURST_S);
+        self.left = passed.mul_add(self.rate, self.left).min(self.capacity());
+    }
+
+    fn capacity(&self) -> f64 {
+        self.rate * self.burst_s
     }
 
     fn pause(&self) -> Duration {
@@ -40,7 +46,12 @@ impl State {
 impl Bucket {
     /// A full bucket. `rate` is above 0.
     pub fn new(rate: f64, now: Instant) -> Self {
-        Self(Mutex::new(State { rate, left: rate * BURST_S, at: now }))
+        Self::holding(rate, BURST_S, now)
+    }
+
+    /// A full bucket that holds what its rate allows in so many seconds.
+    pub fn holding(rate: f64, burst_s: f64, now: Instant) -> Self {
+        Self(Mutex::new(State { rate, burst_s, left: rate * burst_s, at: now }))
     }
 
     /// Changes the rate from now on; a debt is kept.
@@ -48,8 +59,8 @@ impl Bucket {
         let mut state = self.0.lock();
         if (state.rate - rate).abs() > 0.0 {
             state.refill(now);
-            state.left = state.left.min(rate * BURST_S);
             state.rate = rate;
+            state.left = state.left.min(state.capacity());
         }
     }
 
@@ -76,6 +87,23 @@ impl Bucket {
         Ok(())
     }
 
+    /// Takes as many of so many whole units as the bucket holds. Returns how many.
+    pub fn take_up_to(&self, units: f64, now: Instant) -> f64 {
+        let mut state = self.0.lock();
+        state.refill(now);
+        let taken = units.min(state.left.floor()).max(0.0);
+        state.left -= taken;
+        taken
+    }
+
+    /// How long until the bucket holds so many units.
+    pub fn until(&self, units: f64, now: Instant) -> Duration {
+        let mut state = self.0.lock();
+        state.refill(now);
+        let seconds = (units - state.left) / state.rate;
+        Duration::from_secs_f64(seconds.clamp(0.0, PAUSE_MAX.as_secs_f64()))
+    }
+
     /// How long to pause before anything more is taken.
     pub fn debt(&self, now: Instant) -> Duration {
         self.take(0.0, now)
@@ -83,14 +111,14 @@ impl Bucket {
 
     /// The most that can be taken without a debt.
     pub fn capacity(&self) -> f64 {
-        self.0.lock().rate * BURST_S
+        self.0.lock().capacity()
     }
 
     /// Whether it is full, and so equal to a new one.
     pub fn is_full(&self, now: Instant) -> bool {
         let mut state = self.0.lock();
         state.refill(now);
-        state.left >= state.rate * BURST_S
+        state.left >= state.capacity()
     }
 }
 

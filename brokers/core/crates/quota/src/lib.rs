@@ -13,11 +13,13 @@ use freshet_metadata::schema::{IncarnationState, QuotaEntity, QuotaEntityType, Q
 use freshet_metadata::view::{MetadataView, Quotas};
 
 pub mod bucket;
+pub mod changes;
 pub mod exchange;
 pub mod limits;
 pub mod unbilled;
 
 use bucket::Bucket;
+use changes::ChangeMeter;
 use limits::{BucketKey, of_address, of_client, of_payer};
 use unbilled::UnbilledMeter;
 
@@ -113,6 +115,8 @@ pub struct QuotaManager {
     of_cluster: Mutex<Option<Arc<Bucket>>>,
     /// What clients take that nobody is billed for.
     pub unbilled: Arc<UnbilledMeter>,
+    /// What clients change.
+    pub changes: ChangeMeter,
 }
 
 /// The part of a cluster's rate that each of its live brokers gives. Brokers do not know what the
@@ -130,7 +134,8 @@ impl QuotaManager {
         let (buckets, shared) = (Mutex::default(), Mutex::default());
         let (connections, of_cluster) = (Mutex::default(), Mutex::default());
         let unbilled = Arc::new(UnbilledMeter::new(Arc::clone(&view)));
-        Self { view, buckets, shared, connections, of_cluster, unbilled }
+        let changes = ChangeMeter::new(Arc::clone(&view));
+        Self { view, buckets, shared, connections, of_cluster, unbilled, changes }
     }
 
     fn bucket(&self, limit: Option<(f64, BucketKey)>) -> Option<Arc<Bucket>> {

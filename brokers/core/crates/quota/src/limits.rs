@@ -88,15 +88,21 @@ pub fn of_address(quotas: &Quotas, key: QuotaKey, address: &str) -> Option<(f64,
 }
 
 /// The quota that applies to requests that the service makes for somebody, and the key of its
-/// bucket. They are neither a user nor a client id, so what applies to any user or client does.
+/// bucket: one of a user with the name that the bill has for them (`ApiKey:…`, `Member:…`), or what
+/// applies to any user or client. They are no client id.
 pub fn of_payer(quotas: &Quotas, key: QuotaKey, payer: &str) -> Option<(f64, BucketKey)> {
     const USER: QuotaEntityType = QuotaEntityType::User;
     const CLIENT_ID: QuotaEntityType = QuotaEntityType::ClientId;
-    let defaults: [&[QuotaEntityType]; 3] = [&[USER, CLIENT_ID], &[USER], &[CLIENT_ID]];
-    let value = defaults.into_iter().find_map(|kinds| {
-        let entity = QuotaEntity(kinds.iter().map(|kind| (*kind, None)).collect());
-        quotas.get(&entity)?.get(&key).copied()
-    })?;
+    let named = || (USER, Some(payer.to_owned()));
+    let value = [
+        QuotaEntity([named(), (CLIENT_ID, None)].into()),
+        QuotaEntity([named()].into()),
+        QuotaEntity([(USER, None), (CLIENT_ID, None)].into()),
+        QuotaEntity([(USER, None)].into()),
+        QuotaEntity([(CLIENT_ID, None)].into()),
+    ]
+    .iter()
+    .find_map(|entity| quotas.get(entity)?.get(&key).copied())?;
     let payer = Some(payer.to_owned());
     Some((value, BucketKey { key, user: None, client_id: None, ip: None, payer }))
 }
@@ -160,14 +166,19 @@ mod tests {
     }
 
     #[test]
-    fn whom_the_service_asks_for_has_the_defaults_and_a_bucket_of_their_own() {
+    fn whom_the_service_asks_for_has_quotas_by_their_name_and_a_bucket_of_their_own() {
         let mut quotas = Quotas::new();
         quotas.insert(entity(Named, Named), [(KEY, 1.0)].into());
-        quotas.insert(entity(Named, Absent), [(KEY, 2.0)].into());
         quotas.insert(entity(Absent, Named), [(KEY, 3.0)].into());
         assert_eq!(of_payer(&quotas, KEY, "u"), None);
-        let defaults = [(Absent, Default), (Default, Absent), (Default, Default)];
-        for ((user, client), value) in defaults.into_iter().zip([4.0, 5.0, 6.0]) {
+        let steps = [
+            (Absent, Default),
+            (Default, Absent),
+            (Default, Default),
+            (Named, Absent),
+            (Named, Default),
+        ];
+        for ((user, client), value) in steps.into_iter().zip([4.0, 5.0, 6.0, 7.0, 8.0]) {
             quotas.insert(entity(user, client), [(KEY, value)].into());
             let (rate, bucket) = of_payer(&quotas, KEY, "u").unwrap();
             assert!((rate - value).abs() < f64::EPSILON, "{rate}");

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use kafka_protocol::protocol::StrBytes;
@@ -94,6 +95,9 @@ pub struct RequestContext {
     /// Whether the service made it for somebody else. What frees the service itself, such as from
     /// quotas and from the limit of traffic, does not hold then.
     pub is_on_behalf: bool,
+    /// For how many milliseconds the answer asks the client to pause because something in the
+    /// request was refused as too much for now.
+    pub(crate) refused_ms: AtomicI32,
 }
 
 /// What a client may take, and the means to make it pause.
@@ -172,7 +176,16 @@ impl RequestContext {
         tally: Tally,
     ) -> Self {
         let (payer, tally) = (Arc::clone(&tally.payer), Arc::new(tally));
-        Self { client, client_id, api_version, throttling: None, tally, payer, is_on_behalf: false }
+        Self {
+            client,
+            client_id,
+            api_version,
+            throttling: None,
+            tally,
+            payer,
+            is_on_behalf: false,
+            refused_ms: AtomicI32::new(0),
+        }
     }
 
     /// Counts bytes that were produced, and the time for which a thread worked on them. Returns for
@@ -225,6 +238,16 @@ impl RequestContext {
         debts.max().map_or(0, milliseconds)
     }
 
+    /// Has the answer ask the client to pause for so long, as something was refused.
+    pub(crate) fn ask_to_pause(&self, pause: Duration) {
+        self.refused_ms.fetch_max(milliseconds(pause), Ordering::Relaxed);
+    }
+
+    /// For how many milliseconds the answer asks the client to pause because something was refused.
+    pub(crate) fn asked_to_pause_ms(&self) -> i32 {
+        self.refused_ms.load(Ordering::Relaxed)
+    }
+
     /// The most bytes of records that one fetch response may have: what the quota allows at once,
     /// and at least one byte, so that a client with a tiny quota still gets its first batch.
     pub fn fetch_bytes_max(&self) -> usize {
@@ -266,7 +289,8 @@ impl RequestContext {
 
     /// The cluster's metadata, through which changes are recorded in the name of this client and
     /// held to the cluster's limits. Changes by a super user are neither: the control plane records
-    /// and counts what it was asked for itself.
+    /// and counts what it was asked for itself. A change is admitted first
+    /// (`handlers/admission.rs`).
     pub(crate) fn metadata(&self) -> ClusterMetadata {
         let metadata = &self.broker().engine.metadata;
         if self.is_super_user(&self.client.principal) {
@@ -274,7 +298,7 @@ impl RequestContext {
         }
         let view = &self.broker().engine.view;
         let metadata = metadata.within_for_client(view.snapshot().limits, view);
-        metadata.on_behalf_of(Actor {
+        metadata.on_behalf_of(&Actor {
             principal: self.client.principal.as_str().to_owned(),
             client_id: self.client_id.to_string(),
             address: self.client.host.to_string(),

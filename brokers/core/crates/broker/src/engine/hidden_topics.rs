@@ -91,6 +91,7 @@ impl Adoption<'_> {
             configs: BTreeMap::new(),
             partition_counts: Vec::new(),
             deletions: Vec::new(),
+            retention: None,
         }
     }
 

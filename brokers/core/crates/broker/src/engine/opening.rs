@@ -7,6 +7,8 @@ use futures::stream::{self, StreamExt};
 
 use super::StartError;
 use super::takeover::{Claim, EarlierLanes};
+use freshet_jobs::TopicFacts;
+use freshet_jobs::retention::LogRules;
 use freshet_metadata::cluster::{ClusterError, ClusterMetadata};
 use freshet_metadata::schema::PartitionRecord;
 use freshet_metadata::view::MetadataView;
@@ -16,7 +18,7 @@ use freshet_partition::{Partition, Sources};
 use freshet_storage::cold::ColdError;
 use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::names::ManifestRef;
-use freshet_wire::ids::PartitionId;
+use freshet_wire::ids::{PartitionId, TopicId};
 use freshet_world::env::store::{ObjectStore, StoreError};
 
 /// How many manifests are read at the same time. Each takes a round trip to the object store and
@@ -37,6 +39,10 @@ pub struct PartitionOpener<'a> {
     pub sources: &'a Arc<Sources>,
     /// Producers whose last batch was written at this time or before are forgotten; ms since 1970.
     pub producers_since_ms: i64,
+    /// What is kept of each partition.
+    pub rules: &'a dyn TopicFacts,
+    /// The time, in ms since 1970, by which records expire.
+    pub now_ms: i64,
 }
 
 /// A partition that was taken over and is not open yet.
@@ -67,10 +73,20 @@ impl PartitionOpener<'_> {
                 (taken, manifest)
             })
             .buffered(READS_AT_ONCE);
+        let mut rules: Option<(TopicId, Option<LogRules>)> = None;
         while let Some((taken, manifest)) = loaded.next().await {
             let tail = earlier.tail(taken.id, &taken.record);
             match manifest.and_then(|manifest| self.open(&taken, manifest, tail)) {
-                Ok(partition) => partitions.insert(partition),
+                Ok(partition) => {
+                    let topic = taken.id.topic;
+                    let known = rules.take().filter(|(known, _)| *known == topic);
+                    let known = known.unwrap_or_else(|| (topic, self.rules.rules(topic)));
+                    if let Some(of_topic) = &known.1 {
+                        of_topic.hide_expired(&partition, self.now_ms);
+                    }
+                    rules = Some(known);
+                    partitions.insert(partition);
+                }
                 Err(StartError::Missing(missing)) => {
                     tracing::error!(topic = %taken.topic, %missing, "offline");
                     partitions.insert_offline(missing);

@@ -72,7 +72,7 @@ impl Engine {
         // is durable and names the manifests that count. Until then only earlier lanes name them.
         let (lane, lane_writer) = taken.start_lane(&environment, &settings, jobs.clone()).await?;
         let (changes, opened) = watch::channel(0);
-        let keeper = Arc::new(taken.topic_keeper(changes));
+        let keeper = Arc::new(taken.topic_keeper(&environment, &settings, changes));
         let term = taken.term();
         let groups = taken.create_groups(&environment, &settings, &lane);
         let load_groups = groups::coordinator_loader(&groups, &taken.view);
@@ -253,13 +253,17 @@ impl TakenOver {
         let dead_lanes = earlier.lanes.clone();
         let configs = BrokerConfigs::new(Arc::clone(&view), settings.configs.clone());
         let expiration_ms = i64::from(configs.current().producer_id_expiration_ms);
+        let now_ms = environment.clock.now_ms();
+        let rules = ViewedTopics { view: Arc::clone(&view), configs };
         let opener = PartitionOpener {
             metadata: &metadata,
             view: &view,
             store: &objects,
             cluster: &settings.cluster,
             sources: &sources,
-            producers_since_ms: environment.clock.now_ms().saturating_sub(expiration_ms),
+            producers_since_ms: now_ms.saturating_sub(expiration_ms),
+            rules: &rules,
+            now_ms,
         };
         opener.open_all(&claim, earlier, &partitions).await?;
         claimant.register_unknown_lanes(&claim).await?;
@@ -352,8 +356,7 @@ impl TakenOver {
         term: Term,
         messages: mpsc::UnboundedReceiver<JobMessage>,
     ) -> (BrokerJobs, ClusterJobs) {
-        let configs = BrokerConfigs::new(Arc::clone(&self.view), settings.configs.clone());
-        let topics = Arc::new(ViewedTopics { view: Arc::clone(&self.view), configs });
+        let topics = self.viewed_topics(settings);
         let of_cluster = ClusterJobs {
             term,
             context: Arc::clone(&context),
@@ -393,13 +396,26 @@ impl TakenOver {
         }
     }
 
-    fn topic_keeper(&self, changes: watch::Sender<u64>) -> TopicKeeper {
+    /// What jobs and others ask about topics.
+    fn viewed_topics(&self, settings: &EngineSettings) -> Arc<ViewedTopics> {
+        let configs = BrokerConfigs::new(Arc::clone(&self.view), settings.configs.clone());
+        Arc::new(ViewedTopics { view: Arc::clone(&self.view), configs })
+    }
+
+    fn topic_keeper(
+        &self,
+        environment: &Environment,
+        settings: &EngineSettings,
+        changes: watch::Sender<u64>,
+    ) -> TopicKeeper {
         TopicKeeper {
             metadata: Arc::clone(&self.metadata),
             view: Arc::clone(&self.view),
             fence: self.claim.fence,
             partitions: Arc::clone(&self.partitions),
             sources: Arc::clone(&self.sources),
+            rules: self.viewed_topics(settings),
+            clock: Arc::clone(&environment.clock),
             changes,
         }
     }

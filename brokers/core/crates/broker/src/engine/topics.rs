@@ -16,14 +16,16 @@ use freshet_jobs::TopicFacts;
 use freshet_jobs::compact::CompactionRules;
 use freshet_jobs::garbage::Remains;
 use freshet_jobs::inherit::ExtentTrimmer;
-use freshet_jobs::retention::Retention;
+use freshet_jobs::retention::LogRules;
 use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence, PartitionUpdate, Term};
+use freshet_metadata::schema::Retention;
 use freshet_metadata::view::{MetadataView, Snapshot, Topic, Topics};
 use freshet_partition::load::Opening;
 use freshet_partition::registry::Partitions;
 use freshet_partition::{Partition, Sources};
 use freshet_storage::cold::manifest::Manifest;
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
+use freshet_world::env::Clock;
 
 /// How long [`ExtentTrimmer::trim`] waits for the image to show what its own broker wrote. It is
 /// usually there within milliseconds; after this time the trim fails and is tried again.
@@ -41,6 +43,10 @@ pub struct TopicKeeper {
     pub partitions: Arc<Partitions>,
     /// What all partitions share.
     pub sources: Arc<Sources>,
+    /// What is kept of each partition.
+    pub rules: Arc<dyn TopicFacts>,
+    /// The wall clock, by which records expire.
+    pub clock: Arc<dyn Clock>,
     /// Counts how often the open partitions were brought in step, for those who wait for a topic.
     pub changes: watch::Sender<u64>,
 }
@@ -105,10 +111,17 @@ impl TopicKeeper {
     }
 
     /// Gives the open partitions the topic's current name, and has them counted in the metrics only
-    /// while clients see the topic.
+    /// while clients see the topic. What expired while they did not stays hidden.
     fn relabel(&self, topic: &Topic, seen: bool) {
         let name: Arc<str> = topic.record.name.as_str().into();
+        let mut rules = None;
         for partition in self.partitions.of_topic(topic.record.id) {
+            if seen && !partition.serves_clients() {
+                let rules = rules.get_or_insert_with(|| self.rules.rules(topic.record.id));
+                if let Some(rules) = rules {
+                    rules.hide_expired(&partition, self.clock.now_ms());
+                }
+            }
             partition.relabel(&name, seen);
         }
     }
@@ -267,14 +280,16 @@ pub struct ViewedTopics {
 }
 
 impl TopicFacts for ViewedTopics {
-    fn retention(&self, partition: PartitionId) -> Option<Retention> {
+    fn rules(&self, topic: TopicId) -> Option<LogRules> {
         let snapshot = self.view.snapshot();
-        let topic = snapshot.topics.by_id(partition.topic)?;
-        let config = TopicConfig::resolve(&topic.record.configs, &self.configs.current());
-        config
-            .cleanup
-            .delete
-            .then_some(Retention { ms: config.retention_ms, bytes: config.retention_bytes })
+        let record = &snapshot.led_topic(topic)?.record;
+        let (ms, bytes) = if snapshot.topics.by_id(topic).is_some() {
+            TopicConfig::resolve(&record.configs, &self.configs.current()).limits()
+        } else {
+            // What clients do not see can be restored, and is kept for that.
+            (None, None)
+        };
+        Some(LogRules { present: Retention { ms, bytes }, history: record.retention.clone() })
     }
 
     fn compaction(&self, topic: TopicId) -> Option<CompactionRules> {

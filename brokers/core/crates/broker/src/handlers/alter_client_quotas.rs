@@ -49,11 +49,12 @@ async fn alter_quotas(
     let (entity, changes) = (parse_entity(&entry.entity)?, parse_changes(&entry.ops)?);
     check_quotas(&entity, &changes)
         .map_err(|refusal| ApiError::new(ResponseError::InvalidRequest, refusal.message))?;
-    let (broker, metadata) = (context.broker(), context.metadata());
+    let broker = context.broker();
     if validate_only {
-        let checked = metadata.check_quota_room(&entity, &changes).await;
+        let checked = context.metadata().check_quota_room(&entity, &changes).await;
         return checked.map_err(|error| broker.metadata_error(&error));
     }
+    let metadata = context.admit(1).await?;
     let altered = metadata.alter_quotas(broker.engine.fence(), &entity, &changes).await;
     let (revision, _) = altered.map_err(|error| broker.metadata_error(&error))?;
     broker.await_revision(revision).await

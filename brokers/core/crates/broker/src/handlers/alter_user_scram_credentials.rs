@@ -88,7 +88,7 @@ async fn alter_credentials(
     let changes = changes.into_iter().collect::<Result<Vec<_>, _>>()?;
     check_changes(context, user, &changes)?;
     let broker = context.broker();
-    let (metadata, fence) = (context.metadata(), broker.engine.fence());
+    let (metadata, fence) = (context.admit(changes.len()).await?, broker.engine.fence());
     let mut last = 0;
     for (mechanism, credential) in changes {
         let changed = match credential {

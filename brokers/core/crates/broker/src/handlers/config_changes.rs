@@ -9,11 +9,11 @@ use super::topics::is_internal;
 use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_configs::topic::{alter_topic, replace_topic};
-use freshet_configs::{ConfigChange, ConfigResourceType, Overrides};
+use freshet_configs::{ConfigChange, ConfigResourceType, Overrides, TopicConfig};
 use freshet_metadata::ClusterError;
 use freshet_metadata::cluster::ConfigChanges;
 use freshet_metadata::names::check_topic_name;
-use freshet_metadata::schema::ConfigScope;
+use freshet_metadata::schema::{ConfigScope, Retention};
 
 /// How often a change is computed again because somebody else has changed the same topic.
 const ATTEMPTS_MAX: usize = 8;
@@ -90,7 +90,7 @@ async fn alter_a_topic(
         let error = ClusterError::InternalTopic(name.to_owned());
         return Err(broker.metadata_error(&error));
     }
-    let metadata = context.metadata();
+    let metadata = if validate_only { context.metadata() } else { context.admit(1).await? };
     for _ in 0..ATTEMPTS_MAX {
         let stored = metadata.topic(name).await.map_err(|error| broker.metadata_error(&error))?;
         let stored = stored.ok_or(ResponseError::UnknownTopicOrPartition)?;
@@ -105,7 +105,11 @@ async fn alter_a_topic(
         }
         let (fence, expected) = (broker.engine.fence(), Some(stored.revision));
         let changes = difference(before, &after);
-        match metadata.set_topic_configs(fence, name, expected, &changes).await {
+        let rule = |configs: &Overrides| {
+            let (ms, bytes) = TopicConfig::resolve(configs, &config).limits();
+            Retention { ms, bytes }
+        };
+        match metadata.set_topic_configs(fence, name, expected, &changes, &rule).await {
             Ok(stored) => return broker.await_revision(stored.revision).await,
             // Somebody else has changed the topic meanwhile: the change is computed again from its
             // new configs.
@@ -123,7 +127,7 @@ async fn alter_brokers(
     validate_only: bool,
 ) -> Result<(), ApiError> {
     let broker = context.broker();
-    let metadata = context.metadata();
+    let metadata = if validate_only { context.metadata() } else { context.admit(1).await? };
     let scope = ConfigScope::Default;
     let stored = metadata.broker_configs(scope).await;
     let stored = stored.map_err(|error| broker.metadata_error(&error))?;

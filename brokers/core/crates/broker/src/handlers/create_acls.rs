@@ -54,34 +54,41 @@ fn binding(context: &RequestContext, creation: &AclCreation) -> Result<AclBindin
     Ok(binding)
 }
 
-/// Adds entries, each by itself. Returns the outcome of each.
+/// Adds entries, each by itself, as many as may be made now. Returns the outcome of each.
 async fn add_acls(context: &RequestContext, bindings: &[AclBinding]) -> Vec<Result<(), ApiError>> {
     if bindings.is_empty() {
         return Vec::new();
     }
     match add_those_that_fit(context, bindings).await {
-        Ok(added) => {
+        Ok((added, later)) => {
             let refusal = added.refusal.map(ClusterError::from);
             let refusal = refusal.map(|error| context.broker().metadata_error(&error));
             let outcome = |is_refused: bool| match &refusal {
                 Some(refusal) if is_refused => Err(refusal.clone()),
                 _ => Ok(()),
             };
-            added.refused.into_iter().map(outcome).collect()
+            let outcomes = added.refused.into_iter().map(outcome);
+            // Those behind them may not be made now.
+            let outcomes = outcomes.chain(later.into_iter().map(Err).cycle());
+            outcomes.take(bindings.len()).collect()
         }
         Err(error) => vec![Err(error); bindings.len()],
     }
 }
 
+/// Adds those entries that may be made now and fit in the limits. Returns what came of them, and
+/// why the entries behind them may not be made.
 async fn add_those_that_fit(
     context: &RequestContext,
     bindings: &[AclBinding],
-) -> Result<AddedAcls, ApiError> {
+) -> Result<(AddedAcls, Option<ApiError>), ApiError> {
     let broker = context.broker();
-    let added = context.metadata().add_acls_that_fit(broker.engine.fence(), bindings).await;
+    let admitted = context.admit_up_to(bindings.len()).await?;
+    let (metadata, bindings) = (admitted.metadata, &bindings[..admitted.count]);
+    let added = metadata.add_acls_that_fit(broker.engine.fence(), bindings).await;
     let added = added.map_err(|error| broker.metadata_error(&error))?;
     broker.await_revision(added.revision).await?;
-    Ok(added)
+    Ok((added, admitted.refusal))
 }
 
 impl RequestContext {

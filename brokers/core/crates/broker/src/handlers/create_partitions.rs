@@ -61,12 +61,12 @@ async fn extend_topic(
         return Err(ApiError::new(ResponseError::TopicAuthorizationFailed, message));
     }
     check_count(context, requested, topic.record.partitions)?;
-    let metadata = context.metadata();
     if validate_only {
         let adding = requested.count.abs_diff(topic.record.partitions);
-        let checked = metadata.check_topic_room(0, adding.into()).await;
+        let checked = context.metadata().check_topic_room(0, adding.into()).await;
         return checked.map_err(|error| broker.metadata_error(&error));
     }
+    let metadata = context.admit(1).await?;
     let leader = Some(broker.engine.incarnation);
     let extended =
         metadata.create_partitions(broker.engine.fence(), name, requested.count, leader).await;

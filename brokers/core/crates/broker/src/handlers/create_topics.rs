@@ -63,12 +63,12 @@ async fn create_topic(
 ) -> Result<(TopicId, NewTopic), ApiError> {
     let broker = context.broker();
     let new = new_topic(context, topic)?;
-    let metadata = context.metadata();
     if validate_only {
-        let checked = metadata.check_new_topic(&new).await;
+        let checked = context.metadata().check_new_topic(&new).await;
         checked.map_err(|error| broker.metadata_error(&error))?;
         return Ok((TopicId::nil(), new));
     }
+    let metadata = context.admit(1).await?;
     let made = metadata.create_topic(broker.engine.fence(), &new).await;
     let stored = made.map_err(|error| broker.metadata_error(&error))?;
     broker.await_topic(&stored, time_limit).await?;

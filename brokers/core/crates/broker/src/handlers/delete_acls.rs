@@ -1,5 +1,6 @@
 //! DeleteAcls: removes the ACL entries that match filters.
 
+use kafka_protocol::ResponseError;
 use kafka_protocol::messages::delete_acls_request::DeleteAclsFilter;
 use kafka_protocol::messages::delete_acls_response::{
     DeleteAclsFilterResult, DeleteAclsMatchingAcl,
@@ -51,14 +52,23 @@ async fn delete_matching(
     let filter = AclFilter::try_from(codes)
         .map_err(|error| ApiError::new(error.kafka_error(), error.to_string()))?;
     let broker = context.broker();
-    let metadata = context.metadata();
-    let stored = metadata.list_acls().await.map_err(|error| broker.metadata_error(&error))?;
+    let stored =
+        broker.engine.metadata.list_acls().await.map_err(|error| broker.metadata_error(&error))?;
     let mut matched: Vec<AclBinding> =
         stored.into_iter().filter(|binding| filter.matches(binding)).collect();
     matched.sort();
-    let removed = metadata.remove_acls(broker.engine.fence(), &matched).await;
+    if matched.is_empty() {
+        return Ok(matched);
+    }
+    let (metadata, admitted) = context.admit_owing(matched.len()).await?;
+    let removed = metadata.remove_acls(broker.engine.fence(), &matched[..admitted]).await;
     let revision = removed.map_err(|error| broker.metadata_error(&error))?;
     broker.await_revision(revision).await?;
+    if admitted < matched.len() {
+        let all = matched.len();
+        let message = format!("{admitted} of {all} entries were removed; try again for the others");
+        return Err(ApiError::new(ResponseError::ThrottlingQuotaExceeded, message));
+    }
     Ok(matched)
 }
 

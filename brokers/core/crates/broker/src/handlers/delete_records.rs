@@ -40,17 +40,27 @@ pub async fn handle(
         Some(DeleteBefore { partition: partition.id(), offset: *offset })
     });
     let edits: Vec<DeleteBefore> = edits.collect();
-    if !edits.is_empty() {
-        let deleted = context.broker().engine.delete_records(edits);
-        let deleted =
-            timeout(time_limit, deleted).await.unwrap_or(Err(ResponseError::RequestTimedOut));
-        match deleted {
-            Ok(()) => note_deletions(context, &deletions).await,
-            Err(error) => {
-                for deletion in &mut deletions {
-                    deletion.outcome = deletion.outcome.clone().and(Err(error));
-                }
+    if edits.is_empty() {
+        return response_of(deletions);
+    }
+    // Before it is done: a broker that dies in between loses no change.
+    let noted = note_deletions(context, &deletions, None).await;
+    let outcome = match noted {
+        Ok(()) => {
+            let deleted = timeout(time_limit, context.broker().engine.delete_records(edits)).await;
+            let deleted = deleted.unwrap_or(Err(ResponseError::RequestTimedOut));
+            if let Err(error) = deleted
+                && let Err(failure) = note_deletions(context, &deletions, Some(error)).await
+            {
+                tracing::warn!(%failure, "it was not recorded that records were not deleted");
             }
+            deleted
+        }
+        refused => refused,
+    };
+    if let Err(error) = outcome {
+        for deletion in &mut deletions {
+            deletion.outcome = deletion.outcome.clone().and(Err(error));
         }
     }
     response_of(deletions)
@@ -107,24 +117,35 @@ fn find_partition(
     }
 }
 
-async fn note_deletions(context: &RequestContext, deletions: &[Deletion]) {
-    let topics: BTreeSet<&TopicName> = deletions.iter().map(|deletion| &deletion.topic).collect();
+/// Notes which records are about to be deleted. With `failure`, why they were not.
+async fn note_deletions(
+    context: &RequestContext,
+    deletions: &[Deletion],
+    failure: Option<ResponseError>,
+) -> Result<(), ResponseError> {
+    let due = deletions.iter().filter(|deletion| deletion.outcome.is_ok());
+    let topics: BTreeSet<&TopicName> = due.map(|deletion| &deletion.topic).collect();
+    let metadata = match failure {
+        None => context.admit(topics.len()).await.map_err(|refusal| refusal.error)?,
+        Some(_) => context.metadata(),
+    };
+    let broker = context.broker();
     for topic in topics {
         let of_topic = deletions.iter().filter(|deletion| deletion.topic == *topic);
         let offsets =
             of_topic.filter_map(|deletion| Some((deletion.index, deletion.outcome.as_ref().ok()?)));
-        let note = offsets.fold(
-            Note::new("topic.delete_records", topic.to_string()),
-            |note, (index, (_, offset))| note.with(index.to_string(), offset.to_string()),
-        );
-        if note.detail.is_empty() {
-            continue;
-        }
-        if let Err(error) = context.metadata().note(context.broker().engine.fence(), note).await {
-            let topic = topic.as_str();
-            tracing::warn!(topic, %error, "the deletion of records was not recorded");
-        }
+        let note = Note::new("topic.delete_records", topic.to_string());
+        let note = match failure {
+            None => note,
+            Some(error) => note.with("error", error.to_string()),
+        };
+        let note = offsets.fold(note, |note, (index, (_, offset))| {
+            note.with(index.to_string(), offset.to_string())
+        });
+        let noted = metadata.note(broker.engine.fence(), note).await;
+        noted.map_err(|error| broker.metadata_error(&error).error)?;
     }
+    Ok(())
 }
 
 fn response_of(deletions: Vec<Deletion>) -> DeleteRecordsResponse {

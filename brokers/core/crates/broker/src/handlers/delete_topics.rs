@@ -144,7 +144,7 @@ async fn delete_topic(context: &RequestContext, name: &str, id: Uuid) -> Result<
         return Err(ApiError::new(ResponseError::TopicAuthorizationFailed, message));
     }
     let keep_ms = broker.config().topic_restorable_ms;
-    let metadata = context.metadata();
+    let metadata = context.admit(1).await?;
     let deleted = metadata.delete_topic(broker.engine.fence(), name, Some(id), keep_ms).await;
     let deleted = deleted.map_err(|error| broker.metadata_error(&error))?;
     broker.await_revision(deleted.revision).await?;

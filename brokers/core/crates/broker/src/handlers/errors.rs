@@ -68,6 +68,8 @@ impl Broker {
             ClusterError::TooLarge { .. }
             | ClusterError::LimitReached(_)
             | ClusterError::AclTooLong => ResponseError::PolicyViolation,
+            // Not only of topics, as in Kafka: clients know it as an error that passes.
+            ClusterError::ChangesWait => ResponseError::ThrottlingQuotaExceeded,
             ClusterError::Fenced(_) => {
                 self.engine.liveness.stand_down(&error.to_string());
                 ResponseError::NotController

@@ -147,7 +147,11 @@ async fn missing_topic(
         configs: Configs::new(),
         leader: Some(broker.engine.incarnation),
     };
-    match broker.make_topic(&context.metadata(), &new).await {
+    let made = match context.admit(1).await {
+        Ok(metadata) => broker.make_topic(&metadata, &new).await,
+        Err(error) => Err(error),
+    };
+    match made {
         Err(ApiError {
             error: error @ (ResponseError::InvalidTopicException | ResponseError::PolicyViolation),
             ..

@@ -3,6 +3,7 @@
 //! A handler takes a decoded request and returns a response. Frames, their order and their limits
 //! are the part of `server/`.
 
+mod admission;
 mod config_changes;
 mod errors;
 mod fetch_refusal;

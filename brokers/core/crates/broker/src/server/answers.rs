@@ -16,6 +16,7 @@ use crate::handlers;
 use crate::handlers::produce::Frame;
 use freshet_greeting::call::{Call, Refusal};
 use freshet_telemetry::CommitStage;
+use freshet_wire::ids::TopicId;
 use freshet_wire::protocol::fetch::{FetchRequest, FetchResponse};
 use freshet_wire::protocol::produce::ProduceRequest;
 
@@ -80,15 +81,14 @@ pub(super) fn answer_fetch(
         let mut reply = Reply::new(call.frame(body));
         reply.demands = fetched.memory.demands();
         let (egress, held) = (fetched.egress, (fetched.memory, fetched.handing));
-        reply.written = Some(Box::new(move |bytes| {
-            if bytes < all {
-                // It is not billed: the client left in the middle.
-                context.tally.handed(bytes, 0);
-                return;
-            }
+        reply.written = Some(Box::new(move |handed| {
             let engine = &context.broker().engine;
             let topics = engine.view.topics();
-            for (topic, bytes) in egress {
+            let taken = handed.saturating_sub(all - billed);
+            if handed < all {
+                context.tally.handed(handed, taken);
+            }
+            for (topic, bytes) in records_taken(egress, taken as u64) {
                 engine.egress.add(topic, &context.payer, bytes);
                 if let Some(topic) = topics.by_id(topic) {
                     engine.settings.metrics.topic(&topic.record.name).bytes_out.inc_by(bytes);
@@ -98,6 +98,21 @@ pub(super) fn answer_fetch(
         }));
         reply
     })))
+}
+
+/// The bytes of each topic that are billed where the socket took `taken` bytes of records, fewer
+/// than there were where the client left in the middle. They were handed out for sure: what is no
+/// record of the answer is taken to have come first.
+fn records_taken(
+    egress: Vec<(TopicId, u64)>,
+    mut taken: u64,
+) -> impl Iterator<Item = (TopicId, u64)> {
+    let parts = egress.into_iter().map(move |(topic, bytes)| {
+        let part = bytes.min(taken);
+        taken -= part;
+        (topic, part)
+    });
+    parts.filter(|(_, bytes)| *bytes > 0)
 }
 
 /// Decodes a request, calls its handler and encodes the response.
@@ -137,7 +152,7 @@ fn answer_throttled<R: Encodable + ThrottledResponse>(
     response: &mut R,
     spent: Duration,
 ) -> Result<Vec<Bytes>, Refusal> {
-    let pause_ms = context.charge_request(spent);
+    let pause_ms = context.charge_request(spent).max(context.asked_to_pause_ms());
     response.throttle(pause_ms);
     let pieces = call.answer(response)?;
     // Its length is known now, and does not depend on the pause.
@@ -250,10 +265,9 @@ fn metered_offsets(context: RequestContext, mut reply: Reply) -> Reply {
     let is_own = context.client.exempt && !context.is_on_behalf;
     // Where the meter is closed the broker stops, and this is not counted: nobody pays for it.
     if let (Some(topic), false, Some(handing)) = (topic, is_own, engine.egress.begin()) {
-        let bytes = bytes_of(&reply.pieces) as u64;
         reply.written = Some(Box::new(move |handed| {
-            if handed as u64 == bytes {
-                context.broker().engine.egress.add(topic, &context.payer, bytes);
+            if handed > 0 {
+                context.broker().engine.egress.add(topic, &context.payer, handed as u64);
             }
             drop(handing);
         }));
@@ -295,4 +309,20 @@ where
         // Where the response cannot be encoded the reply is empty, and the client times out.
         answered.map(Reply::new).unwrap_or_default()
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_an_answer_that_was_left_in_the_middle_only_what_was_taken_is_billed() {
+        let [one, other] = [1, 2].map(TopicId::from_u128);
+        let billed = |taken| records_taken(vec![(one, 10), (other, 5)], taken).collect::<Vec<_>>();
+        assert_eq!(billed(15), [(one, 10), (other, 5)]);
+        assert_eq!(billed(12), [(one, 10), (other, 2)]);
+        assert_eq!(billed(10), [(one, 10)]);
+        assert_eq!(billed(3), [(one, 3)]);
+        assert_eq!(billed(0), []);
+    }
 }

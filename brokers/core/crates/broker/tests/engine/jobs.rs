@@ -1,10 +1,16 @@
 //! Retention and sweeping on a whole engine, and which segments retention drops.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use freshet_broker::engine::Engine;
-use freshet_jobs::retention::{Retention, expired_segments};
+use freshet_jobs::retention::{excluded_segments, expired_segments};
+use freshet_metadata::schema::{Configs, Exclusion, Retention};
+use freshet_metadata::store::ScopedStore;
+use freshet_metadata::{ClusterMetadata, SqliteStore};
 use freshet_partition::Partition;
 use freshet_partition::read::ReadError;
 use freshet_storage::cold::manifest::Manifest;
@@ -14,6 +20,7 @@ use freshet_storage::names::ObjectRef;
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
 use freshet_wire::records::BatchBuilder;
 use freshet_world::env::store::ObjectStore;
+use freshet_world::env::{Clock, Environment};
 
 use crate::fixture::{Cluster, append, create_topic, open, read_all};
 use crate::lane_fixture::{CLUSTER, eventually, partition};
@@ -93,6 +100,130 @@ async fn records_go_by_size() {
     eventually("the oldest go", async || partition.bounds().log_start == 3).await;
     assert_eq!(partition.manifest().segments.len(), 3);
     eventually("their objects go", async || cluster.objects() == objects_of(&partition)).await;
+}
+
+/// The offsets that a fetch can read of a partition.
+async fn readable(partition: &Partition) -> (i64, usize) {
+    let start = partition.bounds().log_start;
+    if start > 0 {
+        let before = partition.read(start - 1, 1 << 20, true).await;
+        assert!(matches!(before, Err(ReadError::OutOfRange(_))));
+    }
+    (start, read_all(partition, start).await.len())
+}
+
+/// A wall clock that a test sets.
+struct SetClock(AtomicI64);
+
+impl SetClock {
+    fn pass_minutes(&self, minutes: i64) {
+        self.0.fetch_add(minutes * 60_000, Ordering::Relaxed);
+    }
+}
+
+impl Clock for SetClock {
+    fn now_ms(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A cluster in which no round of retention removes anything, and its clock.
+struct Sleeper {
+    cluster: Cluster,
+    clock: Arc<SetClock>,
+}
+
+impl Sleeper {
+    fn new() -> Self {
+        let mut cluster = Cluster::new();
+        cluster.settings.jobs.retention_interval = Duration::from_secs(3600);
+        let now_ms = cluster.environment().clock.now_ms();
+        Self { cluster, clock: Arc::new(SetClock(now_ms.into())) }
+    }
+
+    fn environment(&self) -> Environment {
+        Environment { clock: Arc::clone(&self.clock) as Arc<_>, ..self.cluster.environment() }
+    }
+
+    async fn store(&self) -> Arc<SqliteStore> {
+        let path = self.cluster.folder.path().join(self.cluster.metadata);
+        Arc::new(SqliteStore::open(&path).await.unwrap())
+    }
+
+    async fn start(&self) -> Arc<Engine> {
+        let settings = self.cluster.settings.clone();
+        Engine::start(self.environment(), self.store().await, settings).await.unwrap()
+    }
+
+    /// Sets `retention.ms` of topics, as the control plane does it.
+    async fn set_retention(&self, topics: &[&str], value: &str) {
+        let environment = self.environment();
+        let store = Arc::new(ScopedStore::new(self.store().await, CLUSTER).unwrap());
+        let metadata = ClusterMetadata::new(store, environment.clock, environment.randomness);
+        let rule = |configs: &Configs| Retention {
+            ms: configs["retention.ms"].parse().ok().filter(|ms| *ms >= 0),
+            bytes: None,
+        };
+        let changes = [("retention.ms".to_owned(), Some(value.to_owned()))].into();
+        for topic in topics {
+            metadata.set_topic_configs(None, topic, None, &changes, &rule).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_rule_excluded_is_not_read_again_when_a_looser_one_follows() {
+    let sleeper = Sleeper::new();
+    let engine = sleeper.start().await;
+    let mut topics = BTreeMap::new();
+    for name in ["asleep", "corrected", "awake"] {
+        let topic = create_topic(&engine, name, 1, &[("retention.ms", "-1")]).await;
+        let partition = open(&engine, topic, 0);
+        let now_ms = sleeper.clock.now_ms();
+        segment(&engine, &partition, now_ms - 7_200_000, 10).await;
+        segment(&engine, &partition, now_ms, 10).await;
+        assert_eq!(readable(&partition).await, (0, 2));
+        topics.insert(name, topic);
+    }
+    sleeper.set_retention(&["awake"], "3600000").await;
+    sleeper.clock.pass_minutes(5);
+    sleeper.set_retention(&["awake"], "-1").await;
+    engine.stop().await;
+    drop(engine);
+    sleeper.set_retention(&["asleep", "corrected"], "3600000").await;
+    sleeper.clock.pass_minutes(4);
+    sleeper.set_retention(&["corrected"], "-1").await;
+    sleeper.clock.pass_minutes(1);
+    sleeper.set_retention(&["asleep"], "-1").await;
+    let engine = sleeper.start().await;
+    for (name, expected) in [("asleep", (1, 1)), ("corrected", (0, 2)), ("awake", (1, 1))] {
+        let partition = open(&engine, topics[name], 0);
+        assert_eq!(readable(&partition).await, expected, "{name}");
+        let by_time = partition.offset_for_time(0).await.unwrap().unwrap();
+        assert_eq!(by_time.offset, expected.0, "{name}");
+        assert_eq!(partition.manifest().segments.len(), 2, "{name}: no round was yet");
+    }
+}
+
+#[tokio::test]
+async fn what_expired_while_nobody_saw_it_is_not_read_before_it_is_removed() {
+    let sleeper = Sleeper::new();
+    let engine = sleeper.start().await;
+    let topic = create_topic(&engine, "t", 1, &[("retention.ms", "3600000")]).await;
+    let partition = open(&engine, topic, 0);
+    segment(&engine, &partition, sleeper.clock.now_ms() - 1_800_000, 10).await;
+    segment(&engine, &partition, sleeper.clock.now_ms() + 7_200_000, 10).await;
+    assert_eq!(readable(&partition).await, (0, 2));
+    engine.metadata.delete_topic(engine.fence(), "t", None, i64::MAX).await.unwrap();
+    eventually("clients do not see it", async || !partition.serves_clients()).await;
+    sleeper.clock.pass_minutes(60);
+    engine.metadata.restore_topic(engine.fence(), topic, None).await.unwrap();
+    eventually("clients see it", async || partition.serves_clients()).await;
+    assert_eq!(readable(&partition).await, (1, 1));
+    engine.stop().await;
+    drop((engine, partition));
+    let engine = sleeper.start().await;
+    assert_eq!(readable(&open(&engine, topic, 0)).await, (1, 1));
 }
 
 /// Puts a manifest and an object of a topic that the metadata store does not know.
@@ -192,6 +323,23 @@ fn segments_go_when_their_newest_record_is_too_old() {
     assert_eq!(expired(Some(50), 351), 3);
     assert_eq!(expired(Some(i64::MAX), i64::MIN), 0, "no overflow");
     assert_eq!(expired(Some(0), i64::MAX), 3);
+}
+
+#[test]
+fn what_an_earlier_rule_excluded_goes_and_what_was_written_later_stays() {
+    let mut manifest = with_segments(&[(100, 10), (200, 20), (300, 30), (50, 40)]);
+    manifest.segments[3].written_at_ms = 600;
+    let excluded = |older_than_ms, bytes| {
+        let (since_ms, until_ms) = (0, 600);
+        let one = Exclusion { since_ms, until_ms, older_than_ms, bytes, asleep_after: None };
+        excluded_segments(&manifest, &one)
+    };
+    assert_eq!(excluded(None, None), 0);
+    assert_eq!(excluded(Some(201), None), 2);
+    assert_eq!(excluded(Some(i64::MAX), None), 3, "the fourth was not there yet");
+    assert_eq!(excluded(None, Some(50)), 1, "nor do its bytes count");
+    assert_eq!(excluded(Some(101), Some(31)), 1);
+    assert_eq!(excluded(None, Some(0)), 3);
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Topics that are deleted and come back; records that are deleted; and which changes are recorded.
 
-use freshet_metadata::cluster::CHANGES_KEPT_MAX;
 use freshet_metadata::schema::ChangeRecord;
 use kafka_protocol::ResponseError as E;
 use kafka_protocol::messages::delete_records_request::{
@@ -256,23 +255,4 @@ async fn changes_over_the_protocol_are_recorded_with_who_asked() {
     assert_eq!(metadata.changes(3, 10).await.unwrap(), []);
     client.create_topic("u", 1, &[]).await;
     assert_eq!(metadata.changes(3, 10).await.unwrap()[0].sequence, 4);
-}
-
-#[tokio::test]
-async fn changes_that_nobody_reads_are_bounded_and_the_gap_shows() {
-    use freshet_metadata::cluster::{Actor, Note};
-    let broker = TestBroker::start().await;
-    let actor = || Actor {
-        principal: "User:alice".to_owned(),
-        client_id: String::new(),
-        address: "192.0.2.1".to_owned(),
-        connection: String::new(),
-    };
-    let metadata = broker.engine.metadata.on_behalf_of(actor());
-    for _ in 0..CHANGES_KEPT_MAX + 5 {
-        metadata.note(None, Note::new("group.delete", "g")).await.unwrap();
-    }
-    let kept = metadata.changes(0, 10_000).await.unwrap();
-    assert_eq!(kept.len() as u64, CHANGES_KEPT_MAX);
-    assert_eq!(kept[0].sequence, 6);
 }

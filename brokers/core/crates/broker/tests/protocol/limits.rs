@@ -30,7 +30,7 @@ use super::harness::{Client, Setup, TestBroker, text, topic_name};
 const VIOLATION: E = E::PolicyViolation;
 
 /// A broker in which everybody may do everything, within these limits.
-async fn limited(limits: LimitsRecord) -> TestBroker {
+pub(super) async fn limited(limits: LimitsRecord) -> TestBroker {
     let authorizer = AuthorizerSettings {
         super_users: BTreeSet::from([Principal::user("admin")]),
         allow_everyone_if_no_acl_found: true,
@@ -52,7 +52,7 @@ pub(super) async fn set(broker: &TestBroker, limits: LimitsRecord) {
 }
 
 /// Code and message of each topic.
-async fn create(
+pub(super) async fn create(
     client: &mut Client,
     topics: &[(&str, i32)],
     validate_only: bool,
@@ -209,7 +209,12 @@ async fn access_and_quotas_leave_the_last_places_to_administrators() {
 }
 
 /// The code with which an offset of the topic `t` is committed.
-async fn commit(client: &mut Client, group: &str, partition: i32, metadata: &str) -> i16 {
+pub(super) async fn commit(
+    client: &mut Client,
+    group: &str,
+    partition: i32,
+    metadata: &str,
+) -> i16 {
     let partition = OffsetCommitRequestPartition::default()
         .with_partition_index(partition)
         .with_committed_offset(1)

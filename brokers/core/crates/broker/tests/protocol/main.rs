@@ -8,6 +8,7 @@ mod scram;
 mod access;
 mod admin;
 mod cases;
+mod changes;
 mod every_byte;
 mod every_version;
 mod fetch;

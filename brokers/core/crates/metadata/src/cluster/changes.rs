@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::access::USER_BYTES_MAX;
 use super::{
     ClusterError, ClusterMetadata, Fence, MetadataError, Transaction, as_read, delete, put,
 };
@@ -13,15 +14,24 @@ use crate::schema::{
     ChangeRecord, CounterRecord, Key, QuotaEntity, QuotaValues, Stored, TopicRecord,
 };
 use crate::store::{Compare, Write};
+use crate::texts::cut;
 use freshet_access::types::{AclBinding, kafka_name};
 
-/// The most notes that are kept, so that no client can fill the store. The oldest are dropped
-/// first; a gap in the numbers shows a reader that it came too late.
-pub const CHANGES_KEPT_MAX: u64 = 2_000;
+/// The most notes that wait for a reader, so that no client can fill the store. While there are so
+/// many, what clients would change is refused: none is dropped before it was read. Of a cluster
+/// without a control plane, which has set no rate of changes, nobody reads them: there the oldest
+/// are dropped.
+pub const CHANGES_KEPT_MAX: u64 = 5_000;
 /// Details beyond so many are left out.
 const DETAILS_MAX: usize = 32;
-/// Characters of a detail.
+/// Characters of a detail, and of each thing that is known of the client.
 const DETAIL_CHARACTERS_MAX: usize = 256;
+/// Characters of a principal: no user that can log in has a longer one.
+const PRINCIPAL_CHARACTERS_MAX: usize = "User:".len() + USER_BYTES_MAX;
+/// Characters of all details together.
+const DETAILS_CHARACTERS_MAX: usize = 4_096;
+/// Characters of the name of what was changed: an audit log puts the cluster's id before it.
+const TARGET_CHARACTERS_MAX: usize = 400;
 /// Changes that one transaction forgets.
 const FORGOTTEN_AT_ONCE: usize = 100;
 
@@ -56,15 +66,21 @@ impl Note {
     #[must_use]
     pub fn new(action: &'static str, target: impl Into<String>) -> Self {
         let target_type = action.split('.').next().unwrap_or(action);
-        Self { action, target_type, target: target.into(), detail: BTreeMap::new() }
+        let target = cut(&target.into(), TARGET_CHARACTERS_MAX);
+        Self { action, target_type, target, detail: BTreeMap::new() }
     }
 
     /// The note with one more detail, cut to what an audit log needs.
     #[must_use]
-    pub fn with(mut self, name: impl Into<String>, value: impl AsRef<str>) -> Self {
-        if self.detail.len() < DETAILS_MAX {
-            let value = value.as_ref().chars().take(DETAIL_CHARACTERS_MAX).collect();
-            self.detail.insert(name.into(), value);
+    pub fn with(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
+        let name = cut(name.as_ref(), DETAIL_CHARACTERS_MAX);
+        let value = cut(value.as_ref(), DETAIL_CHARACTERS_MAX);
+        let characters = |text: &String| text.chars().count();
+        let known: usize =
+            self.detail.iter().map(|(name, value)| characters(name) + characters(value)).sum();
+        let all = known + characters(&name) + characters(&value);
+        if self.detail.len() < DETAILS_MAX && all <= DETAILS_CHARACTERS_MAX {
+            self.detail.insert(name, value);
         }
         self
     }
@@ -76,9 +92,9 @@ impl Note {
         self,
         configs: impl IntoIterator<Item = (&'a String, Option<&'a String>)>,
     ) -> Self {
-        configs.into_iter().fold(self, |note, (name, value)| {
-            note.with(name.clone(), value.map_or("", String::as_str))
-        })
+        configs
+            .into_iter()
+            .fold(self, |note, (name, value)| note.with(name, value.map_or("", String::as_str)))
     }
 
     pub(super) fn of_topic(topic: &TopicRecord) -> Self {
@@ -116,17 +132,58 @@ impl Note {
 }
 
 impl ClusterMetadata {
-    /// The same metadata, whose changes are noted as this client's.
+    /// The same metadata, whose changes are noted as this client's. What the client chose is cut to
+    /// what an audit log needs.
     #[must_use]
-    pub fn on_behalf_of(&self, actor: Actor) -> Self {
+    pub fn on_behalf_of(&self, actor: &Actor) -> Self {
+        let short = |text: &str| cut(text, DETAIL_CHARACTERS_MAX);
+        let actor = Actor {
+            principal: cut(&actor.principal, PRINCIPAL_CHARACTERS_MAX),
+            client_id: short(&actor.client_id),
+            address: short(&actor.address),
+            connection: short(&actor.connection),
+        };
         Self { actor: Some(Arc::new(actor)), ..self.clone() }
+    }
+
+    /// How many more changes of clients may be noted before some are read; any number where no
+    /// client asks, and where nobody reads them.
+    ///
+    /// # Errors
+    /// [`ClusterError::Store`] and [`ClusterError::Record`].
+    pub async fn room_for_changes(&self) -> Result<u64, ClusterError> {
+        if self.actor.is_none() || !self.has_reader() {
+            return Ok(u64::MAX);
+        }
+        let stored = self.read::<CounterRecord>(&Key::ChangeCounter).await?;
+        let next = stored.map_or(1, |stored| stored.record.next);
+        Ok(CHANGES_KEPT_MAX.saturating_sub(self.waiting(next).await?))
+    }
+
+    /// Checks that a change can be noted before it is made in several steps.
+    pub(super) async fn check_room_for_change(&self) -> Result<(), ClusterError> {
+        match self.room_for_changes().await? {
+            0 => Err(ClusterError::ChangesWait),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a control plane reads the notes.
+    fn has_reader(&self) -> bool {
+        self.limits_held().is_some_and(|limits| limits.changes_per_second.is_some())
+    }
+
+    /// How many notes below `next` wait for a reader, or a few more where one reads them now.
+    async fn waiting(&self, next: u64) -> Result<u64, ClusterError> {
+        let oldest = self.changes(0, 1).await?;
+        Ok(oldest.first().map_or(0, |oldest| next.saturating_sub(oldest.sequence)))
     }
 
     /// Writes a note of something that changed no metadata. Does nothing where no client requested
     /// it.
     ///
     /// # Errors
-    /// [`ClusterError::Fenced`]; [`ClusterError::Store`].
+    /// [`ClusterError::ChangesWait`], [`ClusterError::Fenced`]; [`ClusterError::Store`].
     pub async fn note(&self, fence: Option<Fence>, note: Note) -> Result<(), ClusterError> {
         if self.actor.is_some() {
             self.commit_noted(fence, Transaction::new(), || note).await?;
@@ -145,6 +202,10 @@ impl ClusterMetadata {
     }
 
     /// As `commit_noted`, with several notes.
+    ///
+    /// # Errors
+    /// [`ClusterError::ChangesWait`] where so many notes wait that these do not fit; then nothing
+    /// is changed.
     pub(super) async fn commit_all_noted(
         &self,
         fence: Option<Fence>,
@@ -157,6 +218,12 @@ impl ClusterMetadata {
         loop {
             let stored = self.read::<CounterRecord>(&counter).await?;
             let first = stored.as_ref().map_or(1, |stored| stored.record.next);
+            // Behind the counter: what is read meanwhile only makes more room.
+            if self.has_reader()
+                && self.waiting(first).await? + notes.len() as u64 > CHANGES_KEPT_MAX
+            {
+                return Err(ClusterError::ChangesWait);
+            }
             let mut noted = transaction.clone();
             noted.writes.extend(self.writes_of(actor, first, &notes)?);
             let expected = as_read(stored.as_ref());
@@ -196,7 +263,8 @@ impl ClusterMetadata {
                 detail: note.detail.clone(),
             };
             writes.push(put(&Key::Change(sequence), &record)?);
-            if let Some(oldest) = sequence.checked_sub(CHANGES_KEPT_MAX).filter(|old| *old > 0) {
+            let oldest = sequence.checked_sub(CHANGES_KEPT_MAX).filter(|oldest| *oldest > 0);
+            if let Some(oldest) = oldest.filter(|_| !self.has_reader()) {
                 writes.push(delete(&Key::Change(oldest)));
             }
             sequence = sequence.checked_add(1).ok_or(ClusterError::Exhausted("change"))?;
@@ -206,7 +274,8 @@ impl ClusterMetadata {
     }
 
     /// Notes with numbers above `after`, in order, at most `limit`. Where a number is missing,
-    /// notes were dropped before they were read.
+    /// notes were lost before they were read: by a release that dropped the oldest, or with the
+    /// store.
     ///
     /// # Errors
     /// [`ClusterError::Store`] and [`ClusterError::Record`].

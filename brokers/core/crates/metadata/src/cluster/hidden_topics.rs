@@ -151,7 +151,7 @@ impl ClusterMetadata {
         fence: Option<Fence>,
         last: TopicId,
     ) -> Result<(), ClusterError> {
-        let Some(LimitsRecord { topics, partitions, .. }) = self.topic_limits() else {
+        let Some(LimitsRecord { topics, partitions, .. }) = self.limits_held() else {
             return Ok(());
         };
         let hidden = self.hidden_topics().await?.into_iter();

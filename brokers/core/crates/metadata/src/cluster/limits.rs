@@ -257,7 +257,7 @@ impl ClusterMetadata {
     }
 
     /// The limits to which additions are held; `None` where they are held to none.
-    pub(super) fn topic_limits(&self) -> Option<LimitsRecord> {
+    pub(super) fn limits_held(&self) -> Option<LimitsRecord> {
         self.bounds.as_ref().map(|bounds| bounds.limits)
     }
 

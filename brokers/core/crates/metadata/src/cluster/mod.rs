@@ -135,6 +135,12 @@ pub enum ClusterError {
     /// There is no room for what would be added.
     #[error(transparent)]
     LimitReached(#[from] LimitReached),
+    /// So many changes of clients wait to be read that no more may be made.
+    #[error(
+        "{CHANGES_KEPT_MAX} changes by Kafka clients wait to be taken into the audit log, which is \
+         the most there may be; try again in some seconds"
+    )]
+    ChangesWait,
     /// A record would be larger than [`RECORD_BYTES_MAX`].
     #[error("{key} would have {bytes} bytes, {RECORD_BYTES_MAX} are allowed")]
     TooLarge {

@@ -154,7 +154,7 @@ impl ClusterMetadata {
             if configs == before {
                 return Ok(stored.map_or(0, |stored| stored.revision));
             }
-            let record = BrokerConfigRecord { configs };
+            let record = BrokerConfigRecord { configs, changed_at_ms: self.clock.now_ms() };
             let note = || {
                 let changed = changes.iter().map(|(name, value)| (name, value.as_ref()));
                 Note::new("broker_configs.update", "").with_configs(changed)

@@ -20,8 +20,9 @@ use super::{
 use crate::names::{check_topic_name, is_internal_topic};
 use crate::schema::keys::{HIDDEN_TOPICS, TOPIC_IDS, TOPICS};
 use crate::schema::{
-    Configs, DeletedTopicRecord, HiddenTopicRecord, Key, PartitionRecord, REPLICATION_FACTOR_MAX,
-    SchemaError, Stored, Table, TopicNameRecord, TopicRecord,
+    Configs, DeletedTopicRecord, HiddenTopicRecord, IncarnationState, Key, PartitionRecord,
+    REPLICATION_FACTOR_MAX, Retention, RetentionHistory, SchemaError, Stored, Table,
+    TopicNameRecord, TopicRecord,
 };
 use crate::store::{Compare, Expected, Write};
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
@@ -33,6 +34,9 @@ const PARTITIONS_AT_ONCE: usize = super::BATCH_WRITES_MAX - 3;
 
 /// Configurations by name: the new value, or `None` to return to the default.
 pub type ConfigChanges = BTreeMap<String, Option<String>>;
+
+/// Returns the rule of retention that follows from a topic's configurations.
+pub type RuleOf<'a> = &'a (dyn Fn(&Configs) -> Retention + Sync);
 
 /// A topic to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,6 +138,7 @@ impl ClusterMetadata {
                 configs: new.configs.clone(),
                 partition_counts: Vec::new(),
                 deletions: Vec::new(),
+                retention: None,
             };
             match self.create_as(fence, &record, new.leader, &gate).await {
                 Ok(revision) => return Ok(Stored { record, revision }),
@@ -172,6 +177,7 @@ impl ClusterMetadata {
             gate.guard(&mut first);
             return self.commit_noted(fence, first, || Note::of_topic(record)).await;
         }
+        self.check_room_for_change().await?;
         let revision = self.commit(fence, first).await?;
         let begun = compare_revision(&index, revision);
         let mut last = Transaction { compares: free.into(), writes: visible.into() };
@@ -318,6 +324,7 @@ impl ClusterMetadata {
         leader: Option<Incarnation>,
         gate: &Gate,
     ) -> Result<u64, ClusterError> {
+        self.check_room_for_change().await?;
         // An earlier attempt that stopped half-way may have written some; no view shows them.
         let left: BTreeMap<PartitionId, Stored<PartitionRecord>> =
             self.partitions_of(record.id).await?.into_iter().collect();
@@ -353,7 +360,8 @@ impl ClusterMetadata {
     }
 
     /// Changes configurations of a topic. The caller has checked names and values. With `expected`,
-    /// the record must still have this revision: for changes that were derived from it.
+    /// the record must still have this revision: for changes that were derived from it. `rule` says
+    /// which retention follows from configurations.
     ///
     /// # Errors
     /// `UnknownTopic`, `TooLarge`, `Fenced` of [`ClusterError`], `Contended` where the record has
@@ -364,6 +372,7 @@ impl ClusterMetadata {
         name: &str,
         expected: Option<u64>,
         changes: &ConfigChanges,
+        rule: RuleOf<'_>,
     ) -> Result<Stored<TopicRecord>, ClusterError> {
         let key = Key::Topic(name.to_owned());
         let mut retry = self.retry();
@@ -376,7 +385,8 @@ impl ClusterMetadata {
             if configs == stored.record.configs {
                 return Ok(stored);
             }
-            let record = TopicRecord { configs, ..stored.record.clone() };
+            let retention = self.retention_after(&stored.record, &configs, rule).await?;
+            let record = TopicRecord { configs, retention, ..stored.record.clone() };
             let note = || {
                 let changed = changes.iter().map(|(name, value)| (name, value.as_ref()));
                 Note::new("topic.update", name).with_configs(changed)
@@ -386,6 +396,31 @@ impl ClusterMetadata {
                 Err(error) => retry.after(error).await?,
             }
         }
+    }
+
+    /// The history of a topic's retention once it has these configs.
+    async fn retention_after(
+        &self,
+        topic: &TopicRecord,
+        configs: &Configs,
+        rule: RuleOf<'_>,
+    ) -> Result<Option<RetentionHistory>, ClusterError> {
+        let before = rule(&topic.configs);
+        if before == rule(configs) {
+            return Ok(topic.retention.clone());
+        }
+        // Before the incarnations are read, so that whatever a later one writes is later.
+        let now_ms = self.clock.now_ms();
+        let incarnations = self.incarnations().await?;
+        let asleep = incarnations.values().all(|one| one.record.state != IncarnationState::Live);
+        let last = incarnations.last_key_value().map(|(incarnation, _)| *incarnation);
+        Ok(Some(RetentionHistory::after(
+            topic.retention.as_ref(),
+            topic.created_at_ms,
+            before,
+            now_ms,
+            last.filter(|_| asleep),
+        )))
     }
 
     async fn known_topic(&self, name: &str) -> Result<Stored<TopicRecord>, ClusterError> {

@@ -9,7 +9,9 @@ use freshet_world::env::real::{SystemClock, SystemRandomness};
 
 use super::Handles;
 use crate::cluster::{ClusterError, ClusterMetadata, Fence, LimitReached, NewTopic, QuotaChanges};
-use crate::schema::{LimitsRecord, QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, Table};
+use crate::schema::{
+    LimitsRecord, QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, Retention, Table,
+};
 use crate::store::MetadataStore;
 use crate::view::MetadataView;
 
@@ -271,7 +273,7 @@ pub async fn a_limit_below_what_exists_refuses_only_what_is_new(handles: Handles
     };
     let metadata = free.within(limits);
     let configs = [("retention.ms".to_owned(), Some("5".to_owned()))].into();
-    metadata.set_topic_configs(None, "a", None, &configs).await.unwrap();
+    metadata.set_topic_configs(None, "a", None, &configs, &|_| Retention::default()).await.unwrap();
     metadata.add_acls(None, &acls(&["a", "b"])).await.unwrap();
     set_user(&metadata, "alice").await.unwrap();
     let half = [(QuotaKey::ProducerByteRate, Some(512.0))].into();

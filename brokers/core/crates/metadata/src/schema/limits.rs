@@ -38,6 +38,9 @@ pub struct LimitsRecord {
     /// Bytes of requests and answers that are not billed, of all clients in a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unbilled_bytes_per_second: Option<u64>,
+    /// Changes that clients may make in a second, all of them together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes_per_second: Option<u64>,
 }
 
 impl Record for LimitsRecord {

@@ -17,6 +17,7 @@ pub mod keys;
 pub mod limits;
 pub mod quotas;
 pub mod records;
+pub mod retention;
 pub mod traffic;
 
 pub use changes::ChangeRecord;
@@ -29,6 +30,7 @@ pub use records::{
     PartitionRecord, ProducerIdRecord, REPLICATION_FACTOR_MAX, ScramRecord, SealedEnd,
     TopicNameRecord, TopicRecord,
 };
+pub use retention::{Exclusion, Retention, RetentionHistory};
 pub use traffic::{RefusalRecord, ThrottleRecord, TrafficLimit};
 
 /// What is wrong with a key or a value of the store.

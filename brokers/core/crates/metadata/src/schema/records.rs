@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::Record;
+use super::{Record, RetentionHistory};
 use freshet_access::types::{AclBinding, ScramCredential, ScramMechanism};
 use freshet_wire::ids::{Epoch, Incarnation, TopicId};
 
@@ -168,6 +168,9 @@ pub struct TopicRecord {
     /// [from, until) in ms, ascending, in which it was hidden ([`HiddenTopicRecord`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deletions: Vec<(i64, i64)>,
+    /// How its rule of retention changed; `None` where it never did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<RetentionHistory>,
 }
 
 impl TopicRecord {
@@ -239,6 +242,9 @@ pub struct DeletedTopicRecord {
     /// [from, until) in ms, ascending, in which it was hidden and came back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deletions: Vec<(i64, i64)>,
+    /// How its rule of retention changed; `None` where it never did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<RetentionHistory>,
 }
 
 impl DeletedTopicRecord {
@@ -253,6 +259,7 @@ impl DeletedTopicRecord {
             partition_counts: topic.partition_history(),
             configs: topic.configs.clone(),
             deletions: topic.deletions.clone(),
+            retention: topic.retention.clone(),
         }
     }
 }
@@ -395,6 +402,14 @@ impl Record for PartitionRecord {
 pub struct BrokerConfigRecord {
     /// The configurations that were set.
     pub configs: Configs,
+    /// When they were changed last, ms since 1970 UTC; 0 where an earlier release did that.
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    pub changed_at_ms: i64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_unknown(at_ms: &i64) -> bool {
+    *at_ms == 0
 }
 
 impl Record for BrokerConfigRecord {

@@ -9,7 +9,9 @@ use freshet_access::types::{
 use freshet_metadata::cluster::{
     ClusterFacts, PRODUCER_ID_BLOCK, PartitionUpdate, RECORD_BYTES_MAX, USER_BYTES_MAX,
 };
-use freshet_metadata::schema::{ConfigScope, IncarnationState, PartitionRecord, SealedEnd, Stored};
+use freshet_metadata::schema::{
+    ConfigScope, IncarnationState, PartitionRecord, Retention, SealedEnd, Stored,
+};
 use freshet_metadata::{ClusterError, ClusterMetadata, Fence, SqliteStore};
 use freshet_wire::ids::{Incarnation, PartitionId};
 
@@ -184,7 +186,10 @@ async fn fenced_broker_can_change_nothing() {
         metadata.create_topic(some, &new_topic("v", 500)).await.err(),
         metadata.delete_topic(some, "t", None, 0).await.err(),
         metadata.create_partitions(some, "t", 5, None).await.err(),
-        metadata.set_topic_configs(some, "t", None, &changes).await.err(),
+        metadata
+            .set_topic_configs(some, "t", None, &changes, &|_| Retention::default())
+            .await
+            .err(),
         metadata.set_broker_configs(some, ConfigScope::Default, &changes).await.err(),
         metadata.add_acls(some, &[binding("after")]).await.err(),
         metadata.remove_acls(some, &[acl]).await.err(),

@@ -89,6 +89,7 @@ fn orphan(id: TopicId) -> FoundTopic {
             configs: std::collections::BTreeMap::new(),
             partition_counts: Vec::new(),
             deletions: Vec::new(),
+            retention: None,
         },
         partitions: vec![PartitionRecord { leader: None, epoch: 4, extents }; 120],
     }
@@ -147,7 +148,7 @@ async fn quotas_are_shown_and_go_with_their_last_value() {
 }
 
 fn on_behalf(metadata: &ClusterMetadata) -> ClusterMetadata {
-    metadata.on_behalf_of(Actor {
+    metadata.on_behalf_of(&Actor {
         principal: "User:alice".to_owned(),
         client_id: "tests".to_owned(),
         address: "192.0.2.1".to_owned(),

@@ -12,10 +12,10 @@ use freshet_metadata::schema::cell::{
 };
 use freshet_metadata::schema::{
     AclRecord, AdditionRecord, BrokerConfigRecord, ChangeRecord, ClusterRecord, ControllerTerm,
-    CounterRecord, DeletedTopicRecord, Extent, HiddenTopicRecord, IncarnationRecord,
+    CounterRecord, DeletedTopicRecord, Exclusion, Extent, HiddenTopicRecord, IncarnationRecord,
     IncarnationState, Key, LimitsRecord, PartitionRecord, ProducerIdRecord, QuotaEntity,
-    QuotaEntityType, QuotaKey, QuotaRecord, Record, RefusalRecord, ScramRecord, SealedEnd,
-    ThrottleRecord, TopicNameRecord, TopicRecord, decode, encode,
+    QuotaEntityType, QuotaKey, QuotaRecord, Record, RefusalRecord, Retention, RetentionHistory,
+    ScramRecord, SealedEnd, ThrottleRecord, TopicNameRecord, TopicRecord, decode, encode,
 };
 use freshet_metadata::store::Change;
 use freshet_metadata::{MetadataStore, MetadataView, SqliteStore};
@@ -72,12 +72,14 @@ fn cluster_and_incarnation_samples_are_read() {
     }
     assert_sample("producer_id.json", &ProducerIdRecord { next_producer_id: 42_000 });
     let configs = [("log.retention.ms".to_owned(), "3600000".to_owned())].into();
-    assert_sample("broker_config.json", &BrokerConfigRecord { configs });
+    let config = BrokerConfigRecord { configs, changed_at_ms: 0 };
+    assert_sample("broker_config.json", &config);
+    let changed = BrokerConfigRecord { changed_at_ms: 1_700_000_000_456, ..config };
+    assert_sample("broker_config_changed.json", &changed);
 }
 
-#[test]
-fn topic_and_partition_samples_are_read() {
-    let topic = TopicRecord {
+fn topic() -> TopicRecord {
+    TopicRecord {
         id: topic_id(),
         name: "orders.v1".to_owned(),
         partitions: 12,
@@ -91,7 +93,13 @@ fn topic_and_partition_samples_are_read() {
         .into(),
         partition_counts: Vec::new(),
         deletions: Vec::new(),
-    };
+        retention: None,
+    }
+}
+
+#[test]
+fn topic_samples_are_read() {
+    let topic = topic();
     assert_sample("topic.json", &topic);
     let extended = topic.extended(15, 1_700_000_000_500);
     assert_sample("topic_extended.json", &extended);
@@ -104,7 +112,8 @@ fn topic_and_partition_samples_are_read() {
     let orphaned = HiddenTopicRecord { restorable_until_ms: None, ..hidden.clone() };
     assert_sample("shelved_topic_orphaned.json", &orphaned);
     let deletions = vec![(1_700_000_000_600, 1_700_000_000_700)];
-    assert_sample("topic_restored.json", &TopicRecord { deletions, ..extended.clone() });
+    let restored = TopicRecord { deletions, ..extended.clone() };
+    assert_sample("topic_restored.json", &restored);
     let deleted = DeletedTopicRecord::of(&extended, 1_700_000_000_999);
     assert_sample("deleted_topic_with_history.json", &deleted);
     assert_sample("topic_id.json", &TopicNameRecord { name: "orders.v1".to_owned() });
@@ -112,6 +121,37 @@ fn topic_and_partition_samples_are_read() {
     let bare = DeletedTopicRecord { name, deleted_at_ms, ..DeletedTopicRecord::default() };
     let sample = std::fs::read(samples().join("v1/deleted_topic.json")).unwrap();
     assert_eq!(decode::<DeletedTopicRecord>("", sample.trim_ascii_end()), Ok(bare));
+}
+
+#[test]
+fn the_sample_of_a_topics_rules_is_read() {
+    let by_size = Exclusion {
+        since_ms: 1_700_000_000_456,
+        until_ms: 1_700_000_000_750,
+        older_than_ms: None,
+        bytes: Some(1 << 20),
+        asleep_after: Some(Incarnation(17)),
+    };
+    let by_age = Exclusion {
+        since_ms: 1_700_000_000_750,
+        until_ms: 1_700_000_000_800,
+        older_than_ms: Some(1_699_996_400_800),
+        bytes: None,
+        asleep_after: None,
+    };
+    let history = RetentionHistory {
+        since_ms: 1_700_000_000_800,
+        before: Retention { ms: Some(3_600_000), bytes: None },
+        excluded: vec![by_size, by_age],
+    };
+    let deletions = vec![(1_700_000_000_600, 1_700_000_000_700)];
+    let extended = topic().extended(15, 1_700_000_000_500);
+    let retention = Some(history);
+    assert_sample("topic_retention.json", &TopicRecord { deletions, retention, ..extended });
+}
+
+#[test]
+fn samples_of_traffic_and_changes_are_read() {
     let reason = "the budget is used up".to_owned();
     let of_produce = RefusalRecord { reason: reason.clone(), fetch: false };
     assert_sample("produce_suspension.json", &of_produce);
@@ -137,6 +177,10 @@ fn topic_and_partition_samples_are_read() {
     assert_sample("change.json", &change);
     let connection = "con_0123456789abcdef".to_owned();
     assert_sample("change_through_gateway.json", &ChangeRecord { connection, ..change });
+}
+
+#[test]
+fn partition_samples_are_read() {
     let extent = |epoch, incarnation, end| Extent { epoch, incarnation, end };
     let partition = PartitionRecord {
         leader: Some(Incarnation(17)),
@@ -161,6 +205,7 @@ fn limit_samples_are_read() {
         group_members: Some(1_000),
         group_bytes: Some(64 << 20),
         unbilled_bytes_per_second: Some(4 << 20),
+        changes_per_second: Some(10),
     };
     assert_sample("limits.json", &limits);
     assert_sample("addition.json", &AdditionRecord {});

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use freshet_metadata::cluster::{NewTopic, PARTITIONS_PER_TOPIC_MAX};
-use freshet_metadata::schema::{Extent, Key, PartitionRecord};
+use freshet_metadata::schema::{Configs, Extent, Key, PartitionRecord, Retention, SealedEnd};
 use freshet_metadata::{ClusterError, ClusterMetadata, MetadataError, MetadataStore, SqliteStore};
 use freshet_wire::ids::{Incarnation, PartitionId};
 use tokio::sync::Notify;
@@ -206,22 +206,58 @@ async fn configs_are_merged_and_reset() {
     let set =
         |name: &str, value: Option<&str>| [(name.to_owned(), value.map(str::to_owned))].into();
     let compact = set("cleanup.policy", Some("compact"));
-    let changed = metadata.set_topic_configs(None, "t", None, &compact).await.unwrap();
+    let changed = metadata
+        .set_topic_configs(None, "t", None, &compact, &|_| Retention::default())
+        .await
+        .unwrap();
     assert_eq!(changed.record.configs.len(), 2);
     // Worked out from what is no longer there.
-    let stale = metadata.set_topic_configs(None, "t", Some(created.revision), &compact).await;
+    let stale = metadata
+        .set_topic_configs(None, "t", Some(created.revision), &compact, &|_| Retention::default())
+        .await;
     assert_eq!(stale, Err(ClusterError::Contended("topic/t".to_owned())));
     let reset = set("retention.ms", None);
     let fresh = Some(changed.revision);
-    let changed = metadata.set_topic_configs(None, "t", fresh, &reset).await.unwrap();
+    let changed = metadata
+        .set_topic_configs(None, "t", fresh, &reset, &|_| Retention::default())
+        .await
+        .unwrap();
     assert_eq!(
         changed.record.configs,
         [("cleanup.policy".to_owned(), "compact".to_owned())].into()
     );
-    let same = metadata.set_topic_configs(None, "t", None, &reset).await.unwrap();
+    let same = metadata
+        .set_topic_configs(None, "t", None, &reset, &|_| Retention::default())
+        .await
+        .unwrap();
     assert_eq!(same, changed);
-    let unknown = metadata.set_topic_configs(None, "u", None, &reset).await;
+    let unknown =
+        metadata.set_topic_configs(None, "u", None, &reset, &|_| Retention::default()).await;
     assert_eq!(unknown, Err(ClusterError::UnknownTopic("u".to_owned())));
+}
+
+#[tokio::test]
+async fn a_change_of_retention_says_what_was_excluded_and_whether_a_broker_ran() {
+    let metadata = metadata();
+    let created = metadata.create_topic(None, &new_topic("t", 1)).await.unwrap();
+    let rule =
+        |configs: &Configs| Retention { ms: configs["retention.ms"].parse().ok(), bytes: None };
+    let set = async |name: &str, value: &str| {
+        let changes = [(name.to_owned(), Some(value.to_owned()))].into();
+        metadata.set_topic_configs(None, "t", None, &changes, &rule).await.unwrap().record.retention
+    };
+    assert_eq!(set("max.message.bytes", "2000").await, None, "the rule is the same");
+    let fence = broker(&metadata).await;
+    let awake = set("retention.ms", "500").await.unwrap();
+    assert_eq!(awake.before, Retention { ms: Some(1000), bytes: None });
+    let [excluded] = awake.excluded[..] else { panic!("{awake:?}") };
+    assert_eq!(excluded.since_ms, created.record.created_at_ms);
+    assert_eq!(excluded.older_than_ms, Some(awake.since_ms - 1000));
+    assert_eq!(excluded.asleep_after, None);
+    metadata.close_incarnation(fence, SealedEnd { file: 0, sequence: 1 }).await.unwrap();
+    let asleep = set("retention.ms", "2000").await.unwrap();
+    let last = asleep.excluded.last().unwrap();
+    assert_eq!(last.asleep_after, Some(fence.incarnation));
 }
 
 /// What a test does, on a topic of 300 partitions that exists or not.

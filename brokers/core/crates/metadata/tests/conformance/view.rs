@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use freshet_access::types::{ScramCredential, ScramMechanism};
 use freshet_metadata::cluster::{ClusterFacts, NewTopic, PartitionUpdate};
-use freshet_metadata::schema::{ConfigScope, IncarnationState, SealedEnd};
+use freshet_metadata::schema::{ConfigScope, IncarnationState, Retention, SealedEnd};
 use freshet_metadata::sqlite::SqliteOptions;
 use freshet_metadata::store::Transaction;
 use freshet_metadata::view::{Snapshot, ViewChange, ViewError, ViewStopped};
@@ -188,7 +188,10 @@ async fn subscribers_learn_what_changed_and_only_that() {
     };
     assert_eq!(changes.next().await.unwrap(), both);
     let set = [("a".to_owned(), Some("1".to_owned()))].into();
-    let set = metadata.set_topic_configs(None, "two", None, &set).await.unwrap();
+    let set = metadata
+        .set_topic_configs(None, "two", None, &set, &|_| Retention::default())
+        .await
+        .unwrap();
     view.wait_for(set.revision).await.unwrap();
     let topic = ViewChange { topics: [two].into(), ..ViewChange::default() };
     assert_eq!(changes.next().await.unwrap(), topic);

@@ -145,10 +145,10 @@ pub enum Rule {
     SharedObjectsGoBySweep,
     /// 6. A sweep compares, after it asked, that the leaders which answered still lead.
     SweepComparesLeaders,
-    /// 6. A sweep spares what any broker's jobs are making.
-    SweepSparesWhatIsMade,
+    /// 6. A sweep keeps what any broker's jobs are making.
+    SweepKeepsWhatIsMade,
     /// 6. A leader answers a sweep with the manifest that is covered, not the one that will be.
-    SweepSparesCoveredManifests,
+    SweepKeepsCoveredManifests,
 }
 
 /// A set of rules.

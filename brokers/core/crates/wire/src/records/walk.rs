@@ -163,7 +163,16 @@ fn skip_headers(source: &mut impl Source, rules: Rules) -> Result<(), RecordsErr
 }
 
 /// Skips bytes that must be UTF-8.
-fn skip_text(source: &mut impl Source, mut length: usize) -> Result<(), RecordsError> {
+#[inline]
+fn skip_text(source: &mut impl Source, length: usize) -> Result<(), RecordsError> {
+    // Nearly all keys are short and of ASCII.
+    if length > 0 && source.ahead()?.get(..length).is_some_and(<[u8]>::is_ascii) {
+        return source.skip(length);
+    }
+    skip_any_text(source, length)
+}
+
+fn skip_any_text(source: &mut impl Source, mut length: usize) -> Result<(), RecordsError> {
     let refused = RecordsError::Inconsistent(KEY_NOT_UTF8);
     // The beginning of a character that goes on in the next piece.
     let mut cut = Vec::new();

@@ -171,7 +171,7 @@ pub fn apply_covered(state: &mut ClusterState, broker: u8) {
 /// Deletes the objects that a job's manifests replaced, but for those that others may need.
 pub fn delete_replaced(model: &ClusterModel, state: &mut ClusterState, broker: u8) -> Option<()> {
     let job = state.brokers[usize::from(broker)].job?;
-    let mut found = None;
+    let mut part = None;
     for partition in partitions() {
         let Part::Replaced { objects } = job.parts[usize::from(partition)] else { continue };
         let own = |name: &u8| {
@@ -186,9 +186,9 @@ pub fn delete_replaced(model: &ClusterModel, state: &mut ClusterState, broker: u
         if !current && model.rules.has(Rule::CheckBeforeDelete) {
             continue;
         }
-        found = Some((partition, deleted));
+        part = Some((partition, deleted));
     }
-    let (partition, deleted) = found?;
+    let (partition, deleted) = part?;
     state.store.objects &= !deleted;
     set_part(state, broker, partition, Part::Done);
     Some(())

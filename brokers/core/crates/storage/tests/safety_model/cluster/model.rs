@@ -2,7 +2,7 @@
 
 use stateright::{Model, Property};
 
-use super::recover::Found;
+use super::recover::NextLog;
 use super::state::{
     BROKERS, ClusterState, ENTRIES, EPOCHS, Entry, Extent, Kind, OFFSETS, PARTITIONS, Part, Sweep,
     Tenure, brokers, end_of, partitions,
@@ -190,10 +190,10 @@ impl ClusterModel {
 
     /// Loads a partition of which the broker is the leader.
     fn load(&self, state: &mut ClusterState, broker: u8, partition: u8) {
-        let found = Found::read(self.rules, state, partition, 0);
+        let log = NextLog::read(self.rules, state, partition, 0);
         let epoch = state.partition(partition).epoch;
-        let records = found.records(state, partition);
-        let manifest = found.manifest;
+        let records = log.records(state, partition);
+        let manifest = log.manifest;
         let tenure = Tenure { epoch, manifest, records, successor: None, trimmed: false };
         *state.tenure_mut(broker, partition) = Some(tenure);
     }
@@ -264,15 +264,15 @@ impl ClusterModel {
     }
 
     /// What a next leader could find, for each end that the leader's lane could be sealed at.
-    fn findings(
+    fn next_logs(
         self,
         state: &ClusterState,
         partition: u8,
-    ) -> impl Iterator<Item = Found> + use<'_> {
+    ) -> impl Iterator<Item = NextLog> + use<'_> {
         let lane = state.lane(state.partition(partition).leader);
         let rules = self.rules;
         (0..=lane.written() - lane.covered)
-            .map(move |more| Found::read(rules, state, partition, more))
+            .map(move |more| NextLog::read(rules, state, partition, more))
     }
 }
 
@@ -365,16 +365,15 @@ impl Model for ClusterModel {
 fn acked_is_served(model: &ClusterModel, state: &ClusterState) -> bool {
     model.partitions().all(|partition| {
         let acked = state.partition(partition).acked;
-        model.findings(state, partition).all(|found| {
-            let served = found.records(state, partition);
+        model.next_logs(state, partition).all(|log| {
+            let served = log.records(state, partition);
             acked.iter().zip(served).all(|(acked, served)| acked.is_none() || *acked == served)
         })
     })
 }
 
 fn live_objects_exist(model: &ClusterModel, state: &ClusterState) -> bool {
-    let exist =
-        |partition| model.findings(state, partition).all(|found| found.objects_exist(state));
+    let exist = |partition| model.next_logs(state, partition).all(|log| log.objects_exist(state));
     model.partitions().all(exist)
 }
 

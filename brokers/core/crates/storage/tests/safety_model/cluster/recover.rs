@@ -5,16 +5,16 @@ use crate::rules::{Rule, Rules};
 
 /// A partition as read from its extents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct NextLog {
     pub manifest: Option<u8>,
     in_files: Records,
 }
 
-impl Found {
-    /// Reads the extents as a takeover does. Of a live lane without an end, `more` entries above the
-    /// fence-checked end were on the server when the sealer read its tail.
+impl NextLog {
+    /// Reads the extents as a takeover does. Of a live lane without an end, `more` entries above
+    /// the fence-checked end were on the server when the sealer read its tail.
     pub fn read(rules: Rules, state: &ClusterState, partition: u8, more: u8) -> Self {
-        let mut found = Self { manifest: None, in_files: [None; OFFSETS] };
+        let mut log = Self { manifest: None, in_files: [None; OFFSETS] };
         let extents = state.partition(partition).extents;
         for (epoch, extent) in (0u8..).zip(extents) {
             let Some(extent) = extent else { continue };
@@ -26,18 +26,18 @@ impl Found {
             if let Some((written_in, name)) = checkpoint
                 && written_in == epoch
             {
-                found.manifest = Some(name);
+                log.manifest = Some(name);
             }
             for (_, entry) in lane.entries_between(lane.deleted, end) {
                 let same = entry.epoch == epoch || rules.lacks(Rule::ReadersFilterByEpoch);
                 match entry.kind {
                     _ if entry.partition != partition || !same => {}
-                    Kind::Install(name) => found.manifest = Some(name),
-                    Kind::Data(offset) => found.in_files[usize::from(offset)] = Some(entry.epoch),
+                    Kind::Install(name) => log.manifest = Some(name),
+                    Kind::Data(offset) => log.in_files[usize::from(offset)] = Some(entry.epoch),
                 }
             }
         }
-        found
+        log
     }
 
     /// Whether every object that the manifest in force names exists.

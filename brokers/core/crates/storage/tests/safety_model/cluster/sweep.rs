@@ -25,12 +25,12 @@ pub fn ask(model: &ClusterModel, state: &mut ClusterState, broker: u8) -> Option
     if let Some(job) = memory.job {
         let unapplied = |part| matches!(part, Part::ObjectPut | Part::Installed { .. });
         let making = job.parts.into_iter().any(unapplied);
-        if making && model.rules.has(Rule::SweepSparesWhatIsMade) {
+        if making && model.rules.has(Rule::SweepKeepsWhatIsMade) {
             named |= bit(job.object);
         }
         for (part, tenure) in job.parts.into_iter().zip(memory.tenures) {
             let Part::Installed { manifest, .. } = part else { continue };
-            if model.rules.lacks(Rule::SweepSparesCoveredManifests) {
+            if model.rules.lacks(Rule::SweepKeepsCoveredManifests) {
                 let before = state.manifest(tenure.and_then(|tenure| tenure.manifest)).objects;
                 let now = state.manifest(Some(manifest)).objects;
                 named = named & !(before & !now) | now;

@@ -117,12 +117,12 @@ fn a_sweep_that_does_not_compare_deletes_a_live_object() {
 
 #[test]
 fn a_sweep_of_what_is_being_made_deletes_a_live_object() {
-    assert_breaks(without(Rule::SweepSparesWhatIsMade, SWEEPS), LIVE_OBJECTS_EXIST);
+    assert_breaks(without(Rule::SweepKeepsWhatIsMade, SWEEPS), LIVE_OBJECTS_EXIST);
 }
 
 #[test]
 fn a_sweep_of_what_an_uncovered_manifest_replaces_deletes_a_live_object() {
-    assert_breaks(without(Rule::SweepSparesCoveredManifests, SWEEPS), LIVE_OBJECTS_EXIST);
+    assert_breaks(without(Rule::SweepKeepsCoveredManifests, SWEEPS), LIVE_OBJECTS_EXIST);
 }
 
 /// A job that goes on after its partition moved away and back publishes what was swept meanwhile.
